@@ -1,0 +1,57 @@
+# make run    sets up, records the sha256 sweep on this machine, analyzes it, names the report
+# make test   sets up, checks and passes every test
+# make check  formatting, lints, types
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.lock \
+        $(wildcard queries/schema/*.sql)
+# System programs that recording and the tests use; Debian's names.
+RUN_PACKAGES := perf:linux-perf
+TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils
+
+.PHONY: run test check setup setup-run setup-test lock bench clean
+
+run: setup-run
+	$(BIN)/python -m schedlens.first_run
+
+test: setup-test check
+	cargo test --workspace --locked -j2
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -j2 -- -D warnings
+	cargo clippy -p schedlens-decoders --features python --locked -j2 -- -D warnings
+
+setup: $(VENV)/.installed
+
+$(VENV)/.python: requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.python pyproject.toml $(RUST)
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+setup-run: setup
+	@tools/system_packages.sh $(RUN_PACKAGES)
+
+setup-test: setup
+	@tools/system_packages.sh $(TEST_PACKAGES)
+
+lock: $(VENV)/.python
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes \
+	  --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock" \
+	  --output-file requirements.lock
+
+bench: setup-run
+	$(BIN)/python benches/decode.py
+
+clean:
+	rm -rf $(VENV) build dist target *.egg-info

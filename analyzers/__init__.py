@@ -1,0 +1,1 @@
+"""The questions judged: one question per file, from query rows to findings."""

@@ -1,0 +1,176 @@
+"""Whether the machine had more runnable threads than CPUs, or too few to use it.
+
+It is a warning if for at least 10 % of the window every online CPU was busy and a thread stood
+ready (below that, bursts overlap by chance), critical from 50 %; the cost is the ready time in
+those moments. It is told if for at least half of the window exactly one CPU was busy: what waits
+then, waits for that thread. The steps of workloads are planned and not judged so (other programs
+beside them are a matter of scaling_curve); those with more workers than CPUs are told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from schedlens.findings import Finding, Scope
+from schedlens.wording import count, duration, elsewhere, percent
+
+WARNING_PCT = 10.0
+CRITICAL_PCT = 50.0
+SERIAL_PCT = 50.0
+
+_WINDOWED = """
+SELECT
+  c.trace_id,
+  least(c.ts + c.dur, w.end_ns) - greatest(c.ts, w.start_ns) AS dur,
+  c.busy,
+  c.unknown,
+  c.ready,
+  w.dur_ns AS window_ns,
+  n.cpus
+FROM concurrency_slice AS c
+JOIN analysis_span AS w USING (trace_id)
+JOIN (
+  SELECT trace_id, count(DISTINCT cpu) AS cpus FROM topology WHERE online GROUP BY trace_id
+) AS n USING (trace_id)
+WHERE c.ts < w.end_ns AND c.ts + c.dur > w.start_ns
+"""
+
+_BY_TRACE = f"""
+SELECT
+  trace_id,
+  trace.label,
+  bool_or(run.workload IS NOT NULL) AS is_workload,
+  any_value(cpus) AS cpus,
+  any_value(window_ns) AS window_ns,
+  coalesce(sum(dur) FILTER (WHERE busy >= cpus AND ready > 0), 0)::BIGINT AS crowded_ns,
+  coalesce(sum(ready * dur) FILTER (WHERE busy >= cpus), 0)::BIGINT AS crowded_ready_ns,
+  coalesce(sum(dur) FILTER (WHERE busy = 1 AND unknown = 0), 0)::BIGINT AS serial_ns,
+  sum(busy * dur)::DOUBLE / nullif(sum(dur), 0) AS mean_busy
+FROM ({_WINDOWED})
+JOIN trace USING (trace_id)
+LEFT JOIN run USING (trace_id)
+GROUP BY trace_id, trace.label
+ORDER BY crowded_ready_ns DESC, trace_id
+"""
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """The most crowded recording, the most serial one, or what was checked."""
+    rows = [row for row in scope.rows(_BY_TRACE) if row["window_ns"]]
+    yield from _on_purpose(scope)
+    crowded = [
+        r
+        for r in rows
+        if not r["is_workload"] and 100 * r["crowded_ns"] >= WARNING_PCT * r["window_ns"]
+    ]
+    if crowded:
+        row = crowded[0]
+        share = 100 * row["crowded_ns"] / row["window_ns"]
+        yield Finding(
+            analyzer="concurrency",
+            severity="critical" if share >= CRITICAL_PCT else "warning",
+            title=(
+                f"All {row['cpus']} CPUs were busy and threads stood ready for {percent(share)} of "
+                f"the window, {duration(row['crowded_ready_ns'])} of ready time "
+                f"({row['label']}){elsewhere(len(crowded) - 1)}"
+            ),
+            trace_id=row["trace_id"],
+            cost_ns=row["crowded_ready_ns"],
+            cost_pct=share,
+            advice=(
+                "Start fewer threads, or move background work to another time: no placement helps "
+                "while every CPU is busy."
+            ),
+            evidence_sql=(
+                "SELECT busy, ready, sum(dur)::BIGINT AS ns FROM concurrency_slice "
+                f"WHERE trace_id = {row['trace_id']} GROUP BY ALL ORDER BY ns DESC"
+            ),
+            counter_evidence_sql=f"FROM concurrency(p_trace_id := {row['trace_id']})",
+        )
+    serial = [
+        r
+        for r in rows
+        if r["cpus"] > 1
+        and not r["is_workload"]
+        and 100 * r["serial_ns"] >= SERIAL_PCT * r["window_ns"]
+    ]
+    if serial:
+        row = max(serial, key=lambda r: (r["serial_ns"], -r["trace_id"]))
+        share = 100 * row["serial_ns"] / row["window_ns"]
+        yield Finding(
+            analyzer="concurrency",
+            severity="info",
+            title=(
+                f"Exactly one of {row['cpus']} CPUs was busy for {percent(share)} of the window "
+                f"({row['label']}){elsewhere(len(serial) - 1)}"
+            ),
+            trace_id=row["trace_id"],
+            cost_pct=share,
+            advice="See who ran (thread_summary): what waits then, waits for that thread.",
+            evidence_sql=f"FROM concurrency(p_trace_id := {row['trace_id']})",
+            counter_evidence_sql=(
+                "SELECT process, thread, tid, run_ns, run_pct "
+                f"FROM thread_summary(p_trace_id := {row['trace_id']}) LIMIT 10"
+            ),
+        )
+    if not crowded and not serial:
+        means = [row["mean_busy"] for row in rows]
+        mean = f"{min(means):.3g} to {max(means):.3g}" if len(means) > 1 else f"{sum(means):.3g}"
+        yield Finding(
+            analyzer="concurrency",
+            severity="checked",
+            title=(
+                "CPUs were neither crowded nor left to one thread, except as planned (busy CPUs "
+                f"on average {mean})"
+                if rows
+                else "No concurrency to judge: the recordings hold no switches"
+            ),
+            evidence_sql="FROM concurrency",
+        )
+
+
+_ON_PURPOSE = """
+SELECT
+  run.trace_id,
+  run.step,
+  run.threads AS workers,
+  w.dur_ns AS window_ns,
+  n.cpus,
+  sum(least(s.ts + s.dur, w.end_ns) - greatest(s.ts, w.start_ns))::BIGINT AS ready_ns
+FROM run
+JOIN analysis_span AS w USING (trace_id)
+JOIN (
+  SELECT trace_id, count(DISTINCT cpu) AS cpus FROM topology WHERE online GROUP BY trace_id
+) AS n USING (trace_id)
+JOIN workload_thread AS t ON t.trace_id = run.trace_id AND t.is_worker
+JOIN thread_state AS s
+  ON s.utid = t.utid AND s.state = 'ready' AND s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
+WHERE run.oversubscribed AND w.dur_ns > 0
+GROUP BY ALL
+ORDER BY ready_ns DESC, run.trace_id
+"""
+
+
+def _on_purpose(scope: Scope) -> Iterable[Finding]:
+    """Steps with more workers than CPUs: one line for all."""
+    rows = scope.rows(_ON_PURPOSE)
+    if not rows:
+        return
+    worst = rows[0]
+    share = 100 * worst["ready_ns"] / (worst["window_ns"] * worst["workers"])
+    yield Finding(
+        analyzer="concurrency",
+        severity="info",
+        title=(
+            f"{count(len(rows), 'step')} with more workers than CPUs, as planned: in "
+            f"{worst['step']} {worst['workers']} workers on {count(worst['cpus'], 'CPU')} stood "
+            f"ready for {duration(worst['ready_ns'])} in all, {percent(share)} of their time"
+        ),
+        trace_id=worst["trace_id"],
+        cost_ns=worst["ready_ns"],
+        advice="Judge these steps by what they got done (scaling_curve), not by their ready times.",
+        evidence_sql=(
+            "SELECT trace_id, step, threads, per_s, cpu_pct FROM run_throughput WHERE oversubscribed"
+        ),
+        counter_evidence_sql=f"FROM concurrency(p_trace_id := {worst['trace_id']})",
+    )

@@ -1,0 +1,169 @@
+"""Whether threads handed one CPU to each other by the clock while others stood free.
+
+Judged is the serialized time of a chain: its length while another CPU that a waiting thread may use
+was idle or parked. A finding needs 1 ms of it; it is critical from 16.7 ms (a frame at 60 Hz is
+missed). Where the affinity left no choice nothing is serialized by that measure: from 1 ms with any
+other CPU idle it is a warning (told only, if a workload's own threads were pinned so), at most one.
+Chains in which a hand-off may be a yield say so. The three costliest are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from schedlens.findings import Finding, Scope
+from schedlens.wording import and_more, count, duration
+
+WARNING_NS = 1_000_000
+CRITICAL_NS = 16_700_000
+NAMED = 3
+
+_CHAINS = """
+SELECT
+  c.*,
+  trace.label,
+  w.dur_ns,
+  NOT EXISTS (
+    SELECT 1 FROM (SELECT unnest(c.utids) AS utid) AS member
+    WHERE member.utid NOT IN (SELECT utid FROM workload_thread)
+  ) AS is_planned
+FROM quantum_end_chain AS c
+JOIN trace USING (trace_id)
+JOIN analysis_span AS w USING (trace_id)
+"""
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """The costliest chains, or what was checked."""
+    chains = scope.rows(f"{_CHAINS} ORDER BY serialized_ns DESC, trace_id, chain")
+    costly = [chain for chain in chains if chain["serialized_ns"] >= WARNING_NS]
+    for place, chain in enumerate(costly[:NAMED]):
+        yield _finding(chain, len(costly) - NAMED if place == NAMED - 1 else 0)
+    bound = sorted(
+        (
+            chain
+            for chain in chains
+            if chain["serialized_ns"] < WARNING_NS
+            and chain["idle_elsewhere_ns"] >= WARNING_NS
+            and chain["affinity_known"]
+        ),
+        key=lambda chain: (chain["is_planned"], -chain["idle_elsewhere_ns"], chain["trace_id"]),
+    )
+    if bound:
+        yield _no_choice(bound[0], len(bound) - 1)
+    if costly or bound:
+        return
+    where_there_was_no_choice = (
+        f"{count(len(chains), 'chain')} of hand-offs at the end of a quantum, none with "
+        f"{duration(WARNING_NS)} in which a waiting thread could have run elsewhere"
+    )
+    yield Finding(
+        analyzer="quantum_end_chain",
+        severity="checked",
+        title=where_there_was_no_choice
+        if chains
+        else "No threads handed a CPU to each other by the clock",
+        evidence_sql="FROM quantum_end_chain",
+    )
+
+
+def _turns(chain: dict[str, Any]) -> str:
+    """`2 threads (a, b) took turns on CPU 5 by quantum ends, 6 hand-offs of about 16 ms`."""
+    names = chain["threads"]
+    first = ", ".join(_short(name) for name in names[:3])
+    yielded = " (or yields: they are not recorded)" if chain["yield_possible"] else ""
+    return (
+        f"{len(chain['utids'])} threads ({first}{', ...' if len(names) > 3 else ''}) took turns on "
+        f"CPU {chain['cpu']} by quantum ends{yielded}, {chain['hand_offs']} hand-offs of about "
+        f"{duration(chain['slice_ns'])}"
+    )
+
+
+def _reason(chain: dict[str, Any]) -> str:
+    """Why there was no choice, in the words of a sentence."""
+    allowed = chain["allowed_cpus"]
+    if allowed == [chain["cpu"]]:
+        return f"their affinity allows CPU {chain['cpu']} alone"
+    if allowed and set(allowed) - {chain["cpu"]} <= set(chain["parked_cpus"] or []):
+        return "the other CPUs their affinity allows were parked"
+    if chain["ideal_outside"]:
+        return "an ideal processor lies outside their affinity"
+    if allowed:
+        return f"their affinity allows {count(len(allowed), 'CPU')} alone"
+    return "which CPUs they may use is not known"
+
+
+def _no_choice(chain: dict[str, Any], more: int) -> Finding:
+    ids = ", ".join(str(utid) for utid in chain["utids"])
+    planned = chain["is_planned"]
+    return Finding(
+        analyzer="quantum_end_chain",
+        severity="info" if planned else "warning",
+        title=(
+            f"{_turns(chain)}: {_reason(chain)}, while another CPU was idle for "
+            f"{duration(chain['idle_elsewhere_ns'])} ({chain['label']}){and_more(more)}"
+        ),
+        trace_id=chain["trace_id"],
+        cost_ns=chain["idle_elsewhere_ns"],
+        cost_pct=_share(chain["idle_elsewhere_ns"], chain["dur"]),
+        utid=chain["utids"][0],
+        cpu=chain["cpu"],
+        start_ns=chain["ts"],
+        end_ns=chain["ts"] + chain["dur"],
+        advice=(
+            "The workload was pinned so: this is what it measures."
+            if planned
+            else "Widen the affinity of these threads, or let the one that waits sleep, not spin."
+        ),
+        evidence_sql=_stays(chain),
+        counter_evidence_sql=(
+            f"SELECT utid, source, cpus FROM affinity WHERE utid IN ({ids}) ORDER BY utid"
+        ),
+    )
+
+
+def _finding(chain: dict[str, Any], more: int) -> Finding:
+    ids = ", ".join(str(utid) for utid in chain["utids"])
+    return Finding(
+        analyzer="quantum_end_chain",
+        severity="critical" if chain["serialized_ns"] >= CRITICAL_NS else "warning",
+        title=(
+            f"{_turns(chain)}, {duration(chain['serialized_ns'])} of it with another allowed CPU "
+            f"free ({chain['label']}){and_more(more)}"
+        ),
+        trace_id=chain["trace_id"],
+        cost_ns=chain["serialized_ns"],
+        cost_pct=_share(chain["serialized_ns"], chain["dur_ns"]),
+        utid=chain["utids"][0],
+        cpu=chain["cpu"],
+        start_ns=chain["ts"],
+        end_ns=chain["ts"] + chain["dur"],
+        bound="exact" if chain["affinity_known"] else "at_least",
+        advice=(
+            "Do not bind threads that wait for each other to one CPU: widen the affinity (or set "
+            "an ideal processor instead), and let the one that waits sleep instead of spin."
+        ),
+        evidence_sql=_stays(chain),
+        counter_evidence_sql=(
+            f"SELECT utid, source, cpus FROM affinity WHERE utid IN ({ids}) ORDER BY utid"
+        ),
+    )
+
+
+def _stays(chain: dict[str, Any]) -> str:
+    return (
+        "SELECT ts, dur, utid, end_reason, ready_ns, wait_ns FROM sched_slice "
+        f"WHERE trace_id = {chain['trace_id']} AND cpu = {chain['cpu']} "
+        f"AND ts >= {chain['ts']} AND ts < {chain['ts'] + chain['dur']} AND NOT is_idle "
+        "ORDER BY ts"
+    )
+
+
+def _share(ns: int, of_ns: int) -> float | None:
+    return 100 * ns / of_ns if of_ns else None
+
+
+def _short(name: str | None) -> str:
+    shown = "".join(c if c.isprintable() else "?" for c in name or "?")
+    return shown if len(shown) <= 32 else f"{shown[:29]}..."

@@ -1,0 +1,299 @@
+"""How throughput follows the number of threads: the knee, the second thread of a core, too many.
+
+The knee is the first point, with no more threads than CPUs, from which an added thread brings less
+than half of what one thread alone does; it is a warning where cores without any worker were left,
+else it is told. The second thread of a core costs where Y < 1 (a warning below 0.97: closer to 1
+two runs cannot tell), and is told otherwise; Y above 2 is a disturbed measurement. More threads
+than CPUs is a warning where throughput falls 5 % below the best. A placement is a warning where it
+does 10 % less than the best one at the same number of threads. Points that rest on disturbed steps
+are told only and say so; where CPUs stood still unseen for a fifth of the work they are not judged.
+What disturbed the steps is told from 2 % of their workers' CPUs, a warning from 10 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby, pairwise
+from typing import Any
+
+from schedlens.findings import Finding, Scope, Severity
+from schedlens.wording import count, duration, elsewhere, percent, thread_name
+
+Row = dict[str, Any]
+
+HALF_PCT = 50.0
+COSTS_BELOW = 0.97
+FALL_PCT = 5.0
+WORSE_PCT = 10.0
+# From here on step_disturbance takes a step for one whose CPUs were stopped.
+STALLED_PCT = 20.0
+MOST_YIELD = 2.0
+SHARE_TOLD_PCT = 2.0
+STEAL_TOLD_PCT = 1.0
+DISTURBED_PCT = 10.0
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """What the curves show, or that there are none."""
+    points = scope.rows("FROM scaling_curve")
+    if not points:
+        yield Finding(
+            analyzer="scaling_curve",
+            severity="checked",
+            title="No steps of a workload: no curve to judge",
+            evidence_sql="FROM run_throughput",
+        )
+        return
+    disturbed = scope.rows("FROM step_disturbance WHERE is_disturbed ORDER BY trace_id")
+    stalled = [row for row in disturbed if (row["stalled_pct"] or 0) >= STALLED_PCT]
+    found: list[Finding] = []
+    if stalled:
+        found.append(_stalled(stalled, len(points)))
+    else:
+        found += _curves(points, _cores(scope))
+        found += _placements(points)
+    foreign = [
+        row
+        for row in disturbed
+        if (row["other_pct"] or 0) >= SHARE_TOLD_PCT or (row["steal_pct"] or 0) >= STEAL_TOLD_PCT
+    ]
+    if foreign:
+        found.append(_disturbed(foreign))
+    found += _yields(scope)
+    yield from found
+    if not found:
+        yield Finding(
+            analyzer="scaling_curve",
+            severity="checked",
+            title=(
+                f"{count(len(points), 'point')}, none disturbed: no knee, no placement "
+                f"{percent(WORSE_PCT)} worse than another, no loss by too many threads"
+            ),
+            evidence_sql="FROM scaling_curve",
+        )
+
+
+def _stalled(rows: list[Row], points: int) -> Finding:
+    worst = max(rows, key=lambda row: (row["stalled_pct"], -row["trace_id"]))
+    return Finding(
+        analyzer="scaling_curve",
+        severity="info",
+        title=(
+            f"The {count(points, 'point')} of the throughput curves are not judged: in "
+            f"{count(len(rows), 'step')} the workers had their CPUs and yet up to "
+            f"{percent(worst['stalled_pct'])} of the work is missing ({worst['step']}): the CPUs "
+            "stood still unseen"
+        ),
+        trace_id=worst["trace_id"],
+        cost_pct=worst["stalled_pct"],
+        advice=(
+            "Usual for virtual CPUs that take turns on fewer real ones and do not report steal. "
+            "Measure throughput on real CPUs, or with no more virtual ones than real."
+        ),
+        evidence_sql="SELECT trace_id, step, steal_pct, stalled_pct FROM step_disturbance",
+        counter_evidence_sql=(
+            "SELECT trace_id, step, per_s, batch_per_s, cpu_pct FROM run_throughput"
+        ),
+    )
+
+
+def _disturbed(rows: list[Row]) -> Finding:
+    """The step in which others had most of the workers' CPUs."""
+    worst = max(rows, key=lambda row: (row["other_pct"] or 0, row["steal_pct"] or 0))
+    taken = (worst["steal_pct"] or 0) > (worst["other_pct"] or 0)
+    who = (
+        f"the hypervisor took {percent(worst['steal_pct'])} of a CPU"
+        if taken
+        else f"other programs ran for {duration(worst['other_ns'])} "
+        f"({percent(worst['other_pct'])}) on the workers' CPUs, most of all "
+        f"{thread_name(worst['other_thread'], worst['other_tid'], worst['other_process'])} with "
+        f"{duration(worst['longest_ns'])}"
+    )
+    return Finding(
+        analyzer="scaling_curve",
+        severity=(
+            "warning"
+            if max(worst["other_pct"] or 0, worst["steal_pct"] or 0) >= DISTURBED_PCT
+            else "info"
+        ),
+        title=f"{worst['step']} was disturbed: {who}{elsewhere(len(rows) - 1)}",
+        trace_id=worst["trace_id"],
+        cost_ns=None if taken else worst["other_ns"],
+        cost_pct=worst["steal_pct"] if taken else worst["other_pct"],
+        utid=None if taken else worst["other_utid"],
+        advice=(
+            "Repeat these steps on a quiet machine: with `collect --repeat N` disturbed repeats "
+            "are left out of the curve."
+        ),
+        evidence_sql="FROM step_disturbance WHERE is_disturbed ORDER BY other_pct DESC NULLS LAST",
+        counter_evidence_sql="SELECT * FROM step_disturbance WHERE NOT is_disturbed",
+    )
+
+
+def _cores(scope: Scope) -> int | None:
+    """Cores of the machine; None if unknown."""
+    row = scope.rows(
+        "SELECT count(DISTINCT (trace_id, core)) AS cores, "
+        "count(DISTINCT trace_id) AS recordings FROM topology WHERE online"
+    )[0]
+    return row["cores"] // row["recordings"] if row["recordings"] and row["cores"] else None
+
+
+def _curves(points: list[Row], cores: int | None) -> Iterable[Finding]:
+    """The knees, then too many threads; placements with the same steps are judged once."""
+    curves: dict[tuple[object, ...], list[list[Row]]] = {}
+    for _, group in groupby(points, key=lambda p: (p["workload"], p["variant"], p["placement"])):
+        curve = list(group)
+        same = (curve[0]["workload"], curve[0]["variant"])
+        key = (*same, *((p["threads"], p["per_s"]) for p in curve))
+        curves.setdefault(key, []).append(curve)
+    named = [
+        (alike[0], " and ".join(str(curve[0]["placement"]) for curve in alike))
+        for alike in curves.values()
+    ]
+    for curve, placement in named:
+        yield from _knee(curve, placement, cores)
+    for curve, placement in named:
+        yield from _too_many(curve, placement)
+
+
+def _where(point: Row) -> str:
+    variant = (
+        "variant IS NULL" if point["variant"] is None
+        else f"variant = '{point['variant'].replace(chr(39), chr(39) * 2)}'"
+    )  # fmt: skip
+    workload = str(point["workload"]).replace("'", "''")
+    return f"workload = '{workload}' AND {variant} AND placement = '{point['placement']}'"
+
+
+def _weighed(severity: Severity, *points: Row) -> tuple[Severity, str]:
+    """The severity of a judgement on these points, and what to add to its title."""
+    disturbed = sum(bool(point["is_disturbed"]) for point in points)
+    if not disturbed:
+        return severity, ""
+    return "info", "; not sure: measured in disturbed steps"
+
+
+def _knee(curve: list[Row], placement: str, cores: int | None) -> Iterable[Finding]:
+    for before, point in pairwise(curve):
+        gained = point["added_thread_pct"]
+        if gained is None or gained >= HALF_PCT or point["oversubscribed"]:
+            continue
+        free = cores - before["threads"] if cores is not None else 0
+        early = free > 0 and point["placement"] in ("physical", "default")
+        severity, unsure = _weighed("warning" if early else "info", before, point)
+        yield Finding(
+            analyzer="scaling_curve",
+            severity=severity,
+            title=(
+                f"{point['workload']}, {placement}: beyond "
+                f"{count(before['threads'], 'thread')} each further one brings {percent(gained)} "
+                "of the first"
+                + (f", with {count(free, 'core')} still free" if early else "")
+                + unsure
+            ),
+            cost_pct=100 - gained,
+            advice=(
+                "Look for what the threads share: memory, the last-level cache, power, or "
+                "other programs on those cores (step_disturbance, steal)."
+                if early
+                else "Expect no more from further threads than the second thread of a core gives."
+            ),
+            evidence_sql=f"SELECT * FROM scaling_curve WHERE {_where(point)}",
+            counter_evidence_sql="FROM step_disturbance",
+        )
+        return
+
+
+def _too_many(curve: list[Row], placement: str) -> Iterable[Finding]:
+    fitting = [p for p in curve if not p["oversubscribed"]]
+    beyond = [p for p in curve if p["oversubscribed"]]
+    if not fitting or not beyond:
+        return
+    best = max(fitting, key=lambda p: p["per_s"])
+    worst = min(beyond, key=lambda p: p["per_s"])
+    fall = 100 * (1 - worst["per_s"] / best["per_s"]) if best["per_s"] else 0.0
+    if fall >= FALL_PCT:
+        severity, unsure = _weighed("warning", best, worst)
+        yield Finding(
+            analyzer="scaling_curve",
+            severity=severity,
+            title=(
+                f"{worst['workload']}, {placement}: {worst['threads']} threads, more than "
+                f"CPUs, do {percent(fall)} less than {best['threads']}{unsure}"
+            ),
+            cost_pct=fall,
+            advice="Start no more workers than there are CPUs for them.",
+            evidence_sql=f"SELECT * FROM scaling_curve WHERE {_where(worst)}",
+        )
+
+
+def _placements(points: list[Row]) -> Iterable[Finding]:
+    """The largest loss of each placement against the best at the same number of threads."""
+
+    def plan(point: Row) -> tuple[str, str, int]:
+        return (point["workload"], point["variant"] or "", point["threads"])
+
+    worst: dict[tuple[str, str], tuple[float, Row, Row]] = {}
+    for _, same in groupby(sorted(points, key=plan), key=plan):
+        group = [p for p in same if p["placement"] != "pinned" and p["per_s"]]
+        if len(group) < 2:
+            continue
+        best = max(group, key=lambda p: p["per_s"])
+        for point in group:
+            loss = 100 * (1 - point["per_s"] / best["per_s"])
+            key = (point["workload"], point["placement"])
+            if loss >= WORSE_PCT and loss > worst.get(key, (0.0,))[0]:
+                worst[key] = (loss, point, best)
+    for loss, point, best in worst.values():
+        name = str(point["workload"]).replace("'", "''")
+        severity, unsure = _weighed("warning", point, best)
+        yield Finding(
+            analyzer="scaling_curve",
+            severity=severity,
+            title=(
+                f"{point['workload']}: at {count(point['threads'], 'thread')} the placement "
+                f"{point['placement']} does {percent(loss)} less than {best['placement']}{unsure}"
+            ),
+            cost_pct=loss,
+            advice=f"Place the threads as {best['placement']} does at this number of threads.",
+            evidence_sql=(
+                "SELECT placement, threads, repeats, per_s, low_per_s, high_per_s, spread_pct "
+                f"FROM scaling_curve WHERE workload = '{name}' AND threads = {point['threads']}"
+            ),
+        )
+
+
+def _yields(scope: Scope) -> Iterable[Finding]:
+    for row in scope.rows("SELECT * FROM smt_yield WHERE yield IS NOT NULL"):
+        gain = 100 * (row["yield"] - 1)
+        costs = row["yield"] < COSTS_BELOW
+        of_type = f" on {row['core_type']} cores" if row["core_type"] not in (None, "U") else ""
+        if row["yield"] > MOST_YIELD:
+            title = (
+                f"{row['workload']}: both siblings of a core together seem to do "
+                f"{row['yield']:.3f} times one alone{of_type}, more than two cores could: the "
+                "steps are not comparable"
+            )
+            advice = "Measure again where the CPUs are not taken away."
+        elif costs:
+            title = (
+                f"{row['workload']}: the second thread costs{of_type}: both siblings of a core "
+                f"together do {percent(-gain)} less than one alone (Y = {row['yield']:.3f})"
+            )
+            advice = "Leave the second siblings idle for this work."
+        else:
+            title = (
+                f"{row['workload']}: both siblings of a core together do {percent(gain)} more "
+                f"than one alone{of_type} (Y = {row['yield']:.3f})"
+            )
+            advice = "Reckon with this for the second threads, not with twice the throughput."
+        yield Finding(
+            analyzer="scaling_curve",
+            severity="warning" if costs else "info",
+            title=title,
+            cost_pct=-gain if costs else None,
+            bound="exact" if row["pairs"] else "range",
+            advice=advice,
+            evidence_sql="FROM smt_yield",
+        )

@@ -1,0 +1,67 @@
+"""Whether a CPU quota held threads back.
+
+What the system counts as throttled is added up over a cgroup's run queues; what it cost is the
+ready time of the cgroup's threads that the trace shows under it. It is a warning from 1 % of the
+step (below that a quota does what it is for), critical from 20 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from schedlens.findings import Finding, Scope
+from schedlens.wording import duration, elsewhere, percent
+
+WARNING_PCT = 1.0
+CRITICAL_PCT = 20.0
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """The cgroup that was held back most, or what was checked."""
+    rows = scope.rows(
+        "SELECT c.*, trace.label, w.start_ns, w.end_ns FROM throttled_cgroup AS c "
+        "JOIN trace USING (trace_id) JOIN analysis_span AS w USING (trace_id) "
+        f"WHERE 100.0 * throttled_ns >= {WARNING_PCT} * step_ns "
+        "ORDER BY throttled_ns DESC, trace_id, cgroup"
+    )
+    if not rows:
+        counted = scope.rows(
+            "SELECT count(DISTINCT trace_id || cgroup) AS cgroups, "
+            "(SELECT count(*) FROM throttled_cgroup) AS limited FROM snapshot_cgroup"
+        )[0]
+        yield Finding(
+            analyzer="throttled_cgroup",
+            severity="checked",
+            title=(
+                f"{counted['cgroups']} cgroups, {counted['limited']} with a CPU quota: none was "
+                f"held back for {percent(WARNING_PCT)} of a step"
+                if counted["cgroups"]
+                else "No snapshot of cgroups: whether a quota held threads back is unknown"
+            ),
+            evidence_sql="FROM throttled_cgroup",
+        )
+        return
+    row = rows[0]
+    share = 100.0 * row["throttled_ns"] / row["step_ns"]
+    others = len({r["trace_id"] for r in rows} - {row["trace_id"]})
+    seen = row["ready_throttled_ns"]
+    yield Finding(
+        analyzer="throttled_cgroup",
+        severity="critical" if share >= CRITICAL_PCT else "warning",
+        title=(
+            f"The CPU quota of cgroup {row['cgroup']} held its threads back for "
+            f"{duration(row['throttled_ns'])} of a step of {duration(row['step_ns'])} "
+            f"({row['label']}){elsewhere(others)}"
+        ),
+        trace_id=row["trace_id"],
+        cost_ns=seen if seen else row["throttled_ns"],
+        cost_pct=share,
+        start_ns=row["start_ns"],
+        end_ns=row["end_ns"],
+        bound="exact" if seen else "range",
+        advice=(
+            "Raise the quota (cpu.max) or take it off, or run fewer threads at a time in it: "
+            "threads that use it up early in a period all wait for its end."
+        ),
+        evidence_sql=f"SELECT * FROM throttled_cgroup WHERE trace_id = {row['trace_id']}",
+    )

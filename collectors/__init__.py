@@ -1,0 +1,1 @@
+"""The recorders: one per file."""

@@ -1,0 +1,199 @@
+"""The perf recorder: one process a step, begun and ended to the moment through a pair of fifos."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from schedlens.errors import NoSpaceError, RecorderError
+
+from .perf_checks import check, usable
+from .perf_command import Capture, CounterGroup, record, record_group, size_text
+from .perf_counters import add as add_counters
+from .perf_ladder import NOTHING, climb, environment, program, reason, version
+
+__all__ = [
+    "NOTHING",
+    "Capture",
+    "Recorder",
+    "add_counters",
+    "check",
+    "climb",
+    "commands",
+    "program",
+    "size_text",
+    "usable",
+    "version",
+]
+
+MAIN_FILE = "perf.data"
+START_LIMIT_S = 120.0
+STOP_LIMIT_S = 600.0
+ACK_LIMIT_S = 60.0
+# Exit codes of perf when those it follows are gone: none, or that of the program `until`, which it
+# then ends.
+FOLLOWED_ENDED = (0, 128 + signal.SIGTERM, -signal.SIGTERM)
+
+
+def commands(capture: Capture, folder: Path, pid: int | None = None) -> list[list[str]]:
+    """The command lines of a step, as `Recorder` runs them but for the names of its fifos."""
+    control = (Path("CONTROL"), Path("ACK"))
+    lines = [record(capture, folder / MAIN_FILE, control=control, pid=pid)]
+    for group in capture.groups:
+        if group.cpus is not None:
+            output = folder / counters_file(group)
+            lines.append(record_group(capture, group, output, control=control))
+    return lines
+
+
+class Recorder:
+    """perf, started and waiting; `enable` begins the recording, `disable` ends it.
+
+    Should this program be killed, perf sees the end of its standard input and closes its file.
+    """
+
+    def __init__(self, capture: Capture, folder: Path, pid: int | None = None) -> None:
+        self._own = Path(tempfile.mkdtemp(prefix="schedlens-"))
+        self.commands: list[list[str]] = []
+        self._runs: list[_Run] = []
+        try:
+            control = _fifos(self._own, "main")
+            self._begin(
+                record(capture, folder / MAIN_FILE, control=control, pid=pid), control, "main"
+            )
+            for group in capture.groups:
+                if group.cpus is not None:
+                    name = group.pmu or "counters"
+                    control = _fifos(self._own, name)
+                    output = folder / counters_file(group)
+                    command = record_group(capture, group, output, control=control)
+                    self._begin(command, control, name)
+        except BaseException:
+            self.abort()
+            raise
+
+    def _begin(self, command: list[str], control: tuple[Path, Path], name: str) -> None:
+        self.commands.append(command)
+        self._runs.append(_Run(command, control, self._own / f"{name}.log"))
+
+    def enable(self) -> None:
+        """Begins to record; raises `RecorderError` with perf's words if it has ended instead."""
+        for run in self._runs:
+            run.tell("enable", START_LIMIT_S)
+
+    def disable(self) -> None:
+        """Stops recording; the files are not whole before `stop`."""
+        for run in self._runs:
+            run.tell("disable", ACK_LIMIT_S)
+
+    def stop(self) -> None:
+        """Ends perf and waits for its files; raises `NoSpaceError` or `RecorderError`."""
+        try:
+            for run in self._runs:
+                run.stop()
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Ends perf, whatever its state; what it wrote is not to be used."""
+        for run in self._runs:
+            run.kill()
+        shutil.rmtree(self._own, ignore_errors=True)
+
+
+class _Run:
+    """One perf process with its fifos."""
+
+    def __init__(self, command: list[str], control: tuple[Path, Path], log: Path) -> None:
+        self._log = log
+        self._follows = "-p" in command
+        # Read and write: opening never blocks, and perf's end never sees a hang-up.
+        self._commands = os.open(control[0], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._answers = os.open(control[1], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        with log.open("wb") as out:
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    env=environment(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=out,
+                    # Ctrl-C is for this program, which ends perf in its own time.
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise RecorderError(f"{command[0]} cannot be run: {error.strerror}") from None
+
+    def tell(self, word: str, limit_s: float) -> None:
+        """Sends a command and waits for its acknowledgement, at most `limit_s` seconds."""
+        os.write(self._commands, f"{word}\n".encode())
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            ready, _, _ = select.select([self._answers], [], [], 0.1)
+            if ready and b"ack" in os.read(self._answers, 64):
+                return
+            code = self._process.poll()
+            if code is not None:
+                # It ends by itself with the last of the threads that it follows.
+                if word == "disable" and self._follows and code in FOLLOWED_ENDED:
+                    return
+                raise self._failure(f"perf ended with code {code} before '{word}'")
+        raise self._failure(f"perf did not answer '{word}' within {limit_s:g} s")
+
+    def stop(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise self._failure(f"perf did not end within {STOP_LIMIT_S:g} s") from None
+        fine = FOLLOWED_ENDED if self._follows else (0,)
+        if code not in fine or "No space left" in self._said():
+            raise self._failure(f"perf ended with code {code}")
+
+    def kill(self) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        for handle in (self._commands, self._answers):
+            with contextlib.suppress(OSError):
+                os.close(handle)
+
+    def _said(self) -> str:
+        try:
+            return self._log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def _failure(self, what: str) -> RecorderError | NoSpaceError:
+        said = self._said()
+        if "No space left" in said:
+            return NoSpaceError("no space left on the disk for the recording")
+        why = reason(said.replace("Events disabled", "").replace("Events enabled", ""))
+        return RecorderError(f"{what}: {why}" if why else what)
+
+
+def counters_file(group: CounterGroup) -> str:
+    """Name of the file with the counters of one core type."""
+    return f"counters-{group.pmu or 'all'}.data"
+
+
+def _fifos(folder: Path, name: str) -> tuple[Path, Path]:
+    paths = (folder / f"{name}.ctl", folder / f"{name}.ack")
+    for path in paths:
+        os.mkfifo(path, 0o600)
+    return paths

@@ -1,0 +1,149 @@
+"""What is looked at after every recording, so that nothing wrong is taken for right."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import perf_file
+from .perf_command import Capture, size_text
+
+Check = dict[str, Any]
+
+
+def check(
+    path: Path, capture: Capture, begin_mono_ns: int | None = None, end_mono_ns: int | None = None
+) -> list[Check]:
+    """Rows of `checks` in step.json for one recording.
+
+    The recorder starts and stops its CPUs one after another: breaks in the chains of switches are
+    counted only between the two times of CLOCK_MONOTONIC; without them, everywhere.
+    """
+    found = perf_file.read(path)
+    rows = [_whole(found), _samples(found, capture), _lost(found, capture)]
+    if found.whole and capture.asked_events:
+        rows.append(_renamed(found.events, capture.asked_events))
+    if capture.rung == "full" and capture.switch_events and found.whole:
+        rows.extend(_chains(path, begin_mono_ns, end_mono_ns))
+    return rows
+
+
+def usable(rows: Sequence[Check]) -> str | None:
+    """Why a recording must not be used; None if it may."""
+    for row in rows:
+        if row["check"] in ("whole", "samples") and not row["ok"]:
+            return f"{row['detail']}: {row['advice']}"
+    return None
+
+
+def _whole(found: perf_file.PerfFile) -> Check:
+    return _row(
+        "whole",
+        found.whole,
+        "the file is whole" if found.whole else "the file is cut off",
+        "look for free space, and for what ended perf",
+    )
+
+
+def _samples(found: perf_file.PerfFile, capture: Capture) -> Check:
+    if capture.rung == "full":
+        count, what = found.samples, "samples"
+    else:
+        count, what = found.switches, "switch records"
+    return _row("samples", count > 0, f"{count} {what}", "`schedlens doctor` shows why")
+
+
+def _lost(found: perf_file.PerfFile, capture: Capture) -> Check:
+    total = sum(found.records.values())
+    return _row(
+        "lost",
+        found.lost == 0,
+        f"{found.lost} records lost of {total + found.lost}",
+        f"buffers were {size_text(capture.buffer_bytes)} a CPU; record less with --light or a "
+        "shorter step",
+    )
+
+
+def _renamed(got: Sequence[str], asked: Sequence[str]) -> Check:
+    """perf adds `:u` and the like to an event that it may not record in full."""
+    odd = [name for name in asked if name not in {_plain(other) for other in got}]
+    renamed = [f"{name} became {other}" for name in odd for other in got if other.startswith(name)]
+    detail = "; ".join(renamed) if renamed else f"not in the file: {', '.join(odd)}"
+    return _row(
+        "events",
+        not odd,
+        f"{len(asked)} of {len(asked)} events as asked" if not odd else detail,
+        "the kernel side was left out: `schedlens doctor` prints what would allow it",
+    )
+
+
+def _plain(name: str) -> str:
+    """An event without the modifiers of its own that say nothing is left out."""
+    head, colon, modifier = name.rpartition(":")
+    return head if colon and modifier and set(modifier) <= set("SDGH") else name
+
+
+def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> list[Check]:
+    """Whether on each CPU each leaver is the one that entered; none without the decoders."""
+    try:
+        decoders = importlib.import_module("schedlens._decoders")
+    except ImportError:
+        return []
+    mended = clock = 0
+    hz = 1_000_000_000
+    gaps: list[tuple[int | None, int | None]] = []
+    try:
+        for table, batch in decoders.load(str(path), 0, None, None, path.parent.name):
+            if table == "trace" and batch.num_rows:
+                clock = batch.column("start_clock")[0].as_py() or 0
+                hz = batch.column("clock_hz")[0].as_py() or hz
+            elif table == "loss":
+                gaps += [
+                    (row["start_ns"], row["end_ns"])
+                    for row in batch.select(["start_ns", "end_ns", "signalled_by"]).to_pylist()
+                    if row["signalled_by"] == "chain_break"
+                ]
+            elif table == "context_switch":
+                mended += _count(batch.column("source"), "switch_event")
+    except Exception as error:
+        return [_row("chains", False, f"the recording cannot be decoded: {error}", "record again")]
+    zero = clock * 1_000_000_000 // hz
+    inner = [
+        (start, end)
+        for start, end in gaps
+        if start is None
+        or end is None
+        or (
+            (begin_mono_ns is None or zero + end > begin_mono_ns)
+            and (end_mono_ns is None or zero + start < end_mono_ns)
+        )
+    ]
+    lengths = sum(end - start for start, end in inner if start is not None and end is not None)
+    breaks = f"{len(inner)} break{'' if len(inner) == 1 else 's'} in the chains of switches"
+    return [
+        _row(
+            "chains",
+            not inner,
+            f"{breaks}, {lengths / 1e6:.1f} ms of CPU time" if inner else breaks,
+            "what ran between is unknown in the analysis",
+        ),
+        _row(
+            "switch_records",
+            True,
+            f"{mended} switches taken from the second kind of record: nothing is unknown by it",
+            "",
+        )
+        | {"mended": mended},
+    ]
+
+
+def _count(column: Any, value: str) -> int:
+    """How often an Arrow column holds a value, without a Python object for each row."""
+    counts = {row["values"]: int(row["counts"]) for row in column.value_counts().to_pylist()}
+    return counts.get(value, 0)
+
+
+def _row(check: str, ok: bool, detail: str, advice: str) -> Check:
+    return {"check": check, "ok": ok, "detail": detail, "advice": None if ok else advice}

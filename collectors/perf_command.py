@@ -1,0 +1,138 @@
+"""The perf command lines: what is recorded, on which CPUs, into which file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SWITCH = "sched:sched_switch"
+WAKING = "sched:sched_waking"
+
+# Without these two there is no picture of scheduling; the others add to it.
+ESSENTIAL = (SWITCH, WAKING)
+EVENTS = (
+    SWITCH,
+    WAKING,
+    "sched:sched_wakeup_new",
+    "sched:sched_migrate_task",
+    "sched:sched_process_fork",
+    "sched:sched_process_exit",
+    "sched:sched_process_exec",
+    "power:cpu_idle",
+    "power:cpu_frequency",
+    "irq:softirq_entry",
+    "irq:softirq_exit",
+)
+
+MEBI = 1 << 20
+LARGEST_BUFFER = 16 * MEBI
+# What an ordinary user may lock by default (perf_event_mlock_kb is 512 KiB and a page).
+SMALLEST_BUFFER = MEBI // 2
+
+
+@dataclass(frozen=True)
+class CounterGroup:
+    """Events read at each switch; `cpus` limits them to one core type of a hybrid part.
+
+    `modifier` is perf's: S reads the group with its leader, D keeps it from sharing counters with
+    others, GH is for PMUs that cannot leave guests out.
+    """
+
+    events: tuple[str, ...]
+    modifier: str = "SD"
+    pmu: str | None = None
+    cpus: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The group as perf's option `-e` takes it, led by the switch."""
+        return f"{{{','.join((SWITCH, *self.events))}}}:{self.modifier}"
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What a recorder records: a rung of the ladder and its particulars; sizes in bytes."""
+
+    perf: str
+    rung: str
+    events: tuple[str, ...] = ()
+    switch_events: bool = True
+    buffer_bytes: int = LARGEST_BUFFER
+    groups: tuple[CounterGroup, ...] = ()
+    version: str | None = None
+    missing: tuple[str, ...] = ()
+    allow: str | None = None
+
+    @property
+    def asked_events(self) -> list[str]:
+        """Names that must be in the file unchanged; perf renames what it weakens."""
+        counters = [event for group in self.groups if not group.cpus for event in group.events]
+        return [*self.events, *counters]
+
+
+def buffer_bytes(memory_bytes: int, cpus: int) -> int:
+    """Buffer of each CPU: 16 MiB, or what 1/16 of memory gives each, a power of two."""
+    share = memory_bytes // 16 // max(cpus, 1)
+    size = LARGEST_BUFFER
+    while size > max(share, SMALLEST_BUFFER):
+        size //= 2
+    return size
+
+
+def size_text(size: int) -> str:
+    """Bytes as perf's `-m` takes them."""
+    return f"{size // MEBI}M" if size >= MEBI else f"{size // 1024}K"
+
+
+def record(
+    capture: Capture,
+    output: Path,
+    *,
+    control: tuple[Path, Path] | None = None,
+    pid: int | None = None,
+    until: Sequence[str] = ("cat",),
+) -> list[str]:
+    """The command for the main file; it ends with the program `until`.
+
+    `control` is a pair of fifos, commands and acknowledgements; `pid` is whom to follow on the
+    rung `switch_events_own` (without it, `until` is followed).
+    """
+    command = _head(capture, output, control)
+    if capture.rung != "switch_events_own":
+        command += ["-a"]
+    elif pid is not None:
+        command += ["-p", str(pid)]
+    if capture.switch_events:
+        command += ["--switch-events"]
+    plain = list(capture.events)
+    group = next((group for group in capture.groups if group.cpus is None), None)
+    if capture.rung == "full":
+        if group is not None:
+            plain.remove(SWITCH)
+            command += ["-e", group.text]
+        command += ["-e", ",".join(plain)]
+    else:
+        command += ["--sample-cpu", "--sample-identifier", "-e", "dummy:u"]
+    return [*command, "--", *until]
+
+
+def record_group(
+    capture: Capture,
+    group: CounterGroup,
+    output: Path,
+    *,
+    control: tuple[Path, Path] | None = None,
+    until: Sequence[str] = ("cat",),
+) -> list[str]:
+    """The command for the counters of one core type, in a file of their own."""
+    on = ["-C", group.cpus] if group.cpus else ["-a"]
+    return [*_head(capture, output, control), *on, "-e", group.text, "--", *until]
+
+
+def _head(capture: Capture, output: Path, control: tuple[Path, Path] | None) -> list[str]:
+    command = [capture.perf, "record", "--no-bpf-event", "-B", "-N"]
+    command += ["-m", size_text(capture.buffer_bytes), "-k", "CLOCK_MONOTONIC"]
+    if control is not None:
+        command += ["-D", "-1", "--control", f"fifo:{control[0]},{control[1]}"]
+    return [*command, "-o", str(output)]

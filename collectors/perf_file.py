@@ -1,0 +1,93 @@
+"""A short look into a perf.data file: which records it holds and what its events are called.
+
+Only for the checks right after a recording; the reader in `decoders/` is the one that analyzes.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# perf_event_header types, by the kernel's and perf's names.
+LOST, SAMPLE, SWITCH, SWITCH_CPU_WIDE = 2, 9, 14, 15
+FINISHED_ROUND = 68
+HEADER_EVENT_DESC = 12
+
+_MAGIC = b"PERFILE2"
+_RECORD = struct.Struct("<IHH")
+
+
+@dataclass
+class PerfFile:
+    """Records by type, lost events, event names; `whole` is False for a file cut off."""
+
+    whole: bool = False
+    records: Counter[int] = field(default_factory=Counter)
+    lost: int = 0
+    events: list[str] = field(default_factory=list)
+
+    @property
+    def samples(self) -> int:
+        """Records of tracepoints and counters."""
+        return self.records[SAMPLE]
+
+    @property
+    def switches(self) -> int:
+        """Records of `--switch-events`."""
+        return self.records[SWITCH] + self.records[SWITCH_CPU_WIDE]
+
+
+def read(path: Path) -> PerfFile:
+    """Walks the record headers; damage ends the walk and leaves `whole` False."""
+    found = PerfFile()
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            _walk(data, found)
+    except (OSError, ValueError, struct.error):
+        found.whole = False
+    return found
+
+
+def _walk(data: mmap.mmap, found: PerfFile) -> None:
+    if data[:8] != _MAGIC:
+        return
+    # perf_file_header: size, attr_size, three perf_file_section, then the feature bits.
+    start, size = struct.unpack_from("<QQ", data, 40)
+    end = start + size
+    features = struct.unpack_from("<4Q", data, 72)
+    # perf writes the size when it ends well; a killed recorder leaves 0.
+    found.whole = size > 0 and end <= len(data)
+    at, limit = start, min(end, len(data))
+    unpack = _RECORD.unpack_from
+    records: dict[int, int] = {}
+    while at + 8 <= limit:
+        kind, _, length = unpack(data, at)
+        if length < 8:
+            found.whole = False
+            break
+        records[kind] = records.get(kind, 0) + 1
+        if kind == LOST:
+            found.lost += struct.unpack_from("<Q", data, at + 16)[0]
+        at += length
+    found.records.update(records)
+    if found.whole:
+        found.events = _event_names(data, end, features)
+
+
+def _event_names(data: mmap.mmap, at: int, features: tuple[int, ...]) -> list[str]:
+    """The names in HEADER_EVENT_DESC, whose section is the n-th of those present."""
+    present = [bit for bit in range(256) if features[bit // 64] >> (bit % 64) & 1]
+    if HEADER_EVENT_DESC not in present:
+        return []
+    offset, _ = struct.unpack_from("<QQ", data, at + 16 * present.index(HEADER_EVENT_DESC))
+    count, attr_size = struct.unpack_from("<II", data, offset)
+    at, names = offset + 8, []
+    for _ in range(min(count, 4096)):
+        ids, length = struct.unpack_from("<II", data, at + attr_size)
+        at += attr_size + 8
+        names.append(data[at : at + length].split(b"\0")[0].decode("utf-8", "replace"))
+        at += length + 8 * ids
+    return names

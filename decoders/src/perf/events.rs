@@ -1,0 +1,257 @@
+//! Which event family a tracepoint is of, and where its fields lie.
+
+use super::attrs::{Attr, TYPE_TRACEPOINT};
+use super::bytes::{text, u16_at, u32_at, u64_at};
+use super::features::Features;
+use super::formats::{Field, Format};
+use super::print_fmt;
+use super::problem::Problems;
+
+/// `TRACE_FLAG_HARDIRQ | TRACE_FLAG_SOFTIRQ | TRACE_FLAG_NMI`
+const FLAGS_IN_INTERRUPT: i64 = 0x08 | 0x10 | 0x40;
+
+/// Place of a number in a tracepoint's raw data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    offset: usize,
+    size: usize,
+    signed: bool,
+}
+
+impl Slot {
+    fn of(field: &Field) -> Option<Self> {
+        let known = matches!(field.size, 1 | 2 | 4 | 8);
+        known.then_some(Self { offset: field.offset, size: field.size, signed: field.signed })
+    }
+
+    /// The number, if the data reaches that far.
+    #[inline]
+    pub(super) fn read(&self, raw: &[u8]) -> Option<i64> {
+        Some(match (self.size, self.signed) {
+            (4, true) => i64::from(u32_at(raw, self.offset)?.cast_signed()),
+            (4, false) => i64::from(u32_at(raw, self.offset)?),
+            (8, _) => u64_at(raw, self.offset)?.cast_signed(),
+            (2, true) => i64::from(u16_at(raw, self.offset)?.cast_signed()),
+            (2, false) => i64::from(u16_at(raw, self.offset)?),
+            (_, true) => i64::from(raw.get(self.offset)?.cast_signed()),
+            (_, false) => i64::from(*raw.get(self.offset)?),
+        })
+    }
+
+    /// The number as an id or CPU; anything that is none becomes -1.
+    #[inline]
+    pub(super) fn id(&self, raw: &[u8]) -> Option<i32> {
+        Some(i32::try_from(self.read(raw)?).unwrap_or(-1))
+    }
+}
+
+/// Place of a text in a tracepoint's raw data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextSlot {
+    offset: usize,
+    size: usize,
+    data_loc: bool,
+}
+
+impl TextSlot {
+    /// The bytes of the field, NUL and what follows it included.
+    #[inline]
+    pub(super) fn bytes<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
+        if !self.data_loc {
+            return raw.get(self.offset..self.offset.checked_add(self.size)?);
+        }
+        // __data_loc: length in the upper half, offset in the lower one
+        let place = u32_at(raw, self.offset)?;
+        let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
+        raw.get(offset..offset + length)
+    }
+
+    /// The text.
+    pub(super) fn text(&self, raw: &[u8]) -> Option<String> {
+        self.bytes(raw).map(text)
+    }
+}
+
+/// Fields of `sched:sched_switch`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SwitchFields {
+    pub(super) prev_comm: TextSlot,
+    pub(super) prev_pid: Slot,
+    pub(super) prev_prio: Slot,
+    pub(super) prev_state: Slot,
+    pub(super) next_comm: TextSlot,
+    pub(super) next_pid: Slot,
+    pub(super) next_prio: Slot,
+    /// Bit of `prev_state` that says it was preempted.
+    pub(super) plus_mask: Option<i64>,
+}
+
+/// Event families, with the fields that are used of them.
+#[derive(Clone, Debug)]
+pub(super) enum Family {
+    Switch(SwitchFields),
+    Wakeup {
+        kind: u8,
+        pid: Slot,
+        target_cpu: Slot,
+    },
+    Migrate {
+        pid: Slot,
+        orig_cpu: Slot,
+        dest_cpu: Slot,
+    },
+    Fork {
+        parent: Slot,
+        child: Slot,
+    },
+    Exit {
+        pid: Slot,
+    },
+    Exec {
+        pid: Slot,
+        old_pid: Slot,
+    },
+    Yield,
+    Priority {
+        pid: Slot,
+        old: Slot,
+        new: Slot,
+    },
+    SoftirqEntry {
+        vec: Slot,
+        names: Vec<(i64, String)>,
+    },
+    SoftirqExit {
+        vec: Slot,
+    },
+    IrqEntry {
+        irq: Slot,
+        name: TextSlot,
+    },
+    IrqExit {
+        irq: Slot,
+    },
+    Idle {
+        state: Slot,
+        cpu: Slot,
+    },
+    Frequency {
+        khz: Slot,
+        cpu: Slot,
+    },
+    /// Counted, not read.
+    Other,
+}
+
+/// Words of `wakeup.kind`, by the number in [`Family::Wakeup`].
+pub(super) const WAKEUP_KINDS: [&str; 3] = ["waking", "wakeup", "wakeup_new"];
+
+/// An event, as the reader uses it.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) name: String,
+    pub(super) family: Family,
+    common_pid: Option<Slot>,
+    common_flags: Option<Slot>,
+}
+
+impl Event {
+    /// The thread in which a tracepoint was hit.
+    #[inline]
+    pub(super) fn current(&self, raw: &[u8]) -> Option<i32> {
+        self.common_pid.as_ref()?.id(raw)
+    }
+
+    /// Whether a tracepoint was hit in interrupt context.
+    #[inline]
+    pub(super) fn in_interrupt(&self, raw: &[u8]) -> Option<bool> {
+        Some(self.common_flags.as_ref()?.read(raw)? & FLAGS_IN_INTERRUPT != 0)
+    }
+}
+
+/// Name and family of an event.
+pub(super) fn event(attr: &Attr, features: &Features, problems: &mut Problems) -> Event {
+    let plain =
+        |name: String| Event { name, family: Family::Other, common_pid: None, common_flags: None };
+    if attr.kind != TYPE_TRACEPOINT {
+        return plain(attr.name.clone().unwrap_or_else(|| generic_name(attr)));
+    }
+    let Some(format) = features.format(attr.config) else {
+        return plain(attr.name.clone().unwrap_or_else(|| format!("tracepoint {}", attr.config)));
+    };
+    let name = format.full_name();
+    let family = family(format).unwrap_or_else(|missing| {
+        problems.add(&name, format!("its format has no field {missing}"));
+        Family::Other
+    });
+    let common = |field: &str| format.field(field).and_then(Slot::of);
+    Event { name, family, common_pid: common("common_pid"), common_flags: common("common_flags") }
+}
+
+fn generic_name(attr: &Attr) -> String {
+    match (attr.kind, attr.config) {
+        (0, 0) => "cycles".to_owned(),
+        (0, 1) => "instructions".to_owned(),
+        (1, 0) => "cpu-clock".to_owned(),
+        (1, 1) => "task-clock".to_owned(),
+        (1, 3) => "context-switches".to_owned(),
+        (1, 9) => "dummy".to_owned(),
+        (kind, config) => format!("type {kind} config {config:#x}"),
+    }
+}
+
+/// # Errors
+/// The name of a field that the format lacks.
+fn family(format: &Format) -> Result<Family, &'static str> {
+    let slot = |name: &'static str| format.field(name).and_then(Slot::of).ok_or(name);
+    let text = |name: &'static str| {
+        let field = format.field(name).ok_or(name)?;
+        let slot = TextSlot { offset: field.offset, size: field.size, data_loc: field.data_loc };
+        Ok::<_, &'static str>(slot)
+    };
+    let wakeup =
+        |kind| Ok(Family::Wakeup { kind, pid: slot("pid")?, target_cpu: slot("target_cpu")? });
+    match format.full_name().as_str() {
+        "sched:sched_switch" => Ok(Family::Switch(SwitchFields {
+            prev_comm: text("prev_comm")?,
+            prev_pid: slot("prev_pid")?,
+            prev_prio: slot("prev_prio")?,
+            prev_state: slot("prev_state")?,
+            next_comm: text("next_comm")?,
+            next_pid: slot("next_pid")?,
+            next_prio: slot("next_prio")?,
+            plus_mask: print_fmt::plus_mask(&format.print_fmt),
+        })),
+        "sched:sched_waking" => wakeup(0),
+        "sched:sched_wakeup" => wakeup(1),
+        "sched:sched_wakeup_new" => wakeup(2),
+        "sched:sched_migrate_task" => Ok(Family::Migrate {
+            pid: slot("pid")?,
+            orig_cpu: slot("orig_cpu")?,
+            dest_cpu: slot("dest_cpu")?,
+        }),
+        "sched:sched_process_fork" => {
+            Ok(Family::Fork { parent: slot("parent_pid")?, child: slot("child_pid")? })
+        }
+        "sched:sched_process_exit" => Ok(Family::Exit { pid: slot("pid")? }),
+        "sched:sched_process_exec" => {
+            Ok(Family::Exec { pid: slot("pid")?, old_pid: slot("old_pid")? })
+        }
+        "sched:sched_pi_setprio" => {
+            Ok(Family::Priority { pid: slot("pid")?, old: slot("oldprio")?, new: slot("newprio")? })
+        }
+        "syscalls:sys_enter_sched_yield" => Ok(Family::Yield),
+        "irq:softirq_entry" => Ok(Family::SoftirqEntry {
+            vec: slot("vec")?,
+            names: print_fmt::symbols(&format.print_fmt, "vec"),
+        }),
+        "irq:softirq_exit" => Ok(Family::SoftirqExit { vec: slot("vec")? }),
+        "irq:irq_handler_entry" => Ok(Family::IrqEntry { irq: slot("irq")?, name: text("name")? }),
+        "irq:irq_handler_exit" => Ok(Family::IrqExit { irq: slot("irq")? }),
+        "power:cpu_idle" => Ok(Family::Idle { state: slot("state")?, cpu: slot("cpu_id")? }),
+        "power:cpu_frequency" => {
+            Ok(Family::Frequency { khz: slot("state")?, cpu: slot("cpu_id")? })
+        }
+        _ => Ok(Family::Other),
+    }
+}

@@ -1,0 +1,32 @@
+//! perf.data: what Linux `perf record` writes, as a file, through a pipe, or as a folder.
+//!
+//! [`Recording::open`] finds the parts and indexes the records; [`Frames`] reads them in the order
+//! of time and fills the base tables.
+
+mod attrs;
+mod bytes;
+mod columns;
+mod compressed;
+mod events;
+mod features;
+mod formats;
+mod frames;
+mod header;
+mod input;
+mod inspection;
+mod interrupts;
+mod machine;
+mod print_fmt;
+mod problem;
+mod record;
+mod recording;
+mod streams;
+mod tables;
+mod threads;
+mod topology;
+
+pub use self::columns::Batcher;
+pub use self::frames::{FRAME_ROWS, Finished, Frames};
+pub use self::inspection::inspect;
+pub use self::machine::TraceFacts;
+pub use self::recording::Recording;

@@ -1,0 +1,575 @@
+//! The lives of threads and processes: ids are reused, names change.
+
+use std::collections::HashMap;
+
+use arrow_array::RecordBatch;
+
+use super::columns::{Batcher, Column, texts};
+use crate::error::DecodeError;
+
+/// `PID_MAX_LIMIT`: ids up to here are looked up in a table.
+const DENSE_TIDS: i32 = 1 << 22;
+const NOBODY: u32 = u32::MAX;
+/// The idle threads' process.
+const IDLE_PROCESS: &str = "swapper";
+
+/// Which record told of a birth: the same one is told of by both kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Birth {
+    /// `PERF_RECORD_FORK`
+    Record = 1,
+    /// `sched:sched_process_fork`
+    Tracepoint = 2,
+}
+
+#[derive(Debug)]
+struct Life {
+    tid: i32,
+    process: Option<u32>,
+    start_ns: Option<i64>,
+    end_ns: Option<i64>,
+    name: Option<String>,
+    /// Names by the time from which on they hold.
+    names: Vec<(Option<i64>, String)>,
+    /// Bytes in which the scheduler last gave the name.
+    comm: Option<[u8; 16]>,
+    told_by: u8,
+    active: bool,
+    idle: bool,
+}
+
+#[derive(Debug)]
+struct Process {
+    pid: i32,
+    name: Option<String>,
+    start_ns: Option<i64>,
+    leader_ended: bool,
+    alive: i64,
+    end_ns: Option<i64>,
+}
+
+/// All lives of a recording, numbered by first appearance.
+#[derive(Debug)]
+pub(super) struct Threads {
+    base: i64,
+    lives: Vec<Life>,
+    dense: Vec<u32>,
+    sparse: HashMap<i32, u32>,
+    idle: Vec<u32>,
+    processes: Vec<Process>,
+    by_pid: HashMap<i32, u32>,
+    /// Which life a tid had from when on.
+    history: HashMap<i32, Vec<(i64, u32)>>,
+}
+
+impl Threads {
+    /// None yet; `trace_id` is the upper half of their numbers.
+    pub(super) fn new(trace_id: i64) -> Self {
+        Self {
+            base: trace_id.wrapping_shl(32),
+            lives: Vec::new(),
+            dense: Vec::new(),
+            sparse: HashMap::new(),
+            idle: Vec::new(),
+            processes: Vec::new(),
+            by_pid: HashMap::new(),
+            history: HashMap::new(),
+        }
+    }
+
+    /// Lives so far.
+    pub(super) fn len(&self) -> usize {
+        self.lives.len()
+    }
+
+    /// The number of a life in the database.
+    #[inline]
+    pub(super) fn utid(&self, life: u32) -> i64 {
+        self.base | i64::from(life)
+    }
+
+    #[inline]
+    fn look_up(&self, tid: i32) -> Option<u32> {
+        let found = if (0..DENSE_TIDS).contains(&tid) {
+            self.dense.get(tid as usize).copied().unwrap_or(NOBODY)
+        } else {
+            self.sparse.get(&tid).copied().unwrap_or(NOBODY)
+        };
+        (found != NOBODY).then_some(found)
+    }
+
+    fn put(&mut self, tid: i32, life: u32) {
+        if (0..DENSE_TIDS).contains(&tid) {
+            let at = tid as usize;
+            if self.dense.len() <= at {
+                self.dense.resize((at + 1).next_power_of_two(), NOBODY);
+            }
+            self.dense[at] = life;
+        } else {
+            self.sparse.insert(tid, life);
+        }
+    }
+
+    fn create(&mut self, tid: i32, start_ns: Option<i64>) -> u32 {
+        let life = self.lives.len() as u32;
+        self.lives.push(Life {
+            tid,
+            process: None,
+            start_ns,
+            end_ns: None,
+            name: None,
+            names: Vec::new(),
+            comm: None,
+            told_by: 0,
+            active: false,
+            idle: false,
+        });
+        life
+    }
+
+    fn begin(&mut self, tid: i32, start_ns: Option<i64>) -> u32 {
+        let life = self.create(tid, start_ns);
+        self.put(tid, life);
+        self.history.entry(tid).or_default().push((start_ns.unwrap_or(i64::MIN), life));
+        life
+    }
+
+    /// The thread with that id now; `None` for ids that are none. Id 0 is the idle thread of `cpu`.
+    #[inline]
+    pub(super) fn now(&mut self, tid: i32, cpu: i32) -> Option<u32> {
+        if tid <= 0 {
+            return (tid == 0 && cpu >= 0).then(|| self.idle(cpu));
+        }
+        let life = match self.look_up(tid) {
+            Some(life) => life,
+            None => self.begin(tid, None),
+        };
+        self.lives[life as usize].active = true;
+        Some(life)
+    }
+
+    /// The idle thread of a CPU.
+    pub(super) fn idle(&mut self, cpu: i32) -> u32 {
+        let at = cpu as usize;
+        if let Some(life) = self.idle.get(at).copied().filter(|life| *life != NOBODY) {
+            return life;
+        }
+        if self.idle.len() <= at {
+            self.idle.resize(at + 1, NOBODY);
+        }
+        let life = self.create(0, None);
+        self.idle[at] = life;
+        let process = self.process(0);
+        self.processes[process as usize].name = Some(IDLE_PROCESS.to_owned());
+        let name = format!("swapper/{cpu}");
+        let idle = &mut self.lives[life as usize];
+        idle.names.push((None, name.clone()));
+        (idle.idle, idle.process, idle.name) = (true, Some(process), Some(name));
+        life
+    }
+
+    fn process(&mut self, pid: i32) -> u32 {
+        if let Some(process) = self.by_pid.get(&pid) {
+            return *process;
+        }
+        self.new_process(pid, None)
+    }
+
+    fn new_process(&mut self, pid: i32, start_ns: Option<i64>) -> u32 {
+        let process = self.processes.len() as u32;
+        self.processes.push(Process {
+            pid,
+            name: None,
+            start_ns,
+            leader_ended: false,
+            alive: 0,
+            end_ns: None,
+        });
+        self.by_pid.insert(pid, process);
+        process
+    }
+
+    fn join(&mut self, life: u32, process: u32) {
+        let member = &mut self.lives[life as usize];
+        if member.process.is_some() {
+            return;
+        }
+        member.process = Some(process);
+        let host = &mut self.processes[process as usize];
+        if member.end_ns.is_none() {
+            host.alive += 1;
+        }
+        if member.tid == host.pid {
+            host.name.clone_from(&member.name);
+            host.start_ns = host.start_ns.or(member.start_ns);
+        }
+    }
+
+    /// A record says that the thread belongs to that process.
+    #[inline]
+    pub(super) fn belongs(&mut self, life: u32, pid: i32) {
+        if pid > 0 && self.lives[life as usize].process.is_none() {
+            let process = self.process(pid);
+            self.join(life, process);
+        }
+    }
+
+    fn rename(&mut self, life: u32, ts: Option<i64>, name: String) {
+        let thread = &mut self.lives[life as usize];
+        if thread.name.as_ref() == Some(&name) {
+            return;
+        }
+        // A name read before the recording, and not the one the scheduler knows, is replaced.
+        let early = thread.comm.is_none() && !thread.active && thread.start_ns.is_none();
+        let first = thread.name.is_none() || early;
+        let from = if first { thread.start_ns } else { ts };
+        if first {
+            thread.names.clear();
+        }
+        thread.names.push((from, name.clone()));
+        if let Some(process) = thread.process
+            && let Some(host) = self.processes.get_mut(process as usize)
+            && host.pid == thread.tid
+        {
+            host.name = Some(name.clone());
+        }
+        thread.name = Some(name);
+    }
+
+    /// The scheduler names the thread, in a field of 16 bytes.
+    #[inline]
+    pub(super) fn named(&mut self, life: u32, ts: i64, comm: &[u8]) {
+        let thread = &self.lives[life as usize];
+        if thread.idle || thread.comm.as_ref().is_some_and(|known| known == comm) {
+            return;
+        }
+        self.named_anew(life, ts, comm);
+    }
+
+    fn named_anew(&mut self, life: u32, ts: i64, comm: &[u8]) {
+        let name = super::bytes::text(comm);
+        let thread = &mut self.lives[life as usize];
+        // Beside the name, /proc tells of a kernel worker what it works on: that is how it was
+        // named in a record, and stays so in `thread_name`, but it is not the thread's name.
+        let longer = thread.comm.is_none()
+            && thread.start_ns.is_none()
+            && !name.is_empty()
+            && thread.name.as_ref().is_some_and(|known| known.starts_with(&name));
+        thread.comm = comm.try_into().ok();
+        if longer {
+            if let Some(host) = thread.process.and_then(|p| self.processes.get_mut(p as usize))
+                && host.pid == thread.tid
+            {
+                host.name = Some(name.clone());
+            }
+            thread.name = Some(name);
+        } else if !name.is_empty() {
+            self.rename(life, Some(ts), name);
+        }
+    }
+
+    /// `PERF_RECORD_COMM`; without a time: the thread existed before the recording.
+    pub(super) fn comm(&mut self, ids: (i32, i32), ts: Option<i64>, name: String) {
+        let (pid, tid) = ids;
+        if tid <= 0 {
+            return;
+        }
+        let life = match self.look_up(tid) {
+            Some(life) => life,
+            None => self.begin(tid, None),
+        };
+        self.belongs(life, pid);
+        self.rename(life, ts, name);
+        let thread = &mut self.lives[life as usize];
+        thread.active |= ts.is_some();
+        if ts.is_some() {
+            thread.comm = None;
+        }
+    }
+
+    /// A thread is created at `ts`; without a time: it existed before the recording.
+    pub(super) fn fork(
+        &mut self,
+        birth: Birth,
+        tid: i32,
+        pid: Option<i32>,
+        ts: Option<i64>,
+        parent_tid: i32,
+    ) {
+        if tid <= 0 {
+            return;
+        }
+        let known = self.look_up(tid);
+        let Some(ts) = ts else {
+            let life = known.unwrap_or_else(|| self.begin(tid, None));
+            self.belongs(life, pid.unwrap_or_default());
+            return;
+        };
+        let same = known.filter(|life| {
+            let thread = &self.lives[*life as usize];
+            let told_by_other = thread.told_by != 0 && thread.told_by & birth as u8 == 0;
+            // Listed from /proc while it was already being recorded.
+            let listed = thread.told_by == 0 && !thread.active && thread.start_ns.is_none();
+            thread.end_ns.is_none() && (told_by_other || listed)
+        });
+        let life = match same {
+            Some(life) => life,
+            None => self.begin(tid, Some(ts)),
+        };
+        let parent = self.look_up(parent_tid);
+        let inherited = parent.and_then(|parent| self.lives[parent as usize].name.clone());
+        let thread = &mut self.lives[life as usize];
+        thread.told_by |= birth as u8;
+        thread.start_ns = Some(thread.start_ns.map_or(ts, |start| start.min(ts)));
+        if let Some(pid) = pid.filter(|pid| *pid > 0) {
+            let fresh = pid == tid && self.lives[life as usize].process.is_none();
+            let process = if fresh { self.new_process(pid, Some(ts)) } else { self.process(pid) };
+            self.join(life, process);
+        }
+        if self.lives[life as usize].name.is_none()
+            && let Some(name) = inherited
+        {
+            self.rename(life, Some(ts), name);
+        }
+    }
+
+    /// A thread tells that it exits; it may still run for a while.
+    pub(super) fn exit(&mut self, tid: i32, ts: i64) {
+        let Some(life) = (tid > 0).then(|| self.look_up(tid)).flatten() else { return };
+        let thread = &mut self.lives[life as usize];
+        thread.active = true;
+        let first = thread.end_ns.is_none();
+        thread.end_ns = Some(thread.end_ns.map_or(ts, |end| end.max(ts)));
+        let (tid, process) = (thread.tid, thread.process);
+        if let Some(host) = process.and_then(|p| self.processes.get_mut(p as usize)) {
+            host.alive -= i64::from(first);
+            host.leader_ended |= tid == host.pid;
+            host.end_ns = Some(host.end_ns.map_or(ts, |end| end.max(ts)));
+        }
+    }
+
+    /// `sched_process_exec`: a thread that is not the leader takes the leader's id over.
+    pub(super) fn exec(&mut self, tid: i32, old_tid: i32, ts: i64) {
+        if tid == old_tid || tid <= 0 || old_tid <= 0 {
+            return;
+        }
+        let life = self.look_up(old_tid).unwrap_or_else(|| self.begin(old_tid, None));
+        let leader = self.look_up(tid);
+        if let Some(leader) = leader {
+            let old = &mut self.lives[leader as usize];
+            let ended = old.end_ns.is_none();
+            old.end_ns = old.end_ns.or(Some(ts));
+            let process = old.process;
+            if let Some(host) = process.and_then(|p| self.processes.get_mut(p as usize)) {
+                host.alive -= i64::from(ended);
+                host.leader_ended = false;
+            }
+            if let Some(process) = process {
+                self.join(life, process);
+            }
+        }
+        self.put(old_tid, NOBODY);
+        self.put(tid, life);
+        self.lives[life as usize].tid = tid;
+        self.history.entry(tid).or_default().push((ts, life));
+    }
+
+    /// The thread that had this id at that time.
+    pub(super) fn at(&self, tid: i64, ts: i64) -> Option<i64> {
+        let lives = self.history.get(&i32::try_from(tid).ok()?)?;
+        let found = lives.iter().rev().find(|(from, _)| *from <= ts)?;
+        Some(self.utid(found.1))
+    }
+
+    /// The thread with this id at the begin, else the last one that had it.
+    pub(super) fn at_begin(&self, tid: i64) -> Option<i64> {
+        let lives = self.history.get(&i32::try_from(tid).ok()?)?;
+        let first = lives.first().filter(|(from, _)| *from == i64::MIN);
+        Some(self.utid(first.or(lives.last())?.1))
+    }
+
+    /// Rows of `thread` for the lives from `from` on.
+    pub(super) fn batch(
+        &self,
+        batcher: &Batcher,
+        from: usize,
+        to: usize,
+    ) -> Result<RecordBatch, DecodeError> {
+        let lives = self.lives.get(from..to).unwrap_or_default();
+        let mut utid = Column::default();
+        let mut tid = Column::default();
+        let mut upid = Column::default();
+        let mut start = Column::default();
+        let mut end = Column::default();
+        let mut idle = Column::default();
+        for (number, life) in lives.iter().enumerate() {
+            utid.push(self.utid((from + number) as u32));
+            tid.push(i64::from(life.tid));
+            upid.push_option(life.process.map(|process| self.utid(process)));
+            start.push_option(life.start_ns);
+            end.push_option(life.end_ns);
+            idle.push(life.idle);
+        }
+        let columns = vec![
+            ("utid", utid.array()),
+            ("tid", tid.array()),
+            ("upid", upid.array()),
+            ("name", texts(lives.iter().map(|life| life.name.as_deref()))),
+            ("start_ns", start.array()),
+            ("end_ns", end.array()),
+            ("is_idle", idle.array()),
+        ];
+        batcher.batch("thread", lives.len(), columns)
+    }
+
+    /// Rows of `process`.
+    pub(super) fn process_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
+        let mut upid = Column::default();
+        let mut pid = Column::default();
+        let mut start = Column::default();
+        let mut end = Column::default();
+        for (number, process) in self.processes.iter().enumerate() {
+            upid.push(self.utid(number as u32));
+            pid.push(i64::from(process.pid));
+            start.push_option(process.start_ns);
+            let over = process.leader_ended && process.alive <= 0;
+            end.push_option(process.end_ns.filter(|_| over));
+        }
+        let columns = vec![
+            ("upid", upid.array()),
+            ("pid", pid.array()),
+            ("name", texts(self.processes.iter().map(|process| process.name.as_deref()))),
+            ("start_ns", start.array()),
+            ("end_ns", end.array()),
+        ];
+        batcher.batch("process", self.processes.len(), columns)
+    }
+
+    /// Rows of `thread_name`.
+    pub(super) fn name_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
+        let mut utid = Column::default();
+        let mut ts = Column::default();
+        let mut names = Vec::new();
+        for (number, life) in self.lives.iter().enumerate() {
+            for (from, name) in &life.names {
+                utid.push(self.utid(number as u32));
+                ts.push_option(*from);
+                names.push(Some(name));
+            }
+        }
+        let rows = names.len();
+        let columns =
+            vec![("utid", utid.array()), ("ts", ts.array()), ("name", texts(names.into_iter()))];
+        batcher.batch("thread_name", rows, columns)
+    }
+
+    /// Processes with their threads, for a listing: (pid, name, [(tid, name)]).
+    pub(super) fn listing(&self) -> Vec<Listed> {
+        let mut listed: Vec<Listed> = self
+            .processes
+            .iter()
+            .map(|process| Listed {
+                pid: Some(process.pid),
+                name: process.name.clone(),
+                threads: Vec::new(),
+            })
+            .collect();
+        let mut homeless = Listed { pid: None, name: None, threads: Vec::new() };
+        for life in &self.lives {
+            let home = life.process.and_then(|process| listed.get_mut(process as usize));
+            home.unwrap_or(&mut homeless).threads.push((life.tid, life.name.clone()));
+        }
+        if !homeless.threads.is_empty() {
+            listed.push(homeless);
+        }
+        listed
+    }
+}
+
+/// A process and its threads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) pid: Option<i32>,
+    pub(super) name: Option<String>,
+    pub(super) threads: Vec<(i32, Option<String>)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        bytes
+    }
+
+    // 100: exists | 200 forked at 10, exits at 20 | 200 forked again at 30
+    #[test]
+    fn an_id_that_is_used_again_is_another_life() {
+        let mut threads = Threads::new(1);
+        threads.comm((100, 100), None, "parent".into());
+        for (birth, ts) in [(Birth::Record, 10), (Birth::Tracepoint, 11)] {
+            let pid = (birth == Birth::Record).then_some(200);
+            threads.fork(birth, 200, pid, Some(ts), 100);
+        }
+        threads.exit(200, 20);
+        threads.exit(200, 21);
+        threads.fork(Birth::Record, 200, Some(200), Some(30), 100);
+        assert_eq!(threads.len(), 3);
+        let base = 1_i64 << 32;
+        assert_eq!(threads.at(200, 9), None);
+        assert_eq!(threads.at(200, 10), Some(base | 1));
+        assert_eq!(threads.at(200, 29), Some(base | 1));
+        assert_eq!(threads.at(200, 30), Some(base | 2));
+        assert_eq!(threads.at(100, i64::MIN), Some(base));
+        let ends: Vec<_> = threads.lives.iter().map(|life| (life.start_ns, life.end_ns)).collect();
+        assert_eq!(ends, [(None, None), (Some(10), Some(21)), (Some(30), None)]);
+        assert_eq!(threads.lives[1].name.as_deref(), Some("parent"));
+        assert_eq!(threads.processes.len(), 3);
+    }
+
+    // leader 10, thread 11: exec in 11 makes it 10; the old leader's life is over
+    #[test]
+    fn exec_by_another_thread_keeps_that_threads_life() {
+        let mut threads = Threads::new(0);
+        threads.comm((10, 10), None, "lead".into());
+        threads.fork(Birth::Record, 11, Some(10), Some(5), 10);
+        threads.exit(10, 7);
+        let runner = threads.now(11, 0).expect("there");
+        threads.exec(10, 11, 8);
+        assert_eq!(threads.now(10, 0), Some(runner));
+        assert_eq!(threads.lives[runner as usize].tid, 10);
+        assert_eq!(threads.at(11, 6), Some(1));
+        assert_eq!(threads.at(10, 9), Some(1));
+        assert_eq!(threads.lives[0].end_ns, Some(7));
+        assert!(!threads.processes[0].leader_ended);
+    }
+
+    #[test]
+    fn names_are_rows_when_they_change_and_only_then() {
+        let mut threads = Threads::new(0);
+        threads.comm((7, 7), None, "kworker/0:1-eve".into());
+        let life = threads.now(7, 0).expect("there");
+        threads.named(life, 5, &name("kworker/0:1"));
+        threads.named(life, 6, &name("kworker/0:1"));
+        threads.comm((7, 7), Some(9), "other".into());
+        threads.named(life, 10, &name("other"));
+        assert_eq!(
+            threads.lives[0].names,
+            [(None, "kworker/0:1-eve".to_owned()), (Some(9), "other".to_owned())]
+        );
+        assert_eq!(threads.lives[0].name.as_deref(), Some("other"));
+    }
+
+    #[test]
+    fn each_cpu_has_an_idle_thread_of_its_own() {
+        let mut threads = Threads::new(0);
+        let (one, other) = (threads.now(0, 3), threads.now(0, 1));
+        assert_ne!(one, other);
+        assert_eq!(threads.now(0, 3), one);
+        assert_eq!(threads.now(0, -1), None);
+        assert_eq!(threads.now(-1, 0), None);
+        assert_eq!(threads.lives[0].name.as_deref(), Some("swapper/3"));
+    }
+}

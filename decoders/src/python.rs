@@ -1,0 +1,230 @@
+//! The Python module `schedlens._decoders`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_pyarrow::{FromPyArrow, ToPyArrow};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use crate::error::{DecodeError, ErrorKind};
+use crate::load::{Load, Request, THREAD_NAME, decode_only as decode, without_panic};
+use crate::perf::Recording;
+use crate::{schema, session};
+
+/// How long to wait for a batch before looking whether the user pressed Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The exception for an error, with the file in front.
+fn exception(py: Python<'_>, path: &Path, error: &DecodeError) -> PyErr {
+    let message = format!("{}: {error}", path.display());
+    let class = match error.kind() {
+        ErrorKind::NotATrace => "NotATraceError",
+        ErrorKind::Damaged => "DamagedTraceError",
+        ErrorKind::Unsupported => "UnsupportedTraceError",
+        ErrorKind::Context => return PyValueError::new_err(message),
+        ErrorKind::Io => {
+            let DecodeError::Io(cause) = error else { return PyRuntimeError::new_err(message) };
+            return std::io::Error::new(cause.kind(), message).into();
+        }
+    };
+    let found = py
+        .import("schedlens.errors")
+        .and_then(|errors| errors.getattr(class))
+        .and_then(|class| Ok(class.cast_into::<PyType>()?));
+    match found {
+        Ok(class) => PyErr::from_type(class, (message,)),
+        Err(missing) => missing,
+    }
+}
+
+/// Runs work in a thread whose panics stay silent, while other Python threads go on.
+fn apart<T: Send + 'static>(
+    py: Python<'_>,
+    path: &Path,
+    work: impl FnOnce() -> Result<T, DecodeError> + Send + 'static,
+) -> PyResult<T> {
+    let ended = py.detach(|| {
+        let thread = std::thread::Builder::new()
+            .name(THREAD_NAME.to_owned())
+            .spawn(move || without_panic(work))?;
+        thread.join().unwrap_or_else(|_| {
+            Err(DecodeError::Internal { what: "the reader stopped".to_owned() })
+        })
+    });
+    ended.map_err(|error| exception(py, path, &error))
+}
+
+/// Keeps panics of reading threads off the terminal: they become exceptions.
+fn silence_readers() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if std::thread::current().name() != Some(THREAD_NAME) {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Iterator over (table, batch) of a recording that is read in the background.
+#[pyclass(module = "schedlens._decoders")]
+struct Loader {
+    path: PathBuf,
+    load: Mutex<Option<Load>>,
+}
+
+impl Loader {
+    fn take(&self) -> Option<Load> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[pymethods]
+impl Loader {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(&'static str, Bound<'py, PyAny>)>> {
+        loop {
+            let received = py.detach(|| {
+                let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+                load.as_ref().map(|load| load.batches.recv_timeout(PATIENCE))
+            });
+            match received {
+                Some(Ok(Ok(output))) => {
+                    return Ok(Some((output.table, output.batch.to_pyarrow(py)?)));
+                }
+                Some(Ok(Err(error))) => {
+                    self.close(py);
+                    return Err(exception(py, &self.path, &error));
+                }
+                Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
+                None | Some(Err(RecvTimeoutError::Disconnected)) => return Ok(None),
+            }
+        }
+    }
+
+    /// Share of the records that has been read, 0 to 1.
+    fn progress(&self) -> f64 {
+        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        load.as_ref().map_or(1.0, |load| load.progress.share())
+    }
+
+    /// Ends the reading, finished or not.
+    fn close(&self, py: Python<'_>) {
+        if let Some(load) = self.take() {
+            py.detach(|| load.close());
+        }
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _trace: Bound<'_, PyAny>,
+    ) -> bool {
+        self.close(py);
+        false
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        if let Some(load) = self.take() {
+            load.close();
+        }
+    }
+}
+
+/// Begins to load a perf.data file or folder.
+///
+/// `context`: tables of the session by name, with raw times and, where a table has a column `utid`,
+/// thread ids in a column `tid`. `samples`: path of `samples.bin`.
+#[pyfunction]
+#[pyo3(signature = (path, trace_id, context, samples, label))]
+fn load(
+    path: PathBuf,
+    trace_id: i64,
+    context: Option<Bound<'_, PyDict>>,
+    samples: Option<PathBuf>,
+    label: String,
+) -> PyResult<Loader> {
+    let mut tables = BTreeMap::new();
+    for (table, batch) in context.iter().flat_map(|context| context.iter()) {
+        tables.insert(table.extract::<String>()?, RecordBatch::from_pyarrow_bound(&batch)?);
+    }
+    if !(0..=i64::from(i32::MAX)).contains(&trace_id) {
+        return Err(PyValueError::new_err(format!("trace_id {trace_id} is not in 0..2^31")));
+    }
+    let request = Request { path: path.clone(), trace_id, context: tables, samples, label };
+    let load = Load::start(request).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(Loader { path, load: Mutex::new(Some(load)) })
+}
+
+/// What a recording holds, as JSON.
+#[pyfunction]
+fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let file = path.clone();
+    apart(py, &path, move || Ok(crate::perf::inspect(&Recording::open(&file)?).to_string()))
+}
+
+/// Reads a recording into base-table batches and drops them: (records, rows, seconds).
+#[pyfunction]
+fn decode_only(py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64, f64)> {
+    let file = path.clone();
+    apart(py, &path, move || decode(&file))
+}
+
+/// The batches in `samples.bin` as rows of `run_sample`, times from `start_clock` on.
+#[pyfunction]
+fn run_samples(
+    py: Python<'_>,
+    path: PathBuf,
+    trace_id: i64,
+    start_clock: i64,
+) -> PyResult<Bound<'_, PyAny>> {
+    let file = path.clone();
+    let batch = apart(py, &path, move || {
+        let (batch, _torn) = session::run_samples(&std::fs::read(&file)?, (trace_id, start_clock))?;
+        Ok(batch)
+    })?;
+    batch.to_pyarrow(py)
+}
+
+/// The Arrow schema of each declared table.
+#[pyfunction]
+fn schemas(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let schemas = PyDict::new(py);
+    for (name, schema) in schema::tables() {
+        schemas.set_item(name, schema.to_pyarrow(py)?)?;
+    }
+    Ok(schemas)
+}
+
+#[pymodule]
+fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    silence_readers();
+    module.add_class::<Loader>()?;
+    module.add_function(wrap_pyfunction!(load, module)?)?;
+    module.add_function(wrap_pyfunction!(inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_only, module)?)?;
+    module.add_function(wrap_pyfunction!(run_samples, module)?)?;
+    module.add_function(wrap_pyfunction!(schemas, module)?)?;
+    crate::python_sweeps::register(module)
+}

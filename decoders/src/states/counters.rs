@@ -1,0 +1,184 @@
+//! Counter values read at switches, and what was counted between two of them.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{Int32Builder, Int64Builder, UInt8Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+
+use super::StateError;
+use super::input::{Cursor, Ints, Longs, numbered};
+use super::problem::{Problems, Trouble};
+use super::rows::{BATCH_ROWS, batch};
+use super::switches::Switch;
+use super::words::Words;
+use crate::frame::Output;
+
+#[derive(Clone, Copy)]
+struct Read {
+    ts: i64,
+    value: i64,
+    /// Number of the switch it was read at.
+    switch: u64,
+}
+
+#[derive(Default)]
+struct PerCpu {
+    /// Switches so far; a gap counts too, so that no interval spans it.
+    switches: u64,
+    /// Time, leaver and number of the switches at the latest time.
+    latest: Vec<(i64, Option<u32>, u64)>,
+    /// Last value by counter.
+    reads: Vec<Option<Read>>,
+}
+
+/// Builds `counter_delta`.
+#[derive(Default)]
+pub(super) struct Counters {
+    cpus: Vec<PerCpu>,
+    names: Words,
+    core_types: Words,
+    cpu: Int32Builder,
+    utid: Int64Builder,
+    ts: Int64Builder,
+    dur: Int64Builder,
+    counter: UInt8Builder,
+    core_type: UInt8Builder,
+    delta: Int64Builder,
+    len: usize,
+    /// Counter values exist; without them switches need not be noted.
+    in_use: bool,
+}
+
+/// Rows of `counter_sample`, as a frame holds them.
+pub(super) struct Samples<'a> {
+    pub(super) cursor: Cursor<'a>,
+    ts: Longs<'a>,
+    cpu: Ints<'a>,
+    utid: Longs<'a>,
+    value: Longs<'a>,
+    counter: Vec<Option<u8>>,
+    core_type: Vec<Option<u8>>,
+}
+
+impl Counters {
+    /// Opens a batch of `counter_sample`.
+    pub(super) fn open<'a>(&mut self, batch: &'a RecordBatch) -> Result<Samples<'a>, StateError> {
+        const TABLE: &str = "counter_sample";
+        self.in_use |= batch.num_rows() > 0;
+        let ts = Longs::of(TABLE, "ts", batch)?;
+        let cpu = Ints::of(TABLE, "cpu", batch)?;
+        Ok(Samples {
+            cursor: Cursor::new(&ts, &cpu, None),
+            ts,
+            cpu,
+            utid: Longs::of(TABLE, "utid", batch)?,
+            value: Longs::of(TABLE, "value", batch)?,
+            counter: numbered(TABLE, "counter", batch, |word| {
+                word.and_then(|word| self.names.number(word))
+            })?,
+            core_type: numbered(TABLE, "core_type", batch, |word| {
+                word.and_then(|word| self.core_types.number(word))
+            })?,
+        })
+    }
+
+    fn place(&mut self, cpu: i32) -> &mut PerCpu {
+        let place = cpu.max(0) as usize;
+        if self.cpus.len() <= place {
+            self.cpus.resize_with(place + 1, PerCpu::default);
+        }
+        &mut self.cpus[place]
+    }
+
+    /// Notes a switch.
+    #[inline]
+    pub(super) fn switched(&mut self, switch: &Switch) {
+        if !self.in_use {
+            return;
+        }
+        let place = self.place(switch.cpu);
+        place.switches += 1;
+        if place.latest.last().is_some_and(|&(ts, ..)| ts != switch.ts) {
+            place.latest.clear();
+        }
+        place.latest.push((switch.ts, switch.prev, place.switches));
+    }
+
+    /// Notes a gap.
+    pub(super) fn interrupt(&mut self, cpu: i32) {
+        if self.in_use {
+            self.place(cpu).switches += 1;
+        }
+    }
+
+    /// Takes the value in a row; `number` is its thread. The interval since the value before goes
+    /// to the thread that leaves, unless a switch without a value lies between.
+    pub(super) fn sample(
+        &mut self,
+        samples: &Samples<'_>,
+        row: usize,
+        (utid, number): (Option<i64>, Option<u32>),
+        problems: &mut Problems,
+    ) {
+        let Some(counter) = samples.counter[row] else { return };
+        let (ts, cpu, value) = (samples.ts.at(row), samples.cpu.at(row), samples.value.at(row));
+        let place = self.place(cpu);
+        if place.reads.len() <= usize::from(counter) {
+            place.reads.resize(usize::from(counter) + 1, None);
+        }
+        let before = place.reads[usize::from(counter)].take();
+        let after = before.map_or(0, |read| read.switch);
+        let switch = place
+            .latest
+            .iter()
+            .find(|&&(at, prev, switch)| at == ts && prev == number && switch > after)
+            .map(|&(.., switch)| switch);
+        let Some(switch) = switch else { return };
+        place.reads[usize::from(counter)] = Some(Read { ts, value, switch });
+        let (Some(before), Some(utid)) = (before, utid) else { return };
+        if before.switch + 1 != switch {
+            return;
+        }
+        let delta = value.wrapping_sub(before.value);
+        if delta < 0 {
+            problems.add(Trouble::CounterFell);
+            return;
+        }
+        self.cpu.append_value(cpu);
+        self.utid.append_value(utid);
+        self.ts.append_value(before.ts);
+        self.dur.append_value(ts.saturating_sub(before.ts));
+        self.counter.append_value(counter);
+        self.core_type.append_option(samples.core_type[row]);
+        self.delta.append_value(delta);
+        self.len += 1;
+    }
+
+    /// Hands out the rows; without `all` only a full batch.
+    pub(super) fn take(
+        &mut self,
+        trace_id: i64,
+        all: bool,
+        out: &mut Vec<Output>,
+    ) -> Result<(), StateError> {
+        if self.len < BATCH_ROWS && !(all && self.len > 0) {
+            return Ok(());
+        }
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.cpu.finish()),
+            Arc::new(self.utid.finish()),
+            Arc::new(self.ts.finish()),
+            Arc::new(self.dur.finish()),
+            self.names.column(self.counter.finish()),
+            self.core_types.column(self.core_type.finish()),
+            Arc::new(self.delta.finish()),
+        ];
+        out.push(batch("counter_delta", trace_id, std::mem::take(&mut self.len), columns)?);
+        Ok(())
+    }
+
+    /// Takes the utid of a row.
+    pub(super) fn utid(samples: &Samples<'_>, row: usize) -> (Option<i64>, i32) {
+        (samples.utid.get(row), samples.cpu.at(row))
+    }
+}

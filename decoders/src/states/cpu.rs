@@ -1,0 +1,150 @@
+//! One logical CPU: who is on it, and the pieces its time is made of.
+
+use super::rows::{BEGIN, Rows, Tile};
+use super::thread::Stay;
+use super::words::CpuWord;
+
+/// Who is on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occupant {
+    /// No switch has been seen yet.
+    First,
+    /// A thread, by its number.
+    Thread(u32),
+    /// One that the records do not name.
+    Unnamed,
+    /// Whoever leaves next: a gap lies before, which began at this time.
+    AfterGap(i64),
+}
+
+/// A thread that was seen elsewhere while it should have been here: the switch-out is missing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orphan {
+    pub(super) thread: u32,
+    pub(super) stay: Stay,
+    pub(super) priority: Option<i32>,
+    /// When it was first seen elsewhere.
+    pub(super) until: i64,
+}
+
+/// State of one logical CPU.
+#[derive(Debug)]
+pub(super) struct Cpu {
+    pub(super) cpu: i32,
+    pub(super) occupant: Occupant,
+    /// Begin of the occupant's stay.
+    pub(super) from: i64,
+    pub(super) left_censored: bool,
+    pub(super) priority: Option<i32>,
+    /// Time of the last switch that counts.
+    pub(super) last_switch: Option<i64>,
+    /// Position of the record of that switch, which a plan may have to be mended in.
+    pub(super) last_row: u64,
+    pub(super) last_seq: i64,
+    /// Threads of the last tracepoint record, until its `switch_event` has been dropped.
+    pub(super) unmatched: Option<(Option<i64>, Option<i64>)>,
+    pub(super) orphan: Option<Orphan>,
+    /// Thread that every record written on this CPU without any switch shows.
+    pub(super) witness: Option<Witness>,
+    /// An idle record exists.
+    pub(super) idle_seen: bool,
+    /// Interrupts that may lie in the stay under way: begin and end.
+    interrupts: Vec<(i64, i64)>,
+    /// All time before this has its piece.
+    tiled: i64,
+    unknown_from: Option<i64>,
+}
+
+/// Who ran on a CPU without any switch, as far as its records tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Witness {
+    /// Always this thread.
+    Thread(u32),
+    /// Different ones.
+    Mixed,
+}
+
+impl Cpu {
+    pub(super) fn new(cpu: i32) -> Self {
+        Self {
+            cpu,
+            occupant: Occupant::First,
+            from: BEGIN,
+            left_censored: true,
+            priority: None,
+            last_switch: None,
+            last_row: 0,
+            last_seq: 0,
+            unmatched: None,
+            orphan: None,
+            witness: None,
+            idle_seen: false,
+            interrupts: Vec::new(),
+            tiled: BEGIN,
+            unknown_from: None,
+        }
+    }
+
+    /// Notes an interrupt that may lie in the idle thread.
+    pub(super) fn interrupt(&mut self, ts: i64, end: i64) {
+        self.interrupts.push((ts, end));
+    }
+
+    /// Adds unknown time up to `to`.
+    pub(super) fn unknown(&mut self, to: i64) {
+        if to > self.tiled {
+            self.unknown_from.get_or_insert(self.tiled);
+            self.tiled = to;
+        }
+    }
+
+    /// Adds a thread's time up to `to`.
+    pub(super) fn thread(&mut self, to: i64, utid: i64, rows: &mut Rows) {
+        self.piece(to, CpuWord::Thread, Some(utid), rows);
+        self.forget_interrupts(to);
+    }
+
+    /// Adds the idle thread's time up to `to`, with the interrupts in it.
+    pub(super) fn idle(&mut self, to: i64, rows: &mut Rows) {
+        let mut interrupts = std::mem::take(&mut self.interrupts);
+        interrupts.sort_unstable();
+        for &(begin, end) in &interrupts {
+            if begin >= to {
+                break;
+            }
+            self.piece(begin, CpuWord::Idle, None, rows);
+            self.piece(end.min(to), CpuWord::Interrupt, None, rows);
+        }
+        self.piece(to, CpuWord::Idle, None, rows);
+        self.interrupts = interrupts;
+        self.forget_interrupts(to);
+    }
+
+    /// Adds time in which the CPU was offline.
+    pub(super) fn offline(&mut self, to: i64, rows: &mut Rows) {
+        self.piece(to, CpuWord::Offline, None, rows);
+    }
+
+    fn forget_interrupts(&mut self, before: i64) {
+        if !self.interrupts.is_empty() {
+            self.interrupts.retain(|&(_, end)| end > before);
+        }
+    }
+
+    fn piece(&mut self, to: i64, state: CpuWord, utid: Option<i64>, rows: &mut Rows) {
+        if to <= self.tiled {
+            return;
+        }
+        self.flush(rows);
+        rows.tile(Tile { cpu: self.cpu, ts: self.tiled, end: to, state, utid });
+        self.tiled = to;
+    }
+
+    /// Writes unknown time that has been added and not written.
+    pub(super) fn flush(&mut self, rows: &mut Rows) {
+        if let Some(from) = self.unknown_from.take() {
+            let (cpu, end) = (self.cpu, self.tiled);
+            rows.tile(Tile { cpu, ts: from, end, state: CpuWord::Unknown, utid: None });
+        }
+    }
+}

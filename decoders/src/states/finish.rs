@@ -1,0 +1,280 @@
+//! The end of the recording: what is still open is closed, and what began before it gets its time.
+
+use std::collections::BTreeMap;
+
+use arrow_array::RecordBatch;
+
+use super::cpu::{Occupant, Witness};
+use super::gap;
+use super::input::{Flags, Ints, Longs, numbered};
+use super::problem::Trouble;
+use super::rows::BEGIN;
+use super::thread::{Phase, Stay};
+use super::words::EndReason;
+use super::{End, StateError, StateMachine};
+use crate::frame::Output;
+
+/// A thread that both snapshots show on a CPU, and the step between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sitter {
+    thread: u32,
+    begin: i64,
+    end: i64,
+    grown_ns: i64,
+}
+
+/// From when on a CPU is online or not, in the order of time.
+type Versions = Vec<(i64, Option<bool>)>;
+
+/// Share of the step that a thread's CPU time must have grown by to have been there throughout.
+const SITTING_PCT: i128 = 95;
+
+impl StateMachine {
+    /// Closes everything; the rest of the outputs.
+    pub(super) fn close(mut self, end: &End) -> Result<Vec<Output>, StateError> {
+        self.take_threads(&end.threads)?;
+        let first = end.first_ns.min(self.earliest).max(BEGIN + 1);
+        let last = end.last_ns.max(self.now).max(first);
+        self.now = last;
+        let mut open_gaps = std::mem::take(&mut self.open_gaps);
+        open_gaps.sort_by_key(|gap| (gap.cpu, gap.start));
+        for gap in open_gaps {
+            if self.has_cpu(gap.cpu) {
+                self.signalled(gap);
+            }
+        }
+        let online = self.online(&end.cpus)?;
+        let sitters = match &end.snapshot_thread {
+            Some(batch) => self.sitters(batch)?,
+            None => BTreeMap::new(),
+        };
+        for cpu in 0..self.cpus.len() as i32 {
+            if self.cpus[cpu as usize].is_some() {
+                let versions = online.get(&cpu).map_or(&[][..], Vec::as_slice);
+                self.close_cpu(cpu, (first, last), versions, sitters.get(&cpu).copied());
+            }
+        }
+        self.close_threads(&end.threads, (first, last))?;
+        self.close_early(first);
+        let trace_id = self.settings.trace_id;
+        let mut out = Vec::new();
+        self.records.take(trace_id, 0, &mut out)?;
+        self.wakeups.take(trace_id, 0, &mut out)?;
+        out.extend(gap::losses(trace_id, &mut self.losses, first)?);
+        self.rows.take(trace_id, true, &mut out)?;
+        self.counters.take(trace_id, true, &mut out)?;
+        out.extend(self.problems.take(trace_id)?);
+        Ok(out)
+    }
+
+    /// By CPU, whether it is online and from when on; in the order of time.
+    fn online(&mut self, batch: &RecordBatch) -> Result<BTreeMap<i32, Versions>, StateError> {
+        let cpu = Ints::of("cpu", "cpu", batch)?;
+        let online = Flags::of("cpu", "online", batch)?;
+        let from = Longs::of("cpu", "valid_from_ns", batch)?;
+        let mut versions: BTreeMap<i32, Versions> = BTreeMap::new();
+        for row in 0..batch.num_rows() {
+            if self.has_cpu(cpu.at(row)) {
+                let from = from.get(row).unwrap_or(BEGIN);
+                versions.entry(cpu.at(row)).or_default().push((from, online.get(row)));
+            }
+        }
+        for list in versions.values_mut() {
+            list.sort_by_key(|&(from, _)| from);
+        }
+        Ok(versions)
+    }
+
+    /// By CPU, the thread that was on it throughout the step by its own CPU time.
+    fn sitters(&mut self, batch: &RecordBatch) -> Result<BTreeMap<i32, Sitter>, StateError> {
+        const TABLE: &str = "snapshot_thread";
+        let ts = Longs::of(TABLE, "ts", batch)?;
+        let utid = Longs::of(TABLE, "utid", batch)?;
+        let cpu = Ints::of(TABLE, "cpu", batch)?;
+        let user = Longs::of(TABLE, "user_ns", batch)?;
+        let system = Longs::of(TABLE, "system_ns", batch)?;
+        let is_begin = numbered(TABLE, "edge", batch, |edge| edge.map(|edge| edge == "begin"))?;
+        let mut begins: BTreeMap<u32, (i64, i32, i64)> = BTreeMap::new();
+        let mut ends: BTreeMap<u32, (i64, i32, i64)> = BTreeMap::new();
+        for row in 0..batch.num_rows() {
+            let (Some(is_begin), Some(user), Some(system), Some(cpu)) =
+                (is_begin[row], user.get(row), system.get(row), cpu.get(row))
+            else {
+                continue;
+            };
+            let Some(thread) = self.thread_number(utid.get(row)) else { continue };
+            let edge = if is_begin { &mut begins } else { &mut ends };
+            edge.entry(thread).or_insert((ts.at(row), cpu, user.saturating_add(system)));
+        }
+        let mut sitters: BTreeMap<i32, Sitter> = BTreeMap::new();
+        for (thread, (begin, cpu, before)) in begins {
+            let Some(&(end, cpu_then, after)) = ends.get(&thread) else { continue };
+            let grown = i128::from(after) - i128::from(before);
+            let step = i128::from(end) - i128::from(begin);
+            if cpu != cpu_then || step <= 0 || grown * 100 < step * SITTING_PCT {
+                continue;
+            }
+            let grown_ns = i64::try_from(grown).unwrap_or(i64::MAX);
+            let sitter = Sitter { thread, begin, end, grown_ns };
+            let best = sitters.entry(cpu).or_insert(sitter);
+            if sitter.grown_ns > best.grown_ns {
+                *best = sitter;
+            }
+        }
+        Ok(sitters)
+    }
+
+    fn close_cpu(
+        &mut self,
+        cpu: i32,
+        (first, last): (i64, i64),
+        versions: &[(i64, Option<bool>)],
+        sitter: Option<Sitter>,
+    ) {
+        let place = self.cpu(cpu);
+        let (occupant, joined, last_switch) =
+            (place.occupant, place.orphan.is_none(), place.last_switch);
+        match occupant {
+            Occupant::Thread(number) if joined && self.is_here(cpu, number) => {
+                let mut ended = self.end_stay(cpu, number, last, true);
+                let thread = &mut self.threads[number as usize];
+                if !thread.is_idle {
+                    ended.slice.end_reason = Some(EndReason::TraceEnd);
+                    thread.phase = Phase::Exited;
+                    thread.drop_wakings(|_| false, &mut self.wakeups);
+                }
+                self.ended(ended);
+            }
+            Occupant::Thread(_) => {
+                let start = last_switch.unwrap_or(BEGIN);
+                self.stream_end(cpu, start, last);
+            }
+            Occupant::AfterGap(_) | Occupant::Unnamed => self.cpu(cpu).unknown(last),
+            Occupant::First => self.close_quiet(cpu, (first, last), versions, sitter),
+        }
+        if let Some(place) = self.cpus[cpu as usize].as_deref_mut() {
+            place.flush(&mut self.rows);
+        }
+    }
+
+    /// A CPU without any switch: offline, or what a snapshot, a record or an idle record tells.
+    fn close_quiet(
+        &mut self,
+        cpu: i32,
+        (first, last): (i64, i64),
+        versions: &[(i64, Option<bool>)],
+        sitter: Option<Sitter>,
+    ) {
+        let may_sit = |machine: &Self, thread: u32| {
+            let thread = &machine.threads[thread as usize];
+            !thread.is_idle && thread.phase == Phase::Untouched
+        };
+        let (witness, idle_seen) = (self.cpu(cpu).witness, self.cpu(cpu).idle_seen);
+        if versions.iter().any(|&(_, online)| online == Some(false)) {
+            for (place, &(from, online)) in versions.iter().enumerate() {
+                let until = versions.get(place + 1).map_or(last, |&(next, _)| next.min(last));
+                let here = self.cpus[cpu as usize].as_deref_mut();
+                if let Some(here) = here {
+                    here.unknown(from);
+                    if online == Some(false) {
+                        here.offline(until, &mut self.rows);
+                    } else {
+                        here.unknown(until);
+                    }
+                }
+            }
+            return;
+        }
+        match (sitter, witness) {
+            (Some(sitter), _) if may_sit(self, sitter.thread) => {
+                let begin = if sitter.begin <= first { BEGIN } else { sitter.begin.min(last) };
+                self.sit(cpu, sitter.thread, begin, sitter.end.min(last));
+            }
+            (_, Some(Witness::Thread(thread))) if may_sit(self, thread) && !idle_seen => {
+                self.sit(cpu, thread, BEGIN, last);
+            }
+            (_, witness) => {
+                let idle = match witness {
+                    None => idle_seen,
+                    Some(Witness::Thread(thread)) => self.threads[thread as usize].is_idle,
+                    Some(Witness::Mixed) => false,
+                };
+                if let (true, Some(here)) = (idle, self.cpus[cpu as usize].as_deref_mut()) {
+                    here.idle(last, &mut self.rows);
+                }
+            }
+        }
+        self.cpu(cpu).unknown(last);
+    }
+
+    /// One stay without begin and end.
+    fn sit(&mut self, cpu: i32, number: u32, begin: i64, end: i64) {
+        let place = self.cpu(cpu);
+        place.unknown(begin);
+        place.from = begin;
+        let thread = &mut self.threads[number as usize];
+        thread.write_unknown(BEGIN, begin, false, &mut self.rows);
+        let stay = Stay { cpu, from: begin, left_censored: true, prev_cpu: None, entry: None };
+        thread.stay = Some(stay);
+        let mut ended = self.end_stay(cpu, number, end.max(begin), true);
+        ended.slice.end_reason = Some(EndReason::TraceEnd);
+        let thread = &mut self.threads[number as usize];
+        thread.phase = Phase::Unknown { out_seen: false };
+        thread.since = end.max(begin);
+        thread.drop_wakings(|waking| waking.ts >= end, &mut self.wakeups);
+        self.ended(ended);
+    }
+
+    fn close_threads(
+        &mut self,
+        threads: &RecordBatch,
+        (first, last): (i64, i64),
+    ) -> Result<(), StateError> {
+        let utid = Longs::of("thread", "utid", threads)?;
+        let ends = Longs::of("thread", "end_ns", threads)?;
+        let mut end_of: Vec<Option<i64>> = vec![None; self.threads.len()];
+        for row in 0..threads.num_rows() {
+            let number = utid.at(row).wrapping_sub(self.base);
+            if let Some(place) = usize::try_from(number).ok().and_then(|n| end_of.get_mut(n)) {
+                *place = ends.get(row);
+            }
+        }
+        for (thread, end) in self.threads.iter_mut().zip(end_of) {
+            if thread.is_idle || !thread.known {
+                continue;
+            }
+            let end = end.filter(|&end| thread.last_record.is_none_or(|record| record <= end));
+            let until = end.unwrap_or(last).clamp(first, last);
+            if thread.phase == Phase::Untouched {
+                // Awake or asleep, it was never seen to enter or to leave.
+                thread.write_unknown(BEGIN, until, end.is_some(), &mut self.rows);
+            } else if !matches!(thread.phase, Phase::Exited | Phase::Running) {
+                let entry = thread.settle(until, false, &mut self.wakeups);
+                thread.write_entry(&entry, until, end.is_some(), &mut self.rows);
+            }
+            thread.drop_wakings(|_| false, &mut self.wakeups);
+        }
+        Ok(())
+    }
+
+    /// Gives the rows that began before the first record their time.
+    fn close_early(&mut self, first: i64) {
+        for mut row in std::mem::take(&mut self.rows.early_spans) {
+            row.ts = first;
+            row.end = row.end.max(first);
+            self.rows.span(row);
+        }
+        for mut row in std::mem::take(&mut self.rows.early_tiles) {
+            row.ts = first;
+            self.rows.tile(row);
+        }
+        for mut early in std::mem::take(&mut self.early_slices) {
+            early.slice.ts = first;
+            early.slice.end = early.slice.end.max(first);
+            if early.decide(&self.settings) {
+                self.problems.add(Trouble::TickUnknown);
+            }
+            self.rows.slices.push(&early.slice);
+        }
+    }
+}

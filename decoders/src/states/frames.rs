@@ -1,0 +1,417 @@
+//! A frame: its tables merged by time.
+
+use arrow_array::RecordBatch;
+
+use super::counters::Counters;
+use super::cpu::{Occupant, Witness};
+use super::gap::{self, Gap};
+use super::input::{Cursor, Flags, Ints, Longs, numbered};
+use super::problem::Trouble;
+use super::rows::BEGIN;
+use super::switches::Switch;
+use super::thread::Phase;
+use super::wakeups::Kind;
+use super::{Source, StateError, StateMachine};
+use crate::frame::{Frame, Output};
+
+struct Switches<'a> {
+    cursor: Cursor<'a>,
+    ts: Longs<'a>,
+    cpu: Ints<'a>,
+    seq: Longs<'a>,
+    prev: Longs<'a>,
+    next: Longs<'a>,
+    state: Ints<'a>,
+    wait_reason: Ints<'a>,
+    prev_priority: Ints<'a>,
+    next_priority: Ints<'a>,
+    preempted: Flags<'a>,
+    is_event: Vec<bool>,
+}
+
+impl<'a> Switches<'a> {
+    fn open(batch: &'a RecordBatch) -> Result<Self, StateError> {
+        const TABLE: &str = "context_switch";
+        let ts = Longs::of(TABLE, "ts", batch)?;
+        let cpu = Ints::of(TABLE, "cpu", batch)?;
+        let seq = Longs::of(TABLE, "seq", batch)?;
+        Ok(Self {
+            cursor: Cursor::new(&ts, &cpu, Some(&seq)),
+            ts,
+            cpu,
+            seq,
+            prev: Longs::of(TABLE, "prev_utid", batch)?,
+            next: Longs::of(TABLE, "next_utid", batch)?,
+            state: Ints::of(TABLE, "prev_state", batch)?,
+            wait_reason: Ints::of(TABLE, "prev_wait_reason", batch)?,
+            prev_priority: Ints::of(TABLE, "prev_priority", batch)?,
+            next_priority: Ints::of(TABLE, "next_priority", batch)?,
+            preempted: Flags::of(TABLE, "prev_preempted", batch)?,
+            is_event: numbered(TABLE, "source", batch, |word| word == Some("switch_event"))?,
+        })
+    }
+}
+
+struct Wakings<'a> {
+    cursor: Cursor<'a>,
+    ts: Longs<'a>,
+    cpu: Ints<'a>,
+    seq: Longs<'a>,
+    utid: Longs<'a>,
+    waker: Longs<'a>,
+    kind: Vec<Option<Kind>>,
+}
+
+/// Rows that name a thread and perhaps a CPU: `migration`, `sched_yield`.
+struct Notes<'a> {
+    cursor: Cursor<'a>,
+    utid: Longs<'a>,
+    to: Option<Ints<'a>>,
+}
+
+impl<'a> Notes<'a> {
+    fn open(
+        table: &'static str,
+        to: Option<&'static str>,
+        batch: &'a RecordBatch,
+    ) -> Result<Self, StateError> {
+        let ts = Longs::of(table, "ts", batch)?;
+        let cpu = Ints::of(table, "cpu", batch)?;
+        let seq = Longs::of(table, "seq", batch)?;
+        Ok(Self {
+            cursor: Cursor::new(&ts, &cpu, Some(&seq)),
+            utid: Longs::of(table, "utid", batch)?,
+            to: to.map(|column| Ints::of(table, column, batch)).transpose()?,
+        })
+    }
+}
+
+struct Interrupts<'a> {
+    cursor: Cursor<'a>,
+    ts: Longs<'a>,
+    cpu: Ints<'a>,
+    dur: Longs<'a>,
+}
+
+struct Gaps<'a> {
+    cursor: Cursor<'a>,
+    cpu: Ints<'a>,
+    start: Longs<'a>,
+}
+
+impl StateMachine {
+    /// Takes the rows of a frame in.
+    pub(super) fn take_frame(
+        &mut self,
+        frame: &Frame,
+        out: &mut Vec<Output>,
+    ) -> Result<(), StateError> {
+        if let Some(batch) = frame.batch("thread") {
+            self.take_threads(batch)?;
+        }
+        if let Some(batch) = frame.batch("cpu_idle") {
+            let cpu = Ints::of("cpu_idle", "cpu", batch)?;
+            for row in 0..batch.num_rows() {
+                if self.has_cpu(cpu.at(row)) {
+                    self.cpu(cpu.at(row)).idle_seen = true;
+                }
+            }
+        }
+        let mut switches = frame.batch("context_switch").map(Switches::open).transpose()?;
+        let mut wakings = frame.batch("wakeup").map(|b| self.open_wakings(b)).transpose()?;
+        let mut moves = frame
+            .batch("migration")
+            .map(|batch| Notes::open("migration", Some("dest_cpu"), batch))
+            .transpose()?;
+        let mut yields = frame
+            .batch("sched_yield")
+            .map(|batch| Notes::open("sched_yield", None, batch))
+            .transpose()?;
+        let mut interrupts = frame.batch("interrupt_slice").map(open_interrupts).transpose()?;
+        let mut gaps = frame.batch("loss").map(|b| self.open_gaps(b)).transpose()?;
+        let mut samples =
+            frame.batch("counter_sample").map(|b| self.counters.open(b)).transpose()?;
+        if let Some(batch) = frame.batch("context_switch") {
+            self.records.hold(batch);
+        }
+        loop {
+            let mut cursors = [
+                switches.as_mut().map(|t| &mut t.cursor),
+                wakings.as_mut().map(|t| &mut t.cursor),
+                moves.as_mut().map(|t| &mut t.cursor),
+                yields.as_mut().map(|t| &mut t.cursor),
+                interrupts.as_mut().map(|t| &mut t.cursor),
+                gaps.as_mut().map(|t| &mut t.cursor),
+                samples.as_mut().map(|t| &mut t.cursor),
+            ];
+            let (mut next, mut left) = (i64::MAX, false);
+            for cursor in cursors.iter().flatten() {
+                next = next.min(cursor.next_ts());
+                left |= cursor.left();
+            }
+            if !left {
+                break;
+            }
+            // A time that stands for the trace's begin is no time of a record.
+            let now = next.max(self.now).max(BEGIN + 1);
+            if next < self.now {
+                self.problems.add(Trouble::Backwards);
+            }
+            self.earliest = self.earliest.min(now);
+            self.now = now;
+            let [s, w, m, y, i, g, c] =
+                cursors.each_mut().map(|c| c.as_mut().map_or(0..0, |c| c.take_until(now)));
+            if let Some(gaps) = &gaps {
+                for place in g {
+                    self.take_gap(gaps, gaps.cursor.row(place));
+                }
+            }
+            if let Some(yields) = &yields {
+                for place in y {
+                    let utid = yields.utid.get(yields.cursor.row(place));
+                    if let Some(thread) = self.thread_number(utid) {
+                        self.moment.yields.push(thread);
+                    }
+                }
+            }
+            if let Some(switches) = &switches {
+                for place in s {
+                    self.take_switch(switches, switches.cursor.row(place));
+                }
+            }
+            if let Some(wakings) = &wakings {
+                for place in w {
+                    self.take_waking(wakings, wakings.cursor.row(place));
+                }
+            }
+            if let Some(moves) = &moves {
+                for place in m {
+                    let row = moves.cursor.row(place);
+                    let to = moves.to.as_ref().and_then(|to| to.get(row));
+                    if let (Some(thread), Some(to)) = (self.thread_number(moves.utid.get(row)), to)
+                    {
+                        self.moment.moves.push((thread, to));
+                    }
+                }
+            }
+            self.apply_moment();
+            if let Some(interrupts) = &interrupts {
+                for place in i {
+                    self.take_interrupt(interrupts, interrupts.cursor.row(place));
+                }
+            }
+            if let Some(samples) = &samples {
+                for place in c {
+                    let row = samples.cursor.row(place);
+                    let (utid, cpu) = Counters::utid(samples, row);
+                    if self.has_cpu(cpu) {
+                        let thread = (utid, self.thread_number(utid));
+                        self.counters.sample(samples, row, thread, &mut self.problems);
+                    }
+                }
+            }
+            let trace_id = self.settings.trace_id;
+            self.rows.take(trace_id, false, out)?;
+            self.counters.take(trace_id, false, out)?;
+        }
+        let cursors = [
+            switches.as_ref().map(|t| &t.cursor),
+            wakings.as_ref().map(|t| &t.cursor),
+            moves.as_ref().map(|t| &t.cursor),
+            yields.as_ref().map(|t| &t.cursor),
+            interrupts.as_ref().map(|t| &t.cursor),
+            samples.as_ref().map(|t| &t.cursor),
+        ];
+        let backwards = cursors.iter().flatten().map(|cursor| cursor.backwards).sum();
+        self.problems.add_many(Trouble::Backwards, backwards);
+        self.hand_out(frame, out)
+    }
+
+    fn hand_out(&mut self, frame: &Frame, out: &mut Vec<Output>) -> Result<(), StateError> {
+        let trace_id = self.settings.trace_id;
+        if let Some(batch) = frame.batch("loss") {
+            out.push(Output { table: "loss", batch: batch.clone() });
+        }
+        let mut seen: Vec<_> = Vec::new();
+        self.losses.retain(|loss| {
+            let early = loss.start == BEGIN;
+            if !early {
+                seen.push(*loss);
+            }
+            early
+        });
+        out.extend(gap::losses(trace_id, &mut seen, BEGIN)?);
+        let keep = usize::from(self.settings.source == Source::Etw);
+        self.records.take(trace_id, keep, out)?;
+        self.wakeups.take(trace_id, 1, out)
+    }
+
+    /// Notes threads, and when they were created.
+    pub(super) fn take_threads(&mut self, batch: &RecordBatch) -> Result<(), StateError> {
+        let utid = Longs::of("thread", "utid", batch)?;
+        let start = Longs::of("thread", "start_ns", batch)?;
+        let is_idle = Flags::of("thread", "is_idle", batch)?;
+        for row in 0..batch.num_rows() {
+            let Some(number) = self.thread_number(utid.get(row)) else { continue };
+            let thread = &mut self.threads[number as usize];
+            thread.is_idle = is_idle.get(row) == Some(true);
+            let untouched = thread.phase == Phase::Untouched && thread.last_record.is_none();
+            if let (Some(start), true) = (start.get(row), untouched) {
+                thread.phase = Phase::New;
+                thread.since = start.max(BEGIN + 1);
+                thread.left_censored = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_wakings<'a>(&mut self, batch: &'a RecordBatch) -> Result<Wakings<'a>, StateError> {
+        const TABLE: &str = "wakeup";
+        let ts = Longs::of(TABLE, "ts", batch)?;
+        let cpu = Ints::of(TABLE, "cpu", batch)?;
+        let seq = Longs::of(TABLE, "seq", batch)?;
+        let kind = numbered(TABLE, "kind", batch, Kind::of)?;
+        let prev_cpu = Ints::of(TABLE, "prev_cpu", batch)?;
+        let target = Ints::of(TABLE, "target_cpu", batch)?;
+        let sent = kind.iter().enumerate().map(|(row, kind)| match kind {
+            // It is logged before a CPU is chosen: without a move the thread stays where it was.
+            Some(Kind::Waking) => prev_cpu.get(row).or_else(|| target.get(row)),
+            _ => target.get(row),
+        });
+        self.wakeups.hold(batch, sent.collect());
+        Ok(Wakings {
+            cursor: Cursor::new(&ts, &cpu, Some(&seq)),
+            ts,
+            cpu,
+            seq,
+            utid: Longs::of(TABLE, "utid", batch)?,
+            waker: Longs::of(TABLE, "waker_utid", batch)?,
+            kind,
+        })
+    }
+
+    fn open_gaps<'a>(&mut self, batch: &'a RecordBatch) -> Result<Gaps<'a>, StateError> {
+        let end = Longs::of("loss", "end_ns", batch)?;
+        let cpu = Ints::of("loss", "cpu", batch)?;
+        let start = Longs::of("loss", "start_ns", batch)?;
+        for row in 0..batch.num_rows() {
+            if let (None, Some(cpu)) = (end.get(row), cpu.get(row)) {
+                self.open_gaps.push(Gap { cpu, start: start.get(row), end: None });
+            }
+        }
+        Ok(Gaps { cursor: Cursor::by_known(&end, &cpu), cpu, start })
+    }
+
+    fn take_gap(&mut self, gaps: &Gaps<'_>, row: usize) {
+        let Some(cpu) = gaps.cpu.get(row) else { return };
+        if !self.has_cpu(cpu) {
+            return;
+        }
+        self.signalled(Gap { cpu, start: gaps.start.get(row), end: Some(self.now) });
+    }
+
+    /// Applies a gap that the recording signals.
+    pub(super) fn signalled(&mut self, gap: Gap) {
+        let end = gap.end.unwrap_or(self.now);
+        let place = self.cpu(gap.cpu);
+        place.unmatched = None;
+        let known = place.last_switch.unwrap_or(BEGIN);
+        let known = if matches!(place.occupant, Occupant::AfterGap(_)) {
+            known.max(place.from)
+        } else {
+            known
+        };
+        let start = gap.start.unwrap_or(known);
+        if start > end || start < known {
+            self.problems.add(Trouble::BadGap);
+        }
+        self.gap(gap.cpu, start.max(known).min(end), end);
+    }
+
+    fn take_switch(&mut self, switches: &Switches<'_>, row: usize) {
+        let cpu = switches.cpu.at(row);
+        if !self.has_cpu(cpu) {
+            return;
+        }
+        let (prev, next) = (switches.prev.get(row), switches.next.get(row));
+        let place = self.cpu(cpu);
+        if switches.is_event[row] {
+            let same = |seen: Option<i64>, told: Option<i64>| told.is_none() || told == seen;
+            if let Some((prev_seen, next_seen)) = place.unmatched.take()
+                && same(prev_seen, prev)
+                && same(next_seen, next)
+            {
+                self.records.drop_row(row);
+                return;
+            }
+        } else {
+            place.unmatched = Some((prev, next));
+        }
+        let switch = Switch {
+            ts: self.now,
+            cpu,
+            seq: switches.seq.at(row),
+            row,
+            prev: self.thread_number(prev),
+            next: self.thread_number(next),
+            state: switches.state.get(row),
+            wait_reason: switches.wait_reason.get(row),
+            preempted: switches.preempted.get(row),
+            prev_priority: switches.prev_priority.get(row),
+            next_priority: switches.next_priority.get(row),
+        };
+        debug_assert!(switches.ts.at(row) <= self.now);
+        self.moment.switches.push(switch);
+    }
+
+    fn take_waking(&mut self, wakings: &Wakings<'_>, row: usize) {
+        let (cpu, seq) = (wakings.cpu.at(row), wakings.seq.at(row));
+        let waker = self.thread_number(wakings.waker.get(row));
+        if self.has_cpu(cpu)
+            && let Some(waker) = waker
+        {
+            let place = self.cpu(cpu);
+            if place.last_switch.is_none() {
+                place.witness = Some(match place.witness {
+                    None => Witness::Thread(waker),
+                    Some(Witness::Thread(known)) if known == waker => Witness::Thread(waker),
+                    Some(_) => Witness::Mixed,
+                });
+            }
+        }
+        let Some(thread) = self.thread_number(wakings.utid.get(row)) else { return };
+        let Some(kind) = wakings.kind[row] else { return };
+        debug_assert!(wakings.ts.at(row) <= self.now);
+        let waker = waker.map(|waker| self.threads[waker as usize].utid);
+        let waking = self.wakeups.waking(row, (self.now, cpu, seq), kind, waker);
+        self.moment.wakings.push((thread, waking));
+    }
+
+    fn take_interrupt(&mut self, interrupts: &Interrupts<'_>, row: usize) {
+        let cpu = interrupts.cpu.at(row);
+        let Some(dur) = interrupts.dur.get(row).filter(|&dur| dur > 0) else { return };
+        if !self.has_cpu(cpu) {
+            return;
+        }
+        if let Occupant::Thread(thread) = self.cpu(cpu).occupant
+            && !self.threads[thread as usize].is_idle
+        {
+            return;
+        }
+        let ts = interrupts.ts.at(row).max(BEGIN + 1);
+        self.cpu(cpu).interrupt(ts, ts.saturating_add(dur));
+    }
+}
+
+fn open_interrupts(batch: &RecordBatch) -> Result<Interrupts<'_>, StateError> {
+    const TABLE: &str = "interrupt_slice";
+    let ts = Longs::of(TABLE, "ts", batch)?;
+    let cpu = Ints::of(TABLE, "cpu", batch)?;
+    let seq = Longs::of(TABLE, "seq", batch)?;
+    Ok(Interrupts {
+        cursor: Cursor::new(&ts, &cpu, Some(&seq)),
+        dur: Longs::of(TABLE, "dur", batch)?,
+        ts,
+        cpu,
+    })
+}

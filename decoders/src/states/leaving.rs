@@ -1,0 +1,110 @@
+//! Why a thread leaves its CPU.
+
+use super::rows::Slice;
+use super::words::{EndReason, Words};
+use super::{Settings, Source};
+
+/// A yield explains a switch that follows it in less than this.
+const YIELD_NS: i64 = 100_000;
+
+/// What a tick is taken for when the recording does not tell.
+const TICK_NS: i64 = 1_000_000;
+
+/// How the leaver's record describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// For good.
+    Exit(Option<u8>),
+    /// To wait, for this reason.
+    Blocked(Option<u8>),
+    /// Able to run; Windows tells why.
+    Runnable(Option<EndReason>),
+    /// In a state that is not told.
+    Unknown,
+}
+
+impl Left {
+    /// Reads the state of the leaver.
+    pub(super) fn of(
+        source: Source,
+        state: Option<i32>,
+        wait_reason: Option<i32>,
+        preempted: Option<bool>,
+        words: &mut Words,
+    ) -> Self {
+        match (source, state) {
+            (Source::Etw, None) if preempted.is_none() => Self::Unknown,
+            (_, None) if preempted == Some(true) => Self::Runnable(None),
+            (_, None) => Self::Blocked(None),
+            (Source::Etw, Some(4)) => Self::Exit(None),
+            (Source::Etw, Some(5)) => Self::Blocked(words.wait_reason(wait_reason)),
+            (Source::Etw, Some(1 | 3 | 7)) => Self::Runnable(Some(match wait_reason {
+                Some(30) => EndReason::QuantumEnd,
+                Some(31 | 32 | 38) => EndReason::Preempted,
+                Some(33) => EndReason::Yield,
+                _ => EndReason::RunnableOther,
+            })),
+            (Source::Etw, Some(_)) => Self::Unknown,
+            (_, Some(state)) if state & 0xff == 0 => Self::Runnable(None),
+            (_, Some(state)) if state & 0x30 != 0 => Self::Exit(words.linux_state(state)),
+            (_, Some(state)) => Self::Blocked(words.linux_state(state)),
+        }
+    }
+}
+
+/// A stay that has ended and whose reason may need the thread that comes next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) slice: Slice,
+    /// It left runnable on Linux: the rules below tell why.
+    pub(super) runnable: bool,
+    pub(super) yielded_at: Option<i64>,
+    pub(super) next_idle: bool,
+    pub(super) next: NextReady,
+}
+
+/// Since when the thread that comes next was ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct NextReady {
+    pub(super) from: Option<i64>,
+    pub(super) by_waking: bool,
+}
+
+impl Ended {
+    /// A stay whose reason is known or not told.
+    pub(super) fn settled(slice: Slice) -> Self {
+        let next = NextReady::default();
+        Self { slice, runnable: false, yielded_at: None, next_idle: false, next }
+    }
+
+    /// Decides the reason; the second value says that the tick had to be assumed for it.
+    pub(super) fn decide(&mut self, settings: &Settings) -> bool {
+        if !self.runnable {
+            return false;
+        }
+        let (from, at) = (self.slice.ts, self.slice.end);
+        let tick = i128::from(settings.tick_ns.unwrap_or(TICK_NS));
+        let mut assumed = false;
+        let reason = if self.next_idle {
+            EndReason::ThrottledOrMoved
+        } else if settings.yields_recorded
+            && self.yielded_at.is_some_and(|y| y >= from && at.saturating_sub(y) < YIELD_NS)
+        {
+            EndReason::Yield
+        } else if self.next.by_waking && self.next.from.is_some_and(|ready| ready > from) {
+            EndReason::Preempted
+        } else if self.next.from.is_some_and(|ready| ready <= from) {
+            assumed = settings.tick_ns.is_none();
+            let stay = i128::from(at) - i128::from(from);
+            match (stay * 10 >= tick * 9, settings.yields_recorded) {
+                (true, true) => EndReason::QuantumEnd,
+                (true, false) => EndReason::QuantumEndOrYield,
+                (false, _) => EndReason::RunnableOther,
+            }
+        } else {
+            EndReason::RunnableOther
+        };
+        self.slice.end_reason = Some(reason);
+        assumed
+    }
+}

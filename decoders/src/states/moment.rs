@@ -1,0 +1,140 @@
+//! All records of one time, taken together: for each thread switch-out, ready, switch-in.
+
+use super::StateMachine;
+use super::cpu::Occupant;
+use super::leaving::Ended;
+use super::switches::Switch;
+use super::wakeups::Waking;
+
+/// Rows of one moment, in the order (cpu, seq); kept to be filled again.
+#[derive(Default)]
+pub(super) struct Scratch {
+    pub(super) switches: Vec<Switch>,
+    pub(super) wakings: Vec<(u32, Waking)>,
+    /// Threads moved, and where to.
+    pub(super) moves: Vec<(u32, i32)>,
+    pub(super) yields: Vec<u32>,
+    ended: Vec<Option<Ended>>,
+}
+
+impl StateMachine {
+    /// Applies the switches, wakings, moves and yields collected for one time.
+    pub(super) fn apply_moment(&mut self) {
+        let mut moment = std::mem::take(&mut self.moment);
+        for &thread in &moment.yields {
+            self.threads[thread as usize].last_yield = Some(self.now);
+        }
+        match moment.switches.as_slice() {
+            [] => self.apply_wakings(&moment),
+            [only] => {
+                let only = *only;
+                self.find_leaver(&only);
+                let ended = self.leave(&only);
+                self.apply_wakings(&moment);
+                self.take_over(&only, ended);
+            }
+            _ => self.apply_tied(&mut moment),
+        }
+        moment.switches.clear();
+        moment.wakings.clear();
+        moment.moves.clear();
+        moment.yields.clear();
+        self.moment = moment;
+    }
+
+    fn apply_wakings(&mut self, moment: &Scratch) {
+        for (thread, waking) in &moment.wakings {
+            self.threads[*thread as usize].wake(*waking, &mut self.wakeups);
+        }
+        for &(thread, cpu) in &moment.moves {
+            self.threads[thread as usize].moved(cpu);
+        }
+    }
+
+    fn note(&mut self, switch: &Switch) {
+        self.counters.switched(switch);
+        let row = self.records.number(switch.row);
+        let place = self.cpu(switch.cpu);
+        place.last_switch = Some(switch.ts);
+        place.last_row = row;
+        place.last_seq = switch.seq;
+    }
+
+    /// The next thread enters, which may tell why the one before left.
+    fn take_over(&mut self, switch: &Switch, ended: Option<Ended>) {
+        let next = self.enter(switch);
+        self.note(switch);
+        if let Some(mut ended) = ended {
+            ended.next = next;
+            self.ended(ended);
+        }
+    }
+
+    /// Several switches at one time: stays that began earlier end first, then come the wakings,
+    /// then stays that begin and end now, then those that go on.
+    fn apply_tied(&mut self, moment: &mut Scratch) {
+        if !moment.switches.is_sorted_by_key(|switch| switch.cpu) {
+            moment.switches.sort_by_key(|switch| switch.cpu);
+        }
+        let switches = &moment.switches;
+        let mut ended = std::mem::take(&mut moment.ended);
+        ended.clear();
+        ended.resize(switches.len(), None);
+        let first_on_cpu =
+            |place: usize| place == 0 || switches[place - 1].cpu != switches[place].cpu;
+        let last_on_cpu = |place: usize| {
+            place + 1 == switches.len() || switches[place + 1].cpu != switches[place].cpu
+        };
+        let mut late = Vec::new();
+        for (place, switch) in switches.iter().enumerate() {
+            if first_on_cpu(place) {
+                if self.leaver_is_here(switch) {
+                    ended[place] = self.leave(switch);
+                } else {
+                    late.push(place);
+                }
+            }
+        }
+        for place in late {
+            self.find_leaver(&switches[place]);
+            ended[place] = self.leave(&switches[place]);
+        }
+        self.apply_wakings(moment);
+        let switches = &moment.switches;
+        for (place, switch) in switches.iter().enumerate() {
+            if !last_on_cpu(place) {
+                let reason = ended[place].take();
+                self.take_over(switch, reason);
+                let following = &switches[place + 1];
+                self.find_leaver(following);
+                ended[place + 1] = self.leave(following);
+            }
+        }
+        let mut next = Vec::new();
+        for (place, switch) in switches.iter().enumerate() {
+            if last_on_cpu(place) {
+                next.push((place, self.enter(switch)));
+                self.note(switch);
+            }
+        }
+        for (place, next) in next {
+            if let Some(mut reason) = ended[place].take() {
+                reason.next = next;
+                self.ended(reason);
+            }
+        }
+        moment.ended = ended;
+    }
+
+    fn leaver_is_here(&mut self, switch: &Switch) -> bool {
+        let place = self.cpu(switch.cpu);
+        let (occupant, joined) = (place.occupant, place.orphan.is_none());
+        match (occupant, switch.prev) {
+            (Occupant::Thread(thread), Some(prev)) => {
+                thread == prev && joined && self.is_here(switch.cpu, prev)
+            }
+            (Occupant::Unnamed, None) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What the state machine mended or could not explain, counted.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, StringArray};
+
+use super::StateError;
+use super::rows::batch;
+use crate::frame::Output;
+
+/// Kinds of trouble, in the order of their texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    NoWaking = 0,
+    ChainBreak = 1,
+    Planned = 2,
+    TickUnknown = 3,
+    Backwards = 4,
+    BadThread = 5,
+    BadCpu = 6,
+    StreamEnd = 7,
+    CounterFell = 8,
+    BadGap = 9,
+    BeforeLife = 10,
+}
+
+const TEXTS: [&str; 11] = [
+    "switch-in without a waking since the switch-out: waiting up to it, ready time unknown",
+    "the thread that leaves is not the one that entered last: taken as loss",
+    "switch-in that was planned and did not happen: the thread that ran put in its place",
+    "tick unknown: 1 ms assumed to tell the end of a time slice",
+    "record earlier than one before it: taken at the time of that one",
+    "thread number of another recording or out of range: taken as unknown",
+    "CPU number out of range: record left out of the states",
+    "the records of a CPU end before the recording does: unknown from there",
+    "counter fell: interval left out",
+    "gap that ends before it begins or before the last switch of its CPU: shortened",
+    "record of a thread before its creation: creation taken at the record",
+];
+
+/// Counts by [`Trouble`].
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    counts: [u64; TEXTS.len()],
+}
+
+impl Problems {
+    pub(super) fn add(&mut self, trouble: Trouble) {
+        self.add_many(trouble, 1);
+    }
+
+    pub(super) fn add_many(&mut self, trouble: Trouble, count: u64) {
+        let place = &mut self.counts[trouble as usize];
+        *place = place.saturating_add(count);
+    }
+
+    /// The rows of `problem`, if any.
+    pub(super) fn take(self, trace_id: i64) -> Result<Option<Output>, StateError> {
+        let found: Vec<(&str, i64)> = TEXTS
+            .iter()
+            .zip(self.counts)
+            .filter(|&(_, count)| count > 0)
+            .map(|(text, count)| (*text, i64::try_from(count).unwrap_or(i64::MAX)))
+            .collect();
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from_iter_values(found.iter().map(|_| "states"))),
+            Arc::new(StringArray::from_iter_values(found.iter().map(|(text, _)| *text))),
+            Arc::new(Int64Array::from_iter_values(found.iter().map(|(_, count)| *count))),
+        ];
+        batch("problem", trace_id, found.len(), columns).map(Some)
+    }
+}

@@ -1,0 +1,264 @@
+//! The rows of the derived tables on their way into Arrow batches.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, UInt8Builder};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::SchemaRef;
+
+use super::StateError;
+use super::words::{self, CPU_STATES, CpuWord, END_REASONS, EndReason, STATES, State, Words};
+use crate::frame::Output;
+use crate::schema;
+
+/// Rows of one batch.
+pub(super) const BATCH_ROWS: usize = 1 << 20;
+
+/// A time before the first record; it becomes the trace's first time at the end.
+pub(super) const BEGIN: i64 = i64::MIN;
+
+/// A row of `sched_slice`; `end` instead of its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    pub(super) utid: i64,
+    pub(super) cpu: i32,
+    pub(super) ts: i64,
+    pub(super) end: i64,
+    pub(super) is_idle: bool,
+    pub(super) priority: Option<i32>,
+    pub(super) end_reason: Option<EndReason>,
+    pub(super) ready_ns: Option<i64>,
+    pub(super) wait_ns: Option<i64>,
+    pub(super) waker: Option<i64>,
+    pub(super) prev_cpu: Option<i32>,
+    pub(super) left_censored: bool,
+    pub(super) right_censored: bool,
+}
+
+/// A row of `thread_state`; `end` instead of its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) utid: i64,
+    pub(super) ts: i64,
+    pub(super) end: i64,
+    pub(super) state: State,
+    pub(super) cpu: Option<i32>,
+    pub(super) reason: Option<u8>,
+    pub(super) waker: Option<i64>,
+    pub(super) left_censored: bool,
+    pub(super) right_censored: bool,
+}
+
+/// A row of `cpu_state`; `end` instead of its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tile {
+    pub(super) cpu: i32,
+    pub(super) ts: i64,
+    pub(super) end: i64,
+    pub(super) state: CpuWord,
+    pub(super) utid: Option<i64>,
+}
+
+/// Makes a batch of a declared table; the columns in the table's order.
+pub(super) fn batch(
+    table: &'static str,
+    trace_id: i64,
+    rows: usize,
+    mut columns: Vec<ArrayRef>,
+) -> Result<Output, StateError> {
+    let schema: SchemaRef = schema::table(table).ok_or(StateError::NoTable { table })?;
+    columns.insert(0, Arc::new(Int64Array::from_value(trace_id, rows)));
+    Ok(Output { table, batch: RecordBatch::try_new(schema, columns)? })
+}
+
+/// Collects `sched_slice`.
+#[derive(Default)]
+pub(super) struct Slices {
+    utid: Int64Builder,
+    cpu: Int32Builder,
+    ts: Int64Builder,
+    dur: Int64Builder,
+    is_idle: BooleanBuilder,
+    priority: Int32Builder,
+    end_reason: UInt8Builder,
+    ready_ns: Int64Builder,
+    wait_ns: Int64Builder,
+    waker: Int64Builder,
+    prev_cpu: Int32Builder,
+    left: BooleanBuilder,
+    right: BooleanBuilder,
+    pub(super) len: usize,
+}
+
+impl Slices {
+    pub(super) fn push(&mut self, row: &Slice) {
+        self.utid.append_value(row.utid);
+        self.cpu.append_value(row.cpu);
+        self.ts.append_value(row.ts);
+        self.dur.append_value(row.end.saturating_sub(row.ts).max(0));
+        self.is_idle.append_value(row.is_idle);
+        self.priority.append_option(row.priority);
+        self.end_reason.append_option(row.end_reason.map(|reason| reason as u8));
+        self.ready_ns.append_option(row.ready_ns);
+        self.wait_ns.append_option(row.wait_ns);
+        self.waker.append_option(row.waker);
+        self.prev_cpu.append_option(row.prev_cpu);
+        self.left.append_value(row.left_censored);
+        self.right.append_value(row.right_censored);
+        self.len += 1;
+    }
+
+    fn take(&mut self, trace_id: i64) -> Result<Output, StateError> {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.utid.finish()),
+            Arc::new(self.cpu.finish()),
+            Arc::new(self.ts.finish()),
+            Arc::new(self.dur.finish()),
+            Arc::new(self.is_idle.finish()),
+            Arc::new(self.priority.finish()),
+            words::column(self.end_reason.finish(), &END_REASONS),
+            Arc::new(self.ready_ns.finish()),
+            Arc::new(self.wait_ns.finish()),
+            Arc::new(self.waker.finish()),
+            Arc::new(self.prev_cpu.finish()),
+            Arc::new(self.left.finish()),
+            Arc::new(self.right.finish()),
+        ];
+        batch("sched_slice", trace_id, std::mem::take(&mut self.len), columns)
+    }
+}
+
+/// Collects `thread_state`.
+#[derive(Default)]
+pub(super) struct Spans {
+    utid: Int64Builder,
+    ts: Int64Builder,
+    dur: Int64Builder,
+    state: UInt8Builder,
+    cpu: Int32Builder,
+    reason: UInt8Builder,
+    waker: Int64Builder,
+    left: BooleanBuilder,
+    right: BooleanBuilder,
+    pub(super) len: usize,
+}
+
+impl Spans {
+    pub(super) fn push(&mut self, row: &Span) {
+        self.utid.append_value(row.utid);
+        self.ts.append_value(row.ts);
+        self.dur.append_value(row.end.saturating_sub(row.ts).max(0));
+        self.state.append_value(row.state as u8);
+        self.cpu.append_option(row.cpu);
+        self.reason.append_option(row.reason);
+        self.waker.append_option(row.waker);
+        self.left.append_value(row.left_censored);
+        self.right.append_value(row.right_censored);
+        self.len += 1;
+    }
+
+    fn take(&mut self, trace_id: i64, reasons: &Words) -> Result<Output, StateError> {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.utid.finish()),
+            Arc::new(self.ts.finish()),
+            Arc::new(self.dur.finish()),
+            words::column(self.state.finish(), &STATES),
+            Arc::new(self.cpu.finish()),
+            reasons.column(self.reason.finish()),
+            Arc::new(self.waker.finish()),
+            Arc::new(self.left.finish()),
+            Arc::new(self.right.finish()),
+        ];
+        batch("thread_state", trace_id, std::mem::take(&mut self.len), columns)
+    }
+}
+
+/// Collects `cpu_state`.
+#[derive(Default)]
+pub(super) struct Tiles {
+    cpu: Int32Builder,
+    ts: Int64Builder,
+    dur: Int64Builder,
+    state: UInt8Builder,
+    utid: Int64Builder,
+    pub(super) len: usize,
+}
+
+impl Tiles {
+    pub(super) fn push(&mut self, row: &Tile) {
+        self.cpu.append_value(row.cpu);
+        self.ts.append_value(row.ts);
+        self.dur.append_value(row.end.saturating_sub(row.ts).max(0));
+        self.state.append_value(row.state as u8);
+        self.utid.append_option(row.utid);
+        self.len += 1;
+    }
+
+    fn take(&mut self, trace_id: i64) -> Result<Output, StateError> {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.cpu.finish()),
+            Arc::new(self.ts.finish()),
+            Arc::new(self.dur.finish()),
+            words::column(self.state.finish(), &CPU_STATES),
+            Arc::new(self.utid.finish()),
+        ];
+        batch("cpu_state", trace_id, std::mem::take(&mut self.len), columns)
+    }
+}
+
+/// All derived rows not yet handed out; rows that begin before the first record wait aside.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) slices: Slices,
+    pub(super) spans: Spans,
+    pub(super) tiles: Tiles,
+    pub(super) early_spans: Vec<Span>,
+    pub(super) early_tiles: Vec<Tile>,
+    pub(super) reasons: Words,
+}
+
+impl Rows {
+    /// Adds a thread's state; empty ones only if the thread runs, since a stay may be empty.
+    pub(super) fn span(&mut self, row: Span) {
+        if row.end <= row.ts && row.state != State::Running {
+            return;
+        }
+        if row.ts == BEGIN {
+            self.early_spans.push(row);
+        } else {
+            self.spans.push(&row);
+        }
+    }
+
+    /// Adds a piece of a CPU's time, unless it is empty.
+    pub(super) fn tile(&mut self, row: Tile) {
+        if row.end <= row.ts {
+            return;
+        }
+        if row.ts == BEGIN {
+            self.early_tiles.push(row);
+        } else {
+            self.tiles.push(&row);
+        }
+    }
+
+    /// Hands out the tables with a batch full; with `all`, every row.
+    pub(super) fn take(
+        &mut self,
+        trace_id: i64,
+        all: bool,
+        out: &mut Vec<Output>,
+    ) -> Result<(), StateError> {
+        let due = |len: usize| len >= BATCH_ROWS || (all && len > 0);
+        if due(self.slices.len) {
+            out.push(self.slices.take(trace_id)?);
+        }
+        if due(self.spans.len) {
+            out.push(self.spans.take(trace_id, &self.reasons)?);
+        }
+        if due(self.tiles.len) {
+            out.push(self.tiles.take(trace_id)?);
+        }
+        Ok(())
+    }
+}

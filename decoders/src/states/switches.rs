@@ -1,0 +1,236 @@
+//! Switches: who leaves, who enters, and the records that say so.
+
+use super::cpu::{Cpu, Occupant, Orphan};
+use super::leaving::{Ended, Left, NextReady};
+use super::problem::Trouble;
+use super::rows::{BEGIN, Slice};
+use super::thread::{Phase, Stay, Thread};
+use super::words::EndReason;
+use super::{Source, StateMachine};
+
+/// A row of `context_switch` as the rules need it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Switch {
+    pub(super) ts: i64,
+    pub(super) cpu: i32,
+    pub(super) seq: i64,
+    pub(super) row: usize,
+    pub(super) prev: Option<u32>,
+    pub(super) next: Option<u32>,
+    pub(super) state: Option<i32>,
+    pub(super) wait_reason: Option<i32>,
+    pub(super) preempted: Option<bool>,
+    pub(super) prev_priority: Option<i32>,
+    pub(super) next_priority: Option<i32>,
+}
+
+/// Threads of one recording that the machine keeps; readers number them from 0.
+const MAX_THREADS: i64 = 1 << 22;
+
+/// Highest CPU number plus 1.
+const MAX_CPUS: i32 = 1 << 16;
+
+impl StateMachine {
+    /// The number of a thread of this recording.
+    pub(super) fn thread_number(&mut self, utid: Option<i64>) -> Option<u32> {
+        let utid = utid?;
+        let number = utid.wrapping_sub(self.base);
+        if !(0..MAX_THREADS).contains(&number) {
+            self.problems.add(Trouble::BadThread);
+            return None;
+        }
+        while self.threads.len() as i64 <= number {
+            self.threads.push(Thread::new(self.base + self.threads.len() as i64));
+        }
+        self.threads[number as usize].known = true;
+        Some(number as u32)
+    }
+
+    /// Whether a CPU number can be kept; makes room for it.
+    pub(super) fn has_cpu(&mut self, cpu: i32) -> bool {
+        if !(0..MAX_CPUS).contains(&cpu) {
+            self.problems.add(Trouble::BadCpu);
+            return false;
+        }
+        let place = cpu as usize;
+        if self.cpus.len() <= place {
+            self.cpus.resize_with(place + 1, || None);
+        }
+        self.cpus[place].get_or_insert_with(|| Box::new(Cpu::new(cpu)));
+        true
+    }
+
+    /// A CPU that [`Self::has_cpu`] has accepted.
+    #[inline]
+    pub(super) fn cpu(&mut self, cpu: i32) -> &mut Cpu {
+        self.cpus[cpu as usize].get_or_insert_with(|| Box::new(Cpu::new(cpu)))
+    }
+
+    /// Ends the stay of the occupant, who leaves by this record.
+    pub(super) fn leave(&mut self, switch: &Switch) -> Option<Ended> {
+        let Occupant::Thread(number) = self.cpu(switch.cpu).occupant else {
+            self.cpu(switch.cpu).unknown(switch.ts);
+            return None;
+        };
+        let left_censored = self.cpu(switch.cpu).left_censored;
+        if left_censored && self.cpu(switch.cpu).priority.is_none() {
+            self.cpu(switch.cpu).priority = switch.prev_priority;
+        }
+        let left = Left::of(
+            self.settings.source,
+            switch.state,
+            switch.wait_reason,
+            switch.preempted,
+            &mut self.rows.reasons,
+        );
+        let mut ended = self.end_stay(switch.cpu, number, switch.ts, false);
+        let thread = &mut self.threads[number as usize];
+        if thread.is_idle {
+            return Some(ended);
+        }
+        let from = ended.slice.ts;
+        thread.since = switch.ts;
+        thread.left_censored = false;
+        thread.last_record = Some(switch.ts);
+        thread.reason = None;
+        match left {
+            Left::Exit(reason) => {
+                thread.phase = Phase::Exited;
+                thread.reason = reason;
+                ended.slice.end_reason = Some(EndReason::Exit);
+            }
+            Left::Blocked(reason) => {
+                thread.phase = Phase::Blocked;
+                thread.reason = reason;
+                ended.slice.end_reason = Some(EndReason::Blocked);
+            }
+            Left::Runnable(told) => {
+                thread.phase = Phase::Runnable;
+                ended.slice.end_reason = told;
+                ended.runnable = told.is_none();
+                ended.yielded_at = thread.last_yield;
+                ended.next_idle =
+                    switch.next.is_some_and(|next| self.threads[next as usize].is_idle);
+            }
+            Left::Unknown => {
+                thread.phase = Phase::Unknown { out_seen: true };
+                ended.slice.end_reason = Some(EndReason::Unknown);
+            }
+        }
+        let empty = from == switch.ts;
+        let thread = &mut self.threads[number as usize];
+        thread.drop_wakings(|w| w.ts > from || (empty && w.ts == from), &mut self.wakeups);
+        Some(ended)
+    }
+
+    /// Ends a stay at a time: its rows, but not yet the reason or what the thread does next.
+    pub(super) fn end_stay(&mut self, cpu: i32, number: u32, at: i64, cut: bool) -> Ended {
+        let thread = &mut self.threads[number as usize];
+        let place = self.cpus[cpu as usize].get_or_insert_with(|| Box::new(Cpu::new(cpu)));
+        let mut slice = Slice {
+            utid: thread.utid,
+            cpu,
+            ts: place.from,
+            end: at,
+            is_idle: thread.is_idle,
+            priority: place.priority,
+            end_reason: None,
+            ready_ns: None,
+            wait_ns: None,
+            waker: None,
+            prev_cpu: None,
+            left_censored: place.left_censored,
+            right_censored: cut,
+        };
+        if thread.is_idle {
+            place.idle(at, &mut self.rows);
+        } else {
+            place.thread(at, thread.utid, &mut self.rows);
+            if let Some(stay) = thread.stay.take() {
+                thread.write_stay(&stay, at, cut, &mut self.rows);
+                slice.prev_cpu = stay.prev_cpu;
+                if let Some(entry) = stay.entry {
+                    slice.ready_ns = entry.ready_from.map(|ready| stay.from.saturating_sub(ready));
+                    slice.wait_ns = entry.wait_ns;
+                    slice.waker = entry.waker;
+                }
+            }
+            thread.cpu = Some(cpu);
+        }
+        Ended::settled(slice)
+    }
+
+    /// Hands a stay out, its reason decided.
+    pub(super) fn ended(&mut self, mut ended: Ended) {
+        if ended.slice.ts == BEGIN {
+            self.early_slices.push(ended);
+            return;
+        }
+        if ended.decide(&self.settings) {
+            self.problems.add(Trouble::TickUnknown);
+        }
+        self.rows.slices.push(&ended.slice);
+    }
+
+    /// Begins the stay of the thread that enters by this record.
+    pub(super) fn enter(&mut self, switch: &Switch) -> NextReady {
+        let cpu = self.cpu(switch.cpu);
+        cpu.from = switch.ts;
+        cpu.left_censored = false;
+        cpu.priority = switch.next_priority;
+        let Some(number) = switch.next else {
+            cpu.occupant = Occupant::Unnamed;
+            return NextReady::default();
+        };
+        cpu.occupant = Occupant::Thread(number);
+        if self.threads[number as usize].is_idle {
+            return NextReady::default();
+        }
+        if self.threads[number as usize].phase == Phase::Running {
+            if self.settings.source == Source::Etw {
+                self.undo_plan(number);
+            } else {
+                self.set_aside(number, switch.ts);
+            }
+        }
+        let thread = &mut self.threads[number as usize];
+        thread.last_record = Some(switch.ts);
+        let entry = if thread.phase == Phase::Running {
+            None
+        } else {
+            if thread.phase == Phase::New && thread.since > switch.ts {
+                self.problems.add(Trouble::BeforeLife);
+                thread.since = switch.ts;
+            }
+            let entry = thread.settle(switch.ts, true, &mut self.wakeups);
+            if matches!(entry.was, Phase::Blocked | Phase::Exited) && entry.ready_from.is_none() {
+                self.problems.add(Trouble::NoWaking);
+            }
+            Some(entry)
+        };
+        thread.phase = Phase::Running;
+        thread.since = switch.ts;
+        thread.stay = Some(Stay {
+            cpu: switch.cpu,
+            from: switch.ts,
+            left_censored: false,
+            prev_cpu: thread.cpu,
+            entry,
+        });
+        entry.map_or_else(NextReady::default, |entry| NextReady {
+            from: entry.ready_from,
+            by_waking: entry.by_waking,
+        })
+    }
+
+    /// Takes a thread from the CPU it is on: a record shows it elsewhere from `until` on.
+    pub(super) fn set_aside(&mut self, number: u32, until: i64) {
+        let thread = &mut self.threads[number as usize];
+        thread.drop_wakings(|waking| waking.ts >= until, &mut self.wakeups);
+        let Some(stay) = thread.stay.take() else { return };
+        thread.cpu = Some(stay.cpu);
+        let cpu = self.cpu(stay.cpu);
+        let priority = cpu.priority;
+        cpu.orphan = Some(Orphan { thread: number, stay, priority, until: until.max(stay.from) });
+    }
+}

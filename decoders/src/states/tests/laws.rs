@@ -1,0 +1,266 @@
+//! What holds for every schedule.
+
+use std::collections::BTreeMap;
+
+use super::answer::{Answer, Entry};
+use super::scene::{Row, Scene, Value, long, utid};
+use super::schedule::{Dice, lossless, lossy};
+
+/// `BEGIN..END` in a line.
+fn span(line: &str) -> (i64, i64) {
+    let range = line.split(' ').find(|word| word.contains("..")).expect("a range");
+    let (from, to) = range.split_once("..").expect("two times");
+    (from.parse().expect("a time"), to.parse().expect("a time"))
+}
+
+/// Checks that lines follow each other without a gap or an overlap.
+fn tile(lines: &[String], from: i64, what: &str) -> i64 {
+    let mut at = from;
+    for line in lines {
+        let (begin, end) = span(line);
+        assert_eq!(begin, at, "{what}: {lines:#?}");
+        at = end;
+    }
+    at
+}
+
+/// Laws of any answer to a scene, whatever was lost.
+pub(crate) fn check(scene: &Scene, answer: &Answer) {
+    for cpu in answer.cpus() {
+        assert_eq!(tile(&answer.cpu(cpu), scene.first, "cpu"), scene.last);
+    }
+    let states = answer.states();
+    let mut by_thread: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    let mut running = 0;
+    for line in &states {
+        let (thread, rest) = line.split_once(' ').expect("thread");
+        by_thread.entry(thread.parse().expect("number")).or_default().push(rest.to_owned());
+        if rest.starts_with("running") {
+            let (from, to) = span(rest);
+            running += to - from;
+        }
+    }
+    let mut on_cpus = 0;
+    for cpu in answer.cpus() {
+        for line in answer.cpu(cpu).iter().filter(|line| line.starts_with("thread")) {
+            let (from, to) = span(line);
+            on_cpus += to - from;
+        }
+    }
+    assert_eq!(on_cpus, running);
+    for row in &scene.threads {
+        let thread = long(row, "utid") - utid(0);
+        let lines = by_thread.remove(&thread).unwrap_or_default();
+        if row.contains(&("is_idle", Value::Bool(true))) {
+            assert_eq!(lines, Vec::<String>::new());
+            continue;
+        }
+        let start = row
+            .iter()
+            .find(|(name, _)| *name == "start_ns")
+            .map_or(scene.first, |_| long(row, "start_ns"));
+        let end = tile(&lines, start, "thread");
+        let exits = row.iter().any(|(name, _)| *name == "end_ns");
+        let left = scene.tables.iter().any(|(table, row)| {
+            *table == "context_switch"
+                && long(row, "prev_utid") == utid(thread)
+                && long(row, "prev_state") & 0x30 != 0
+        });
+        assert!(end == scene.last || exits || left, "{thread} ends at {end}: {lines:#?}");
+    }
+    assert!(by_thread.is_empty(), "{by_thread:?}");
+}
+
+/// Everything an answer says, to be compared.
+fn all(answer: &Answer) -> Vec<String> {
+    let mut lines = answer.states();
+    lines.extend(answer.slices());
+    for cpu in answer.cpus() {
+        lines.extend(answer.cpu(cpu).into_iter().map(|line| format!("cpu{cpu} {line}")));
+    }
+    lines.extend(answer.wakings().iter().map(|waking| format!("{waking:?}")));
+    lines.extend(answer.losses());
+    lines.extend(answer.problems());
+    lines
+}
+
+#[test]
+fn states_tile_lives_and_cpus_whatever_is_lost() {
+    for seed in 0..400 {
+        for scene in [lossless(seed, 80), lossy(seed, 80)] {
+            check(&scene, &scene.run());
+        }
+    }
+}
+
+#[test]
+fn a_lossless_schedule_has_no_loss_and_no_thread_in_two_places() {
+    for seed in 0..400 {
+        let answer = lossless(seed, 80).run();
+        assert_eq!(answer.losses(), Vec::<String>::new(), "seed {seed}");
+        for problem in answer.problems() {
+            assert!(problem.contains("without a waking"), "seed {seed}: {problem}");
+        }
+    }
+}
+
+#[test]
+fn frames_cut_anywhere_change_nothing() {
+    for seed in 0..200 {
+        for scene in [lossless(seed, 60), lossy(seed, 60)] {
+            let whole = all(&scene.run());
+            let mut dice = Dice::new(seed + 7);
+            let every: Vec<i64> = (0..=scene.last).collect();
+            let some: Vec<i64> = every.iter().copied().filter(|_| dice.roll(10) == 0).collect();
+            assert_eq!(all(&scene.run_cut(&every)), whole, "seed {seed}, cut at every time");
+            assert_eq!(all(&scene.run_cut(&some)), whole, "seed {seed}, cut at {some:?}");
+        }
+    }
+}
+
+#[test]
+fn permuting_records_of_equal_time_on_different_cpus_changes_nothing() {
+    for seed in 0..200 {
+        for scene in [lossless(seed, 60), lossy(seed, 60)] {
+            let whole = all(&scene.run());
+            let mut other = scene.clone();
+            // Within a CPU the order of its stream stays.
+            other.tables.sort_by_key(|(_, row)| {
+                (long(row, "ts"), (long(row, "cpu") * 7 + 3 + seed as i64) % 5, long(row, "seq"))
+            });
+            assert_eq!(all(&other.run()), whole, "seed {seed}");
+        }
+    }
+}
+
+/// A stay, found by chaining the switches of a CPU.
+#[derive(Clone, Debug)]
+struct Stay {
+    from: Option<i64>,
+    to: Option<i64>,
+    cpu: i64,
+    seq: i64,
+    state: i64,
+}
+
+/// Ready and wait of every switch-in, found without any state: all stays of a thread side by side,
+/// all its wakings beside them. Lines as (thread, switch-in, ready, wait, waker).
+fn by_hand(scene: &Scene) -> (Vec<Entry>, Vec<i64>) {
+    let table = |name: &str| -> Vec<&Row> {
+        scene.tables.iter().filter(|(table, _)| *table == name).map(|(_, row)| row).collect()
+    };
+    let mut switches = table("context_switch");
+    switches.sort_by_key(|row| (long(row, "cpu"), long(row, "ts"), long(row, "seq")));
+    let mut stays: BTreeMap<i64, Vec<Stay>> = BTreeMap::new();
+    for (place, row) in switches.iter().enumerate() {
+        let (cpu, ts, seq) = (long(row, "cpu"), long(row, "ts"), long(row, "seq"));
+        if place == 0 || long(switches[place - 1], "cpu") != cpu {
+            let state = long(row, "prev_state");
+            let first = Stay { from: None, to: Some(ts), cpu, seq: 0, state };
+            stays.entry(long(row, "prev_utid")).or_default().push(first);
+        }
+        let next = switches.get(place + 1).filter(|next| long(next, "cpu") == cpu);
+        stays.entry(long(row, "next_utid")).or_default().push(Stay {
+            from: Some(ts),
+            to: next.map(|next| long(next, "ts")),
+            cpu,
+            seq,
+            state: next.map_or(0, |next| long(next, "prev_state")),
+        });
+    }
+    let (mut lines, mut effective) = (Vec::new(), Vec::new());
+    for row in &scene.threads {
+        let thread = long(row, "utid");
+        if row.contains(&("is_idle", Value::Bool(true))) {
+            continue;
+        }
+        let start = row.iter().any(|(name, _)| *name == "start_ns").then(|| long(row, "start_ns"));
+        let mut stays = stays.remove(&thread).unwrap_or_default();
+        stays.sort_by_key(|stay| {
+            (stay.from.unwrap_or(i64::MIN), stay.to.unwrap_or(i64::MAX), stay.cpu, stay.seq)
+        });
+        let mut wakings: Vec<&Row> =
+            table("wakeup").into_iter().filter(|row| long(row, "utid") == thread).collect();
+        wakings.sort_by_key(|row| (long(row, "ts"), long(row, "cpu"), long(row, "seq")));
+        let take = |wakings: &mut Vec<&Row>, wakeup: bool, from: i64, to: i64, last: bool| {
+            let fits = |row: &&Row| {
+                let is_wakeup = row.contains(&("kind", Value::Text("wakeup")));
+                (from..=to).contains(&long(row, "ts")) && is_wakeup == wakeup
+            };
+            let place =
+                if last { wakings.iter().rposition(fits) } else { wakings.iter().position(fits) };
+            place.map(|place| wakings.remove(place).clone())
+        };
+        let mut before: Option<Stay> = None;
+        for stay in stays {
+            let Some(entered) = stay.from else {
+                before = Some(stay);
+                continue;
+            };
+            let out = before.as_ref().and_then(|stay| stay.to);
+            let runnable = before.as_ref().is_some_and(|stay| stay.state & 0xff == 0);
+            let (mut ready, mut wait, mut waker) = (None, None, None);
+            if let (Some(out), true) = (out, runnable) {
+                (ready, wait) = (Some(entered - out), Some(0));
+            } else {
+                let from = out.or(start).unwrap_or(i64::MIN);
+                let stay_from = before.as_ref().and_then(|stay| stay.from);
+                // During the stay before: neither at its first nor at its last time.
+                let during = out.map(|out| (stay_from.map_or(i64::MIN, |from| from + 1), out - 1));
+                let mut found = None;
+                for wakeup in [false, true] {
+                    if found.is_none() {
+                        found = take(&mut wakings, wakeup, from, entered, false)
+                            .map(|row| (long(&row, "ts"), row));
+                    }
+                    if let (None, Some((first, last))) = (&found, during)
+                        && first <= last
+                    {
+                        found =
+                            take(&mut wakings, wakeup, first, last, true).map(|row| (from, row));
+                    }
+                }
+                if let Some((ready_from, row)) = found {
+                    effective.push(long(&row, "seq"));
+                    ready = Some(entered - ready_from);
+                    waker = Some(long(&row, "waker_utid") - utid(0));
+                    wait = out.map(|out| ready_from - out);
+                }
+                if start.is_some() && before.is_none() {
+                    wait = Some(0);
+                }
+            }
+            lines.push((thread - utid(0), entered, ready, wait, waker));
+            before = Some(stay);
+        }
+        // Ready at the end of the recording.
+        if let Some(Stay { to: Some(out), state, .. }) = before
+            && state & 0x30 == 0
+            && state & 0xff != 0
+        {
+            let open = take(&mut wakings, false, out, i64::MAX, false)
+                .or_else(|| take(&mut wakings, true, out, i64::MAX, false));
+            effective.extend(open.map(|row| long(&row, "seq")));
+        } else if before.is_none() && start.is_some() {
+            let open = take(&mut wakings, false, i64::MIN, i64::MAX, false);
+            effective.extend(open.map(|row| long(&row, "seq")));
+        }
+    }
+    lines.sort();
+    effective.sort_unstable();
+    (lines, effective)
+}
+
+#[test]
+fn ready_and_wait_agree_with_a_second_way_to_find_them() {
+    let mut compared = 0;
+    for seed in 0..600 {
+        let scene = lossless(seed, 120);
+        let answer = scene.run();
+        let (expected, effective) = by_hand(&scene);
+        assert_eq!(answer.entries(), expected, "seed {seed}");
+        assert_eq!(answer.effective(), effective, "seed {seed}");
+        compared += expected.len();
+    }
+    assert_eq!(compared, 21_028, "the schedules have changed");
+}

@@ -1,0 +1,163 @@
+//! Wakings: each waits until it is known whether it began a ready period and where it led.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder};
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+
+use super::StateError;
+use crate::frame::Output;
+
+/// What kind of record made the thread ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `sched_wakeup_new`: a new thread.
+    New,
+    /// `sched_waking`: logged before a CPU is chosen.
+    Waking,
+    /// ReadyThread.
+    Ready,
+    /// `sched_wakeup`.
+    Wakeup,
+}
+
+impl Kind {
+    /// The kind a word of the table stands for.
+    pub(super) fn of(word: Option<&str>) -> Option<Self> {
+        match word {
+            Some("wakeup_new") => Some(Self::New),
+            Some("waking") => Some(Self::Waking),
+            Some("ready") => Some(Self::Ready),
+            Some("wakeup") => Some(Self::Wakeup),
+            _ => None,
+        }
+    }
+}
+
+/// A waking whose effect is open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waking {
+    pub(super) ts: i64,
+    pub(super) kind: Kind,
+    pub(super) waker: Option<i64>,
+    pub(super) target: Option<i32>,
+    /// A migration has already said where it leads.
+    pub(super) moved: bool,
+    row: u64,
+    cpu: i32,
+    seq: i64,
+}
+
+struct Held {
+    first: u64,
+    batch: RecordBatch,
+    effective: Vec<bool>,
+    target: Vec<Option<i32>>,
+}
+
+/// The wakeup batches not yet handed out, and the mends to those that are.
+#[derive(Default)]
+pub(super) struct Wakeups {
+    held: VecDeque<Held>,
+    next_row: u64,
+    cpu: Int32Builder,
+    seq: Int64Builder,
+    effective: BooleanBuilder,
+    target: Int32Builder,
+    mends: usize,
+}
+
+/// Schema of `wakeup_mend`: what became known of a waking after its row had gone out. The store
+/// sets `effective` and `target_cpu` of the `wakeup` row with the same trace_id, cpu and seq.
+pub fn wakeup_mend_schema() -> Schema {
+    Schema::new(vec![
+        Field::new("trace_id", DataType::Int64, false),
+        Field::new("cpu", DataType::Int32, false),
+        Field::new("seq", DataType::Int64, false),
+        Field::new("effective", DataType::Boolean, false),
+        Field::new("target_cpu", DataType::Int32, true),
+    ])
+}
+
+impl Wakeups {
+    /// Takes a batch in; its rows are ineffective and sent where `target` says until decided.
+    pub(super) fn hold(&mut self, batch: &RecordBatch, target: Vec<Option<i32>>) {
+        let rows = batch.num_rows();
+        let effective = vec![false; rows];
+        self.held.push_back(Held { first: self.next_row, batch: batch.clone(), effective, target });
+        self.next_row += rows as u64;
+    }
+
+    /// The waking in a row of the batch taken in last.
+    #[inline]
+    pub(super) fn waking(
+        &self,
+        row: usize,
+        (ts, cpu, seq): (i64, i32, i64),
+        kind: Kind,
+        waker: Option<i64>,
+    ) -> Waking {
+        let (first, target) = match self.held.back() {
+            Some(held) => (held.first, held.target[row]),
+            None => (self.next_row, None),
+        };
+        Waking { ts, kind, waker, target, moved: false, row: first + row as u64, cpu, seq }
+    }
+
+    /// Settles what a waking did.
+    #[inline]
+    pub(super) fn decide(&mut self, waking: &Waking, effective: bool) {
+        if !effective && !waking.moved {
+            return;
+        }
+        for held in self.held.iter_mut().rev() {
+            if waking.row >= held.first {
+                let row = (waking.row - held.first) as usize;
+                held.effective[row] = effective;
+                held.target[row] = waking.target;
+                return;
+            }
+        }
+        self.cpu.append_value(waking.cpu);
+        self.seq.append_value(waking.seq);
+        self.effective.append_value(effective);
+        self.target.append_option(waking.target);
+        self.mends += 1;
+    }
+
+    /// Hands out all batches but the last `keep`, and the mends so far.
+    pub(super) fn take(
+        &mut self,
+        trace_id: i64,
+        keep: usize,
+        out: &mut Vec<Output>,
+    ) -> Result<(), StateError> {
+        while self.held.len() > keep {
+            let Some(held) = self.held.pop_front() else { break };
+            let schema = held.batch.schema();
+            let mut columns = held.batch.columns().to_vec();
+            let effective: ArrayRef = Arc::new(BooleanArray::from(held.effective));
+            let target: ArrayRef = Arc::new(Int32Array::from(held.target));
+            for (name, array) in [("effective", effective), ("target_cpu", target)] {
+                let place = schema.index_of(name)?;
+                columns[place] = array;
+            }
+            out.push(Output { table: "wakeup", batch: RecordBatch::try_new(schema, columns)? });
+        }
+        if self.mends > 0 {
+            let columns: Vec<ArrayRef> = vec![
+                Arc::new(Int64Array::from_value(trace_id, self.mends)),
+                Arc::new(self.cpu.finish()),
+                Arc::new(self.seq.finish()),
+                Arc::new(self.effective.finish()),
+                Arc::new(self.target.finish()),
+            ];
+            self.mends = 0;
+            let batch = RecordBatch::try_new(Arc::new(wakeup_mend_schema()), columns)?;
+            out.push(Output { table: "wakeup_mend", batch });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,402 @@
+//! Quantum-end chains: threads that hand one CPU to each other only when their slice is used up.
+
+use std::collections::HashMap;
+
+use super::input::StayRow;
+
+/// Fewest hand-offs of a chain.
+const HAND_OFFS: i32 = 3;
+/// Most threads of a chain; a further one begins a new chain.
+const THREADS: usize = 8;
+/// A stay shorter than this that began by a preemption is skipped.
+const SHORT_NS: i64 = 1_000_000;
+
+/// Values of [`StayRow::ended`].
+const QUANTUM_END: i8 = 1;
+const QUANTUM_END_OR_YIELD: i8 = 2;
+const PREEMPTED: i8 = 3;
+const RUNNABLE_OTHER: i8 = 4;
+
+/// What the rules need to know of the recording.
+#[derive(Clone, Copy, Debug)]
+pub struct ChainRules {
+    /// Length of the system's tick.
+    pub tick_ns: i64,
+    /// Slices end at ticks, as they do on Linux.
+    pub by_tick: bool,
+    /// The recording holds `sched_yield`, so a used-up slice is told from a yield.
+    pub yields_recorded: bool,
+}
+
+/// A finished chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Logical CPU.
+    pub cpu: i32,
+    /// Switch-in of the first leaver.
+    pub start_ns: i64,
+    /// Switch-out of the last taker.
+    pub end_ns: i64,
+    /// Hand-offs.
+    pub hand_offs: i32,
+    /// Its threads in order of appearance.
+    pub utids: Vec<i64>,
+    /// Median running time of a leaver's stay.
+    pub slice_ns: i64,
+    /// Short stays that were skipped.
+    pub skipped: i32,
+    /// Some hand-off may be a yield.
+    pub yield_possible: bool,
+}
+
+/// The stay at the end of the chain, or the one that may begin one; pieces between which only
+/// skipped stays lie are one.
+struct Holder {
+    utid: i64,
+    start_ns: i64,
+    end_ns: i64,
+    ran_ns: i64,
+    pieces: u32,
+    ended: i8,
+    skipped: i32,
+}
+
+impl Holder {
+    fn new(stay: &StayRow) -> Self {
+        Self {
+            utid: stay.utid,
+            start_ns: stay.ts,
+            end_ns: stay.ts + stay.dur,
+            ran_ns: stay.dur,
+            pieces: 1,
+            ended: stay.ended,
+            skipped: 0,
+        }
+    }
+}
+
+struct Open {
+    start_ns: i64,
+    utids: Vec<i64>,
+    slices: Vec<i64>,
+    hand_offs: i32,
+    skipped: i32,
+    yield_possible: bool,
+}
+
+/// The stays of one CPU, one after another.
+#[derive(Default)]
+struct Track {
+    holder: Option<Holder>,
+    /// Threads whose short stays are being skipped, with their running time.
+    aside: Vec<(i64, i64)>,
+    aside_stays: i32,
+    last_end_ns: i64,
+    last_ended: i8,
+    open: Option<Open>,
+}
+
+/// Finds the chains of a recording, from its stays in the order of time.
+pub struct Chains {
+    rules: ChainRules,
+    tracks: HashMap<i32, Track>,
+    found: Vec<Chain>,
+}
+
+impl Chains {
+    /// No stay seen yet.
+    pub fn new(rules: ChainRules) -> Self {
+        Self { rules, tracks: HashMap::new(), found: Vec::new() }
+    }
+
+    /// The next stay of a thread that is not an idle thread.
+    pub fn push(&mut self, stay: &StayRow) {
+        let track = self.tracks.entry(stay.cpu).or_default();
+        let follows = track.holder.is_some() && track.last_end_ns == stay.ts;
+        let preempts = follows && track.last_ended == PREEMPTED;
+        track.last_end_ns = stay.ts.saturating_add(stay.dur);
+        track.last_ended = stay.ended;
+        let stay = StayRow { dur: track.last_end_ns - stay.ts, ..*stay };
+        if !follows {
+            track.close(stay.cpu, &mut self.found);
+            track.begin(&stay);
+        } else if track.resumes(&stay) || track.steps_aside(&stay, preempts) {
+            // One stay with what came before, or a stay that is skipped.
+        } else {
+            track.hand_over(&stay, self.rules, &mut self.found);
+        }
+    }
+
+    /// All chains, by time and CPU.
+    pub fn finish(mut self) -> Vec<Chain> {
+        for (cpu, track) in &mut self.tracks {
+            track.close(*cpu, &mut self.found);
+        }
+        self.found.sort_by_key(|chain| (chain.start_ns, chain.cpu));
+        self.found
+    }
+}
+
+impl Track {
+    fn begin(&mut self, stay: &StayRow) {
+        self.holder = Some(Holder::new(stay));
+        self.aside.clear();
+        self.aside_stays = 0;
+    }
+
+    /// The thread before the skipped stays goes on.
+    fn resumes(&mut self, stay: &StayRow) -> bool {
+        let Some(holder) = self.holder.as_mut().filter(|holder| holder.utid == stay.utid) else {
+            return false;
+        };
+        holder.end_ns = stay.ts + stay.dur;
+        holder.ran_ns += stay.dur;
+        holder.pieces += 1;
+        holder.ended = stay.ended;
+        holder.skipped += self.aside_stays;
+        self.aside.clear();
+        self.aside_stays = 0;
+        true
+    }
+
+    /// A short stay begun by a preemption, or the rest of one that was itself preempted.
+    fn steps_aside(&mut self, stay: &StayRow, preempts: bool) -> bool {
+        if let Some(at) = self.aside.iter().position(|(utid, _)| *utid == stay.utid) {
+            if self.aside[at].1 + stay.dur >= SHORT_NS {
+                return false;
+            }
+            self.aside.truncate(at + 1);
+            self.aside[at].1 += stay.dur;
+            return true;
+        }
+        if preempts && stay.dur < SHORT_NS {
+            self.aside.push((stay.utid, stay.dur));
+            self.aside_stays += 1;
+            return true;
+        }
+        false
+    }
+
+    fn hand_over(&mut self, stay: &StayRow, rules: ChainRules, found: &mut Vec<Chain>) {
+        let Some(holder) = &self.holder else { return self.begin(stay) };
+        let by = self.leaves_by_quantum_end(holder, rules);
+        let was_ready = stay.ready_from_ns.is_some_and(|from| from <= holder.start_ns);
+        let (Some(may_be_yield), true) = (by, was_ready) else {
+            self.close(stay.cpu, found);
+            return self.begin(stay);
+        };
+        let ninth = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.utids.len() == THREADS && !open.utids.contains(&stay.utid));
+        if ninth {
+            self.close(stay.cpu, found);
+        }
+        let Some(holder) = &self.holder else { return };
+        let open = self.open.get_or_insert_with(|| Open {
+            start_ns: holder.start_ns,
+            utids: vec![holder.utid],
+            slices: Vec::new(),
+            hand_offs: 0,
+            skipped: 0,
+            yield_possible: false,
+        });
+        open.hand_offs += 1;
+        open.slices.push(holder.ran_ns);
+        open.skipped += holder.skipped + self.aside_stays;
+        open.yield_possible |= may_be_yield;
+        if !open.utids.contains(&stay.utid) {
+            open.utids.push(stay.utid);
+        }
+        self.begin(stay);
+    }
+
+    /// Whether the holder's slice was used up; then, whether it may be a yield instead.
+    ///
+    /// A stay that was interrupted by skipped stays is judged as a whole: its pieces are each too
+    /// short for the state machine's rule, or the last one ended by the preemption.
+    fn leaves_by_quantum_end(&self, holder: &Holder, rules: ChainRules) -> Option<bool> {
+        let slice_used = i128::from(holder.ran_ns) * 10 >= i128::from(rules.tick_ns) * 9;
+        match holder.ended {
+            QUANTUM_END if self.aside.is_empty() => Some(false),
+            QUANTUM_END_OR_YIELD if self.aside.is_empty() => Some(true),
+            PREEMPTED if !self.aside.is_empty() && slice_used => Some(false),
+            RUNNABLE_OTHER
+                if rules.by_tick && holder.pieces > 1 && self.aside.is_empty() && slice_used =>
+            {
+                Some(!rules.yields_recorded)
+            }
+            _ => None,
+        }
+    }
+
+    fn close(&mut self, cpu: i32, found: &mut Vec<Chain>) {
+        let (Some(mut open), Some(holder)) = (self.open.take(), &self.holder) else { return };
+        if open.hand_offs < HAND_OFFS {
+            return;
+        }
+        found.push(Chain {
+            cpu,
+            start_ns: open.start_ns,
+            end_ns: holder.end_ns,
+            hand_offs: open.hand_offs,
+            slice_ns: median(&mut open.slices),
+            utids: open.utids,
+            skipped: open.skipped + holder.skipped,
+            yield_possible: open.yield_possible,
+        });
+    }
+}
+
+/// The median; of an even number of values the mean of the middle two, rounded down.
+fn median(values: &mut [i64]) -> i64 {
+    values.sort_unstable();
+    let upper = values[values.len() / 2];
+    let lower = values[(values.len() - 1) / 2];
+    lower + (upper - lower) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const RULES: ChainRules = ChainRules { tick_ns: 4 * MS, by_tick: true, yields_recorded: false };
+
+    /// Stays (thread, length, why it ended, ready since) one after another on CPU 3 from 0.
+    fn chains(rules: ChainRules, stays: &[(i64, i64, i8, Option<i64>)]) -> Vec<Chain> {
+        let mut chains = Chains::new(rules);
+        let mut ts = 0;
+        for (utid, dur, ended, ready_from_ns) in stays.iter().copied() {
+            chains.push(&StayRow { ts, dur, cpu: 3, utid, ready_from_ns, ended });
+            ts += dur;
+        }
+        chains.finish()
+    }
+
+    // CPU 3: A 0..4, B 4..8, A 8..12, B 12..16, then B blocks: three hand-offs.
+    #[test]
+    fn three_hand_offs_of_a_pair_are_a_chain() {
+        let stays = [
+            (1, 4 * MS, QUANTUM_END_OR_YIELD, None),
+            (2, 4 * MS, QUANTUM_END, Some(-5)),
+            (1, 3 * MS, QUANTUM_END, Some(4 * MS)),
+            (2, 2 * MS, 0, Some(8 * MS)),
+        ];
+        let expected = Chain {
+            cpu: 3,
+            start_ns: 0,
+            end_ns: 13 * MS,
+            hand_offs: 3,
+            utids: vec![1, 2],
+            slice_ns: 4 * MS,
+            skipped: 0,
+            yield_possible: true,
+        };
+        assert_eq!(chains(RULES, &stays), [expected]);
+        assert_eq!(chains(RULES, &stays[..3]), []);
+    }
+
+    // The third hand-off goes to a thread that became ready 1 ns after the leaver's switch-in.
+    #[test]
+    fn a_taker_ready_after_the_leavers_switch_in_is_no_hand_off() {
+        let mut stays = [
+            (1, 4 * MS, QUANTUM_END, None),
+            (2, 4 * MS, QUANTUM_END, Some(0)),
+            (1, 4 * MS, QUANTUM_END, Some(4 * MS)),
+            (2, 4 * MS, 0, Some(8 * MS + 1)),
+        ];
+        assert_eq!(chains(RULES, &stays), []);
+        stays[3].3 = None;
+        assert_eq!(chains(RULES, &stays), []);
+        stays[3].3 = Some(8 * MS);
+        assert_eq!(chains(RULES, &stays).len(), 1);
+    }
+
+    // A 0..2, X 20 us, A ..4 | B | A, X 20 us, then B at once | A
+    #[test]
+    fn a_short_preemption_is_skipped_and_counted() {
+        let us = 1000;
+        let stays = [
+            (1, 2 * MS, PREEMPTED, None),
+            (9, 20 * us, 0, None),
+            (1, 2 * MS, RUNNABLE_OTHER, None),
+            (2, 4 * MS, QUANTUM_END, Some(0)),
+            (1, 4 * MS, PREEMPTED, Some(4 * MS + 20 * us)),
+            (9, 20 * us, 0, None),
+            (2, 4 * MS, QUANTUM_END, Some(8 * MS + 20 * us)),
+            (1, MS, 0, Some(8 * MS)),
+        ];
+        let found = chains(RULES, &stays);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].hand_offs, found[0].skipped, found[0].slice_ns), (4, 2, 4 * MS));
+        assert_eq!(found[0].end_ns, 17 * MS + 40 * us);
+        assert!(found[0].yield_possible);
+        let recorded = ChainRules { yields_recorded: true, ..RULES };
+        assert!(!chains(recorded, &stays)[0].yield_possible);
+    }
+
+    // X preempts A, Y preempts X, X goes on: two stays are skipped, X's rest is one with X.
+    #[test]
+    fn what_preempts_a_skipped_stay_is_skipped_with_it() {
+        let us = 1000;
+        let stays = [
+            (1, 4 * MS, QUANTUM_END, None),
+            (2, 4 * MS, PREEMPTED, Some(0)),
+            (8, 20 * us, PREEMPTED, None),
+            (9, 20 * us, 0, None),
+            (8, 20 * us, 0, None),
+            (1, 4 * MS, QUANTUM_END, Some(4 * MS)),
+            (2, 4 * MS, 0, Some(8 * MS)),
+        ];
+        let found = chains(RULES, &stays);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].hand_offs, found[0].skipped), (3, 2));
+        assert_eq!(found[0].utids, [1, 2]);
+    }
+
+    // A stay of 1 ms that began by a preemption is no short one: it ends the chain.
+    #[test]
+    fn a_preemption_of_a_millisecond_is_not_skipped() {
+        let mut stays = vec![
+            (1, 4 * MS, QUANTUM_END, None),
+            (2, 4 * MS, QUANTUM_END, Some(0)),
+            (1, 4 * MS, PREEMPTED, Some(4 * MS)),
+            (9, MS - 1, 0, None),
+            (2, 4 * MS, 0, Some(8 * MS)),
+        ];
+        assert_eq!(chains(RULES, &stays).len(), 1);
+        stays[3].1 = MS;
+        assert_eq!(chains(RULES, &stays), []);
+        // A slice that was not used up before the preemption is no hand-off either.
+        stays[3].1 = MS - 1;
+        stays[2].1 = 36 * MS / 10 - 1;
+        assert_eq!(chains(RULES, &stays), []);
+        stays[2].1 = 36 * MS / 10;
+        assert_eq!(chains(RULES, &stays).len(), 1);
+    }
+
+    // Threads 1..=12 hand over in turn: 1..8 are one chain, then 8 -> 9 begins the next.
+    #[test]
+    fn a_ninth_thread_begins_a_new_chain_at_its_own_hand_off() {
+        let stays: Vec<_> =
+            (1..=12).map(|utid| (utid, 4 * MS, QUANTUM_END, Some(-100 * MS))).collect();
+        let found = chains(RULES, &stays);
+        let shape: Vec<_> =
+            found.iter().map(|c| (c.start_ns / MS, c.end_ns / MS, c.hand_offs)).collect();
+        assert_eq!(shape, [(0, 32, 7), (28, 48, 4)]);
+        assert_eq!(found[1].utids, [8, 9, 10, 11, 12]);
+    }
+
+    // The CPU is idle for 1 ns between the second and the third stay.
+    #[test]
+    fn a_gap_ends_a_chain() {
+        let mut chains = Chains::new(RULES);
+        for (ts, utid) in [(0, 1), (4 * MS, 2), (8 * MS + 1, 1), (12 * MS + 1, 2)] {
+            let ready_from_ns = Some(-1);
+            let ended = QUANTUM_END;
+            chains.push(&StayRow { ts, dur: 4 * MS, cpu: 0, utid, ready_from_ns, ended });
+        }
+        assert_eq!(chains.finish(), []);
+    }
+}

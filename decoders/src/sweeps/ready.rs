@@ -1,0 +1,388 @@
+//! Ready threads and what stood in their way: `ready_slice` and `ready_match`.
+
+use arrow_schema::ArrowError;
+
+use super::THRESHOLDS_NS;
+use super::affinity::Affinity;
+use super::input::CpuKind;
+use super::machine::Machine;
+use super::mask::Mask;
+use super::matching::{self, Item};
+use super::tables::{Table, Value};
+use super::threads::ByThread;
+use crate::frame::Output;
+
+/// What a set of allowed CPUs offers at this moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Offer {
+    idle_ns: Option<i64>,
+    parked_ns: Option<i64>,
+    untold: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Obstacle {
+    throttled: bool,
+    idle_exit: bool,
+    offer: Offer,
+    known: bool,
+}
+
+/// A ready period that has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    /// Thread.
+    pub utid: i64,
+    /// Its begin as recorded, which may lie before the window.
+    pub ready_ns: i64,
+    /// Its end.
+    pub end_ns: i64,
+    /// Place of the CPU it will enter.
+    pub enters: Option<usize>,
+    /// Number of that CPU as recorded.
+    pub entered_cpu: Option<i32>,
+    /// Place of the CPU it left to the idle thread.
+    pub left: Option<usize>,
+    /// It waits for its CPU rate control.
+    pub rate_controlled: bool,
+    /// Its cgroup's throttled time grew in the step.
+    pub cgroup_throttled: bool,
+}
+
+struct Slot {
+    begun: Begun,
+    set: usize,
+    exiting: bool,
+    since_ns: i64,
+    obstacle: Option<Obstacle>,
+    /// Counted among those that an idle CPU would help.
+    eligible: bool,
+}
+
+#[derive(Clone, Default)]
+struct Class {
+    open: u32,
+    eligible: u32,
+    offer: Offer,
+    changed: bool,
+}
+
+/// The open rows of both tables.
+pub struct Ready {
+    trace_id: i64,
+    slots: ByThread<Slot>,
+    /// Threads whose obstacle hangs on one certain CPU.
+    special: Vec<i64>,
+    fresh: Vec<i64>,
+    classes: Vec<Class>,
+    active: Vec<usize>,
+    matched: [(i64, u32); 2],
+    changed: bool,
+    ready_slice: Table,
+    ready_match: Table,
+}
+
+impl Ready {
+    /// No thread is ready yet; `sets` is the number of different sets of allowed CPUs.
+    pub fn new(trace_id: i64, sets: usize) -> Result<Self, ArrowError> {
+        Ok(Self {
+            trace_id,
+            slots: ByThread::default(),
+            special: Vec::new(),
+            fresh: Vec::new(),
+            classes: vec![Class::default(); sets],
+            active: Vec::new(),
+            matched: [(0, 0); 2],
+            changed: false,
+            ready_slice: Table::new("ready_slice")?,
+            ready_match: Table::new("ready_match")?,
+        })
+    }
+
+    /// Number of ready threads.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The set of allowed CPUs of a thread, if it is ready.
+    pub fn set_of(&self, utid: i64) -> Option<usize> {
+        self.slots.get(&utid).map(|slot| slot.set)
+    }
+
+    /// Whether some thread began or ceased to be ready at this moment.
+    pub fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// A thread becomes ready; one that is ready already stays as it is.
+    pub fn begin(&mut self, begun: Begun, affinity: &Affinity, now_ns: i64) -> bool {
+        if self.slots.contains_key(&begun.utid) {
+            return false;
+        }
+        let set = affinity.set_of(begun.utid);
+        if begun.left.is_some() {
+            self.special.push(begun.utid);
+        }
+        self.enlist(set);
+        self.fresh.push(begun.utid);
+        let slot =
+            Slot { begun, set, exiting: false, since_ns: now_ns, obstacle: None, eligible: false };
+        self.slots.insert(begun.utid, slot);
+        self.changed = true;
+        true
+    }
+
+    /// The last millisecond before a thread's switch-in begins.
+    pub fn begin_exit(&mut self, utid: i64, end_ns: i64) {
+        if let Some(slot) = self.slots.get_mut(&utid)
+            && slot.begun.end_ns == end_ns
+            && !slot.exiting
+        {
+            slot.exiting = true;
+            if slot.begun.left.is_none() {
+                self.special.push(utid);
+            }
+            self.fresh.push(utid);
+        }
+    }
+
+    /// A thread ceases to be ready, if this is the end of its period.
+    pub fn finish(&mut self, utid: i64, now_ns: i64) {
+        if self.slots.get(&utid).is_some_and(|slot| slot.begun.end_ns <= now_ns) {
+            self.close(utid, now_ns);
+        }
+    }
+
+    /// The allowed CPUs of a thread changed.
+    pub fn change_set(&mut self, utid: i64, set: usize) {
+        let Some(slot) = self.slots.get_mut(&utid).filter(|slot| slot.set != set) else { return };
+        let before = slot.set;
+        slot.set = set;
+        let eligible = std::mem::take(&mut slot.eligible);
+        self.delist(before, eligible);
+        self.enlist(set);
+        self.fresh.push(utid);
+        self.changed = true;
+    }
+
+    /// Looks at what changed.
+    pub fn look(&mut self, machine: &Machine, affinity: &Affinity, now_ns: i64) {
+        let mut any = false;
+        if machine.idle_changed {
+            for set in self.active.iter().copied() {
+                let offer = offer(machine, &affinity.sets[set].cpus);
+                let class = &mut self.classes[set];
+                class.changed = offer != class.offer;
+                class.offer = offer;
+                any |= class.changed;
+            }
+        } else {
+            for utid in &self.fresh {
+                let Some(slot) = self.slots.get(utid) else { continue };
+                self.classes[slot.set].offer = offer(machine, &affinity.sets[slot.set].cpus);
+            }
+        }
+        let mut view =
+            View { machine, affinity, classes: &mut self.classes, table: &mut self.ready_slice };
+        let mut changed = self.changed;
+        if any {
+            for slot in self.slots.values_mut() {
+                if view.classes[slot.set].changed || slot.obstacle.is_none() {
+                    changed |= view.look_at(self.trace_id, slot, now_ns);
+                }
+            }
+        }
+        if machine.idle_changed {
+            for utid in &self.special {
+                if let Some(slot) = self.slots.get_mut(utid) {
+                    changed |= view.look_at(self.trace_id, slot, now_ns);
+                }
+            }
+        }
+        for utid in self.fresh.drain(..) {
+            if let Some(slot) = self.slots.get_mut(&utid) {
+                changed |= view.look_at(self.trace_id, slot, now_ns);
+            }
+        }
+        if any {
+            for set in self.active.iter().copied() {
+                self.classes[set].changed = false;
+            }
+        }
+        if changed || machine.idle_changed {
+            self.match_again(machine, affinity, now_ns);
+        }
+    }
+
+    /// Begins the next moment.
+    pub fn forget_changes(&mut self) {
+        self.changed = false;
+    }
+
+    /// Ends all rows.
+    pub fn end(&mut self, now_ns: i64) {
+        let mut open: Vec<i64> = self.slots.keys().copied().collect();
+        open.sort_unstable();
+        for utid in open {
+            self.close(utid, now_ns);
+        }
+        for at in 0..THRESHOLDS_NS.len() {
+            self.write_matched(at, now_ns);
+            self.matched[at] = (now_ns, 0);
+        }
+    }
+
+    /// Finished batches; all of them at the end.
+    pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
+        for table in [&mut self.ready_slice, &mut self.ready_match] {
+            if all || table.is_full() {
+                into.extend(table.take()?);
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, utid: i64, now_ns: i64) {
+        let Some(slot) = self.slots.remove(&utid) else { return };
+        write_slot(&mut self.ready_slice, self.trace_id, &slot, now_ns);
+        self.delist(slot.set, slot.eligible);
+        if slot.begun.left.is_some() || slot.exiting {
+            self.special.retain(|other| *other != utid);
+        }
+        self.changed = true;
+    }
+
+    fn enlist(&mut self, set: usize) {
+        if self.classes[set].open == 0 {
+            self.active.push(set);
+        }
+        self.classes[set].open += 1;
+    }
+
+    fn delist(&mut self, set: usize, eligible: bool) {
+        let class = &mut self.classes[set];
+        class.open -= 1;
+        class.eligible -= u32::from(eligible);
+        if class.open == 0 {
+            self.active.retain(|other| *other != set);
+        }
+    }
+
+    fn match_again(&mut self, machine: &Machine, affinity: &Affinity, now_ns: i64) {
+        for (at, min_idle_ns) in THRESHOLDS_NS.into_iter().enumerate() {
+            let found = self.match_all(machine, affinity, min_idle_ns);
+            if found != self.matched[at].1 {
+                self.write_matched(at, now_ns);
+                self.matched[at] = (now_ns, found);
+            }
+        }
+    }
+
+    fn match_all(&self, machine: &Machine, affinity: &Affinity, min_idle_ns: i64) -> u32 {
+        let helped = |class: &Class| {
+            class.eligible > 0 && class.offer.idle_ns.is_some_and(|idle| idle >= min_idle_ns)
+        };
+        let mut sets: Vec<usize> = Vec::new();
+        sets.extend(self.active.iter().copied().filter(|set| helped(&self.classes[*set])));
+        if sets.is_empty() {
+            return 0;
+        }
+        let mut idle = machine.usable.clone();
+        for cpu in machine.usable.iter() {
+            idle.set(cpu, machine.cpus[cpu].idle_ns >= min_idle_ns);
+        }
+        let mut items = Vec::with_capacity(sets.len());
+        let mut limits = Vec::with_capacity(sets.len());
+        let mut places = Mask::new(machine.cpus.len());
+        for set in sets {
+            let mut own = idle.clone();
+            own.assign_and(&idle, &affinity.sets[set].cpus);
+            for cpu in own.iter() {
+                places.set(cpu, true);
+            }
+            let limit = self.classes[set].eligible;
+            items.push(Item { group: limits.len(), limit, places: own });
+            limits.push(limit);
+        }
+        matching::largest(&limits, &items, &places)
+    }
+
+    fn write_matched(&mut self, at: usize, now_ns: i64) {
+        let (since_ns, threads) = self.matched[at];
+        if since_ns < now_ns && threads > 0 {
+            self.ready_match.push(&[
+                Value::Long(self.trace_id),
+                Value::Long(since_ns),
+                Value::Long(now_ns - since_ns),
+                Value::Long(THRESHOLDS_NS[at]),
+                Value::Int(i32::try_from(threads).unwrap_or(i32::MAX)),
+            ]);
+        }
+    }
+}
+
+/// What the judgement of one ready thread rests on.
+struct View<'a> {
+    machine: &'a Machine,
+    affinity: &'a Affinity,
+    classes: &'a mut [Class],
+    table: &'a mut Table,
+}
+
+impl View<'_> {
+    fn look_at(&mut self, trace_id: i64, slot: &mut Slot, now_ns: i64) -> bool {
+        let idle = |cpu: usize| self.machine.cpus[cpu].kind == CpuKind::Idle;
+        let begun = &slot.begun;
+        let obstacle = Obstacle {
+            throttled: begun.rate_controlled || begun.left.is_some_and(idle),
+            idle_exit: slot.exiting && begun.enters.is_some_and(idle),
+            offer: self.classes[slot.set].offer,
+            known: self.affinity.sets[slot.set].known,
+        };
+        let eligible = !obstacle.throttled && !obstacle.idle_exit && !begun.cgroup_throttled;
+        let changed = eligible != slot.eligible;
+        if changed {
+            slot.eligible = eligible;
+            let count = &mut self.classes[slot.set].eligible;
+            *count = if eligible { *count + 1 } else { *count - 1 };
+        }
+        if slot.obstacle != Some(obstacle) {
+            write_slot(self.table, trace_id, slot, now_ns);
+            slot.obstacle = Some(obstacle);
+            slot.since_ns = now_ns;
+        }
+        changed
+    }
+}
+
+fn write_slot(table: &mut Table, trace_id: i64, slot: &Slot, now_ns: i64) {
+    let Some(obstacle) = slot.obstacle.filter(|_| slot.since_ns < now_ns) else { return };
+    table.push(&[
+        Value::Long(trace_id),
+        Value::Long(slot.begun.utid),
+        Value::Long(slot.since_ns),
+        Value::Long(now_ns - slot.since_ns),
+        Value::Long(slot.begun.ready_ns),
+        Value::OptInt(slot.begun.entered_cpu),
+        Value::Flag(obstacle.throttled),
+        Value::Flag(slot.begun.cgroup_throttled),
+        Value::Flag(obstacle.idle_exit),
+        Value::OptLong(obstacle.offer.idle_ns),
+        Value::OptLong(obstacle.offer.parked_ns),
+        Value::Flag(obstacle.offer.untold),
+        Value::Flag(obstacle.known),
+    ]);
+}
+
+fn offer(machine: &Machine, allowed: &Mask) -> Offer {
+    let mut offer = Offer { untold: allowed.meets(&machine.untold), ..Offer::default() };
+    for at in machine.idle.iter().filter(|at| allowed.has(*at)) {
+        let idle_ns = Some(machine.cpus[at].idle_ns);
+        if machine.usable.has(at) {
+            offer.idle_ns = offer.idle_ns.max(idle_ns);
+        } else if machine.idle_parked.has(at) {
+            offer.parked_ns = offer.parked_ns.max(idle_ns);
+        }
+    }
+    offer
+}

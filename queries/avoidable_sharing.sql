@@ -1,0 +1,62 @@
+-- Time each thread ran beside a busy sibling while a whole core that it may use stood idle.
+-- What the machine could have avoided is less than the sum: see avoidable_sharing_total.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+-- p_min_idle_ns [100000]: shortest stand-still of a core that counts.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  piece AS (
+    SELECT
+      s.*,
+      least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns) AS ns,
+    FROM sharing_slice AS s
+    JOIN span ON span.trace_id = s.trace_id
+    WHERE s.ts < end_ns AND s.ts + s.dur > start_ns
+  ),
+  spent AS (
+    SELECT
+      utid,
+      sum(ns)::BIGINT AS shared_ns,
+      coalesce(sum(ns) FILTER (WHERE same_type_idle_ns >= p_min_idle_ns), 0)::BIGINT
+        AS same_type_ns,
+      coalesce(sum(ns) FILTER (WHERE any_type_idle_ns >= p_min_idle_ns), 0)::BIGINT AS any_type_ns,
+      coalesce(
+        sum(ns) FILTER (
+          WHERE soft_parked_idle_ns >= p_min_idle_ns
+            AND NOT coalesce(any_type_idle_ns >= p_min_idle_ns, false)
+        ),
+        0
+      )::BIGINT AS soft_parked_ns,
+      bool_and(affinity_known) AS affinity_known,
+    FROM piece
+    GROUP BY utid
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Its thread id.
+  who.tid,
+  -- The thread, unique in the database.
+  who.utid,
+  -- Time beside a busy sibling, ns.
+  spent.shared_ns,
+  -- The part in which a whole core of the same core type stood idle for it, ns.
+  spent.same_type_ns,
+  -- The part in which a whole core of any core type stood idle for it, ns.
+  spent.any_type_ns,
+  -- Of the rest, the part in which a soft-parked core stood idle for it, ns.
+  spent.soft_parked_ns,
+  -- Share of its shared time that any_type_ns is.
+  100.0 * spent.any_type_ns / spent.shared_ns AS avoidable_pct,
+  -- False: allowed CPUs are those it was seen on, so the times are lower bounds.
+  spent.affinity_known,
+FROM spent
+JOIN who ON who.utid = spent.utid
+ORDER BY who.trace_id, spent.any_type_ns DESC, spent.shared_ns DESC, who.utid;

@@ -1,0 +1,57 @@
+-- Shared core time that the machine could have avoided: at each moment the largest number of
+-- threads that could have moved at once, one to each idle core.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_min_idle_ns [100000]: shortest stand-still of a core that counts, 0 or 100000.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  matched AS (
+    SELECT
+      m.trace_id,
+      sum(m.same_type * (least(m.ts + m.dur, end_ns) - greatest(m.ts, start_ns)))::BIGINT
+        AS same_type_ns,
+      sum(m.any_type * (least(m.ts + m.dur, end_ns) - greatest(m.ts, start_ns)))::BIGINT
+        AS any_type_ns,
+      max(m.any_type) AS most,
+    FROM avoidable_match AS m
+    JOIN span ON span.trace_id = m.trace_id
+    WHERE m.min_idle_ns = p_min_idle_ns AND m.ts < end_ns AND m.ts + m.dur > start_ns
+    GROUP BY m.trace_id
+  ),
+  threads AS (
+    SELECT
+      trace_id,
+      sum(shared_ns)::BIGINT AS shared_ns,
+      sum(any_type_ns)::BIGINT AS any_type_ns,
+      sum(soft_parked_ns)::BIGINT AS soft_parked_ns,
+      bool_and(affinity_known) AS affinity_known,
+    FROM avoidable_sharing(p_trace_id, p_from_ns, p_to_ns, NULL, p_min_idle_ns)
+    GROUP BY trace_id
+  )
+SELECT
+  -- Recording.
+  span.trace_id,
+  -- Thread time beside a busy sibling, ns.
+  coalesce(threads.shared_ns, 0)::BIGINT AS shared_ns,
+  -- Avoidable by moves to idle cores of the same core type, ns; null if not built for this length.
+  CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.same_type_ns, 0) END
+    AS same_type_ns,
+  -- Avoidable by moves to idle cores of any core type, ns; null if not built for this length.
+  CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.any_type_ns, 0) END AS any_type_ns,
+  -- any_type_ns as a share of the window: the mean number of threads that could have moved, x 100.
+  CASE WHEN p_min_idle_ns IN (0, 100000)
+    THEN 100.0 * coalesce(matched.any_type_ns, 0) / nullif(span.dur_ns, 0) END AS any_type_pct,
+  -- Most threads that could have moved at one moment; null if not built for this length.
+  CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.most, 0) END AS most_at_once,
+  -- What each thread alone could have avoided, added up: an upper bound, ns.
+  coalesce(threads.any_type_ns, 0)::BIGINT AS threads_sum_ns,
+  -- What only soft-parked cores could have avoided, added up over threads, ns.
+  coalesce(threads.soft_parked_ns, 0)::BIGINT AS soft_parked_ns,
+  -- False: of some thread allowed CPUs are those it was seen on; lower bounds. Null: none shared.
+  threads.affinity_known,
+FROM span
+LEFT JOIN matched ON matched.trace_id = span.trace_id
+LEFT JOIN threads ON threads.trace_id = span.trace_id
+WHERE EXISTS (FROM core_state AS c WHERE c.trace_id = span.trace_id)
+ORDER BY span.trace_id;

@@ -1,0 +1,41 @@
+-- How many logical CPUs were busy at once: time at each number, and what they were.
+-- A core with k > 0 busy CPUs counts 1 for its core type and k - 1 for smt, so that
+-- p + e + other + smt = busy.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  piece AS (
+    SELECT
+      c.*,
+      least(c.ts + c.dur, end_ns) - greatest(c.ts, start_ns) AS ns,
+      span.dur_ns AS window_ns,
+    FROM concurrency_slice AS c
+    JOIN span ON span.trace_id = c.trace_id
+    WHERE c.ts < end_ns AND c.ts + c.dur > start_ns
+  )
+SELECT
+  -- Recording.
+  trace_id,
+  -- Busy logical CPUs.
+  busy,
+  -- Time with exactly so many, ns.
+  sum(ns)::BIGINT AS ns,
+  -- That time as a share of the window.
+  100.0 * sum(ns) / nullif(any_value(window_ns), 0) AS pct,
+  -- Mean number of cores of type P or U with work in this time.
+  sum(p * ns) / sum(ns) AS p,
+  -- Mean number of cores of type E or LP-E with work in this time.
+  sum(e * ns) / sum(ns) AS e,
+  -- Mean number of cores of unknown or numbered type with work in this time.
+  sum(other * ns) / sum(ns) AS other,
+  -- Mean number of busy CPUs beyond the first of their core in this time.
+  sum(smt * ns) / sum(ns) AS smt,
+  -- Mean number of ready threads in this time.
+  sum(ready * ns) / sum(ns) AS ready,
+  -- Part of this time in which the state of some CPU is unknown, so that more may be busy, ns.
+  coalesce(sum(ns) FILTER (WHERE unknown > 0), 0)::BIGINT AS unknown_ns,
+FROM piece
+GROUP BY trace_id, busy
+ORDER BY trace_id, busy;

@@ -1,0 +1,98 @@
+-- Each time a thread moved from a P core to an E core, and what it took to come back: from the
+-- first stay on E or LP-E to the next switch-in on P. Moves that begin in the window; what is
+-- after it counts. A uniform core (U) counts as P; stays on cores of unknown type change nothing.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  place AS (FROM topology(p_trace_id)),
+  -- Only recordings that hold an E core: elsewhere nothing can move to one.
+  hybrid AS (SELECT DISTINCT trace_id FROM place WHERE core_type IN ('E', 'LP-E')),
+  spell AS (
+    SELECT
+      t.trace_id,
+      t.utid,
+      t.ts,
+      t.dur,
+      t.state,
+      t.cpu,
+      t.state = 'running' AND place.core_type IN ('P', 'U') AS on_p,
+      t.state = 'running' AND place.core_type IN ('E', 'LP-E') AS on_e,
+    FROM thread_state AS t
+    JOIN hybrid USING (trace_id)
+    LEFT JOIN place
+      ON t.state = 'running' AND place.trace_id = t.trace_id AND place.cpu = t.cpu
+      AND t.ts >= place.from_ns AND t.ts < place.to_ns
+  ),
+  numbered AS (
+    SELECT
+      *,
+      count(*) FILTER (WHERE on_p) OVER sofar AS p_stays,
+    FROM spell
+    WINDOW sofar AS (
+      PARTITION BY utid ORDER BY ts, ts + dur ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    )
+  ),
+  away AS (
+    SELECT
+      *,
+      min(ts) FILTER (WHERE on_e) OVER (PARTITION BY utid, p_stays) AS left_ns,
+    FROM numbered
+    WHERE p_stays > 0
+  ),
+  trip AS (
+    SELECT
+      trace_id,
+      utid,
+      p_stays,
+      any_value(left_ns) AS left_ns,
+      arg_min(cpu, ts) FILTER (WHERE on_e) AS e_cpu,
+      arg_max(cpu, ts) FILTER (WHERE on_p) AS p_cpu,
+      max(ts + dur) AS seen_ns,
+      min(ts) FILTER (WHERE on_p) AS p_ns,
+      sum(dur) FILTER (WHERE state = 'running' AND NOT on_p AND ts >= left_ns) AS run_ns,
+      sum(dur) FILTER (WHERE state = 'ready' AND ts >= left_ns) AS ready_ns,
+    FROM away
+    GROUP BY trace_id, utid, p_stays
+  ),
+  whole AS (
+    SELECT
+      *,
+      lead(p_ns) OVER (PARTITION BY utid ORDER BY p_stays) AS back_ns,
+    FROM trip
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Logical CPU (P) it came from.
+  p_cpu AS from_cpu,
+  -- Logical CPU (E or LP-E) it went to.
+  e_cpu AS to_cpu,
+  -- Switch-in on the E core, ns.
+  left_ns,
+  -- Next switch-in on a P core, ns; null if there is none.
+  back_ns,
+  -- Time until it is back, or until the end of what is recorded of it, ns.
+  (coalesce(back_ns, seen_ns) - left_ns)::BIGINT AS away_ns,
+  -- Of it: on a CPU, ns.
+  run_ns::BIGINT AS run_ns,
+  -- Of it: ready and not running, ns.
+  coalesce(ready_ns, 0)::BIGINT AS ready_ns,
+  -- It did not come back before the recording (or its life) ended.
+  back_ns IS NULL AS censored,
+FROM whole
+JOIN span ON span.trace_id = whole.trace_id
+JOIN who ON who.utid = whole.utid
+WHERE left_ns BETWEEN span.start_ns AND span.end_ns
+ORDER BY who.trace_id, left_ns, who.utid;

@@ -1,0 +1,55 @@
+-- On which core types each thread ran.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  place AS (FROM topology(p_trace_id)),
+  spent AS (
+    SELECT
+      s.utid,
+      place.core_type,
+      place.efficiency_class,
+      sum(
+        least(s.ts + s.dur, end_ns, coalesce(place.to_ns, end_ns))
+        - greatest(s.ts, start_ns, coalesce(place.from_ns, start_ns))
+      )::BIGINT AS run_ns,
+      count(*) FILTER (
+        WHERE s.ts >= start_ns AND NOT s.left_censored
+        AND (place.from_ns IS NULL OR s.ts >= place.from_ns)
+      ) AS switches_in,
+    FROM sched_slice AS s
+    JOIN span USING (trace_id)
+    LEFT JOIN place
+      ON place.trace_id = s.trace_id AND place.cpu = s.cpu
+      AND place.to_ns > s.ts AND place.from_ns <= s.ts + s.dur
+      AND place.to_ns > start_ns AND place.from_ns <= end_ns
+    WHERE NOT s.is_idle AND s.ts <= end_ns AND s.ts + s.dur >= start_ns
+    GROUP BY s.utid, place.core_type, place.efficiency_class
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Core type: U (uniform), P, E or LP-E; null if unknown.
+  core_type,
+  -- Class number as the system gives it; null if unknown.
+  efficiency_class,
+  -- Time on CPUs of it, ns.
+  run_ns,
+  -- The same as a share of the thread's running time in the window, percent.
+  100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
+  -- Switch-ins on CPUs of it.
+  switches_in,
+FROM spent
+JOIN who USING (utid)
+ORDER BY who.trace_id, who.utid, efficiency_class DESC NULLS LAST, core_type;

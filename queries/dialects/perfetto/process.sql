@@ -1,0 +1,18 @@
+-- Perfetto's table process.
+-- p_trace_id: only this recording; null for all.
+SELECT
+  -- Recording.
+  trace_id,
+  -- Process, unique in the database.
+  upid,
+  -- Process id.
+  pid,
+  -- Name, its last.
+  name,
+  -- Begin of its life, ns; null if it existed when the recording began.
+  start_ns AS start_ts,
+  -- End of its life, ns; null if it outlived the recording.
+  end_ns AS end_ts,
+FROM main.process
+WHERE p_trace_id IS NULL OR trace_id = p_trace_id
+ORDER BY trace_id, upid;

@@ -1,0 +1,59 @@
+-- Perfetto's table sched: one row per stay on a CPU, the idle threads' included, with Perfetto's
+-- names and state strings. Times are ns of this recording.
+-- p_trace_id: only this recording; null for all.
+WITH
+  left_at AS (
+    SELECT
+      c.trace_id,
+      c.ts,
+      c.cpu,
+      c.prev_utid,
+      c.prev_state,
+      c.prev_preempted,
+      trace.source,
+    FROM context_switch AS c
+    JOIN trace USING (trace_id)
+    WHERE p_trace_id IS NULL OR c.trace_id = p_trace_id
+    QUALIFY row_number() OVER (
+      PARTITION BY c.trace_id, c.cpu, c.ts, c.prev_utid ORDER BY c.seq
+    ) = 1
+  )
+SELECT
+  -- Recording.
+  s.trace_id,
+  -- Begin, ns.
+  s.ts,
+  -- Length, ns.
+  s.dur,
+  -- Logical CPU.
+  s.cpu,
+  -- Thread.
+  s.utid,
+  -- State in which the thread left: R (runnable), R+ (runnable, preempted), S, D, T, t, X, Z, P, I
+  -- (idle task); null if not recorded.
+  CASE
+    WHEN s.right_censored OR left_at.prev_state IS NULL THEN NULL
+    WHEN left_at.source <> 'perf' THEN CASE s.end_reason
+      WHEN 'blocked' THEN 'S' WHEN 'exit' THEN 'X' WHEN 'unknown' THEN NULL ELSE 'R'
+    END
+    WHEN left_at.prev_state & 255 = 0
+      THEN CASE WHEN left_at.prev_state & 256 <> 0 THEN 'R+' ELSE 'R' END
+    WHEN left_at.prev_state & 1 <> 0 THEN 'S'
+    WHEN left_at.prev_state & 2 <> 0 THEN 'D'
+    WHEN left_at.prev_state & 4 <> 0 THEN 'T'
+    WHEN left_at.prev_state & 8 <> 0 THEN 't'
+    WHEN left_at.prev_state & 16 <> 0 THEN 'X'
+    WHEN left_at.prev_state & 32 <> 0 THEN 'Z'
+    WHEN left_at.prev_state & 64 <> 0 THEN 'P'
+    WHEN left_at.prev_state & 128 <> 0 THEN 'I'
+  END AS end_state,
+  -- Priority as recorded.
+  s.priority,
+  -- Logical CPU, unique in the database.
+  s.trace_id << 32 | s.cpu AS ucpu,
+FROM sched_slice AS s
+LEFT JOIN left_at
+  ON left_at.trace_id = s.trace_id AND left_at.cpu = s.cpu
+  AND left_at.prev_utid = s.utid AND left_at.ts = s.ts + s.dur
+WHERE p_trace_id IS NULL OR s.trace_id = p_trace_id
+ORDER BY s.trace_id, s.ts, s.cpu;

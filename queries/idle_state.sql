@@ -1,0 +1,41 @@
+-- Time in each idle state of each logical CPU, where the recording holds idle states. Numbers are
+-- as recorded: 0 is the shallowest.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  spell AS (
+    SELECT
+      trace_id,
+      cpu,
+      state,
+      dur,
+      span.dur_ns AS window_ns,
+      -- least() passes over NULL.
+      CASE WHEN dur IS NOT NULL THEN least(ts + dur, end_ns) - greatest(ts, start_ns) END
+        AS inside_ns,
+    FROM cpu_idle
+    JOIN span USING (trace_id)
+    WHERE ts <= end_ns AND (dur IS NULL OR ts + dur >= start_ns)
+  )
+SELECT
+  -- Recording.
+  trace_id,
+  -- Logical CPU.
+  cpu,
+  -- Idle state, the number as recorded.
+  state,
+  -- Times it was entered; one that began before the window counts.
+  count(*) AS entries,
+  -- Time in it, ns; spells of which the end is not recorded are left out.
+  sum(inside_ns)::BIGINT AS idle_ns,
+  -- The same as a share of the window, percent.
+  100.0 * sum(inside_ns) / nullif(any_value(window_ns), 0) AS idle_pct,
+  -- Median length, whole spells, ns.
+  quantile_disc(dur, 0.5) AS dur_p50_ns,
+  -- Longest spell, whole, ns.
+  max(dur) AS dur_max_ns,
+FROM spell
+GROUP BY trace_id, cpu, state
+ORDER BY trace_id, cpu, state;

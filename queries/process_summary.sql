@@ -1,0 +1,49 @@
+-- What each process did in the window: the sums over its threads.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only processes of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  threads AS (FROM thread_summary(p_trace_id, p_from_ns, p_to_ns, p_process)),
+  life AS (SELECT trace_id, upid, pid, start_ns, end_ns FROM process),
+  owner AS (SELECT utid, upid FROM thread)
+SELECT
+  -- Recording.
+  threads.trace_id,
+  -- Name of the process; null if not recorded.
+  any_value(threads.process) AS process,
+  -- Process id; null if not recorded.
+  any_value(threads.pid) AS pid,
+  -- Process, unique in the database; null: threads of which the process is not recorded.
+  owner.upid,
+  -- Threads with any time in the window.
+  count(*) AS threads,
+  -- Time of its threads on a CPU, ns.
+  sum(run_ns)::BIGINT AS run_ns,
+  -- The same as a share of the window, percent of one logical CPU.
+  100.0 * sum(run_ns) / nullif(any_value(span.dur_ns), 0) AS run_pct,
+  -- Time of its threads ready and not running, ns.
+  sum(ready_ns)::BIGINT AS ready_ns,
+  -- Time of its threads blocked, ns.
+  sum(wait_ns)::BIGINT AS wait_ns,
+  -- Time of its threads of which the recording does not tell the state, ns.
+  sum(unknown_ns)::BIGINT AS unknown_ns,
+  -- Switch-ins.
+  sum(switches_in)::BIGINT AS switches_in,
+  -- Switch-outs still runnable, without a known yield.
+  sum(involuntary_out)::BIGINT AS involuntary_out,
+  -- Switch-ins on another CPU than before.
+  sum(migrations)::BIGINT AS migrations,
+  -- Longest known ready time before a switch-in, ns.
+  max(ready_max_ns) AS ready_max_ns,
+  -- When it began, ns; null if it existed when the recording began.
+  any_value(life.start_ns) AS start_ns,
+  -- When it ended, ns; null if it outlived the recording.
+  any_value(life.end_ns) AS end_ns,
+FROM threads
+JOIN span USING (trace_id)
+JOIN owner USING (utid)
+LEFT JOIN life ON life.upid = owner.upid
+GROUP BY threads.trace_id, owner.upid
+ORDER BY threads.trace_id, run_ns DESC, owner.upid;

@@ -1,0 +1,127 @@
+-- Quantum-end chains: threads that hand one CPU to each other only when their slice is used up,
+-- at least 3 hand-offs among at most 8 threads. Chains that touch the window, whole.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only chains with a thread of a process of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  named AS (FROM thread_with_process(p_trace_id, NULL)),
+  found AS (
+    SELECT q.*
+    FROM quantum_chain AS q
+    JOIN span ON span.trace_id = q.trace_id
+    WHERE q.ts < end_ns AND q.ts + q.dur > start_ns
+  ),
+  member AS (
+    SELECT f.trace_id, f.chain, f.cpu, f.ts, f.dur, i.place, f.utids[i.place] AS utid
+    FROM found AS f, (SELECT unnest(range(1, 9)) AS place) AS i
+    WHERE i.place <= len(f.utids)
+  ),
+  who AS (
+    SELECT
+      m.trace_id,
+      m.chain,
+      list(coalesce(named.process, '') ORDER BY m.place) AS processes,
+      list(coalesce(named.thread, '') ORDER BY m.place) AS threads,
+      bool_or(named.process = p_process) AS asked,
+    FROM member AS m
+    LEFT JOIN named ON named.utid = m.utid
+    GROUP BY m.trace_id, m.chain
+  ),
+  -- The sets in force when the chain began.
+  allowed AS (
+    SELECT m.trace_id, m.chain, m.utid, max_by(a.cpus, coalesce(a.valid_from_ns, m.ts - 1)) AS cpus
+    FROM member AS m
+    JOIN affinity AS a
+      ON a.trace_id = m.trace_id
+      AND a.utid = m.utid
+      AND (a.valid_from_ns IS NULL OR a.valid_from_ns <= m.ts)
+    GROUP BY m.trace_id, m.chain, m.utid
+  ),
+  reach AS (
+    SELECT trace_id, chain, list_sort(list_distinct(flatten(list(cpus)))) AS cpus
+    FROM allowed
+    GROUP BY trace_id, chain
+  ),
+  parking AS (
+    SELECT
+      f.trace_id,
+      f.chain,
+      p.cpu,
+      max_by(
+        coalesce(p.parked, false) OR coalesce(p.soft_parked, false),
+        coalesce(p.ts, f.ts - 1)
+      ) AS parked,
+    FROM found AS f
+    JOIN cpu_parking AS p ON p.trace_id = f.trace_id AND (p.ts IS NULL OR p.ts <= f.ts)
+    GROUP BY f.trace_id, f.chain, p.cpu
+  ),
+  parked AS (
+    SELECT trace_id, chain, list_sort(list(cpu)) AS cpus
+    FROM parking
+    WHERE parked
+    GROUP BY trace_id, chain
+  ),
+  ideal AS (
+    SELECT
+      m.trace_id,
+      m.chain,
+      bool_or(NOT list_contains(a.cpus, s.prev_ideal_cpu)) AS outside,
+    FROM member AS m
+    JOIN allowed AS a ON a.trace_id = m.trace_id AND a.chain = m.chain AND a.utid = m.utid
+    JOIN context_switch AS s
+      ON s.trace_id = m.trace_id
+      AND s.cpu = m.cpu
+      AND s.prev_utid = m.utid
+      AND s.ts > m.ts
+      AND s.ts <= m.ts + m.dur
+    WHERE s.prev_ideal_cpu IS NOT NULL
+    GROUP BY m.trace_id, m.chain
+  )
+SELECT
+  -- Recording.
+  f.trace_id,
+  -- Number of the chain in its recording.
+  f.chain,
+  -- Logical CPU on which its threads took turns.
+  f.cpu,
+  -- Switch-in of the first leaver, ns.
+  f.ts,
+  -- Length, to the switch-out of the last taker, ns.
+  f.dur,
+  -- Hand-offs.
+  f.hand_offs,
+  -- Median running time of a leaver, ns.
+  f.slice_ns,
+  -- Processes of its threads in order of appearance; empty where not recorded.
+  who.processes,
+  -- Names of its threads in order of appearance.
+  who.threads,
+  -- Its threads, unique in the database.
+  f.utids,
+  -- The part in which another CPU allowed to a waiting one of them was idle or parked, ns.
+  f.serialized_ns,
+  -- The part in which some other online CPU was idle, allowed or not, ns.
+  f.idle_elsewhere_ns,
+  -- CPUs allowed to any of its threads when it began; null if not known of any.
+  reach.cpus AS allowed_cpus,
+  -- CPUs parked or soft-parked when it began; null: none that is told.
+  parked.cpus AS parked_cpus,
+  -- The ideal processor of one of its threads lay outside its allowed CPUs; null if not recorded.
+  ideal.outside AS ideal_outside,
+  -- Two threads that only repeat each other: points to a spin hand-off.
+  len(f.utids) = 2 AS pair_only,
+  -- Short stays that were skipped.
+  f.skipped,
+  -- Some hand-off may be a sched_yield.
+  f.yield_possible,
+  -- False: allowed CPUs are those its threads were seen on, so serialized_ns is a lower bound.
+  f.affinity_known,
+FROM found AS f
+JOIN who ON who.trace_id = f.trace_id AND who.chain = f.chain
+LEFT JOIN reach ON reach.trace_id = f.trace_id AND reach.chain = f.chain
+LEFT JOIN parked ON parked.trace_id = f.trace_id AND parked.chain = f.chain
+LEFT JOIN ideal ON ideal.trace_id = f.trace_id AND ideal.chain = f.chain
+WHERE p_process IS NULL OR who.asked
+ORDER BY f.trace_id, f.serialized_ns DESC, f.ts, f.cpu;

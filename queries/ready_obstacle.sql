@@ -1,0 +1,54 @@
+-- What stood in the way of each thread while it was ready; the parts sum to its ready time.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+-- p_min_idle_ns [100000]: shortest idle interval that counts.
+WITH
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  spent AS (
+    SELECT
+      utid,
+      sum(dur)::BIGINT AS ready_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'throttled'), 0)::BIGINT AS throttled_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'idle_exit'), 0)::BIGINT AS idle_exit_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'idle_available'), 0)::BIGINT
+        AS idle_available_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'parked_available'), 0)::BIGINT
+        AS parked_available_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'unknown'), 0)::BIGINT AS unknown_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'all_busy'), 0)::BIGINT AS all_busy_ns,
+      bool_and(affinity_known) AS affinity_known,
+    FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
+    GROUP BY utid
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Its thread id.
+  who.tid,
+  -- The thread, unique in the database.
+  who.utid,
+  -- Ready time, ns.
+  spent.ready_ns,
+  -- Held back by a quota or rate control, ns.
+  spent.throttled_ns,
+  -- At most 1 ms before the switch-in, the CPU it enters still idle, ns.
+  spent.idle_exit_ns,
+  -- An allowed, unparked CPU was idle, ns.
+  spent.idle_available_ns,
+  -- An allowed CPU was idle, but parked or soft-parked, ns.
+  spent.parked_available_ns,
+  -- Of an allowed CPU the state or the parking is unknown, ns.
+  spent.unknown_ns,
+  -- No allowed CPU was idle long enough, ns.
+  spent.all_busy_ns,
+  -- False: allowed CPUs are those it was seen on, so idle_available_ns is a lower bound.
+  spent.affinity_known,
+FROM spent
+JOIN who ON who.utid = spent.utid
+ORDER BY who.trace_id, spent.ready_ns DESC, who.utid;

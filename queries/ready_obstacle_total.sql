@@ -1,0 +1,56 @@
+-- What stood in the way of all ready threads together, and how much of it the idle CPUs could
+-- have taken: at each moment the largest number of ready threads that idle CPUs had room for.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_min_idle_ns [100000]: shortest idle interval that counts.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  spent AS (
+    SELECT
+      trace_id,
+      sum(dur)::BIGINT AS ready_ns,
+      sum(dur) FILTER (WHERE obstacle = 'throttled') AS throttled_ns,
+      sum(dur) FILTER (WHERE obstacle = 'idle_exit') AS idle_exit_ns,
+      sum(dur) FILTER (WHERE obstacle = 'idle_available') AS idle_available_ns,
+      sum(dur) FILTER (WHERE obstacle = 'parked_available') AS parked_available_ns,
+      sum(dur) FILTER (WHERE obstacle = 'unknown') AS unknown_ns,
+      sum(dur) FILTER (WHERE obstacle = 'all_busy') AS all_busy_ns,
+      bool_and(affinity_known) AS affinity_known,
+    FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
+    GROUP BY trace_id
+  ),
+  matched AS (
+    SELECT
+      m.trace_id,
+      sum(m.threads * (least(m.ts + m.dur, end_ns) - greatest(m.ts, start_ns)))::BIGINT AS ns,
+    FROM ready_match AS m
+    JOIN span ON span.trace_id = m.trace_id
+    WHERE m.min_idle_ns = p_min_idle_ns AND m.ts < end_ns AND m.ts + m.dur > start_ns
+    GROUP BY m.trace_id
+  )
+SELECT
+  -- Recording.
+  spent.trace_id,
+  -- Ready time of all threads, ns.
+  spent.ready_ns,
+  -- Held back by a quota or rate control, ns.
+  coalesce(spent.throttled_ns, 0)::BIGINT AS throttled_ns,
+  -- At most 1 ms before the switch-in, the CPU it enters still idle, ns.
+  coalesce(spent.idle_exit_ns, 0)::BIGINT AS idle_exit_ns,
+  -- An allowed, unparked CPU was idle, added up over threads, ns.
+  coalesce(spent.idle_available_ns, 0)::BIGINT AS idle_available_ns,
+  -- An allowed CPU was idle, but parked or soft-parked, ns.
+  coalesce(spent.parked_available_ns, 0)::BIGINT AS parked_available_ns,
+  -- Of an allowed CPU the state or the parking is unknown, ns.
+  coalesce(spent.unknown_ns, 0)::BIGINT AS unknown_ns,
+  -- No allowed CPU was idle long enough, ns.
+  coalesce(spent.all_busy_ns, 0)::BIGINT AS all_busy_ns,
+  -- The part of idle_available_ns that the idle CPUs had room for, ns; null if p_min_idle_ns is
+  -- neither 0 nor 100000, for which alone it is built.
+  CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.ns, 0) END AS matched_ns,
+  -- False: of some thread allowed CPUs are those it was seen on (lower bound).
+  spent.affinity_known,
+FROM spent
+LEFT JOIN matched ON matched.trace_id = spent.trace_id
+ORDER BY spent.trace_id;

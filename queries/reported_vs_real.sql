@@ -1,0 +1,193 @@
+-- What the system reports for each step against what is really used: busy logical CPUs, headroom
+-- for work by the yield of the second thread, and use of the binding port where it is known.
+-- A busy logical CPU of a core whose sibling idles reads as half a core, whatever it leaves over.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  place AS (
+    SELECT
+      trace_id,
+      coalesce(arg_max(core, from_ns), cpu) AS core,
+      arg_max(core_type, from_ns) AS core_type,
+    FROM topology(p_trace_id)
+    GROUP BY trace_id, cpu
+  ),
+  core_of AS (
+    SELECT trace_id, core, any_value(core_type) AS core_type
+    FROM place
+    GROUP BY trace_id, core
+  ),
+  counted AS (FROM steal(p_trace_id)),
+  reported AS (
+    SELECT
+      trace_id,
+      100.0 * sum(user_ns + system_ns + irq_ns + softirq_ns)
+        / nullif(sum(user_ns + system_ns + irq_ns + softirq_ns + idle_ns + steal_ns), 0)
+        AS busy_pct,
+      100.0 * sum(steal_ns)
+        / nullif(sum(user_ns + system_ns + irq_ns + softirq_ns + idle_ns + steal_ns), 0)
+        AS stolen_pct,
+    FROM counted
+    GROUP BY trace_id
+  ),
+  traced AS (
+    SELECT
+      trace_id,
+      100.0 * sum(thread_ns + interrupt_ns)
+        / nullif(sum(thread_ns + interrupt_ns + idle_ns), 0) AS busy_pct,
+    FROM cpu_time(p_trace_id, p_from_ns, p_to_ns)
+    GROUP BY trace_id
+  ),
+  piece AS (
+    SELECT
+      c.trace_id,
+      c.core,
+      c.online,
+      c.busy,
+      least(c.ts + c.dur, end_ns) - greatest(c.ts, start_ns) AS dur,
+    FROM core_state AS c
+    JOIN span USING (trace_id)
+    WHERE c.unknown = 0 AND c.online > 0 AND c.ts < end_ns AND c.ts + c.dur > start_ns
+  ),
+  core AS (
+    SELECT
+      piece.trace_id,
+      piece.core,
+      core_of.core_type,
+      max(online) AS online,
+      sum(dur)::DOUBLE AS known_ns,
+      coalesce(sum(dur) FILTER (WHERE busy = 1 AND online = 1), 0)::DOUBLE AS whole_ns,
+      coalesce(sum(dur) FILTER (WHERE busy = 1 AND online > 1), 0)::DOUBLE AS one_ns,
+      coalesce(sum(dur) FILTER (WHERE busy > 1), 0)::DOUBLE AS both_ns,
+    FROM piece
+    LEFT JOIN core_of ON core_of.trace_id = piece.trace_id AND core_of.core = piece.core
+    GROUP BY piece.trace_id, piece.core, core_of.core_type
+  ),
+  measured AS (FROM smt_yield()),
+  every AS (
+    SELECT core_type, min(yield) AS low, max(yield) AS high
+    FROM measured
+    WHERE yield IS NOT NULL
+    GROUP BY core_type
+  ),
+  weighed AS (
+    SELECT
+      core.*,
+      run.workload,
+      run.variant,
+      own.yield IS NOT NULL AS is_own,
+      coalesce(own.yield, every.low, 1.0) AS low,
+      coalesce(own.yield, every.high, 2.0) AS high,
+      every.low IS NOT NULL AS is_calibrated,
+      CASE
+        WHEN bool_and(own.alone_per_s IS NOT NULL) OVER (PARTITION BY core.trace_id)
+          THEN own.alone_per_s
+        ELSE 1.0
+      END AS speed,
+      bool_and(own.alone_per_s IS NOT NULL) OVER (PARTITION BY core.trace_id) AS speed_known,
+      TRY_CAST(nullif(regexp_extract(run.workload, '^imul([0-9]+)$', 1), '') AS INTEGER) AS chains,
+      coalesce(multiplier.slots, 3) AS slots,
+      multiplier.knee IS NOT NULL AS slots_measured,
+    FROM core
+    LEFT JOIN run USING (trace_id)
+    LEFT JOIN measured AS own
+      ON own.workload = run.workload
+      AND own.variant IS NOT DISTINCT FROM run.variant
+      AND own.core_type IS NOT DISTINCT FROM core.core_type
+    LEFT JOIN every ON every.core_type IS NOT DISTINCT FROM core.core_type
+    LEFT JOIN multiplier_slots() AS multiplier
+      ON multiplier.core_type IS NOT DISTINCT FROM core.core_type
+  ),
+  work AS (
+    SELECT
+      *,
+      whole_ns + (one_ns + low * both_ns) / greatest(1.0, low) AS at_low,
+      whole_ns + (one_ns + high * both_ns) / greatest(1.0, high) AS at_high,
+      whole_ns + one_ns + both_ns AS at_one,
+      -- least() passes over NULL.
+      CASE WHEN chains IS NOT NULL THEN
+        (whole_ns + one_ns) * least(1.0, chains / slots)
+        + both_ns * least(1.0, 2.0 * chains / slots)
+      END AS port_ns,
+    FROM weighed
+  ),
+  machine AS (
+    SELECT
+      trace_id,
+      100.0 * sum(whole_ns + one_ns + both_ns) / nullif(sum(known_ns), 0) AS cores_busy_pct,
+      100.0 * sum(both_ns) / nullif(sum(whole_ns + one_ns + both_ns), 0) AS shared_of_busy_pct,
+      min(low) FILTER (WHERE online > 1) AS yield_low,
+      max(high) FILTER (WHERE online > 1) AS yield_high,
+      CASE
+        WHEN max(online) < 2 THEN 'no siblings'
+        WHEN bool_and(is_own OR online < 2) THEN 'measured'
+        WHEN bool_and(is_own OR is_calibrated OR online < 2) THEN 'range over the kernels measured'
+        ELSE 'assumed 1 to 2'
+      END
+        || CASE
+          WHEN count(DISTINCT coalesce(core_type, '?')) > 1 AND NOT bool_and(speed_known)
+            THEN '; core types assumed equally fast'
+          ELSE ''
+        END AS yield_basis,
+      100.0 * sum(speed * least(at_low, at_high)) / nullif(sum(speed * known_ns), 0) AS work_low,
+      100.0 * sum(speed * CASE
+        WHEN low <= 1.0 AND high >= 1.0 THEN greatest(at_low, at_high, at_one)
+        ELSE greatest(at_low, at_high)
+      END) / nullif(sum(speed * known_ns), 0) AS work_high,
+      100.0 * sum(port_ns) / nullif(sum(known_ns), 0) AS port_pct,
+      CASE
+        WHEN any_value(chains) IS NULL THEN NULL
+        WHEN bool_and(slots_measured) THEN 'measured: the knee of imul1, imul2, ...'
+        ELSE 'assumed: latency 3, one multiplier a core, unless more was measured'
+      END AS port_basis,
+    FROM work
+    GROUP BY trace_id
+  )
+SELECT
+  -- Recording.
+  span.trace_id,
+  -- Name of the step; null if the recording is none.
+  run.step,
+  -- Kernel; null if none.
+  run.workload,
+  -- The first placement the step stands for.
+  run.placement,
+  -- Workers.
+  run.threads,
+  -- Busy share of all logical CPUs as the system counts it between the two snapshots, percent;
+  -- null without snapshots. A stolen CPU is not busy to it.
+  reported.busy_pct AS reported_busy_pct,
+  -- Share the hypervisor took in that time, percent; null without snapshots.
+  reported.stolen_pct AS stolen_pct,
+  -- Busy share of all logical CPUs in the trace over the window, percent of known time; a stolen
+  -- CPU looks busy to it.
+  traced.busy_pct AS traced_busy_pct,
+  -- Share of cores with at least one busy logical CPU, percent of known time.
+  machine.cores_busy_pct,
+  -- Core time with more than one busy logical CPU as a share of that with at least one, percent;
+  -- null if none is busy.
+  machine.shared_of_busy_pct,
+  -- Lowest yield Y that is reckoned with; null where no core has siblings.
+  machine.yield_low,
+  -- Highest yield Y that is reckoned with; null where no core has siblings.
+  machine.yield_high,
+  -- Where Y comes from: measured, range over the kernels measured, assumed, or no siblings.
+  machine.yield_basis,
+  -- smt_headroom_work_pct, the lower bound: work done in percent of what all cores could do. A
+  -- core with both busy counts Y / max(1, Y), with one busy 1 / max(1, Y), by speed of its type.
+  machine.work_low AS work_low_pct,
+  -- smt_headroom_work_pct, the upper bound.
+  machine.work_high AS work_high_pct,
+  -- Share of the multipliers' issue slots over all cores, percent, for the kernels imul1, imul2,
+  -- ...: a loop of n chains fills n slots of latency x multipliers. Null for others.
+  machine.port_pct,
+  -- What port_pct rests on; null where it is null.
+  machine.port_basis,
+FROM span
+LEFT JOIN run USING (trace_id)
+LEFT JOIN reported USING (trace_id)
+LEFT JOIN traced USING (trace_id)
+LEFT JOIN machine USING (trace_id)
+ORDER BY span.trace_id;

@@ -1,0 +1,87 @@
+-- The running time of each worker in the trace against its own CPU clock, over its measured
+-- interval. A stolen virtual CPU looks running in the trace, while the thread's clock stands
+-- still: so the trace must show the CPU time plus the steal that fell on the worker.
+-- p_trace_id: only this recording; null for all.
+WITH
+  worker AS (
+    SELECT *
+    FROM run_worker
+    WHERE utid IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
+  here AS (
+    SELECT
+      w.trace_id,
+      w.utid,
+      s.cpu,
+      sum(least(s.ts + s.dur, w.end_ns) - greatest(s.ts, w.start_ns)) AS run_ns,
+    FROM sched_slice AS s
+    JOIN worker AS w ON w.utid = s.utid
+    WHERE s.ts <= w.end_ns AND s.ts + s.dur >= w.start_ns
+    GROUP BY w.trace_id, w.utid, s.cpu
+  ),
+  -- Steal falls on whoever holds the virtual CPU: by time busy on it, over the step.
+  busy AS (
+    SELECT
+      c.trace_id,
+      c.cpu,
+      sum(least(c.ts + c.dur, run.end_ns) - greatest(c.ts, run.start_ns)) AS busy_ns,
+    FROM cpu_state AS c
+    JOIN run USING (trace_id)
+    WHERE c.state IN ('thread', 'interrupt') AND c.ts <= run.end_ns AND c.ts + c.dur >= run.start_ns
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+    GROUP BY c.trace_id, c.cpu
+  ),
+  taken AS (
+    SELECT
+      here.utid,
+      sum(here.run_ns)::BIGINT AS run_ns,
+      sum(steal.steal_ns)::BIGINT AS steal_ns,
+      sum(steal.steal_ns * least(1.0, here.run_ns / nullif(busy.busy_ns, 0)))
+        FILTER (WHERE busy.busy_ns > 0) AS steal_share_ns,
+    FROM here
+    LEFT JOIN busy ON busy.trace_id = here.trace_id AND busy.cpu = here.cpu
+    LEFT JOIN steal(p_trace_id) AS steal
+      ON steal.trace_id = here.trace_id AND steal.cpu = here.cpu AND here.run_ns > 0
+    GROUP BY here.utid
+  ),
+  checked AS (
+    SELECT
+      worker.*,
+      coalesce(taken.run_ns, 0) AS run_ns,
+      taken.steal_ns,
+      taken.steal_share_ns,
+    FROM worker
+    LEFT JOIN taken USING (utid)
+  )
+SELECT
+  -- Recording.
+  trace_id,
+  -- Number of the worker, from 0.
+  worker,
+  -- Its thread.
+  utid,
+  -- Its thread id.
+  tid,
+  -- Length of its measured interval, ns.
+  (end_ns - start_ns)::BIGINT AS interval_ns,
+  -- Its running time in the trace over that interval, ns.
+  run_ns,
+  -- Growth of its own CPU clock over that interval, ns.
+  cpu_time_ns,
+  -- Steal of the CPUs it ran on, over the whole step, ns: no more than this can have fallen on it.
+  -- Null if the system does not tell.
+  steal_ns,
+  -- The part of it that fell on this worker, by its share of the busy time of those CPUs, ns.
+  steal_share_ns::BIGINT AS steal_share_ns,
+  -- What the trace shows beyond CPU time and its share of steal, ns; negative: less.
+  (run_ns - cpu_time_ns - coalesce(steal_share_ns, 0))::BIGINT AS diff_ns,
+  -- The same in percent of the CPU time with its share of steal.
+  100.0 * (run_ns - cpu_time_ns - coalesce(steal_share_ns, 0))
+    / nullif(cpu_time_ns + coalesce(steal_share_ns, 0), 0) AS diff_pct,
+  -- What the trace shows less than the CPU time, or more than it with all the steal, percent of
+  -- the CPU time; 0 within these bounds.
+  100.0 * (
+    least(0, run_ns - cpu_time_ns) + greatest(0, run_ns - cpu_time_ns - coalesce(steal_ns, 0))
+  ) / nullif(cpu_time_ns, 0) AS outside_pct,
+FROM checked
+ORDER BY trace_id, worker;

@@ -1,0 +1,57 @@
+-- What each step of a workload got done: all workers together, and one worker.
+-- p_trace_id: only this step; null for all.
+WITH
+  done AS (
+    SELECT
+      trace_id,
+      count(*) AS workers,
+      CASE WHEN count(DISTINCT unit) = 1 THEN any_value(unit) END AS unit,
+      sum(per_s) AS per_s,
+      sum(batch_per_s) AS batch_per_s,
+      count(batch_per_s) AS with_batches,
+      min(per_s) AS slowest_per_s,
+      max(per_s) AS fastest_per_s,
+      avg(cpu_pct) AS cpu_pct,
+    FROM worker_throughput(p_trace_id)
+    GROUP BY trace_id
+  )
+SELECT
+  -- Recording of the step.
+  run.trace_id,
+  -- Name of the step.
+  run.step,
+  -- Kernel; null for a command.
+  run.workload,
+  -- Variant of the kernel; null if it has none.
+  run.variant,
+  -- The first placement this plan stands for.
+  run.placement,
+  -- All the placements it stands for: identical plans run once.
+  coalesce(run.placements, [run.placement]) AS placements,
+  -- Workers.
+  run.threads,
+  -- Number of the repeat, from 1.
+  run.repeat,
+  -- More workers than CPUs they may use.
+  run.oversubscribed,
+  -- The kernel's own proofs: ok, failed or unsupported.
+  run.status,
+  -- What work is counted in: bytes or iterations.
+  done.unit,
+  -- Work a second of all workers together.
+  done.per_s,
+  -- Work a second of one worker, the mean.
+  done.per_s / nullif(done.workers, 0) AS per_thread_per_s,
+  -- The same from the medians of the workers' batches, all workers together: what they do while
+  -- they run; null if a worker has no batch.
+  CASE WHEN done.with_batches = done.workers THEN done.batch_per_s END AS batch_per_s,
+  -- Work a second of the slowest worker.
+  done.slowest_per_s,
+  -- Work a second of the fastest worker.
+  done.fastest_per_s,
+  -- CPU time of the workers as a share of their measured intervals, percent, the mean.
+  done.cpu_pct,
+FROM run
+LEFT JOIN done USING (trace_id)
+WHERE p_trace_id IS NULL OR run.trace_id = p_trace_id
+ORDER BY run.workload, run.variant, run.placement, run.threads, run.repeat, run.trace_id;

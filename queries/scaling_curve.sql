@@ -1,0 +1,106 @@
+-- Throughput against the number of threads, for each placement: the median over the repeats. A
+-- plan that stands for several placements appears in the curve of each. Steps whose kernel did
+-- not prove itself are left out, and so are disturbed repeats (step_disturbance) where there are
+-- others of the same point.
+WITH
+  placed AS (
+    SELECT
+      workload,
+      variant,
+      unnest(placements) AS placement,
+      threads,
+      unit,
+      per_s,
+      batch_per_s,
+      oversubscribed,
+      coalesce(d.is_disturbed, FALSE) AS is_disturbed,
+    FROM run_throughput() AS r
+    LEFT JOIN step_disturbance() AS d ON d.trace_id = r.trace_id
+    WHERE status = 'ok' AND per_s IS NOT NULL
+  ),
+  measured AS (
+    SELECT
+      *,
+      bool_and(is_disturbed) OVER same AS all_disturbed,
+      count(*) OVER same AS every_repeat,
+    FROM placed
+    WINDOW same AS (PARTITION BY workload, variant, placement, threads)
+  ),
+  point AS (
+    SELECT
+      workload,
+      variant,
+      placement,
+      threads,
+      any_value(unit) AS unit,
+      count(*) AS repeats,
+      median(per_s) AS per_s,
+      median(batch_per_s) AS batch_per_s,
+      bool_or(oversubscribed) AS oversubscribed,
+      -- From four repeats on, the lowest and the highest are left out.
+      CASE
+        WHEN count(*) >= 4 THEN list_sort(list(per_s))[2:-2]
+        ELSE list_sort(list(per_s))
+      END AS kept,
+      any_value(every_repeat) - count(*) AS left_out,
+      any_value(all_disturbed) AS is_disturbed,
+    FROM measured
+    WHERE all_disturbed OR NOT is_disturbed
+    GROUP BY workload, variant, placement, threads
+  ),
+  grown AS (
+    SELECT
+      *,
+      min(threads) OVER curve AS first_threads,
+      first_value(per_s) OVER curve AS first_per_s,
+      lag(threads) OVER curve AS previous_threads,
+      lag(per_s) OVER curve AS previous_per_s,
+    FROM point
+    WINDOW curve AS (PARTITION BY workload, variant, placement ORDER BY threads)
+  )
+SELECT
+  -- Kernel.
+  workload,
+  -- Variant of the kernel; null if it has none.
+  variant,
+  -- Placement: default, physical, siblings or pinned.
+  placement,
+  -- Workers.
+  threads,
+  -- More workers than CPUs they may use.
+  oversubscribed,
+  -- Repeats behind this point.
+  repeats,
+  -- Repeats left out since something disturbed them.
+  left_out,
+  -- Whether every repeat was disturbed, so that this point rests on disturbed ones.
+  is_disturbed,
+  -- What work is counted in: bytes or iterations.
+  unit,
+  -- Work a second of all workers together, the median over the repeats.
+  per_s,
+  -- Work a second of one worker.
+  per_s / nullif(threads, 0) AS per_thread_per_s,
+  -- Work a second of all workers together by the medians of their batches: what they do while
+  -- they run.
+  batch_per_s,
+  -- Lowest repeat; from four repeats on without the lowest and the highest.
+  kept[1] AS low_per_s,
+  -- Highest repeat; from four repeats on without the lowest and the highest.
+  kept[-1] AS high_per_s,
+  -- Distance of these two in percent of the median; null for a single repeat.
+  CASE WHEN repeats > 1 THEN 100.0 * (kept[-1] - kept[1]) / nullif(per_s, 0) END AS spread_pct,
+  -- Throughput against one thread of this placement; null if the curve does not begin at one.
+  CASE WHEN first_threads = 1 THEN per_s / nullif(first_per_s, 0) END AS speedup,
+  -- The same by thread, percent: 100 is linear.
+  CASE
+    WHEN first_threads = 1 THEN 100.0 * per_s / nullif(first_per_s * threads, 0)
+  END AS efficiency_pct,
+  -- What each thread added since the point before gained, in percent of one thread alone; null
+  -- for the first point, or if the curve does not begin at one.
+  CASE
+    WHEN first_threads = 1
+      THEN 100.0 * (per_s - previous_per_s) / nullif((threads - previous_threads) * first_per_s, 0)
+  END AS added_thread_pct,
+FROM grown
+ORDER BY workload, variant, placement, threads;

@@ -1,0 +1,77 @@
+-- Derived tables: built once from the base tables by the state machine, for every source alike.
+
+CREATE TABLE sched_slice (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  utid BIGINT NOT NULL,            -- Thread.
+  cpu INTEGER NOT NULL,            -- Logical CPU.
+  ts BIGINT NOT NULL,              -- Switch-in.
+  dur BIGINT NOT NULL,             -- Length of the stay.
+  is_idle BOOLEAN NOT NULL,        -- Stay of the idle thread.
+  priority INTEGER,                -- Priority at switch-in; of a stay that began before the trace, at switch-out.
+  end_reason VARCHAR,              -- exit, blocked, quantum_end, quantum_end_or_yield, yield, preempted, throttled_or_moved, runnable_other, unknown or trace_end; NULL for idle threads.
+  ready_ns BIGINT,                 -- From ready to switch-in.
+  wait_ns BIGINT,                  -- From switch-out to ready.
+  waker_utid BIGINT,               -- Thread whose waking began the ready period.
+  prev_cpu INTEGER,                -- CPU of the thread's stay before this one.
+  left_censored BOOLEAN NOT NULL,  -- The begin was not seen.
+  right_censored BOOLEAN NOT NULL  -- The end was not seen.
+);
+
+CREATE TABLE thread_state (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  utid BIGINT NOT NULL,            -- Thread; idle threads have no rows.
+  ts BIGINT NOT NULL,              -- Begin.
+  dur BIGINT NOT NULL,             -- Length.
+  state VARCHAR NOT NULL,          -- running, ready, waiting, new or unknown.
+  cpu INTEGER,                     -- Where it runs; for ready: the CPU it was sent to, if recorded.
+  reason VARCHAR,                  -- Wait reason or Linux state of a waiting thread.
+  waker_utid BIGINT,               -- Of a ready state begun by a waking: who woke it.
+  left_censored BOOLEAN NOT NULL,  -- The begin was not seen.
+  right_censored BOOLEAN NOT NULL  -- The end was not seen.
+);
+
+CREATE TABLE cpu_state (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  cpu INTEGER NOT NULL,            -- Logical CPU.
+  ts BIGINT NOT NULL,              -- Begin.
+  dur BIGINT NOT NULL,             -- Length.
+  state VARCHAR NOT NULL,          -- thread, interrupt, idle, unknown or offline.
+  utid BIGINT                      -- Thread, with state thread only.
+);
+
+CREATE TABLE counter_delta (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  cpu INTEGER NOT NULL,            -- Logical CPU.
+  utid BIGINT NOT NULL,            -- Thread that ran.
+  ts BIGINT NOT NULL,              -- Begin: the counter read before.
+  dur BIGINT NOT NULL,             -- Length.
+  counter VARCHAR NOT NULL,        -- Name of the counter.
+  core_type VARCHAR,               -- Core type of the CPU; NULL if unknown.
+  delta BIGINT NOT NULL            -- Events counted.
+);
+
+CREATE TABLE finding (
+  finding_id INTEGER NOT NULL,     -- Number, most severe first.
+  trace_id BIGINT,                 -- Recording it is about; NULL: the whole sweep.
+  analyzer VARCHAR NOT NULL,       -- Which analyzer judged.
+  severity VARCHAR NOT NULL,       -- critical, warning, info or checked (looked at, nothing wrong).
+  title VARCHAR NOT NULL,          -- One line.
+  cost_ns BIGINT,                  -- What it cost; NULL where no time can be named.
+  cost_pct DOUBLE,                 -- Share of the window.
+  utid BIGINT,                     -- Thread concerned most.
+  cpu INTEGER,                     -- CPU concerned most.
+  start_ns BIGINT,                 -- Begin of the evidence.
+  end_ns BIGINT,                   -- End of the evidence.
+  bound VARCHAR,                   -- exact, at_least or range.
+  advice VARCHAR,                  -- What to do.
+  evidence_sql VARCHAR,            -- Returns the evidence rows.
+  counter_evidence_sql VARCHAR     -- Returns what speaks against it.
+);
+
+-- The window that shares are of, when none is asked for.
+CREATE TABLE analysis_window (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  start_ns BIGINT NOT NULL,        -- Begin.
+  end_ns BIGINT NOT NULL,          -- End.
+  kind VARCHAR NOT NULL            -- workers: the common measured interval of the workers; step: between the two snapshots; trace: from the first record to the last; asked: --from and --to.
+);

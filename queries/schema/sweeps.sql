@@ -1,0 +1,97 @@
+-- Interval sweeps: what several CPUs or threads do at the same moment, built once from the derived tables.
+
+CREATE TABLE core_state (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  core INTEGER NOT NULL,           -- Core: the lowest logical CPU number of its siblings.
+  ts BIGINT NOT NULL,              -- Begin.
+  dur BIGINT NOT NULL,             -- Length; the rows of a core tile the trace.
+  online INTEGER NOT NULL,         -- Its online logical CPUs.
+  unknown INTEGER NOT NULL,        -- Those of them in state unknown.
+  busy INTEGER NOT NULL,           -- Those in state thread or interrupt.
+  threads INTEGER NOT NULL         -- Those in state thread.
+);
+
+CREATE TABLE sibling_slice (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  core INTEGER NOT NULL,           -- Core.
+  ts BIGINT NOT NULL,              -- Begin.
+  dur BIGINT NOT NULL,             -- Length, in which cpu and other_cpu are both busy with the same two.
+  cpu INTEGER NOT NULL,            -- The lower logical CPU.
+  utid BIGINT,                     -- Its thread; NULL: interrupt work.
+  other_cpu INTEGER NOT NULL,      -- The higher logical CPU.
+  other_utid BIGINT                -- Its thread; NULL: interrupt work.
+);
+
+CREATE TABLE sharing_slice (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  utid BIGINT NOT NULL,            -- Thread that runs beside at least one busy sibling.
+  cpu INTEGER NOT NULL,            -- Where.
+  ts BIGINT NOT NULL,              -- Begin.
+  dur BIGINT NOT NULL,             -- Length.
+  same_type_idle_ns BIGINT,        -- Length of the longest stand-still of a usable whole idle core of the same core type at this moment; NULL: none.
+  any_type_idle_ns BIGINT,         -- The same over all core types.
+  soft_parked_idle_ns BIGINT,      -- The same over soft-parked cores only, which the others leave out.
+  affinity_known BOOLEAN NOT NULL  -- False: allowed CPUs are taken as those it was seen on (lower bound).
+);
+
+CREATE TABLE avoidable_match (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  ts BIGINT NOT NULL,              -- Begin.
+  dur BIGINT NOT NULL,             -- Length.
+  min_idle_ns BIGINT NOT NULL,     -- Shortest stand-still that counts: 0 and 100000 are built.
+  same_type INTEGER NOT NULL,      -- Largest matching of sharing threads to usable idle cores of their type.
+  any_type INTEGER NOT NULL        -- The same over all core types.
+);
+
+CREATE TABLE ready_slice (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  utid BIGINT NOT NULL,            -- Thread that is ready.
+  ts BIGINT NOT NULL,              -- Begin; the rows of a thread tile its ready time.
+  dur BIGINT NOT NULL,             -- Length.
+  ready_ts BIGINT NOT NULL,        -- Begin of the ready period this is a part of.
+  entered_cpu INTEGER,             -- CPU it then entered; NULL: not seen.
+  throttled BOOLEAN NOT NULL,      -- It left runnable to the idle thread and that CPU is idle now, or WrCpuRateControl.
+  cgroup_throttled BOOLEAN NOT NULL, -- Its cgroup's throttled time grew in the step.
+  idle_exit BOOLEAN NOT NULL,      -- At most 1 ms before its switch-in, and the CPU it enters is idle.
+  idle_ns BIGINT,                  -- Length of the longest idle interval, at this moment, of an allowed online unparked CPU; NULL: none idle.
+  parked_ns BIGINT,                -- The same over allowed parked or soft-parked CPUs.
+  unknown_available BOOLEAN NOT NULL, -- An allowed CPU is in state unknown, or idle with parking unknown.
+  affinity_known BOOLEAN NOT NULL  -- False: allowed CPUs are taken as those it was seen on (lower bound).
+);
+
+CREATE TABLE ready_match (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  ts BIGINT NOT NULL,              -- Begin.
+  dur BIGINT NOT NULL,             -- Length.
+  min_idle_ns BIGINT NOT NULL,     -- Shortest idle interval that counts: 0 and 100000 are built.
+  threads INTEGER NOT NULL         -- Largest matching of threads in idle_available to the idle CPUs allowed to them.
+);
+
+CREATE TABLE concurrency_slice (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  ts BIGINT NOT NULL,              -- Begin; the rows tile the trace.
+  dur BIGINT NOT NULL,             -- Length.
+  busy INTEGER NOT NULL,           -- Busy logical CPUs.
+  unknown INTEGER NOT NULL,        -- Logical CPUs in state unknown.
+  ready INTEGER NOT NULL,          -- Ready threads.
+  p INTEGER NOT NULL,              -- Cores of type P or U with at least one busy CPU.
+  e INTEGER NOT NULL,              -- Cores of type E or LP-E with at least one busy CPU.
+  other INTEGER NOT NULL,          -- Cores of unknown or numbered type with at least one busy CPU.
+  smt INTEGER NOT NULL             -- Busy CPUs beyond the first of their core.
+);
+
+CREATE TABLE quantum_chain (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  chain INTEGER NOT NULL,          -- Number of the chain in its recording.
+  cpu INTEGER NOT NULL,            -- Logical CPU.
+  ts BIGINT NOT NULL,              -- Switch-in of the first leaver.
+  dur BIGINT NOT NULL,             -- To the switch-out of the last taker.
+  hand_offs INTEGER NOT NULL,      -- Hand-offs.
+  utids BIGINT[] NOT NULL,         -- Its threads, in order of appearance.
+  slice_ns BIGINT NOT NULL,        -- Median running time of a leaver.
+  skipped INTEGER NOT NULL,        -- Short stays that were skipped.
+  yield_possible BOOLEAN NOT NULL, -- Some hand-off may be a sched_yield (quantum_end_or_yield).
+  serialized_ns BIGINT NOT NULL,   -- Part in which another CPU allowed to one of the waiting threads was idle or parked.
+  idle_elsewhere_ns BIGINT NOT NULL, -- Part in which some other online CPU was idle, allowed or not.
+  affinity_known BOOLEAN NOT NULL  -- False: allowed CPUs are taken as those the threads were seen on (lower bound).
+);

@@ -1,0 +1,62 @@
+-- Shared core time that only the threads' affinity kept from idle cores: at each moment the number
+-- of threads beside a busy sibling beyond the first of their core, at most one for each whole idle
+-- core, whether they may use it or not. What they may use is in avoidable_sharing_total.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  piece AS (
+    SELECT
+      c.trace_id,
+      greatest(c.ts, start_ns) AS ts,
+      least(c.ts + c.dur, end_ns) AS end_ns,
+      CASE WHEN c.busy > 1 THEN least(c.threads, c.busy - 1) ELSE 0 END AS spare,
+      (c.busy = 0 AND c.unknown = 0 AND c.online > 0)::INTEGER AS idle,
+    FROM core_state AS c
+    JOIN span ON span.trace_id = c.trace_id
+    WHERE c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
+  ),
+  edge AS (
+    SELECT trace_id, ts, sum(spare) AS spare, sum(idle) AS idle
+    FROM (
+      SELECT trace_id, ts, spare, idle FROM piece
+      UNION ALL
+      SELECT trace_id, end_ns, -spare, -idle FROM piece
+    )
+    GROUP BY trace_id, ts
+  ),
+  level AS (
+    SELECT
+      trace_id,
+      lead(ts) OVER (PARTITION BY trace_id ORDER BY ts) - ts AS dur,
+      sum(spare) OVER (PARTITION BY trace_id ORDER BY ts) AS spare,
+      sum(idle) OVER (PARTITION BY trace_id ORDER BY ts) AS idle,
+    FROM edge
+  ),
+  summed AS (
+    SELECT
+      trace_id,
+      sum(least(spare, idle) * dur)::BIGINT AS any_cpu_ns,
+      max(least(spare, idle)) FILTER (WHERE dur > 0)::INTEGER AS most_at_once,
+    FROM level
+    GROUP BY trace_id
+  )
+SELECT
+  -- Recording.
+  span.trace_id,
+  -- Avoidable if every thread might use every CPU, however short a core stood idle, ns.
+  coalesce(summed.any_cpu_ns, 0)::BIGINT AS any_cpu_ns,
+  -- Avoidable as the threads are allowed to run, however short a core stood idle, ns.
+  total.any_type_ns AS allowed_ns,
+  -- The difference: what the affinity costs, ns.
+  (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns)::BIGINT AS affinity_ns,
+  -- The difference as a share of the window: the mean number of threads it held back, x 100.
+  100.0 * (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns) / nullif(span.dur_ns, 0)
+    AS affinity_pct,
+  -- Most threads that idle cores could have taken at one moment, allowed or not.
+  coalesce(summed.most_at_once, 0) AS most_at_once,
+FROM span
+JOIN avoidable_sharing_total(p_trace_id, p_from_ns, p_to_ns, 0) AS total USING (trace_id)
+LEFT JOIN summed USING (trace_id)
+ORDER BY span.trace_id;

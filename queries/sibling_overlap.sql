@@ -1,0 +1,74 @@
+-- How often the logical CPUs of each core were busy together.
+-- Busy is a thread that is not the idle thread, or recorded interrupt work. Counted is the time in
+-- which at least two CPUs of the core were online and the state of all of them is known.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  kind AS (
+    SELECT trace_id, core, any_value(core_type) AS core_type, list_sort(list(DISTINCT cpu)) AS cpus
+    FROM cpu
+    WHERE core IS NOT NULL
+    GROUP BY trace_id, core
+  ),
+  piece AS (
+    SELECT
+      trace_id,
+      core,
+      busy,
+      threads,
+      unknown,
+      least(ts + dur, end_ns) - greatest(ts, start_ns) AS ns,
+    FROM core_state
+    JOIN span USING (trace_id)
+    WHERE ts < end_ns AND ts + dur > start_ns AND online >= 2
+  ),
+  spent AS (
+    SELECT
+      trace_id,
+      core,
+      coalesce(sum(ns) FILTER (WHERE unknown = 0 AND busy = 0), 0)::BIGINT AS none_ns,
+      coalesce(sum(ns) FILTER (WHERE unknown = 0 AND busy = 1), 0)::BIGINT AS one_ns,
+      coalesce(sum(ns) FILTER (WHERE unknown = 0 AND busy >= 2), 0)::BIGINT AS both_ns,
+      coalesce(sum(ns) FILTER (WHERE unknown > 0), 0)::BIGINT AS unknown_ns,
+      coalesce(sum(ns * threads) FILTER (WHERE unknown = 0), 0)::BIGINT AS thread_ns,
+      coalesce(sum(ns * threads) FILTER (WHERE unknown = 0 AND busy >= 2), 0)::BIGINT
+        AS shared_thread_ns,
+    FROM piece
+    GROUP BY trace_id, core
+  )
+SELECT
+  -- Recording.
+  trace_id,
+  -- Core: the lowest logical CPU number of its siblings.
+  core,
+  -- Core type; null if unknown.
+  core_type,
+  -- Its logical CPUs.
+  cpus,
+  -- Share of the counted time in which none of its CPUs was busy.
+  100.0 * none_ns / nullif(none_ns + one_ns + both_ns, 0) AS none_pct,
+  -- Share of the counted time in which exactly one was busy.
+  100.0 * one_ns / nullif(none_ns + one_ns + both_ns, 0) AS one_pct,
+  -- Share of the counted time in which more than one was busy.
+  100.0 * both_ns / nullif(none_ns + one_ns + both_ns, 0) AS both_pct,
+  -- Of the time with at least one busy, the share with more than one: not diluted by idle time.
+  100.0 * both_ns / nullif(one_ns + both_ns, 0) AS shared_of_busy_pct,
+  -- Of the thread time of this core, the share beside a busy sibling.
+  100.0 * shared_thread_ns / nullif(thread_ns, 0) AS shared_of_thread_pct,
+  -- Time with none busy, ns.
+  none_ns,
+  -- Time with exactly one busy, ns.
+  one_ns,
+  -- Time with more than one busy, ns.
+  both_ns,
+  -- Time with at least two online of which some state is unknown, left out of the shares, ns.
+  unknown_ns,
+  -- Thread time on this core in the counted time, ns.
+  thread_ns,
+  -- The part of it beside a busy sibling, ns.
+  shared_thread_ns,
+FROM spent
+LEFT JOIN kind USING (trace_id, core)
+ORDER BY trace_id, core;

@@ -1,0 +1,51 @@
+-- Who ran beside whom on two siblings of a core, each pair of threads once.
+-- The time is the same for both; which of them was harmed, it does not say.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only pairs with a thread of a process of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, NULL)),
+  pair AS (
+    SELECT
+      s.trace_id,
+      -- Interrupt work has no thread; it stands second.
+      coalesce(least(s.utid, s.other_utid), s.utid, s.other_utid) AS one,
+      CASE WHEN s.utid IS NOT NULL AND s.other_utid IS NOT NULL
+        THEN greatest(s.utid, s.other_utid) END AS other,
+      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS ns,
+      count(*) AS pieces,
+    FROM sibling_slice AS s
+    JOIN span ON span.trace_id = s.trace_id
+    WHERE s.ts < end_ns AND s.ts + s.dur > start_ns
+    GROUP BY ALL
+  )
+SELECT
+  -- Recording.
+  pair.trace_id,
+  -- Process of the one; null if not recorded, or interrupt work on both.
+  a.process,
+  -- Thread name of the one; null: interrupt work on both.
+  a.thread,
+  -- Its thread id.
+  a.tid,
+  -- The one, unique in the database.
+  pair.one AS utid,
+  -- Process of the other; null if not recorded, or interrupt work.
+  b.process AS other_process,
+  -- Thread name of the other; null: interrupt work.
+  b.thread AS other_thread,
+  -- Its thread id.
+  b.tid AS other_tid,
+  -- The other, unique in the database; null: interrupt work.
+  pair.other AS other_utid,
+  -- Time beside each other, ns.
+  pair.ns,
+  -- Pieces of which it consists.
+  pair.pieces,
+FROM pair
+LEFT JOIN who AS a ON a.utid = pair.one
+LEFT JOIN who AS b ON b.utid = pair.other
+WHERE p_process IS NULL OR a.process = p_process OR b.process = p_process
+ORDER BY pair.trace_id, pair.ns DESC, pair.one, pair.other;

@@ -1,0 +1,134 @@
+-- What the second thread of a core gains: Y, the throughput of both siblings together against
+-- that of one alone, for each workload and core type. Cores are compared at the same number of
+-- cores in use, since a core is faster where fewer are; where no such pair exists, over all.
+-- Only steps with pinned workers, at most one a logical CPU, tell it.
+WITH
+  place AS (
+    SELECT
+      trace_id,
+      cpu,
+      arg_max(core, from_ns) AS core,
+      arg_max(core_type, from_ns) AS core_type,
+    FROM topology()
+    GROUP BY trace_id, cpu
+  ),
+  siblings AS (
+    SELECT trace_id, core, any_value(core_type) AS core_type, count(*) AS cpus
+    FROM place
+    WHERE core IS NOT NULL
+    GROUP BY trace_id, core
+  ),
+  step AS (
+    SELECT trace_id, workload, variant
+    FROM run
+    WHERE workload IS NOT NULL AND status = 'ok' AND NOT coalesce(oversubscribed, FALSE)
+  ),
+  used AS (
+    SELECT
+      step.workload,
+      step.variant,
+      w.trace_id,
+      place.core,
+      any_value(place.core_type) AS core_type,
+      count(*) AS workers,
+      count(DISTINCT w.cpu) AS cpus,
+      any_value(w.unit) AS unit,
+      sum(coalesce(w.batch_per_s, w.per_s)) AS per_s,
+      any_value(siblings.cpus) AS of_cpus,
+    FROM worker_throughput() AS w
+    JOIN step USING (trace_id)
+    JOIN place ON place.trace_id = w.trace_id AND place.cpu = w.cpu
+    JOIN siblings ON siblings.trace_id = w.trace_id AND siblings.core = place.core
+    GROUP BY step.workload, step.variant, w.trace_id, place.core
+  ),
+  core AS (
+    SELECT
+      *,
+      count(*) OVER (PARTITION BY trace_id) AS cores,
+    FROM used
+    WHERE workers = cpus
+  ),
+  level AS (
+    SELECT
+      workload,
+      variant,
+      core_type,
+      cores,
+      median(per_s) FILTER (WHERE cpus = 1) AS alone_per_s,
+      median(per_s) FILTER (WHERE cpus > 1) AS both_per_s,
+    FROM core
+    GROUP BY workload, variant, core_type, cores
+  ),
+  matched AS (
+    SELECT
+      workload,
+      variant,
+      core_type,
+      median(both_per_s / nullif(alone_per_s, 0)) AS yield,
+      min(both_per_s / nullif(alone_per_s, 0)) AS low,
+      max(both_per_s / nullif(alone_per_s, 0)) AS high,
+      count(both_per_s / nullif(alone_per_s, 0)) AS pairs,
+    FROM level
+    GROUP BY workload, variant, core_type
+  ),
+  overall AS (
+    SELECT
+      workload,
+      variant,
+      core_type,
+      any_value(unit) AS unit,
+      median(per_s) FILTER (WHERE cpus = 1) AS alone_per_s,
+      median(per_s) FILTER (WHERE cpus > 1) AS both_per_s,
+      max(of_cpus) AS of_cpus,
+    FROM core
+    GROUP BY workload, variant, core_type
+  ),
+  asked AS (
+    SELECT step.workload, step.variant, siblings.core_type, max(siblings.cpus) AS of_cpus
+    FROM step
+    JOIN siblings USING (trace_id)
+    GROUP BY step.workload, step.variant, siblings.core_type
+  )
+SELECT
+  -- Kernel.
+  asked.workload,
+  -- Variant of the kernel; null if it has none.
+  asked.variant,
+  -- Core type; null if unknown.
+  asked.core_type,
+  -- What work is counted in: bytes or iterations.
+  overall.unit,
+  -- Y: throughput of both siblings together / of one alone; under 1 the second thread costs. Null
+  -- where it cannot be told.
+  coalesce(
+    matched.yield,
+    overall.both_per_s / nullif(overall.alone_per_s, 0)
+  ) AS yield,
+  -- Lowest Y over the numbers of cores in use; null unless matched.
+  matched.low AS yield_low,
+  -- Highest Y over the numbers of cores in use; null unless matched.
+  matched.high AS yield_high,
+  -- Numbers of cores in use at which both were measured; 0: compared over all.
+  coalesce(matched.pairs, 0) AS pairs,
+  -- Work a second of a core with one worker, the median; null if not measured.
+  overall.alone_per_s,
+  -- Work a second of a core with a worker on more than one sibling, the median; null if not
+  -- measured.
+  overall.both_per_s,
+  -- Why Y is null, or is not from equal numbers of cores; null if neither.
+  CASE
+    WHEN asked.of_cpus < 2 THEN 'the cores of this type have one logical CPU each'
+    WHEN overall.both_per_s IS NULL THEN 'no step put pinned workers on both siblings of a core'
+    WHEN overall.alone_per_s IS NULL THEN 'no step put a pinned worker alone on a core'
+    WHEN matched.pairs = 0 THEN 'measured at different numbers of cores in use'
+  END AS reason,
+FROM asked
+LEFT JOIN overall
+  ON overall.workload = asked.workload
+  AND overall.variant IS NOT DISTINCT FROM asked.variant
+  AND overall.core_type IS NOT DISTINCT FROM asked.core_type
+LEFT JOIN matched
+  ON matched.workload = asked.workload
+  AND matched.variant IS NOT DISTINCT FROM asked.variant
+  AND matched.core_type IS NOT DISTINCT FROM asked.core_type
+ORDER BY asked.workload, asked.variant, asked.core_type;

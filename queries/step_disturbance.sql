@@ -1,0 +1,128 @@
+-- What disturbed each step of a workload: other programs on the CPUs its workers ran on, what the
+-- hypervisor took, and CPUs that stood still without anyone telling.
+-- p_trace_id: only this step; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  step AS (
+    SELECT run.trace_id, run.step, start_ns, end_ns, dur_ns
+    FROM (SELECT trace_id, step FROM run WHERE workload IS NOT NULL) AS run
+    JOIN span USING (trace_id)
+  ),
+  own AS (
+    SELECT DISTINCT w.trace_id, t.upid
+    FROM run_worker AS w
+    JOIN thread AS t ON t.utid = w.utid
+    WHERE t.upid IS NOT NULL
+  ),
+  stay AS (
+    SELECT
+      c.trace_id,
+      c.cpu,
+      c.utid,
+      own.upid IS NOT NULL OR w.utid IS NOT NULL AS is_own,
+      w.utid IS NOT NULL AS is_worker,
+      least(c.ts + c.dur, step.end_ns) - greatest(c.ts, step.start_ns) AS ns,
+    FROM cpu_state AS c
+    JOIN step USING (trace_id)
+    JOIN thread AS t ON t.utid = c.utid
+    LEFT JOIN own ON own.trace_id = c.trace_id AND own.upid = t.upid
+    LEFT JOIN (SELECT DISTINCT utid FROM run_worker) AS w ON w.utid = c.utid
+    WHERE c.state = 'thread' AND c.ts < step.end_ns AND c.ts + c.dur > step.start_ns
+  ),
+  used AS (
+    SELECT DISTINCT trace_id, cpu
+    FROM stay
+    WHERE is_worker
+  ),
+  cpus AS (SELECT trace_id, count(*) AS cpus FROM used GROUP BY trace_id),
+  other AS (
+    SELECT stay.trace_id, stay.utid, sum(stay.ns)::BIGINT AS ns
+    FROM stay
+    JOIN used USING (trace_id, cpu)
+    WHERE NOT is_own
+    GROUP BY stay.trace_id, stay.utid
+  ),
+  others AS (
+    SELECT
+      trace_id,
+      sum(ns)::BIGINT AS ns,
+      count(*) AS threads,
+      max_by(utid, (ns, -utid)) AS utid,
+      max(ns) AS longest_ns,
+    FROM other
+    GROUP BY trace_id
+  ),
+  taken AS (
+    SELECT s.trace_id, max(s.steal_pct) AS steal_pct
+    FROM steal(p_trace_id) AS s
+    JOIN used USING (trace_id, cpu)
+    GROUP BY s.trace_id
+  ),
+  worked AS (
+    SELECT
+      trace_id,
+      -- A clock that counts a little more than the interval is no negative stand-still.
+      100.0 * greatest(0.0, 1 - per_s / nullif(batch_per_s * least(cpu_pct, 100) / 100, 0))
+        AS stalled_pct,
+    FROM run_throughput(p_trace_id)
+    WHERE status = 'ok'
+  ),
+  told AS (
+    SELECT
+      step.*,
+      cpus.cpus,
+      CASE WHEN cpus.cpus IS NOT NULL THEN coalesce(others.ns, 0) END AS other_ns,
+      CASE
+        WHEN cpus.cpus IS NOT NULL
+          THEN 100.0 * coalesce(others.ns, 0) / nullif(cpus.cpus * step.dur_ns, 0)
+      END AS other_pct,
+      CASE WHEN cpus.cpus IS NOT NULL THEN coalesce(others.threads, 0) END AS other_threads,
+      others.utid AS other_utid,
+      others.longest_ns,
+      taken.steal_pct,
+      worked.stalled_pct,
+    FROM step
+    LEFT JOIN cpus USING (trace_id)
+    LEFT JOIN others USING (trace_id)
+    LEFT JOIN taken USING (trace_id)
+    LEFT JOIN worked USING (trace_id)
+  )
+SELECT
+  -- Recording of the step.
+  told.trace_id,
+  -- Name of the step.
+  told.step,
+  -- Logical CPUs on which its workers ran in the window; null if the trace shows none.
+  told.cpus::INTEGER AS cpus,
+  -- Time other programs ran on these CPUs, ns; null if they are not known.
+  told.other_ns,
+  -- The same as a share of the time of these CPUs, percent.
+  told.other_pct,
+  -- How many threads of other programs that were.
+  told.other_threads,
+  -- Process of the one that ran longest; null: none, or not recorded.
+  who.process AS other_process,
+  -- Name of that thread; null: none.
+  who.thread AS other_thread,
+  -- Its thread id; null: none.
+  who.tid AS other_tid,
+  -- That thread, unique in the database; null: none.
+  told.other_utid,
+  -- How long it ran there, ns; null: none.
+  told.longest_ns,
+  -- Largest share of one of these CPUs that the hypervisor took, percent; null if not told.
+  told.steal_pct,
+  -- Work missing although the workers had their CPUs: their throughput against that of their median
+  -- batches over their CPU time, percent. CPUs that were stopped unseen show here; null if unknown.
+  told.stalled_pct,
+  -- Whether its throughput should not be judged: other programs from 2 %, steal from 1 %, unseen
+  -- stand-still from 20 % (undisturbed steps show up to 5 %); null if nothing of it is known.
+  CASE
+    WHEN told.other_pct >= 2 OR told.steal_pct >= 1 OR told.stalled_pct >= 20 THEN TRUE
+    WHEN coalesce(told.other_pct, told.steal_pct, told.stalled_pct) IS NOT NULL THEN FALSE
+  END AS is_disturbed,
+FROM told
+LEFT JOIN thread_with_process(p_trace_id, NULL) AS who ON who.utid = told.other_utid
+ORDER BY told.trace_id;

@@ -1,0 +1,45 @@
+-- Where each thread ran: its time and switch-ins on each logical CPU.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  spent AS (
+    SELECT
+      s.trace_id,
+      s.utid,
+      s.cpu,
+      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS run_ns,
+      count(*) FILTER (WHERE s.ts >= start_ns AND NOT s.left_censored) AS switches_in,
+      max(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns)) AS longest_ns,
+    FROM sched_slice AS s
+    JOIN span USING (trace_id)
+    WHERE NOT s.is_idle AND s.ts <= end_ns AND s.ts + s.dur >= start_ns
+    GROUP BY s.trace_id, s.utid, s.cpu
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Logical CPU.
+  cpu,
+  -- Time on it, ns.
+  run_ns,
+  -- The same as a share of the thread's running time in the window, percent.
+  100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
+  -- Switch-ins on it.
+  switches_in,
+  -- Longest stay on it, clipped to the window, ns.
+  longest_ns,
+FROM spent
+JOIN who USING (utid)
+ORDER BY who.trace_id, who.utid, cpu;

@@ -1,0 +1,177 @@
+-- What each thread did in the window: time by state, switches, moves between CPUs, ready times.
+-- Times are clipped to the window; switches, moves and ready times are those of switch-ins (or
+-- switch-outs) that lie in it, both ends included. Threads without any time in it are left out.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  place AS (FROM topology(p_trace_id)),
+  spent AS (
+    SELECT
+      utid,
+      state,
+      least(ts + dur, end_ns) - greatest(ts, start_ns) AS dur,
+      span.dur_ns AS window_ns,
+    FROM thread_state
+    JOIN span USING (trace_id)
+    WHERE ts <= end_ns AND ts + dur >= start_ns
+  ),
+  time_in AS (
+    SELECT
+      utid,
+      any_value(window_ns) AS window_ns,
+      coalesce(sum(dur) FILTER (WHERE state = 'running'), 0)::BIGINT AS run_ns,
+      coalesce(sum(dur) FILTER (WHERE state = 'ready'), 0)::BIGINT AS ready_ns,
+      coalesce(sum(dur) FILTER (WHERE state = 'waiting'), 0)::BIGINT AS wait_ns,
+      coalesce(sum(dur) FILTER (WHERE state = 'new'), 0)::BIGINT AS new_ns,
+      coalesce(sum(dur) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,
+    FROM spent
+    GROUP BY utid
+  ),
+  stay AS (
+    SELECT
+      sched_slice.*,
+      ts >= start_ns AND NOT left_censored AS begins,
+      ts + dur <= end_ns AND NOT right_censored AS ends,
+    FROM sched_slice
+    JOIN span USING (trace_id)
+    WHERE NOT is_idle AND ts <= end_ns AND ts + dur >= start_ns
+  ),
+  switches AS (
+    SELECT
+      utid,
+      count(*) FILTER (WHERE begins) AS switches_in,
+      count(*) FILTER (WHERE ends AND end_reason IN ('blocked', 'exit')) AS voluntary_out,
+      count(*) FILTER (
+        WHERE ends AND end_reason NOT IN ('blocked', 'exit', 'yield', 'unknown', 'trace_end')
+      ) AS involuntary_out,
+      count(*) FILTER (WHERE ends AND end_reason = 'yield') AS yields,
+      count(*) FILTER (WHERE ends AND end_reason = 'preempted') AS preemptions,
+      count(*) FILTER (
+        WHERE ends AND end_reason IN ('quantum_end', 'quantum_end_or_yield')
+      ) AS quantum_ends,
+      count(ready_ns) FILTER (WHERE begins) AS ready_count,
+      quantile_disc(ready_ns, [0.5, 0.95, 0.99]) FILTER (WHERE begins) AS ready_at,
+      max(ready_ns) FILTER (WHERE begins) AS ready_max_ns,
+      count(*) FILTER (WHERE begins AND wait_ns > 0) AS waits,
+      max(wait_ns) FILTER (WHERE begins) AS wait_max_ns,
+      min(priority) AS priority_min,
+      max(priority) AS priority_max,
+      count(DISTINCT cpu) AS cpus,
+      arg_min(cpu, ts) AS first_cpu,
+      arg_max(cpu, ts) AS last_cpu,
+    FROM stay
+    GROUP BY utid
+  ),
+  move AS (
+    SELECT
+      stay.utid,
+      CASE
+        WHEN here.core = there.core THEN 'core'
+        WHEN here.llc = there.llc THEN 'llc'
+        WHEN here.package = there.package THEN 'package'
+        WHEN here.package <> there.package THEN 'remote'
+        ELSE 'unknown'
+      END AS distance,
+    FROM stay
+    LEFT JOIN place AS here
+      ON here.trace_id = stay.trace_id AND here.cpu = stay.cpu
+      AND stay.ts >= here.from_ns AND stay.ts < here.to_ns
+    LEFT JOIN place AS there
+      ON there.trace_id = stay.trace_id AND there.cpu = stay.prev_cpu
+      AND stay.ts >= there.from_ns AND stay.ts < there.to_ns
+    WHERE begins AND stay.prev_cpu <> stay.cpu
+  ),
+  moves AS (
+    SELECT
+      utid,
+      count(*) AS migrations,
+      count(*) FILTER (WHERE distance = 'core') AS migrations_core,
+      count(*) FILTER (WHERE distance = 'llc') AS migrations_llc,
+      count(*) FILTER (WHERE distance = 'package') AS migrations_package,
+      count(*) FILTER (WHERE distance = 'remote') AS migrations_remote,
+      count(*) FILTER (WHERE distance = 'unknown') AS migrations_unknown,
+    FROM move
+    GROUP BY utid
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Process id.
+  who.pid,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Time on a CPU, ns.
+  run_ns,
+  -- Time on a CPU as a share of the window, percent of one logical CPU.
+  100.0 * run_ns / nullif(window_ns, 0) AS run_pct,
+  -- Time ready to run and not running, ns.
+  ready_ns,
+  -- Time blocked, ns.
+  wait_ns,
+  -- Time created and not yet runnable, ns.
+  new_ns,
+  -- Time of which the recording does not tell the state, ns.
+  unknown_ns,
+  -- Switch-ins.
+  coalesce(switches_in, 0) AS switches_in,
+  -- Switch-outs by which it blocked or exited.
+  coalesce(voluntary_out, 0) AS voluntary_out,
+  -- Switch-outs by which it was left still runnable, without a known yield.
+  coalesce(involuntary_out, 0) AS involuntary_out,
+  -- Switch-outs by a recorded yield.
+  coalesce(yields, 0) AS yields,
+  -- Of involuntary_out: another thread that had just become ready took the CPU.
+  coalesce(preemptions, 0) AS preemptions,
+  -- Of involuntary_out: the quantum was used up (or, where yields are not recorded, a yield).
+  coalesce(quantum_ends, 0) AS quantum_ends,
+  -- Switch-ins on another CPU than before.
+  coalesce(migrations, 0) AS migrations,
+  -- Of migrations: to a sibling on the same core.
+  coalesce(migrations_core, 0) AS migrations_core,
+  -- Of migrations: to another core that shares the last-level cache.
+  coalesce(migrations_llc, 0) AS migrations_llc,
+  -- Of migrations: to another last-level cache (or none known) of the same package.
+  coalesce(migrations_package, 0) AS migrations_package,
+  -- Of migrations: to another package.
+  coalesce(migrations_remote, 0) AS migrations_remote,
+  -- Of migrations: the recording does not tell how far.
+  coalesce(migrations_unknown, 0) AS migrations_unknown,
+  -- Switch-ins of which the ready time is known.
+  coalesce(ready_count, 0) AS ready_count,
+  -- Median of the known ready times before a switch-in, ns.
+  ready_at[1] AS ready_p50_ns,
+  -- 95 % of the known ready times are at most this, ns.
+  ready_at[2] AS ready_p95_ns,
+  -- 99 % of the known ready times are at most this, ns.
+  ready_at[3] AS ready_p99_ns,
+  -- Longest known ready time before a switch-in, ns.
+  ready_max_ns,
+  -- Switch-ins after a wait.
+  coalesce(waits, 0) AS waits,
+  -- Longest wait before a switch-in, ns.
+  wait_max_ns,
+  -- Lowest priority number it ran at, as recorded.
+  priority_min,
+  -- Highest priority number it ran at, as recorded.
+  priority_max,
+  -- Logical CPUs it ran on.
+  coalesce(cpus, 0) AS cpus,
+  -- The first of them in the window.
+  first_cpu,
+  -- The last of them in the window.
+  last_cpu,
+FROM who
+JOIN time_in USING (utid)
+LEFT JOIN switches USING (utid)
+LEFT JOIN moves USING (utid)
+ORDER BY who.trace_id, run_ns DESC, who.utid;

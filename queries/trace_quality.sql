@@ -1,0 +1,164 @@
+-- How far each recording can be trusted: what it holds, and what of the window was lost, was mended
+-- or is unknown. Recorders start and stop their CPUs one after another, so what lies at the edges,
+-- outside the window, is counted apart.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  switched AS (
+    SELECT
+      trace_id,
+      count(*) FILTER (WHERE source = 'switch') AS switches,
+      count(*) FILTER (WHERE source = 'switch_event' AND ts BETWEEN start_ns AND end_ns)
+        AS repaired_switches,
+      count(*) FILTER (WHERE source = 'switch_event' AND NOT ts BETWEEN start_ns AND end_ns)
+        AS edge_repaired_switches,
+    FROM context_switch
+    JOIN span USING (trace_id)
+    GROUP BY trace_id
+  ),
+  entered AS (
+    SELECT
+      trace_id,
+      count(*) FILTER (WHERE ts BETWEEN start_ns AND end_ns) AS inner_entries,
+      count(*) FILTER (WHERE NOT ts BETWEEN start_ns AND end_ns) AS edge_entries,
+    FROM sched_slice
+    JOIN span USING (trace_id)
+    -- No thread's first stay: of that one nothing is missing.
+    WHERE NOT is_idle AND NOT left_censored AND prev_cpu IS NOT NULL
+      AND ready_ns IS NULL AND wait_ns IS NULL
+    GROUP BY trace_id
+  ),
+  woken AS (
+    SELECT
+      trace_id,
+      count(*) AS wakings,
+      count(*) FILTER (WHERE effective) AS effective_wakings,
+    FROM wakeup
+    JOIN span USING (trace_id)
+    GROUP BY trace_id
+  ),
+  placed AS (
+    SELECT
+      trace_id,
+      signalled_by,
+      events,
+      CASE
+        WHEN loss.start_ns IS NOT NULL AND loss.end_ns IS NOT NULL
+          THEN greatest(
+            0, least(loss.end_ns, span.end_ns) - greatest(loss.start_ns, span.start_ns)
+          )
+      END AS ns,
+    FROM loss
+    JOIN span USING (trace_id)
+  ),
+  gap AS (
+    SELECT
+      trace_id,
+      count(*) FILTER (WHERE is_inner) AS gaps,
+      count(*) FILTER (WHERE is_inner AND signalled_by = 'chain_break') AS chain_breaks,
+      sum(events) FILTER (WHERE is_inner)::BIGINT AS gap_events,
+      sum(ns) FILTER (WHERE is_inner)::BIGINT AS gap_ns,
+      count(*) FILTER (WHERE NOT is_inner) AS edge_gaps,
+      sum(ns) FILTER (WHERE NOT is_inner)::BIGINT AS edge_ns,
+    FROM (
+      -- Where a gap lies is not always known: then it may lie in the window.
+      SELECT *, signalled_by <> 'stream_end' AND (ns IS NULL OR ns > 0) AS is_inner FROM placed
+    )
+    GROUP BY trace_id
+  ),
+  trouble AS (
+    SELECT trace_id, count(*) AS problems, sum(count)::BIGINT AS problem_count
+    FROM problem
+    JOIN span USING (trace_id)
+    GROUP BY trace_id
+  ),
+  cpus AS (
+    SELECT
+      trace_id,
+      sum(unknown_ns)::BIGINT AS unknown_cpu_ns,
+      100.0 * sum(unknown_ns)
+        / nullif(sum(thread_ns + interrupt_ns + idle_ns + unknown_ns), 0) AS unknown_cpu_pct,
+    FROM cpu_time(p_trace_id, p_from_ns, p_to_ns)
+    GROUP BY trace_id
+  ),
+  stay AS (
+    SELECT
+      trace_id,
+      utid,
+      state,
+      least(ts + dur, end_ns) - greatest(ts, start_ns) AS dur,
+    FROM thread_state
+    JOIN span USING (trace_id)
+    WHERE ts <= end_ns AND ts + dur >= start_ns
+  ),
+  alive AS (
+    SELECT
+      trace_id,
+      count(DISTINCT utid) FILTER (WHERE state = 'running') AS threads_ran,
+      count(DISTINCT utid) FILTER (WHERE state = 'unknown' AND dur > 0) AS threads_unknown,
+    FROM stay
+    GROUP BY trace_id
+  )
+SELECT
+  -- Recording.
+  trace.trace_id,
+  -- Name of the step or of the file.
+  trace.label,
+  -- perf, etw or perfetto.
+  trace.source,
+  -- Length of the recording, ns.
+  (trace.duration_ns - coalesce(trace.first_ns, 0))::BIGINT AS recorded_ns,
+  -- Context switches recorded by the scheduler's own event.
+  coalesce(switched.switches, 0) AS switches,
+  -- Further switches in the window that only the second kind of record shows: nothing is unknown.
+  coalesce(switched.repaired_switches, 0) AS repaired_switches,
+  -- The same before and after the window, where often only the second kind is recorded.
+  coalesce(switched.edge_repaired_switches, 0) AS edge_repaired_switches,
+  -- Stays that begin in the window of which it is unknown since when the thread was ready.
+  coalesce(entered.inner_entries, 0) AS unexplained_entries,
+  -- The same before and after the window.
+  coalesce(entered.edge_entries, 0) AS edge_unexplained_entries,
+  -- Wakings recorded.
+  coalesce(woken.wakings, 0) AS wakings,
+  -- Of them: those that began a ready period.
+  coalesce(woken.effective_wakings, 0) AS effective_wakings,
+  -- Records the recorder says it lost; null if it does not tell.
+  trace.events_lost,
+  -- Buffers the recorder says it lost; null if it does not tell.
+  trace.buffers_lost,
+  -- Gaps in the window: places where records are known to be missing.
+  coalesce(gap.gaps, 0) AS gaps,
+  -- Of them: breaks in the chain of switches that nothing mends.
+  coalesce(gap.chain_breaks, 0) AS chain_breaks,
+  -- Records lost in the gaps, where their number is known; null if of none.
+  gap.gap_events,
+  -- Length of the gaps in the window, added up over CPUs, ns; null if of none both ends are known.
+  CASE WHEN coalesce(gap.gaps, 0) = 0 THEN 0 ELSE gap.gap_ns END AS gap_ns,
+  -- Gaps at the edges: outside the window, or a CPU whose records end before the recording does.
+  coalesce(gap.edge_gaps, 0) AS edge_gaps,
+  -- Length of the latter in the window, added up over CPUs, ns.
+  coalesce(gap.edge_ns, 0)::BIGINT AS edge_ns,
+  -- Kinds of problem met while reading.
+  coalesce(trouble.problems, 0) AS problems,
+  -- How often, all kinds together.
+  coalesce(trouble.problem_count, 0) AS problem_count,
+  -- CPU time in the window of which the state is unknown, ns.
+  cpus.unknown_cpu_ns,
+  -- The same as a share of the time of all online logical CPUs, percent; null without any.
+  cpus.unknown_cpu_pct,
+  -- Threads that ran in the window.
+  coalesce(alive.threads_ran, 0) AS threads_ran,
+  -- Threads of which the state is unknown for a part of the window.
+  coalesce(alive.threads_unknown, 0) AS threads_unknown,
+FROM trace
+JOIN span USING (trace_id)
+LEFT JOIN switched USING (trace_id)
+LEFT JOIN entered USING (trace_id)
+LEFT JOIN woken USING (trace_id)
+LEFT JOIN gap USING (trace_id)
+LEFT JOIN trouble USING (trace_id)
+LEFT JOIN cpus USING (trace_id)
+LEFT JOIN alive USING (trace_id)
+ORDER BY trace.trace_id;

@@ -1,0 +1,113 @@
+-- The 20 longest times that threads were ready and did not run, in each recording, with what stood
+-- in the way and who ran instead on the CPU that the thread then entered. Clipped to the window.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+-- p_min_idle_ns [100000]: shortest idle interval that counts.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  named AS (FROM thread_with_process(p_trace_id, NULL)),
+  period AS (
+    SELECT
+      r.trace_id,
+      r.utid,
+      r.ready_ts,
+      min(r.ts) AS from_ns,
+      max(r.ts + r.dur) AS to_ns,
+      sum(r.dur)::BIGINT AS ready_ns,
+      any_value(r.entered_cpu) AS entered_cpu,
+      sum(r.dur) FILTER (WHERE obstacle = 'throttled') AS throttled_ns,
+      sum(r.dur) FILTER (WHERE obstacle = 'idle_exit') AS idle_exit_ns,
+      sum(r.dur) FILTER (WHERE obstacle = 'idle_available') AS idle_available_ns,
+      sum(r.dur) FILTER (WHERE obstacle = 'parked_available') AS parked_available_ns,
+      sum(r.dur) FILTER (WHERE obstacle = 'unknown') AS unknown_ns,
+      sum(r.dur) FILTER (WHERE obstacle = 'all_busy') AS all_busy_ns,
+    FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns) AS r
+    JOIN who ON who.utid = r.utid
+    GROUP BY r.trace_id, r.utid, r.ready_ts
+  ),
+  worst AS (
+    SELECT
+      *,
+      row_number() OVER (PARTITION BY trace_id ORDER BY ready_ns DESC, ready_ts, utid) AS place,
+    FROM period
+    QUALIFY place <= 20
+  ),
+  instead AS (
+    SELECT
+      w.trace_id,
+      w.place,
+      c.utid,
+      sum(least(c.ts + c.dur, w.to_ns) - greatest(c.ts, w.from_ns))::BIGINT AS ns,
+    FROM worst AS w
+    JOIN cpu_state AS c
+      ON c.trace_id = w.trace_id
+      AND c.cpu = w.entered_cpu
+      AND c.state = 'thread'
+      AND c.ts < w.to_ns
+      AND c.ts + c.dur > w.from_ns
+    GROUP BY w.trace_id, w.place, c.utid
+  ),
+  most AS (
+    SELECT
+      trace_id,
+      place,
+      sum(ns)::BIGINT AS others_ns,
+      count(*) AS others,
+      max_by(utid, (ns, -utid)) AS utid,
+      max(ns) AS ns,
+    FROM instead
+    GROUP BY trace_id, place
+  )
+SELECT
+  -- Recording.
+  w.trace_id,
+  -- Rank, 1 for the longest.
+  w.place::INTEGER AS place,
+  -- Process; null if not recorded.
+  who.process,
+  -- Name of the thread that was ready.
+  who.thread,
+  -- Its thread id.
+  who.tid,
+  -- The thread, unique in the database.
+  w.utid,
+  -- Begin of its ready period, which may lie before the window, ns.
+  w.ready_ts,
+  -- Ready time in the window, ns.
+  w.ready_ns,
+  -- CPU it then entered; null: not seen.
+  w.entered_cpu,
+  -- Process of the thread that ran longest on that CPU meanwhile; null: none, or not recorded.
+  named.process AS instead_process,
+  -- Name of that thread; null: none ran.
+  named.thread AS instead_thread,
+  -- Its thread id; null: none ran.
+  named.tid AS instead_tid,
+  -- That thread, unique in the database; null: none ran.
+  most.utid AS instead_utid,
+  -- How long it ran there meanwhile, ns; null: none ran.
+  most.ns AS instead_ns,
+  -- How long any thread ran there meanwhile, ns; null if the CPU is not known.
+  CASE WHEN w.entered_cpu IS NOT NULL THEN coalesce(most.others_ns, 0) END AS others_ns,
+  -- How many threads ran there meanwhile; null if the CPU is not known.
+  CASE WHEN w.entered_cpu IS NOT NULL THEN coalesce(most.others, 0) END AS others,
+  -- Held back by a quota or rate control, ns.
+  coalesce(w.throttled_ns, 0)::BIGINT AS throttled_ns,
+  -- At most 1 ms before the switch-in, the CPU it enters still idle, ns.
+  coalesce(w.idle_exit_ns, 0)::BIGINT AS idle_exit_ns,
+  -- An allowed, unparked CPU was idle, ns.
+  coalesce(w.idle_available_ns, 0)::BIGINT AS idle_available_ns,
+  -- An allowed CPU was idle, but parked or soft-parked, ns.
+  coalesce(w.parked_available_ns, 0)::BIGINT AS parked_available_ns,
+  -- Of an allowed CPU the state or the parking is unknown, ns.
+  coalesce(w.unknown_ns, 0)::BIGINT AS unknown_ns,
+  -- No allowed CPU was idle long enough, ns.
+  coalesce(w.all_busy_ns, 0)::BIGINT AS all_busy_ns,
+FROM worst AS w
+JOIN who ON who.utid = w.utid
+LEFT JOIN most ON most.trace_id = w.trace_id AND most.place = w.place
+LEFT JOIN named ON named.utid = most.utid
+ORDER BY w.trace_id, w.place;

@@ -1,0 +1,72 @@
+"""Threads that shared a core while a whole core they may use stood idle."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, ms, row_height, rows_across, short, thread_label, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Avoidable sharing"
+ORDER = 70
+
+_MOST_BARS = 30
+
+
+def section(view: View) -> Section | Nothing:
+    """The machine in every recording, and the threads of the step in view."""
+    total = view.ask_each("avoidable_sharing_total")
+    if not any(row["shared_ns"] for row in total.rows):
+        return Nothing("no thread ran beside a busy sibling in any window")
+    figures = []
+    names = view.labels()
+    held = [row for row in total.rows if row["shared_ns"]]
+    drawn = sorted(held, key=lambda row: -(row["any_type_ns"] or 0))[:_MOST_BARS]
+    labels = unique(short(names.get(row["trace_id"]), 40) for row in drawn)
+    plot = rows_across(
+        [
+            bar("avoidable", labels, [ms(row["any_type_ns"]) for row in drawn], 1, unit="ms"),
+            bar("shared in all", labels, [ms(row["shared_ns"]) for row in drawn], 0, unit="ms"),
+        ],
+        "ms of thread time",
+        stacked=False,
+    )
+    worst = drawn[0]
+    told = (
+        f"the most avoidable: {worst['any_type_ns'] / 1e6:,.3f} ms in "
+        f"{short(names.get(worst['trace_id']), 60)}"
+        if worst["any_type_ns"]
+        else "none of it was avoidable as the threads are allowed to run"
+    )
+    caption = (
+        f"Time beside a busy sibling, and the part that idle cores could have taken, {len(drawn)} "
+        f"of {len(total.rows)} recordings; {told}."
+    )
+    figures.append(Figure(caption, plot, height=row_height(len(drawn), each=30)))
+    threads = view.ask_step("avoidable_sharing", process=view.process)
+    rows = sorted(
+        (row for row in threads.rows if row["any_type_ns"]), key=lambda row: -row["any_type_ns"]
+    )[:_MOST_BARS]
+    if rows:
+        labels = unique(thread_label(row) for row in rows)
+        plot = rows_across(
+            [
+                bar("same core type idle", labels, [ms(r["same_type_ns"]) for r in rows], 1,
+                    unit="ms"),
+                bar("any core type idle", labels, [ms(r["any_type_ns"]) for r in rows], 2,
+                    unit="ms"),
+            ],
+            "ms",
+            stacked=False,
+        )  # fmt: skip
+        caption = (
+            f"The {len(rows)} threads that could have moved for longest. Each alone: together they "
+            "could not all have moved at once."
+        )
+        figures.append(Figure(caption, plot, height=row_height(len(rows), each=30)))
+    return Section(
+        "What the machine could have avoided is the number to act on: at each moment no more "
+        "threads than idle cores. Where `sharing_by_affinity` is larger, only the affinity of the "
+        "threads stood in the way. A core counts as idle from 100 µs on.",
+        f"{view.all_windows()} Threads: {view.step_window()}",
+        tuple(figures),
+        (total, view.ask_each("sharing_by_affinity").fold(), threads.fold()),
+    )

@@ -1,0 +1,51 @@
+"""Which core types the threads ran on, and how long moves to E cores lasted."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, ms, row_height, rows_across, thread_label, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Core types"
+ORDER = 90
+
+_MOST_BARS = 30
+_PLACE = {"P": 0, "U": 0, "E": 2, "LP-E": 5}
+
+
+def section(view: View) -> Section | Nothing:
+    """Running time by core type of the threads of the step in view."""
+    answer = view.ask_step("core_type_residency", process=view.process)
+    types = sorted(
+        {row["core_type"] for row in answer.rows if row["core_type"] is not None},
+        key=lambda name: (_PLACE.get(name, 7), name),
+    )
+    if not types:
+        return Nothing("the core types of this machine are not known; `collect` records them")
+    if types == ["U"]:
+        return Nothing("all cores of this machine are of one type")
+    total: dict[int, int] = {}
+    for row in answer.rows:
+        total[row["utid"]] = total.get(row["utid"], 0) + row["run_ns"]
+    chosen = sorted(total, key=lambda utid: -total[utid])[:_MOST_BARS]
+    first = {row["utid"]: row for row in answer.rows}
+    labels = unique(thread_label(first[utid]) for utid in chosen)
+    spent = {(row["utid"], row["core_type"]): row["run_ns"] for row in answer.rows}
+    traces = [
+        bar(kind, labels, [ms(spent.get((utid, kind))) for utid in chosen],
+            _PLACE.get(kind, 3 + index), unit="ms")
+        for index, kind in enumerate(types)
+    ]  # fmt: skip
+    if any(kind is None for _, kind in spent):
+        traces.append(
+            bar("unknown", labels, [ms(spent.get((utid, None))) for utid in chosen], 3,
+                unit="ms", colour="@mid")
+        )  # fmt: skip
+    caption = f"Running time by core type of the {len(chosen)} busiest of {len(total)} threads."
+    moves = view.ask_step("core_type_move", process=view.process)
+    return Section(
+        "Long-running and critical threads belong on P cores; short and background work is well "
+        "placed on E cores. The second table holds each move from P to E and the time to return.",
+        view.step_window(),
+        (Figure(caption, rows_across(traces, "ms running"), height=row_height(len(chosen))),),
+        (answer, moves, view.ask_step("core_type_priority", process=view.process).fold()),
+    )

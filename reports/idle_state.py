@@ -1,0 +1,41 @@
+"""Time in each idle state of each CPU."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, row_height, rows_across
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Idle states"
+ORDER = 170
+
+
+def section(view: View) -> Section | Nothing:
+    """Idle states of the step in view."""
+    answer = view.ask_step("idle_state")
+    if not answer.rows:
+        return Nothing(
+            "idle states were not recorded: the event power:cpu_idle is missing, or this kernel "
+            "(a virtual machine, often) has no idle states"
+        )
+    cpus = sorted({row["cpu"] for row in answer.rows})
+    states = sorted({row["state"] for row in answer.rows})
+    share = {(row["cpu"], row["state"]): row["idle_pct"] for row in answer.rows}
+    labels = [f"CPU {cpu}" for cpu in cpus]
+    traces = [
+        bar(f"state {state}", labels, [share.get((cpu, state)) for cpu in cpus], index, unit="%")
+        for index, state in enumerate(states)
+    ]
+    caption = f"Share of the window in each idle state, {len(cpus)} CPUs; 0 is the shallowest."
+    return Section(
+        "Deep idle states save power and make a core slower to wake; many short spells in shallow "
+        "ones mean that the work comes in small pieces.",
+        view.step_window(),
+        (
+            Figure(
+                caption,
+                rows_across(traces, "percent of the window"),
+                height=row_height(len(cpus), each=18, most=2600),
+            ),
+        ),
+        (answer.fold(),),
+    )

@@ -1,0 +1,40 @@
+"""Interrupt and softirq work by kind."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, ms, row_height, rows_across, short, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Interrupts"
+ORDER = 190
+
+_MOST_BARS = 24
+
+
+def section(view: View) -> Section | Nothing:
+    """Interrupt work of the step in view, by name over all CPUs, longest first."""
+    answer = view.ask_step("interrupt_time")
+    if not answer.rows:
+        return Nothing("interrupt work was not recorded; record irq:softirq_entry and softirq_exit")
+    spent: dict[tuple[str, str], int] = {}
+    for row in answer.rows:
+        key = (row["kind"], short(row["name"]))
+        spent[key] = spent.get(key, 0) + (row["run_ns"] or 0)
+    named = sorted(spent, key=lambda key: -spent[key])[:_MOST_BARS]
+    labels = unique(f"{kind} {name}" for kind, name in named)
+    plot = rows_across(
+        [bar("time", labels, [ms(spent[key]) for key in named], 3, unit="ms")],
+        "ms, CPUs added up",
+    )
+    most = named[0]
+    caption = (
+        f"Time by kind of interrupt work, CPUs added up; the most is {most[0]} {most[1]}, "
+        f"{spent[most] / 1e6:,.3f} ms."
+    )
+    return Section(
+        "This work runs on top of whatever a CPU was doing, also within the running time of "
+        "threads.",
+        view.step_window(),
+        (Figure(caption, plot, height=row_height(len(named))),),
+        (answer,),
+    )

@@ -1,0 +1,128 @@
+/* Plotly figures: drawn when scrolled to, all before printing, again when the theme changes. */
+
+const PRINT_WIDTH = 690;
+const RAW = new Set(['hovertemplate', 'texttemplate']);
+const figures = [];
+let library = null;
+let printing = false;
+
+/** Colour of a token in the theme that holds now. */
+function colour(token) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${token}`).trim();
+}
+
+/** The figure with its colour tokens resolved and every string made inert for Plotly's markup. */
+function resolved(value, key) {
+  if (typeof value === 'string') {
+    if (/color$/i.test(key) && value.startsWith('@')) return colour(value.slice(1));
+    return RAW.has(key) ? value : value.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+  }
+  if (Array.isArray(value)) return value.map((item) => resolved(item, key));
+  if (value && typeof value === 'object' && !ArrayBuffer.isView(value)) {
+    return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, resolved(v, k)]));
+  }
+  return value;
+}
+
+function axisStyle(given) {
+  return {
+    gridcolor: colour('grid'), zerolinecolor: colour('mid'), linecolor: colour('mid'), tickcolor: colour('mid'),
+    automargin: true, fixedrange: false, separatethousands: true, ...given,
+    title: { standoff: 10, ...(given && given.title) },
+  };
+}
+
+/** The layout of a figure in the page's dress. */
+function dressed(layout, height) {
+  const full = {
+    autosize: !printing,
+    height,
+    paper_bgcolor: 'rgba(0,0,0,0)',
+    plot_bgcolor: 'rgba(0,0,0,0)',
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour('ink') },
+    hoverlabel: { bgcolor: colour('card'), bordercolor: colour('mid'), font: { color: colour('ink'), size: 12 }, namelength: -1 },
+    legend: { orientation: 'h', y: 1, yanchor: 'bottom', x: 0, xanchor: 'left', traceorder: 'normal' },
+    margin: { l: 60, r: 20, t: 36, b: 44 },
+    bargap: 0.28,
+    modebar: { bgcolor: 'rgba(0,0,0,0)', color: colour('mid'), activecolor: colour('ink') },
+    ...layout,
+  };
+  if (printing) full.width = PRINT_WIDTH;
+  for (const key of Object.keys(full)) if (/^[xy]axis\d*$/.test(key)) full[key] = axisStyle(full[key]);
+  full.xaxis = full.xaxis || axisStyle({});
+  full.yaxis = full.yaxis || axisStyle({});
+  return full;
+}
+
+const CONFIG = {
+  displaylogo: false,
+  responsive: true,
+  // Named one by one: some of the others offer to send the data somewhere.
+  modeBarButtons: [['toImage'], ['zoom2d', 'pan2d', 'zoomIn2d', 'zoomOut2d', 'resetScale2d']],
+};
+
+/** Shows data and layout in an element; used for first drawing and for every change. */
+function show(element, data, layout, height) {
+  return library.react(element, resolved(data, ''), dressed(resolved(layout, ''), height), CONFIG);
+}
+
+/** A figure of the page; `draw(element)` is called when it is seen, printed, or dressed anew. */
+function addFigure(spec) {
+  const plot = make('div', { class: 'plot', 'data-state': 'waiting', role: 'img', 'aria-label': spec.caption });
+  if (spec.height) plot.style.minHeight = `${spec.height}px`;
+  const drawer = spec.kind === 'timeline' ? timeline(plot, spec) : { draw: () => show(plot, spec.plot.data, spec.plot.layout, spec.height) };
+  const figure = { plot, draw: drawer.draw, state: 'waiting' };
+  figures.push(figure);
+  seen.observe(plot);
+  return make('figure', {}, make('figcaption', {}, prose(spec.caption)), drawer.before, plot, drawer.after);
+}
+
+function drawFigure(figure) {
+  if (!library) return;
+  figure.state = 'drawn';
+  try {
+    figure.draw();
+    figure.plot.dataset.state = 'drawn';
+  } catch (error) {
+    figure.plot.dataset.state = 'failed';
+    figure.plot.textContent = 'This figure could not be drawn; the table below holds its numbers.';
+    console.error(error);
+  }
+}
+
+const seen = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    const figure = figures.find((f) => f.plot === entry.target);
+    figure.near = entry.isIntersecting;
+    if (figure.near && figure.state === 'waiting') drawFigure(figure);
+  }
+}, { rootMargin: '600px 0px' });
+
+/** The library, once; then the figures that are on screen. */
+async function loadLibrary() {
+  const script = document.createElement('script');
+  script.textContent = await unpack('library');
+  document.head.append(script);
+  library = window.Plotly;
+  for (const figure of figures) if (figure.near) drawFigure(figure);
+}
+
+function redraw() {
+  for (const figure of figures) if (figure.state === 'drawn') drawFigure(figure);
+}
+
+function drawAll() {
+  for (const figure of figures) drawFigure(figure);
+}
+
+window.addEventListener('beforeprint', () => {
+  printing = true;
+  document.documentElement.dataset.printTheme = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = 'light';
+  drawAll();
+});
+window.addEventListener('afterprint', () => {
+  printing = false;
+  document.documentElement.dataset.theme = document.documentElement.dataset.printTheme;
+  drawAll();
+});

@@ -1,0 +1,35 @@
+/* Numbers as people read them. Unknown is a dash, never 0. */
+
+const TIME_UNITS = [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]];
+
+function grouped(value, digits) {
+  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** How a column is written: its unit, chosen once from its largest value, and a function. */
+function column(kind, values) {
+  let most = 0;
+  for (const value of values) if (typeof value === 'number' && Math.abs(value) > most) most = Math.abs(value);
+  if (kind === 'ns') {
+    if (!most) return { unit: 'ms', numeric: true, write: (v) => (v ? String(v) : '0') };
+    const [unit, size] = TIME_UNITS.find(([, s]) => most >= s * (s === 1e9 ? 10 : 1)) || TIME_UNITS[3];
+    const digits = size === 1 ? 0 : 3;
+    return { unit, numeric: true, write: (v) => grouped(v / size, digits) };
+  }
+  if (kind === 'pct') return { unit: '%', numeric: true, write: (v) => grouped(v, 1) };
+  if (kind === 'khz') return { unit: 'MHz', numeric: true, write: (v) => grouped(v / 1e3, 0) };
+  if (kind === 'int') return { unit: '', numeric: true, write: (v) => (typeof v === 'number' ? grouped(v, 0) : v) };
+  if (kind === 'id') return { unit: '', numeric: true, write: (v) => String(v) };
+  if (kind === 'num') {
+    const digits = most >= 1000 ? 0 : most >= 100 ? 1 : most >= 10 ? 2 : 3;
+    return { unit: '', numeric: true, write: (v) => (typeof v === 'number' ? grouped(v, digits) : v) };
+  }
+  if (kind === 'bool') return { unit: '', numeric: false, write: (v) => (v ? 'yes' : 'no') };
+  return { unit: '', numeric: false, write: (v) => String(v) };
+}
+
+/** A length of time in the unit that suits it. */
+function duration(ns) {
+  const [unit, size] = TIME_UNITS.find(([, s]) => Math.abs(ns) >= s) || TIME_UNITS[3];
+  return `${grouped(ns / size, size === 1 ? 0 : 1)} ${unit}`;
+}

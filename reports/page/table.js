@@ -1,0 +1,90 @@
+/* A table of an answer: sortable, with a filter box where it is long, its SQL below. */
+
+const FIRST_ROWS = 10;
+const PRINTED_COLUMNS = 10;
+let tables = 0;
+
+function compare(a, b) {
+  if (a === b) return 0;
+  if (a === null) return 1;
+  if (b === null) return -1;
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return String(a).localeCompare(String(b), 'en', { numeric: true });
+}
+
+function tableOf(answer) {
+  if (!answer.columns.length) return make('div', { class: 'answer' }, make('div', { class: 'bar' }, make('h3', {}, answer.query)), sqlBlock(answer.sql), meaning(answer));
+  const styles = answer.columns.map((c, i) => column(c.kind, answer.rows.map((row) => row[i])));
+  const body = make('tbody');
+  const headers = answer.columns.map((c, i) => make('th', { scope: 'col', class: styles[i].numeric ? 'number' : null },
+    make('button', { type: 'button', title: `${c.name}: ${c.text}`, onclick: () => sortBy(i) },
+      styles[i].unit ? `${c.title} (${styles[i].unit})` : c.title)));
+  const found = make('span', { class: 'said', role: 'status' });
+  const more = make('button', { type: 'button', class: 'more', onclick: () => { all = true; draw(); } });
+  let order = null;
+  let words = [];
+  let all = false;
+
+  function sortBy(index) {
+    const descending = order && order.index === index ? !order.descending : styles[index].numeric;
+    order = { index, descending };
+    headers.forEach((h, i) => {
+      if (i === index) h.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+      else h.removeAttribute('aria-sort');
+    });
+    draw();
+  }
+
+  function draw() {
+    let rows = answer.rows;
+    if (words.length) {
+      rows = rows.filter((row) => {
+        const text = row.map((v, i) => (v === null ? '' : styles[i].write(v))).join(' ').toLowerCase();
+        return words.every((word) => text.includes(word));
+      });
+    }
+    if (order) {
+      const sign = order.descending ? -1 : 1;
+      const at = order.index;
+      // Unknown goes last both ways.
+      rows = [...rows].sort((a, b) => (a[at] === null || b[at] === null ? compare(a[at], b[at]) : sign * compare(a[at], b[at])));
+    }
+    const shown = all ? rows : rows.slice(0, FIRST_ROWS);
+    body.replaceChildren(...shown.map((row) => make('tr', {}, row.map((value, i) => {
+      if (value === null) return make('td', { class: `unknown ${styles[i].numeric ? 'number' : ''}`, title: 'unknown' }, '–');
+      const text = styles[i].write(value);
+      return make('td', { class: styles[i].numeric ? 'number' : null, title: text.length > 30 ? text : null }, text);
+    }))));
+    more.hidden = shown.length === rows.length;
+    more.textContent = `Show all ${grouped(rows.length, 0)} rows`;
+    const cut = answer.total > answer.rows.length ? `the first ${grouped(answer.rows.length, 0)} of ${grouped(answer.total, 0)} rows; the SQL returns all` : `${grouped(answer.total, 0)} ${answer.total === 1 ? 'row' : 'rows'}`;
+    found.textContent = words.length ? `${grouped(rows.length, 0)} match in ${cut}` : cut;
+  }
+
+  draw();
+  const filter = answer.rows.length > FIRST_ROWS
+    ? make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': `Filter rows of ${answer.query}`, oninput: (e) => { words = e.target.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); } })
+    : null;
+  tables += 1;
+  const grid = [
+    make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table ${answer.query}` },
+      make('table', { 'data-wide': answer.columns.length > PRINTED_COLUMNS }, make('caption', { class: 'unseen' }, answer.text), make('thead', {}, make('tr', {}, headers)), body)),
+    more,
+    answer.columns.length > PRINTED_COLUMNS ? make('p', { class: 'printed' }, `The first ${PRINTED_COLUMNS} of ${answer.columns.length} columns are printed; the SQL returns all.`) : null,
+  ];
+  return make('div', { class: 'answer', id: `table-${tables}` },
+    answer.folded
+      ? make('details', {}, make('summary', {}, make('code', {}, answer.query), ': the table'), make('div', { class: 'bar' }, found, filter), grid)
+      : [make('div', { class: 'bar' }, make('h3', {}, answer.query), found, filter), grid],
+    sqlBlock(answer.sql),
+    meaning(answer));
+}
+
+/** What the columns mean and the SQL behind the name, folded. */
+function meaning(answer) {
+  if (!answer.definition) return null;
+  return make('details', {}, make('summary', {}, 'What the columns mean, and how they are computed'),
+    make('p', { class: 'window' }, answer.text),
+    make('dl', { class: 'columns' }, answer.documented.map(([name, text]) => [make('dt', {}, name), make('dd', {}, text)])),
+    sqlBlock(answer.definition));
+}

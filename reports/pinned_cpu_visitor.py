@@ -1,0 +1,41 @@
+"""Who else ran on CPUs that are isolated or that threads are pinned to."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, ms, row_height, rows_across, thread_label, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Visitors on pinned CPUs"
+ORDER = 150
+
+_MOST_BARS = 24
+
+
+def section(view: View) -> Section | Nothing:
+    """Visitors of the step in view."""
+    answer = view.ask_step("pinned_cpu_visitor", process=view.process)
+    if not answer.rows:
+        return Nothing("no CPU is isolated or pinned to, or nobody else ran there")
+    rows = sorted(answer.rows, key=lambda row: -row["run_ns"])[:_MOST_BARS]
+    labels = unique(f"{thread_label(row)}, CPU {row['cpu']}" for row in rows)
+    plot = rows_across(
+        [
+            bar("visitor runs", labels, [ms(row["run_ns"]) for row in rows], 0, unit="ms"),
+            bar("owner ready meanwhile", labels, [ms(row["owner_ready_ns"]) for row in rows], 1,
+                unit="ms"),
+        ],
+        "ms of the window",
+        stacked=False,
+    )  # fmt: skip
+    most = rows[0]
+    caption = (
+        f"The {len(rows)} longest of {len(answer.rows)} visits by thread and CPU; the longest is "
+        f"{thread_label(most)} on CPU {most['cpu']}, {most['run_ns'] / 1e6:,.3f} ms."
+    )
+    return Section(
+        "A CPU that is kept for one thread is disturbed by every other that runs there. Kernel "
+        "threads bound to the CPU cannot be moved; the others can, by affinity or isolation.",
+        view.step_window(),
+        (Figure(caption, plot, height=row_height(len(rows), each=30)),),
+        (answer,),
+    )

@@ -1,0 +1,77 @@
+"""What the system reports as busy against what is used: the table of the experiments."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, rows_across, short, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Reported and real use"
+ORDER = 50
+
+_MOST_BARS = 24
+
+
+def section(view: View) -> Section | Nothing:
+    """One row per step."""
+    answer = view.ask("reported_vs_real")
+    rows = [row for row in answer.rows if row["traced_busy_pct"] is not None]
+    if not rows:
+        return Nothing("no CPU has a known state; record scheduler events with `collect`")
+    chosen = rows
+    if len(rows) > _MOST_BARS:
+        # Of a long sweep every few thread counts, the ends among them.
+        counts = sorted({row["threads"] or 0 for row in rows})
+        each = max(1, -(-len(rows) // _MOST_BARS))
+        kept = set(counts[::each]) | {counts[-1]}
+        chosen = [row for row in rows if (row["threads"] or 0) in kept]
+    names = view.labels()
+    labels = unique(short(row["step"] or names.get(row["trace_id"]), 34) for row in chosen)
+    work = [
+        None
+        if row["work_low_pct"] is None or row["work_high_pct"] is None
+        else (row["work_low_pct"] + row["work_high_pct"]) / 2
+        for row in chosen
+    ]
+    span = [
+        ""
+        if row["work_low_pct"] is None
+        else f"{row['work_low_pct']:.1f} to {row['work_high_pct']:.1f} %, yield "
+        f"{row['yield_basis']}"
+        for row in chosen
+    ]
+    traces = [
+        bar(
+            "reported by the system", labels, [r["reported_busy_pct"] for r in chosen], 0, unit="%"
+        ),
+        bar("cores with a busy CPU", labels, [r["cores_busy_pct"] for r in chosen], 1, unit="%"),
+        bar("work done of what is possible", labels, work, 2, unit="%", detail=span),
+    ]
+    if any(row["port_pct"] is not None for row in chosen):
+        traces.append(bar("multiplier slots", labels, [r["port_pct"] for r in chosen], 3, unit="%"))
+    traces[2]["error_x"] = {
+        "type": "data",
+        "array": [
+            0.0 if row["work_low_pct"] is None else (row["work_high_pct"] - row["work_low_pct"]) / 2
+            for row in chosen
+        ],
+        "color": "@dark",
+        "width": 3,
+    }
+    plot = rows_across(traces, "percent", stacked=False)
+    plot["layout"]["xaxis"]["range"] = [0, 105]
+    skipped = "" if len(chosen) == len(rows) else f" {len(chosen)} of {len(rows)} steps are drawn."
+    caption = (
+        "Busy share as the system reports it, cores in use, and the work done in percent of what "
+        f"all cores could do.{skipped}"
+    )
+    lead = (
+        "A busy logical CPU whose sibling idles counts as half a core to the system, though little "
+        "is left over. Where the first bar stands far below the third, the machine is fuller than "
+        "it looks. `yield basis` says whether the gain of a second thread was measured or assumed."
+    )
+    return Section(
+        lead,
+        view.all_windows(),
+        (Figure(caption, plot, height=min(1500, 130 + 58 * len(chosen))),),
+        (answer.without("trace_id"),),
+    )

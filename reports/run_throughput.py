@@ -1,0 +1,90 @@
+"""Throughput of each worker: whether all get the same, and what a busy sibling costs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlens.figures import COLOURS, SYMBOLS, Plot, axis
+from schedlens.sections import Figure, Nothing, Rows, Section, View
+from schedlens.throughput import by_kernel, scaled, unit_text
+
+HEADING = "Throughput per thread"
+ORDER = 30
+
+_MOST_KERNELS = 6
+_ORDER = {"default": 0, "physical": 1, "siblings": 2, "pinned": 3}
+
+
+def section(view: View) -> Section | Nothing:
+    """The rate of each worker in each step, by placement."""
+    steps = view.ask("run_throughput")
+    if not steps.rows:
+        return Nothing(
+            "no workload of schedlens was recorded; `collect --workload sha256` records one"
+        )
+    workers = view.ask_each("worker_throughput", "trace_id, worker")
+    by_step = {row["trace_id"]: row for row in steps.rows}
+    placed = [
+        {
+            **row,
+            **{
+                key: by_step[row["trace_id"]][key]
+                for key in ("workload", "variant", "placement", "threads")
+            },
+        }
+        for row in workers.rows
+        if row["trace_id"] in by_step and by_step[row["trace_id"]]["unit"] is not None
+    ]
+    figures = [_figure(kernel, found) for kernel, found in by_kernel(placed, _MOST_KERNELS)]
+    return Section(
+        "Each point is one worker. Level rows mean that every worker has a core of its own; two "
+        "levels in one column mean that some share a core; a wide spread means that workers moved.",
+        "Each worker over its own measured interval, all steps.",
+        tuple(figures),
+        (steps.without("trace_id", "variant", "placements").fold(), workers.fold()),
+    )
+
+
+def _figure(kernel: str, rows: Rows) -> Figure:
+    size, text = unit_text(rows[0]["unit"], max((row["per_s"] or 0) for row in rows))
+    placements = sorted(
+        {row["placement"] or "not placed" for row in rows}, key=lambda name: _ORDER.get(name, 9)
+    )
+    traces: list[Plot] = []
+    for index, placement in enumerate(placements):
+        found = [row for row in rows if (row["placement"] or "not placed") == placement]
+        shift = (index - (len(placements) - 1) / 2) * 0.22
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": placement,
+                "x": [row["threads"] + shift for row in found],
+                "y": scaled(found, "per_s", size),
+                "marker": {
+                    "symbol": SYMBOLS[index % len(SYMBOLS)] + ("-open" if index % 2 else ""),
+                    "size": 6,
+                    "color": COLOURS[index % len(COLOURS)],
+                },
+                "customdata": [_detail(row) for row in found],
+                "hovertemplate": f"{placement}, %{{customdata}}<br>%{{y:,.1f}} {text}"
+                "<extra></extra>",
+            }
+        )
+    rates = [rate for rate in scaled(rows, "per_s", size) if rate is not None]
+    low, high = (min(rates), max(rates)) if rates else (0.0, 0.0)
+    caption = (
+        f"Throughput of each worker of {kernel}: from {low:,.0f} to "
+        f"{high:,.0f} {text} over all steps."
+    )
+    layout = {
+        "xaxis": axis("threads of the step"),
+        "yaxis": axis(f"{text} by worker", rangemode="tozero"),
+        "hovermode": "closest",
+    }
+    return Figure(caption, {"data": traces, "layout": layout})
+
+
+def _detail(row: dict[str, Any]) -> str:
+    pinned = "not pinned" if row["cpu"] is None else f"CPU {row['cpu']}"
+    return f"{row['threads']} threads, worker {row['worker']}, {pinned}"

@@ -1,0 +1,56 @@
+"""What each thread did: running, ready, waiting; and how long it was ready at worst."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, ms, row_height, rows_across, thread_label, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Threads"
+ORDER = 100
+
+_MOST_BARS = 30
+
+
+def section(view: View) -> Section | Nothing:
+    """The threads of the step in view, those with the most running and ready time first."""
+    answer = view.ask_step("thread_summary", process=view.process)
+    if not answer.rows:
+        return Nothing("no thread has any time in this window; choose another with --from and --to")
+    rows = sorted(answer.rows, key=lambda row: -(row["run_ns"] + row["ready_ns"]))[:_MOST_BARS]
+    labels = unique(thread_label(row) for row in rows)
+    worst = [
+        "" if row["ready_max_ns"] is None else f"longest ready {row['ready_max_ns'] / 1e6:,.3f} ms"
+        for row in rows
+    ]
+    plot = rows_across(
+        [
+            bar("running", labels, [ms(r["run_ns"]) for r in rows], 0, unit="ms", detail=worst),
+            bar("ready", labels, [ms(r["ready_ns"]) for r in rows], 1, unit="ms", detail=worst),
+            bar("waiting", labels, [ms(r["wait_ns"]) for r in rows], 0, unit="ms", colour="@pale"),
+            bar("unknown", labels, [ms(r["unknown_ns"] or None) for r in rows], 3, unit="ms",
+                colour="@mid"),
+        ],
+        "ms of the window",
+    )  # fmt: skip
+    longest = max(
+        (row for row in answer.rows if row["ready_max_ns"] is not None),
+        key=lambda row: row["ready_max_ns"],
+        default=None,
+    )
+    told = (
+        "No ready time is known."
+        if longest is None
+        else f"The longest single wait for a CPU was {longest['ready_max_ns'] / 1e6:,.3f} ms, of "
+        f"{thread_label(longest)}."
+    )
+    caption = f"Time by state of the {len(rows)} busiest of {len(answer.rows)} threads. {told}"
+    return Section(
+        "Ready means able to run and held up by others: the time to win back. Waiting means "
+        "blocked, which is often right. Unknown is what the recording does not tell.",
+        view.step_window(),
+        (Figure(caption, plot, height=row_height(len(rows))),),
+        (
+            answer.without("trace_id", "utid", "new_ns", "migrations_unknown", "ready_count"),
+            view.ask_step("process_summary", process=view.process).fold(),
+        ),
+    )

@@ -1,0 +1,59 @@
+"""Who wakes whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlens.figures import bar, ms, row_height, rows_across, short, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Wakings"
+ORDER = 200
+
+_MOST_BARS = 24
+_LEAD = "Follow a chain of wakings upwards to the thread that others wait for."
+
+
+def section(view: View) -> Section | Nothing:
+    """Pairs of waker and woken of the step in view, those with the most ready time first."""
+    answer = view.ask_step("waker_pair", process=view.process).without(
+        "trace_id", "utid", "waker_utid"
+    )
+    if not answer.rows:
+        return Nothing(
+            "no waking led to a switch-in here; record sched:sched_waking with `collect`"
+        )
+    held = [row for row in answer.rows if row["ready_ns"]]
+    if not held:
+        return Section(
+            f"{_LEAD} No woken thread had to wait for a CPU here: every ready time that is known "
+            "is 0.",
+            view.step_window(),
+            (),
+            (answer,),
+        )
+    rows = sorted(held, key=lambda row: -row["ready_ns"])[:_MOST_BARS]
+    labels = unique(f"{_waker(row)} → {short(row['thread'], 22)} {row['tid']}" for row in rows)
+    plot = rows_across(
+        [
+            bar("ready after the waking", labels, [ms(row["ready_ns"]) for row in rows], 1,
+                unit="ms", detail=[f"{row['wakings']:,} wakings" for row in rows]),
+        ],
+        "ms of the window",
+    )  # fmt: skip
+    caption = (
+        f"Ready time between waking and switch-in, the {len(rows)} longest of "
+        f"{len(answer.rows)} pairs."
+    )
+    return Section(
+        _LEAD,
+        view.step_window(),
+        (Figure(caption, plot, height=row_height(len(rows))),),
+        (answer,),
+    )
+
+
+def _waker(row: dict[str, Any]) -> str:
+    if row["from_idle"]:
+        return "interrupt"
+    return f"{short(row['waker_thread'], 22)} {row['waker_tid']}"

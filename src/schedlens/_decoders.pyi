@@ -1,0 +1,55 @@
+"""The readers, written in Rust."""
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+class Loader(Iterator[tuple[str, pa.RecordBatch]]):
+    """(table, batch) of a recording that is read in the background."""
+
+    def __iter__(self) -> Loader: ...
+    def __next__(self) -> tuple[str, pa.RecordBatch]: ...
+    def __enter__(self) -> Loader: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool: ...
+    def progress(self) -> float:
+        """Share of the records that has been read, 0 to 1."""
+
+    def close(self) -> None:
+        """Ends the reading, finished or not."""
+
+class Sweep(Iterator[tuple[str, pa.RecordBatch]]):
+    """(table, batch) of the interval sweeps."""
+
+    def __iter__(self) -> Sweep: ...
+    def __next__(self) -> tuple[str, pa.RecordBatch]: ...
+
+def load(
+    path: str,
+    trace_id: int,
+    context: dict[str, pa.RecordBatch] | None,
+    samples: str | None,
+    label: str,
+) -> Loader:
+    """Begins to load a perf.data file or folder; errors come with the first batch."""
+
+def inspect(path: str) -> str:
+    """What a recording holds, as JSON."""
+
+def decode_only(path: str) -> tuple[int, int, float]:
+    """Reads a recording into batches and drops them: records, rows, seconds."""
+
+def run_samples(path: str, trace_id: int, start_clock: int) -> pa.RecordBatch:
+    """The batches in `samples.bin` as rows of `run_sample`."""
+
+def schemas() -> dict[str, pa.Schema]:
+    """The Arrow schema of each declared table."""
+
+def sweep(trace_id: int, facts: Mapping[str, Any], inputs: Mapping[str, Any]) -> Sweep:
+    """Sweeps over one recording."""

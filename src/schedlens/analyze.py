@@ -1,0 +1,287 @@
+"""The command `analyze`: recordings into a database, findings and a report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import duckdb
+    from rich.console import Console
+
+    from schedlens.store import Failure
+
+
+@click.command("analyze")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for analysis.duckdb and report.html; by default the session itself.",
+)  # fmt: skip
+@click.option("--process", help="The process the questions are about.")
+@click.option("--from", "from_s", type=float, help="Begin of the window, in s of each trace.")
+@click.option("--to", "to_s", type=float, help="End of the window, in s of each trace.")
+@click.option("--step", help="The step whose timeline the report shows.")
+@click.option("--only", multiple=True, help="Only this analyzer; may be given again.")
+@click.option("--no-report", is_flag=True, help="Database and findings only.")
+@click.option("--json", "as_json", is_flag=True, help="The findings and loads as one JSON object.")
+def analyze(
+    paths: tuple[Path, ...],
+    output: Path | None,
+    process: str | None,
+    from_s: float | None,
+    to_s: float | None,
+    step: str | None,
+    only: tuple[str, ...],
+    no_report: bool,
+    as_json: bool,
+) -> int:
+    """Load recordings and explain them.
+
+    PATHS are a session folder that `collect` wrote, or perf.data files of any origin.
+    Exit code 0: all was read. 1: answered, but a part could not be read. 2: no answer.
+    """
+    from schedlens import findings, recording, store
+    from schedlens.errors import NothingToReadError, UnknownNameError
+
+    if from_s is not None and to_s is not None and from_s >= to_s:
+        raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
+    for name in only:
+        if name not in findings.analyzers():
+            raise UnknownNameError("analyzer", name, sorted(findings.analyzers()), "--help")
+    recordings = recording.gather(paths)
+    folder = output or _home(paths[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    database, report_file = folder / "analysis.duckdb", folder / "report.html"
+    window = (_ns(from_s), _ns(to_s))
+
+    with store.create(database) as con:
+        with _bar(quiet=as_json) as progress:
+            failures = store.load(con, recordings, window, progress)
+        if len(failures) == len(recordings):
+            for failure in failures[1:]:
+                click.echo(f"analyze: {failure.label}: {failure.why}", err=True)
+            raise NothingToReadError(f"{failures[0].label}: {failures[0].why}")
+        _check_window(con, window)
+        if process is not None:
+            _check_process(con, process)
+        if step is not None:
+            _check_step(con, step)
+        scope = findings.Scope(con, process)
+        found = list(findings.judge_all(scope, only))
+        findings.store(con, found)
+        if not no_report:
+            from schedlens import report
+
+            report.write(con, report_file, process=process, step=step)
+        partly = bool(failures) or _lost_or_damaged(con)
+        facts = _facts(con, failures, database, None if no_report else report_file)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2, default=str))
+    else:
+        _summary(facts)
+    return 1 if partly else 0
+
+
+def _home(path: Path) -> Path:
+    """Where the answer goes by default: into a session, beside a file."""
+    if path.is_dir() and not (path / "data").exists():
+        return path
+    return path.parent
+
+
+def _ns(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1_000_000_000)
+
+
+def _check_window(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:
+    empty = con.execute(
+        "SELECT label, first_ns, duration_ns FROM analysis_window JOIN trace USING (trace_id) "
+        "WHERE start_ns >= end_ns ORDER BY trace_id LIMIT 1"
+    ).fetchone()
+    if empty and window != (None, None):
+        raise click.UsageError(
+            f"the window lies outside {empty[0]}, which goes from {empty[1] / 1e9:.3f} s "
+            f"to {empty[2] / 1e9:.3f} s"
+        )
+
+
+def _check_process(con: duckdb.DuckDBPyConnection, process: str) -> None:
+    from schedlens.errors import UnknownNameError
+
+    names = [
+        row[0]
+        for row in con.execute(
+            "SELECT DISTINCT name FROM process WHERE name IS NOT NULL ORDER BY name"
+        ).fetchall()
+    ]
+    if process not in names:
+        raise UnknownNameError(
+            "process", process, names, '`schedlens sql SESSION "FROM process"` after analyze'
+        )
+
+
+def _check_step(con: duckdb.DuckDBPyConnection, step: str) -> None:
+    from schedlens.errors import UnknownNameError
+
+    labels = [row[0] for row in con.execute("SELECT label FROM trace ORDER BY 1").fetchall()]
+    if step not in labels:
+        raise UnknownNameError("step", step, labels, "the session folder")
+
+
+def _lost_or_damaged(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a part of a recording could not be read (mended rows alone do not count)."""
+    row = con.execute(
+        "SELECT count(*) FROM loss WHERE signalled_by IN ('truncated', 'damaged')"
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _facts(
+    con: duckdb.DuckDBPyConnection,
+    failures: list[Failure],
+    database: Path,
+    report: Path | None,
+) -> dict[str, Any]:
+    def rows(sql: str) -> list[dict[str, Any]]:
+        cursor = con.execute(sql)
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    return {
+        "database": str(database),
+        "report": str(report) if report else None,
+        "traces": rows(
+            "SELECT trace_id, label, source, (duration_ns - first_ns) AS duration_ns, events_lost, "
+            "start_ns AS window_start_ns, end_ns AS window_end_ns, kind AS window_kind "
+            "FROM trace JOIN analysis_window USING (trace_id) ORDER BY trace_id"
+        ),
+        "findings": rows("SELECT * FROM finding ORDER BY finding_id"),
+        "problems": rows(
+            "SELECT label, place, what, count FROM problem JOIN trace USING (trace_id) "
+            "ORDER BY trace_id, place, what"
+        ),
+        "not_loaded": [vars(failure) for failure in failures],
+        "worth_typing": [
+            name for name, fits in _FITTING if rows(f"SELECT ({fits}) AS fits")[0]["fits"]
+        ][:_QUERIES_SHOWN],
+    }
+
+
+# Queries and what a session must hold for them to say something, the more special ones first.
+_FITTING = (
+    ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),
+    ("sibling_overlap", "SELECT count(*) > 0 FROM cpu WHERE smt_index > 0"),
+    ("core_type_residency", "SELECT count(*) > 0 FROM cpu WHERE core_type IN ('E', 'LP-E')"),
+    ("step_disturbance", "SELECT coalesce(bool_or(is_disturbed), false) FROM step_disturbance"),
+    ("worst_waits", "SELECT coalesce(max(ready_ns), 0) >= 1000000 FROM sched_slice"),
+    ("thread_summary", "SELECT count(*) > 0 FROM context_switch"),
+    ("concurrency", "SELECT count(*) > 0 FROM context_switch"),
+    ("answerable", "true"),
+    ("trace_quality", "true"),
+    ("topology", "true"),
+)
+_QUERIES_SHOWN = 3
+# What fits on a screen; the rest is in the report and in the table.
+_MOST_SHOWN = {"critical": 6, "warning": 6, "info": 5}
+_FEW_CHECKED = 3
+
+_SIGNS = {
+    "critical": "[bold red]critical[/]",
+    "warning": "[yellow]warning [/]",
+    "info": "[cyan]info    [/]",
+    "checked": "[green]checked [/]",
+}
+
+
+def _summary(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from schedlens.wording import count
+
+    console = Console(highlight=False, soft_wrap=True)
+    traces = facts["traces"]
+    seconds = sum(trace["duration_ns"] for trace in traces) / 1e9
+    console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
+    for failure in facts["not_loaded"]:
+        console.print(f"[red]not loaded[/] {escape(failure['label'])}: {escape(failure['why'])}")
+    for severity, most in _MOST_SHOWN.items():
+        found = [f for f in facts["findings"] if f["severity"] == severity]
+        for finding in found[:most]:
+            _show_finding(console, finding)
+        if len(found) > most:
+            console.print(f"{_SIGNS[severity]} [dim]and {len(found) - most} more in the report[/]")
+    _show_checked(console, [f for f in facts["findings"] if f["severity"] == "checked"])
+    console.print(f"\ndatabase  {escape(facts['database'])}")
+    if facts["report"]:
+        console.print(f"report    {escape(facts['report'])}")
+    folder = shlex.quote(str(Path(facts["database"]).parent))
+    console.print("\nworth typing")
+    for query in facts["worth_typing"]:
+        console.print(f"  schedlens sql {escape(folder)} {query}")
+    console.print(f'  duckdb {escape(shlex.quote(facts["database"]))} -c "FROM finding"')
+
+
+def _show_finding(console: Console, found: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from schedlens.wording import duration
+
+    cost = ""
+    if found["cost_ns"] and duration(found["cost_ns"]) not in found["title"]:
+        least = "at least " if found["bound"] == "at_least" else ""
+        cost = f" ({least}{duration(found['cost_ns'])})"
+    console.print(f"{_SIGNS[found['severity']]} {escape(found['title'])}{cost}")
+    for line in (found["advice"] or "").splitlines():
+        console.print(f"         [dim]{escape(line)}[/dim]")
+
+
+def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
+    """What was looked at and found in order: a line each if they are few, else their names."""
+    from rich.markup import escape
+
+    if len(checked) <= _FEW_CHECKED:
+        for found in checked:
+            console.print(f"{_SIGNS['checked']} {escape(found['title'])}")
+        return
+    names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in checked)))
+    console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")
+
+
+class _bar:
+    """A progress bar with the time left on a terminal; nothing elsewhere."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet or not sys.stderr.isatty()
+
+    def __enter__(self) -> Callable[[str, float], None]:
+        if self.quiet:
+            return lambda label, share: None
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        task = self.progress.add_task("", total=1.0)
+        self.progress.start()
+
+        def update(label: str, share: float) -> None:
+            self.progress.update(task, description=label, completed=share)
+
+        return update
+
+    def __exit__(self, *_: object) -> None:
+        if not self.quiet:
+            self.progress.stop()

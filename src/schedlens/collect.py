@@ -1,0 +1,96 @@
+"""The command `collect`: a sweep of a workload, a program, or the machine, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("collect")
+@click.option("--workload", help="A kernel of `schedlens workloads list`.")
+@click.option("--variant", help="The kernel's variant, where it has several.")
+@click.option("--threads", help="Workers per step: 1..20, 1,2,4, 1..20:2, max.")
+@click.option(
+    "--placement", "placements", multiple=True,
+    type=click.Choice(["default", "physical", "siblings"]),
+    help="Only this placement; may be given again. All three otherwise.",
+)  # fmt: skip
+@click.option("--cpus", help="Pins worker by worker to these CPUs instead: 0,2 or 1,1.")
+@click.option("--seconds", type=float, help="Length of a recording; 1 with a workload, else 10.")
+@click.option("--repeat", "repeats", type=int, default=1, show_default=True, help="Runs of each.")
+@click.option("--depth", type=click.IntRange(1, 64), help="Places in the kernel `queue`.")
+@click.option(
+    "--how", type=click.Choice(["spin", "yield", "park"]),
+    help="How the parties of the kernel `spin_handoff` wait.",
+)  # fmt: skip
+@click.option("--pid", type=int, help="The process the recording is about.")
+@click.option("--process", help="The same by name.")
+@click.option("--light", is_flag=True, help="Tracepoints alone: no second record of each switch.")
+@click.option("--counters", help="Events that perf knows, to be read at each switch: EVENT,...")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False),
+    help="The session folder; by default one with the time in its name, here.",
+)  # fmt: skip
+@click.option(
+    "--resume", type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Goes on with a session that was interrupted; takes no other option.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Prints the plan and the commands, records nothing.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def collect(
+    workload: str | None,
+    variant: str | None,
+    threads: str | None,
+    placements: tuple[str, ...],
+    cpus: str | None,
+    seconds: float | None,
+    repeats: int,
+    depth: int | None,
+    how: str | None,
+    pid: int | None,
+    process: str | None,
+    light: bool,
+    counters: str | None,
+    output: Path | None,
+    resume: Path | None,
+    dry_run: bool,
+    command: tuple[str, ...],
+) -> int:
+    """Record how threads are scheduled, into a session folder.
+
+    With --workload: a sweep of a pinned kernel over numbers of threads and placements.
+    With `-- CMD ARGS...`: that program. With --pid or --process: a running one. With none of
+    these: the whole machine, for --seconds.
+
+    Exit code 0: all steps are recorded. 1: some failed. 2: none is. 130: interrupted.
+    """
+    from schedlens import collecting
+    from schedlens.request import Request
+
+    if resume is not None:
+        given = (
+            workload, variant, threads, cpus, seconds, depth, how, pid, process, counters, output,
+        )  # fmt: skip
+        if any(value is not None for value in given) or placements or command or light or dry_run:
+            raise click.UsageError("--resume takes the plan from the session, and no other option")
+        return collecting.resume(resume)
+    request = Request.checked(
+        workload=workload,
+        variant=variant,
+        threads=threads,
+        placements=placements,
+        cpus=cpus,
+        seconds=seconds,
+        repeats=repeats,
+        pid=pid,
+        process=process,
+        light=light,
+        counters=tuple(filter(None, (counters or "").split(","))),
+        command=command,
+        depth=depth,
+        how=how,
+    )
+    if dry_run:
+        return collecting.dry_run(request)
+    return collecting.begin(request, output)

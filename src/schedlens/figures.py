@@ -1,0 +1,143 @@
+"""Plotly figures as plain dictionaries, drawn so that they can be read without colour."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Plot = dict[str, Any]
+
+# Each colour goes with its own hatching, dash and symbol.
+COLOURS = ("@blue", "@orange", "@green", "@purple", "@red", "@teal", "@brown", "@pink")
+PATTERNS = ("", "/", ".", "x", "\\", "-", "+", "|")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
+SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "hexagon")
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def visible(text: str) -> str:
+    """The text with control, direction and zero-width characters spelled out."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def short(text: object, length: int = 28) -> str:
+    """The text as a label: at most `length` characters, the middle left out; None is `?`."""
+    if text is None:
+        return "?"
+    label = visible(str(text)[: 4 * length]) if len(str(text)) > 4 * length else visible(str(text))
+    if len(label) <= length:
+        return label
+    return f"{label[: length - 8]}…{visible(str(text)[-7:])[-7:]}"
+
+
+def thread_label(row: dict[str, Any], name: str = "thread", tid: str = "tid") -> str:
+    """A thread as a label: its name and number."""
+    return f"{short(row.get(name))} {row.get(tid)}"
+
+
+def unique(labels: Iterable[str]) -> list[str]:
+    """The labels, with a number behind each that came before: an axis merges equal ones."""
+    seen: dict[str, int] = {}
+    result = []
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+        result.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return result
+
+
+def ms(value: float | None) -> float | None:
+    """Nanoseconds as milliseconds; None stays None."""
+    return None if value is None else value / 1e6
+
+
+def bar(
+    name: str,
+    labels: Sequence[object],
+    values: Sequence[float | None],
+    index: int,
+    *,
+    unit: str,
+    across: bool = True,
+    colour: str | None = None,
+    detail: Sequence[str] | None = None,
+) -> Plot:
+    """One trace of bars; `across` lays them along x. `detail` is a line of hover text per bar."""
+    value = "x" if across else "y"
+    trace: Plot = {
+        "type": "bar",
+        "name": name,
+        "orientation": "h" if across else "v",
+        value: list(values),
+        "y" if across else "x": list(labels),
+        "marker": {
+            "color": colour or COLOURS[index % len(COLOURS)],
+            "pattern": {
+                "shape": PATTERNS[index % len(PATTERNS)],
+                "fillmode": "overlay",
+                "size": 6,
+                "solidity": 0.25,
+                "fgcolor": "@card",
+            },
+            "line": {"color": "@card", "width": 0.5},
+        },
+        "hovertemplate": f"%{{{'y' if across else 'x'}}}<br>{name}: %{{{value}:,.4~g}} {unit}"
+        + ("<br>%{customdata}" if detail else "")
+        + "<extra></extra>",
+    }
+    if detail:
+        trace["customdata"] = list(detail)
+    return trace
+
+
+def line(
+    name: str,
+    x: Sequence[object],
+    y: Sequence[float | None],
+    index: int,
+    *,
+    unit: str,
+    detail: Sequence[str] | None = None,
+) -> Plot:
+    """One line with its own colour, dash and symbol."""
+    trace: Plot = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": COLOURS[index % len(COLOURS)], "dash": DASHES[index % len(DASHES)]},
+        "marker": {"symbol": SYMBOLS[index % len(SYMBOLS)], "size": 7},
+        "hovertemplate": f"{name}<br>%{{x}}: %{{y:,.4~g}} {unit}"
+        + ("<br>%{customdata}" if detail else "")
+        + "<extra></extra>",
+    }
+    if detail:
+        trace["customdata"] = list(detail)
+    return trace
+
+
+def axis(title: str, **more: object) -> Plot:
+    """An axis with a title."""
+    return {"title": {"text": title}, **more}
+
+
+def rows_across(
+    traces: Sequence[Plot], title: str, *, stacked: bool = True, **more: object
+) -> Plot:
+    """Bars along x, the first label on top."""
+    return {
+        "data": list(traces),
+        "layout": {
+            "barmode": "stack" if stacked else "group",
+            "xaxis": axis(title, rangemode="tozero"),
+            "yaxis": {"autorange": "reversed", "type": "category", "automargin": True},
+            **more,
+        },
+    }
+
+
+def row_height(rows: int, *, least: int = 180, each: int = 22, most: int = 1400) -> int:
+    """Height in CSS pixels of a figure with this many rows of bars."""
+    return min(most, max(least, 110 + each * rows))

@@ -1,0 +1,67 @@
+"""The command `schedlens inspect`: what a trace holds, and what it can answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("inspect")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+def inspect(path: Path, as_json: bool) -> int:
+    """What the trace PATH holds: header, clock, CPUs, records, processes, loss, answers."""
+    from schedlens import _decoders
+    from schedlens.errors import NothingToReadError
+
+    if not path.exists():
+        raise NothingToReadError(f"{path} does not exist: give a perf.data file")
+    text = _decoders.inspect(str(path))
+    facts: dict[str, Any] = json.loads(text)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        _show(path, facts)
+    return 1 if facts.get("problems") else 0
+
+
+def _show(path: Path, facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{escape(str(path))}[/bold]")
+    head = Table.grid(padding=(0, 2))
+    for key, value in facts.items():
+        if not isinstance(value, (dict, list)):
+            head.add_row(escape(key), escape(str(value)))
+    for key, value in facts.get("header", {}).items():
+        head.add_row(escape(key), escape(str(value)))
+    console.print(head)
+    records = facts.get("records_by_event", {})
+    if records:
+        table = Table("record", "count", show_edge=False, title_justify="left")
+        for name, count in sorted(records.items(), key=lambda item: -item[1]):
+            table.add_row(escape(name), f"{count:,}")
+        console.print(table)
+    processes = facts.get("processes", [])
+    if processes:
+        names = ", ".join(f"{p.get('name')} ({p.get('pid')})" for p in processes[:12])
+        console.print(
+            f"{len(processes)} processes: {escape(names)}{' ...' * (len(processes) > 12)}"
+        )
+    for answer in facts.get("can_answer", []):
+        if answer["answerable"]:
+            console.print(f"[green]can answer[/green]  {escape(answer['question'])}")
+        else:
+            why = escape(f"{answer['question']}: {answer['why']}")
+            console.print(f"[yellow]cannot[/yellow]      {why}")
+            if answer.get("record_with"):
+                console.print(f"            record with {escape(answer['record_with'])}")
+    for problem in facts.get("problems", []):
+        place = escape(f"{problem['place']}: {problem['what']} ({problem['count']})")
+        console.print(f"[red]problem[/red]     {place}")

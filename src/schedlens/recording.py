@@ -1,0 +1,101 @@
+"""What `analyze` reads: the steps of a session folder, or traces that something else recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from schedlens.errors import NothingToReadError
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One trace, and beside it whatever `collect` knows of it."""
+
+    label: str
+    trace: Path | None
+    folder: Path | None = None
+    session: Json = field(default_factory=dict)
+    step: Json = field(default_factory=dict)
+    workload: Json = field(default_factory=dict)
+    edges: dict[str, Json] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> Path | None:
+        """The file with the batches of the workload, if there is one."""
+        path = self.folder / "samples.bin" if self.folder else None
+        return path if path and path.exists() else None
+
+
+def gather(paths: Sequence[Path]) -> list[Recording]:
+    """The recordings behind the paths given, in the order given.
+
+    A session folder stands for its finished steps, a step's folder for itself, a file or a
+    `perf record --threads` folder for one recording. Raises `NothingToReadError`.
+    """
+    found: list[Recording] = []
+    for path in paths:
+        if not path.exists():
+            raise NothingToReadError(
+                f"{path} does not exist: give a session folder that `collect` wrote, or a perf.data"
+            )
+        if path.is_dir() and (path / "session.json").exists():
+            found.extend(_session(path))
+        elif path.is_dir() and (path / "step.json").exists():
+            found.append(_step(path, _read(path.parent / "session.json")))
+        elif path.is_dir() and not (path / "data").exists():
+            inside = sorted(child for child in path.iterdir() if child.suffix == ".data")
+            if not inside:
+                raise NothingToReadError(
+                    f"{path} is neither a session folder (no session.json) nor a folder with "
+                    "*.data recordings: `collect -o DIR` makes one"
+                )
+            found.extend(Recording(file.name, file) for file in inside)
+        else:
+            found.append(Recording(path.name, path))
+    return found
+
+
+def _session(folder: Path) -> list[Recording]:
+    session = _read(folder / "session.json")
+    names = [step["name"] for step in session.get("steps", [])]
+    known = [folder / name for name in names if (folder / name / "step.json").exists()]
+    if not known:
+        raise NothingToReadError(
+            f"{folder} has no finished step (0 of {len(names)}): "
+            f"`collect --resume {folder}` records the rest"
+        )
+    return [_step(step, session) for step in known]
+
+
+def _step(folder: Path, session: Json) -> Recording:
+    trace = folder / "perf.data"
+    return Recording(
+        label=folder.name,
+        trace=trace if trace.exists() else None,
+        folder=folder,
+        session=session,
+        step=_read(folder / "step.json"),
+        workload=_read(folder / "workload.json"),
+        edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
+    )
+
+
+def _read(path: Path) -> Json:
+    """The object in a file, empty if there is no such file; raises `NothingToReadError`."""
+    if not path.exists():
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise NothingToReadError(
+            f"{path} cannot be read ({error}): record the step again"
+        ) from None
+    if not isinstance(value, dict):
+        raise NothingToReadError(f"{path} holds no JSON object: record the step again")
+    return value

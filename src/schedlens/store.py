@@ -1,0 +1,262 @@
+"""The database: written aside, whole or not at all, readable by the DuckDB shells people have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schedlens import __version__, _decoders, context, questions, sweeps
+from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
+from schedlens.recording import Recording
+
+# The newest form that DuckDB 1.5 shells read; the default of DuckDB 2 they cannot.
+STORAGE_VERSION = "v1.5.0"
+
+SCHEMA_VERSION = 1
+
+# Rows handed to DuckDB at once: its threads share the batches of one insert.
+INSERT_ROWS = 4_000_000
+
+# Rows that correct rows of the table so named; the state machine declares them.
+_MENDS = {
+    "wakeup_mend": "trace_id BIGINT, cpu INTEGER, seq BIGINT, effective BOOLEAN, target_cpu INTEGER",
+    "context_switch_mend": "trace_id BIGINT, cpu INTEGER, seq BIGINT, next_utid BIGINT",
+}
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A recording that could not be loaded, and why in one line."""
+
+    label: str
+    why: str
+
+
+@contextmanager
+def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A new database with all tables; it takes its name only when the block ends well.
+
+    A shell that holds the old file keeps it. Raises `DatabaseError`.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    remove(aside)
+    try:
+        con = duckdb.connect(str(aside), config={"storage_compatibility_version": STORAGE_VERSION})
+    except duckdb.Error as error:
+        raise DatabaseError(
+            f"cannot write {path}: {_first_line(error)}; choose another place with -o"
+        ) from None
+    try:
+        questions.create_schema(con)
+        yield con
+        con.execute("CHECKPOINT")
+        con.close()
+        aside.replace(path)
+    except (duckdb.Error, OSError) as error:
+        raise DatabaseError(
+            f"cannot write {path}: {_first_line(error)}; the former file, if any, is untouched"
+        ) from None
+    finally:
+        con.close()
+        remove(aside)
+
+
+def remove(path: Path) -> None:
+    """Deletes a database that is not wanted, with its log."""
+    for leftover in (path, path.with_name(path.name + ".wal")):
+        leftover.unlink(missing_ok=True)
+
+
+def open_database(path: Path) -> duckdb.DuckDBPyConnection:
+    """Opens the database at `path`, or in the session folder `path`, read only."""
+    file = path / "analysis.duckdb" if path.is_dir() else path
+    if not file.exists():
+        raise NothingToReadError(f"{file} does not exist: `analyze {path}` writes it")
+    try:
+        return duckdb.connect(str(file), read_only=True)
+    except duckdb.Error as error:
+        raise DatabaseError(f"cannot open {file}: {_first_line(error)}") from None
+
+
+def load(
+    con: duckdb.DuckDBPyConnection,
+    recordings: list[Recording],
+    window: tuple[int | None, int | None],
+    progress: Progress,
+) -> list[Failure]:
+    """Loads all recordings, each as a whole or not at all; returns those that could not be.
+
+    `window` is (from, to) in ns, None for the default end; it fills `analysis_window`.
+    """
+    failures: list[Failure] = []
+    loaded: list[int] = []
+    for trace_id, recording in enumerate(recordings, start=1):
+        progress(recording.label, (trace_id - 1) / len(recordings))
+
+        def part(share: float, label: str = recording.label, before: int = trace_id - 1) -> None:
+            progress(label, (before + share) / len(recordings))
+
+        con.begin()
+        try:
+            load_base_and_derived(con, recording, trace_id, part)
+        except SchedlensError as error:
+            con.rollback()
+            failures.append(Failure(recording.label, str(error)))
+            continue
+        except BaseException:
+            con.rollback()
+            raise
+        con.commit()
+        loaded.append(trace_id)
+    if not loaded:
+        return failures
+    _fill_windows(con, window)
+    sweeps.build(con, loaded)
+    questions.install(con)
+    return failures
+
+
+def load_base_and_derived(
+    con: duckdb.DuckDBPyConnection,
+    recording: Recording,
+    trace_id: int,
+    progress: Callable[[float], None] = lambda share: None,
+) -> None:
+    """Fills the base and derived tables from one recording, inside the caller's transaction."""
+    if recording.trace is None:
+        _load_untraced(con, recording, trace_id)
+        return
+    schemas = _decoders.schemas()
+    loader = _decoders.load(
+        str(recording.trace),
+        trace_id,
+        context.tables(recording, trace_id, schemas),
+        str(recording.samples) if recording.samples else None,
+        recording.label,
+    )
+    held: dict[str, list[pa.RecordBatch]] = {}
+    rows: dict[str, int] = {}
+    for table, columns in _MENDS.items():
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({columns})")
+    with loader:
+        for table, batch in loader:
+            held.setdefault(table, []).append(batch)
+            rows[table] = rows.get(table, 0) + batch.num_rows
+            if rows[table] >= INSERT_ROWS:
+                _insert(con, table, held.pop(table))
+                rows[table] = 0
+            progress(loader.progress())
+    for table, batches in held.items():
+        _insert(con, table, batches)
+    _mend(con, "wakeup", "effective = mend.effective, target_cpu = mend.target_cpu")
+    _mend(con, "context_switch", "next_utid = mend.next_utid, next_priority = NULL")
+    # The kernel binds its per-CPU threads; their names end in the CPU's number.
+    con.execute(
+        r"""
+        INSERT INTO affinity
+        SELECT trace_id, utid, NULL, [regexp_extract(name, '/(\d+)$', 1)::INTEGER], 'kernel_thread'
+        FROM thread
+        WHERE trace_id = ? AND NOT is_idle AND regexp_full_match(name, '[^/]+/\d{1,5}')
+          AND utid NOT IN (SELECT utid FROM affinity WHERE trace_id = ?)
+        """,
+        [trace_id, trace_id],
+    )
+
+
+def _mend(con: duckdb.DuckDBPyConnection, table: str, assignments: str) -> None:
+    """Applies what became known of a row after its batch had been handed over."""
+    mends = con.execute(f"SELECT count(*) FROM {table}_mend").fetchone()
+    if mends and mends[0]:
+        con.execute(
+            f"UPDATE {table} SET {assignments} FROM {table}_mend AS mend "
+            f"WHERE {table}.trace_id = mend.trace_id AND {table}.cpu = mend.cpu "
+            f"AND {table}.seq = mend.seq"
+        )
+
+
+def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
+    """A step that could not be recorded: the workload's own measurements and the snapshots.
+
+    ns 0 is the begin of the step; what needs a thread of the trace stays NULL.
+    """
+    start = recording.step.get("begin_mono_ns")
+    end = recording.step.get("end_mono_ns")
+    if start is None or end is None:
+        raise NothingToReadError(
+            f"{recording.label} holds neither a recording nor a measured step: record it again"
+        )
+    con.execute(
+        "INSERT INTO trace BY NAME SELECT ? AS trace_id, ? AS label, 'none' AS source, "
+        "'monotonic' AS clock_name, ? AS start_clock, 1000000000 AS clock_hz, 0 AS first_ns, "
+        "? AS duration_ns, ? AS schema_version, ? AS tool_version",
+        [trace_id, recording.label, start, end - start, SCHEMA_VERSION, __version__],
+    )
+    for table, batch in context.tables(recording, trace_id, _decoders.schemas()).items():
+        if table == "affinity":  # of threads, and no thread is known
+            continue
+        _insert(con, table, [_shifted(batch, start)])
+    if recording.samples:
+        batch = _decoders.run_samples(str(recording.samples), trace_id, start)
+        _insert(con, "run_sample", [batch])
+    con.execute(
+        "INSERT INTO problem VALUES (?, 'recording', "
+        "'nothing was recorded, only measured by the workload itself and by snapshots', 1)",
+        [trace_id],
+    )
+
+
+def _shifted(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+    """The batch with its clock times moved to ns 0."""
+    columns = [
+        pc.subtract(column, start) if name in context.TIMES else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordBatch]) -> None:
+    # One schema for all: where a dictionary differs between batches, each keeps its own.
+    arrow = pa.Table.from_batches(batches)
+    con.register("incoming", arrow)
+    con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
+    con.unregister("incoming")
+
+
+def _fill_windows(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:
+    """The default window of each recording, or the one asked for, cut to the recording."""
+    con.execute(
+        """
+        INSERT INTO analysis_window
+        WITH workers AS (
+          SELECT trace_id, max(start_ns) AS start_ns, min(end_ns) AS end_ns
+          FROM run_worker GROUP BY trace_id HAVING max(start_ns) < min(end_ns)
+        )
+        SELECT
+          trace_id,
+          greatest(first_ns, coalesce($from_ns, workers.start_ns, run.start_ns, first_ns)),
+          least(duration_ns, coalesce($to_ns, workers.end_ns, run.end_ns, duration_ns)),
+          CASE
+            WHEN $from_ns IS NOT NULL OR $to_ns IS NOT NULL THEN 'asked'
+            WHEN workers.start_ns IS NOT NULL THEN 'workers'
+            WHEN run.start_ns IS NOT NULL THEN 'step'
+            ELSE 'trace'
+          END
+        FROM trace
+        LEFT JOIN workers USING (trace_id)
+        LEFT JOIN run USING (trace_id)
+        """,
+        {"from_ns": window[0], "to_ns": window[1]},
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,136 @@
+"""The findings as the report tells them: a headline, one card each, and what was looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import duckdb
+
+from schedlens.figures import short, visible
+from schedlens.findings import SEVERITIES
+from schedlens.page_table import table
+from schedlens.sections import Answer, View
+
+CARDS = 12
+EVIDENCE_ROWS = 50
+
+_LIST = "SELECT * FROM finding ORDER BY finding_id"
+
+
+def payload(view: View, section_names: set[str]) -> dict[str, Any]:
+    """What the page shows above all sections; `section_names` are those a card may point to."""
+    found = view.rows(_LIST)
+    checked = [visible(str(row["title"])) for row in found if row["severity"] == "checked"]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in found:
+        if row["severity"] != "checked":
+            groups.setdefault((row["severity"], row["analyzer"]), []).append(row)
+    labels = {row["trace_id"]: row["label"] for row in view.rows("FROM trace")}
+    # Cards go by severity, then by the cost of the costliest of a kind.
+    ranked = sorted(
+        groups.values(),
+        key=lambda rows: (SEVERITIES.index(rows[0]["severity"]), -(rows[0]["cost_ns"] or 0)),
+    )
+    tally = Counter(row["severity"] for row in found)
+    return {
+        "headline": _headline(tally, ranked, len(checked)),
+        "tally": [[severity, tally[severity]] for severity in SEVERITIES if tally[severity]],
+        "cards": [_card(view, rows, labels, section_names) for rows in ranked[:CARDS]]
+        + [_brief(view, rows, labels, section_names) for rows in ranked[CARDS:]],
+        "checked": checked,
+        "sql": _LIST,
+    }
+
+
+def _headline(tally: Counter[str], ranked: list[list[dict[str, Any]]], checked: int) -> str:
+    if not ranked:
+        if checked:
+            return (
+                f"Nothing wrong was found: {checked} questions were asked and none gave cause for "
+                "concern. The sections below show what each saw."
+            )
+        return (
+            "No analyzer has judged this database yet: run `analyze` on the recordings, then look "
+            "here again."
+        )
+    worst = ranked[0][0]
+    counted = [
+        f"{tally[severity]} {noun if tally[severity] == 1 else plural}"
+        for severity, noun, plural in (
+            ("critical", "critical finding", "critical findings"),
+            ("warning", "warning", "warnings"),
+            ("info", "remark", "remarks"),
+        )
+        if tally[severity]
+    ]
+    joined = counted[0] if len(counted) == 1 else f"{', '.join(counted[:-1])} and {counted[-1]}"
+    return f"{joined[0].upper()}{joined[1:]}. First: {short(worst['title'], 220)}"
+
+
+def _where(row: dict[str, Any], labels: dict[int, str], view: View) -> str:
+    parts = []
+    if row["trace_id"] is not None and len(labels) > 1:
+        parts.append(f"step {short(labels.get(row['trace_id']), 60)}")
+    if row["utid"] is not None:
+        named = view.rows(f"SELECT name, tid FROM thread WHERE utid = {int(row['utid'])}")
+        if named:
+            parts.append(f"thread {short(named[0]['name'], 40)} ({named[0]['tid']})")
+    if row["cpu"] is not None:
+        parts.append(f"CPU {row['cpu']}")
+    if row["start_ns"] is not None and row["end_ns"] is not None:
+        parts.append(f"from {row['start_ns'] / 1e6:,.3f} to {row['end_ns'] / 1e6:,.3f} ms")
+    return ", ".join(parts)
+
+
+def _brief(
+    view: View, rows: list[dict[str, Any]], labels: dict[int, str], section_names: set[str]
+) -> dict[str, Any]:
+    first = rows[0]
+    return {
+        "severity": first["severity"],
+        "title": visible(str(first["title"]))[:600],
+        "cost_ns": first["cost_ns"],
+        "cost_pct": first["cost_pct"],
+        "bound": first["bound"],
+        "where": _where(first, labels, view),
+        "advice": visible(first["advice"] or "")[:2000],
+        "section": first["analyzer"] if first["analyzer"] in section_names else None,
+        "evidence": _rows_of(view, first["evidence_sql"], "evidence"),
+        "counter": None,
+        "others": None,
+    }
+
+
+def _card(
+    view: View, rows: list[dict[str, Any]], labels: dict[int, str], section_names: set[str]
+) -> dict[str, Any]:
+    card = _brief(view, rows, labels, section_names)
+    first = rows[0]
+    if first["counter_evidence_sql"]:
+        card["counter"] = _rows_of(view, first["counter_evidence_sql"], "counter-evidence")
+    if len(rows) > 1:
+        sql = (
+            "SELECT finding_id, trace_id, title, cost_ns, cost_pct, cpu, start_ns, end_ns\n"
+            f"FROM finding\nWHERE analyzer = '{first['analyzer']}' "
+            f"AND severity = '{first['severity']}' AND finding_id <> {first['finding_id']}\n"
+            "ORDER BY finding_id"
+        )
+        card["others"] = _rows_of(view, sql, "finding", 500)
+    return card
+
+
+def _rows_of(view: View, sql: str | None, name: str, most: int = EVIDENCE_ROWS) -> dict[str, Any]:
+    """The first rows of a finding's SQL as a table; a failing one says so in its place."""
+    text = (sql or "").strip().rstrip(";")
+    try:
+        cursor = view.con.execute(text)
+        names = tuple(column[0] for column in cursor.description or [])
+        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(most + 1)]
+    except duckdb.Error as error:
+        names, rows = ("problem",), [{"problem": str(error).splitlines()[0]}]
+    total = len(rows)
+    if total > most:
+        counted = view.con.execute(f"SELECT count(*) FROM ({text})").fetchone()
+        total = int(counted[0]) if counted else total
+    return table(Answer(text, name, names, rows), most=most, total=total)

@@ -1,0 +1,45 @@
+"""Numbers and names as findings write them."""
+
+from __future__ import annotations
+
+
+def duration(ns: float) -> str:
+    """A length of time in the unit a reader would choose: 840 ns, 12.5 us, 3.2 ms, 1.5 s."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(ns) >= size:
+            return f"{ns / size:.3g} {unit}" if abs(ns) < 1000 * size else f"{ns / size:.0f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def percent(value: float) -> str:
+    """A share in percent: 0.43 %, 12.3 %, 100 %."""
+    return f"{value:.0f} %" if abs(value) >= 99.95 else f"{value:.3g} %"
+
+
+def thread_name(thread: str | None, tid: int | None, process: str | None = None) -> str:
+    """`name (tid)` with its process where that is another name; control characters made visible."""
+    own = _visible(thread) if thread else "a thread without a name"
+    shown = f"{own} ({tid})" if tid is not None else own
+    return f"{shown} of {_visible(process)}" if process and process != thread else shown
+
+
+def count(number: int, noun: str, several: str | None = None) -> str:
+    """`1 thread`, `3 threads`; `several` for nouns that take no plain s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
+
+
+def elsewhere(others: int) -> str:
+    """What to add to a title that stands for several recordings."""
+    if others == 0:
+        return ""
+    return f" (and in {count(others, 'other recording')})"
+
+
+def and_more(others: int) -> str:
+    """What to add to the last title where further findings of its kind are left out."""
+    return f" (and {others} more like it)" if others > 0 else ""
+
+
+def _visible(text: str) -> str:
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

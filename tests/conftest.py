@@ -1,0 +1,59 @@
+"""What several tests share: real recordings, made once a run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+BIN = Path(sys.executable).parent
+
+
+def command(
+    *arguments: str, check: bool = True, **more: object
+) -> subprocess.CompletedProcess[str]:
+    """Runs one of the project's commands as a user would."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [str(BIN / arguments[0]), *arguments[1:]],
+        check=check,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        **more,  # type: ignore[call-overload]
+    )
+    return done
+
+
+def needs_tracing() -> None:
+    """Skips where this machine does not let perf record scheduler events."""
+    if shutil.which("perf") is None:
+        pytest.skip("perf is not installed: nothing can be recorded here")
+    if os.geteuid() != 0:
+        pytest.skip("not root: scheduler events of the whole machine cannot be recorded")
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real sweep on this machine: sha256 at 1 to 3 threads, all placements, analyzed."""
+    needs_tracing()
+    folder = tmp_path_factory.mktemp("sweep") / "session"
+    command(
+        "collect", "--workload", "sha256", "--threads", "1..3", "--seconds", "0.8",
+        "-o", str(folder),
+    )  # fmt: skip
+    command("analyze", str(folder))
+    return folder
+
+
+@pytest.fixture
+def analysis(session: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The database of the real sweep."""
+    con = duckdb.connect(str(session / "analysis.duckdb"), read_only=True)
+    yield con
+    con.close()

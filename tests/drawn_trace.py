@@ -1,0 +1,221 @@
+"""A recording drawn by hand: rows of the base and derived tables, made from a list of stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from schedlens import questions
+
+
+@dataclass(frozen=True)
+class Stay:
+    """One stay of a thread (`process/thread`) on a CPU; times in ns.
+
+    `ready` and `wait` are the parts before the switch-in: waiting, then ready. `wait` None stands
+    for a first stay: the thread waits, left-censored, from the begin of the trace.
+    """
+
+    thread: str
+    cpu: int
+    ts: int
+    dur: int
+    ready: int = 0
+    wait: int | None = None
+    end: str = "blocked"
+    priority: int = 120
+    waker: str | None = None
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """One logical CPU of the drawn machine."""
+
+    cpu: int
+    core: int
+    smt_index: int = 0
+    core_type: str | None = "U"
+    efficiency_class: int = 0
+    llc: int = 0
+    package: int = 0
+
+
+STATE_OF_END = {"blocked": 1, "exit": 16, "preempted": 256}
+
+
+@contextmanager
+def drawn_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with all tables, in memory or in a file that older shells read too."""
+    con = duckdb.connect(
+        str(path) if path else ":memory:",
+        config={"storage_compatibility_version": "v1.5.0"} if path else {},
+    )
+    try:
+        questions.create_schema(con)
+        yield con
+    finally:
+        con.close()
+
+
+def add(con: duckdb.DuckDBPyConnection, table: str, **values: object) -> None:
+    """One row; columns not named are NULL."""
+    names = ", ".join(f'"{name}"' for name in values)
+    marks = ", ".join("?" * len(values))
+    con.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
+
+
+def add_many(
+    con: duckdb.DuckDBPyConnection, table: str, names: str, rows: Sequence[Sequence[object]]
+) -> None:
+    """Rows of the named columns."""
+    marks = ", ".join("?" * len(names.split(",")))
+    if rows:
+        con.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
+
+
+class DrawnTrace:
+    """Fills one recording; `utid(name)` gives the number of a thread for the expectations."""
+
+    def __init__(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        stays: Sequence[Stay],
+        cpus: Sequence[Cpu],
+        duration_ns: int,
+        trace_id: int = 1,
+        window: tuple[int, int] | None = None,
+    ) -> None:
+        self.con = con
+        self.trace_id = trace_id
+        self.duration_ns = duration_ns
+        self._numbers: dict[str, int] = {}
+        for cpu in cpus:
+            self.utid(f"swapper/{cpu.cpu}")
+        self._machine(cpus, window or (0, duration_ns))
+        self._slices(stays, cpus)
+        self._states(stays)
+        self._threads(cpus)
+
+    def utid(self, name: str) -> int:
+        """The thread's number, unique in the database."""
+        number = self._numbers.setdefault(name, len(self._numbers) + 1)
+        return self.trace_id << 32 | number
+
+    def tid(self, name: str) -> int:
+        """The thread's id as recorded."""
+        return 1000 + (self.utid(name) & 0xFFFFFFFF)
+
+    def add(self, table: str, **values: object) -> None:
+        """One further row of this recording."""
+        add(self.con, table, trace_id=self.trace_id, **values)
+
+    def _machine(self, cpus: Sequence[Cpu], window: tuple[int, int]) -> None:
+        self.add(
+            "trace", label=f"drawn-{self.trace_id}", source="perf", start_clock=1_000_000_000,
+            clock_hz=1_000_000_000, first_ns=0, duration_ns=self.duration_ns, events_lost=0,
+            schema_version=1, tool_version="test",
+        )  # fmt: skip
+        kind = "trace" if window == (0, self.duration_ns) else "asked"
+        self.add("analysis_window", start_ns=window[0], end_ns=window[1], kind=kind)
+        for cpu in cpus:
+            self.add(
+                "cpu", cpu=cpu.cpu, core=cpu.core, smt_index=cpu.smt_index,
+                core_type=cpu.core_type, efficiency_class=cpu.efficiency_class, llc=cpu.llc,
+                package=cpu.package, online=True,
+            )  # fmt: skip
+
+    def _slices(self, stays: Sequence[Stay], cpus: Sequence[Cpu]) -> None:
+        slices: list[list[object]] = []
+        states: list[list[object]] = []
+        switches: list[list[object]] = []
+        last_cpu: dict[str, int] = {}
+        previous: dict[str, int | None] = {}
+        for drawn in sorted(stays, key=lambda s: (s.ts, s.ts + s.dur)):
+            previous[f"{drawn.thread}@{drawn.ts}"] = last_cpu.get(drawn.thread)
+            last_cpu[drawn.thread] = drawn.cpu
+        for cpu in cpus:
+            idle = self.utid(f"swapper/{cpu.cpu}")
+            now, seq, running, state = 0, 0, idle, 0
+            ahead: list[Stay | None] = [
+                *sorted((s for s in stays if s.cpu == cpu.cpu), key=lambda s: (s.ts, s.dur)),
+                None,
+            ]
+            for stay in ahead:
+                begin = stay.ts if stay else self.duration_ns
+                if begin > now:
+                    if running != idle:
+                        switches.append([self.trace_id, now, cpu.cpu, seq, running, idle, state])
+                        seq, running, state = seq + 1, idle, 0
+                    slices.append([
+                        self.trace_id, idle, cpu.cpu, now, begin - now, True, None, None, None,
+                        None, None, None, now == 0, begin == self.duration_ns,
+                    ])  # fmt: skip
+                    states.append([self.trace_id, cpu.cpu, now, begin - now, "idle", None])
+                if stay is None:
+                    continue
+                utid = self.utid(stay.thread)
+                switches.append([self.trace_id, begin, cpu.cpu, seq, running, utid, state])
+                seq, running, state = seq + 1, utid, STATE_OF_END.get(stay.end, 0)
+                slices.append([
+                    self.trace_id, utid, cpu.cpu, stay.ts, stay.dur, False, stay.priority,
+                    stay.end, stay.ready, stay.wait,
+                    self.utid(stay.waker) if stay.waker else None,
+                    previous[f"{stay.thread}@{stay.ts}"], False, stay.end == "trace_end",
+                ])  # fmt: skip
+                states.append([self.trace_id, cpu.cpu, stay.ts, stay.dur, "thread", utid])
+                now = stay.ts + stay.dur
+        add_many(
+            self.con, "sched_slice",
+            "trace_id, utid, cpu, ts, dur, is_idle, priority, end_reason, ready_ns, wait_ns, "
+            "waker_utid, prev_cpu, left_censored, right_censored",
+            slices,
+        )  # fmt: skip
+        add_many(self.con, "cpu_state", "trace_id, cpu, ts, dur, state, utid", states)
+        add_many(
+            self.con, "context_switch",
+            "trace_id, ts, cpu, seq, prev_utid, next_utid, prev_state, source",
+            [[*row, "switch"] for row in switches],
+        )  # fmt: skip
+
+    def _states(self, stays: Sequence[Stay]) -> None:
+        rows: list[list[object]] = []
+        names = dict.fromkeys(stay.thread for stay in stays)
+        for name in names:
+            utid, now, left = self.utid(name), 0, "waiting"
+            mine = sorted((s for s in stays if s.thread == name), key=lambda s: (s.ts, s.dur))
+            for stay in mine:
+                woken = stay.ts - stay.ready
+                if woken > now:
+                    rows.append([self.trace_id, utid, now, woken - now, "waiting", None])
+                if stay.ready:
+                    rows.append([self.trace_id, utid, woken, stay.ready, "ready", stay.cpu])
+                rows.append([self.trace_id, utid, stay.ts, stay.dur, "running", stay.cpu])
+                now = stay.ts + stay.dur
+                left = {"blocked": "waiting", "exit": ""}.get(stay.end, "ready")
+            if left and now < self.duration_ns:
+                rows.append([self.trace_id, utid, now, self.duration_ns - now, left, None])
+        add_many(
+            self.con, "thread_state",
+            "trace_id, utid, ts, dur, state, cpu, left_censored, right_censored",
+            [[*row, False, False] for row in rows],
+        )  # fmt: skip
+
+    def _threads(self, cpus: Sequence[Cpu]) -> None:
+        idle = {f"swapper/{cpu.cpu}" for cpu in cpus}
+        processes: dict[str, int] = {}
+        for name in list(self._numbers):
+            upid = None
+            if name not in idle:
+                process = name.split("/")[0]
+                upid = self.trace_id << 32 | processes.setdefault(process, len(processes) + 1)
+            self.add(
+                "thread", utid=self.utid(name), tid=0 if name in idle else self.tid(name),
+                upid=upid, name=name if name in idle else name.split("/", 1)[-1],
+                is_idle=name in idle,
+            )  # fmt: skip
+        for process, number in processes.items():
+            self.add("process", upid=self.trace_id << 32 | number, pid=500 + number, name=process)

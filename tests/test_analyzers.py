@@ -1,0 +1,325 @@
+"""Each analyzer on a drawn recording: what it finds, what it costs, what a clean one says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
+
+from schedlens import findings, questions
+from schedlens.findings import Finding, Scope
+
+MS = 1_000_000
+SIBLINGS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
+NAMES = sorted(findings.analyzers())
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as database:
+        questions.install(database)
+        yield database
+
+
+def _judge(con: duckdb.DuckDBPyConnection, name: str) -> list[Finding]:
+    found = list(findings.judge_all(Scope(con), only=[name]))
+    for finding in found:
+        for sql in (finding.evidence_sql, finding.counter_evidence_sql):
+            if sql:
+                con.execute(sql).fetchall()
+    return found
+
+
+def _brief(found: Sequence[Finding]) -> list[tuple[object, ...]]:
+    return [(f.severity, f.cost_ns, f.cost_pct, f.bound) for f in found]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_analyzer_speaks_of_an_empty_database(
+    con: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    found = _judge(con, name)
+    assert all(finding.severity == "checked" and finding.analyzer == name for finding in found)
+    assert found or name == "trace_quality"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clean_recording_says_what_was_checked(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    # Two threads that block and run without ever being ready for long, on a core each.
+    stays = [Stay("game/A", 0, n * 10 * MS, 4 * MS, ready=1000, wait=6 * MS - 1000)
+             for n in range(1, 5)]  # fmt: skip
+    stays += [Stay("game/B", 2, n * 10 * MS, 5 * MS, ready=1000, wait=5 * MS - 1000)
+              for n in range(1, 5)]  # fmt: skip
+    DrawnTrace(con, stays, SIBLINGS, 50 * MS)
+    found = [f for f in _judge(con, name) if f.severity != "info"]
+    assert [finding.severity for finding in found] == ["checked"]
+
+
+def test_every_analyzer_states_its_thresholds() -> None:
+    for name, judge in findings.analyzers().items():
+        module = __import__(judge.__module__, fromlist=["judge"])
+        text = module.__doc__ or ""
+        assert text.splitlines()[0].endswith("."), name
+        assert len(text.splitlines()) > 1, f"{name}: the headline alone gives no threshold"
+
+
+def test_the_longest_ready_time(con: duckdb.DuckDBPyConnection) -> None:
+    # A is ready for 17 ms and 2 ms, B for 5 ms, C for 0.5 ms; window 100 ms.
+    trace = DrawnTrace(
+        con,
+        [
+            Stay("game/A", 0, 20 * MS, 10 * MS, ready=17 * MS),
+            Stay("game/A", 0, 40 * MS, 10 * MS, ready=2 * MS, wait=8 * MS),
+            Stay("game/B", 1, 50 * MS, 10 * MS, ready=5 * MS),
+            Stay("game/C", 2, 50 * MS, 10 * MS, ready=MS // 2),
+        ],
+        SIBLINGS,
+        100 * MS,
+    )
+    found = _judge(con, "thread_summary")
+    assert _brief(found) == [
+        ("critical", 19 * MS, 19.0, "exact"),
+        ("warning", 5 * MS, 5.0, "exact"),
+    ]
+    assert [f.utid for f in found] == [trace.utid("game/A"), trace.utid("game/B")]
+    assert "A (1005) of game was ready for 17 ms at a time" in found[0].title
+    assert con.execute(found[0].evidence_sql).fetchall()[0][1] == 17 * MS
+
+
+def test_a_carrying_thread_on_slow_cores(con: duckdb.DuckDBPyConnection) -> None:
+    cpus = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E")]
+    DrawnTrace(
+        con,
+        [
+            Stay("game/A", 0, 0, 30 * MS, end="preempted"),
+            Stay("game/A", 1, 30 * MS, 10 * MS, wait=0),
+            Stay("game/B", 1, 40 * MS, 20 * MS),
+        ],
+        cpus,
+        100 * MS,
+    )
+    # A ran 40 % of the window, a quarter of it on E; B ran only 20 % of the window.
+    found = _judge(con, "core_type_residency")
+    assert _brief(found) == [("warning", 10 * MS, 10.0, "at_least")]
+    assert "ran 10 ms (25 % of its time) on E cores" in found[0].title
+
+
+def test_a_quota_that_holds_back(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Stay("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
+    for edge, ts, held in (("begin", 0, 0), ("end", 100 * MS, 30 * MS)):
+        trace.add("snapshot_cgroup", ts=ts, edge=edge, cgroup="/it's", usage_ns=ts,
+                  throttled_ns=held, nr_throttled=1, quota_ns=1, period_ns=2)  # fmt: skip
+    found = _judge(con, "throttled_cgroup")
+    assert _brief(found) == [("critical", 30 * MS, 30.0, "range")]
+    assert "cgroup /it's held its threads back for 30 ms" in found[0].title
+
+
+def test_a_visitor_that_delays_a_pinned_thread(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(
+        con,
+        [
+            Stay("other/V", 0, 0, 10 * MS),
+            Stay("game/A", 0, 10 * MS, 10 * MS, ready=6 * MS),
+        ],
+        SIBLINGS,
+        100 * MS,
+    )
+    trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="pin")
+    found = _judge(con, "pinned_cpu_visitor")
+    assert _brief(found) == [("warning", 6 * MS, 6.0, "exact")]
+    assert (found[0].utid, found[0].cpu) == (trace.utid("other/V"), 0)
+
+
+def test_loss_mended_breaks_problems_and_unanswered(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Stay("game/A", 0, 0, 50 * MS)], SIBLINGS, 100 * MS)
+    con.execute(
+        f"UPDATE cpu_state SET state = 'unknown' WHERE cpu = 0 AND ts = {50 * MS};"
+        "UPDATE context_switch SET source = 'switch_event' WHERE cpu = 0 AND seq = 0"
+    )
+    trace.add("loss", cpu=0, start_ns=50 * MS, end_ns=100 * MS, events=7, signalled_by="x")
+    trace.add("problem", place="states", what="tick unknown", count=1)
+    found = _judge(con, "trace_quality")
+    assert [f.severity for f in found] == ["critical", "info", "info", "info"]
+    assert (found[0].cost_ns, found[0].cost_pct, found[0].bound) == (50 * MS, 12.5, "range")
+    assert found[1].title.startswith("1 of 2 switches were taken from the second kind of record")
+    assert found[2].title == "Read with reservations: tick unknown (1 time in 1 recording)"
+    assert "frequency" in found[3].title
+    assert "power:cpu_frequency" in found[3].advice
+
+
+def _step(
+    con: duckdb.DuckDBPyConnection, trace_id: int, placement: str, cpus: Sequence[int], work: int
+) -> None:
+    """A step of 100 ms in which all workers together do `work` iterations."""
+    DrawnTrace(con, [], SIBLINGS, 100 * MS, trace_id=trace_id)
+    add(con, "run", trace_id=trace_id, step=f"step-{trace_id}", workload="sha256",
+        placement=placement, placements=[placement], threads=len(cpus), repeat=1, recorded=True,
+        oversubscribed=len(cpus) > 4, status="ok", start_ns=0, end_ns=100 * MS)  # fmt: skip
+    for worker, cpu in enumerate(cpus):
+        add(con, "run_worker", trace_id=trace_id, worker=worker, tid=worker, cpu=cpu, start_ns=0,
+            end_ns=100 * MS, cpu_time_ns=1, iterations=work // len(cpus), bytes=0)  # fmt: skip
+
+
+def test_a_curve_with_a_knee_a_second_thread_that_costs_and_too_many(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    plans = [("physical", [0], 1000), ("physical", [0, 2], 1400), ("physical", [0, 2, 1], 1410),
+             ("physical", [0, 2, 1, 3, 0], 1200), ("siblings", [0, 1], 900)]  # fmt: skip
+    for trace_id, (placement, cpus, work) in enumerate(plans, start=1):
+        _step(con, trace_id, placement, cpus, work)
+    found = _judge(con, "scaling_curve")
+    # Alone on the only core in use 1000, both there 900: 0.9. With two cores in use 700 alone
+    # (and 470 beside a shared one), both 940: 940 / 700.
+    assert [(f.severity, f.title) for f in found] == [
+        (
+            "warning",
+            "sha256, physical: beyond 1 thread each further one brings 40 % of the first, with "
+            "1 core still free",
+        ),
+        ("warning", "sha256, physical: 5 threads, more than CPUs, do 14.9 % less than 3"),
+        (
+            "warning",
+            "sha256: at 2 threads the placement siblings does 35.7 % less than physical",
+        ),
+        (
+            "info",
+            "sha256: both siblings of a core together do 12.1 % more than one alone (Y = 1.121)",
+        ),
+    ]
+
+
+def test_a_report_that_misleads(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [], SIBLINGS, 100 * MS)
+    for core in (0, 2):
+        trace.add("core_state", core=core, ts=0, dur=100 * MS, online=2, unknown=0, busy=1,
+                  threads=1)  # fmt: skip
+    trace.add("run", step="s", workload="sha256", recorded=True, threads=2, placement="physical",
+              placements=["physical"], status="ok")  # fmt: skip
+    for cpu in range(4):
+        for edge, factor in (("begin", 0), ("end", 1)):
+            busy = factor * (cpu % 2 == 0)
+            trace.add("snapshot_cpu", ts=factor, edge=edge, cpu=cpu, user_ns=100 * busy,
+                      system_ns=0, irq_ns=0, softirq_ns=0, idle_ns=100 * (factor - busy),
+                      steal_ns=0)  # fmt: skip
+    # CPUs 0 and 2 are busy in the trace as well.
+    con.execute("UPDATE cpu_state SET state = 'interrupt' WHERE cpu IN (0, 2)")
+    # Reported 50 %, work between 50 (Y = 2) and 100 % (Y = 1): nothing is sure.
+    assert [f.severity for f in _judge(con, "reported_vs_real")] == ["checked"]
+    _step(con, 2, "physical", [0], 1000)
+    _step(con, 3, "siblings", [0, 1], 1100)
+    found = _judge(con, "reported_vs_real")
+    assert [(f.severity, f.trace_id, round(f.cost_pct or 0, 3)) for f in found] == [
+        ("warning", 1, round(100 / 1.1 - 50, 3))
+    ]
+
+
+def test_a_recorder_that_costs(con: duckdb.DuckDBPyConnection) -> None:
+    for trace_id, recorded in enumerate((99.0, 94.0, 93.0), start=1):
+        _step(con, trace_id, "default", [0], 10)
+        con.execute("UPDATE run SET baseline_per_s = 100, recorded_per_s = ? WHERE trace_id = ?",
+                    [recorded, trace_id])  # fmt: skip
+    found = _judge(con, "recorder_cost")
+    assert [(f.severity, f.trace_id) for f in found] == [("warning", 3)]
+    assert found[0].title == (
+        "Recording cost 6 % of the throughput, the median of 3 steps; most in step-3: 7 % (and in "
+        "1 other recording)"
+    )
+
+
+def test_a_recorders_cost_below_the_spread_of_the_batches_is_noise(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    # Batches of 8, 10, 10 and 12 us: the quartiles of 125, 100, 100 and 83.3 thousand a second
+    # are 95.8 and 106.25 thousand.
+    _step(con, 1, "default", [0], 10)
+    con.execute("UPDATE run SET baseline_per_s = 100, recorded_per_s = 93, "
+                "overhead_unit = 'iterations'")  # fmt: skip
+    for number, us in enumerate((8, 10, 10, 12)):
+        add(con, "run_sample", trace_id=1, worker=0, start_ns=number * MS,
+            end_ns=number * MS + us * 1000, cpu=0, end_cpu=0, iterations=1, bytes=0)  # fmt: skip
+    found = _judge(con, "recorder_cost")
+    assert [(f.severity, f.title) for f in found] == [
+        ("checked", "What recording cost is below the noise of the batches (spread 10.4 %), "
+                    "1 step compared")
+    ]  # fmt: skip
+
+
+def test_a_hypervisor_that_steals(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [], SIBLINGS, 100 * MS)
+    for edge, ts, steal in (("begin", 0, 5), ("end", 100 * MS, 2 * MS + 5)):
+        trace.add("snapshot_cpu", ts=ts, edge=edge, cpu=1, steal_ns=steal)
+    assert _brief(_judge(con, "steal")) == [("warning", 2 * MS, 2.0, "exact")]
+
+
+def test_more_runnable_threads_than_cpus(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [], SIBLINGS, 100 * MS)
+    for ts, dur, busy, ready in ((0, 20, 4, 3), (20, 60, 1, 0), (80, 20, 2, 5)):
+        trace.add("concurrency_slice", ts=ts * MS, dur=dur * MS, busy=busy, unknown=0, ready=ready,
+                  p=0, e=0, other=0, smt=0)  # fmt: skip
+    found = _judge(con, "concurrency")
+    assert _brief(found) == [
+        ("warning", 60 * MS, 20.0, "exact"), ("info", None, 60.0, "exact"),
+    ]  # fmt: skip
+
+
+def test_shared_and_avoidably_shared_cores(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Stay("game/A", 0, 0, 40 * MS)], SIBLINGS, 100 * MS)
+    for ts, dur, busy in ((0, 40, 2), (40, 40, 1), (80, 20, 0)):
+        trace.add("core_state", core=0, ts=ts * MS, dur=dur * MS, online=2, unknown=0, busy=busy,
+                  threads=busy)  # fmt: skip
+    assert _brief(_judge(con, "sibling_overlap")) == [("info", 40 * MS, 50.0, "exact")]
+    trace.add("avoidable_match", ts=0, dur=8 * MS, min_idle_ns=100_000, same_type=1, any_type=2)
+    trace.add("avoidable_match", ts=0, dur=40 * MS, min_idle_ns=0, same_type=1, any_type=2)
+    trace.add("sharing_slice", utid=trace.utid("game/A"), cpu=0, ts=0, dur=8 * MS,
+              same_type_idle_ns=None, any_type_idle_ns=200_000, affinity_known=False)  # fmt: skip
+    found = _judge(con, "avoidable_sharing")
+    assert _brief(found) == [("critical", 16 * MS, 16.0, "at_least")]
+    assert "(8 ms with one of the same type), A (1005) of game for 8 ms" in found[0].title
+
+
+def test_ready_beside_an_idle_and_a_parked_cpu(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Stay("game/A", 0, 50 * MS, MS, ready=50 * MS)], SIBLINGS, 100 * MS)
+    common = {"utid": trace.utid("game/A"), "ready_ts": 0, "throttled": False,
+              "cgroup_throttled": False, "unknown_available": False,
+              "affinity_known": True}  # fmt: skip
+    trace.add("ready_slice", ts=0, dur=5 * MS, idle_exit=False, idle_ns=200_000, **common)
+    trace.add("ready_slice", ts=5 * MS, dur=20 * MS, idle_exit=False, idle_ns=50_000,
+              parked_ns=300_000, **common)  # fmt: skip
+    trace.add("ready_slice", ts=25 * MS, dur=25 * MS, idle_exit=True, idle_ns=None,
+              parked_ns=900_000, **common)  # fmt: skip
+    trace.add("ready_match", ts=0, dur=5 * MS, min_idle_ns=100_000, threads=1)
+    found = _judge(con, "ready_obstacle")
+    assert _brief(found) == [
+        ("warning", 5 * MS, 5.0, "exact"), ("critical", 20 * MS, 20.0, "at_least"),
+    ]  # fmt: skip
+    assert "while a CPU they may use was idle, most of all A (1005) of game with 5 ms" in (
+        found[0].title
+    )
+
+
+def test_threads_that_take_turns_by_the_clock(con: duckdb.DuckDBPyConnection) -> None:
+    stays = [Stay(f"game/{'AB'[n % 2]}", 0, n * 4 * MS, 4 * MS, ready=4 * MS if n > 1 else 0,
+                  wait=0 if n > 1 else None, end="quantum_end_or_yield")
+             for n in range(6)]  # fmt: skip
+    trace = DrawnTrace(con, stays, SIBLINGS, 100 * MS)
+    utids = [trace.utid("game/A"), trace.utid("game/B")]
+    trace.add("quantum_chain", chain=1, cpu=0, ts=0, dur=24 * MS, hand_offs=5, utids=utids,
+              slice_ns=4 * MS, skipped=0, yield_possible=True, serialized_ns=24 * MS,
+              idle_elsewhere_ns=24 * MS, affinity_known=True)  # fmt: skip
+    found = _judge(con, "quantum_end_chain")
+    assert _brief(found) == [("critical", 24 * MS, 24.0, "exact")]
+    assert "2 threads (A, B) took turns on CPU 0 by quantum ends (or yields" in found[0].title
+    assert len(con.execute(found[0].evidence_sql).fetchall()) == 6
+
+
+def test_findings_are_stored_most_severe_first(con: duckdb.DuckDBPyConnection) -> None:
+    DrawnTrace(con, [Stay("game/<b>\x1b[31m", 0, 20 * MS, MS, ready=17 * MS)], SIBLINGS, 100 * MS)
+    found = list(findings.judge_all(Scope(con), only=["thread_summary", "steal"]))
+    findings.store(con, found)
+    rows = con.execute("SELECT finding_id, severity, title FROM finding").fetchall()
+    assert [row[:2] for row in rows] == [(1, "critical"), (2, "checked")]
+    # A name cannot speak to the terminal.
+    assert "\x1b" not in rows[0][2]
+    assert "<b>\\x1b[31m" in rows[0][2]

@@ -1,0 +1,110 @@
+"""Two CPUs over 100 ns, asked for in ten columns and in as many as there are nanoseconds.
+
+CPU 0   AAAAAAAAAAAAAAAAAAAAAAAAA AAABBB ____________   # A 0..25 and 25..31, B 31..34, idle
+CPU 1   unknown 0..60, an interrupt 60..68, idle 68..100
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from schedlens import questions
+from schedlens.report import payload
+from schedlens.sections import View
+
+A, B = (1 << 32) + 1, (1 << 32) + 2
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as con:
+        questions.create_schema(con)
+        con.execute(
+            "INSERT INTO trace (trace_id, label, source, first_ns, duration_ns, schema_version, "
+            "tool_version) VALUES (1, 'drawn', 'perf', 0, 100, 1, 'test')"
+        )
+        con.execute("INSERT INTO analysis_window VALUES (1, 0, 100, 'trace')")
+        con.execute(
+            "INSERT INTO process (trace_id, upid, pid, name) VALUES (1, 4294967297, 7, 'game')"
+        )
+        con.execute(
+            "INSERT INTO thread (trace_id, utid, tid, upid, name, is_idle) VALUES "
+            f"(1, {A}, 71, 4294967297, 'A', false), (1, {B}, 72, NULL, 'B', false)"
+        )
+        con.execute(
+            "INSERT INTO cpu_state VALUES "
+            f"(1, 0, 0, 25, 'thread', {A}), (1, 0, 25, 6, 'thread', {A}), "
+            f"(1, 0, 31, 3, 'thread', {B}), (1, 0, 34, 66, 'idle', NULL), "
+            "(1, 1, 0, 60, 'unknown', NULL), (1, 1, 60, 8, 'interrupt', NULL), "
+            "(1, 1, 68, 32, 'idle', NULL)"
+        )
+        questions.install(con)
+        yield con
+
+
+def test_in_ten_columns_the_longest_of_each_wins(con: duckdb.DuckDBPyConnection) -> None:
+    # Column 3 of CPU 0 holds 1 ns of A, 3 of B and 6 of idle; column 6 of CPU 1 8 of interrupt.
+    found = con.execute(
+        "SELECT cpu, start_ns, dur_ns, state, thread FROM cpu_timeline(p_columns := 10)"
+    ).fetchall()
+    assert found == [
+        (0, 0, 30, "thread", "A"),
+        (0, 30, 70, "idle", None),
+        (1, 0, 60, "unknown", None),
+        (1, 60, 10, "interrupt", None),
+        (1, 70, 30, "idle", None),
+    ]
+
+
+def test_with_a_column_for_each_ns_every_stay_is_itself(con: duckdb.DuckDBPyConnection) -> None:
+    found = con.execute(
+        "SELECT start_ns, dur_ns, state, tid, thread, process FROM cpu_timeline(p_columns := 100) "
+        "WHERE cpu = 0"
+    ).fetchall()
+    assert found == [
+        (0, 31, "thread", 71, "A", "game"),
+        (31, 3, "thread", 72, "B", None),
+        (34, 66, "idle", None, None, None),
+    ]
+
+
+def test_a_window_cuts_both_ends(con: duckdb.DuckDBPyConnection) -> None:
+    found = con.execute(
+        "SELECT cpu, start_ns, dur_ns, state FROM cpu_timeline(p_from_ns := 32, p_to_ns := 67, "
+        "p_columns := 35)"
+    ).fetchall()
+    assert found == [
+        (0, 32, 2, "thread"),
+        (0, 34, 33, "idle"),
+        (1, 32, 28, "unknown"),
+        (1, 60, 7, "interrupt"),
+    ]
+
+
+def test_the_last_column_ends_with_the_window(con: duckdb.DuckDBPyConnection) -> None:
+    # 100 ns in 30 columns: 25 columns of 4 ns; a window of 98 ns ends within the last.
+    found = con.execute(
+        "SELECT cpu, sum(dur_ns)::BIGINT, max(start_ns + dur_ns)::BIGINT "
+        "FROM cpu_timeline(p_to_ns := 98, p_columns := 30) GROUP BY cpu ORDER BY cpu"
+    ).fetchall()
+    assert found == [(0, 98, 98), (1, 98, 98)]
+
+
+def test_the_report_carries_the_stays_as_they_are(con: duckdb.DuckDBPyConnection) -> None:
+    shown = payload(View(con, None, 1, "drawn"))
+    plot = next(s for s in shown["sections"] if s["name"] == "cpu_timeline")["figures"][0]["plot"]
+    assert plot["cpus"] == ["CPU 0", "CPU 1"]
+    assert plot["threads"] == [
+        {"name": "A (71)", "run_ns": 31},
+        {"name": "B (72)", "run_ns": 3},
+    ]
+    # Codes: 0 idle, 1 unknown, 3 interrupt, 5 and 6 the threads.
+    assert plot["runs"] == {
+        "row": [0, 0, 0, 1, 1, 1],
+        "start": [0, 31, 34, 0, 60, 68],
+        "dur": [31, 3, 66, 60, 8, 32],
+        "code": [5, 6, 0, 1, 3, 0],
+    }

@@ -1,0 +1,133 @@
+"""Every question: documented as it answers, callable as view and as macro, old shells included."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens import questions
+
+QUESTIONS = questions.load_all()
+NAMES = [query.full_name for query in QUESTIONS]
+
+# 10C of two siblings would be (n, n + 1); here two cores:    cpu 0  A A A . . B B
+#                                                             cpu 1  . B B B . . .
+STAYS = [
+    Stay("game/A", 0, 0, 30, end="preempted"),
+    Stay("game/B", 1, 10, 30, ready=5, wait=None, waker="game/A"),
+    Stay("game/B", 0, 50, 20, ready=0, wait=10),
+    Stay("game/A", 1, 60, 40, ready=30, wait=0, end="trace_end"),
+]
+CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1)]
+
+
+def _fill(con: duckdb.DuckDBPyConnection) -> None:
+    for trace_id in (1, 2):
+        DrawnTrace(con, STAYS, CPUS, 100, trace_id=trace_id)
+
+
+def _forms(query: questions.Query) -> list[str]:
+    name = query.full_name
+    forms = [f"FROM {name}", f"FROM {name}()"]
+    forms += [f"FROM {name}({p.name} := {p.default})" for p in query.parameters]
+    if any(p.name == "p_trace_id" for p in query.parameters):
+        forms.append(f"FROM {name}(p_trace_id := 2)")
+    return forms
+
+
+@pytest.fixture(scope="module")
+def empty() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as con:
+        questions.install(con)
+        yield con
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as con:
+        _fill(con)
+        questions.install(con)
+        yield con
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("questions") / "analysis.duckdb"
+    with drawn_database(path) as con:
+        _fill(con)
+        questions.install(con)
+    return path
+
+
+@pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
+def test_every_column_is_documented_by_its_name(
+    query: questions.Query, empty: duckdb.DuckDBPyConnection
+) -> None:
+    described = empty.execute(f"DESCRIBE FROM {query.full_name}").fetchall()
+    assert [name for name, _ in query.columns] == [row[0] for row in described]
+    # sum(BIGINT) is HUGEINT, which few readers know.
+    assert not [row[0] for row in described if row[1] == "HUGEINT"]
+    assert all(text.endswith((".", "?")) for _, text in query.columns)
+
+
+@pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
+def test_every_parameter_is_used(query: questions.Query) -> None:
+    for parameter in query.parameters:
+        assert parameter.name in query.sql, parameter.name
+
+
+@pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
+def test_both_forms_run_on_an_empty_database(
+    query: questions.Query, empty: duckdb.DuckDBPyConnection
+) -> None:
+    for form in _forms(query):
+        assert empty.execute(form).fetchall() == []
+
+
+@pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
+def test_view_and_macro_answer_alike_and_twice_the_same(
+    query: questions.Query, filled: duckdb.DuckDBPyConnection
+) -> None:
+    first = filled.execute(f"FROM {query.full_name}").fetchall()
+    for form in _forms(query)[:-1]:
+        if "p_trace_id := 2" not in form:
+            assert filled.execute(form).fetchall() == first, form
+
+
+@pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
+def test_one_trace_alone_answers_as_in_the_sweep(
+    query: questions.Query, filled: duckdb.DuckDBPyConnection
+) -> None:
+    if not any(p.name == "p_trace_id" for p in query.parameters):
+        pytest.skip("compares the steps of a sweep: it has no single trace to answer for")
+    alone = filled.execute(f"FROM {query.full_name}(p_trace_id := 2)").fetchall()
+    among = filled.execute(f"FROM {query.full_name} WHERE trace_id = 2").fetchall()
+    assert sorted(map(repr, alone)) == sorted(map(repr, among))
+
+
+@pytest.mark.parametrize("opening", ["direct", "attached"])
+def test_all_questions_run_in_the_shell_people_have(file: Path, opening: str) -> None:
+    shell = shutil.which("duckdb", path=sysconfig.get_path("scripts")) or shutil.which("duckdb")
+    if shell is None:
+        pytest.skip("no duckdb shell is installed: `pip install duckdb-cli`")
+    lines = [f"SELECT count(*) FROM ({form});" for query in QUESTIONS for form in _forms(query)]
+    if opening == "direct":
+        command = [shell, "-readonly", "-csv", "-noheader", str(file)]
+    else:
+        command = [shell, "-csv", "-noheader"]
+        lines.insert(0, f"ATTACH '{file}' AS sweep (READ_ONLY); USE sweep;")
+    done = subprocess.run(
+        command, input="\n".join(lines), capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.stderr == ""
+    forms = [form for query in QUESTIONS for form in _forms(query)]
+    with duckdb.connect(str(file), read_only=True) as con:
+        expected = [con.execute(f"SELECT count(*) FROM ({form})").fetchall() for form in forms]
+    assert [[(int(line),)] for line in done.stdout.split()] == expected

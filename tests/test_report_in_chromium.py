@@ -1,0 +1,246 @@
+"""The report in a real browser: drawn whole, silent, inert to hostile names, usable by keyboard."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import chromium
+import pytest
+import report_database
+
+from schedlens import report
+
+pytestmark = pytest.mark.skipif(
+    chromium.PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"
+)
+
+Open = Callable[[Path], chromium.Browser]
+
+# Figures are drawn when they come near the window: go down the page and wait for each.
+DRAW_ALL = """(async () => {
+  for (const plot of document.querySelectorAll('.plot')) {
+    plot.scrollIntoView({behavior: 'instant'});
+    while (plot.dataset.state === 'waiting') await new Promise((done) => setTimeout(done, 20));
+  }
+})()"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three reports: plain, with hostile names, and of 256 CPUs."""
+    folder = tmp_path_factory.mktemp("reports")
+    hostile = report_database.HOSTILE + "x" * 10_000
+    wide = report_database.Machine(cores=128, packages=2, cores_per_llc=8)
+    for name, con in (
+        ("plain", report_database.create(threads=(1, 10, 14))),
+        ("hostile", report_database.create(threads=(14,), name=hostile, placements=("siblings",))),
+        ("wide", report_database.create(machine=wide, threads=(160,), placements=("default",))),
+    ):
+        with con:
+            if name == "hostile":
+                con.execute("UPDATE trace SET host = ?, label = label || ?", [hostile, hostile])
+                con.execute("UPDATE process SET name = ?", [hostile])
+                con.execute("UPDATE finding SET title = ?, advice = ?", [hostile, hostile])
+            report.write(con, folder / f"{name}.html")
+    return folder
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[chromium.Browser]:
+    with chromium.Browser(tmp_path / "profile") as browser:
+        yield browser
+
+
+def states(browser: chromium.Browser) -> list[list[Any]]:
+    """State of each figure, how many of its traces are drawn, and how many it has."""
+    found: list[list[Any]] = browser.evaluate(
+        "[...document.querySelectorAll('.plot')].map((p) => [p.dataset.state, "
+        "p.querySelectorAll('.barlayer > .trace, .scatterlayer > .trace, .heatmaplayer image')"
+        ".length, (p.data || []).length])"
+    )
+    return found
+
+
+def all_drawn(found: list[list[Any]], figures: int) -> bool:
+    """Whether so many figures are drawn, each with all of its traces."""
+    return len(found) == figures and all(
+        state == "drawn" and drawn == traces >= 1 for state, drawn, traces in found
+    )
+
+
+@pytest.mark.parametrize("name", ["plain", "hostile", "wide"])
+def test_every_figure_is_drawn_and_nothing_complains(
+    browser: chromium.Browser, folder: Path, name: str
+) -> None:
+    browser.open(folder / f"{name}.html")
+    before = states(browser)
+    browser.evaluate(DRAW_ALL)
+    figures = browser.evaluate("document.querySelectorAll('figure').length")
+    maps = browser.evaluate("document.querySelectorAll('figure[data-kind=topology]').length")
+    assert maps == 1
+    assert all_drawn(states(browser), figures - 1), states(browser)
+    assert ["waiting", 0, 0] in before
+    assert browser.complaints == []
+    assert {url.split(":", 1)[0] for url in browser.requests} == {"file", "data"}
+    # The page is never wider than a laptop's window.
+    assert browser.evaluate("document.documentElement.scrollWidth") == 1280
+
+
+def test_the_map_has_a_box_for_each_cpu(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "wide.html")
+    assert browser.evaluate("document.querySelectorAll('.cpu').length") == 256
+    assert browser.evaluate("document.querySelectorAll('.core').length") == 128
+    assert browser.evaluate("document.querySelectorAll('.llc').length") == 16
+    assert browser.evaluate("document.querySelectorAll('.package').length") == 2
+
+
+def test_hostile_names_are_text(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "hostile.html")
+    browser.evaluate("window.alert = () => { window.hurt = true; }")
+    browser.evaluate(DRAW_ALL)
+    assert browser.evaluate("window.hurt === undefined") is True
+    assert browser.evaluate("document.querySelectorAll('main script, main img, svg a').length") == 0
+    text = browser.evaluate("document.body.textContent")
+    assert "<script>alert(1)</script>\"'`&<img src=x onerror=alert(2)>\\u202e" in text
+    assert "\u202e" not in text
+    label = browser.evaluate(
+        "[...document.querySelectorAll('#thread_summary .ytick text')].map((t) => t.textContent)"
+    )
+    assert any(line.startswith("<script>alert(1)</sc…") for line in label)
+
+
+def test_it_prints_with_every_figure_drawn(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "plain.html")
+    before = states(browser)
+    assert ["waiting", 0, 0] in before
+    pdf = browser.pdf()
+    assert pdf.startswith(b"%PDF-")
+    assert 4 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 40
+    assert all_drawn(states(browser), len(before)), states(browser)
+    assert browser.complaints == []
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL)
+    assert sum(len(inflated(stream)) for stream in streams) > 100_000
+    # Back on the screen, figures are as wide as their place again.
+    widths = browser.evaluate(
+        "[...document.querySelectorAll('.plot')].map((p) => "
+        "p.querySelector('svg.main-svg').clientWidth - p.clientWidth)"
+    )
+    assert widths == [0] * len(widths)
+
+
+def inflated(stream: bytes) -> bytes:
+    """A stream of the PDF, unpacked where it is packed."""
+    try:
+        return zlib.decompressobj().decompress(stream)
+    except zlib.error:
+        return stream
+
+
+def column(browser: chromium.Browser, table: str, index: int) -> list[str]:
+    """The cells of a table's column as shown."""
+    cells: list[str] = browser.evaluate(
+        f"[...document.querySelector('{table} tbody').rows]"
+        f".map((r) => r.cells[{index}].textContent)"
+    )
+    return cells
+
+
+def test_tables_sort_by_keyboard_and_filter(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "plain.html")
+    table = "#thread_summary .answer"
+    headers = browser.evaluate(
+        f"[...document.querySelectorAll('{table} thead')[0].querySelectorAll('th')]"
+        ".map((h) => h.textContent)"
+    )
+    tid = headers.index("tid")
+    browser.evaluate(
+        f"document.querySelector('{table} thead').querySelectorAll('th button')[{tid}].focus()"
+    )
+    browser.key("Enter")
+    falling = column(browser, table, tid)
+    assert [int(cell) for cell in falling] == sorted(map(int, falling), reverse=True)
+    assert falling[0] == "114"
+    browser.key("Enter")
+    assert column(browser, table, tid)[:2] == ["20", "21"]
+    assert (
+        browser.evaluate(
+            f"document.querySelector('{table} thead').querySelectorAll('th')[{tid}].ariaSort"
+        )
+        == "ascending"
+    )
+    browser.evaluate(
+        f"(() => {{ const box = document.querySelector('{table} input'); box.value = 'kworker/7'; "
+        "box.dispatchEvent(new Event('input')); })()"
+    )
+    assert column(browser, table, headers.index("thread")) == ["kworker/7:1"]
+
+
+def test_the_timeline_zooms_and_singles_out(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "plain.html")
+    browser.evaluate(DRAW_ALL)
+    plot = "document.querySelector('#cpu_timeline .plot')"
+    assert browser.evaluate(f"{plot}._fullLayout.xaxis.range") == [10, 290]
+    browser.evaluate("document.querySelector('#cpu_timeline [aria-label=\"Zoom in\"]').click()")
+    assert browser.evaluate(f"{plot}._fullLayout.xaxis.range") == [80, 220]
+    # Zoomed in far enough, the kernel thread's 100 us are columns of their own.
+    for _ in range(6):
+        browser.evaluate("document.querySelector('#cpu_timeline [aria-label=\"Zoom in\"]').click()")
+    begin, end = browser.evaluate(f"{plot}._fullLayout.xaxis.range")
+    assert (begin, end) == (148.90625, 151.09375)
+    browser.evaluate(
+        "document.querySelector('#cpu_timeline [aria-label=\"The whole window\"]').click()"
+    )
+    assert browser.evaluate(f"{plot}._fullLayout.xaxis.range") == [10, 290]
+    browser.evaluate("document.querySelectorAll('#cpu_timeline .key button')[1].click()")
+    assert (
+        browser.evaluate(
+            "document.querySelectorAll('#cpu_timeline .key [aria-pressed=true]').length"
+        )
+        == 1
+    )
+
+
+def test_dark_and_light_are_both_readable(browser: chromium.Browser, folder: Path) -> None:
+    browser.send(
+        "Emulation.setEmulatedMedia",
+        features=[{"name": "prefers-color-scheme", "value": "dark"}],
+    )
+    browser.open(folder / "plain.html")
+    browser.evaluate(DRAW_ALL)
+    for theme in ("dark", "light"):
+        assert browser.evaluate("document.documentElement.dataset.theme") == theme
+        ratios = browser.evaluate(CONTRAST)
+        assert min(ratios.values()) >= 4.5, ratios
+        browser.evaluate("document.getElementById('theme').click()")
+    assert browser.complaints == []
+
+
+# Contrast of text against what lies behind it, by the formula of WCAG 2.
+CONTRAST = """(() => {
+  const luminance = (text) => {
+    const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if (!/, 0\\)$/.test(colour)) return colour;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  const found = {};
+  for (const selector of ['h1', '.window', '.advice', '.badge', 'summary', 'td', 'th button',
+    'pre code', 'figcaption', '.contents a', '.foot p']) {
+    for (const element of document.querySelectorAll(selector)) {
+      const [a, b] = [getComputedStyle(element).color, behind(element)].map(luminance);
+      const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      found[selector] = Math.min(found[selector] || 99, ratio);
+    }
+  }
+  return found;
+})()"""

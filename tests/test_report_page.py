@@ -1,0 +1,238 @@
+"""The report's file without a browser: what it may do, what it holds, which step it is about."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import report_database
+
+from schedlens import findings, page_table, questions, report
+from schedlens.errors import UnknownNameError
+from schedlens.figures import short, unique, visible
+from schedlens.sections import Answer, chapters
+
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with report_database.create(threads=(1, 14)) as con:
+        yield con
+
+
+@pytest.fixture(scope="module")
+def text(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    report.write(con, path)
+    assert [found.name for found in path.parent.iterdir()] == ["report.html"]
+    return path.read_text(encoding="utf-8")
+
+
+def data_of(text: str) -> dict[str, Any]:
+    """The page's data block, unpacked."""
+    block = re.search(r'id="data">([^<]*)<', text)
+    assert block is not None
+    shown: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(block[1])))
+    return shown
+
+
+def test_only_the_page_and_plotly_may_run_and_nothing_may_load(text: str) -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)
+    library = re.search(r'id="library">([^<]*)<', text)
+    assert policy is not None
+    assert script is not None
+    assert library is not None
+    digests = [
+        base64.b64encode(hashlib.sha256(part).digest()).decode()
+        for part in (script[1].encode(), gzip.decompress(base64.b64decode(library[1])))
+    ]
+    assert policy[1].replace("&#x27;", "'") == (
+        f"default-src 'none'; script-src 'sha256-{digests[0]}' 'sha256-{digests[1]}'; "
+        "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    outside = re.sub(r'id="(data|library)">[^<]*<', "", text)
+    assert re.findall(r"\b(?:https?:)?//[\w.-]+\.\w+", outside) == []
+
+
+def test_names_of_threads_stand_in_the_packed_data_alone() -> None:
+    with report_database.create(threads=(2,), name=report_database.HOSTILE) as con:
+        shown = report.payload(report._view(con, None, None))
+    text = report.page(shown, report_database.HOSTILE)
+    assert "alert(1)</script>" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "\u202e" not in text
+
+
+def test_it_says_that_it_holds_names(text: str) -> None:
+    assert "This report holds names of threads and processes" in text
+
+
+def test_every_table_is_the_answer_of_a_query_that_ships(
+    con: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    shown = data_of(text)
+    known = {query.full_name for query in questions.load_all()}
+    answers = [answer for section in shown["sections"] for answer in section["answers"]]
+    assert {answer["query"] for answer in answers} <= known
+    for answer in answers:
+        cursor = con.execute(answer["sql"])
+        names = [column[0] for column in cursor.description or []]
+        rows = cursor.fetchall()
+        if not answer["columns"]:
+            continue
+        at = [names.index(column["name"]) for column in answer["columns"]]
+        expected = [[page_table.value(row[i]) for i in at] for row in rows]
+        assert answer["rows"] == expected[: page_table.MOST_ROWS], answer["query"]
+        assert answer["total"] == len(rows)
+
+
+def test_each_section_is_shown_or_named_with_a_reason(text: str) -> None:
+    shown = data_of(text)
+    headings = [section["heading"] for section in shown["sections"]]
+    headings += [heading for heading, _ in shown["absent"]]
+    assert sorted(headings) == sorted(chapter.heading for chapter in chapters())
+    assert [reason for _, reason in shown["absent"] if "query failed" in reason] == []
+
+
+def test_every_analyzer_has_a_section_of_its_name() -> None:
+    names = {chapter.name for chapter in chapters()}
+    assert set(findings.analyzers()) <= names
+
+
+def test_findings_come_first_and_machine_scaling_and_timeline_next(text: str) -> None:
+    shown = data_of(text)
+    assert [section["name"] for section in shown["sections"][:4]] == [
+        "topology", "scaling_curve", "run_throughput", "cpu_timeline",
+    ]  # fmt: skip
+
+
+def test_the_busy_share_of_the_map_is_that_of_the_query(
+    con: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    shown = data_of(text)
+    plot = shown["sections"][0]["figures"][0]["plot"]
+    step = dict(shown["facts"])["step shown in detail"]
+    expected = dict(
+        con.execute(
+            "SELECT cpu, busy_pct FROM cpu_time JOIN trace USING (trace_id) WHERE label = ?", [step]
+        ).fetchall()
+    )
+    assert {cpu["cpu"]: cpu["busy_pct"] for cpu in plot["cpus"]} == expected
+    # 14 workers on 10 cores, a kernel thread of 100 us every 20 ms beside them.
+    assert sorted(round(share) for share in expected.values()) == [0] * 6 + [100] * 14
+
+
+def test_a_60_step_sweep_stays_under_8_megabytes(tmp_path: Path) -> None:
+    with report_database.create(threads=range(1, 21)) as con:
+        assert con.execute("SELECT count(*) FROM trace").fetchone() == (60,)
+        report.write(con, tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 8 * MEGABYTE
+
+
+def test_the_step_is_the_one_with_the_costliest_finding_else_the_most_threads(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    kept = con.execute("FROM finding").fetchall()
+    try:
+        con.execute("DELETE FROM finding")
+        assert report._view(con, None, None).label == "sha256-default-t14-r1"
+        judged = findings.Finding(
+            "steal", "warning", "costly", "SELECT 1", trace_id=3, cost_ns=5_000
+        )
+        cheap = findings.Finding("steal", "critical", "cheap", "SELECT 1", trace_id=1, cost_ns=10)
+        fine = findings.Finding("steal", "checked", "fine", "SELECT 1", trace_id=2, cost_ns=99_999)
+        findings.store(con, [judged, cheap, fine])
+        assert report._view(con, None, None).trace_id == 3
+        assert report._view(con, None, "sha256-physical-t01-r1").trace_id == 3
+        with pytest.raises(UnknownNameError, match="did you mean sha256-siblings-t01-r1"):
+            report._view(con, None, "sha256-sibling-t01-r1")
+    finally:
+        con.execute("DELETE FROM finding")
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 15)})", kept)
+
+
+def test_cards_go_by_severity_then_cost_and_gather_their_like(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    kept = con.execute("FROM finding").fetchall()
+    try:
+        findings.store(
+            con,
+            [
+                findings.Finding("steal", "warning", "w1", "FROM steal", cost_ns=50, trace_id=1),
+                findings.Finding("steal", "warning", "w2", "FROM steal", cost_ns=70, trace_id=2),
+                findings.Finding("concurrency", "warning", "w3", "FROM steal", cost_ns=60),
+                findings.Finding("concurrency", "critical", "c1", "FROM nowhere", cost_ns=1),
+                findings.Finding("steal", "checked", "all fine", "FROM steal"),
+            ],
+        )
+        told = report.payload(report._view(con, None, None))["findings"]
+        assert [card["title"] for card in told["cards"]] == ["c1", "w2", "w3"]
+        assert told["headline"] == "1 critical finding and 3 warnings. First: c1"
+        assert told["checked"] == ["all fine"]
+        others = told["cards"][1]["others"]
+        assert [row[2] for row in others["rows"]] == ["w1"]
+        assert "nowhere" in told["cards"][0]["evidence"]["rows"][0][0]
+    finally:
+        con.execute("DELETE FROM finding")
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 15)})", kept)
+
+
+def test_a_database_without_recordings_still_makes_a_report(tmp_path: Path) -> None:
+    with duckdb.connect() as con:
+        questions.create_schema(con)
+        questions.install(con)
+        report.write(con, tmp_path / "report.html")
+    shown = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert shown["findings"]["cards"] == []
+    assert shown["sections"] == []
+    assert len(shown["absent"]) == len(chapters())
+
+
+def test_cells_are_exact_or_text_and_unknown_stays_unknown() -> None:
+    rows: list[dict[str, object]] = [
+        {"utid": 2**53 + 1, "run_ns": 5, "busy_pct": float("nan"), "name": "a\u202eb", "cpus": [1]},
+        {"utid": 7, "run_ns": None, "busy_pct": 12.5, "name": "x" * 1000, "cpus": None},
+    ]
+    answer = Answer("FROM q", "q", tuple(rows[0]), rows)
+    shown = page_table.table(answer, most=2)
+    assert shown["rows"] == [
+        ["9007199254740993", 5, None, "a\\u202eb", "1"],
+        [7, None, 12.5, f"{'x' * 260} … (1,000 characters)", None],
+    ]
+    assert [column["kind"] for column in shown["columns"]] == ["id", "ns", "pct", "text", "text"]
+    assert [column["title"] for column in shown["columns"]][:3] == ["utid", "run", "busy"]
+
+
+def test_long_answers_are_cut_and_say_so() -> None:
+    rows = [{"cpu": number} for number in range(12)]
+    shown = page_table.table(Answer("FROM q", "q", ("cpu",), rows), most=5)
+    assert (len(shown["rows"]), shown["total"]) == (5, 12)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        (None, "?"),
+        ("render", "render"),
+        ("a\x00\x1b[31mb", "a\\u0000\\u001b[31mb"),
+        ("abcdefghijklmnopqrstuvwxyz0123456789", "abcdefghijklmnopqrst…3456789"),
+    ],
+)
+def test_labels_are_short_and_visible(name: str | None, label: str) -> None:
+    assert short(name) == label
+    assert visible(label) == label
+
+
+def test_equal_labels_are_numbered() -> None:
+    assert unique(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]

@@ -1,0 +1,223 @@
+"""Random schedules: the sweeps against a reading of the definitions moment by moment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import duckdb
+import pytest
+from sweep_schedule import (
+    CELL,
+    Cells,
+    Schedule,
+    by_cell,
+    database,
+    expect_avoidable_match,
+    expect_concurrency,
+    expect_core_state,
+    expect_ready_match,
+    expect_ready_slice,
+    expect_sharing_slice,
+    expect_sibling_slice,
+    fill,
+)
+
+from schedlens import sweeps
+
+LAYOUTS: list[tuple[dict[int, int | None], dict[int, str | None]]] = [
+    ({0: 0, 1: 0, 2: 2, 3: 2, 4: 4, 5: 4}, {}),
+    ({0: 0, 3: 0, 1: 1, 4: 1, 2: 2}, {0: "P", 3: "P", 1: "P", 4: "P", 2: "E"}),
+    ({0: 0, 1: 0, 2: 0, 3: 3, 4: 3, 5: 3, 6: 6}, {6: "7", 0: None, 1: None, 2: None}),
+    ({0: 0, 1: 0, 2: None, 3: None, 70000: 70000}, {2: "LP-E", 70000: "P"}),
+    ({0: 0, 1: 1, 2: 0, 3: 1, 4: 4, 5: 4, 6: 6, 7: 6}, {4: "E", 5: "E"}),
+]
+
+TABLES: list[tuple[str, str, Callable[[Schedule], Cells]]] = [
+    ("core_state", "core, online, unknown, busy, threads", expect_core_state),
+    ("sibling_slice", "core, cpu, utid, other_cpu, other_utid", expect_sibling_slice),
+    (
+        "sharing_slice",
+        "utid, cpu, same_type_idle_ns, any_type_idle_ns, soft_parked_idle_ns, affinity_known",
+        expect_sharing_slice,
+    ),
+    ("avoidable_match", "min_idle_ns, same_type, any_type", expect_avoidable_match),
+    (
+        "ready_slice",
+        "utid, ready_ts, entered_cpu, throttled, cgroup_throttled, idle_exit, idle_ns, parked_ns, "
+        "unknown_available, affinity_known",
+        expect_ready_slice,
+    ),
+    ("ready_match", "min_idle_ns, threads", expect_ready_match),
+    ("concurrency_slice", "busy, unknown, ready, p, e, other, smt", expect_concurrency),
+]
+
+
+def random_schedule(seed: int) -> Schedule:
+    """Threads that run, wait and stand ready at random, on one of the layouts."""
+    dice = random.Random(seed)
+    cores, types = dice.choice(LAYOUTS)
+    numbers = sorted(cores)
+    cells = dice.choice([12, 30, 60])
+    threads = range(1, 1 + dice.choice([2, 5, 9]))
+    calm = dice.choice([0.5, 0.8, 0.95])
+    cpus: dict[int, list[int | str]] = {cpu: [] for cpu in numbers}
+    ready = {thread: [False] * cells for thread in threads}
+    state: dict[int, str] = dict.fromkeys(threads, "waiting")
+    for cell in range(cells):
+        now: dict[int, int | str] = {}
+        for cpu in numbers:
+            before = cpus[cpu][-1] if cell else "."
+            if dice.random() < calm:
+                now[cpu] = before
+            elif state and dice.random() < 0.5:
+                now[cpu] = dice.choice(list(threads))
+            else:
+                now[cpu] = dice.choices([".", "i", "?", "x"], [10, 2, 1, 2])[0]
+        taken: set[int] = set()
+        for cpu in dice.sample(numbers, len(numbers)):
+            thread = now[cpu]
+            if isinstance(thread, int):
+                if thread in taken:
+                    now[cpu] = "."
+                taken.add(thread)
+            cpus[cpu].append(now[cpu])
+        for thread in threads:
+            if thread in taken:
+                state[thread] = "running"
+            elif state[thread] == "running" or dice.random() < 0.2:
+                state[thread] = dice.choice(["ready", "waiting"])
+            ready[thread][cell] = state[thread] == "ready"
+    allowed = {}
+    for thread in threads:
+        if dice.random() < 0.7:
+            begins = sorted({0 if dice.random() < 0.7 else 3, dice.randrange(1, cells)})
+            allowed[thread] = [
+                (begin, frozenset(dice.sample(numbers, dice.randint(1, len(numbers)))))
+                for begin in begins
+            ]
+    parking: dict[int, list[tuple[bool | None, bool | None] | None]] = {}
+    if dice.random() < 0.6:
+        pairs: list[tuple[bool | None, bool | None] | None]
+        pairs = [None, (False, None), (False, False), (True, None), (True, True), (None, True),
+                 (False, True), (None, False)]  # fmt: skip
+        for cpu in numbers:
+            told = [dice.choice(pairs)]
+            for _ in range(1, cells):
+                told.append(dice.choice(pairs) if dice.random() < 0.1 else told[-1])
+            parking[cpu] = told
+    return Schedule(
+        cpus=cpus,
+        cores=cores,
+        types=types,
+        ready=ready,
+        allowed=allowed,
+        parking=parking,
+        throttled=frozenset(thread for thread in threads if dice.random() < 0.2),
+        source=dice.choice(["perf", "etw"]),
+    )
+
+
+def built(plan: Schedule) -> duckdb.DuckDBPyConnection:
+    """A database with the schedule and its sweeps."""
+    con = database()
+    fill(con, plan)
+    sweeps.build(con, [1])
+    return con
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_every_table_says_what_each_moment_shows(seed: int) -> None:
+    plan = random_schedule(seed)
+    with built(plan) as con:
+        for table, columns, expect in TABLES:
+            assert by_cell(con, table, columns) == expect(plan), table
+
+
+def test_the_random_schedules_reach_every_kind_of_row() -> None:
+    reached: dict[str, int] = {}
+    for seed in range(120):
+        plan = random_schedule(seed)
+        for table, _, expect in TABLES:
+            for values in expect(plan):
+                reached[table] = reached.get(table, 0) + 1
+                for at, value in enumerate(values):
+                    known = f"{table}.{at}:{value if isinstance(value, bool) else value is None}"
+                    reached[known] = reached.get(known, 0) + 1
+    # Each nullable or boolean column with both of its values.
+    for column in ("sharing_slice.2", "sharing_slice.3", "sharing_slice.4", "ready_slice.2",
+                   "ready_slice.6", "ready_slice.7"):  # fmt: skip
+        assert {f"{column}:True", f"{column}:False"} <= set(reached), column
+    for column in ("ready_slice.3", "ready_slice.4", "ready_slice.5", "ready_slice.8",
+                   "ready_slice.9", "sharing_slice.5"):  # fmt: skip
+        assert {f"{column}:True", f"{column}:False"} <= set(reached), column
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_cores_and_the_machine_are_tiled_without_gap_or_overlap(seed: int) -> None:
+    plan = random_schedule(seed)
+    with built(plan) as con:
+        for table, key in (("core_state", "core"), ("concurrency_slice", "trace_id")):
+            gaps = con.execute(
+                f"SELECT count(*) FILTER (WHERE ts != before) FROM (SELECT ts, lag(ts + dur, 1, 0) "
+                f"OVER (PARTITION BY {key} ORDER BY ts) AS before FROM {table})"
+            ).fetchall()
+            ends = con.execute(f"SELECT DISTINCT max(ts + dur) FROM {table} GROUP BY {key}")
+            assert gaps == [(0,)]
+            assert ends.fetchall() == [(plan.cells * CELL,)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_parts_of_ready_time_sum_to_it(seed: int) -> None:
+    plan = random_schedule(seed)
+    with built(plan) as con:
+        parts = con.execute("SELECT utid, sum(dur) FROM ready_slice GROUP BY utid ORDER BY utid")
+        whole = {t: sum(cells) * CELL for t, cells in plan.ready.items() if any(cells)}
+        assert dict(parts.fetchall()) == whole
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_machine_moves_no_more_than_its_threads_could(seed: int) -> None:
+    plan = random_schedule(seed)
+    with built(plan) as con:
+        for least in (0, 100_000):
+            [(machine, threads)] = con.execute(
+                "SELECT (SELECT coalesce(sum(any_type * dur), 0) FROM avoidable_match "
+                "WHERE min_idle_ns = $least), (SELECT coalesce(sum(dur), 0) FROM sharing_slice "
+                "WHERE any_type_idle_ns >= $least)",
+                {"least": least},
+            ).fetchall()
+            assert machine <= threads
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_other_cpu_numbers_give_the_same_answers(seed: int) -> None:
+    plan = random_schedule(seed)
+    numbers = sorted(plan.cores)
+    shuffled = random.Random(seed).sample(range(200), len(numbers))
+    new = dict(zip(numbers, shuffled, strict=True))
+    first = {core: min(new[cpu] for cpu in plan.members(core)) for core in plan.cores.values()
+             if core is not None}  # fmt: skip
+    other = Schedule(
+        cpus={new[cpu]: row for cpu, row in plan.cpus.items()},
+        cores={new[cpu]: None if core is None else first[core] for cpu, core in plan.cores.items()},
+        types={new[cpu]: kind for cpu, kind in plan.types.items()},
+        ready=plan.ready,
+        allowed={
+            thread: [(begin, frozenset(new[cpu] for cpu in cpus)) for begin, cpus in sets]
+            for thread, sets in plan.allowed.items()
+        },
+        parking={new[cpu]: told for cpu, told in plan.parking.items()},
+        throttled=plan.throttled,
+        source=plan.source,
+    )
+    unnumbered = {
+        "avoidable_match": "min_idle_ns, same_type, any_type",
+        "ready_match": "min_idle_ns, threads",
+        "concurrency_slice": "busy, unknown, ready, p, e, other, smt",
+        "sharing_slice": "utid, same_type_idle_ns, any_type_idle_ns, soft_parked_idle_ns",
+        "ready_slice": "utid, throttled, idle_exit, idle_ns, parked_ns, unknown_available",
+    }
+    with built(plan) as one, built(other) as two:
+        for table, columns in unnumbered.items():
+            assert by_cell(one, table, columns) == by_cell(two, table, columns), table

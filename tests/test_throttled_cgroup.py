@@ -1,0 +1,71 @@
+"""These snapshots at both edges of a step: what a quota held back, what a hypervisor took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens import questions
+
+# ns      0    100  200  300  400  500      A leaves runnable at 100, comes back at 400
+STAYS = [Stay("game/A", 0, 0, 100, end="throttled_or_moved"),
+         Stay("game/A", 0, 400, 100, ready=300, wait=0, end="trace_end")]  # fmt: skip
+
+
+@pytest.fixture
+def trace() -> Iterator[DrawnTrace]:
+    with drawn_database() as database:
+        drawn = DrawnTrace(database, STAYS, [Cpu(0, 0)], 500)
+        utid = drawn.utid("game/A")
+        drawn.add("ready_slice", utid=utid, ts=100, dur=250, ready_ts=100, entered_cpu=0,
+                  throttled=True, cgroup_throttled=False, idle_exit=False, idle_ns=250,
+                  unknown_available=False, affinity_known=True)  # fmt: skip
+        drawn.add("ready_slice", utid=utid, ts=350, dur=50, ready_ts=100, entered_cpu=0,
+                  throttled=False, cgroup_throttled=False, idle_exit=True, idle_ns=250,
+                  unknown_available=False, affinity_known=True)  # fmt: skip
+        drawn.add("snapshot_thread", ts=0, edge="begin", utid=utid, tid=1, pid=1, cgroup="/limited")
+        for edge, ts, usage, throttled in (("begin", 0, 1000, 40), ("end", 500, 1200, 340)):
+            drawn.add("snapshot_cgroup", ts=ts, edge=edge, cgroup="/limited", usage_ns=usage,
+                      throttled_ns=throttled, nr_throttled=throttled // 300, quota_ns=200,
+                      period_ns=1000)  # fmt: skip
+            drawn.add("snapshot_cgroup", ts=ts, edge=edge, cgroup="/free", usage_ns=usage,
+                      throttled_ns=0, nr_throttled=0)  # fmt: skip
+            drawn.add("snapshot_cgroup", ts=ts, edge=edge, cgroup="/silent", quota_ns=1,
+                      period_ns=2)  # fmt: skip
+        for edge, user, steal in (("begin", 100, 50), ("end", 350, 60)):
+            drawn.add("snapshot_cpu", ts=0 if edge == "begin" else 500, edge=edge, cpu=0,
+                      user_ns=user, system_ns=7, idle_ns=0, irq_ns=0, softirq_ns=0,
+                      steal_ns=steal)  # fmt: skip
+            drawn.add("snapshot_cpu", ts=0 if edge == "begin" else 500, edge=edge, cpu=1,
+                      user_ns=500 - user)  # fmt: skip
+        questions.install(database)
+        yield drawn
+
+
+def test_growth_between_the_snapshots_and_the_ready_time_under_it(trace: DrawnTrace) -> None:
+    rows = trace.con.execute(
+        "SELECT cgroup, quota_cpus, step_ns, usage_ns, used_cpus, throttled_ns, throttled_periods, "
+        "threads, ready_ns, ready_throttled_ns FROM throttled_cgroup"
+    ).fetchall()
+    assert rows == [
+        ("/limited", 0.2, 500, 200, 0.4, 300, 1, 1, 300, 250),
+        ("/silent", 0.5, 500, None, None, None, None, 0, None, None),
+    ]
+
+
+def test_ready_time_is_clipped_to_the_window(trace: DrawnTrace) -> None:
+    rows = trace.con.execute(
+        "SELECT ready_ns, ready_throttled_ns FROM throttled_cgroup(p_from_ns := 300, "
+        "p_to_ns := 380) WHERE cgroup = '/limited'"
+    ).fetchall()
+    assert rows == [(80, 50)]
+
+
+def test_what_the_system_counted_and_what_was_stolen(trace: DrawnTrace) -> None:
+    rows = trace.con.execute(
+        "SELECT cpu, step_ns, user_ns, system_ns, steal_ns, steal_pct FROM steal"
+    ).fetchall()
+    # CPU 1 ran backwards and tells no system time and no steal.
+    assert rows == [(0, 500, 250, 0, 10, 2.0), (1, 500, None, None, None, None)]

@@ -1,0 +1,108 @@
+"""These gaps, breaks and missing events: how far a recording can be trusted, what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens import questions
+
+# ns      0    100  200  300  400  500
+# cpu 0   A A A A A  . . ? ? ? ? .     unknown from 350 to 450
+STAYS = [Stay("game/A", 0, 0, 250)]
+
+
+@pytest.fixture
+def trace() -> Iterator[DrawnTrace]:
+    with drawn_database() as database:
+        drawn = DrawnTrace(database, STAYS, [Cpu(0, 0, 0), Cpu(1, 0, 1)], 500)
+        questions.install(database)
+        yield drawn
+
+
+def test_a_whole_recording_has_no_gaps(trace: DrawnTrace) -> None:
+    rows = trace.con.execute(
+        "SELECT switches, repaired_switches, wakings, events_lost, gaps, chain_breaks, gap_events, "
+        "gap_ns, problems, unknown_cpu_ns, unknown_cpu_pct, threads_ran, threads_unknown "
+        "FROM trace_quality"
+    ).fetchall()
+    assert rows == [(2, 0, 0, 0, 0, 0, None, 0, 0, 0, 0.0, 1, 0)]
+
+
+def test_gaps_breaks_and_what_they_leave_unknown(trace: DrawnTrace) -> None:
+    trace.add("loss", cpu=0, start_ns=350, end_ns=450, events=12, signalled_by="PERF_RECORD_LOST")
+    trace.add("loss", cpu=1, start_ns=490, end_ns=600, signalled_by="chain_break")
+    trace.add("loss", cpu=None, start_ns=None, end_ns=None, events=3, signalled_by="buffer_lost")
+    trace.add("problem", place="states", what="tick unknown", count=1)
+    trace.add("problem", place="offset 17", what="a record too short", count=4)
+    trace.con.execute(
+        "UPDATE cpu_state SET dur = 100 WHERE cpu = 0 AND ts = 250;"
+        "INSERT INTO cpu_state VALUES (1, 0, 350, 100, 'unknown', NULL);"
+        "INSERT INTO cpu_state VALUES (1, 0, 450, 50, 'idle', NULL)"
+    )
+    rows = trace.con.execute(
+        "SELECT gaps, chain_breaks, gap_events, gap_ns, problems, problem_count, unknown_cpu_ns, "
+        "unknown_cpu_pct FROM trace_quality"
+    ).fetchall()
+    assert rows == [(3, 1, 15, 110, 2, 5, 100, 10.0)]
+    narrow = trace.con.execute(
+        "SELECT gap_ns, unknown_cpu_ns FROM trace_quality(p_from_ns := 400, p_to_ns := 500)"
+    ).fetchall()
+    assert narrow == [(60, 50)]
+
+
+def _answer(trace: DrawnTrace, question: str) -> tuple[object, ...]:
+    rows = trace.con.execute(
+        "SELECT answer, why, record_with FROM answerable WHERE question = ?", [question]
+    ).fetchall()
+    assert len(rows) == 1
+    return tuple(rows[0])
+
+
+def test_what_is_recorded_is_answered(trace: DrawnTrace) -> None:
+    assert _answer(trace, "concurrency") == ("yes", None, None)
+
+
+def test_what_is_not_recorded_names_the_capture_line(trace: DrawnTrace) -> None:
+    assert _answer(trace, "idle_state") == (
+        "no", "no idle states", "perf record -a -e power:cpu_idle"
+    )  # fmt: skip
+    trace.add("cpu_idle", ts=0, cpu=0, dur=1, state=0)
+    assert _answer(trace, "idle_state") == ("yes", None, None)
+
+
+def test_a_limit_is_told_as_partly(trace: DrawnTrace) -> None:
+    assert _answer(trace, "quantum_end_chain") == (
+        "partly", "yields are not recorded: a quantum end may be one",
+        "perf record -a -e syscalls:sys_enter_sched_yield",
+    )  # fmt: skip
+    trace.con.execute("UPDATE trace SET source = 'etw'")
+    assert _answer(trace, "quantum_end_chain") == ("yes", None, None)
+
+
+def test_what_no_recording_can_answer_names_none(trace: DrawnTrace) -> None:
+    trace.con.execute("UPDATE cpu SET smt_index = 0, core = cpu")
+    assert _answer(trace, "smt_yield")[0:2] == (
+        "no", "no core has siblings; no workload of known work"
+    )  # fmt: skip
+    trace.add("interrupt_slice", ts=0, cpu=0, seq=0, dur=1, kind="irq")
+    assert _answer(trace, "sibling_overlap") == ("no", "no core has siblings", None)
+
+
+def test_a_recording_without_switches_answers_little(trace: DrawnTrace) -> None:
+    trace.con.execute("DELETE FROM context_switch")
+    answer, why, means = _answer(trace, "thread_summary")
+    assert (answer, means) == (
+        "no",
+        "perf record -a -e sched:sched_switch; perf record -a -e "
+        "sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new",
+    )
+    assert why == "no context switches; no wakings: ready time after a wait is unknown"
+
+
+def test_every_question_that_is_named_exists(trace: DrawnTrace) -> None:
+    known = {query.full_name for query in questions.load_all()} | {"counter_delta"}
+    named = {row[0] for row in trace.con.execute("SELECT question FROM answerable").fetchall()}
+    assert named <= known

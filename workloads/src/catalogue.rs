@@ -1,0 +1,37 @@
+//! Every kernel there is, one line each.
+
+use crate::kernel::Kernel;
+use crate::kernels::{
+    add1, add8, imul, imul_add, mem_seq, mem_stride, pause, pointer_chase, queue, ruler, sha256,
+    spin_handoff,
+};
+
+/// In the order in which they are listed and verified.
+pub static KERNELS: &[&Kernel] = &[
+    &imul::IMUL1,
+    &imul::IMUL2,
+    &imul::IMUL3,
+    &imul::IMUL4,
+    &imul::IMUL5,
+    &imul::IMUL6,
+    &imul::IMUL7,
+    &imul::IMUL8,
+    &imul::IMUL9,
+    &imul::IMUL10,
+    &add1::KERNEL,
+    &add8::KERNEL,
+    &imul_add::KERNEL,
+    &ruler::KERNEL,
+    &sha256::KERNEL,
+    &mem_seq::KERNEL,
+    &mem_stride::KERNEL,
+    &pointer_chase::KERNEL,
+    &pause::KERNEL,
+    &spin_handoff::KERNEL,
+    &queue::KERNEL,
+];
+
+/// The kernel of that name.
+pub fn find(name: &str) -> Option<&'static Kernel> {
+    KERNELS.iter().copied().find(|kernel| kernel.name == name)
+}

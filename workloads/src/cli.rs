@@ -1,0 +1,290 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use crate::catalogue::{self, KERNELS};
+use crate::engine::Plan;
+use crate::kernel::{How, Kernel, Options};
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Pinned kernels that prove themselves.
+
+schedlens-workloads list [--json]
+schedlens-workloads verify [KERNEL...] [--json]
+schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seconds S]
+                        [--depth 1..64] [--how spin|yield|park] [--out DIR] [--gate] [--json]
+
+  --variant V    a form of the kernel, as list names it
+  --threads N    workers; kernels of two parties take an even number (1, or 2 for those)
+  --cpus LIST    0,2,4-7: one CPU for each worker in turn; without it no mask is touched
+  --seconds S    length of the measured interval (1)
+  --depth D      places in the queue (1)
+  --how H        how a party of spin_handoff waits (spin)
+  --out DIR      write workload.json and samples.bin there
+  --gate         print ready, wait for the line go, run, print done
+  --json         print the result as JSON
+
+Exit status: 0 done, 1 a proof did not hold, 2 no answer, 130 withdrawn before it began.
+";
+
+/// More workers than any machine has CPUs.
+const MOST_THREADS: usize = 4096;
+const MOST_SECONDS: f64 = 86_400.0;
+/// CPU numbers are recorded in 16 bits.
+const MOST_CPUS: usize = 65_535;
+
+/// What the user asks for.
+pub enum Command {
+    Help,
+    Version,
+    List { json: bool },
+    Verify { kernels: Vec<&'static Kernel>, json: bool },
+    Run(RunArguments),
+}
+
+/// The plan of a run and where its result goes.
+pub struct RunArguments {
+    pub plan: Plan,
+    pub out: Option<PathBuf>,
+    pub gate: bool,
+    pub json: bool,
+}
+
+/// Reads the words after the program's name.
+///
+/// # Errors
+/// One line that says what was found and what is expected.
+pub fn parse(words: &[String]) -> Result<Command, String> {
+    let Some((command, rest)) = words.split_first() else {
+        return Err("a command is missing: list, verify or run (--help explains)".to_owned());
+    };
+    if rest.iter().any(|word| word == "--help" || word == "-h") {
+        return Ok(Command::Help);
+    }
+    match command.as_str() {
+        "--help" | "-h" | "help" => Ok(Command::Help),
+        "--version" | "-V" => Ok(Command::Version),
+        "list" => parse_list(rest),
+        "verify" => parse_verify(rest),
+        "run" => parse_run(rest),
+        other => Err(format!("no command {other:?}: list, verify or run (--help explains)")),
+    }
+}
+
+fn kernel(name: &str) -> Result<&'static Kernel, String> {
+    catalogue::find(name).ok_or_else(|| {
+        let names: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
+        format!("no kernel {name:?}: there are {}", names.join(", "))
+    })
+}
+
+fn parse_list(words: &[String]) -> Result<Command, String> {
+    let mut json = false;
+    for word in words {
+        match word.as_str() {
+            "--json" => json = true,
+            other => return Err(format!("list does not take {other:?}")),
+        }
+    }
+    Ok(Command::List { json })
+}
+
+fn parse_verify(words: &[String]) -> Result<Command, String> {
+    let mut json = false;
+    let mut kernels = Vec::new();
+    for word in words {
+        match word.as_str() {
+            "--json" => json = true,
+            option if option.starts_with('-') => {
+                return Err(format!("verify does not take {option:?}"));
+            }
+            name => kernels.push(kernel(name)?),
+        }
+    }
+    if kernels.is_empty() {
+        kernels = KERNELS.to_vec();
+    }
+    Ok(Command::Verify { kernels, json })
+}
+
+fn parse_run(words: &[String]) -> Result<Command, String> {
+    let mut chosen: Option<&'static Kernel> = None;
+    let mut variant_name = None;
+    let mut threads = None;
+    let mut cpus = Vec::new();
+    let mut seconds = 1.0;
+    let mut depth = None;
+    let mut how = None;
+    let (mut out, mut gate, mut json) = (None, false, false);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let (option, attached) = match word.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => (option, Some(value.to_owned())),
+            _ => (word.as_str(), None),
+        };
+        let mut value = || {
+            attached
+                .clone()
+                .or_else(|| words.next().cloned())
+                .ok_or_else(|| format!("{option} needs a value"))
+        };
+        match option {
+            "--variant" => variant_name = Some(value()?),
+            "--threads" => threads = Some(number(option, &value()?, 1, MOST_THREADS)?),
+            "--cpus" => cpus = cpu_list(&value()?)?,
+            "--seconds" => seconds = duration(&value()?)?,
+            "--depth" => depth = Some(number(option, &value()?, 1, 64)?),
+            "--how" => how = Some(way(&value()?)?),
+            "--out" => out = Some(PathBuf::from(value()?)),
+            "--gate" if attached.is_none() => gate = true,
+            "--json" if attached.is_none() => json = true,
+            other if other.starts_with('-') => return Err(format!("run does not take {word:?}")),
+            _ if chosen.is_none() => chosen = Some(kernel(word)?),
+            _ => return Err(format!("run takes one kernel, {word:?} is a second")),
+        }
+    }
+    let kernel = chosen.ok_or("run needs the name of a kernel (list shows them)")?;
+    let threads = threads.unwrap_or(kernel.parties);
+    if threads % kernel.parties != 0 {
+        return Err(format!("{} needs an even number of threads, not {threads}", kernel.name));
+    }
+    if depth.is_some() && kernel.name != "queue" {
+        return Err(format!("--depth is for queue, not for {}", kernel.name));
+    }
+    if how.is_some() && kernel.name != "spin_handoff" {
+        return Err(format!("--how is for spin_handoff, not for {}", kernel.name));
+    }
+    let defaults = Options::default();
+    let options =
+        Options { depth: depth.unwrap_or(defaults.depth), how: how.unwrap_or(defaults.how) };
+    let variant = match variant_name {
+        None => &kernel.variants[0],
+        Some(name) => {
+            kernel.variants.iter().find(|variant| variant.name == name).ok_or_else(|| {
+                let names: Vec<&str> = kernel.variants.iter().map(|variant| variant.name).collect();
+                let names = names.join(", ");
+                format!("{} has no variant {name:?} here: there are {names}", kernel.name)
+            })?
+        }
+    };
+    let plan = Plan { kernel, variant, threads, cpus, seconds, options };
+    Ok(Command::Run(RunArguments { plan, out, gate, json }))
+}
+
+fn number(option: &str, text: &str, least: usize, most: usize) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("{option} takes a number from {least} to {most}, not {text:?}"))
+}
+
+fn duration(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|seconds| (0.001..=MOST_SECONDS).contains(seconds))
+        .ok_or_else(|| format!("--seconds takes 0.001 to {MOST_SECONDS}, not {text:?}"))
+}
+
+fn way(text: &str) -> Result<How, String> {
+    match text {
+        "spin" => Ok(How::Spin),
+        "yield" => Ok(How::Yield),
+        "park" => Ok(How::Park),
+        other => Err(format!("--how takes spin, yield or park, not {other:?}")),
+    }
+}
+
+/// `0,2,4-7`, in the order given; a CPU may come more than once.
+fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
+    let wrong = || format!("--cpus takes a list like 0,2,4-7, not {text:?}");
+    let cpu = |part: &str| -> Result<usize, String> {
+        part.parse().ok().filter(|cpu| *cpu < MOST_CPUS).ok_or_else(wrong)
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        match part.split_once('-') {
+            None => cpus.push(cpu(part)?),
+            Some((first, last)) => {
+                let (first, last) = (cpu(first)?, cpu(last)?);
+                if first > last {
+                    return Err(wrong());
+                }
+                cpus.extend(first..=last);
+            }
+        }
+    }
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn run(line: &str) -> Result<RunArguments, String> {
+        match parse(&words(line))? {
+            Command::Run(arguments) => Ok(arguments),
+            _ => Err("it is not a run".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_run_is_read_with_all_its_options() {
+        let found = run(
+            "run queue --threads 4 --cpus=1,1,4-6 --seconds 0.5 --depth 64 --out dir --gate --json",
+        )
+        .expect("every option is right");
+        assert_eq!((found.plan.kernel.name, found.plan.variant.name), ("queue", "default"));
+        assert_eq!((found.plan.threads, found.plan.seconds), (4, 0.5));
+        assert_eq!(found.plan.cpus, [1, 1, 4, 5, 6]);
+        assert_eq!(found.plan.options.depth, 64);
+        assert_eq!(found.out, Some(PathBuf::from("dir")));
+        assert!(found.gate && found.json);
+    }
+
+    #[test]
+    fn what_is_not_given_has_its_default() {
+        let found = run("run sha256").expect("a kernel is enough");
+        assert_eq!((found.plan.threads, found.plan.seconds), (1, 1.0));
+        assert_eq!((found.plan.cpus.len(), found.out, found.gate), (0, None, false));
+        let pair = run("run spin_handoff").expect("a kernel is enough");
+        assert_eq!((pair.plan.threads, pair.plan.options.how), (2, How::Spin));
+    }
+
+    #[test]
+    fn misuse_is_answered_in_one_line() {
+        for (line, part) in [
+            ("", "a command is missing"),
+            ("walk", "no command \"walk\""),
+            ("list all", "list does not take"),
+            ("verify imul11", "no kernel \"imul11\""),
+            ("verify --fast", "verify does not take"),
+            ("run", "needs the name of a kernel"),
+            ("run imul1 imul2", "is a second"),
+            ("run imul1 --threads", "--threads needs a value"),
+            ("run imul1 --threads 0", "from 1 to 4096"),
+            ("run imul1 --threads -1", "from 1 to 4096"),
+            ("run imul1 --seconds nan", "--seconds takes"),
+            ("run imul1 --seconds 0", "--seconds takes"),
+            ("run imul1 --cpus 3-1", "--cpus takes"),
+            ("run imul1 --cpus 1,,2", "--cpus takes"),
+            ("run imul1 --cpus 99999", "--cpus takes"),
+            ("run imul1 --cpus 0-99999999999999999999", "--cpus takes"),
+            ("run imul1 --depth 2", "--depth is for queue"),
+            ("run queue --depth 65", "from 1 to 64"),
+            ("run queue --threads 3", "even number"),
+            ("run queue --how spin", "--how is for spin_handoff"),
+            ("run spin_handoff --how sleep", "--how takes"),
+            ("run sha256 --variant avx", "no variant \"avx\""),
+            ("run imul1 --gate=yes", "run does not take"),
+        ] {
+            let error = parse(&words(line)).err().unwrap_or_default();
+            assert!(error.contains(part), "{line}: {error}");
+            assert!(!error.contains('\n'), "{line}: {error}");
+        }
+    }
+}

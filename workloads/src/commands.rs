@@ -1,0 +1,215 @@
+//! The commands: what they print, and the exit status.
+//!
+//! 0: done; 1: a proof did not hold; 2: no answer, one line on standard error says why;
+//! 130: withdrawn before the measured interval.
+
+use std::io::{self, Write};
+
+use crate::cli::{Command, RunArguments};
+use crate::conduct::{Gated, Timed};
+use crate::engine::{self, Failure, Outcome};
+use crate::json::Value;
+use crate::kernel::Kernel;
+use crate::os::Waiter;
+use crate::{cli, folder, list, report, verify};
+
+/// Done.
+const OK: u8 = 0;
+/// A proof did not hold.
+const WRONG: u8 = 1;
+/// No answer.
+const MISUSE: u8 = 2;
+/// As a shell reports a program that SIGINT ended.
+const WITHDRAWN: u8 = 130;
+
+fn print(text: &str) {
+    // A reader that has gone (`| head`) is not an error.
+    drop(io::stdout().lock().write_all(text.as_bytes()));
+}
+
+/// Says why there is no answer; returns the exit status for that.
+pub fn fail(reason: &str) -> u8 {
+    eprintln!("schedlens-workloads: {reason}");
+    MISUSE
+}
+
+/// Does what was asked; returns the exit status.
+pub fn execute(command: Command) -> u8 {
+    match command {
+        Command::Help => {
+            print(cli::HELP);
+            OK
+        }
+        Command::Version => {
+            print(concat!("schedlens-workloads ", env!("CARGO_PKG_VERSION"), "\n"));
+            OK
+        }
+        Command::List { json } => {
+            print(&if json { format!("{}\n", list::json()) } else { list::text() });
+            OK
+        }
+        Command::Verify { kernels, json } => run_verify(&kernels, json),
+        Command::Run(arguments) => run(&arguments),
+    }
+}
+
+fn run_verify(kernels: &[&'static Kernel], json: bool) -> u8 {
+    let waiter = Waiter::without_signals();
+    let mut verdicts = Vec::new();
+    for kernel in kernels {
+        for verdict in verify::kernel(kernel, &waiter) {
+            if !json {
+                print(&format!("{}\n", verdict.text()));
+            }
+            verdicts.push(verdict);
+        }
+    }
+    let failed = verdicts.iter().any(|verdict| verdict.status == "failed");
+    if json {
+        let all = Value::object([
+            ("schema", Value::from(1_u64)),
+            ("ok", (!failed).into()),
+            ("verdicts", Value::list(verdicts.iter().map(verify::Verdict::json))),
+        ]);
+        print(&format!("{all}\n"));
+    }
+    if failed { WRONG } else { OK }
+}
+
+fn run(arguments: &RunArguments) -> u8 {
+    if let Some(folder) = &arguments.out
+        && let Err(reason) = folder::prepare(folder)
+    {
+        return fail(&reason);
+    }
+    let waiter = Waiter::new();
+    run_with(arguments, &waiter)
+}
+
+fn run_with(arguments: &RunArguments, waiter: &Waiter) -> u8 {
+    let plan = &arguments.plan;
+    let timed = Timed { waiter, ns: (plan.seconds * 1e9) as i64 };
+    let result = if arguments.gate {
+        engine::run(plan, &mut Gated { timed })
+    } else {
+        let mut timed = timed;
+        engine::run(plan, &mut timed)
+    };
+    match result {
+        Ok(outcome) => finish(arguments, &outcome),
+        Err(Failure::Withdrawn) => WITHDRAWN,
+        Err(Failure::System(reason)) => fail(&reason),
+        Err(Failure::Unsupported(reason)) => {
+            let value = report::unsupported(plan, &reason);
+            if let Some(folder) = &arguments.out
+                && let Err(reason) = folder::write_workload(folder, &value)
+            {
+                return fail(&reason);
+            }
+            if arguments.json {
+                print(&format!("{value}\n"));
+            }
+            fail(&format!("{} {} is unsupported: {reason}", plan.kernel.name, plan.variant.name))
+        }
+    }
+}
+
+fn finish(arguments: &RunArguments, outcome: &Outcome) -> u8 {
+    let value = report::finished(&arguments.plan, outcome, &[]);
+    if let Some(folder) = &arguments.out
+        && let Err(reason) = folder::write(folder, &outcome.samples, &value)
+    {
+        return fail(&reason);
+    }
+    if arguments.json {
+        print(&format!("{value}\n"));
+    } else if !arguments.gate {
+        print(&summary(arguments, outcome));
+    }
+    match outcome.proofs.iter().find(|proof| !proof.holds()) {
+        None => OK,
+        Some(wrong) => {
+            let (name, due, found) = (&wrong.proof, &wrong.expected, &wrong.found);
+            eprintln!("schedlens-workloads: {name}: expected {due}, found {found}");
+            WRONG
+        }
+    }
+}
+
+fn summary(arguments: &RunArguments, outcome: &Outcome) -> String {
+    let plan = &arguments.plan;
+    let mut text = String::new();
+    for worker in &outcome.workers {
+        let wall_ms = (worker.end_mono_ns - worker.start_mono_ns) as f64 / 1e6;
+        let cpu_ms = worker.cpu_time_ns as f64 / 1e6;
+        text.push_str(&format!(
+            "{:<16}{:>14} iterations {:>7} batches {wall_ms:>10.3} ms {cpu_ms:>10.3} ms CPU\n",
+            worker.name, worker.iterations, worker.batches
+        ));
+    }
+    if let Some((ns, cycles)) = report::iteration(outcome) {
+        text.push_str(&format!(
+            "{} {}: {ns:.3} ns, {cycles:.3} core cycles an iteration; {} proofs, {}\n",
+            plan.kernel.name,
+            plan.variant.name,
+            outcome.proofs.len(),
+            if outcome.holds() { "all hold" } else { "not all hold" },
+        ));
+    }
+    for warning in &outcome.warnings {
+        text.push_str(&format!("warning: {warning}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Plan;
+    use crate::kernel::Options;
+    use crate::liar::LIAR;
+    use std::fs;
+
+    /// Exit status of a run of that variant of the liar, and its workload.json.
+    fn lie(variant: usize) -> (u8, Option<String>) {
+        let name = format!("schedlens-liar-{}-{variant}", std::process::id());
+        let out = std::env::temp_dir().join(name);
+        folder::prepare(&out).expect("the temporary folder is writable");
+        let arguments = RunArguments {
+            plan: Plan {
+                kernel: &LIAR,
+                variant: &LIAR.variants[variant],
+                threads: 2,
+                cpus: Vec::new(),
+                seconds: 0.01,
+                options: Options::default(),
+            },
+            out: Some(out.clone()),
+            gate: false,
+            json: false,
+        };
+        let status = run_with(&arguments, &Waiter::without_signals());
+        let written = fs::read_to_string(out.join("workload.json")).ok();
+        drop(fs::remove_dir_all(&out));
+        (status, written)
+    }
+
+    #[test]
+    fn a_proof_that_does_not_hold_fails_the_run_and_is_written() {
+        let (status, written) = lie(0);
+        let written = written.unwrap_or_default();
+        assert_eq!(status, WRONG);
+        assert!(written.contains("\"status\": \"failed\""), "{written}");
+        let wrong = "{\"proof\": \"liar-01: two is two\", \"expected\": \"2\", \
+                     \"found\": \"3\", \"ok\": false}";
+        assert!(written.contains(wrong), "{written}");
+    }
+
+    #[test]
+    fn what_cannot_run_is_written_as_unsupported_and_what_breaks_is_not_written() {
+        let (status, written) = lie(1);
+        assert_eq!(status, MISUSE);
+        assert!(written.unwrap_or_default().contains("\"status\": \"unsupported\""));
+        assert_eq!(lie(2), (MISUSE, None));
+    }
+}

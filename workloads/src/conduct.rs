@@ -1,0 +1,61 @@
+//! Who decides when a run begins and ends: a time, or a recorder through `--gate`.
+
+use std::io::{self, BufRead, Write};
+
+use crate::engine::Conductor;
+use crate::os::{Event, Waiter};
+
+/// Begins at once and ends after a time or on a signal.
+pub struct Timed<'a> {
+    pub waiter: &'a Waiter,
+    pub ns: i64,
+}
+
+impl Conductor for Timed<'_> {
+    fn ready(&mut self) -> Result<bool, String> {
+        Ok(true)
+    }
+
+    fn measure(&mut self) -> bool {
+        self.waiter.wait(Some(self.ns), false) == Event::Interrupt
+    }
+
+    fn done(&mut self) {}
+}
+
+/// Says `ready`, begins on the line `go`, says `done`.
+pub struct Gated<'a> {
+    pub timed: Timed<'a>,
+}
+
+fn say(word: &str) -> bool {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{word}").and_then(|()| out.flush()).is_ok()
+}
+
+impl Conductor for Gated<'_> {
+    fn ready(&mut self) -> Result<bool, String> {
+        if !say("ready") || self.timed.waiter.wait(None, true) == Event::Interrupt {
+            return Ok(false);
+        }
+        let mut line = Vec::new();
+        let read = io::stdin().lock().read_until(b'\n', &mut line);
+        match (read, line.trim_ascii()) {
+            (Ok(0) | Err(_), _) => Ok(false),
+            (_, b"go") => Ok(true),
+            (_, other) => {
+                let shown: String = String::from_utf8_lossy(other).chars().take(40).collect();
+                Err(format!("expected the line \"go\" on standard input, found {shown:?}"))
+            }
+        }
+    }
+
+    fn measure(&mut self) -> bool {
+        self.timed.measure()
+    }
+
+    fn done(&mut self) {
+        // Nobody may be left to read it; the files are written all the same.
+        say("done");
+    }
+}

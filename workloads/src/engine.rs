@@ -1,0 +1,477 @@
+//! Runs a crew: builds, calibrates, measures and proves it.
+
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::clock::{Clock, Map, Pair, Stamp};
+use crate::kernel::{Builder, Crew, Kernel, Options, Proof, Variant};
+use crate::kernels::ruler;
+use crate::os;
+use crate::pace::{self, Pace};
+use crate::phases::{Phase, Phases};
+use crate::samples::Sample;
+
+/// Kernels keep 15 bytes of a thread's name.
+const NAME_BYTES: usize = 15;
+/// Time between two pairs of clock readings of the first worker.
+const PAIR_EVERY_NS: i64 = 100_000_000;
+/// Least time from such a pair to those at the ends of the run.
+const PAIR_APART_NS: i64 = 10_000_000;
+/// Batches there is room for, a second and worker; the band gives 1000 to 3300.
+const SAMPLES_PER_S: f64 = 5000.0;
+/// The start and end edges are read again while reading the two clocks took longer than this.
+const EDGE_NS: i64 = 3_000;
+/// But not more often than this.
+const EDGE_TRIES: u32 = 10;
+/// Room for batches no run needs more than: what comes after is added to the last one.
+const MOST_SAMPLES: usize = 1_000_000;
+/// How long the length of a tick is measured before a run.
+const TICK_MEASURE: Duration = Duration::from_millis(5);
+
+/// What to run.
+pub struct Plan {
+    pub kernel: &'static Kernel,
+    pub variant: &'static Variant,
+    pub threads: usize,
+    /// The CPU of worker i is `cpus[i % len]`; empty: no mask is touched.
+    pub cpus: Vec<usize>,
+    pub seconds: f64,
+    pub options: Options,
+}
+
+/// Why there is no result.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// This machine cannot.
+    Unsupported(String),
+    /// The caller withdrew before the measured interval began.
+    Withdrawn,
+    /// The system refused something.
+    System(String),
+}
+
+/// Decides when the measured interval begins and ends.
+pub trait Conductor {
+    /// All workers are at the barrier; false: withdraw.
+    ///
+    /// # Errors
+    /// What the caller got instead of a signal to begin.
+    fn ready(&mut self) -> Result<bool, String>;
+
+    /// Sleeps through the measured interval; true: interrupted before its end.
+    fn measure(&mut self) -> bool;
+
+    /// All workers have stopped.
+    fn done(&mut self);
+}
+
+/// What a worker measured, in CLOCK_MONOTONIC.
+#[derive(Debug)]
+pub struct WorkerResult {
+    pub tid: u32,
+    pub name: String,
+    pub cpu: Option<usize>,
+    pub start_mono_ns: i64,
+    pub end_mono_ns: i64,
+    pub cpu_time_ns: i64,
+    pub iterations: u64,
+    pub bytes: u64,
+    pub batches: u64,
+    /// Length of a core cycle right before and right after the measured interval.
+    pub cycle_ns: [f64; 2],
+    pub counts: Vec<(&'static str, u64)>,
+}
+
+/// A whole run.
+#[derive(Debug)]
+pub struct Outcome {
+    pub clock: Clock,
+    pub map: Map,
+    pub workers: Vec<WorkerResult>,
+    pub samples: Vec<Sample>,
+    pub proofs: Vec<Proof>,
+    pub warnings: Vec<String>,
+    pub sizes: Vec<(&'static str, u64)>,
+    pub anon_huge_bytes: Option<u64>,
+    pub interrupted: bool,
+}
+
+impl Outcome {
+    /// Whether every proof holds.
+    pub fn holds(&self) -> bool {
+        self.proofs.iter().all(Proof::holds)
+    }
+}
+
+/// A batch by the clock that stamped it.
+#[derive(Clone, Copy)]
+struct Batch {
+    start: Stamp,
+    end: Stamp,
+    iterations: u64,
+}
+
+/// Two clocks read as one.
+#[derive(Clone, Copy)]
+struct Edge {
+    ticks: u64,
+    cpu_time_ns: i64,
+}
+
+struct Measured {
+    tid: u32,
+    name: String,
+    cpu: Option<usize>,
+    start: Edge,
+    end: Edge,
+    batches: Vec<Batch>,
+    coalesced: u64,
+    pairs: Vec<Pair>,
+    bytes_per_iteration: u64,
+    cycle_ns: [f64; 2],
+    proofs: Vec<Proof>,
+    warnings: Vec<String>,
+    counts: Vec<(&'static str, u64)>,
+    sizes: Vec<(&'static str, u64)>,
+}
+
+/// What all workers share.
+struct Stage {
+    clock: Clock,
+    phases: Phases,
+    stop: AtomicBool,
+    /// Batches each worker has room for.
+    room: usize,
+    /// About the length of a tick; the exact map is made afterwards.
+    tick_ns: f64,
+}
+
+impl Stage {
+    fn ns_between(&self, from: u64, to: u64) -> i64 {
+        (to.saturating_sub(from) as f64 * self.tick_ns) as i64
+    }
+
+    /// The thread's CPU time and the moment it was read.
+    fn edge(&self) -> Edge {
+        let mut tries = 0;
+        loop {
+            let before = self.clock.stamp().ticks;
+            let cpu_time_ns = os::thread_cpu_ns();
+            let after = self.clock.stamp().ticks;
+            tries += 1;
+            if self.ns_between(before, after) <= EDGE_NS || tries == EDGE_TRIES {
+                return Edge { ticks: before + after.saturating_sub(before) / 2, cpu_time_ns };
+            }
+        }
+    }
+}
+
+/// One worker's part in it.
+struct Seat {
+    worker: usize,
+    name: String,
+    cpu: Option<usize>,
+    build: Builder,
+}
+
+/// Runs the plan.
+///
+/// # Errors
+/// `Failure`, in which case every worker has ended too.
+pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failure> {
+    if let Some(reason) = (plan.variant.refusal)(plan.threads) {
+        return Err(Failure::Unsupported(reason));
+    }
+    let Crew { builders, links } = (plan.variant.crew)(plan.threads, plan.options);
+    let workers = builders.len();
+    let clock = Clock::detect();
+    let stage = Stage {
+        clock,
+        phases: Phases::new(),
+        stop: AtomicBool::new(false),
+        room: ((plan.seconds * SAMPLES_PER_S) as usize + 1000).min(MOST_SAMPLES),
+        tick_ns: tick_ns(clock)?,
+    };
+    let seats = builders.into_iter().enumerate().map(|(worker, build)| Seat {
+        worker,
+        name: thread_name(plan.kernel.name, worker),
+        cpu: plan.cpus.get(worker % plan.cpus.len().max(1)).copied(),
+        build,
+    });
+
+    let mut edges = Vec::new();
+    let mut anon_huge_bytes = None;
+    let mut interrupted = false;
+    let results = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for seat in seats {
+            let stage = &stage;
+            let spawned = thread::Builder::new()
+                .name(seat.name.clone())
+                .spawn_scoped(scope, move || sit(seat, stage));
+            match spawned {
+                Ok(handle) => threads.push(handle),
+                Err(error) => {
+                    stage.phases.open(Phase::Abort);
+                    for handle in threads {
+                        drop(handle.join());
+                    }
+                    return Err(Failure::System(format!("cannot start a thread: {error}")));
+                }
+            }
+        }
+        let verdict = (|| {
+            if !stage.phases.all_arrived(workers) {
+                return Err(None);
+            }
+            stage.phases.open(Phase::Calibrate);
+            if !stage.phases.all_arrived(workers) {
+                return Err(None);
+            }
+            links.iter().for_each(|link| link.rearm());
+            anon_huge_bytes = os::anon_huge_bytes();
+            match conductor.ready() {
+                Ok(true) => {}
+                Ok(false) => return Err(Some(Failure::Withdrawn)),
+                Err(reason) => return Err(Some(Failure::System(reason))),
+            }
+            edges.push(stage.clock.pair());
+            stage.phases.open(Phase::Measure);
+            interrupted = conductor.measure();
+            stage.stop.store(true, Ordering::Release);
+            links.iter().for_each(|link| link.release());
+            let all = stage.phases.all_arrived(workers);
+            edges.push(stage.clock.pair());
+            conductor.done();
+            if all { Ok(()) } else { Err(None) }
+        })();
+        stage.phases.open(if verdict.is_ok() { Phase::Prove } else { Phase::Abort });
+        let mut results = Vec::new();
+        let mut first_error = None;
+        for handle in threads {
+            match handle.join() {
+                Ok(Ok(measured)) => results.push(measured),
+                Ok(Err(reason)) => first_error = first_error.or(reason),
+                Err(_) => first_error = first_error.or(Some("a worker died".to_owned())),
+            }
+        }
+        match (verdict, first_error) {
+            (Err(Some(failure)), _) => Err(failure),
+            (_, Some(reason)) => Err(Failure::System(reason)),
+            (Err(None), None) => Err(Failure::System("a worker ended early".to_owned())),
+            (Ok(()), None) => Ok(results),
+        }
+    })?;
+    assemble(plan, &stage, edges, results, anon_huge_bytes, interrupted)
+}
+
+/// `<kernel>-NN`, cut from the kernel's end where it is too long.
+fn thread_name(kernel: &str, worker: usize) -> String {
+    let number = format!("-{worker:02}");
+    let room = NAME_BYTES.saturating_sub(number.len());
+    format!("{}{number}", &kernel[..kernel.len().min(room)])
+}
+
+/// A worker's life. An error without text: it was told to leave.
+fn sit(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
+    let result = panic::catch_unwind(AssertUnwindSafe(|| work(seat, stage)))
+        .unwrap_or_else(|_| Err(Some("a worker died".to_owned())));
+    if result.is_err() {
+        stage.phases.leave();
+    }
+    result
+}
+
+fn work(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
+    os::name_current_thread(&seat.name);
+    if let Some(cpu) = seat.cpu {
+        os::pin_current_thread(cpu).map_err(|error| refused_cpu(cpu, &error))?;
+    }
+    let mut work = (seat.build)(seat.cpu).map_err(Some)?;
+    let mut batches = touched(stage.room);
+    let mut pairs = Vec::new();
+    if !stage.phases.arrive(Phase::Calibrate) {
+        return Err(None);
+    }
+    let iterations = pace::calibrate(work.as_mut());
+    work.leave();
+    let cycle_before = ruler::core_cycle_ns();
+    if !stage.phases.arrive(Phase::Measure) {
+        return Err(None);
+    }
+
+    let mut coalesced = 0;
+    let mut pace = Pace::new(iterations);
+    let keeps_time = seat.worker == 0 && matches!(stage.clock, Clock::Tsc { .. });
+    let start = stage.edge();
+    let mut paired_at = start.ticks;
+    loop {
+        let iterations = pace.iterations;
+        let from = stage.clock.stamp();
+        let done = work.batch(iterations);
+        let to = stage.clock.stamp();
+        if done > 0 {
+            keep(&mut batches, Batch { start: from, end: to, iterations: done }, &mut coalesced);
+        }
+        if stage.stop.load(Ordering::Acquire) {
+            break;
+        }
+        if done == iterations {
+            pace.took(stage.ns_between(from.ticks, to.ticks));
+        }
+        if keeps_time && stage.ns_between(paired_at, to.ticks) > PAIR_EVERY_NS {
+            pairs.push(stage.clock.pair());
+            paired_at = to.ticks;
+        }
+    }
+    let end = stage.edge();
+    let cycle_after = ruler::core_cycle_ns();
+    if !stage.phases.arrive(Phase::Prove) {
+        return Err(None);
+    }
+    Ok(Measured {
+        tid: os::thread_id(),
+        name: seat.name,
+        cpu: seat.cpu,
+        start,
+        end,
+        batches,
+        coalesced,
+        pairs,
+        bytes_per_iteration: work.bytes_per_iteration(),
+        cycle_ns: [cycle_before, cycle_after],
+        proofs: work.prove(),
+        warnings: work.warnings(),
+        counts: work.counts(),
+        sizes: work.sizes(),
+    })
+}
+
+fn refused_cpu(cpu: usize, error: &io::Error) -> String {
+    format!("CPU {cpu} is absent, offline or not allowed: {error}")
+}
+
+/// Length of a tick of the clock in ns, to a few parts in a million.
+fn tick_ns(clock: Clock) -> Result<f64, Failure> {
+    let before = clock.pair();
+    thread::sleep(TICK_MEASURE);
+    let map = Map::new(vec![before, clock.pair()])
+        .ok_or_else(|| Failure::System("the clock stands still".to_owned()))?;
+    Ok(1e9 / map.hz())
+}
+
+/// Empty, but with its pages already there.
+fn touched(room: usize) -> Vec<Batch> {
+    let never = Stamp { ticks: 1, cpu: 1 };
+    let mut batches = vec![Batch { start: never, end: never, iterations: 1 }; room];
+    batches.clear();
+    batches
+}
+
+/// Keeps a batch without allocating: once there is no room, the last one grows.
+fn keep(batches: &mut Vec<Batch>, batch: Batch, coalesced: &mut u64) {
+    if batches.len() < batches.capacity() {
+        batches.push(batch);
+    } else if let Some(last) = batches.last_mut() {
+        last.end = batch.end;
+        last.iterations += batch.iterations;
+        *coalesced += 1;
+    }
+}
+
+fn assemble(
+    plan: &Plan,
+    stage: &Stage,
+    mut pairs: Vec<Pair>,
+    results: Vec<Measured>,
+    anon_huge_bytes: Option<u64>,
+    interrupted: bool,
+) -> Result<Outcome, Failure> {
+    if let [begin, end] = pairs[..] {
+        // Two pairs too close together would turn the error of one into a slope.
+        let inside = begin.mono_ns + PAIR_APART_NS..end.mono_ns - PAIR_APART_NS;
+        let taken = results.iter().flat_map(|measured| measured.pairs.iter().copied());
+        pairs.extend(taken.filter(|pair| inside.contains(&pair.mono_ns)));
+    }
+    let map = Map::new(pairs).ok_or_else(|| {
+        Failure::System("the time stamp counter and CLOCK_MONOTONIC contradict each other".into())
+    })?;
+    let mut outcome = Outcome {
+        clock: stage.clock,
+        map,
+        workers: Vec::new(),
+        samples: Vec::new(),
+        proofs: Vec::new(),
+        warnings: Vec::new(),
+        sizes: results.first().map(|measured| measured.sizes.clone()).unwrap_or_default(),
+        anon_huge_bytes,
+        interrupted,
+    };
+    for (worker, measured) in results.into_iter().enumerate() {
+        outcome.add(worker, plan, measured);
+    }
+    Ok(outcome)
+}
+
+impl Outcome {
+    fn add(&mut self, worker: usize, plan: &Plan, measured: Measured) {
+        let of_one = measured.bytes_per_iteration;
+        let samples: Vec<Sample> = measured
+            .batches
+            .iter()
+            .map(|batch| Sample {
+                worker: worker as u32,
+                cpu_at_start: batch.start.cpu,
+                cpu_at_end: batch.end.cpu,
+                start_mono_ns: self.map.mono_ns(batch.start.ticks),
+                end_mono_ns: self.map.mono_ns(batch.end.ticks),
+                iterations: batch.iterations,
+                bytes: batch.iterations * of_one,
+            })
+            .collect();
+        let strays = measured.cpu.map_or(0, |cpu| {
+            let stays = |sample: &Sample| {
+                usize::from(sample.cpu_at_start) == cpu && usize::from(sample.cpu_at_end) == cpu
+            };
+            samples.iter().filter(|sample| !stays(sample)).count()
+        });
+        let name = &measured.name;
+        if let Some(cpu) = measured.cpu {
+            self.proofs.push(Proof::new(format!("{name}: batches not on CPU {cpu}"), 0, strays));
+        }
+        for mut proof in measured.proofs {
+            proof.proof = format!("{name}: {}", proof.proof);
+            self.proofs.push(proof);
+        }
+        for warning in measured.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+        if measured.coalesced > 0 {
+            let lost = measured.coalesced;
+            self.warnings.push(format!("{name}: {lost} batches were added to the one before"));
+        }
+        if samples.is_empty() && plan.kernel.parties == 1 {
+            self.warnings.push(format!("{name}: no batch ended"));
+        }
+        let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
+        self.workers.push(WorkerResult {
+            tid: measured.tid,
+            start_mono_ns: self.map.mono_ns(measured.start.ticks),
+            end_mono_ns: self.map.mono_ns(measured.end.ticks),
+            cpu_time_ns: measured.end.cpu_time_ns - measured.start.cpu_time_ns,
+            iterations,
+            bytes: iterations * of_one,
+            batches: samples.len() as u64,
+            cycle_ns: measured.cycle_ns,
+            counts: measured.counts,
+            cpu: measured.cpu,
+            name: measured.name,
+        });
+        self.samples.extend(samples);
+    }
+}

@@ -1,0 +1,223 @@
+//! pointer_chase: one random cycle, each load's address from the load before.
+//!
+//! `packed` has eight nodes a cache line, so that a part of the hops stays in L1d; with `lines`,
+//! one node a line, every hop leaves it.
+
+use core::arch::asm;
+
+use super::ODD;
+use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work, anywhere};
+use crate::os::{self, Memory};
+
+const LINE_BYTES: usize = 64;
+const NODE_BYTES: usize = 8;
+const LEAST_BYTES: usize = 64 * 1024;
+
+/// The catalogue's line.
+pub static KERNEL: Kernel = Kernel {
+    name: "pointer_chase",
+    summary: "a random cycle a bit larger than L1d: packed nodes, or one a line",
+    note: "latency of L2 a hop (lines), of a mix of L1d and L2 (packed); each worker has its own",
+    unit: Unit::Hops,
+    parties: 1,
+    variants: &[
+        Variant {
+            name: "packed",
+            refusal: anywhere,
+            crew: |threads, _| Crew::alone(threads, |cpu| Chase::sized(cpu, NODE_BYTES)),
+        },
+        Variant {
+            name: "lines",
+            refusal: anywhere,
+            crew: |threads, _| Crew::alone(threads, |cpu| Chase::sized(cpu, LINE_BYTES)),
+        },
+    ],
+    usual_cycles: None,
+};
+
+/// At least a third more than L1d, a power of two, no less than 64 KiB.
+fn size_for(l1d: Option<u64>) -> usize {
+    let l1d = usize::try_from(l1d.unwrap_or(0)).unwrap_or(0).min(1 << 24);
+    l1d.div_ceil(3).saturating_mul(4).next_power_of_two().max(LEAST_BYTES)
+}
+
+struct Chase {
+    memory: Memory,
+    /// Node numbers in the order of the cycle.
+    order: Vec<u32>,
+    spacing: usize,
+    at: u64,
+    iterations: u64,
+    l1d: Option<u64>,
+}
+
+impl Chase {
+    fn sized(cpu: Option<usize>, spacing: usize) -> Result<Chase, String> {
+        let l1d = os::l1d_bytes(cpu);
+        let mut chase = Chase::new(size_for(l1d), spacing)?;
+        chase.l1d = l1d;
+        Ok(chase)
+    }
+
+    fn new(bytes: usize, spacing: usize) -> Result<Chase, String> {
+        let mut memory =
+            Memory::new(bytes).map_err(|error| format!("no memory for {bytes} bytes: {error}"))?;
+        let nodes = bytes / spacing;
+        let order = shuffled(nodes);
+        let base = memory.bytes().as_ptr() as u64;
+        let target = memory.bytes_mut();
+        for (position, node) in order.iter().enumerate() {
+            let next = order[(position + 1) % nodes] as usize * spacing;
+            let place = *node as usize * spacing;
+            target[place..place + NODE_BYTES].copy_from_slice(&(base + next as u64).to_ne_bytes());
+        }
+        let at = base + u64::from(order[0]) * spacing as u64;
+        let chase = Chase { memory, order, spacing, at, iterations: 0, l1d: None };
+        let length = chase.cycle_length();
+        if length != nodes {
+            return Err(format!("the cycle has {length} of {nodes} nodes"));
+        }
+        Ok(chase)
+    }
+
+    /// Hops from the first node back to it; `nodes + 1` where there is no way back.
+    fn cycle_length(&self) -> usize {
+        let bytes = self.memory.bytes();
+        let base = bytes.as_ptr() as u64;
+        let start = self.order[0] as usize * self.spacing;
+        let mut place = start;
+        for hops in 1..=self.order.len() {
+            let mut address = [0; NODE_BYTES];
+            address.copy_from_slice(&bytes[place..place + NODE_BYTES]);
+            place = (u64::from_ne_bytes(address) - base) as usize;
+            if place == start {
+                return hops;
+            }
+        }
+        self.order.len() + 1
+    }
+}
+
+/// The numbers below `count` in random order, the same on every run.
+fn shuffled(count: usize) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    let mut state = ODD;
+    for last in (1..count).rev() {
+        // A linear congruential generator's low bits are weak, hence the high half of a product.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(ODD);
+        let other = ((u128::from(state) * (last as u128 + 1)) >> 64) as usize;
+        order.swap(last, other);
+    }
+    order
+}
+
+impl Work for Chase {
+    fn batch(&mut self, iterations: u64) -> u64 {
+        if iterations == 0 {
+            return 0;
+        }
+        // SAFETY: every node holds the address of a node of the same memory.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            asm!(
+                ".p2align 6",
+                "2:",
+                "mov {at}, [{at}]",
+                "dec {left}",
+                "jnz 2b",
+                at = inout(reg) self.at,
+                left = inout(reg) iterations => _,
+                options(nostack, readonly),
+            );
+        }
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        unsafe {
+            asm!(
+                ".p2align 6",
+                "2:",
+                "ldr {at}, [{at}]",
+                "subs {left}, {left}, #1",
+                "b.ne 2b",
+                at = inout(reg) self.at,
+                left = inout(reg) iterations => _,
+                options(nostack, readonly),
+            );
+        }
+        self.iterations += iterations;
+        iterations
+    }
+
+    fn bytes_per_iteration(&self) -> u64 {
+        NODE_BYTES as u64
+    }
+
+    fn prove(&mut self) -> Vec<Proof> {
+        let nodes = self.order.len();
+        let base = self.memory.bytes().as_ptr() as u64;
+        let position = (self.iterations % nodes as u64) as usize;
+        let found = self.at.wrapping_sub(base) / self.spacing as u64;
+        vec![
+            Proof::new("nodes in one cycle", nodes, self.cycle_length()),
+            Proof::new(format!("node after {} hops", self.iterations), self.order[position], found),
+        ]
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, u64)> {
+        let mut sizes = vec![("memory_bytes_per_worker", self.memory.bytes().len() as u64)];
+        sizes.extend(self.l1d.map(|bytes| ("l1d_bytes", bytes)));
+        sizes
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        match self.l1d {
+            Some(_) => Vec::new(),
+            None => vec!["size of L1d not known: 64 KiB are chased".to_owned()],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_lies_beyond_l1d() {
+        let kib = |size: u64| size_for(Some(size * 1024)) / 1024;
+        assert_eq!([16, 32, 48, 64, 80, 128].map(kib), [64, 64, 64, 128, 128, 256]);
+        assert_eq!(size_for(None), 65_536);
+        assert_eq!(size_for(Some(u64::MAX)), 1 << 25);
+    }
+
+    #[test]
+    fn shuffling_keeps_every_number() {
+        let order = shuffled(1000);
+        assert!(order.iter().enumerate().any(|(index, node)| index as u32 != *node));
+        let mut sorted = order;
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..1000).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn the_last_node_is_known_and_a_wrong_one_is_found() {
+        for spacing in [NODE_BYTES, LINE_BYTES] {
+            let mut work = Chase::new(4096, spacing).expect("4 KiB are free");
+            work.batch(0);
+            work.batch(4096 / spacing as u64 * 3 + 5);
+            assert!(work.prove().iter().all(Proof::holds));
+            work.iterations += 1;
+            assert!(!work.prove().iter().all(Proof::holds));
+        }
+    }
+
+    #[test]
+    fn a_shorter_cycle_is_found() {
+        let mut work = Chase::new(4096, LINE_BYTES).expect("4 KiB are free");
+        let base = work.memory.bytes().as_ptr() as u64;
+        let first = base + u64::from(work.order[0]) * LINE_BYTES as u64;
+        let place = work.order[9] as usize * LINE_BYTES;
+        work.memory.bytes_mut()[place..place + 8].copy_from_slice(&first.to_ne_bytes());
+        let holds: Vec<bool> = work.prove().iter().map(Proof::holds).collect();
+        assert_eq!(holds, [false, true]);
+    }
+}

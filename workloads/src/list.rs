@@ -1,0 +1,54 @@
+//! `list`: the catalogue, and what of it this machine can run.
+
+use crate::catalogue::KERNELS;
+use crate::json::Value;
+use crate::kernel::Kernel;
+
+fn variants(kernel: &Kernel) -> Value {
+    Value::list(kernel.variants.iter().map(|variant| {
+        let refusal = (variant.refusal)(kernel.parties);
+        Value::object([
+            ("variant", Value::from(variant.name)),
+            ("supported", refusal.is_none().into()),
+            ("why", refusal.into()),
+        ])
+    }))
+}
+
+/// The catalogue as one JSON object; `supported` is for the fewest threads that can run it.
+pub fn json() -> Value {
+    let kernels = KERNELS.iter().map(|kernel| {
+        Value::object([
+            ("kernel", Value::from(kernel.name)),
+            ("summary", kernel.summary.into()),
+            ("unit", kernel.unit.name().into()),
+            ("note", kernel.note.into()),
+            ("parties", kernel.parties.into()),
+            ("default_variant", kernel.variants[0].name.into()),
+            ("variants", variants(kernel)),
+        ])
+    });
+    Value::object([("schema", Value::from(1_u64)), ("kernels", Value::list(kernels))])
+}
+
+/// The catalogue for people.
+pub fn text() -> String {
+    let mut lines = Vec::new();
+    for kernel in KERNELS {
+        lines.push(format!("{:<14}{} [{}]", kernel.name, kernel.summary, kernel.unit.name()));
+        lines.push(format!("{:14}{}", "", kernel.note));
+        for variant in kernel.variants {
+            match (variant.refusal)(kernel.parties) {
+                Some(why) => {
+                    lines.push(format!("{:14}{}: unsupported, {why}", "", variant.name));
+                }
+                None if kernel.variants.len() > 1 => {
+                    lines.push(format!("{:14}{}", "", variant.name));
+                }
+                None => {}
+            }
+        }
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}

@@ -1,0 +1,230 @@
+//! `workload.json`: what a run measured, as docs/session-folder.md describes it.
+
+use std::process;
+
+use crate::clock::Clock;
+use crate::engine::{Outcome, Plan, WorkerResult};
+use crate::json::Value;
+use crate::kernel::{How, Proof, Unit};
+use crate::os;
+
+/// Version of the file.
+const SCHEMA: u64 = 1;
+
+/// The middle value (the mean of the middle two); `None` of nothing.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// Median over the workers of the median length of their iterations, in ns and in core cycles.
+pub fn iteration(outcome: &Outcome) -> Option<(f64, f64)> {
+    let mut of_workers = Vec::new();
+    let mut in_cycles = Vec::new();
+    for (index, worker) in outcome.workers.iter().enumerate() {
+        let lengths = outcome
+            .samples
+            .iter()
+            .filter(|sample| sample.worker as usize == index)
+            .map(|sample| sample.duration_ns() as f64 / sample.iterations as f64)
+            .collect();
+        if let Some(ns) = median(lengths) {
+            of_workers.push(ns);
+            in_cycles.push(ns / ((worker.cycle_ns[0] + worker.cycle_ns[1]) / 2.0));
+        }
+    }
+    Some((median(of_workers)?, median(in_cycles)?))
+}
+
+fn measured(plan: &Plan, outcome: &Outcome) -> Value {
+    let mut numbers: Vec<(String, Value)> = Vec::new();
+    let mut add = |name: &str, value: Value| numbers.push((name.to_owned(), value));
+    let per_second = |of: fn(&WorkerResult) -> u64| -> f64 {
+        let rates =
+            outcome.workers.iter().filter(|worker| worker.end_mono_ns > worker.start_mono_ns);
+        rates
+            .map(|worker| {
+                of(worker) as f64 * 1e9 / (worker.end_mono_ns - worker.start_mono_ns) as f64
+            })
+            .sum()
+    };
+    add("iterations_per_s", per_second(|worker| worker.iterations).into());
+    if plan.kernel.unit == Unit::Bytes {
+        let bytes_per_s = per_second(|worker| worker.bytes);
+        add("bytes_per_s", bytes_per_s.into());
+        add("mib_per_s", (bytes_per_s / f64::from(1 << 20)).into());
+    }
+    if let Some((ns, cycles)) = iteration(outcome) {
+        add("ns_per_iteration", ns.into());
+        add("core_cycles_per_iteration", cycles.into());
+        match plan.kernel.unit {
+            // Between two hops of one party lies one of the other.
+            Unit::Hops => add("ns_per_hop", (ns / plan.kernel.parties as f64).into()),
+            Unit::Items => {
+                add("ns_per_item", ns.into());
+                // Each item is one iteration of either party.
+                let items_per_s = per_second(|worker| worker.iterations);
+                add("items_per_s", (items_per_s / plan.kernel.parties as f64).into());
+            }
+            Unit::Bytes | Unit::Iterations => {}
+        }
+    }
+    for (name, index) in [("core_ghz_before", 0), ("core_ghz_after", 1)] {
+        let of_workers = outcome.workers.iter().map(|worker| 1.0 / worker.cycle_ns[index]);
+        add(name, median(of_workers.collect()).into());
+    }
+    if matches!(outcome.clock, Clock::Tsc { .. }) {
+        let tick_ns = 1e9 / outcome.map.hz();
+        let of_workers = outcome
+            .workers
+            .iter()
+            .map(|worker| 2.0 * tick_ns / (worker.cycle_ns[0] + worker.cycle_ns[1]));
+        add("core_cycles_per_tick", median(of_workers.collect()).into());
+    }
+    let total = |wanted: &str| -> Option<u64> {
+        let counts = outcome.workers.iter().flat_map(|worker| &worker.counts);
+        counts.filter(|(name, _)| *name == wanted).map(|(_, count)| *count).reduce(|a, b| a + b)
+    };
+    for name in ["produced_items", "consumed_items", "waits"] {
+        if let Some(count) = total(name) {
+            add(name, count.into());
+        }
+    }
+    if let (Some(waits), Some(items)) = (total("waits"), total("consumed_items")) {
+        let share = (items > 0).then(|| waits as f64 / items as f64);
+        add("waits_per_item", share.into());
+    }
+    for (name, size) in &outcome.sizes {
+        add(name, (*size).into());
+    }
+    Value::Object(numbers)
+}
+
+fn proofs(proofs: &[Proof]) -> Value {
+    Value::list(proofs.iter().map(|proof| {
+        Value::object([
+            ("proof", Value::from(proof.proof.as_str())),
+            ("expected", proof.expected.as_str().into()),
+            ("found", proof.found.as_str().into()),
+            ("ok", proof.holds().into()),
+        ])
+    }))
+}
+
+fn workers(outcome: &Outcome) -> Value {
+    Value::list(outcome.workers.iter().enumerate().map(|(index, worker)| {
+        Value::object([
+            ("worker", Value::from(index)),
+            ("pid", process::id().into()),
+            ("tid", worker.tid.into()),
+            ("name", worker.name.as_str().into()),
+            ("cpu", worker.cpu.into()),
+            ("start_mono_ns", worker.start_mono_ns.into()),
+            ("end_mono_ns", worker.end_mono_ns.into()),
+            ("cpu_time_ns", worker.cpu_time_ns.into()),
+            ("iterations", worker.iterations.into()),
+            ("bytes", worker.bytes.into()),
+            ("batches", worker.batches.into()),
+        ])
+    }))
+}
+
+fn clock(outcome: &Outcome) -> Value {
+    let pairs = outcome.map.pairs().iter();
+    Value::object([
+        ("source", Value::from(outcome.clock.name())),
+        ("hz", outcome.map.hz().into()),
+        (
+            "pairs",
+            Value::list(
+                pairs.map(|pair| {
+                    Value::List(vec![Value::from(pair.ticks), Value::from(pair.mono_ns)])
+                }),
+            ),
+        ),
+    ])
+}
+
+fn options(plan: &Plan) -> Value {
+    let mut options = vec![
+        ("threads", Value::from(plan.threads)),
+        ("seconds", plan.seconds.into()),
+        ("unit", plan.kernel.unit.name().into()),
+    ];
+    if plan.kernel.name == "queue" {
+        options.push(("depth", plan.options.depth.into()));
+    }
+    if plan.kernel.name == "spin_handoff" {
+        let how = match plan.options.how {
+            How::Spin => "spin",
+            How::Yield => "yield",
+            How::Park => "park",
+        };
+        options.push(("how", how.into()));
+    }
+    Value::object(options)
+}
+
+/// The object for a run that ended.
+pub fn finished(plan: &Plan, outcome: &Outcome, warnings: &[String]) -> Value {
+    let memory = if outcome.sizes.iter().any(|(name, _)| *name == "memory_bytes_per_worker") {
+        Value::object([
+            ("pages", Value::from(os::PAGES)),
+            ("thp_mode", os::thp_mode().into()),
+            ("anon_huge_bytes", outcome.anon_huge_bytes.into()),
+        ])
+    } else {
+        Value::Null
+    };
+    let all_warnings = outcome.warnings.iter().chain(warnings).map(String::as_str);
+    Value::object([
+        ("schema", Value::from(SCHEMA)),
+        ("kernel", plan.kernel.name.into()),
+        ("variant", plan.variant.name.into()),
+        ("status", if outcome.holds() { "ok" } else { "failed" }.into()),
+        ("interrupted", outcome.interrupted.into()),
+        ("options", options(plan)),
+        ("proofs", proofs(&outcome.proofs)),
+        ("warnings", Value::list(all_warnings)),
+        ("clock", clock(outcome)),
+        ("workers", workers(outcome)),
+        ("measured", measured(plan, outcome)),
+        ("memory", memory),
+    ])
+}
+
+/// The object for a kernel this machine cannot run.
+pub fn unsupported(plan: &Plan, reason: &str) -> Value {
+    Value::object([
+        ("schema", Value::from(SCHEMA)),
+        ("kernel", plan.kernel.name.into()),
+        ("variant", plan.variant.name.into()),
+        ("status", "unsupported".into()),
+        ("interrupted", false.into()),
+        ("options", options(plan)),
+        ("proofs", Value::List(Vec::new())),
+        ("warnings", Value::list([reason])),
+        ("clock", Value::Null),
+        ("workers", Value::List(Vec::new())),
+        ("measured", Value::Object(Vec::new())),
+        ("memory", Value::Null),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0]), Some(3.0));
+        assert_eq!(median(vec![9.0, 1.0, 4.0]), Some(4.0));
+        assert_eq!(median(vec![4.0, 1.0, 9.0, 2.0]), Some(3.0));
+    }
+}
