@@ -3,8 +3,8 @@
 Judged is the machine's time: at each moment the largest number of sharing threads that could have
 had a usable idle core each, cores idle for at least 100 us alone. It is a warning from 1 % of the
 window (of one thread), critical from 10 %. Sharing that only the affinity kept from idle cores is
-no scheduler's doing: a warning from the same 1 %, told where a workload was pinned so. Cores of the same type are named beside those of any:
-an idle E core is still better than a shared P core.
+no scheduler's doing: a warning from the same 1 %, told where a workload was pinned so. Cores of the
+same type are named beside those of any: an idle E core is still better than a shared P core.
 """
 
 from __future__ import annotations

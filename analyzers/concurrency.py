@@ -170,7 +170,8 @@ def _on_purpose(scope: Scope) -> Iterable[Finding]:
         cost_ns=worst["ready_ns"],
         advice="Judge these steps by what they got done (scaling_curve), not by their ready times.",
         evidence_sql=(
-            "SELECT trace_id, step, threads, per_s, cpu_pct FROM run_throughput WHERE oversubscribed"
+            "SELECT trace_id, step, threads, per_s, cpu_pct FROM run_throughput "
+            "WHERE oversubscribed"
         ),
         counter_evidence_sql=f"FROM concurrency(p_trace_id := {worst['trace_id']})",
     )

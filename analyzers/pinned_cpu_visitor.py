@@ -3,8 +3,8 @@
 Told is the visitor whose stays cost the pinned threads most ready time. It is a warning from 1 ms
 of that (a sixteenth of a frame at 60 Hz), or from 1 % of an isolated CPU's window, since isolation
 promises none. On a CPU that is kept for the workers of a workload step it is a warning from 2 % of
-the window, which is what a throughput loses by it, and told before. Kernel threads bound to the CPU are counted in the evidence and not judged: no
-placement moves them.
+the window, which is what a throughput loses by it, and told before. Kernel threads bound to the CPU
+are counted in the evidence and not judged: no placement moves them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def judge(scope: Scope) -> Iterable[Finding]:
     """The visitor that cost most, or what was checked."""
     asked = scope.call("pinned_cpu_visitor", process=scope.process)
     rows = scope.rows(
-        f"SELECT v.*, trace.label, w.start_ns, w.end_ns, w.dur_ns, run.workload FROM ({asked}) AS v "
+        "SELECT v.*, trace.label, w.start_ns, w.end_ns, w.dur_ns, run.workload "
+        f"FROM ({asked}) AS v "
         "JOIN trace USING (trace_id) JOIN analysis_span AS w USING (trace_id) "
         "LEFT JOIN run USING (trace_id) "
         f"WHERE NOT is_bound AND (owner_ready_ns >= {WARNING_NS} "

@@ -10,6 +10,7 @@ concurrency and scaling_curve), and of what others wait beside them the worst is
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from schedlens.findings import Finding, Scope, Severity
 from schedlens.wording import and_more, count, duration, thread_name
@@ -52,7 +53,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
             title=(
                 f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for "
                 f"{duration(row['ready_max_ns'])} at a time before it got a CPU, "
-                f"{duration(row['ready_ns'])} in all ({row['label']})"
+                f"{duration(row['ready_ns'])} {_of_window(row)} ({row['label']})"
                 f"{and_more(row['others_like_it'])}"
             ),
             trace_id=row["trace_id"],
@@ -87,7 +88,8 @@ def judge(scope: Scope) -> Iterable[Finding]:
             analyzer="thread_summary",
             severity="checked",
             title=(
-                f"{count(counted['threads'], 'thread')}, no known ready time reaches {duration(TOLD_NS)}"
+                f"{count(counted['threads'], 'thread')}, no known ready time reaches "
+                f"{duration(TOLD_NS)}"
                 + (f"; the longest is {duration(longest)}" if longest is not None else "")
             ),
             evidence_sql=(
@@ -95,6 +97,11 @@ def judge(scope: Scope) -> Iterable[Finding]:
                 "ORDER BY ready_max_ns DESC NULLS LAST LIMIT 20"
             ),
         )
+
+
+def _of_window(row: dict[str, Any]) -> str:
+    """A ready time that began before the window is longer than what lies in it."""
+    return "of it in the window" if row["ready_max_ns"] > row["ready_ns"] else "in all"
 
 
 def _severity(ready_ns: int) -> Severity:

@@ -63,9 +63,8 @@ WITH
   worked AS (
     SELECT
       trace_id,
-      -- A clock that counts a little more than the interval is no negative stand-still.
-      100.0 * greatest(0.0, 1 - per_s / nullif(batch_per_s * least(cpu_pct, 100) / 100, 0))
-        AS stalled_pct,
+      per_s,
+      batch_per_s * least(cpu_pct, 100) / 100 AS typical_per_s,
     FROM run_throughput(p_trace_id)
     WHERE status = 'ok'
   ),
@@ -82,7 +81,11 @@ WITH
       others.utid AS other_utid,
       others.longest_ns,
       taken.steal_pct,
-      worked.stalled_pct,
+      -- Where a clock counts a little more than the interval nothing is missing.
+      CASE
+        WHEN worked.per_s >= worked.typical_per_s THEN 0.0
+        ELSE 100.0 * (1 - worked.per_s / nullif(worked.typical_per_s, 0))
+      END AS stalled_pct,
     FROM step
     LEFT JOIN cpus USING (trace_id)
     LEFT JOIN others USING (trace_id)

@@ -15,7 +15,7 @@ import types
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -256,7 +256,7 @@ def test_chains_that_do_not_join_are_counted(
     capture: perf.Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = recorded(capture, tmp_path)
-    tables = [
+    tables: list[tuple[str, dict[str, list[Any]]]] = [
         ("context_switch", {"source": ["switch", "switch_event", "switch", "switch_event"]}),
         ("trace", {"start_clock": [5_000], "clock_hz": [1_000_000_000]}),
         (

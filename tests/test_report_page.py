@@ -171,7 +171,9 @@ def test_cards_go_by_severity_then_cost_and_gather_their_like(
             [
                 findings.Finding("steal", "warning", "w1", "FROM steal", cost_ns=50, trace_id=1),
                 findings.Finding("steal", "warning", "w2", "FROM steal", cost_ns=70, trace_id=2),
-                findings.Finding("concurrency", "warning", "w3", "FROM steal", cost_ns=60),
+                findings.Finding(
+                    "concurrency", "warning", "w3", "FROM steal", "a\nb\x1b", cost_ns=60
+                ),
                 findings.Finding("concurrency", "critical", "c1", "FROM nowhere", cost_ns=1),
                 findings.Finding("steal", "checked", "all fine", "FROM steal"),
             ],
@@ -179,6 +181,7 @@ def test_cards_go_by_severity_then_cost_and_gather_their_like(
         told = report.payload(report._view(con, None, None))["findings"]
         assert [card["title"] for card in told["cards"]] == ["c1", "w2", "w3"]
         assert told["headline"] == "1 critical finding and 3 warnings. First: c1"
+        assert told["cards"][2]["advice"] == "a\nb\\u001b"
         assert told["checked"] == ["all fine"]
         others = told["cards"][1]["others"]
         assert [row[2] for row in others["rows"]] == ["w1"]

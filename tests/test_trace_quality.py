@@ -53,6 +53,22 @@ def test_gaps_breaks_and_what_they_leave_unknown(trace: DrawnTrace) -> None:
     assert narrow == [(60, 50)]
 
 
+def test_edges_are_counted_apart(trace: DrawnTrace) -> None:
+    trace.add("loss", cpu=0, start_ns=10, end_ns=90, signalled_by="chain_break")
+    trace.add("loss", cpu=0, start_ns=90, end_ns=130, signalled_by="chain_break")
+    trace.add("loss", cpu=1, start_ns=480, end_ns=500, signalled_by="stream_end")
+    trace.con.execute("UPDATE context_switch SET source = 'switch_event' WHERE ts IN (0, 250)")
+    asked = "gaps, chain_breaks, gap_ns, edge_gaps, edge_ns, repaired_switches, " \
+            "edge_repaired_switches"  # fmt: skip
+    rows = trace.con.execute(
+        f"SELECT {asked} FROM trace_quality(p_from_ns := 100, p_to_ns := 400)"
+    ).fetchall()
+    assert rows == [(1, 1, 30, 2, 0, 1, 1)]
+    # The end of a stream is an edge wherever it lies; the switch at 0 is in this window.
+    rows = trace.con.execute(f"SELECT {asked} FROM trace_quality").fetchall()
+    assert rows == [(2, 2, 120, 1, 20, 2, 0)]
+
+
 def _answer(trace: DrawnTrace, question: str) -> tuple[object, ...]:
     rows = trace.con.execute(
         "SELECT answer, why, record_with FROM answerable WHERE question = ?", [question]

@@ -21,7 +21,9 @@ class Analysis:
     def sql(self, query: str) -> pa.Table:
         """The rows of a query as an Arrow table; raises `DatabaseError` with DuckDB's reason."""
         try:
-            return self.con.execute(query).to_arrow_table()
+            answer = self.con.sql(query)
+            # A statement such as SET answers nothing.
+            return pa.table({}) if answer is None else answer.to_arrow_table()
         except duckdb.Error as error:
             raise DatabaseError(str(error).splitlines()[0]) from None
 

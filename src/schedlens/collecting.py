@@ -248,15 +248,18 @@ def _recorder(overhead: dict[str, Any]) -> str:
     if abs(cost) <= spread:
         return f"recorder's cost below the noise (spread {spread:.1f} %)"
     if cost < 0:
-        return f"recorder's cost not found: the run without it was disturbed ({-cost:.1f} % slower)"
+        behind = 100 * (1 - overhead["baseline_per_s"] / overhead["recorded_per_s"])
+        return (
+            f"recorder's cost not found: the run without it was disturbed ({behind:.1f} % slower)"
+        )
     return f"recorder: {cost:.1f} % slower"
 
 
 def _mended(steps: int, switches: int) -> str:
     """One line for a sweep on switches that the scheduler's own event lacks."""
     return (
-        f"{switches} switches in {steps} step{'' if steps == 1 else 's'} were taken from the second "
-        "kind of record, since the kernel wrote none of the first: nothing is unknown by it"
+        f"{switches} switches in {steps} step{'' if steps == 1 else 's'} were taken from the "
+        "second kind of record, since the kernel wrote none of the first: nothing is unknown by it"
     )
 
 

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schedlens import __version__, _decoders, context, questions, sweeps
+from schedlens import __version__, _decoders, context, core_type_counters, questions, sweeps
 from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
 from schedlens.recording import Recording
 
@@ -159,6 +159,8 @@ def load_base_and_derived(
         _insert(con, table, batches)
     _mend(con, "wakeup", "effective = mend.effective, target_cpu = mend.target_cpu")
     _mend(con, "context_switch", "next_utid = mend.next_utid, next_priority = NULL")
+    if recording.folder:
+        core_type_counters.load(con, recording.folder, trace_id)
     # The kernel binds its per-CPU threads; their names end in the CPU's number.
     con.execute(
         r"""

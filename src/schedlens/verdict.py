@@ -94,7 +94,7 @@ def _brief(
         "cost_pct": first["cost_pct"],
         "bound": first["bound"],
         "where": _where(first, labels, view),
-        "advice": visible(first["advice"] or "")[:2000],
+        "advice": "\n".join(visible(line) for line in (first["advice"] or "").splitlines())[:2000],
         "section": first["analyzer"] if first["analyzer"] in section_names else None,
         "evidence": _rows_of(view, first["evidence_sql"], "evidence"),
         "counter": None,

@@ -1,0 +1,152 @@
+"""These workers and this timeline: who disturbed the step, how long, what findings say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
+
+from schedlens import findings, questions
+from schedlens.findings import Finding, Scope
+
+MS = 1_000_000
+CPUS = [Cpu(0, 0), Cpu(1, 1), Cpu(2, 2)]
+
+# ms     0    10   20   30   40   50   60   70   80   90   100
+# cpu 0  W0 W0 W0 W0 W0  X   W0 W0 W0 W0 W0 W0 W0 W0 W0        X from 40 to 45
+# cpu 1  W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 M  Y  W1    M of the workload at 90, Y at 92
+# cpu 2  X  X  X                                               no worker there
+STAYS = [
+    Stay("work/W0", 0, 0, 40 * MS, end="preempted"),
+    Stay("other/X", 0, 40 * MS, 5 * MS, ready=2 * MS),
+    Stay("work/W0", 0, 45 * MS, 55 * MS, ready=5 * MS, wait=0),
+    Stay("work/W1", 1, 0, 90 * MS, end="preempted"),
+    Stay("work/M", 1, 90 * MS, 2 * MS, ready=20 * MS),
+    Stay("other/Y", 1, 92 * MS, MS, ready=18 * MS),
+    Stay("work/W1", 1, 93 * MS, 7 * MS, ready=3 * MS, wait=0),
+    Stay("other/X", 2, 0, 30 * MS),
+]
+
+
+def _draw(
+    con: duckdb.DuckDBPyConnection, trace_id: int = 1, *, threads: int = 2, **run: object
+) -> DrawnTrace:
+    trace = DrawnTrace(con, STAYS, CPUS, 100 * MS, trace_id=trace_id)
+    trace.add("run", **{"step": f"step-{trace_id}", "workload": "sha256", "placement": "default",
+              "placements": ["default"], "threads": threads, "repeat": trace_id, "status": "ok",
+              "recorded": True, "oversubscribed": False} | run)  # fmt: skip
+    for worker in range(2):
+        trace.add("run_worker", worker=worker, utid=trace.utid(f"work/W{worker}"), tid=worker,
+                  start_ns=0, end_ns=100 * MS, cpu_time_ns=96 * MS, iterations=960,
+                  bytes=0)  # fmt: skip
+    return trace
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as database:
+        questions.install(database)
+        yield database
+
+
+def _judge(con: duckdb.DuckDBPyConnection, name: str) -> list[Finding]:
+    return list(findings.judge_all(Scope(con), only=[name]))
+
+
+def test_others_on_the_workers_cpus(con: duckdb.DuckDBPyConnection) -> None:
+    trace = _draw(con)
+    rows = con.execute(
+        "SELECT cpus, other_ns, other_pct, other_threads, other_process, other_thread, "
+        "other_utid, longest_ns, steal_pct, stalled_pct, is_disturbed FROM step_disturbance"
+    ).fetchall()
+    # 6 ms of 2 CPUs in 100 ms; X on CPU 2 disturbs nobody, and M is the workload's own.
+    assert rows == [
+        (2, 6 * MS, 3.0, 2, "other", "X", trace.utid("other/X"), 5 * MS, None, None, True)
+    ]
+    narrow = con.execute(
+        f"SELECT other_ns, other_pct, is_disturbed FROM step_disturbance(p_from_ns := {50 * MS}, "
+        f"p_to_ns := {100 * MS})"
+    ).fetchall()
+    assert narrow == [(MS, 1.0, False)]
+
+
+def test_work_that_is_missing_although_the_workers_ran(con: duckdb.DuckDBPyConnection) -> None:
+    _draw(con)
+    # 960 iterations in 100 ms, of which 96 ms on a CPU; batches at 20 000 a second say 1920.
+    for worker in range(2):
+        add(con, "run_sample", trace_id=1, worker=worker, start_ns=0, end_ns=MS, cpu=worker,
+            end_cpu=worker, iterations=20, bytes=0)  # fmt: skip
+    stalled = con.execute("SELECT stalled_pct FROM step_disturbance").fetchone()
+    assert stalled == pytest.approx((50.0,))
+    assert [f.title[:52] for f in _judge(con, "scaling_curve")][:1] == [
+        "The 1 point of the throughput curves are not judged:"[:52]
+    ]
+
+
+def test_disturbed_repeats_are_left_out_of_the_curve(con: duckdb.DuckDBPyConnection) -> None:
+    for trace_id in (1, 2, 3):
+        _draw(con, trace_id)
+    con.execute(f"UPDATE run_worker SET iterations = 1000 WHERE trace_id = 3;"
+                f"DELETE FROM cpu_state WHERE trace_id = 3 AND utid IN ({3 << 32 | 2}, "
+                f"(SELECT utid FROM thread WHERE trace_id = 3 AND name = 'X'))")  # fmt: skip
+    rows = con.execute(
+        "SELECT repeats, left_out, is_disturbed, per_s FROM scaling_curve"
+    ).fetchall()
+    assert rows == [(1, 2, False, 20_000.0)]
+    con.execute("UPDATE run SET threads = 1 WHERE trace_id = 3")
+    rows = con.execute(
+        "SELECT threads, repeats, left_out, is_disturbed FROM scaling_curve ORDER BY threads"
+    ).fetchall()
+    assert rows == [(1, 1, 0, False), (2, 2, 0, True)]
+
+
+def test_the_disturber_is_named_with_its_time(con: duckdb.DuckDBPyConnection) -> None:
+    trace = _draw(con)
+    found = [f for f in _judge(con, "scaling_curve") if f.trace_id == 1]
+    assert [(f.severity, f.cost_ns, f.cost_pct, f.utid) for f in found] == [
+        ("info", 6 * MS, 3.0, trace.utid("other/X"))
+    ]
+    assert found[0].title == (
+        "step-1 was disturbed: other programs ran for 6 ms (3 %) on the workers' CPUs, most of all "
+        f"X ({trace.tid('other/X')}) of other with 5 ms"
+    )
+
+
+def test_own_threads_of_a_workload_are_not_judged_one_by_one(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    _draw(con)
+    _draw(con, 2)
+    # M was ready for 20 ms and is the workload's; Y for 18 ms beside it, in both steps.
+    found = _judge(con, "thread_summary")
+    assert [(f.severity, f.cost_ns) for f in found] == [("info", 18 * MS)]
+    assert found[0].title.endswith("(drawn-1) (and 1 more like it)")
+    con.execute("DELETE FROM run_worker; DELETE FROM run")
+    found = _judge(con, "thread_summary")
+    assert [(f.severity, f.cost_ns) for f in found] == [
+        ("critical", 20 * MS), ("critical", 18 * MS), ("warning", 5 * MS),
+    ]  # fmt: skip
+
+
+def test_workers_beyond_the_cpus_are_one_line_for_the_sweep(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    _draw(con, 1, oversubscribed=True)
+    _draw(con, 2, oversubscribed=True)
+    found = [f for f in _judge(con, "concurrency") if f.severity != "checked"]
+    # W0 is ready for 5 ms and W1 for 3: 8 of 200 ms; what M and others wait is not theirs.
+    assert [(f.severity, f.cost_ns) for f in found] == [("info", 8 * MS)]
+    assert found[0].title == (
+        "2 steps with more workers than CPUs, as planned: in step-1 2 workers on 3 CPUs stood "
+        "ready for 8 ms in all, 4 % of their time"
+    )
+
+
+def test_threads_of_the_workload(con: duckdb.DuckDBPyConnection) -> None:
+    trace = _draw(con)
+    rows = con.execute("SELECT utid, is_worker, is_oversubscribed FROM workload_thread").fetchall()
+    assert sorted(rows) == sorted(
+        (trace.utid(f"work/{name}"), name != "M", False) for name in ("W0", "W1", "M")
+    )
