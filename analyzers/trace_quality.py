@@ -103,13 +103,7 @@ def _loss(row: dict[str, Any], others: int) -> Finding:
         cost_ns=inner,
         cost_pct=share if inner is not None else None,
         bound="range",
-        advice=(
-            "Read numbers of this recording as ranges. Record again with larger buffers (-m), "
-            "with --light, or to a faster disk."
-            if told_lost
-            else "Read numbers of this recording as ranges, or record the step again. The recorder "
-            "lost nothing: the kernel wrote no record there, so larger buffers do not help."
-        ),
+        advice=_advice(bool(told_lost), row["has_switch_records"] is not False),
         evidence_sql=(
             "SELECT cpu, start_ns, end_ns, end_ns - start_ns AS ns, events, signalled_by FROM loss "
             f"WHERE trace_id = {trace_id} ORDER BY ns DESC, cpu, start_ns"
@@ -117,6 +111,23 @@ def _loss(row: dict[str, Any], others: int) -> Finding:
         counter_evidence_sql=(
             f"SELECT cpu, unknown_ns, busy_pct FROM cpu_time(p_trace_id := {trace_id})"
         ),
+    )
+
+
+def _advice(told_lost: bool, has_switch_records: bool) -> str:
+    if told_lost:
+        return (
+            "Read numbers of this recording as ranges. Record again with larger buffers (-m), "
+            "with --light, or to a faster disk."
+        )
+    if not has_switch_records:
+        return (
+            "Record again with --switch-events, as `collect` does: the kernel writes no scheduler "
+            "event for some switches, and the second kind of record tells most of them."
+        )
+    return (
+        "Read numbers of this recording as ranges, or record the step again. The recorder "
+        "lost nothing: the kernel wrote no record there, so larger buffers do not help."
     )
 
 

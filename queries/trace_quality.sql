@@ -30,6 +30,12 @@ WITH
       AND ready_ns IS NULL AND wait_ns IS NULL
     GROUP BY trace_id
   ),
+  second_kind AS (
+    SELECT trace_id, sum(count) > 0 AS has_switch_records
+    FROM record_count
+    WHERE record LIKE 'PERF_RECORD_SWITCH%'
+    GROUP BY trace_id
+  ),
   woken AS (
     SELECT
       trace_id,
@@ -112,6 +118,10 @@ SELECT
   (trace.duration_ns - coalesce(trace.first_ns, 0))::BIGINT AS recorded_ns,
   -- Context switches recorded by the scheduler's own event.
   coalesce(switched.switches, 0) AS switches,
+  -- Whether the second kind of record of each switch was recorded too; null if not from perf.
+  CASE
+    WHEN trace.source = 'perf' THEN coalesce(second_kind.has_switch_records, FALSE)
+  END AS has_switch_records,
   -- Further switches in the window that only the second kind of record shows: nothing is unknown.
   coalesce(switched.repaired_switches, 0) AS repaired_switches,
   -- The same before and after the window, where often only the second kind is recorded.
@@ -155,6 +165,7 @@ SELECT
 FROM trace
 JOIN span USING (trace_id)
 LEFT JOIN switched USING (trace_id)
+LEFT JOIN second_kind USING (trace_id)
 LEFT JOIN entered USING (trace_id)
 LEFT JOIN woken USING (trace_id)
 LEFT JOIN gap USING (trace_id)

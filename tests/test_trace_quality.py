@@ -8,6 +8,7 @@ import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
 from schedlens import questions
+from schedlens.findings import Scope, judge_all
 
 # ns      0    100  200  300  400  500
 # cpu 0   A A A A A  . . ? ? ? ? .     unknown from 350 to 450
@@ -122,3 +123,22 @@ def test_every_question_that_is_named_exists(trace: DrawnTrace) -> None:
     known = {query.full_name for query in questions.load_all()} | {"counter_delta"}
     named = {row[0] for row in trace.con.execute("SELECT question FROM answerable").fetchall()}
     assert named <= known
+
+
+def test_breaks_without_the_second_kind_of_record_ask_for_it() -> None:
+    advised = {}
+    for name in ("no_switch_events", "with_switch_events"):
+        with drawn_database() as con:
+            trace = DrawnTrace(con, [], [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
+            trace.add(
+                "loss", cpu=0, start_ns=2_000_000, end_ns=4_000_000, signalled_by="chain_break"
+            )
+            con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")
+            if name == "with_switch_events":
+                trace.add("record_count", record="PERF_RECORD_SWITCH_CPU_WIDE", count=10)
+            questions.install(con)
+            found = list(judge_all(Scope(con), ["trace_quality"]))
+            advised[name] = [f.advice for f in found if "break" in f.title]
+    (without,), (having,) = advised["no_switch_events"], advised["with_switch_events"]
+    assert "--switch-events" in without
+    assert "--switch-events" not in having
