@@ -210,7 +210,8 @@ def _close(session: Session, stopped: str | None, code: int) -> int:
     elif failed:
         click.echo(f"{len(failed)} of {len(session.steps)} steps failed", err=True)
     if done:
-        click.echo(f"recorded {len(done)} steps in {session.folder}; now type: analyze {folder}")
+        noun = "step" if len(done) == 1 else "steps"
+    click.echo(f"recorded {len(done)} {noun} in {session.folder}; now type: analyze {folder}")
     if code == 130:
         return 130
     if not done:

@@ -26,7 +26,9 @@ INSERT_ROWS = 4_000_000
 
 # Rows that correct rows of the table so named; the state machine declares them.
 _MENDS = {
-    "wakeup_mend": "trace_id BIGINT, cpu INTEGER, seq BIGINT, effective BOOLEAN, target_cpu INTEGER",
+    "wakeup_mend": (
+        "trace_id BIGINT, cpu INTEGER, seq BIGINT, effective BOOLEAN, target_cpu INTEGER"
+    ),
     "context_switch_mend": "trace_id BIGINT, cpu INTEGER, seq BIGINT, next_utid BIGINT",
 }
 
