@@ -211,7 +211,7 @@ def _close(session: Session, stopped: str | None, code: int) -> int:
         click.echo(f"{len(failed)} of {len(session.steps)} steps failed", err=True)
     if done:
         noun = "step" if len(done) == 1 else "steps"
-    click.echo(f"recorded {len(done)} {noun} in {session.folder}; now type: analyze {folder}")
+        click.echo(f"recorded {len(done)} {noun} in {session.folder}; now type: analyze {folder}")
     if code == 130:
         return 130
     if not done:
