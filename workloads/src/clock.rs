@@ -6,7 +6,7 @@ use crate::os;
 /// IA32_TSC_AUX holds `node << 12 | cpu` on Linux.
 const AUX_CPU_BITS: u32 = 12;
 /// Brackets tried for one pair; the tightest is kept.
-const BRACKETS: usize = 5;
+const BRACKETS: u32 = 5;
 
 /// A moment on a logical CPU. `ticks` are those of the clock that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,21 +65,45 @@ impl Clock {
 
     /// Now by both clocks, from the tightest of a few brackets.
     pub fn pair(self) -> Pair {
-        let mut best: Option<(u64, Pair)> = None;
-        for _ in 0..BRACKETS {
-            let before = self.stamp().ticks;
-            let mono_ns = os::monotonic_ns();
-            let width = self.stamp().ticks.saturating_sub(before);
-            let pair = match self {
-                Clock::Tsc { .. } => Pair { ticks: before + width / 2, mono_ns },
-                Clock::Monotonic => Pair { ticks: mono_ns as u64, mono_ns },
-            };
-            if best.is_none_or(|(tightest, _)| width < tightest) {
-                best = Some((width, pair));
-            }
+        let Bracket { middle, read: mono_ns, .. } = self.bracket(BRACKETS, 0, os::monotonic_ns);
+        match self {
+            Clock::Tsc { .. } => Pair { ticks: middle, mono_ns },
+            Clock::Monotonic => Pair { ticks: mono_ns as u64, mono_ns },
         }
-        best.map_or(Pair { ticks: 0, mono_ns: 0 }, |(_, pair)| pair)
     }
+
+    /// The tightest of at most `tries` brackets around `read`: the first one of at most
+    /// `enough` ticks ends the search.
+    pub fn bracket<T>(self, tries: u32, enough: u64, mut read: impl FnMut() -> T) -> Bracket<T> {
+        tightest(tries, enough, || {
+            let before = self.stamp().ticks;
+            let read = read();
+            let width = self.stamp().ticks.saturating_sub(before);
+            Bracket { middle: before + width / 2, width, read }
+        })
+    }
+}
+
+/// What was read between two stamps, which are `width` ticks apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bracket<T> {
+    pub middle: u64,
+    pub width: u64,
+    pub read: T,
+}
+
+fn tightest<T>(tries: u32, enough: u64, mut next: impl FnMut() -> Bracket<T>) -> Bracket<T> {
+    let mut best = next();
+    for _ in 1..tries {
+        if best.width <= enough {
+            break;
+        }
+        let bracket = next();
+        if bracket.width < best.width {
+            best = bracket;
+        }
+    }
+    best
 }
 
 #[inline(always)]
@@ -169,6 +193,26 @@ mod tests {
         assert_eq!(Map::new(vec![pair(1, 1)]), None);
         assert_eq!(Map::new(vec![pair(1, 10), pair(2, 10)]), None);
         assert_eq!(Map::new(vec![pair(1, 10), pair(2, 9)]), None);
+    }
+
+    #[test]
+    fn the_tightest_bracket_is_kept_not_the_last() {
+        let search = |tries, enough| {
+            let mut widths = [90, 40, 70, 40, 80].into_iter();
+            let mut taken = 0;
+            let next = || {
+                taken += 1;
+                let width = widths.next().expect("no more than the tries");
+                Bracket { middle: 1000 + width, width, read: taken }
+            };
+            let kept = tightest(tries, enough, next);
+            (kept.width, kept.middle, kept.read, taken)
+        };
+        assert_eq!(search(5, 0), (40, 1040, 2, 5));
+        assert_eq!(search(1, 0), (90, 1090, 1, 1));
+        assert_eq!(search(5, 39), (40, 1040, 2, 5));
+        assert_eq!(search(5, 40), (40, 1040, 2, 2));
+        assert_eq!(search(5, 90), (90, 1090, 1, 1));
     }
 
     #[test]

@@ -23,8 +23,8 @@ const PAIR_APART_NS: i64 = 10_000_000;
 /// Batches there is room for, a second and worker; the band gives 1000 to 3300.
 const SAMPLES_PER_S: f64 = 5000.0;
 /// The start and end edges are read again while reading the two clocks took longer than this.
-const EDGE_NS: i64 = 3_000;
-/// But not more often than this.
+const EDGE_NS: f64 = 3_000.0;
+/// But not more often than this: the tightest bracket counts then.
 const EDGE_TRIES: u32 = 10;
 /// Room for batches no run needs more than: what comes after is added to the last one.
 const MOST_SAMPLES: usize = 1_000_000;
@@ -80,7 +80,7 @@ pub struct WorkerResult {
     pub iterations: u64,
     pub bytes: u64,
     pub batches: u64,
-    /// Length of a core cycle right before and right after the measured interval.
+    /// Length of a core cycle right before the measured interval and after all have ended it.
     pub cycle_ns: [f64; 2],
     pub counts: Vec<(&'static str, u64)>,
 }
@@ -156,16 +156,9 @@ impl Stage {
 
     /// The thread's CPU time and the moment it was read.
     fn edge(&self) -> Edge {
-        let mut tries = 0;
-        loop {
-            let before = self.clock.stamp().ticks;
-            let cpu_time_ns = os::thread_cpu_ns();
-            let after = self.clock.stamp().ticks;
-            tries += 1;
-            if self.ns_between(before, after) <= EDGE_NS || tries == EDGE_TRIES {
-                return Edge { ticks: before + after.saturating_sub(before) / 2, cpu_time_ns };
-            }
-        }
+        let enough = (EDGE_NS / self.tick_ns) as u64;
+        let bracket = self.clock.bracket(EDGE_TRIES, enough, os::thread_cpu_ns);
+        Edge { ticks: bracket.middle, cpu_time_ns: bracket.read }
     }
 }
 
@@ -328,10 +321,11 @@ fn work(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
         }
     }
     let end = stage.edge();
-    let cycle_after = ruler::core_cycle_ns();
+    // Whoever waits for the end of the interval waits for no more than that.
     if !stage.phases.arrive(Phase::Prove) {
         return Err(None);
     }
+    let cycle_after = ruler::core_cycle_ns();
     Ok(Measured {
         tid: os::thread_id(),
         name: seat.name,

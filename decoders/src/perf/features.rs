@@ -22,6 +22,9 @@ const CLOCKID: u32 = 23;
 const CLOCK_DATA: u32 = 29;
 const HYBRID_TOPOLOGY: u32 = 30;
 
+/// Entries of all CPU lists together: caches, cores and nodes of the largest machines.
+const MOST_LISTED: usize = 1 << 20;
+
 /// Names of the features by number, for what a user is told.
 const NAMES: [&str; 33] = [
     "RESERVED",
@@ -107,6 +110,8 @@ pub(super) struct Features {
     pub(super) hybrid: Vec<(String, Vec<i32>)>,
     pub(super) clock_resolution_ns: Option<u64>,
     pub(super) clock: Option<ClockData>,
+    /// CPUs in all lists so far.
+    pub(super) listed: usize,
 }
 
 /// Name of a feature.
@@ -141,7 +146,7 @@ impl Features {
                 for _ in 0..bytes.u32()? {
                     let node = bytes.u32()?.cast_signed();
                     bytes.take(16)?;
-                    let cpus = cpu_list(&bytes.string()?);
+                    let cpus = self.cpus(&bytes.string()?)?;
                     self.numa.push((node, cpus));
                 }
             }
@@ -152,7 +157,7 @@ impl Features {
                     bytes.take(12)?;
                     let kind = bytes.string()?;
                     let _size = bytes.string()?;
-                    let cpus = cpu_list(&bytes.string()?);
+                    let cpus = self.cpus(&bytes.string()?)?;
                     self.caches.push(Cache { level, kind, cpus });
                 }
             }
@@ -166,13 +171,24 @@ impl Features {
             HYBRID_TOPOLOGY => {
                 for _ in 0..bytes.u32()? {
                     let pmu = bytes.string()?;
-                    let cpus = cpu_list(&bytes.string()?);
+                    let cpus = self.cpus(&bytes.string()?)?;
                     self.hybrid.push((pmu, cpus));
                 }
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// CPUs of a list; a few bytes of it name many, so all lists together are bounded.
+    fn cpus(&mut self, list: &str) -> Result<Vec<i32>, DecodeError> {
+        let cpus = cpu_list(list);
+        self.listed += cpus.len();
+        if self.listed > MOST_LISTED {
+            let (needed, left) = (self.listed as u64, MOST_LISTED as u64);
+            return Err(DecodeError::TooShort { what: "a list of CPUs", needed, left });
+        }
+        Ok(cpus)
     }
 
     fn event_desc(&mut self, bytes: &mut Bytes<'_>) -> Result<(), DecodeError> {
@@ -190,7 +206,10 @@ impl Features {
 
     fn cpu_topology(&mut self, bytes: &mut Bytes<'_>) -> Result<(), DecodeError> {
         let _of_packages = strings(bytes)?;
-        self.siblings = strings(bytes)?.iter().map(|list| cpu_list(list)).collect();
+        for list in strings(bytes)? {
+            let cpus = self.cpus(&list)?;
+            self.siblings.push(cpus);
+        }
         // Files of old recorders end here.
         let cpus = self.cpus_available.unwrap_or_default().min(CPU_LIMIT.cast_unsigned());
         if bytes.left() < cpus as usize * 8 {

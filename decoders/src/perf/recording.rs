@@ -221,6 +221,8 @@ fn file_attrs(file: &[u8], attr_size: u64, attrs: Section) -> Result<Vec<Attr>, 
         let left = found.len() as u64;
         return Err(DecodeError::TooShort { what: "perf_file_attr", needed: attr_size, left });
     }
+    // The lists of ids do not overlap: together they are no longer than the file.
+    let mut left = file.len() as u64;
     found
         .chunks_exact(step)
         .map(|entry| {
@@ -230,6 +232,11 @@ fn file_attrs(file: &[u8], attr_size: u64, attrs: Section) -> Result<Vec<Attr>, 
                 offset: u64_at(section, 0).unwrap_or_default(),
                 size: u64_at(section, 8).unwrap_or_default(),
             };
+            if section.size > left {
+                let needed = section.size;
+                return Err(DecodeError::TooShort { what: "ids of perf_file_attr", needed, left });
+            }
+            left -= section.size;
             attr.ids = features::ids(section.cut_from(file));
             Ok(attr)
         })
@@ -358,4 +365,23 @@ fn named_attrs(mut attrs: Vec<Attr>, features: &Features) -> Vec<Attr> {
         }
     }
     attrs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // 40 events whose ids each cover the whole file
+    #[test]
+    fn ids_that_overlap_are_refused_before_they_fill_the_memory() {
+        let mut entry = vec![0_u8; 64];
+        entry.extend(0_u64.to_le_bytes());
+        entry.extend(3200_u64.to_le_bytes());
+        let file = entry.repeat(40);
+        let attrs = Section { offset: 0, size: file.len() as u64 };
+        match file_attrs(&file, 80, attrs) {
+            Err(DecodeError::TooShort { needed: 3200, left: 0, .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -134,22 +134,38 @@ impl StateMachine {
         if let Some(batch) = frame.batch("context_switch") {
             self.records.hold(batch);
         }
+        // Switches and wakings come by the million, the rest now and then.
+        let mut rare_ts = i64::MIN;
         loop {
-            let mut cursors = [
-                switches.as_mut().map(|t| &mut t.cursor),
-                wakings.as_mut().map(|t| &mut t.cursor),
-                moves.as_mut().map(|t| &mut t.cursor),
-                yields.as_mut().map(|t| &mut t.cursor),
-                interrupts.as_mut().map(|t| &mut t.cursor),
-                gaps.as_mut().map(|t| &mut t.cursor),
-                samples.as_mut().map(|t| &mut t.cursor),
-            ];
-            let (mut next, mut left) = (i64::MAX, false);
-            for cursor in cursors.iter().flatten() {
-                next = next.min(cursor.next_ts());
-                left |= cursor.left();
+            if rare_ts <= self.now {
+                rare_ts = [
+                    moves.as_ref().map(|t| &t.cursor),
+                    yields.as_ref().map(|t| &t.cursor),
+                    interrupts.as_ref().map(|t| &t.cursor),
+                    gaps.as_ref().map(|t| &t.cursor),
+                    samples.as_ref().map(|t| &t.cursor),
+                ]
+                .iter()
+                .flatten()
+                .map(|cursor| cursor.next_ts())
+                .min()
+                .unwrap_or(i64::MAX);
             }
-            if !left {
+            let next = switches
+                .as_ref()
+                .map_or(i64::MAX, |t| t.cursor.next_ts())
+                .min(wakings.as_ref().map_or(i64::MAX, |t| t.cursor.next_ts()))
+                .min(rare_ts);
+            // A hostile record may bear the latest time there is.
+            if next == i64::MAX
+                && !switches.as_ref().is_some_and(|t| t.cursor.left())
+                && !wakings.as_ref().is_some_and(|t| t.cursor.left())
+                && !moves.as_ref().is_some_and(|t| t.cursor.left())
+                && !yields.as_ref().is_some_and(|t| t.cursor.left())
+                && !interrupts.as_ref().is_some_and(|t| t.cursor.left())
+                && !gaps.as_ref().is_some_and(|t| t.cursor.left())
+                && !samples.as_ref().is_some_and(|t| t.cursor.left())
+            {
                 break;
             }
             // A time that stands for the trace's begin is no time of a record.
@@ -159,8 +175,20 @@ impl StateMachine {
             }
             self.earliest = self.earliest.min(now);
             self.now = now;
-            let [s, w, m, y, i, g, c] =
-                cursors.each_mut().map(|c| c.as_mut().map_or(0..0, |c| c.take_until(now)));
+            let s = switches.as_mut().map_or(0..0, |t| t.cursor.take_until(now));
+            let w = wakings.as_mut().map_or(0..0, |t| t.cursor.take_until(now));
+            let [m, y, i, g, c] = if rare_ts <= now {
+                [
+                    moves.as_mut().map(|t| &mut t.cursor),
+                    yields.as_mut().map(|t| &mut t.cursor),
+                    interrupts.as_mut().map(|t| &mut t.cursor),
+                    gaps.as_mut().map(|t| &mut t.cursor),
+                    samples.as_mut().map(|t| &mut t.cursor),
+                ]
+                .map(|cursor| cursor.map_or(0..0, |cursor| cursor.take_until(now)))
+            } else {
+                [0..0, 0..0, 0..0, 0..0, 0..0]
+            };
             if let Some(gaps) = &gaps {
                 for place in g {
                     self.take_gap(gaps, gaps.cursor.row(place));

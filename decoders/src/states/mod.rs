@@ -4,6 +4,7 @@
 //! switch-out, ready, switch-in; empty stays lie between. What a thread did before a stay is
 //! written when the stay ends, so that a gap or a plan that failed can still be told apart.
 
+mod column;
 mod counters;
 mod cpu;
 mod finish;

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, UInt8Builder};
+use arrow_array::types::{Int32Type, Int64Type, UInt8Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use super::StateError;
+use super::column::{Column, FlagColumn};
 use super::words::{self, CPU_STATES, CpuWord, END_REASONS, EndReason, STATES, State, Words};
 use crate::frame::Output;
 use crate::schema;
 
 /// Rows of one batch.
 pub(super) const BATCH_ROWS: usize = 1 << 20;
+
+/// Rows to take room for: the last moment of a batch may add some.
+const ROOM: usize = BATCH_ROWS + 64;
 
 /// A time before the first record; it becomes the trace's first time at the end.
 pub(super) const BEGIN: i64 = i64::MIN;
@@ -72,39 +76,60 @@ pub(super) fn batch(
 }
 
 /// Collects `sched_slice`.
-#[derive(Default)]
 pub(super) struct Slices {
-    utid: Int64Builder,
-    cpu: Int32Builder,
-    ts: Int64Builder,
-    dur: Int64Builder,
-    is_idle: BooleanBuilder,
-    priority: Int32Builder,
-    end_reason: UInt8Builder,
-    ready_ns: Int64Builder,
-    wait_ns: Int64Builder,
-    waker: Int64Builder,
-    prev_cpu: Int32Builder,
-    left: BooleanBuilder,
-    right: BooleanBuilder,
+    utid: Column<Int64Type>,
+    cpu: Column<Int32Type>,
+    ts: Column<Int64Type>,
+    dur: Column<Int64Type>,
+    is_idle: FlagColumn,
+    priority: Column<Int32Type>,
+    end_reason: Column<UInt8Type>,
+    ready_ns: Column<Int64Type>,
+    wait_ns: Column<Int64Type>,
+    waker: Column<Int64Type>,
+    prev_cpu: Column<Int32Type>,
+    left: FlagColumn,
+    right: FlagColumn,
     pub(super) len: usize,
 }
 
+impl Default for Slices {
+    fn default() -> Self {
+        Self {
+            utid: Column::of(ROOM),
+            cpu: Column::of(ROOM),
+            ts: Column::of(ROOM),
+            dur: Column::of(ROOM),
+            is_idle: FlagColumn::default(),
+            priority: Column::of(ROOM),
+            end_reason: Column::of(ROOM),
+            ready_ns: Column::of(ROOM),
+            wait_ns: Column::of(ROOM),
+            waker: Column::of(ROOM),
+            prev_cpu: Column::of(ROOM),
+            left: FlagColumn::default(),
+            right: FlagColumn::default(),
+            len: 0,
+        }
+    }
+}
+
 impl Slices {
+    #[inline]
     pub(super) fn push(&mut self, row: &Slice) {
-        self.utid.append_value(row.utid);
-        self.cpu.append_value(row.cpu);
-        self.ts.append_value(row.ts);
-        self.dur.append_value(row.end.saturating_sub(row.ts).max(0));
-        self.is_idle.append_value(row.is_idle);
-        self.priority.append_option(row.priority);
-        self.end_reason.append_option(row.end_reason.map(|reason| reason as u8));
-        self.ready_ns.append_option(row.ready_ns);
-        self.wait_ns.append_option(row.wait_ns);
-        self.waker.append_option(row.waker);
-        self.prev_cpu.append_option(row.prev_cpu);
-        self.left.append_value(row.left_censored);
-        self.right.append_value(row.right_censored);
+        self.utid.push(row.utid);
+        self.cpu.push(row.cpu);
+        self.ts.push(row.ts);
+        self.dur.push(row.end.saturating_sub(row.ts).max(0));
+        self.is_idle.push(row.is_idle);
+        self.priority.push_option(row.priority);
+        self.end_reason.push_option(row.end_reason.map(|reason| reason as u8));
+        self.ready_ns.push_option(row.ready_ns);
+        self.wait_ns.push_option(row.wait_ns);
+        self.waker.push_option(row.waker);
+        self.prev_cpu.push_option(row.prev_cpu);
+        self.left.push(row.left_censored);
+        self.right.push(row.right_censored);
         self.len += 1;
     }
 
@@ -129,31 +154,48 @@ impl Slices {
 }
 
 /// Collects `thread_state`.
-#[derive(Default)]
 pub(super) struct Spans {
-    utid: Int64Builder,
-    ts: Int64Builder,
-    dur: Int64Builder,
-    state: UInt8Builder,
-    cpu: Int32Builder,
-    reason: UInt8Builder,
-    waker: Int64Builder,
-    left: BooleanBuilder,
-    right: BooleanBuilder,
+    utid: Column<Int64Type>,
+    ts: Column<Int64Type>,
+    dur: Column<Int64Type>,
+    state: Column<UInt8Type>,
+    cpu: Column<Int32Type>,
+    reason: Column<UInt8Type>,
+    waker: Column<Int64Type>,
+    left: FlagColumn,
+    right: FlagColumn,
     pub(super) len: usize,
 }
 
+impl Default for Spans {
+    fn default() -> Self {
+        Self {
+            utid: Column::of(ROOM),
+            ts: Column::of(ROOM),
+            dur: Column::of(ROOM),
+            state: Column::of(ROOM),
+            cpu: Column::of(ROOM),
+            reason: Column::of(ROOM),
+            waker: Column::of(ROOM),
+            left: FlagColumn::default(),
+            right: FlagColumn::default(),
+            len: 0,
+        }
+    }
+}
+
 impl Spans {
+    #[inline]
     pub(super) fn push(&mut self, row: &Span) {
-        self.utid.append_value(row.utid);
-        self.ts.append_value(row.ts);
-        self.dur.append_value(row.end.saturating_sub(row.ts).max(0));
-        self.state.append_value(row.state as u8);
-        self.cpu.append_option(row.cpu);
-        self.reason.append_option(row.reason);
-        self.waker.append_option(row.waker);
-        self.left.append_value(row.left_censored);
-        self.right.append_value(row.right_censored);
+        self.utid.push(row.utid);
+        self.ts.push(row.ts);
+        self.dur.push(row.end.saturating_sub(row.ts).max(0));
+        self.state.push(row.state as u8);
+        self.cpu.push_option(row.cpu);
+        self.reason.push_option(row.reason);
+        self.waker.push_option(row.waker);
+        self.left.push(row.left_censored);
+        self.right.push(row.right_censored);
         self.len += 1;
     }
 
@@ -174,23 +216,36 @@ impl Spans {
 }
 
 /// Collects `cpu_state`.
-#[derive(Default)]
 pub(super) struct Tiles {
-    cpu: Int32Builder,
-    ts: Int64Builder,
-    dur: Int64Builder,
-    state: UInt8Builder,
-    utid: Int64Builder,
+    cpu: Column<Int32Type>,
+    ts: Column<Int64Type>,
+    dur: Column<Int64Type>,
+    state: Column<UInt8Type>,
+    utid: Column<Int64Type>,
     pub(super) len: usize,
 }
 
+impl Default for Tiles {
+    fn default() -> Self {
+        Self {
+            cpu: Column::of(ROOM),
+            ts: Column::of(ROOM),
+            dur: Column::of(ROOM),
+            state: Column::of(ROOM),
+            utid: Column::of(ROOM),
+            len: 0,
+        }
+    }
+}
+
 impl Tiles {
+    #[inline]
     pub(super) fn push(&mut self, row: &Tile) {
-        self.cpu.append_value(row.cpu);
-        self.ts.append_value(row.ts);
-        self.dur.append_value(row.end.saturating_sub(row.ts).max(0));
-        self.state.append_value(row.state as u8);
-        self.utid.append_option(row.utid);
+        self.cpu.push(row.cpu);
+        self.ts.push(row.ts);
+        self.dur.push(row.end.saturating_sub(row.ts).max(0));
+        self.state.push(row.state as u8);
+        self.utid.push_option(row.utid);
         self.len += 1;
     }
 

@@ -1,118 +1,33 @@
 //! add8: eight dependent additions a loop: the control of add1, with an eighth of its branches.
 
-use core::arch::asm;
+use super::register_loop::{Register, register_loop};
 
-use super::{ODD, SEED};
-use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work, anywhere};
-
-/// Additions an iteration.
-const ADDS: u64 = 8;
-
-/// The catalogue's line.
-pub static KERNEL: Kernel = Kernel {
-    name: "add8",
-    summary: "eight dependent additions a loop",
-    note: "8 cycles: the additions of add1 with an eighth of its branches",
-    unit: Unit::Iterations,
-    parties: 1,
-    variants: &[Variant {
-        name: "default",
-        refusal: anywhere,
-        crew: |threads, _| Crew::alone(threads, |_| Ok(Adds::new())),
-    }],
-    usual_cycles: Some(8.0),
-};
-
-struct Adds {
-    sum: u64,
-    iterations: u64,
-}
-
-impl Adds {
-    fn new() -> Adds {
-        Adds { sum: SEED, iterations: 0 }
-    }
-}
-
-/// Adds `ADDS * iterations` times; the addend is a register, since some cores fold
-/// an immediate into the rename stage and would then take no cycle for it.
-fn add(sum: &mut u64, iterations: u64) {
-    if iterations == 0 {
-        return;
-    }
-    // SAFETY: registers only.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        asm!(
-            ".p2align 6",
-            "2:",
-            ".rept 8",
-            "add {sum}, {addend}",
-            ".endr",
-            "dec {left}",
-            "jnz 2b",
-            sum = inout(reg) *sum,
-            addend = in(reg) ODD,
-            left = inout(reg) iterations => _,
-            options(nostack, nomem),
-        );
-    }
-    // SAFETY: registers only.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            ".p2align 6",
-            "2:",
-            ".rept 8",
-            "add {sum}, {sum}, {addend}",
-            ".endr",
-            "subs {left}, {left}, #1",
-            "b.ne 2b",
-            sum = inout(reg) *sum,
-            addend = in(reg) ODD,
-            left = inout(reg) iterations => _,
-            options(nostack, nomem),
-        );
-    }
-}
-
-impl Work for Adds {
-    fn batch(&mut self, iterations: u64) -> u64 {
-        add(&mut self.sum, iterations);
-        self.iterations += iterations;
-        iterations
-    }
-
-    fn prove(&mut self) -> Vec<Proof> {
-        let adds = ADDS.wrapping_mul(self.iterations);
-        vec![Proof::new(
-            format!("sum = seed + m * {adds} mod 2^64"),
-            format!("{:#018x}", SEED.wrapping_add(ODD.wrapping_mul(adds))),
-            format!("{:#018x}", self.sum),
-        )]
-    }
+register_loop! {
+    KERNEL: {
+        name: "add8",
+        summary: "eight dependent additions a loop",
+        note: "8 cycles: the additions of add1 with an eighth of its branches",
+        usual_cycles: Some(8.0),
+    },
+    adds: { sum: Register::sum("sum", 8) },
+    x86_64: [".rept 8", "add {sum}, {m}", ".endr"],
+    aarch64: [".rept 8", "add {sum}, {sum}, {m}", ".endr"],
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::register_loop::{ODD, checks};
 
     #[test]
     fn the_sum_counts_every_addition() {
-        let mut sum = 5;
-        add(&mut sum, 0);
-        assert_eq!(sum, 5);
-        add(&mut sum, 3);
-        assert_eq!(sum, (0..3 * ADDS).fold(5, |sum, _| ODD.wrapping_add(sum)));
+        checks::every_iteration_counts(adds(), |[sum]| {
+            (0..8).for_each(|_| *sum = sum.wrapping_add(ODD));
+        });
     }
 
     #[test]
     fn a_wrong_sum_is_found() {
-        let mut work = Adds::new();
-        work.batch(1000);
-        work.batch(1);
-        assert!(work.prove().iter().all(Proof::holds));
-        work.sum += 1;
-        assert!(!work.prove().iter().any(Proof::holds));
+        checks::what_is_wrong_is_found(adds());
     }
 }

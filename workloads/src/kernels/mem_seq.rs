@@ -1,7 +1,6 @@
 //! mem_seq: 32 Ki byte reads in sequence, the first-level cache's best case.
 
-use core::arch::asm;
-
+use super::asm_loop::asm_by_arch;
 use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work, anywhere};
 use crate::os::Memory;
 
@@ -51,33 +50,25 @@ fn sum_of(bytes: &[u8]) -> u64 {
         return sum;
     }
     // SAFETY: reads exactly the slice.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
-        asm!(
-            ".p2align 6",
-            "2:",
-            "movzx {byte:e}, byte ptr [{at}]",
-            "add {sum}, {byte}",
-            "inc {at}",
-            "cmp {at}, {end}",
-            "jne 2b",
-            byte = out(reg) _,
-            sum = inout(reg) sum,
-            at = inout(reg) bytes.as_ptr() => _,
-            end = in(reg) bytes.as_ptr_range().end,
-            options(nostack, readonly),
-        );
-    }
-    // SAFETY: reads exactly the slice.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            ".p2align 6",
-            "2:",
-            "ldrb {byte:w}, [{at}], #1",
-            "add {sum}, {sum}, {byte}",
-            "cmp {at}, {end}",
-            "b.ne 2b",
+        asm_by_arch!(
+            x86_64: [
+                ".p2align 6",
+                "2:",
+                "movzx {byte:e}, byte ptr [{at}]",
+                "add {sum}, {byte}",
+                "inc {at}",
+                "cmp {at}, {end}",
+                "jne 2b",
+            ],
+            aarch64: [
+                ".p2align 6",
+                "2:",
+                "ldrb {byte:w}, [{at}], #1",
+                "add {sum}, {sum}, {byte}",
+                "cmp {at}, {end}",
+                "b.ne 2b",
+            ],
             byte = out(reg) _,
             sum = inout(reg) sum,
             at = inout(reg) bytes.as_ptr() => _,

@@ -4,8 +4,7 @@
 //! the cache sets and pages they fall in. All memory is written first: pages never written are one
 //! and the same zero page, and reading it looks three times as fast.
 
-use core::arch::asm;
-
+use super::asm_loop::counted_loop;
 use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work};
 use crate::os::{self, Memory};
 
@@ -94,46 +93,27 @@ impl Work for Striding {
         let bytes = self.memory.bytes();
         let mask = bytes.len() as u64 - 1;
         // SAFETY: the mask keeps every offset inside the memory, whose size is a power of two.
-        #[cfg(target_arch = "x86_64")]
         unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                "movzx {byte:e}, byte ptr [{base} + {offset}]",
-                "add {sum}, {byte}",
-                "add {offset}, {stride}",
-                "and {offset}, {mask}",
-                "dec {left}",
-                "jnz 2b",
+            counted_loop!(
+                iterations,
+                x86_64: [
+                    "movzx {byte:e}, byte ptr [{base} + {offset}]",
+                    "add {sum}, {byte}",
+                    "add {offset}, {stride}",
+                    "and {offset}, {mask}",
+                ],
+                aarch64: [
+                    "ldrb {byte:w}, [{base}, {offset}]",
+                    "add {sum}, {sum}, {byte}",
+                    "add {offset}, {offset}, {stride}",
+                    "and {offset}, {offset}, {mask}",
+                ],
                 byte = out(reg) _,
                 sum = inout(reg) self.sum,
                 offset = inout(reg) self.offset,
                 base = in(reg) bytes.as_ptr(),
                 stride = in(reg) self.stride,
                 mask = in(reg) mask,
-                left = inout(reg) iterations => _,
-                options(nostack, readonly),
-            );
-        }
-        // SAFETY: as above.
-        #[cfg(target_arch = "aarch64")]
-        unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                "ldrb {byte:w}, [{base}, {offset}]",
-                "add {sum}, {sum}, {byte}",
-                "add {offset}, {offset}, {stride}",
-                "and {offset}, {offset}, {mask}",
-                "subs {left}, {left}, #1",
-                "b.ne 2b",
-                byte = out(reg) _,
-                sum = inout(reg) self.sum,
-                offset = inout(reg) self.offset,
-                base = in(reg) bytes.as_ptr(),
-                stride = in(reg) self.stride,
-                mask = in(reg) mask,
-                left = inout(reg) iterations => _,
                 options(nostack, readonly),
             );
         }

@@ -3,9 +3,8 @@
 //! `packed` has eight nodes a cache line, so that a part of the hops stays in L1d; with `lines`,
 //! one node a line, every hop leaves it.
 
-use core::arch::asm;
-
-use super::ODD;
+use super::asm_loop::counted_loop;
+use super::register_loop::ODD;
 use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work, anywhere};
 use crate::os::{self, Memory};
 
@@ -117,30 +116,12 @@ impl Work for Chase {
             return 0;
         }
         // SAFETY: every node holds the address of a node of the same memory.
-        #[cfg(target_arch = "x86_64")]
         unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                "mov {at}, [{at}]",
-                "dec {left}",
-                "jnz 2b",
+            counted_loop!(
+                iterations,
+                x86_64: ["mov {at}, [{at}]"],
+                aarch64: ["ldr {at}, [{at}]"],
                 at = inout(reg) self.at,
-                left = inout(reg) iterations => _,
-                options(nostack, readonly),
-            );
-        }
-        // SAFETY: as above.
-        #[cfg(target_arch = "aarch64")]
-        unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                "ldr {at}, [{at}]",
-                "subs {left}, {left}, #1",
-                "b.ne 2b",
-                at = inout(reg) self.at,
-                left = inout(reg) iterations => _,
                 options(nostack, readonly),
             );
         }
