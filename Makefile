@@ -11,7 +11,7 @@ RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.
 RUN_PACKAGES := perf:linux-perf
 TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils
 
-.PHONY: run test check setup setup-run setup-test lock bench clean
+.PHONY: run test check setup setup-run setup-test lock bench fuzz clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.first_run
@@ -52,6 +52,9 @@ lock: $(VENV)/.python
 
 bench: setup-run
 	$(BIN)/python benches/decode.py
+
+fuzz: setup
+	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py
 
 clean:
 	rm -rf $(VENV) build dist target *.egg-info

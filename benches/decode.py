@@ -79,7 +79,9 @@ def main(arguments: list[str]) -> int:
 
         def load() -> None:
             with store.create(folder / "bench.duckdb") as con:
+                con.begin()
                 store.load_base_and_derived(con, Recording("bench", trace), 1)
+                con.commit()
 
         records, rows, _ = _decoders.decode_only(str(trace))
         for _ in range(ROUNDS):

@@ -159,7 +159,7 @@ impl Attr {
     /// Begin and end of the counter values (`PERF_SAMPLE_READ`) in a sample, and of its raw data.
     ///
     /// `None` where the lengths in the record do not fit into it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn parts<'a>(&self, record: &'a [u8]) -> Option<SampleParts<'a>> {
         let mut at = self.sample.varying;
         let mut read: &[u8] = &[];
@@ -241,10 +241,19 @@ impl Iterator for Values<'_> {
     }
 }
 
+/// Where the samples of all events carry id, time and CPU, if at one place each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CommonLayout {
+    pub(super) id: usize,
+    pub(super) time: usize,
+    pub(super) cpu: usize,
+}
+
 /// All events of a recording, found by the ids in its records.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) attrs: Vec<Attr>,
+    pub(super) common: Option<CommonLayout>,
     dense: Vec<u16>,
     sparse: HashMap<u64, u16>,
     /// One layout of `sample_id` for all events.
@@ -286,6 +295,7 @@ impl Events {
                 }
             }
         }
+        events.common = common_layout(&attrs);
         events.attrs = attrs;
         Ok(events)
     }
@@ -334,6 +344,16 @@ impl Events {
         }
         self.attrs.first().map(|attr| &attr.trailer)
     }
+}
+
+fn common_layout(attrs: &[Attr]) -> Option<CommonLayout> {
+    let mut layouts = attrs.iter().map(|attr| {
+        let SampleLayout { id, time, cpu, .. } = attr.sample;
+        Some(CommonLayout { id: id?, time: time?, cpu: cpu? })
+    });
+    let first = layouts.next()??;
+    // One event alone is known without its id.
+    (attrs.len() > 1 && layouts.all(|layout| layout == Some(first))).then_some(first)
 }
 
 #[cfg(test)]

@@ -108,6 +108,23 @@ pub(super) struct Words {
 }
 
 impl Words {
+    /// With room for that many rows.
+    pub(super) fn with_capacity(rows: usize) -> Self {
+        Self { keys: Column::with_capacity(rows), words: Vec::new() }
+    }
+
+    /// A word by its number in the list that [`Words::array_of`] gets.
+    #[inline]
+    pub(super) fn push_number(&mut self, number: u8) {
+        self.keys.push(number);
+    }
+
+    /// As [`Words::array`], of rows pushed by number.
+    pub(super) fn array_of(mut self, words: &[&str]) -> Result<ArrayRef, DecodeError> {
+        self.words = words.iter().map(|word| (*word).to_owned()).collect();
+        self.array()
+    }
+
     /// Number of a word in this column; `None` once there are too many different ones.
     pub(super) fn key(&mut self, word: &str) -> Option<u8> {
         if let Some(at) = self.words.iter().position(|known| known == word) {

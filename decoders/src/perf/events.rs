@@ -145,6 +145,8 @@ pub(super) enum Family {
 
 /// Words of `wakeup.kind`, by the number in [`Family::Wakeup`].
 pub(super) const WAKEUP_KINDS: [&str; 3] = ["waking", "wakeup", "wakeup_new"];
+/// Number of `sched_waking` among them.
+pub(super) const WAKING: u8 = 0;
 
 /// An event, as the reader uses it.
 #[derive(Clone, Debug)]
@@ -222,7 +224,7 @@ fn family(format: &Format) -> Result<Family, &'static str> {
             next_prio: slot("next_prio")?,
             plus_mask: print_fmt::plus_mask(&format.print_fmt),
         })),
-        "sched:sched_waking" => wakeup(0),
+        "sched:sched_waking" => wakeup(WAKING),
         "sched:sched_wakeup" => wakeup(1),
         "sched:sched_wakeup_new" => wakeup(2),
         "sched:sched_migrate_task" => Ok(Family::Migrate {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::attrs::SampleParts;
 use super::bytes::{text, u32_at, u64_at};
 use super::columns::{Batcher, Column, texts};
-use super::events::{Event, Family, SwitchFields, WAKEUP_KINDS};
+use super::events::{Event, Family, SwitchFields, WAKING};
 use super::interrupts::{Filling, Interrupts};
 use super::problem::{Problem, Problems};
 use super::record;
@@ -29,6 +29,9 @@ struct Cpu {
     gap: Option<(Option<i64>, i64, i64)>,
     /// Thread ids of a switch-out whose switch-in is expected next.
     leaving: Option<(i32, i32)>,
+    /// Of the last `sched_switch`: thread id of the sample and the other one in its `prev_pid`.
+    /// They differ for a leader that another thread's exec replaces.
+    alias: Option<(i32, i32)>,
     idle: Option<(i64, i32)>,
 }
 
@@ -50,7 +53,6 @@ pub struct Frames<'a> {
     recording: &'a Recording,
     batcher: &'a Batcher,
     merge: Merge<'a>,
-    pending: Option<Merged<'a>>,
     start: u64,
     threads: Threads,
     cpus: Vec<Cpu>,
@@ -93,7 +95,6 @@ impl<'a> Frames<'a> {
             recording,
             batcher,
             merge: Merge::new(events, &recording.segments, &recording.index),
-            pending: None,
             start: recording.index.first.unwrap_or_default(),
             threads: Threads::new(trace_id),
             cpus: Vec::new(),
@@ -121,7 +122,6 @@ impl<'a> Frames<'a> {
         for cpu in recording.index.cpus() {
             frames.threads.idle(cpu);
         }
-        frames.pending = frames.merge.next();
         frames
     }
 
@@ -173,18 +173,18 @@ impl<'a> Frames<'a> {
     /// Reads records until the frame is full or all are read; gives back its end.
     fn fill(&mut self, on_progress: &mut impl FnMut(u64) -> bool) -> i64 {
         let mut last = None;
-        while let Some(merged) = self.pending {
-            let ts = merged.ts.wrapping_sub(self.start).cast_signed();
+        while let Some(time) = self.merge.next_time() {
+            let ts = time.wrapping_sub(self.start).cast_signed();
             if self.current.rows() >= self.frame_rows && last.is_some_and(|last| last < ts) {
                 return ts;
             }
             last = Some(ts);
+            let Some(merged) = self.merge.next() else { break };
             self.record(&merged, ts);
             self.read += 1;
             if self.read.is_multiple_of(1 << 16) && !on_progress(self.read) {
                 break;
             }
-            self.pending = self.merge.next();
         }
         self.done = true;
         self.close_open();
@@ -254,7 +254,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn moment(&mut self, found: &record::Record<'_>, number: i32, ts: i64) -> Moment {
         let start = self.start;
         let cpu = self.cpu(number);
@@ -323,6 +323,10 @@ impl<'a> Frames<'a> {
             let id = |at| u32_at(bytes, at).unwrap_or(u32::MAX).cast_signed();
             (id(8), id(12))
         });
+        let alias = self.cpu(moment.cpu).alias;
+        let known_as = |tid| alias.filter(|(from, _)| *from == tid).map_or(tid, |(_, to)| to);
+        let tid = known_as(tid);
+        let other = other.map(|(pid, tid)| (pid, known_as(tid)));
         let other_tid = other.map_or(-1, |(_, tid)| tid);
         let out = misc & record::MISC_SWITCH_OUT != 0;
         let cpu = self.cpu(moment.cpu);
@@ -354,7 +358,7 @@ impl<'a> Frames<'a> {
         self.current.switch(moment, row);
     }
 
-    #[inline]
+    #[inline(always)]
     fn sample(&mut self, merged: &Merged<'a>, moment: Moment) {
         let recording = self.recording;
         let (Some(attr), Some(event)) =
@@ -365,28 +369,36 @@ impl<'a> Frames<'a> {
         if matches!(event.family, Family::Other) {
             return;
         }
-        let bytes = merged.record.bytes;
-        let read = attr.parts(bytes).and_then(|parts| {
-            if moment.cpu == NO_CPU {
-                self.placeless_switches += 1;
-                return Some(());
-            }
-            let ids = attr.sample.tid.and_then(|at| {
-                Some((u32_at(bytes, at)?.cast_signed(), u32_at(bytes, at + 4)?.cast_signed()))
-            });
-            match &event.family {
-                Family::Switch(fields) => {
-                    self.switch(fields, attr, &parts, ids.unwrap_or((-1, -1)), moment)
-                }
-                family => self.tracepoint(family, event, parts.raw, ids, moment),
-            }
-        });
-        if read.is_none() {
+        if self.known_sample(attr, event, merged.record.bytes, moment).is_none() {
             self.damaged_samples += 1;
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn known_sample(
+        &mut self,
+        attr: &super::attrs::Attr,
+        event: &Event,
+        bytes: &[u8],
+        moment: Moment,
+    ) -> Option<()> {
+        let parts = attr.parts(bytes)?;
+        if moment.cpu == NO_CPU {
+            self.placeless_switches += 1;
+            return Some(());
+        }
+        let ids = attr.sample.tid.and_then(|at| {
+            Some((u32_at(bytes, at)?.cast_signed(), u32_at(bytes, at + 4)?.cast_signed()))
+        });
+        match &event.family {
+            Family::Switch(fields) => {
+                self.switch(fields, attr, &parts, ids.unwrap_or((-1, -1)), moment)
+            }
+            family => self.tracepoint(family, event, parts.raw, ids, moment),
+        }
+    }
+
+    #[inline(always)]
     fn switch(
         &mut self,
         fields: &SwitchFields,
@@ -402,6 +414,8 @@ impl<'a> Frames<'a> {
         let (prev_comm, next_comm) = (fields.prev_comm.bytes(raw)?, fields.next_comm.bytes(raw)?);
         let prev_priority = i32::try_from(fields.prev_prio.read(raw)?).ok();
         let next_priority = i32::try_from(fields.next_prio.read(raw)?).ok();
+        self.cpu(moment.cpu).alias =
+            (ids.1 > 0 && ids.1 != prev_tid && prev_tid > 0).then_some((ids.1, prev_tid));
         let prev = self.threads.now(prev_tid, moment.cpu);
         if let Some(prev) = prev {
             self.threads.named(prev, moment.ts, prev_comm);
@@ -471,14 +485,13 @@ impl<'a> Frames<'a> {
                 {
                     self.threads.belongs(waker, pid);
                 }
-                let kind = WAKEUP_KINDS.get(usize::from(*kind)).copied()?;
                 let utid = self.threads.now(woken, NO_CPU).map(|life| self.threads.utid(life));
                 let row = Wakeup {
                     utid,
                     waker: waker.map(|life| self.threads.utid(life)),
-                    prev_cpu: cpu.filter(|_| kind == "waking"),
+                    prev_cpu: cpu.filter(|_| *kind == WAKING),
                     target_cpu: cpu,
-                    kind,
+                    kind: *kind,
                     in_interrupt: event.in_interrupt(raw),
                 };
                 self.current.wakeup(moment, row);

@@ -110,6 +110,12 @@ pub(super) fn at(data: &[u8], position: usize) -> Option<Record<'_>> {
     Some(Record { kind, misc, bytes, length })
 }
 
+/// Whether a record can be of that kind.
+#[inline]
+pub(super) fn is_known(kind: u32) -> bool {
+    (1..=LAST_KERNEL_TYPE).contains(&kind) || (USER_TYPE_START..=LAST_USER_TYPE).contains(&kind)
+}
+
 /// Bytes that follow a record beyond its size.
 fn payload(kind: u32, bytes: &[u8]) -> Option<usize> {
     match kind {
@@ -129,8 +135,7 @@ pub(super) fn resume(
 ) -> usize {
     let believable = |position: usize| {
         let kind = u32_at(data, position)?;
-        let known = (1..=LAST_KERNEL_TYPE).contains(&kind)
-            || (USER_TYPE_START..=LAST_USER_TYPE).contains(&kind);
+        let known = is_known(kind);
         let size = u16_at(data, position + 6)?;
         let aligned = kind >= USER_TYPE_START || size % 8 == 0;
         let record = (known && aligned).then(|| at(data, position)).flatten()?;

@@ -1,6 +1,7 @@
 //! The streams of the CPUs: which records belong to which, and their merge by time.
 
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::attrs::{CPU_LIMIT, Events};
@@ -76,8 +77,21 @@ pub(super) struct Index {
 }
 
 /// When and where a record was written; `None` if it does not say.
-#[inline]
+#[inline(always)]
 fn place(events: &Events, record: &Record<'_>) -> Option<Placed> {
+    if record.kind == record::SAMPLE
+        && let Some(common) = &events.common
+    {
+        let bytes = record.bytes;
+        let event = events.by_id(u64_at(bytes, common.id)?)? as u16;
+        let ts = u64_at(bytes, common.time)?;
+        return Some(Placed { ts, cpu: u32_at(bytes, common.cpu)?.cast_signed(), event });
+    }
+    place_by_layout(events, record)
+}
+
+#[inline(never)]
+fn place_by_layout(events: &Events, record: &Record<'_>) -> Option<Placed> {
     let bytes = record.bytes;
     if record.kind == record::SAMPLE {
         let event = events.of_sample(bytes)?;
@@ -122,8 +136,10 @@ impl Index {
         }
         let mut position = start;
         while position < data.len() {
-            let found = record::at(data, position)
-                .filter(|r| r.kind >= record::USER_TYPE_START || r.bytes.len() % 8 == 0);
+            let found = record::at(data, position).filter(|r| {
+                let aligned = r.kind >= record::USER_TYPE_START || r.bytes.len() % 8 == 0;
+                aligned && record::is_known(r.kind)
+            });
             let Some(found) = found else {
                 let resumed = record::resume(data, position, |record| {
                     record.kind >= record::USER_TYPE_START
@@ -316,19 +332,51 @@ pub(super) fn records<'a>(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Merged<'a> {
     pub(super) record: Record<'a>,
-    pub(super) ts: u64,
     pub(super) cpu: i32,
     /// For samples: number of the event.
     pub(super) event: usize,
 }
 
+/// Where reading stands in a lane: its next record lies at `position`.
 struct Cursor<'a> {
     cpu: i32,
     spans: &'a [Span],
     data: &'a [u8],
     position: usize,
-    last: u64,
-    head: Option<Merged<'a>>,
+    /// Of the next record.
+    ts: u64,
+    event: u16,
+}
+
+impl<'a> Cursor<'a> {
+    /// Stops at the next record that says when it was written; `false` if there is none.
+    #[inline(always)]
+    fn seek(&mut self, events: &Events, segments: &'a [Segment]) -> bool {
+        loop {
+            if self.position >= self.data.len() {
+                let Some((span, rest)) = self.spans.split_first() else { return false };
+                let data = segments.get(span.segment as usize);
+                let data = data.map(|segment| (**segment).as_ref()).unwrap_or_default();
+                self.data = data.get(..span.end as usize).unwrap_or_default();
+                self.position = span.start as usize;
+                self.spans = rest;
+            }
+            let Some(record) = record::at(self.data, self.position) else {
+                self.position = usize::MAX;
+                continue;
+            };
+            let Some(placed) = place(events, &record) else {
+                self.position += record.length;
+                continue;
+            };
+            // See `Index::append`.
+            if record.kind != record::LOST || self.ts == 0 {
+                self.ts = placed.ts;
+            }
+            self.event = placed.event;
+            return true;
+        }
+    }
 }
 
 /// The records of all CPUs by (time, CPU).
@@ -336,92 +384,86 @@ pub(super) struct Merge<'a> {
     events: &'a Events,
     segments: &'a [Segment],
     cursors: Vec<Cursor<'a>>,
-    waiting: BinaryHeap<Reverse<(u64, i32, usize)>>,
+    /// Time and number of the lanes that are not read now.
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The first of them; beyond all times if there is none.
+    limit: (u64, usize),
     current: Option<usize>,
 }
 
 impl<'a> Merge<'a> {
     /// From the begin.
     pub(super) fn new(events: &'a Events, segments: &'a [Segment], index: &'a Index) -> Self {
-        let mut merge = Self {
-            events,
-            segments,
-            cursors: Vec::new(),
-            waiting: BinaryHeap::new(),
-            current: None,
-        };
-        for lane in &index.lanes {
-            let cursor = Cursor {
+        let mut lanes: Vec<&Lane> = index.lanes.iter().collect();
+        lanes.sort_by_key(|lane| lane.cpu);
+        let mut cursors = Vec::new();
+        let mut waiting = BinaryHeap::new();
+        for lane in lanes {
+            let mut cursor = Cursor {
                 cpu: lane.cpu,
                 spans: &lane.spans,
                 data: &[],
                 position: 0,
-                last: 0,
-                head: None,
+                ts: 0,
+                event: NO_EVENT,
             };
-            merge.cursors.push(cursor);
-            let lane = merge.cursors.len() - 1;
-            merge.step(lane);
-            if let Some(head) = merge.cursors[lane].head {
-                merge.waiting.push(Reverse((head.ts, head.cpu, lane)));
+            if cursor.seek(events, segments) {
+                waiting.push(Reverse((cursor.ts, cursors.len())));
+                cursors.push(cursor);
             }
         }
+        let current = waiting.pop().map(|Reverse((_, lane))| lane);
+        let mut merge =
+            Self { events, segments, cursors, waiting, limit: (u64::MAX, usize::MAX), current };
+        merge.look_ahead();
         merge
     }
 
-    #[inline]
-    fn step(&mut self, lane: usize) {
-        let cursor = &mut self.cursors[lane];
-        cursor.head = None;
-        loop {
-            if cursor.position >= cursor.data.len() {
-                let Some((span, rest)) = cursor.spans.split_first() else { return };
-                let data = self.segments.get(span.segment as usize);
-                let data = data.map(|segment| (**segment).as_ref()).unwrap_or_default();
-                cursor.data = data.get(..span.end as usize).unwrap_or_default();
-                cursor.position = span.start as usize;
-                cursor.spans = rest;
-            }
-            let Some(record) = record::at(cursor.data, cursor.position) else {
-                cursor.position = usize::MAX;
-                continue;
-            };
-            cursor.position += record.length;
-            let Some(placed) = place(self.events, &record) else { continue };
-            // See `Index::append`.
-            let lost = record.kind == record::LOST && cursor.last != 0;
-            let ts = if lost { cursor.last } else { placed.ts };
-            cursor.last = ts;
-            let event = usize::from(placed.event);
-            cursor.head = Some(Merged { record, ts, cpu: cursor.cpu, event });
-            return;
+    fn look_ahead(&mut self) {
+        self.limit = self.waiting.peek().map_or((u64::MAX, usize::MAX), |Reverse(first)| *first);
+    }
+
+    /// Time of the next record.
+    #[inline(always)]
+    pub(super) fn next_time(&self) -> Option<u64> {
+        self.current.map(|lane| self.cursors[lane].ts)
+    }
+
+    #[inline(never)]
+    fn change(&mut self, here: (u64, usize)) {
+        if let Some(mut first) = self.waiting.peek_mut() {
+            self.current = Some(first.0.1);
+            *first = Reverse(here);
         }
+        self.look_ahead();
+    }
+
+    #[inline(never)]
+    fn exhausted(&mut self) {
+        self.current = self.waiting.peek_mut().map(|first| PeekMut::pop(first).0.1);
+        self.look_ahead();
     }
 }
 
 impl<'a> Iterator for Merge<'a> {
     type Item = Merged<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Merged<'a>> {
-        if let Some(lane) = self.current {
-            match self.cursors[lane].head {
-                Some(head) => {
-                    let here = (head.ts, head.cpu, lane);
-                    if self.waiting.peek().is_none_or(|Reverse(there)| here <= *there) {
-                        self.step(lane);
-                        return Some(head);
-                    }
-                    self.waiting.push(Reverse(here));
-                    self.current = None;
-                }
-                None => self.current = None,
+        let lane = self.current?;
+        let cursor = &mut self.cursors[lane];
+        let record = record::at(cursor.data, cursor.position)?;
+        let event = usize::from(cursor.event);
+        let merged = Merged { record, cpu: cursor.cpu, event };
+        cursor.position += record.length;
+        if cursor.seek(self.events, self.segments) {
+            let here = (cursor.ts, lane);
+            if here > self.limit {
+                self.change(here);
             }
+        } else {
+            self.exhausted();
         }
-        let Reverse((_, _, lane)) = self.waiting.pop()?;
-        self.current = Some(lane);
-        let head = self.cursors[lane].head;
-        self.step(lane);
-        head
+        Some(merged)
     }
 }

@@ -3,7 +3,11 @@
 use arrow_array::RecordBatch;
 
 use super::columns::{Batcher, Column, Words};
+use super::events::WAKEUP_KINDS;
 use crate::error::DecodeError;
+
+/// Words of `context_switch.source`: of the tracepoint, of a pair of `PERF_RECORD_SWITCH`.
+const SWITCH_SOURCES: [&str; 2] = ["switch", "switch_event"];
 
 /// Tables of a frame by name.
 pub(super) type Batches = Vec<(&'static str, RecordBatch)>;
@@ -72,7 +76,8 @@ pub(super) struct Wakeup {
     pub(super) waker: Option<i64>,
     pub(super) prev_cpu: Option<i32>,
     pub(super) target_cpu: Option<i32>,
-    pub(super) kind: &'static str,
+    /// Number in [`WAKEUP_KINDS`].
+    pub(super) kind: u8,
     pub(super) in_interrupt: Option<bool>,
 }
 
@@ -193,7 +198,7 @@ impl Tables {
                 prev_priority: Column::with_capacity(switches),
                 next_priority: Column::with_capacity(switches),
                 prev_preempted: Column::with_capacity(switches),
-                source: Words::default(),
+                source: Words::with_capacity(switches),
             },
             wakeups: Wakeups {
                 moments: Moments::with_capacity(wakeups),
@@ -201,7 +206,7 @@ impl Tables {
                 waker: Column::with_capacity(wakeups),
                 prev_cpu: Column::with_capacity(wakeups),
                 target_cpu: Column::with_capacity(wakeups),
-                kind: Words::default(),
+                kind: Words::with_capacity(wakeups),
                 in_interrupt: Column::with_capacity(wakeups),
             },
             ..Self::default()
@@ -223,7 +228,7 @@ impl Tables {
         table.prev_priority.push_option(row.prev_priority);
         table.next_priority.push_option(row.next_priority);
         table.prev_preempted.push_option(row.prev_preempted);
-        table.source.push(Some(if row.by_switch_event { "switch_event" } else { "switch" }));
+        table.source.push_number(u8::from(row.by_switch_event));
         self.rows += 1;
     }
 
@@ -235,7 +240,7 @@ impl Tables {
         table.waker.push_option(row.waker);
         table.prev_cpu.push_option(row.prev_cpu);
         table.target_cpu.push_option(row.target_cpu);
-        table.kind.push(Some(row.kind));
+        table.kind.push_number(row.kind);
         table.in_interrupt.push_option(row.in_interrupt);
         self.rows += 1;
     }
@@ -353,7 +358,7 @@ impl Tables {
             ("prev_priority", t.prev_priority.array()),
             ("next_priority", t.next_priority.array()),
             ("prev_preempted", t.prev_preempted.array()),
-            ("source", t.source.array()?),
+            ("source", t.source.array_of(&SWITCH_SOURCES)?),
         ];
         add("context_switch", rows, positioned(t.moments, columns))?;
 
@@ -364,7 +369,7 @@ impl Tables {
             ("waker_utid", t.waker.array()),
             ("prev_cpu", t.prev_cpu.array()),
             ("target_cpu", t.target_cpu.array()),
-            ("kind", t.kind.array()?),
+            ("kind", t.kind.array_of(&WAKEUP_KINDS)?),
             ("in_interrupt", t.in_interrupt.array()),
         ];
         add("wakeup", rows, positioned(t.moments, columns))?;

@@ -240,7 +240,8 @@ impl Threads {
     #[inline]
     pub(super) fn named(&mut self, life: u32, ts: i64, comm: &[u8]) {
         let thread = &self.lives[life as usize];
-        if thread.idle || thread.comm.as_ref().is_some_and(|known| known == comm) {
+        let comm16: Result<[u8; 16], _> = comm.try_into();
+        if thread.idle || comm16.is_ok_and(|comm| thread.comm == Some(comm)) {
             return;
         }
         self.named_anew(life, ts, comm);
