@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -35,19 +36,26 @@ def test_the_readme_has_the_commands_that_the_project_is_about() -> None:
 @pytest.mark.parametrize("line", COLLECT)
 def test_each_collect_line_makes_a_plan(line: str, tmp_path: Path) -> None:
     needs_tracing()
-    words = shlex.split(line)
-    with subprocess.Popen(["sleep", "60"]) as standing:
-        # The README's server does not exist here; a program that does stands for it.
-        words = ["sleep" if word in {"server", "./server"} else word for word in words]
-        words = [word for word in words if word not in {"--port", "8080"}]
-        split = words.index("--") if "--" in words else len(words)
-        if split < len(words):
-            words.append("1")
-        done = command(*words[:split], "--dry-run", *words[split:], cwd=tmp_path, check=False)
+    # The README's server does not exist here; a program that sleeps stands for it, under a name
+    # that no other process has.
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "here").mkdir()
+    program = tmp_path / "bin" / "readme-server"
+    shutil.copy(shutil.which("sleep") or "", program)
+    words = ["readme-server" if word == "server" else word for word in shlex.split(line)]
+    words = [str(program) if word == "./server" else word for word in words]
+    words = [word for word in words if word not in {"--port", "8080"}]
+    split = words.index("--") if "--" in words else len(words)
+    if split < len(words):
+        words.append("1")
+    with subprocess.Popen([program, "60"]) as standing:
+        done = command(
+            *words[:split], "--dry-run", *words[split:], cwd=tmp_path / "here", check=False
+        )
         standing.kill()
     assert done.returncode == 0, done.stderr
     assert "perf record" in done.stdout
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "here").iterdir()) == []
 
 
 @pytest.mark.parametrize("line", ON_A_SESSION)
