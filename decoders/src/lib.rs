@@ -3,14 +3,17 @@
 //! `perf` reads perf.data; `states` turns the base tables of any source into slices and thread
 //! states; `sweeps` finds what several CPUs or threads do at the same moment.
 
+pub mod columns;
 pub mod error;
 pub mod frame;
 pub mod load;
 pub mod perf;
+mod problem;
 pub mod schema;
 pub mod session;
 pub mod states;
 pub mod sweeps;
+mod tables;
 
 #[cfg(feature = "python")]
 pub mod python_sweeps;

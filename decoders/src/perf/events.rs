@@ -143,9 +143,7 @@ pub(super) enum Family {
     Other,
 }
 
-/// Words of `wakeup.kind`, by the number in [`Family::Wakeup`].
-pub(super) const WAKEUP_KINDS: [&str; 3] = ["waking", "wakeup", "wakeup_new"];
-/// Number of `sched_waking` among them.
+/// Number of `sched_waking` in [`crate::tables::WAKEUP_KINDS`].
 pub(super) const WAKING: u8 = 0;
 
 /// An event, as the reader uses it.

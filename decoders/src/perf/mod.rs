@@ -5,7 +5,6 @@
 
 mod attrs;
 mod bytes;
-mod columns;
 mod compressed;
 mod events;
 mod features;
@@ -17,15 +16,14 @@ mod inspection;
 mod interrupts;
 mod machine;
 mod print_fmt;
-mod problem;
 mod record;
 mod recording;
 mod streams;
-mod tables;
 mod threads;
 mod topology;
 
-pub use self::columns::Batcher;
+use crate::{columns, problem, tables};
+
 pub use self::frames::{FRAME_ROWS, Finished, Frames};
 pub use self::inspection::inspect;
 pub use self::machine::TraceFacts;
