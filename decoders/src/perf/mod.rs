@@ -4,7 +4,6 @@
 //! of time and fills the base tables.
 
 mod attrs;
-mod bytes;
 mod columns;
 mod compressed;
 mod events;
@@ -12,12 +11,10 @@ mod features;
 mod formats;
 mod frames;
 mod header;
-mod input;
 mod inspection;
 mod interrupts;
 mod machine;
 mod print_fmt;
-mod problem;
 mod record;
 mod recording;
 mod streams;

@@ -1,0 +1,4 @@
+//! Windows event trace logs (.etl): what an ETW session writes, merged or not.
+
+pub mod guid;
+pub mod record;
