@@ -4,14 +4,12 @@
 //! of time and fills the base tables.
 
 mod attrs;
-mod bytes;
 mod compressed;
 mod events;
 mod features;
 mod formats;
 mod frames;
 mod header;
-mod input;
 mod inspection;
 mod interrupts;
 mod machine;
@@ -22,7 +20,7 @@ mod streams;
 mod threads;
 mod topology;
 
-use crate::{columns, problem, tables};
+use crate::{columns, tables};
 
 pub use self::frames::{FRAME_ROWS, Finished, Frames};
 pub use self::inspection::inspect;
