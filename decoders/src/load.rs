@@ -10,11 +10,12 @@ use std::thread::JoinHandle;
 use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 
 use crate::error::DecodeError;
+use crate::{etl, perf};
 use crate::frame::{Frame, Output};
 use crate::columns::Batcher;
-use crate::perf::{FRAME_ROWS, Frames, Recording, TraceFacts};
+use crate::reader::{Reader, TraceFacts};
 use crate::session;
-use crate::states::{End, Settings, Source, StateError, StateMachine};
+use crate::states::{End, Settings, StateError, StateMachine};
 
 /// Batches that wait to be taken, at most.
 const WAITING_BATCHES: usize = 8;
@@ -33,8 +34,8 @@ impl From<StateError> for DecodeError {
 /// What to load.
 #[derive(Debug)]
 pub struct Request {
-    /// The recording.
-    pub path: PathBuf,
+    /// The recording: a file or folder, or the files of one Windows recording.
+    pub paths: Vec<PathBuf>,
     /// Its number in the database.
     pub trace_id: i64,
     /// Tables of the session by name; times are raw, threads may be given by `tid`.
@@ -148,8 +149,17 @@ fn load(
     sender: &SyncSender<Result<Output, DecodeError>>,
     progress: &Progress,
 ) -> Result<(), DecodeError> {
-    let recording = Recording::open(&request.path)?;
-    progress.all.store(recording.records().max(1), Ordering::Relaxed);
+    let recording = open(&request.paths, |read, all| {
+        progress.all.store(2 * all.max(1), Ordering::Relaxed);
+        progress.read.store(read, Ordering::Relaxed);
+        progress.goes_on()
+    })?;
+    if !progress.goes_on() {
+        return Ok(());
+    }
+    // The first reading, where there is one, is half of the way.
+    let before = progress.read.load(Ordering::Relaxed);
+    progress.all.store(before + recording.extent().max(1), Ordering::Relaxed);
     let batcher = Batcher::new(request.trace_id);
     let mut sink = Sink { sender, open: true };
     let shift = (request.trace_id, recording.start_clock());
@@ -169,15 +179,15 @@ fn load(
     });
     let mut machine = StateMachine::new(Settings {
         trace_id: request.trace_id,
-        source: Source::Perf,
+        source: recording.source(),
         tick_ns,
         yields_recorded: recording.has_yields(),
         has_wakings: recording.has_wakings(),
     });
     let core_types = core_types(&cpus);
-    let mut frames = Frames::new(&recording, &batcher, request.trace_id, core_types, FRAME_ROWS);
-    let mut on_progress = |read| {
-        progress.read.store(read, Ordering::Relaxed);
+    let mut frames = recording.frames(&batcher, request.trace_id, core_types);
+    let mut on_progress = |read: u64| {
+        progress.read.store(before + read, Ordering::Relaxed);
         progress.goes_on()
     };
     while let Some(frame) = frames.next_frame(&mut on_progress)? {
@@ -214,7 +224,8 @@ fn load(
         snapshot_thread: snapshot.map(|(_, batch)| batch.clone()),
     };
     sink.send_all(machine.finish(&end)?);
-    let path = request.path.to_string_lossy();
+    let path: Vec<_> = request.paths.iter().map(|path| path.to_string_lossy()).collect();
+    let path = path.join(" + ");
     let facts = TraceFacts {
         label: &request.label,
         path: &path,
@@ -242,7 +253,7 @@ fn load(
         );
         sink.send("problem", batcher.problem("clock", &what, 1)?);
     }
-    progress.read.store(recording.records(), Ordering::Relaxed);
+    progress.read.store(before + recording.extent(), Ordering::Relaxed);
     Ok(())
 }
 
@@ -277,17 +288,35 @@ fn core_types(cpus: &RecordBatch) -> HashMap<i32, String> {
         .collect()
 }
 
+/// Opens a recording, whatever its format; `on_progress` gets the bytes read and all of them.
+///
+/// # Errors
+/// No format that is read, or one of which nothing can be read.
+pub fn open(
+    paths: &[PathBuf],
+    mut on_progress: impl FnMut(u64, u64) -> bool,
+) -> Result<Box<dyn Reader>, DecodeError> {
+    if paths.iter().any(|path| etl::is_log(path)) {
+        let recording = etl::Recording::open(paths, |read, all| on_progress(read, all))?;
+        return Ok(Box::new(recording));
+    }
+    match paths {
+        [path] => Ok(Box::new(perf::Recording::open(path)?)),
+        _ => Err(DecodeError::ManyFiles { files: paths.len() }),
+    }
+}
+
 /// Reads a recording into base-table batches and drops them: records, rows and seconds.
 ///
 /// # Errors
-/// As [`Recording::open`].
-pub fn decode_only(path: &std::path::Path) -> Result<(u64, u64, f64), DecodeError> {
+/// As [`open`].
+pub fn decode_only(paths: &[PathBuf]) -> Result<(u64, u64, f64), DecodeError> {
     let begin = std::time::Instant::now();
-    let recording = Recording::open(path)?;
+    let recording = open(paths, |_, _| true)?;
     let batcher = Batcher::new(1);
-    let mut frames = Frames::new(&recording, &batcher, 1, HashMap::new(), FRAME_ROWS);
+    let mut frames = recording.frames(&batcher, 1, HashMap::new());
     let mut rows = 0;
-    while let Some(frame) = frames.next_frame(|_| true)? {
+    while let Some(frame) = frames.next_frame(&mut |_| true)? {
         rows += frame.batches.iter().map(|(_, batch)| batch.num_rows() as u64).sum::<u64>();
     }
     frames.finish()?;
