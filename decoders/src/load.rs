@@ -302,7 +302,9 @@ pub fn open(
     }
     match paths {
         [path] => Ok(Box::new(perf::Recording::open(path)?)),
-        _ => Err(DecodeError::ManyFiles { files: paths.len() }),
+        _ => Err(DecodeError::NotTogether {
+            what: "only .etl files are read together".to_owned(),
+        }),
     }
 }
 

@@ -89,7 +89,7 @@ impl<'a> Frames<'a> {
     fn fill(&mut self, on_progress: &mut dyn FnMut(u64) -> bool) -> Option<(Filling, i64)> {
         let (merge, session) = (&mut self.merge, &mut self.session);
         let clock = session.clock;
-        while let Some(record) = merge.next() {
+        while let Some(record) = merge.next_record() {
             let ts = clock.ns(record.ts);
             let mut ready = None;
             if session.current.len() >= FRAME_ROWS && self.last_ns < ts {

@@ -4,7 +4,7 @@ use super::lives::{Event, ThreadFacts};
 use super::payload::known;
 use super::payload::value::Fields;
 use super::processes;
-use super::record::Record;
+use super::record::{Kind, Record};
 use super::rows::{AffinityChange, Mark};
 use super::session::Session;
 use crate::tables::Moment;
@@ -34,7 +34,8 @@ impl Session<'_> {
             _ => return Some(()),
         }
         let pointer = record.pointer.size();
-        let (_, fields) = known::hook(hook, record.version, record.payload, pointer)?;
+        let read = if record.kind == Kind::Full { known::foreign_hook } else { known::hook };
+        let (_, fields) = read(hook, record.version, record.payload, pointer)?;
         match hook {
             0x0501..=0x0504 => self.thread(hook, &fields, at.ts),
             0x0548 => {

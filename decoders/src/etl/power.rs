@@ -10,6 +10,8 @@ use super::session::Session;
 use crate::bytes::u32_at;
 use crate::tables::Moment;
 
+/// Nodes whose caps are kept.
+const MOST_CAPS: usize = 1024;
 /// kHz of a MHz.
 const KHZ: i64 = 1000;
 
@@ -197,9 +199,10 @@ impl Session<'_> {
             Some(thermal) => format!("LpiCap {lpi}, ThermalCap {thermal}"),
             None => format!("LpiCap {lpi}"),
         };
-        match self.power.caps.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, known)) => *known = value,
-            None if self.power.caps.len() < 1024 => self.power.caps.push((key, value)),
+        let caps = &mut self.power.caps;
+        match caps.iter().position(|(known, _)| *known == key) {
+            Some(known) => caps[known].1 = value,
+            None if caps.len() < MOST_CAPS => caps.push((key, value)),
             None => {}
         }
         Some(())

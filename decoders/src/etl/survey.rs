@@ -20,7 +20,7 @@ const PROCESS: Guid = Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda00c04fd7ba7
 const SYSTEM_CONFIG: Guid = Guid::from_text_order(0x01853a65_418f_4f36_aefcdc0f1d2fd235);
 const PERF_INFO: Guid = Guid::from_text_order(0xce1dbfb4_137e_4da6_87b03f59aa102cbc);
 /// KernelTraceControl's WinSAT provider, added by merging.
-const WINSAT: Guid = Guid::from_text_order(0xed54dff8_c409_4cf6_bf8305e1e61a09c4);
+pub(super) const WINSAT: Guid = Guid::from_text_order(0xed54dff8_c409_4cf6_bf8305e1e61a09c4);
 const WINSAT_SYSTEM: u8 = 37;
 /// SystemConfigEx, added by merging.
 const SYSTEM_EX: Guid = Guid::from_text_order(0x9b79ee91_b5fd_41c0_a2434248e266e9d0);
@@ -143,11 +143,6 @@ impl Survey {
         self.schemas.get(&(provider, id, version))
     }
 
-    /// Schemas found.
-    pub(super) fn schemas(&self) -> usize {
-        self.schemas.len()
-    }
-
     fn metadata(&mut self, payload: &[u8]) {
         match Schema::read(payload) {
             Some(schema) if self.schemas.len() < MOST_SCHEMAS => {
@@ -159,17 +154,9 @@ impl Survey {
     }
 
     fn winsat(&mut self, payload: &[u8]) {
-        // Version and unpacked length lie before the packed XML.
-        let (Some(length), Some(packed)) = (crate::bytes::u32_at(payload, 4), payload.get(8..))
-        else {
-            return;
-        };
-        let mut xml = vec![0; (length as usize).min(LONGEST_XML)];
-        let unpacked = lznt1::unpack(packed, &mut xml);
-        let units = xml[..unpacked.bytes].chunks_exact(2);
-        let units = units.map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
-        let text: String = char::decode_utf16(units).map(|c| c.unwrap_or('\u{fffd}')).collect();
-        self.facts.winsat = Some(winsat::Processors::read(&text));
+        if let Some(xml) = winsat_xml(payload) {
+            self.facts.winsat = Some(winsat::Processors::read(&xml));
+        }
     }
 
     fn build(&mut self, record: &Record<'_>) {
@@ -291,6 +278,16 @@ impl Survey {
             facts.classes.push(ClassTold { ts, group, number, class, update: id == 118 });
         }
     }
+}
+
+/// The XML of a WinSAT record: version and unpacked length lie before the packed text.
+pub(super) fn winsat_xml(payload: &[u8]) -> Option<String> {
+    let (length, packed) = (crate::bytes::u32_at(payload, 4)?, payload.get(8..)?);
+    let mut xml = vec![0; (length as usize).min(LONGEST_XML)];
+    let unpacked = lznt1::unpack(packed, &mut xml);
+    let units = xml.get(..unpacked.bytes)?.chunks_exact(2);
+    let units = units.map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+    Some(char::decode_utf16(units).map(|c| c.unwrap_or('\u{fffd}')).collect())
 }
 
 /// The hook that a classic event of one of the kernel's classes stands for.
