@@ -6,6 +6,7 @@
 mod bytes;
 pub mod error;
 pub mod etl;
+pub mod format;
 pub mod frame;
 mod input;
 pub mod load;
