@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 
 use crate::error::DecodeError;
+use crate::format::{self, Format};
 use crate::{etl, perf};
 use crate::frame::{Frame, Output};
 use crate::columns::Batcher;
@@ -291,21 +292,42 @@ fn core_types(cpus: &RecordBatch) -> HashMap<i32, String> {
 /// Opens a recording, whatever its format; `on_progress` gets the bytes read and all of them.
 ///
 /// # Errors
-/// No format that is read, or one of which nothing can be read.
+/// No format that is read, or one of which nothing can be read; several files that are not logs of
+/// Windows.
 pub fn open(
     paths: &[PathBuf],
-    mut on_progress: impl FnMut(u64, u64) -> bool,
+    on_progress: impl FnMut(u64, u64) -> bool,
 ) -> Result<Box<dyn Reader>, DecodeError> {
-    if paths.iter().any(|path| etl::is_log(path)) {
-        let recording = etl::Recording::open(paths, |read, all| on_progress(read, all))?;
-        return Ok(Box::new(recording));
+    match only_format(paths)? {
+        (path, Format::Perf) => Ok(Box::new(perf::Recording::open(path)?)),
+        _ => Ok(Box::new(etl::Recording::open(paths, on_progress)?)),
     }
-    match paths {
-        [path] => Ok(Box::new(perf::Recording::open(path)?)),
-        _ => Err(DecodeError::NotTogether {
-            what: "only .etl files are read together".to_owned(),
-        }),
+}
+
+/// What a recording holds, as JSON: see [`crate::perf::inspect`] and [`crate::etl::inspect`].
+///
+/// # Errors
+/// As [`open`].
+pub fn inspect(paths: &[PathBuf]) -> Result<String, DecodeError> {
+    match only_format(paths)? {
+        (path, Format::Perf) => Ok(perf::inspect(&perf::Recording::open(path)?).to_string()),
+        _ => Ok(etl::Recording::open(paths, |_, _| true)?.inspect().to_string()),
     }
+}
+
+/// The first file, and the format of all.
+fn only_format(paths: &[PathBuf]) -> Result<(&PathBuf, Format), DecodeError> {
+    let formats: Vec<Format> =
+        paths.iter().map(|path| format::of(path)).collect::<Result<_, _>>()?;
+    let (Some(path), Some(first)) = (paths.first(), formats.first()) else {
+        return Err(DecodeError::NoData);
+    };
+    if paths.len() > 1 && formats.contains(&Format::Perf) {
+        return Err(DecodeError::NotTogether {
+            what: "only .etl files can be given together".to_owned(),
+        });
+    }
+    Ok((path, *first))
 }
 
 /// Reads a recording into base-table batches and drops them: records, rows and seconds.

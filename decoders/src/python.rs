@@ -13,9 +13,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::error::{DecodeError, ErrorKind};
+use crate::etl::Log;
 use crate::load::{Load, Request, THREAD_NAME, decode_only as decode, without_panic};
 use crate::etl::events::{Lines, classic};
-use crate::{etl, perf, schema, session};
+use crate::format::{self, Format};
+use crate::{schema, session};
 
 /// How long to wait for a batch before looking whether the user pressed Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -195,18 +197,23 @@ fn load(
     Ok(Loader { path, load: Mutex::new(Some(load)) })
 }
 
-/// What a recording holds, as JSON.
+/// What a recording holds, as JSON; several files of one recording may be given together.
 #[pyfunction]
-fn inspect(py: Python<'_>, paths: Paths) -> PyResult<String> {
-    let paths = paths.all();
+#[pyo3(signature = (*paths))]
+fn inspect(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
+    let Some(path) = paths.first().cloned() else {
+        return Err(PyValueError::new_err("no recording is given"));
+    };
+    apart(py, &path, move || crate::load::inspect(&paths))
+}
+
+/// The records of a Windows log in the order of time, or of the file: a table with a row for each.
+#[pyfunction]
+#[pyo3(signature = (*paths, by_time))]
+fn etl_records(py: Python<'_>, paths: Vec<PathBuf>, by_time: bool) -> PyResult<Bound<'_, PyAny>> {
     let path = paths.first().cloned().unwrap_or_default();
-    let file = path.clone();
-    apart(py, &path, move || {
-        if paths.iter().any(|path| etl::is_log(path)) {
-            return Ok(etl::Recording::open(&paths, |_, _| true)?.inspect().to_string());
-        }
-        Ok(perf::inspect(&perf::Recording::open(&file)?).to_string())
-    })
+    let batch = apart(py, &path, move || crate::etl::listing(Log::open(&paths)?, by_time))?;
+    batch.to_pyarrow(py)
 }
 
 /// When the log in an .etl file was recorded: (FILETIME of boot, of its begin, of its end or None);
@@ -215,10 +222,10 @@ fn inspect(py: Python<'_>, paths: Paths) -> PyResult<String> {
 fn etl_span(py: Python<'_>, path: PathBuf) -> PyResult<Option<(u64, u64, Option<u64>)>> {
     let file = path.clone();
     apart(py, &path, move || {
-        if !etl::is_log(&file) {
+        if format::of(&file)? == Format::Perf {
             return Ok(None);
         }
-        let log = etl::Log::open(&[file])?;
+        let log = Log::open(&[file])?;
         let header = log.header();
         Ok(Some((header.boot_time, header.start_time, header.end_time)))
     })
@@ -329,6 +336,7 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Loader>()?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(etl_records, module)?)?;
     module.add_function(wrap_pyfunction!(decode_only, module)?)?;
     module.add_class::<EtlEvents>()?;
     module.add_function(wrap_pyfunction!(etl_events, module)?)?;

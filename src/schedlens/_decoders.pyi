@@ -48,8 +48,15 @@ def load(
     Errors come with the first batch.
     """
 
-def inspect(paths: str | list[str]) -> str:
-    """What a recording holds, as JSON."""
+def inspect(*paths: str) -> str:
+    """What a recording holds, as JSON; several .etl files of one recording go together."""
+
+def etl_records(*paths: str, by_time: bool) -> pa.RecordBatch:
+    """Every record of a Windows log as a row, in the order of time or of the file.
+
+    Columns: file, buffer, at (offset in the unpacked buffer), size, kind, pointer, cpu, ts (raw),
+    ns, pid, tid, event, version, counters, items (number of extended items), payload.
+    """
 
 def etl_span(path: str) -> tuple[int, int, int | None] | None:
     """When a log was recorded: FILETIMEs of boot, begin and end; None for any other file."""

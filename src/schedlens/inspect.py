@@ -13,9 +13,9 @@ import click
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
 def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
-    """What a trace holds: header, clock, CPUs, records, processes, loss, answers.
+    """What the trace in PATHS holds: header, clock, CPUs, records, processes, loss, answers.
 
-    PATHS are one trace; the kernel and the user file of a Windows recording are read together.
+    Several .etl files of one recording, of the kernel and of programs, are given together.
     """
     from schedlens import _decoders
     from schedlens.errors import NothingToReadError
@@ -23,7 +23,7 @@ def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
     for path in paths:
         if not path.exists():
             raise NothingToReadError(f"{path} does not exist: give a perf.data or .etl file")
-    text = _decoders.inspect([str(path) for path in paths])
+    text = _decoders.inspect(*map(str, paths))
     facts: dict[str, Any] = json.loads(text)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -38,7 +38,7 @@ def _show(paths: tuple[Path, ...], facts: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    console.print(f"[bold]{escape(' + '.join(map(str, paths)))}[/bold]")
+    console.print(f"[bold]{escape(' '.join(map(str, paths)))}[/bold]")
     head = Table.grid(padding=(0, 2))
     for key, value in facts.items():
         if not isinstance(value, (dict, list)):

@@ -1,9 +1,7 @@
 //! An opened recording: read once for what must be known before its records are turned into rows.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, TimestampNanosecondArray};
@@ -13,7 +11,6 @@ use super::counts::{Event, Key};
 use super::finish;
 use super::frames::Frames;
 use super::guid::Guid;
-use super::header;
 use super::inspection::inspect;
 use super::log::Log;
 use super::payload::known;
@@ -21,7 +18,6 @@ use super::payload::providers::{D3D9, DXGI, DXGKRNL, PROCESSOR_POWER};
 use super::scan::Scan;
 use super::survey::Survey;
 use super::topology::{self, Cpu};
-use super::zip;
 use crate::columns::{Batcher, Column, texts};
 use crate::error::DecodeError;
 use crate::reader::{FrameSource, Reader, TraceFacts};
@@ -143,14 +139,6 @@ impl Recording {
         let winsat = || facts.winsat.as_ref().and_then(|winsat| winsat.name.clone());
         named.filter(|name| !name.is_empty()).or_else(winsat)
     }
-}
-
-/// Whether a file begins as a log does, or as an archive that may hold some.
-pub fn is_log(path: &Path) -> bool {
-    let mut front = vec![0; 4096];
-    let read = File::open(path).and_then(|mut file| file.read(&mut front));
-    let front = &front[..read.unwrap_or_default()];
-    header::begins(front) || zip::begins(front)
 }
 
 /// Records with a hook, whatever their header.
