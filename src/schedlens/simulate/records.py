@@ -33,6 +33,9 @@ class Switch:
     prev_priority: int
     next_priority: int
     prev_ideal: int | None
+    cycles: int
+    """Of this CPU since the begin, while it ran a thread."""
+    instructions: int
 
 
 @dataclass(frozen=True, slots=True)

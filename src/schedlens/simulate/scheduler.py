@@ -27,6 +27,8 @@ LEVELS = 32
 # Cost of waking another thread, in the waker.
 SIGNAL_NS = 500
 FRAMES_IN_FLIGHT = 2
+# Instructions in a nanosecond of work.
+INSTRUCTIONS_PER_NS = 6.0
 FOREVER = 1 << 62
 
 
@@ -102,6 +104,8 @@ class _Core:
     version: int = 0
     quantum_end: int = FOREVER
     parked: bool = False
+    cycles: int = 0
+    instructions: int = 0
     queues: list[deque[Thread]] = field(default_factory=lambda: [deque() for _ in range(LEVELS)])
 
     def queued(self) -> Thread | None:
@@ -457,8 +461,11 @@ class Simulation:
         """Books the work done since the last look."""
         thread = core.running
         if thread is not None:
-            done = (self.now - core.since) / TICK_NS * self._speed(core)
+            spent = self.now - core.since
+            done = spent / TICK_NS * self._speed(core)
             thread.work = max(0.0, thread.work - done)
+            core.cycles += spent * core.description.khz // 1_000_000
+            core.instructions += int(done * TICK_NS * INSTRUCTIONS_PER_NS)
         core.since = self.now
 
     def _reschedule(self, core: _Core) -> None:
@@ -580,6 +587,8 @@ class Simulation:
                 prev_priority=leaver.priority if leaver else 0,
                 next_priority=planned.priority if planned else 0,
                 prev_ideal=leaver.ideal if leaver else None,
+                cycles=core.cycles,
+                instructions=core.instructions,
             )
         )
         core.running = entered
