@@ -245,6 +245,7 @@ class _Rows:
                 {
                     "frame": frame.frame,
                     "upid": self._upids[process.pid],
+                    "utid": self._utids[frame.tid],
                     "process": process.name,
                     "start_ns": frame.start,
                     "dur_ns": frame.end - frame.start,
