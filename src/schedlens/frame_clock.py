@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from schedlens.errors import UnsupportedTraceError
@@ -56,7 +57,7 @@ def solve(capture_ns: Sequence[float], trace_ns: Sequence[int]) -> Joined:
             f"are too few to bring their clocks together ({_LEAST} of each are needed): run "
             "PresentMon with --qpc_time"
         )
-    usual = median(b - a for a, b in zip(trace_ns, trace_ns[1:], strict=False))
+    usual = median(b - a for a, b in pairwise(trace_ns))
     best = min(
         (_candidate(capture_ns, trace_ns, probe) for probe in _probes(len(capture_ns))),
         key=lambda found: (found.residual_ns, -found.matched),
@@ -84,7 +85,7 @@ def _candidate(capture: Sequence[float], trace: Sequence[int], first: int) -> Jo
             capture[first : first + _PROBE], capture[first + 1 : first + _PROBE + 1], strict=False
         )
     ]
-    gaps = [b - a for a, b in zip(trace, trace[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(trace)]
     best, lag = float("inf"), 0
     for at in range(max(1, len(gaps) - len(probe) + 1)):
         doubt = 0.0
@@ -103,7 +104,7 @@ def _candidate(capture: Sequence[float], trace: Sequence[int], first: int) -> Jo
 
 def _fit(capture: Sequence[float], trace: Sequence[int], before: Joined) -> Joined:
     """Least squares over the presents that lie within a third of a frame of each other."""
-    reach = median(b - a for a, b in zip(trace, trace[1:], strict=False)) / 3
+    reach = median(b - a for a, b in pairwise(trace)) / 3
     pairs: list[tuple[float, int]] = []
     for time in capture:
         expected = before.ns(time)
