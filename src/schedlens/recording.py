@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from schedlens import tables_folder
 from schedlens.errors import NothingToReadError
 
 Json = dict[str, Any]
@@ -35,8 +36,9 @@ class Recording:
 def gather(paths: Sequence[Path]) -> list[Recording]:
     """The recordings behind the paths given, in the order given.
 
-    A session folder stands for its finished steps, a step's folder for itself, a file or a
-    `perf record --threads` folder for one recording. Raises `NothingToReadError`.
+    A session folder stands for its finished steps, a step's folder for itself; a file, a
+    `perf record --threads` folder or a folder of tables for one recording.
+    Raises `NothingToReadError`.
     """
     found: list[Recording] = []
     for path in paths:
@@ -48,6 +50,8 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             found.extend(_session(path))
         elif path.is_dir() and (path / "step.json").exists():
             found.append(_step(path, _read(path.parent / "session.json")))
+        elif tables_folder.is_one(path):
+            found.append(Recording(path.name, path))
         elif path.is_dir() and not (path / "data").exists():
             inside = sorted(child for child in path.iterdir() if child.suffix == ".data")
             if not inside:
