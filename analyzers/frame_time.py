@@ -1,6 +1,7 @@
 """Whether frames stuttered, and what the time of the slow ones went into.
 
-A stutter lasts 1.5 times the median of the 31 frames around it and 4 ms more than it. Named is the
+A stutter lasts 1.5 times what is usual and 4 ms more than it; usual is the median of the 31 frames
+around it, or of all where that is shorter. Named is the
 process whose stutters cost most; critical from 100 ms in all or from 5 % of the frames, else a
 warning. What they lasted longer is laid to the part of the critical path (or, where it is not
 known, of the presenting thread) that grew most from the even frames to the stutters.

@@ -26,7 +26,7 @@ SELECT
   max(dur_ns) AS longest_ns,
   -- Stutters.
   count(*) FILTER (WHERE stutter) AS stutters,
-  -- What the stutters lasted longer than the frames around them, ns.
+  -- What the stutters lasted longer than usual, ns.
   coalesce(sum(over_ns), 0)::BIGINT AS stutter_ns,
   -- Frames bound by the CPU, percent of those of which it is known; null if of none.
   100.0 * count(*) FILTER (WHERE bound_by = 'cpu') / nullif(count(bound_by), 0) AS cpu_bound_pct,

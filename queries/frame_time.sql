@@ -1,5 +1,6 @@
 -- Each frame that begins in the window: its length, what bound it, and whether it stuttered. A
--- stutter lasts p_stutter times the median of the 31 frames around it, and 4 ms more than it.
+-- stutter lasts p_stutter times what is usual, and 4 ms more than it; usual is the median of the 31
+-- frames around it, or that of all frames of the recording where it is shorter.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -10,15 +11,17 @@ WITH
   around AS (
     SELECT
       f.*,
+      median(f.dur_ns) OVER (PARTITION BY f.trace_id, f.upid, f.process) AS all_ns,
       median(f.dur_ns) OVER (
         PARTITION BY f.trace_id, f.upid, f.process
         ORDER BY f.start_ns, f.frame
         ROWS BETWEEN 15 PRECEDING AND 15 FOLLOWING
-      ) AS usual_ns,
+      ) AS near_ns,
     FROM frame AS f
     WHERE (p_trace_id IS NULL OR f.trace_id = p_trace_id)
       AND (p_process IS NULL OR f.process = p_process)
-  )
+  ),
+  compared AS (SELECT *, least(near_ns, all_ns) AS usual_ns FROM around)
 SELECT
   -- Recording.
   a.trace_id,
@@ -32,11 +35,11 @@ SELECT
   a.start_ns,
   -- Length, ns; null for the last one.
   a.dur_ns,
-  -- Median length of the frames around, ns.
+  -- Usual length, ns.
   usual_ns::BIGINT AS usual_ns,
-  -- It lasts much longer than the frames around; null without a length.
+  -- It lasts much longer than usual; null without a length.
   a.dur_ns >= p_stutter * usual_ns AND a.dur_ns >= usual_ns + 4000000 AS stutter,
-  -- What it lasted longer than the frames around, ns; 0 if it did not stutter.
+  -- What it lasted longer than usual, ns; 0 if it did not stutter.
   CASE
     WHEN a.dur_ns >= p_stutter * usual_ns AND a.dur_ns >= usual_ns + 4000000
       THEN (a.dur_ns - usual_ns)::BIGINT
@@ -64,7 +67,7 @@ SELECT
   a.dialect,
   -- Uncertainty of the clock join, ns.
   a.clock_residual_ns,
-FROM around AS a
+FROM compared AS a
 JOIN span ON span.trace_id = a.trace_id
 WHERE a.start_ns >= span.start_ns AND a.start_ns < span.end_ns
 ORDER BY a.trace_id, a.process, a.upid, a.start_ns, a.frame;

@@ -62,9 +62,9 @@ def section(view: View) -> Section | Nothing:
                 view.ask_step("frame_ledger_total", process=view.process, path=path).fold()
             )
     return Section(
-        "A stutter lasts 1.5 times the median of the frames around it and 4 ms more than it. Along "
-        "the critical path a frame's time goes to the thread that the frame waited for at each "
-        "moment.",
+        "A stutter lasts 1.5 times what is usual (the median of the 31 frames around, or of all "
+        "where that is shorter) and 4 ms more than it. Along the critical path a frame's time goes "
+        "to the thread that the frame waited for at each moment.",
         view.step_window(),
         tuple(figures),
         tuple(answers),

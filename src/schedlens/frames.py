@@ -33,9 +33,17 @@ SELECT
   CASE state.state WHEN 'running' THEN 0 WHEN 'ready' THEN 1 WHEN 'waiting' THEN 2 ELSE 3 END
     ::TINYINT AS state,
   CASE WHEN NOT waker.is_idle THEN state.waker_utid END AS waker_utid
-FROM thread_state AS state
+FROM (
+  SELECT utid, ts, dur, state, waker_utid
+  FROM thread_state
+  WHERE trace_id = $trace_id
+  -- Who found a free CPU at once was ready for no time: only its stay tells who woke it.
+  UNION ALL
+  SELECT utid, ts, 0, 'ready', waker_utid
+  FROM sched_slice
+  WHERE trace_id = $trace_id AND ready_ns = 0 AND waker_utid IS NOT NULL
+) AS state
 LEFT JOIN thread AS waker ON waker.utid = state.waker_utid
-WHERE state.trace_id = $trace_id
 ORDER BY state.utid, state.ts, state.dur
 """
 
@@ -144,7 +152,7 @@ def build_paths(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     """Fills `frame_path` for the frames whose presenting thread is known."""
     con.execute("DELETE FROM frame_path WHERE trace_id = ?", [trace_id])
     asked = {"trace_id": trace_id}
-    if not con.execute(f"SELECT 1 FROM ({_PATH_FRAMES}) LIMIT 1", asked).fetchone():
+    if not con.execute(f"SELECT 1 FROM ({_PATH_FRAMES}) LIMIT 1", asked).fetchall():
         return
     frames, states = con.cursor(), con.cursor()
     found = _decoders.critical_path(

@@ -126,16 +126,16 @@ def parked(mended: bool, seed: int) -> Simulation:
 
     For the middle third of the time all E cores but the first are parked, and five logical CPUs of
     P cores: 12 in all. Two AI threads may run on E cores only and have their ideal CPU outside;
-    both stay on the CPU they last ran on, and each hand-over takes a quantum. Mended: an ideal
-    processor instead of the mask, and waiting instead of spinning.
+    both end up on the first E core, they exchange three pieces a frame, and each hand-over takes
+    a quantum. Mended: an ideal processor instead of the mask, and waiting instead of spinning.
     """
-    rules = Rules()
-    simulation = Simulation(hybrid(), rules, seed=seed)
+    simulation = Simulation(hybrid(), Rules(clock_tick_ns=MS, quantum_ticks=6), seed=seed)
     e_cores = simulation.machine.of_type("E")
     process = simulation.process("game.exe")
-    plans, decided = (Gate("plan 0"), Gate("plan 1")), Gate("decided")
-    full, empty = Gate("full"), Gate("empty")
+    plan, decided = Gate("plan"), Gate("decided")
+    full, empty = Gate("full"), Gate("empty", 1)
     chance = simulation.random
+    until = Wait if mended else Spin
 
     def about(ms: float) -> float:
         return ms * MS * chance.uniform(0.9, 1.1)
@@ -144,9 +144,8 @@ def parked(mended: bool, seed: int) -> Simulation:
         frame = 0
         while True:
             yield SleepUntil(int(frame * 16.6667 * MS))
-            yield Run(about(3.0))
-            for plan in plans:
-                yield Signal(plan)
+            yield Run(about(2.0))
+            yield Signal(plan)
             yield Run(about(2.0))
             yield Wait(decided)
             yield Run(about(1.0))
@@ -155,17 +154,18 @@ def parked(mended: bool, seed: int) -> Simulation:
 
     def producer(thread: Thread) -> Script:
         while True:
-            yield Wait(plans[0])
-            yield Run(about(1.0))
-            yield Signal(full)
-            yield Wait(empty) if mended else Spin(empty)
+            yield until(plan)
+            for _ in range(3):
+                yield until(empty)
+                yield Run(about(0.3))
+                yield Signal(full)
 
     def consumer(thread: Thread) -> Script:
         while True:
-            yield Wait(plans[1])
-            yield Wait(full) if mended else Spin(full)
-            yield Run(about(1.0))
-            yield Signal(empty)
+            for _ in range(3):
+                yield until(full)
+                yield Run(about(0.3))
+                yield Signal(empty)
             yield Signal(decided)
 
     simulation.thread(process, "Main", main, priority=12)
@@ -180,10 +180,9 @@ def parked(mended: bool, seed: int) -> Simulation:
         )
     engine.background(simulation, 2, process=process, name="Worker", priority=11, pause_ms=5.0)
     engine.interlopers(simulation, 2)
-    start, end = S, 2 * S
     for cpu in [*e_cores[1:], 9, 11, 13, 14, 15]:
-        simulation.park(start, cpu, True, "idle")
-        simulation.park(end, cpu, False, "busy")
+        simulation.park(S, cpu, True, "idle")
+        simulation.park(2 * S, cpu, False, "busy")
     return simulation
 
 

@@ -360,11 +360,13 @@ class Simulation:
             return -1
         return 2 if self._beside_busy(core) else _fill_order(core.description)[0]
 
-    def _better_cpu(self, core: _Core, thread: Thread) -> int | None:
-        """An idle CPU of a better kind than the one whose quantum ends."""
+    def _moves_off(self, core: _Core, thread: Thread) -> bool:
+        """Whether a thread goes elsewhere when its quantum ends: off a parked CPU if it may use
+        another, or to an idle one of a better kind."""
+        if core.parked and any(not self._cpus[cpu].parked for cpu in thread.affinity):
+            return True
         here = self._rank(core, thread)
-        better = [other for other in self._idle_allowed(thread) if self._rank(other, thread) < here]
-        return min(other.description.cpu for other in better) if better else None
+        return any(self._rank(other, thread) < here for other in self._idle_allowed(thread))
 
     def _beside_busy(self, core: _Core) -> bool:
         return any(self._cpus[other].running is not None for other in core.siblings)
@@ -494,8 +496,7 @@ class Simulation:
             thread.priority -= 1
         taker = core.queued()
         if taker is None or taker.priority < thread.priority:
-            better = self._better_cpu(core, thread)
-            if better is not None:
+            if self._moves_off(core, thread):
                 thread.quantum_left = self.rules.quantum_ns
                 self._leave(core, thread, "quantum_end", records.READY, records.WR_QUANTUM_END)
                 return

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.ipc
 
-from schedlens import __version__, _decoders
+from schedlens import __version__, _decoders, tables_folder, whole_file
 from schedlens.simulate import records
 from schedlens.simulate.scheduler import Simulation
 
@@ -33,6 +35,32 @@ def base_tables(
     }
 
 
+def write_folder(simulation: Simulation, folder: Path, *, label: str = "simulated") -> None:
+    """Writes a simulation as a folder of tables that `analyze` takes; its manifest comes last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = base_tables(simulation, label=label)
+    facts = tables.pop("trace").to_pylist()[0]
+    for table, rows in tables.items():
+        file = str(folder / f"{table}{tables_folder.SUFFIX}")
+        with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_batch(rows)
+    manifest = {
+        "format": tables_folder.FORMAT,
+        "format_version": tables_folder.VERSION,
+        "source": "etw",
+        "written_by": f"schedlens {__version__}, simulated",
+        "trace": {
+            name: facts[name]
+            for name in (
+                "os", "cpu_model", "clock_name", "start_clock", "clock_hz", "first_ns",
+                "duration_ns", "events_lost", "buffers_lost",
+            )
+        },
+        "tables": {table: rows.num_rows for table, rows in tables.items()},
+    }  # fmt: skip
+    whole_file.write_json(folder / tables_folder.MANIFEST, manifest)
+
+
 class _Rows:
     """Rows by table, without their trace_id."""
 
@@ -51,6 +79,8 @@ class _Rows:
             for number, process in enumerate(simulation.processes)
         }
         self._seq = [0] * width
+        # Every CPU idles at the begin.
+        self._idle_since: list[int | None] = [0] * width
         self._trace(label)
         self._machine()
         self._threads()
@@ -154,11 +184,26 @@ class _Rows:
             self._seq[record.cpu] += 1
             if type(record) in write:
                 write[type(record)](record)
+        for cpu in range(len(self._seq)):
+            self._idles(cpu, self.simulation.now)
         for table in ("context_switch", "wakeup", "interrupt_slice"):
             self.rows[table].sort(key=lambda row: (row["ts"], row["cpu"], row["seq"]))
 
+    def _idles(self, cpu: int, until: int) -> None:
+        """The end of an idle spell of a CPU, if it is in one."""
+        since = self._idle_since[cpu]
+        if since is not None and until > since:
+            self.rows["cpu_idle"].append(
+                {"ts": since, "cpu": cpu, "dur": until - since, "state": 1}
+            )
+        self._idle_since[cpu] = None
+
     def _switch(self, record: records.Switch) -> None:
         cpu = record.cpu
+        if record.prev == records.IDLE:
+            self._idles(cpu, record.ts)
+        if record.entered == records.IDLE:
+            self._idle_since[cpu] = record.ts
         prev = self._utid(record.prev, cpu)
         self.rows["context_switch"].append(
             {
