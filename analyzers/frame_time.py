@@ -1,10 +1,10 @@
 """Whether frames stuttered, and what the time of the slow ones went into.
 
 A stutter lasts 1.5 times what is usual and 4 ms more than it; usual is the median of the 31 frames
-around it, or of all where that is shorter. Named is the
-process whose stutters cost most; critical from 100 ms in all or from 5 % of the frames, else a
-warning. What they lasted longer is laid to the part of the critical path (or, where it is not
-known, of the presenting thread) that grew most from the even frames to the stutters.
+around it, or of all where that is shorter. Named are the three processes whose stutters cost most;
+critical from 100 ms in all or from 5 % of the frames, else a warning. What they lasted longer is
+laid to the part of the critical path (or, where it is not known, of the presenting thread) that
+grew most from the even frames to the stutters.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 
 from schedlens.findings import Finding, Scope
 from schedlens.questions import literal
-from schedlens.wording import count, duration, percent, thread_name
+from schedlens.wording import and_more, count, duration, percent, thread_name
 
 CRITICAL_NS = 100_000_000
 CRITICAL_PCT = 5.0
+NAMED = 3
 
 # What each part of a frame means, and what to try when it is the one that grew.
 _PARTS = {
@@ -70,7 +71,7 @@ _PARTS = {
 
 
 def judge(scope: Scope) -> Iterable[Finding]:
-    """The process whose stutters cost most, or what was checked."""
+    """The processes whose stutters cost most, or what was checked."""
     asked = scope.call("frame_summary", process=scope.process)
     rows = scope.rows(
         f"SELECT s.*, trace.label, w.start_ns, w.end_ns, w.dur_ns FROM ({asked}) AS s "
@@ -98,7 +99,8 @@ def judge(scope: Scope) -> Iterable[Finding]:
             evidence_sql="FROM frame_summary",
         )
         return
-    yield _finding(scope, shaky[0], len(shaky) - 1)
+    for place, row in enumerate(shaky[:NAMED]):
+        yield _finding(scope, row, len(shaky) - NAMED if place == NAMED - 1 else 0)
 
 
 def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
@@ -121,7 +123,7 @@ def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
         severity=(
             "critical" if row["stutter_ns"] >= CRITICAL_NS or share >= CRITICAL_PCT else "warning"
         ),
-        title=f"{title} ({row['label']}){f' (and {others} more)' if others else ''}",
+        title=f"{title} ({row['label']}){and_more(others)}",
         trace_id=row["trace_id"],
         cost_ns=row["stutter_ns"],
         cost_pct=100 * row["stutter_ns"] / row["dur_ns"] if row["dur_ns"] else None,

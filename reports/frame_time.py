@@ -49,7 +49,7 @@ def section(view: View) -> Section | Nothing:
         drawn = _ledger(ledger.rows, bool(slow))
         if drawn is not None:
             plot, count = drawn
-            kind = "stutters" if slow else "longest frames"
+            kind = "stutters" if slow else "frames"
             figures.append(
                 Figure(
                     f"Where the time of the {count} longest {kind} went along {words}; the parts "
