@@ -166,7 +166,9 @@ mod tests {
         let hops = output.batch.column(3).as_primitive::<Int32Type>().clone();
         let (frame, utid, ts, dur) = (long(2), long(4), long(5), long(6));
         (0..output.batch.num_rows())
-            .map(|at| (frame.value(at), hops.value(at), utid.value(at), ts.value(at), dur.value(at)))
+            .map(|at| {
+                (frame.value(at), hops.value(at), utid.value(at), ts.value(at), dur.value(at))
+            })
             .collect()
     }
 
@@ -196,10 +198,8 @@ mod tests {
 
     #[test]
     fn a_wait_that_an_interrupt_ended_is_its_own() {
-        let found = path(
-            &[(1, 5, 50)],
-            &[(1, 0, 10, 0, None), (1, 10, 30, 2, None), (1, 40, 10, 1, None)],
-        );
+        let found =
+            path(&[(1, 5, 50)], &[(1, 0, 10, 0, None), (1, 10, 30, 2, None), (1, 40, 10, 1, None)]);
         assert_eq!(found, [(1, 0, 1, 5, 45)]);
     }
 
