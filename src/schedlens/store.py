@@ -253,9 +253,11 @@ def _shifted(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
 def _insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordBatch]) -> None:
     # One schema for all: where a dictionary differs between batches, each keeps its own.
     arrow = pa.Table.from_batches(batches)
-    pieces = pa.Table.from_batches(arrow.to_batches(max_chunksize=_ROW_GROUP), arrow.schema)
-    # A registered view would keep its rows in memory until the transaction ends.
-    con.from_arrow(pieces).insert_into(table)
+    batches = arrow.to_batches(max_chunksize=_ROW_GROUP)
+    # DuckDB finds the variable by its name. A registered view would keep its rows in memory until
+    # the transaction ends.
+    incoming = pa.Table.from_batches(batches, arrow.schema)  # noqa: F841
+    con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
 
 
 def _fill_windows(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:
