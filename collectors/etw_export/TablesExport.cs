@@ -166,11 +166,17 @@ namespace Schedlens.EtwExport
                 long end;
                 if (ends.TryGetValue(row.Stretch.Cpu, out end) && end < row.Stretch.StartNs)
                 {
-                    var hole = new Stretch { Cpu = row.Stretch.Cpu, StartNs = end, EndNs = end };
-                    changes.Add(new KeyValuePair<Stretch, bool?>(hole, null));
+                    changes.Add(Unknown(row.Stretch.Cpu, end));
                 }
                 ends[row.Stretch.Cpu] = row.Stretch.EndNs;
                 changes.Add(new KeyValuePair<Stretch, bool?>(row.Stretch, row.Parked));
+            }
+            foreach (KeyValuePair<int, long> end in ends)
+            {
+                if (end.Value < rest.Facts.DurationNs)
+                {
+                    changes.Add(Unknown(end.Key, end.Value));
+                }
             }
             changes.Sort((a, b) => InTime(a.Key, b.Key));
             Write("cpu_parking", table => changes.ForEach(change =>
@@ -186,6 +192,12 @@ namespace Schedlens.EtwExport
                 }
                 table.Nulls(2).EndRow();
             }));
+        }
+
+        private static KeyValuePair<Stretch, bool?> Unknown(int cpu, long ns)
+        {
+            var hole = new Stretch { Cpu = cpu, StartNs = ns, EndNs = ns };
+            return new KeyValuePair<Stretch, bool?>(hole, null);
         }
 
         private ArrowTable Begin(ArrowTable table, Stretch stretch)
