@@ -88,8 +88,10 @@ REST: list[Line] = [
     ("counter", 0, 3_000, 5_000, 20, "TotalCycles", 40),
     ("counter", 0, 1_000, 3_000, 10, "TotalCycles", (1 << 64) - 10),
     ("mark", 7_000, "level \"2\""),
-    ("present", 1_200, 100, 7, "dxgi"), ("present", 2_200, 100, 7, "dxgi"),
-    ("present", 1_700, 100, 8, "dxgi"), ("present", 4_200, 100, 7, "dxgi"),
+    # Two swap chains of one thread; the first call on chain 7 returns at 1.3 us, the last never.
+    ("present", 1_200, 100, 10, 0, 7, "dxgi"), ("present", 1_300, 100, 10, 1, 0, "dxgi"),
+    ("present", 1_700, 100, 10, 0, 8, "dxgi"), ("present", 1_800, 100, 10, 1, 0, "dxgi"),
+    ("present", 2_200, 100, 10, 0, 7, "dxgi"), ("present", 4_200, 100, 11, 0, 7, "dxgi"),
     ("problem", "TraceProcessor", "frequency not told", 3),
 ]  # fmt: skip
 
@@ -276,12 +278,14 @@ def test_counters_are_running_sums_that_may_wrap(folder: Path) -> None:
 
 
 def test_a_frame_ends_at_the_next_present_of_its_swap_chain(folder: Path) -> None:
-    columns = ("frame", "process", "start_ns", "dur_ns", "dialect", "clock_residual_ns")
+    columns = (
+        "frame", "upid", "process", "start_ns", "dur_ns", "cpu_busy_ns", "gpu_busy_ns", "dialect",
+        "clock_residual_ns",
+    )  # fmt: skip
+    game = (1 << 32) + 2
     assert rows_of(folder, "frame", *columns) == [
-        (0, "game.exe", 1_200, 1_000, "dxgi", 0),
-        (1, "game.exe", 1_700, None, "dxgi", 0),
-        (2, "game.exe", 2_200, 2_000, "dxgi", 0),
-        (3, "game.exe", 4_200, None, "dxgi", 0),
+        (0, game, "game.exe", 1_200, 1_000, 900, None, "dxgi", 0),
+        (1, game, "game.exe", 2_200, 2_000, None, None, "dxgi", 0),
     ]
 
 
@@ -351,15 +355,37 @@ def test_what_cannot_be_is_counted_and_never_ends_the_export(program: Path, tmp_
         switch(1_000, 0, IDLE, 77, RUNNING, 0),
         switch(3_000, -1, 1, 2),
         switch(3_000, 5_000, 1, 2),
+        ("ready", 3_000, 0, IDLE, 0),
     ]
     again = run(program, lines, tmp_path / "tables")
     assert rows_of(again, "context_switch", "ts", "cpu", "seq") == [(2_000, 0, 0), (2_000, 0, 1)]
+    assert rows_of(again, "wakeup", "ts") == []
     assert rows_of(again, "thread", "tid", "upid") == [(0, None), (0, None), (77, None)]
     assert sorted(rows_of(again, "problem", "what", "count")) == [
         ("CPU number out of range: record left out", 2),
         ("record earlier than one before it on its CPU: taken at the time of that one", 1),
         ("thread in the records that the trace does not list: its process is unknown", 1),
     ]
+
+
+def test_a_trace_without_switches_says_how_to_record_them(program: Path, tmp_path: Path) -> None:
+    again = run(program, [facts(), *LIVES], tmp_path / "tables")
+    what = "no context switches: record again with CSwitch, and not with CompactCSwitch"
+    assert rows_of(again, "problem", "what", "count") == [(what, 1)]
+    # Not asked for, and so not there: an empty table would say that there was none.
+    assert not (again / "cpu_parking.arrow").exists()
+
+
+def test_an_ideal_processor_of_many_cpus_does_not_fit_its_byte(
+    program: Path, tmp_path: Path
+) -> None:
+    told = facts()
+    many = run(program, [(*told[:-1], 257), switch(10, 0, 5, 6), *LIVES[4:5]], tmp_path / "tables")
+    assert rows_of(many, "context_switch", "prev_ideal_cpu") == [(None,)]
+    assert rows_of(many, "affinity", "cpus") == []
+    columns = ("what", "count")
+    what = "affinity unknown: masks come without their processor group"
+    assert (what, 1) in rows_of(many, "problem", *columns)
 
 
 def test_more_rows_than_a_batch_holds_come_in_several(program: Path, tmp_path: Path) -> None:
