@@ -74,3 +74,8 @@ def schemas() -> dict[str, pa.Schema]:
 
 def sweep(trace_id: int, facts: Mapping[str, Any], inputs: Mapping[str, Any]) -> Sweep:
     """Sweeps over one recording."""
+
+def critical_path(
+    trace_id: int, frames: pa.RecordBatchReader, states: pa.RecordBatchReader
+) -> pa.RecordBatch | None:
+    """The critical paths of frames, as rows of `frame_path`."""

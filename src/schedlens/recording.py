@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from schedlens import tables_folder
+from schedlens import presentmon, tables_folder
 from schedlens.errors import NothingToReadError
 
 Json = dict[str, Any]
@@ -25,6 +25,8 @@ class Recording:
     step: Json = field(default_factory=dict)
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
+    frames: Path | None = None
+    """A PresentMon file of the same time."""
 
     @property
     def samples(self) -> Path | None:
@@ -37,16 +39,19 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
     """The recordings behind the paths given, in the order given.
 
     A session folder stands for its finished steps, a step's folder for itself; a file, a
-    `perf record --threads` folder or a folder of tables for one recording.
-    Raises `NothingToReadError`.
+    `perf record --threads` folder or a folder of tables for one recording. A PresentMon file
+    belongs to the recording given before it, or to the only one. Raises `NothingToReadError`.
     """
     found: list[Recording] = []
+    captures: list[tuple[int, Path]] = []
     for path in paths:
         if not path.exists():
             raise NothingToReadError(
                 f"{path} does not exist: give a session folder that `collect` wrote, or a perf.data"
             )
-        if path.is_dir() and (path / "session.json").exists():
+        if path.is_file() and presentmon.is_presentmon(path):
+            captures.append((max(0, len(found) - 1), path))
+        elif path.is_dir() and (path / "session.json").exists():
             found.extend(_session(path))
         elif path.is_dir() and (path / "step.json").exists():
             found.append(_step(path, _read(path.parent / "session.json")))
@@ -62,6 +67,12 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             found.extend(Recording(file.name, file) for file in inside)
         else:
             found.append(Recording(path.name, path))
+    for place, path in captures:
+        if not found:
+            raise NothingToReadError(
+                f"{path} holds frames alone: give the trace of the same time beside it"
+            )
+        found[place] = replace(found[place], frames=path)
     return found
 
 
@@ -79,6 +90,7 @@ def _session(folder: Path) -> list[Recording]:
 
 def _step(folder: Path, session: Json) -> Recording:
     trace = folder / "perf.data"
+    frames = folder / "presentmon.csv"
     return Recording(
         label=folder.name,
         trace=trace if trace.exists() else None,
@@ -87,6 +99,7 @@ def _step(folder: Path, session: Json) -> Recording:
         step=_read(folder / "step.json"),
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
+        frames=frames if frames.exists() else None,
     )
 
 

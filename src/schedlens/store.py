@@ -17,6 +17,7 @@ from schedlens import (
     _decoders,
     context,
     core_type_counters,
+    frames,
     questions,
     sweeps,
     tables_folder,
@@ -119,6 +120,8 @@ def load(
         con.begin()
         try:
             load_base_and_derived(con, recording, trace_id, part)
+            if recording.frames is not None:
+                frames.load(con, trace_id, recording.frames)
         except SchedlensError as error:
             con.rollback()
             failures.append(Failure(recording.label, str(error)))
@@ -132,6 +135,8 @@ def load(
         return failures
     _fill_windows(con, window)
     sweeps.build(con, loaded)
+    for trace_id in loaded:
+        frames.build_paths(con, trace_id)
     questions.install(con)
     return failures
 
