@@ -279,13 +279,13 @@ def test_counters_are_running_sums_that_may_wrap(folder: Path) -> None:
 
 def test_a_frame_ends_at_the_next_present_of_its_swap_chain(folder: Path) -> None:
     columns = (
-        "frame", "upid", "process", "start_ns", "dur_ns", "cpu_busy_ns", "gpu_busy_ns", "dialect",
-        "clock_residual_ns",
+        "frame", "upid", "utid", "process", "start_ns", "dur_ns", "cpu_busy_ns", "gpu_busy_ns",
+        "dialect", "clock_residual_ns",
     )  # fmt: skip
     game = (1 << 32) + 2
     assert rows_of(folder, "frame", *columns) == [
-        (0, game, "game.exe", 1_200, 1_000, 900, None, "dxgi", 0),
-        (1, game, "game.exe", 2_200, 2_000, None, None, "dxgi", 0),
+        (0, game, utid(folder, 10, 500), "game.exe", 1_200, 1_000, 900, None, "dxgi", 0),
+        (1, game, utid(folder, 11, 600), "game.exe", 2_200, 2_000, None, None, "dxgi", 0),
     ]
 
 

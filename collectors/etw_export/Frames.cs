@@ -51,10 +51,17 @@ namespace Schedlens.EtwExport
             numbers.TryGetValue(end.Pid, out number);
             numbers[end.Pid] = number + 1;
             table.Long(Identities.TraceId).Long(number).Long(who.Process(end.Pid, end.Ns));
-            table.Text(who.ProcessName(end.Pid, end.Ns));
+            table.Long(ThreadOf(end)).Text(who.ProcessName(end.Pid, end.Ns));
             table.Long(chain.StartNs).Long(end.Ns - chain.StartNs);
             // The program works on a frame from where the present before it has returned.
             table.Long(end.Ns - chain.ReturnedNs).Nulls(3).Text(end.Dialect).Long(0).EndRow();
+        }
+
+        /// <summary>Null where the event was not written by a thread.</summary>
+        private long? ThreadOf(PresentRow row)
+        {
+            bool told = row.Tid != 0 && row.Tid != uint.MaxValue;
+            return told ? who.Thread(row.Tid, 0, row.Ns) : (long?)null;
         }
 
         private sealed class Chain
