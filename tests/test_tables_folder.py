@@ -122,6 +122,26 @@ def test_analyze_takes_a_folder_and_writes_into_it(folder: Path) -> None:
     assert tables_folder.open_folder(folder).rows == read_manifest(folder)["tables"]
 
 
+def test_inspect_says_what_a_folder_holds_and_can_answer(folder: Path) -> None:
+    done = command("schedlens", "inspect", str(folder), "--json", check=False)
+    found = json.loads(done.stdout)
+    rows = read_manifest(folder)["tables"]
+    assert found["records_by_event"] == rows
+    assert found["cpus"] == len(set(column(folder, "cpu", "cpu")))
+    names = [process["name"] for process in found["processes"]]
+    assert names == column(folder, "process", "name")
+    answers = {answer["question"]: answer for answer in found["can_answer"]}
+    assert answers["which thread ran where"]["answerable"]
+    assert answers["frames"]["why"] == "the table frame is not in the folder"
+    problems = [(row["place"], row["count"]) for row in found["problems"]]
+    assert problems == list(
+        zip(column(folder, "problem", "place"), column(folder, "problem", "count"), strict=True)
+        if "problem" in rows
+        else ()
+    )
+    assert done.returncode == (1 if problems else 0)
+
+
 def refusal(folder: Path) -> str:
     """The one line with which a folder is refused."""
     with pytest.raises(SchedlensError) as refused:
