@@ -141,8 +141,8 @@ namespace Schedlens.EtwExport
                         presents = presents ?? new List<PresentRow>();
                         presents.Add(new PresentRow
                         {
-                            Ns = Long(v[1]), Pid = Long(v[2]),
-                            SwapChain = ulong.Parse(v[3], CultureInfo.InvariantCulture), Dialect = v[4],
+                            Ns = Long(v[1]), Pid = Long(v[2]), Tid = Long(v[3]), Returns = v[4] == "1",
+                            SwapChain = Text(v[5]), Dialect = v[6],
                         });
                         break;
                     case "problem":
