@@ -37,6 +37,7 @@ mod scheduling;
 mod session;
 mod source;
 mod survey;
+mod tables;
 mod topology;
 mod unpack;
 mod walk;
