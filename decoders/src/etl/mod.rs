@@ -21,6 +21,8 @@ mod names;
 pub mod record;
 mod scan;
 mod source;
+#[cfg(test)]
+mod tests;
 mod unpack;
 mod walk;
 mod xpress;
