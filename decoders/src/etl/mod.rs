@@ -38,6 +38,8 @@ mod session;
 mod source;
 mod survey;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod topology;
 mod unpack;
 mod walk;
