@@ -1,9 +1,11 @@
 //! Readers of recordings: bytes in, Arrow record batches out.
 //!
-//! `perf` reads perf.data, `etl` Windows event trace logs; `states` turns the base tables of any source into slices and thread
-//! states; `sweeps` finds what several CPUs or threads do at the same moment.
+//! `perf` reads perf.data, `etl` Windows event trace logs; `states` turns the base tables of any
+//! source into slices and thread states; `sweeps` finds what several CPUs or threads do at the
+//! same moment.
 
 mod bytes;
+pub mod columns;
 pub mod error;
 pub mod etl;
 pub mod format;
@@ -12,11 +14,15 @@ mod input;
 pub mod load;
 pub mod perf;
 mod problem;
+pub mod reader;
 pub mod schema;
 pub mod session;
+mod shelf;
 pub mod states;
 pub mod sweeps;
 
+#[cfg(feature = "python")]
+mod python_states;
 #[cfg(feature = "python")]
 pub mod python_sweeps;
 

@@ -13,7 +13,7 @@ const PLACES_A_KIND: usize = 16;
 
 /// All of them, in the order of their first appearance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Problems(pub(super) Vec<Problem>);
+pub(crate) struct Problems(pub(crate) Vec<Problem>);
 
 impl Problems {
     /// Counts one; the same thing at the same place is one row, and so is what goes beyond the

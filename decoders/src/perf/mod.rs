@@ -4,26 +4,35 @@
 //! of time and fills the base tables.
 
 mod attrs;
-mod columns;
 mod compressed;
 mod events;
 mod features;
 mod formats;
 mod frames;
 mod header;
+mod index;
 mod inspection;
 mod interrupts;
 mod machine;
+mod merge;
 mod print_fmt;
+mod reader;
 mod record;
+mod record_counts;
 mod recording;
+mod rows;
+mod staged;
 mod streams;
+mod switches;
 mod tables;
+mod thread_tables;
 mod threads;
 mod topology;
+mod tracepoints;
+mod wakeups;
 
-pub use self::columns::Batcher;
-pub use self::frames::{FRAME_ROWS, Finished, Frames};
+use crate::{bytes, columns, input, problem, shelf};
+
+pub use self::frames::Frames;
 pub use self::inspection::inspect;
-pub use self::machine::TraceFacts;
 pub use self::recording::Recording;
