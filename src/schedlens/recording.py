@@ -12,6 +12,9 @@ from schedlens.errors import NothingToReadError
 
 Json = dict[str, Any]
 
+# The recording of a step, by recorder.
+TRACES = ("perf.data", "trace.etl")
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -74,10 +77,10 @@ def _session(folder: Path) -> list[Recording]:
 
 
 def _step(folder: Path, session: Json) -> Recording:
-    trace = folder / "perf.data"
+    traces = [folder / name for name in TRACES if (folder / name).exists()]
     return Recording(
         label=folder.name,
-        trace=trace if trace.exists() else None,
+        trace=traces[0] if traces else None,
         folder=folder,
         session=session,
         step=_read(folder / "step.json"),
