@@ -42,7 +42,7 @@ def render(counters: Sequence[str] = (), kernel_buffers: int | None = None) -> s
 
 
 def _add_counters(profiles: ElementTree.Element, names: Sequence[str]) -> None:
-    """A HardwareCounter before the first profile, and its id in each that has collectors."""
+    """A HardwareCounter where the schema has its place, and its id in each profile's collector."""
     # Not strict: a counter that is missing would else end the whole recording.
     hardware = ElementTree.Element("HardwareCounter", Id=_HARDWARE, Strict="false")
     counters = ElementTree.SubElement(hardware, "Counters")
@@ -50,8 +50,8 @@ def _add_counters(profiles: ElementTree.Element, names: Sequence[str]) -> None:
         ElementTree.SubElement(counters, "Counter", Value=name)
     events = ElementTree.SubElement(hardware, "Events")
     ElementTree.SubElement(events, "Event", Value="CSwitch")
-    first = next(at for at, element in enumerate(profiles) if element.tag == "Profile")
-    profiles.insert(first, hardware)
+    tags = [element.tag for element in profiles]
+    profiles.insert(tags.index("SystemProvider") + 1, hardware)
     for collector in profiles.iter("SystemCollectorId"):
         ElementTree.SubElement(collector, "HardwareCounterId", Value=_HARDWARE)
 

@@ -19,6 +19,7 @@ _RUNNING = (0xC5583001, 0x800700B7, 0xB7)
 _NOT_RUNNING = (0xC5583000,)
 _TOO_MANY = (0x800705AA, 0x80070718, 0x5AA)
 _NO_MEMORY = (0x80070008, 0x8007000E, 0x8)
+_COUNTERS_IN_USE = (0x800700AA, 0xAA)
 _DISK_FULL = (0x80070070, 0x70)
 
 HIDDEN = (
@@ -45,9 +46,7 @@ def _meaning(
         return ELEVATE
     if found & set(_RUNNING):
         ends = f"wpr -cancel -instancename {INSTANCE}" if capture.kind == "wpr" else "xperf -stop"
-        return (
-            f"a recording of an earlier run still goes on: `{ends}` ends it, then type this again"
-        )
+        return f"a recording of an earlier run goes on: `{ends}` ends it, then type this again"
     if found & set(_NOT_RUNNING):
         return "the recording was ended by another program: nothing of it is left, record it again"
     if found & set(_TOO_MANY):
@@ -57,6 +56,8 @@ def _meaning(
         )
     if found & set(_NO_MEMORY):
         return "not enough memory for the buffers: close programs, or ask for a shorter --ring"
+    if found & set(_COUNTERS_IN_USE):
+        return "another program counts with the processor's counters: end it, or omit --counters"
     if capture.counters and command[1] in ("-start", "-on"):
         why = "with these counters the recorder does not begin; `wpr -pmcsources` lists what is "
         return f"{why}offered, {capture.program} said: {_last(said, code)}"

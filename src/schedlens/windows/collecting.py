@@ -116,7 +116,7 @@ def dry_run(request: Request, options: Options, output: Path | None) -> int:
     for name, command in _commands(request, options, capture, steps[0], place):
         click.echo(f"{name}: {etw.shown(command)}")
     if request.workload is not None:
-        click.echo(f"planned for the {len(machine.usable)} CPUs of this machine:")
+        click.echo("planned for the CPUs of this machine; another has other numbers:")
     for step in steps:
         cpus = workload_program.shown(step.planned_cpus) if step.workload else ""
         click.echo(f"{step.name:<32}{cpus}".rstrip())
