@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import schedlens
-from schedlens import interrupts, topology, workload_program
+from schedlens import interrupts, system, topology, workload_program
 from schedlens.errors import NoSpaceError, RecorderError, SchedlensError, SessionError
 from schedlens.plan import Step
 from schedlens.progress import Sweep
@@ -97,12 +97,10 @@ def resume(folder: Path) -> int:
 
 def dry_run(request: Request, options: Options, output: Path | None) -> int:
     """Prints every command of a recording on Windows and writes its profile; records nothing."""
-    machine = topology.read()
+    machine, cpus = _planned_for()
     steps = request.steps(machine)
     kind = options.recorder or "wpr"
-    capture = etw.Capture(
-        kind, kind, request.counters, options.presents, options.ring_s, CPUS_ELSEWHERE
-    )
+    capture = etw.Capture(kind, kind, request.counters, options.presents, options.ring_s, cpus)
     etw.few_enough(request.counters)
     folder = output or Path()
     profile = folder / etw.PROFILE_FILE
@@ -118,10 +116,19 @@ def dry_run(request: Request, options: Options, output: Path | None) -> int:
     if request.workload is not None:
         click.echo("planned for the CPUs of this machine; another has other numbers:")
     for step in steps:
-        cpus = workload_program.shown(step.planned_cpus) if step.workload else ""
-        click.echo(f"{step.name:<32}{cpus}".rstrip())
+        where = workload_program.shown(step.planned_cpus) if step.workload else ""
+        click.echo(f"{step.name:<32}{where}".rstrip())
     click.echo(f"{len(steps)} step{'' if len(steps) == 1 else 's'}")
     return 0
+
+
+def _planned_for() -> tuple[Topology, int]:
+    """The CPUs that a plan is made for, and for how many a ring is sized."""
+    if system.name() != "windows":
+        return topology.read(), CPUS_ELSEWHERE
+    with tempfile.TemporaryDirectory(prefix="schedlens-") as place:
+        machine = windows_topology.read(Path(place) / RAW_TOPOLOGY)
+    return machine, len(machine.usable)
 
 
 def _commands(
