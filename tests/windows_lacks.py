@@ -28,8 +28,8 @@ NAMES: dict[ModuleType, tuple[str, ...]] = {
 }  # fmt: skip
 # Python's own and the dependencies, which know how to do without.
 BEFORE = (
-    "click", "pydoc", "rich.console", "rich.progress", "rich.table", "rich.markup", "duckdb", "pyarrow",
-    "pyarrow.compute",
+    "click", "pydoc", "rich.console", "rich.progress", "rich.table", "rich.markup", "duckdb",
+    "pyarrow", "pyarrow.compute",
     "plotly.graph_objects", "subprocess", "tempfile", "shutil", "pathlib", "platform", "logging",
     "multiprocessing", "gzip", "lzma", "tarfile", "zipfile", "http.server", "urllib.request",
     "xml.etree.ElementTree", "selectors", "socket", "asyncio", "importlib.resources",

@@ -216,6 +216,7 @@ CREATE TABLE frame (
   trace_id BIGINT NOT NULL,        -- Recording.
   frame BIGINT NOT NULL,           -- Number of the frame in its process.
   upid BIGINT,                     -- Process that presents.
+  utid BIGINT,                     -- Thread that presents; NULL if not recorded.
   process VARCHAR,                 -- Its name.
   start_ns BIGINT NOT NULL,        -- Begin of the frame.
   dur_ns BIGINT,                   -- Length.

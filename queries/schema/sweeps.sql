@@ -95,3 +95,13 @@ CREATE TABLE quantum_chain (
   idle_elsewhere_ns BIGINT NOT NULL, -- Part in which some other online CPU was idle, allowed or not.
   affinity_known BOOLEAN NOT NULL  -- False: allowed CPUs are taken as those the threads were seen on (lower bound).
 );
+
+CREATE TABLE frame_path (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  upid BIGINT NOT NULL,            -- Process that presents.
+  frame BIGINT NOT NULL,           -- Number of the frame in its process.
+  hop INTEGER NOT NULL,            -- 0: the thread that presents; each waker one more, backwards in time.
+  utid BIGINT NOT NULL,            -- Thread the path is on.
+  ts BIGINT NOT NULL,              -- Begin; the rows of a frame tile it.
+  dur BIGINT NOT NULL              -- Length.
+);

@@ -20,6 +20,7 @@ COMMANDS = {
     "sql": ("schedlens.sql", "Run a query, or a named one, on an analyzed session."),
     "queries": ("schedlens.sql", "List the named queries with their documentation."),
     "doctor": ("schedlens.doctor", "What this machine permits, and what recording changes on it."),
+    "demo": ("schedlens.demo", "Simulate a game on a hybrid machine, and explain it."),
     "workloads": ("schedlens.workloads", "The kernels: list them, or let them prove themselves."),
 }
 

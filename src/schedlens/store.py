@@ -12,7 +12,17 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schedlens import __version__, _decoders, context, core_type_counters, questions, sweeps
+from schedlens import (
+    __version__,
+    _decoders,
+    context,
+    core_type_counters,
+    frames,
+    questions,
+    sweeps,
+    tables_folder,
+    tables_load,
+)
 from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
 from schedlens.recording import Recording
 
@@ -110,6 +120,8 @@ def load(
         con.begin()
         try:
             load_base_and_derived(con, recording, trace_id, part)
+            if recording.frames is not None:
+                frames.load(con, trace_id, recording.frames)
         except SchedlensError as error:
             con.rollback()
             failures.append(Failure(recording.label, str(error)))
@@ -123,6 +135,8 @@ def load(
         return failures
     _fill_windows(con, window)
     sweeps.build(con, loaded)
+    for trace_id in loaded:
+        frames.build_paths(con, trace_id)
     questions.install(con)
     return failures
 
@@ -137,14 +151,7 @@ def load_base_and_derived(
     if recording.trace is None:
         _load_untraced(con, recording, trace_id)
         return
-    schemas = _decoders.schemas()
-    loader = _decoders.load(
-        str(recording.trace),
-        trace_id,
-        context.tables(recording, trace_id, schemas),
-        str(recording.samples) if recording.samples else None,
-        recording.label,
-    )
+    loader = _loader(recording, recording.trace, trace_id)
     held: dict[str, list[pa.RecordBatch]] = {}
     rows: dict[str, int] = {}
     for table, columns in _MENDS.items():
@@ -173,6 +180,20 @@ def load_base_and_derived(
           AND utid NOT IN (SELECT utid FROM affinity WHERE trace_id = ?)
         """,
         [trace_id, trace_id],
+    )
+
+
+def _loader(
+    recording: Recording, trace: Path, trace_id: int
+) -> _decoders.Loader | tables_load.Loader:
+    if tables_folder.is_one(trace):
+        return tables_load.Loader(trace, trace_id, recording.label)
+    return _decoders.load(
+        str(trace),
+        trace_id,
+        context.tables(recording, trace_id, _decoders.schemas()),
+        str(recording.samples) if recording.samples else None,
+        recording.label,
     )
 
 
