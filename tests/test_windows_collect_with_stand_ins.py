@@ -217,6 +217,37 @@ def test_counters_are_those_the_machine_offers(windows: StandIns, run: Run) -> N
     assert "or record without --counters" in said
 
 
+def test_the_doctor_says_what_this_machine_permits(
+    windows: StandIns, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def doctor(*words: str) -> tuple[int, str]:
+        code = cli.run(cli.group, ["doctor", *words], name="schedlens")
+        return code, capfd.readouterr().out
+
+    code, said = doctor()
+    assert code == 0, said
+    rows = [line.split(maxsplit=2) for line in said.splitlines()]
+    assert [(row[0], row[1]) for row in rows] == [
+        ("ok", name) for name in ("CPUs", "settings", "recorder", "rights", "counters", "workloads")
+    ]
+    assert "24 online, 24 allowed, 16 cores, siblings, 8 of type E, 16 of type P" in said
+    assert "windows_build 10.0.22631.3479 (23H2)" in said
+    assert "TotalIssues, CacheMisses, TotalCycles, UnhaltedCoreCycles, InstructionRetired" in said
+
+    (windows.home / "wpr.pmcsources").write_text(windows_texts.ONLY_TIMER)
+    code, said = doctor()
+    assert code == 1
+    assert "-> the only counter offered is the timer" in said
+    monkeypatch.setattr("schedlens.windows.examination.elevated", lambda: False)
+    code, said = doctor()
+    assert code == 1
+    assert "-> recording needs an elevated prompt" in said
+
+    (windows.home / "wpr.running").touch()
+    assert doctor("--restore") == (0, "undone: a recording by wpr: none again\n")
+    assert not (windows.home / "wpr.running").exists()
+
+
 def test_lost_events_and_another_clock_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:

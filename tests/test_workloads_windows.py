@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import struct
 import subprocess
 import time
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 import wine
+from windows_stand_ins import StandIns, header_only_etl
 
+from schedlens import cli, system, workload_program
 from schedlens import topology as sysfs
-from schedlens import workload_program
 from schedlens.windows import topology
 
 WHY_NOT = wine.missing()
@@ -202,6 +204,42 @@ def test_the_system_is_seen_at_both_edges(windows: wine.Wine) -> None:
         named = any(path in why or key in why for why in reported["missing"])
         assert all(unknown) == named
         assert all(unknown) or not any(unknown)
+
+
+def test_collect_drives_the_windows_program_with_a_stand_in_for_wpr(
+    windows: wine.Wine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The recording begins at 0 of the clock, before anything that is measured here.
+    stands = StandIns(tmp_path / "stand-ins", header_only_etl(begin_ticks=0), (0, 0))
+    for name, value in {**stands.environment, **windows.environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", stands.environment["PATH"])
+    program = stands.bin / "windows-program"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(windows.command())} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("SCHEDLENS_WORKLOADS", str(program))
+    monkeypatch.setattr(system, "name", lambda: "windows")
+    monkeypatch.chdir(tmp_path)
+    cpu = str(cpus(windows)[0])
+    words = ["--workload", "sha256", "--threads", "1", "--cpus", cpu, "--seconds", "0.2"]
+    assert cli.run(cli.group, ["collect", *words, "-o", "session"], name="schedlens") == 0
+    step = json.loads(Path("session/sha256-pinned-t01-r1/step.json").read_text())
+    workload = json.loads(Path("session/sha256-pinned-t01-r1/workload.json").read_text())
+    worker = workload["workers"][0]
+    # All of it by one clock: the snapshots lie around the measured interval.
+    assert step["begin_mono_ns"] < worker["start_mono_ns"] < worker["end_mono_ns"]
+    assert worker["end_mono_ns"] < step["end_mono_ns"]
+    assert (step["throughput"]["unit"], workload["status"]) == ("bytes", "ok")
+    assert len(step["reported"]["cpus"]) == len(
+        json.loads(Path("session/session.json").read_text())["topology"]["cpus"]
+    )
+    begin, end = (
+        json.loads(Path(f"session/sha256-pinned-t01-r1/{edge}.json").read_text())
+        for edge in ("begin", "end")
+    )
+    assert begin["mono_ns"] == step["begin_mono_ns"]
+    assert "reported" not in end
+    assert [words[0] for words in stands.calls_of("wpr")] == ["-start", "-stop"]
 
 
 def test_the_programs_own_tests_pass_as_a_windows_program(windows: wine.Wine) -> None:
