@@ -197,6 +197,8 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
             errors="replace",
             timeout=LIMIT_S,
             check=False,
+            # Ctrl-C is for this program, which ends the recording in its own way.
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
     except OSError as error:
         raise RecorderError(f"{command[0]} cannot be run: {error.strerror or error}") from None

@@ -87,7 +87,10 @@ def resume(folder: Path) -> int:
         )
     capture = _capture(request, options, machine)
     if capture.kind != session.head.get("capture", {}).get("rung"):
-        raise SessionError(f"{folder} was begun with another recorder: give --recorder, anew")
+        raise SessionError(
+            f"{folder} was begun with {session.head.get('capture', {}).get('rung')}, now only "
+            f"{capture.kind} is found: begin a new session"
+        )
     if all(step.state == "done" for step in session.steps):
         click.echo(f"all {len(session.steps)} steps of {folder} are recorded; now type: analyze "
                    f"{etw.shown([str(folder)])}")  # fmt: skip
@@ -141,11 +144,12 @@ def _commands(
     found.append(("folder", ["mkdir", str(place)]))
     if request.counters:
         found.append(("counters", etw.sources(capture.program)))
-    if request.process is not None:
-        found.append(("process", processes.listing(f"imagename eq {request.process}")))
+    image = processes.image_of(request.process) if request.process is not None else None
+    if image is not None:
+        found.append(("process", processes.listing(f"imagename eq {image}")))
     found.append(("observer", _plain(observer_command())))
     if options.presentmon is not None:
-        words = presentmon.command(options.presentmon, request.pid, request.process)
+        words = presentmon.command(options.presentmon, request.pid, image)
         found.append(("frames", [*words, ">", str(place / presentmon.FILE)]))
     found += [("begin", command) for command in etw.begin(capture, place, profile)]
     if step.workload is not None and step.threads is not None:

@@ -22,9 +22,14 @@ def _rows(text: str | None) -> list[tuple[str, int]]:
     return [(row[0], int(row[1])) for row in rows if row[1].isdigit()]
 
 
+def image_of(name: str) -> str:
+    """The name of a program as Windows lists it."""
+    return name if name.lower().endswith(".exe") else f"{name}.exe"
+
+
 def find(name: str, ask: Ask = run) -> int:
     """The process of that name, with or without .exe; raises `PlanError` for none or several."""
-    image = name if name.lower().endswith(".exe") else f"{name}.exe"
+    image = image_of(name)
     found = [pid for _, pid in _rows(ask(listing(f"imagename eq {image}")))]
     if not found:
         raise PlanError(f"--process: no process named '{image}' runs")

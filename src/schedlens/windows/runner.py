@@ -200,9 +200,7 @@ class Runner:
         try:
             recording.observer = Observer()
             if self._options.presentmon is not None:
-                words = presentmon.command(
-                    self._options.presentmon, pid, None if pid else self._request.process
-                )
+                words = presentmon.command(self._options.presentmon, pid)
                 recording.presentmon = presentmon.PresentMon(
                     words, folder, self._options.stop_on_frame_ms
                 )

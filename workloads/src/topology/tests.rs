@@ -176,3 +176,19 @@ fn records_that_contradict_their_size_are_named() {
     let groups = Buffer::default().core(0, &[(0, 1)]).groups(&[1; 33]).0;
     assert_eq!(Topology::read(&groups), Err(TopologyError::Groups(33)));
 }
+
+#[test]
+fn no_byte_makes_the_reader_fail() {
+    let whole = hybrid();
+    for at in 0..whole.len() {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            if let Ok(found) = Topology::read(&bytes) {
+                let numbers: Vec<usize> = (0..found.cpus.len()).collect();
+                assert_eq!(column(&found, |cpu| cpu.cpu), numbers);
+                assert!(found.json(&numbers).to_string().starts_with('{'));
+            }
+        }
+    }
+}
