@@ -31,20 +31,23 @@ def loaded(trace: Path) -> duckdb.DuckDBPyConnection:
 
 def rows_that_differ(a: duckdb.DuckDBPyConnection, b: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """By table, the rows of one database that the other lacks, both ways."""
-    tables = a.sql("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+    tables = a.sql(
+        "SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
+    ).fetchall()
     found = {}
+    con = duckdb.connect()
     for (table,) in tables:
-        here, there = (
-            a.sql(f"FROM {table}").to_arrow_table(),
-            b.sql(f"FROM {table}").to_arrow_table(),
-        )
-        con = duckdb.connect()
+        here, there = (side.sql(f"FROM {table}").to_arrow_table() for side in (a, b))
+        if not here.num_rows and not there.num_rows:
+            continue
         con.register("here", here)
         con.register("there", there)
-        more = con.sql("FROM here EXCEPT ALL FROM there").fetchall()
-        less = con.sql("FROM there EXCEPT ALL FROM here").fetchall()
-        if more or less:
-            found[table] = len(more) + len(less)
+        differing = con.sql(
+            "SELECT count(*) FROM (FROM (FROM here EXCEPT ALL FROM there) UNION ALL "
+            "FROM (FROM there EXCEPT ALL FROM here))"
+        ).fetchall()
+        if differing != [(0,)]:
+            found[table] = differing[0][0]
     return found
 
 
@@ -119,10 +122,30 @@ def test_analyze_takes_a_folder_and_writes_into_it(folder: Path) -> None:
     assert tables_folder.open_folder(folder).rows == read_manifest(folder)["tables"]
 
 
+def test_inspect_says_what_a_folder_holds_and_can_answer(folder: Path) -> None:
+    done = command("schedlens", "inspect", str(folder), "--json", check=False)
+    found = json.loads(done.stdout)
+    rows = read_manifest(folder)["tables"]
+    assert found["records_by_event"] == rows
+    assert found["cpus"] == len(set(column(folder, "cpu", "cpu")))
+    names = [process["name"] for process in found["processes"]]
+    assert names == column(folder, "process", "name")
+    answers = {answer["question"]: answer for answer in found["can_answer"]}
+    assert answers["which thread ran where"]["answerable"]
+    assert answers["frames"]["why"] == "the table frame is not in the folder"
+    problems = [(row["place"], row["count"]) for row in found["problems"]]
+    assert problems == list(
+        zip(column(folder, "problem", "place"), column(folder, "problem", "count"), strict=True)
+        if "problem" in rows
+        else ()
+    )
+    assert done.returncode == (1 if problems else 0)
+
+
 def refusal(folder: Path) -> str:
     """The one line with which a folder is refused."""
     with pytest.raises(SchedlensError) as refused:
-        loaded(folder)
+        list(tables_load.Loader(folder, 1, "one"))
     line = str(refused.value)
     assert "\n" not in line
     assert str(folder) in line

@@ -112,12 +112,15 @@ namespace Schedlens.EtwExport
         public string Text;
     }
 
-    /// <summary>The begin of a call to present; one swap chain of one process is one stream.</summary>
+    /// <summary>The begin or the end of a call to present.</summary>
     public struct PresentRow
     {
         public long Ns;
         public long Pid;
-        public ulong SwapChain;
+        public long Tid;
+        public bool Returns;
+        /// <summary>With the process it tells one stream of frames from another; null at the end of a call.</summary>
+        public string SwapChain;
         /// <summary>dxgi or d3d9.</summary>
         public string Dialect;
     }

@@ -87,10 +87,10 @@ namespace Schedlens.EtwExport
                     "trace_id BIGINT!", "ts BIGINT!", "cpu INTEGER!", "utid BIGINT",
                     "counter VARCHAR!", "core_type VARCHAR", "value BIGINT!") },
                 { "frame", Table(
-                    "trace_id BIGINT!", "frame BIGINT!", "upid BIGINT", "process VARCHAR",
-                    "start_ns BIGINT!", "dur_ns BIGINT", "cpu_busy_ns BIGINT", "gpu_busy_ns BIGINT",
-                    "displayed_ns BIGINT", "dropped BOOLEAN", "dialect VARCHAR",
-                    "clock_residual_ns BIGINT") },
+                    "trace_id BIGINT!", "frame BIGINT!", "upid BIGINT", "utid BIGINT",
+                    "process VARCHAR", "start_ns BIGINT!", "dur_ns BIGINT", "cpu_busy_ns BIGINT",
+                    "gpu_busy_ns BIGINT", "displayed_ns BIGINT", "dropped BOOLEAN",
+                    "dialect VARCHAR", "clock_residual_ns BIGINT") },
                 { "mark", Table(
                     "trace_id BIGINT!", "ts BIGINT!", "dur BIGINT", "name VARCHAR!",
                     "kind VARCHAR!") },

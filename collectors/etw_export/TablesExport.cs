@@ -1,6 +1,6 @@
 using System;
 using System.Collections.Generic;
-using System.IO;
+using System.Linq;
 
 namespace Schedlens.EtwExport
 {
@@ -8,6 +8,8 @@ namespace Schedlens.EtwExport
     public sealed class TablesExport
     {
         private const string Place = "etw_export";
+        /// <summary>The record has a byte for the ideal processor: more CPUs do not fit.</summary>
+        private const int IdealCpus = 256;
 
         private readonly string folder;
         private readonly Spool spool;
@@ -79,6 +81,7 @@ namespace Schedlens.EtwExport
         private void WriteSwitchesAndReadies()
         {
             bool lost = rest.Facts.EventsLost > 0 || rest.Facts.BuffersLost > 0;
+            bool idealTold = rest.Facts.CpuCount <= IdealCpus;
             long unsure = 0;
             Write("context_switch", switches => Write("wakeup", wakeups => spool.Replay(
                 (row, seq) =>
@@ -89,11 +92,18 @@ namespace Schedlens.EtwExport
                     switches.Long(who.Thread(row.NewTid, row.Cpu, row.Ns));
                     switches.Int(row.OldState).Int(row.OldWaitReason).Int(row.OldWaitMode);
                     switches.Int(row.OldPriority).Int(row.NewPriority).Null();
-                    switches.Int(row.OldIdealCpu).Int(row.OldIdleState).Text("switch").EndRow();
+                    switches.Int(idealTold ? row.OldIdealCpu : (int?)null);
+                    // Only the idle thread leaves an idle state.
+                    switches.Int(row.OldTid == 0 ? row.OldIdleState : null).Text("switch").EndRow();
                 },
                 (row, seq, leaver, entered) =>
                 {
                     Seen(row.Ns);
+                    if (row.Tid == 0)
+                    {
+                        // An idle thread is always ready.
+                        return;
+                    }
                     // Who leaves next is who ran; the thread that entered was only planned. Where
                     // records are missing the two may belong to different stays.
                     long? waker = leaver ?? entered;
@@ -110,6 +120,11 @@ namespace Schedlens.EtwExport
             problems.Add(
                 Place, "record earlier than one before it on its CPU: taken at the time of that one",
                 spool.Backwards);
+            if (rows["context_switch"] == 0)
+            {
+                problems.Add(
+                    Place, "no context switches: record again with CSwitch, and not with CompactCSwitch", 1);
+            }
             problems.Add(Place, "CPU number out of range: record left out", spool.BadCpus);
             problems.Add(
                 Place, "waker unknown: records are missing, and the switches around the ready event disagree",
@@ -166,11 +181,17 @@ namespace Schedlens.EtwExport
                 long end;
                 if (ends.TryGetValue(row.Stretch.Cpu, out end) && end < row.Stretch.StartNs)
                 {
-                    var hole = new Stretch { Cpu = row.Stretch.Cpu, StartNs = end, EndNs = end };
-                    changes.Add(new KeyValuePair<Stretch, bool?>(hole, null));
+                    changes.Add(Unknown(row.Stretch.Cpu, end));
                 }
                 ends[row.Stretch.Cpu] = row.Stretch.EndNs;
                 changes.Add(new KeyValuePair<Stretch, bool?>(row.Stretch, row.Parked));
+            }
+            foreach (KeyValuePair<int, long> end in ends)
+            {
+                if (end.Value < rest.Facts.DurationNs)
+                {
+                    changes.Add(Unknown(end.Key, end.Value));
+                }
             }
             changes.Sort((a, b) => InTime(a.Key, b.Key));
             Write("cpu_parking", table => changes.ForEach(change =>
@@ -186,6 +207,12 @@ namespace Schedlens.EtwExport
                 }
                 table.Nulls(2).EndRow();
             }));
+        }
+
+        private static KeyValuePair<Stretch, bool?> Unknown(int cpu, long ns)
+        {
+            var hole = new Stretch { Cpu = cpu, StartNs = ns, EndNs = ns };
+            return new KeyValuePair<Stretch, bool?>(hole, null);
         }
 
         private ArrowTable Begin(ArrowTable table, Stretch stretch)
@@ -235,39 +262,12 @@ namespace Schedlens.EtwExport
             }));
         }
 
-        /// <summary>Frames: from one present of a swap chain to the next; the last has no length.</summary>
         private void WriteFrames()
         {
-            if (rest.Presents == null)
+            if (rest.Presents != null)
             {
-                return;
+                Write("frame", table => new Frames(who).Write(rest.Presents, table));
             }
-            var found = new List<PresentRow>(rest.Presents);
-            found.Sort((a, b) => a.Ns.CompareTo(b.Ns));
-            var next = new Dictionary<string, long>();
-            var ends = new long?[found.Count];
-            for (int at = found.Count - 1; at >= 0; at--)
-            {
-                string chain = found[at].Dialect + " " + found[at].Pid + " " + found[at].SwapChain;
-                long end;
-                ends[at] = next.TryGetValue(chain, out end) ? end : (long?)null;
-                next[chain] = found[at].Ns;
-            }
-            var numbers = new Dictionary<long, long>();
-            Write("frame", table =>
-            {
-                for (int at = 0; at < found.Count; at++)
-                {
-                    PresentRow row = found[at];
-                    long number;
-                    numbers.TryGetValue(row.Pid, out number);
-                    numbers[row.Pid] = number + 1;
-                    Seen(row.Ns);
-                    table.Long(Identities.TraceId).Long(number).Long(who.Process(row.Pid, row.Ns));
-                    table.Text(who.ProcessName(row.Pid, row.Ns));
-                    table.Long(row.Ns).Long(ends[at] - row.Ns).Nulls(4).Text(row.Dialect).Long(0).EndRow();
-                }
-            });
         }
 
         private void WriteMarks()
@@ -276,13 +276,14 @@ namespace Schedlens.EtwExport
             {
                 return;
             }
-            var found = new List<MarkRow>(rest.Marks);
-            found.Sort((a, b) => a.Ns.CompareTo(b.Ns));
-            Write("mark", table => found.ForEach(row =>
+            Write("mark", table =>
             {
-                Seen(row.Ns);
-                table.Long(Identities.TraceId).Long(row.Ns).Long(0).Text(row.Text ?? "").Text("user").EndRow();
-            }));
+                foreach (MarkRow row in rest.Marks.OrderBy(mark => mark.Ns))
+                {
+                    Seen(row.Ns);
+                    table.Long(Identities.TraceId).Long(row.Ns).Long(0).Text(row.Text ?? "").Text("user").EndRow();
+                }
+            });
         }
 
         private void WriteMachine()

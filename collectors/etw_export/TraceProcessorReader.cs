@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.Reflection;
 using Microsoft.Windows.EventTracing;
 using Microsoft.Windows.EventTracing.Cpu;
 using Microsoft.Windows.EventTracing.Events;
@@ -18,12 +19,16 @@ namespace Schedlens.EtwExport
         /// <summary>What stands in the manifest for the package this is written against.</summary>
         public const string PackageName = "TraceProcessor 1.12.10";
 
-        private const int PresentTest = 1;
+        private const ulong PresentTest = 1;
         private const long NsPerTick = 100;
         private const long SystemTimeHertz = 10000000;
         private static readonly Guid Dxgi = new Guid("ca11c036-0102-4a2d-a6ad-f03cfed5d3c9");
         private static readonly Guid Direct3D9 = new Guid("783aca0a-790e-4d7f-8451-aa850511c6b9");
         private static readonly DateTime Epoch = new DateTime(1970, 1, 1, 0, 0, 0, DateTimeKind.Utc);
+
+        // By name: the declarations that this is compiled against where the package cannot be had
+        // lack this member.
+        private static readonly PropertyInfo AddressOf = typeof(IGenericEventField).GetProperty("AsAddress");
 
         private readonly ITraceProcessor trace;
         private readonly Dictionary<string, long> problems = new Dictionary<string, long>();
@@ -38,7 +43,8 @@ namespace Schedlens.EtwExport
         private readonly IPendingResult<IProcessorCounterDataSource> counters;
         private readonly IPendingResult<IMarkDataSource> marks;
         private readonly IPendingResult<IGenericEventDataSource> presents;
-        private readonly Clock clock;
+        private Clock clock;
+        private bool clockAsked;
         private List<CpuRow> cpus;
         private TraceFacts facts;
 
@@ -56,7 +62,6 @@ namespace Schedlens.EtwExport
             }
             trace = Guarded(options.TracePath, () => TraceProcessor.Create(options.TracePath, settings));
             metadata = trace.UseMetadata();
-            clock = ClockOf(metadata);
             system = trace.UseSystemMetadata();
             processes = trace.UseProcesses();
             threads = trace.UseThreads();
@@ -378,7 +383,8 @@ namespace Schedlens.EtwExport
             {
                 bool isDxgi = row.ProviderId == Dxgi;
                 bool begins = isDxgi ? row.Id == 42 || row.Id == 55 : row.Id == 1;
-                if (!begins || (Field(row, "Flags") & PresentTest) != 0 && isDxgi)
+                bool returns = isDxgi ? row.Id == 43 || row.Id == 56 : row.Id == 2;
+                if (begins && isDxgi && (FlagsOf(row) & PresentTest) != 0 || !begins && !returns)
                 {
                     continue;
                 }
@@ -386,28 +392,42 @@ namespace Schedlens.EtwExport
                 {
                     Ns = Ns(row.Timestamp),
                     Pid = Unsigned(row.ProcessId),
-                    SwapChain = Field(row, isDxgi ? "pIDXGISwapChain" : "pSwapchain"),
+                    Tid = Unsigned(row.ThreadId),
+                    Returns = returns,
+                    SwapChain = returns ? null : SwapChainOf(row, isDxgi ? "pIDXGISwapChain" : "pSwapchain"),
                     Dialect = isDxgi ? "dxgi" : "d3d9",
                 };
             }
         }
 
-        /// <summary>A number in the payload; 0 where the event has no such field.</summary>
-        private static ulong Field(IGenericEvent row, string name)
+        /// <summary>The flags of a present; 0 where the event has none.</summary>
+        private static ulong FlagsOf(IGenericEvent row)
         {
-            IGenericEventField field;
-            if (row.Fields == null || !row.Fields.TryGetValue(name, out field))
+            IGenericEventField field = FieldOf(row, "Flags");
+            return field != null && field.Type == GenericEventFieldType.UInt32 ? field.AsUInt32 : 0;
+        }
+
+        /// <summary>A text that is the same for every present of a swap chain; null where none is told.</summary>
+        private static string SwapChainOf(IGenericEvent row, string name)
+        {
+            IGenericEventField field = FieldOf(row, name);
+            if (field == null)
             {
-                return 0;
+                return null;
             }
             switch (field.Type)
             {
-                case GenericEventFieldType.UInt32: return field.AsUInt32;
-                case GenericEventFieldType.Int32: return unchecked((ulong)field.AsInt32);
-                case GenericEventFieldType.UInt64: return field.AsUInt64;
-                case GenericEventFieldType.Int64: return unchecked((ulong)field.AsInt64);
-                default: return 0;
+                case GenericEventFieldType.UInt64: return field.AsUInt64.ToString();
+                case GenericEventFieldType.UInt32: return field.AsUInt32.ToString();
+                case GenericEventFieldType.Address: return AddressOf?.GetValue(field, null)?.ToString();
+                default: return null;
             }
+        }
+
+        private static IGenericEventField FieldOf(IGenericEvent row, string name)
+        {
+            IGenericEventField field = null;
+            return row.Fields != null && row.Fields.TryGetValue(name, out field) ? field : null;
         }
 
         private Stretch StretchOf(int cpu, TraceTimestamp start, TraceTimestamp stop)
@@ -417,6 +437,12 @@ namespace Schedlens.EtwExport
 
         private long Ns(TraceTimestamp time)
         {
+            if (!clockAsked)
+            {
+                // Only now: before the first event nothing says that the header has been read.
+                clockAsked = true;
+                clock = ClockOf(metadata);
+            }
             return clock == null || time.IsPartial ? time.Nanoseconds : clock.Ns(time.Value.RawValue);
         }
 
@@ -486,8 +512,16 @@ namespace Schedlens.EtwExport
         private IReadOnlyList<TRow> RowsOf<T, TRow>(
             IPendingResult<T> pending, string what, Func<T, IReadOnlyList<TRow>> list) where T : class
         {
-            T found = ResultOf(pending, what);
-            return found == null ? NothingOf<TRow>() : list(found);
+            try
+            {
+                T found = ResultOf(pending, what);
+                return found == null ? NothingOf<TRow>() : list(found);
+            }
+            catch (InvalidTraceDataException error)
+            {
+                problems[what + ": the trace contradicts itself: " + error.Message] = 1;
+                return NothingOf<TRow>();
+            }
         }
 
         private static IReadOnlyList<T> NothingOf<T>()

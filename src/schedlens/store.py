@@ -31,8 +31,10 @@ STORAGE_VERSION = "v1.5.0"
 
 SCHEMA_VERSION = 1
 
-# Rows handed to DuckDB at once: its threads share the batches of one insert.
-INSERT_ROWS = 4_000_000
+# Rows handed to DuckDB at once, so that inserts and the decoder take turns from early on, and rows
+# of the pieces that its threads share: one row group each.
+INSERT_ROWS = 1_000_000
+_ROW_GROUP = 122_880
 
 # Rows that correct rows of the table so named; the state machine declares them.
 _MENDS = {
@@ -251,9 +253,11 @@ def _shifted(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
 def _insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordBatch]) -> None:
     # One schema for all: where a dictionary differs between batches, each keeps its own.
     arrow = pa.Table.from_batches(batches)
-    con.register("incoming", arrow)
+    batches = arrow.to_batches(max_chunksize=_ROW_GROUP)
+    # DuckDB finds the variable by its name. A registered view would keep its rows in memory until
+    # the transaction ends.
+    incoming = pa.Table.from_batches(batches, arrow.schema)  # noqa: F841
     con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
-    con.unregister("incoming")
 
 
 def _fill_windows(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:

@@ -137,12 +137,16 @@ namespace Schedlens.EtwExport
                         marks = marks ?? new List<MarkRow>();
                         marks.Add(new MarkRow { Ns = Long(v[1]), Text = Text(v[2]) });
                         break;
+                    case "tick":
+                        marks = marks ?? new List<MarkRow>();
+                        marks.Add(new MarkRow { Ns = new Clock(Long(v[1]), Long(v[2])).Ns(Long(v[3])), Text = v[4] });
+                        break;
                     case "present":
                         presents = presents ?? new List<PresentRow>();
                         presents.Add(new PresentRow
                         {
-                            Ns = Long(v[1]), Pid = Long(v[2]),
-                            SwapChain = ulong.Parse(v[3], CultureInfo.InvariantCulture), Dialect = v[4],
+                            Ns = Long(v[1]), Pid = Long(v[2]), Tid = Long(v[3]), Returns = v[4] == "1",
+                            SwapChain = Text(v[5]), Dialect = v[6],
                         });
                         break;
                     case "problem":
