@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 import windows_texts
 from test_windows_settings import ANSWERS
@@ -365,7 +366,7 @@ def test_an_interrupted_session_goes_on(windows: StandIns, run: Run) -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="no corpus of recordings lies beside the project")
-def test_a_real_recording_that_a_stand_in_copies_into_place_becomes_a_session(
+def test_a_real_recording_that_a_stand_in_copies_into_place_is_collected_and_analyzed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     etl = lzma.decompress((SHARED / "pv_diaghub_kernel.etl.xz").read_bytes())
@@ -373,12 +374,36 @@ def test_a_real_recording_that_a_stand_in_copies_into_place_becomes_a_session(
     header = etw_file.read(tmp_path / "real.etl")
     assert header is not None
     assert header.begin_ns is not None
-    edges_ns = (header.begin_ns + 1_000_000, header.begin_ns + 5_000_000_000)
+    edges_ns = (header.begin_ns + 1_000_000, header.begin_ns + 5_001_000_000)
     stand_ins(tmp_path, monkeypatch, etl, edges_ns)
     code, said = run("--seconds", "0.1", "-o", "session")
     assert code == 0, said
     assert Path("session/machine-r1/trace.etl").stat().st_size == len(etl)
-    assert f"analyze {Path('session')}" in said
+    assert f"now type: analyze {Path('session')}" in said
+
+    assert cli.run(cli.group, ["analyze", "session"], name="schedlens") == 0
+    with duckdb.connect("session/analysis.duckdb", read_only=True) as con:
+
+        def one(sql: str) -> tuple[Any, ...] | None:
+            found: tuple[Any, ...] | None = con.execute(sql).fetchone()
+            return found
+
+        assert one("SELECT source, clock_name, label FROM trace") == ("etw", "qpc", "machine-r1")
+        # The step lies where the observer saw it: 1 ms after the begin, for 5 s.
+        assert one("SELECT start_ns, end_ns FROM run") == (1_000_000, 5_001_000_000)
+        assert one("SELECT min(ts), max(ts) FROM snapshot_cpu") == (1_000_000, 5_001_000_000)
+        assert one("SELECT start_ns, end_ns FROM analysis_window") == (1_000_000, 5_001_000_000)
+        assert one("SELECT count(*) FROM problem WHERE place = 'clock'") == (0,)
+        types = (
+            "SELECT count(*) FILTER (core_type = 'P'), count(*) FILTER (core_type = 'E') FROM cpu"
+        )
+        assert one(types) == (16, 8)
+        power = "SELECT value FROM machine_setting WHERE key = 'power_plan.CPMINCORES.ac'"
+        assert one(power) == ("100",)
+        truth = load(SHARED.parent / "truth" / "pv_diaghub_kernel.etl.json")
+        pids = con.execute("SELECT DISTINCT pid FROM process ORDER BY pid").fetchall()
+        assert [pid for (pid,) in pids] == sorted({row["pid"] for row in truth["processes"]})
+    assert Path("session/report.html").exists()
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="no corpus of recordings lies beside the project")
