@@ -182,6 +182,10 @@ impl Reader for Recording {
         self.scan.log().clock().start
     }
 
+    fn session_ns(&self) -> i64 {
+        self.scan.log().clock().session_ns()
+    }
+
     fn clock_name(&self) -> &'static str {
         self.scan.log().clock().name()
     }
