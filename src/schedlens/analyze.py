@@ -49,6 +49,7 @@ def analyze(
     """
     from schedlens import findings, recording, store
     from schedlens.errors import NothingToReadError, UnknownNameError
+    from schedlens.experiments import results
 
     if from_s is not None and to_s is not None and from_s >= to_s:
         raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
@@ -82,6 +83,7 @@ def analyze(
             report.write(con, report_file, process=process, step=step)
         partly = bool(failures) or _lost_or_damaged(con)
         facts = _facts(con, failures, database, None if no_report else report_file)
+        facts["experiment"] = results.read(con, recordings[0].session)
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
@@ -176,6 +178,7 @@ def _facts(
 
 # Queries and what a session must hold for them to say something, the more special ones first.
 _FITTING = (
+    ("pair_interference", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'pairs'"),
     ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),
     ("sibling_overlap", "SELECT count(*) > 0 FROM cpu WHERE smt_index > 0"),
     ("core_type_residency", "SELECT count(*) > 0 FROM cpu WHERE core_type IN ('E', 'LP-E')"),

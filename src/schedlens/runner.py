@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlens import batches, gated, interrupts, snapshot, workload_program
+from schedlens import batches, gated, interrupts, machine_state, snapshot, workload_program
 from schedlens.errors import NoSpaceError, RecorderError, WorkloadError
+from schedlens.experiments import cells
 from schedlens.plan import Step
 from schedlens.whole_file import cannot_write, read_json, write_json
 
@@ -79,6 +80,7 @@ class Runner:
             "repeat": step.repeat,
             "oversubscribed": step.oversubscribed,
             "planned_cpus": step.planned_cpus,
+            "cell": step.cell,
             "seconds": self._job.seconds,
             "missing": list(self._capture.missing),
             **facts,
@@ -90,6 +92,8 @@ class Runner:
         """The same plan without a recorder, in the first repeat: its workload.json."""
         if step.workload is None or step.repeat != 1 or self._capture.rung == "none":
             return None
+        if step.cell is not None:
+            return None
         place = folder / "baseline"
         place.mkdir()
         with _workload(self._command(step, place)) as program:
@@ -99,6 +103,10 @@ class Runner:
             return _result(program, place)
 
     def _command(self, step: Step, folder: Path) -> list[str]:
+        if step.cell is not None:
+            return workload_program.cell_command(
+                cells.words(step), self._job.seconds or 0.0, folder
+            )
         assert step.workload is not None
         assert step.threads is not None
         return workload_program.run_command(
@@ -116,13 +124,16 @@ class Runner:
             _workload(self._command(step, folder)) as program,
             self._recorder(folder, program.pid) as recorder,
         ):
+            state = machine_state.MachineState()
             begin = snapshot.take("begin")
             program.go()
             with interrupts.waiting():
                 program.wait_done(self._job.seconds or 0.0)
             end = _end(recorder)
+            found = state.end()
             result = _result(program, folder)
-        return {**_facts(folder, recorder, begin, end, []), "throughput": throughput(result)}
+        facts = _facts(folder, recorder, begin, end, [])
+        return {**facts, "throughput": throughput(result), "machine": found}
 
     def _program(self, folder: Path) -> Json:
         """A command, a running process or the machine as it is, for `seconds` or to its end."""

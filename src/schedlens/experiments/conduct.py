@@ -1,0 +1,128 @@
+"""What an experiment adds to a collection: its plan, its warm-up, the state it sets for a cell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from schedlens import workload_program
+from schedlens.errors import PlanError, WorkloadError
+from schedlens.experiments import cells, pairs
+from schedlens.experiments.cells import Cell
+from schedlens.plan import Step
+from schedlens.request import Request
+from schedlens.topology import Topology
+
+# All CPUs work this long before the first cell, so that clock and heat are those of work.
+WARM_UP_S = 1.0
+# Waiting threads a CPU, as the load average counts them, from which a machine is not quiet.
+QUIET_LOAD = 0.2
+
+
+class Conductor:
+    """Nothing is added where no experiment is asked for; the subclasses are the experiments."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.missing: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Puts back what the cells changed."""
+
+    def steps(self, topology: Topology) -> list[Step]:
+        """The plan on this machine; raises `PlanError`."""
+        return self.request.steps(topology)
+
+    def head(self) -> dict[str, Any]:
+        """What session.json keeps beside the plan."""
+        return {}
+
+    def said_first(self) -> list[str]:
+        """Lines for the user before the first step."""
+        return []
+
+    def begin(self, topology: Topology) -> None:
+        """Before the first step."""
+
+    def enter(self, step: Step, folder: Path) -> None:
+        """Before a step; `folder` is the session's."""
+
+
+class Experiment(Conductor):
+    """Cells in random order, repeated."""
+
+    def cells(self, topology: Topology) -> list[Cell]:
+        """The cells of one repeat; fills `missing`. Raises `PlanError`."""
+        raise NotImplementedError
+
+    def steps(self, topology: Topology) -> list[Step]:
+        return cells.shuffled(self.cells(topology), self.request.repeats, self.request.seed)
+
+    def head(self) -> dict[str, Any]:
+        return {"experiment": {"name": self.request.experiment, "missing": self.missing}}
+
+    def said_first(self) -> list[str]:
+        lines = [f"not measured here: {text}" for text in self.missing]
+        noise = unrest(Path("/"))
+        return [*lines, noise] if noise else lines
+
+    def begin(self, topology: Topology) -> None:
+        count = len(topology.usable)
+        seconds = min(WARM_UP_S, 5 * (self.request.seconds or WARM_UP_S))
+        command = [
+            workload_program.program(), "run", "imul1",
+            "--threads", str(count), "--seconds", f"{seconds:g}",
+        ]  # fmt: skip
+        try:
+            subprocess.run(command, capture_output=True, timeout=120, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise WorkloadError(f"the warm-up did not run: {error}") from None
+
+
+class Pairs(Experiment):
+    """`pairs`."""
+
+    def cells(self, topology: Topology) -> list[Cell]:
+        request = self.request
+        made, self.missing = pairs.plan(
+            topology, full=request.full, only=request.pairs, command=request.command
+        )
+        return made
+
+
+EXPERIMENTS: dict[str, type[Experiment]] = {"pairs": Pairs}
+
+
+def of(request: Request) -> Conductor:
+    """What conducts a request; raises `PlanError` for an experiment that there is not."""
+    if request.experiment is None:
+        return Conductor(request)
+    if request.experiment not in EXPERIMENTS:
+        raise PlanError(f"--experiment: there are {', '.join(EXPERIMENTS)}")
+    return EXPERIMENTS[request.experiment](request)
+
+
+def unrest(root: Path) -> str | None:
+    """A line where other programs keep the machine busy; None where it is quiet."""
+    try:
+        load = float((root / "proc/loadavg").read_text(encoding="utf-8").split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    cpus = os.cpu_count() or 1
+    if load <= QUIET_LOAD * cpus:
+        return None
+    return (
+        f"this machine is not quiet (load average {load:.2f} on {cpus} CPUs): intervals will be "
+        "wide, and a cell that others disturbed says so"
+    )
