@@ -191,7 +191,7 @@ def _run(
             try:
                 interrupts.check()
                 bar.begin(step.name)
-                conductor.enter(step, session.folder)
+                conductor.enter(step, session)
                 row = runner.run(step, session.begin(step))
             except KeyboardInterrupt:
                 stopped, code = "interrupted", 130

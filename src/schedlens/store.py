@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from schedlens import __version__, _decoders, context, core_type_counters, questions, sweeps
 from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
-from schedlens.experiments import loading
+from schedlens.experiments import calibration, loading
 from schedlens.recording import Recording
 
 # The newest form that DuckDB 1.5 shells read; the default of DuckDB 2 they cannot.
@@ -136,6 +136,7 @@ def load_base_and_derived(
 ) -> None:
     """Fills the base and derived tables from one recording, inside the caller's transaction."""
     loading.load(con, recording, trace_id)
+    calibration.load(con, recording, trace_id)
     if recording.trace is None:
         _load_untraced(con, recording, trace_id)
         return

@@ -45,6 +45,7 @@ class Cell:
     options: tuple[str, ...] = ()
     predicted: tuple[dict[str, Any] | None, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    placements: tuple[str, ...] = ()
 
     @property
     def workload(self) -> str | None:
@@ -57,11 +58,12 @@ class Cell:
     def step(self, repeat: int, position: int) -> Step:
         """The cell as a step of a session."""
         workers = max(self.threads, len(self.loads))
+        names = list(self.placements) or ["pinned" if self.cpus else "default"]
         return Step(
             name=f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', self.name)}-r{repeat}",
             workload=self.workload,
-            placements=["pinned"] if self.cpus else ["default"],
-            placement="pinned" if self.cpus else "default",
+            placements=names,
+            placement=names[0],
             threads=workers if self.loads else None,
             repeat=repeat,
             oversubscribed=self.cpus is not None and len(set(self.cpus)) < workers,
@@ -76,7 +78,7 @@ def from_step(step: Step) -> Cell:
     row.pop("position", None)
     try:
         row["loads"] = tuple(Load(**load) for load in row["loads"])
-        for name in ("cpus", "options", "predicted"):
+        for name in ("cpus", "options", "predicted", "placements"):
             row[name] = None if row[name] is None else tuple(row[name])
         return Cell(**row)
     except (KeyError, TypeError) as error:
@@ -100,8 +102,10 @@ def words(step: Step) -> list[str]:
     return [*told, *cell.options]
 
 
-def shuffled(cells: Sequence[Cell], repeats: int, seed: int) -> list[Step]:
+def shuffled(cells: Sequence[Cell], repeats: int, seed: int, after: int = 0) -> list[Step]:
     """Every cell once a repeat, each repeat in an order of its own that `seed` decides.
+
+    `after` steps come before these.
 
     So a drift of the machine falls on all cells alike, and cells of one repeat can be compared.
     """
@@ -111,7 +115,8 @@ def shuffled(cells: Sequence[Cell], repeats: int, seed: int) -> list[Step]:
     for repeat in range(1, repeats + 1):
         order = list(cells)
         random.Random(f"{seed}/{repeat}").shuffle(order)
-        steps += [cell.step(repeat, len(steps) + n) for n, cell in enumerate(order, start=1)]
+        done = after + len(steps)
+        steps += [cell.step(repeat, done + n) for n, cell in enumerate(order, start=1)]
     return steps
 
 

@@ -10,10 +10,12 @@ from typing import Any, Self
 
 from schedlens import workload_program
 from schedlens.errors import PlanError, WorkloadError
-from schedlens.experiments import cells, pairs
-from schedlens.experiments.cells import Cell
+from schedlens.experiments import cells, handoff, pairs, requests, scaling, shards
+from schedlens.experiments.cells import Cell, Load
+from schedlens.machine_state import energy_uj
 from schedlens.plan import Step
 from schedlens.request import Request
+from schedlens.session import Session
 from schedlens.topology import Topology
 
 # All CPUs work this long before the first cell, so that clock and heat are those of work.
@@ -55,8 +57,8 @@ class Conductor:
     def begin(self, topology: Topology) -> None:
         """Before the first step."""
 
-    def enter(self, step: Step, folder: Path) -> None:
-        """Before a step; `folder` is the session's."""
+    def enter(self, step: Step, session: Session) -> None:
+        """Before a step of the session."""
 
 
 class Experiment(Conductor):
@@ -101,7 +103,46 @@ class Pairs(Experiment):
         return made
 
 
-EXPERIMENTS: dict[str, type[Experiment]] = {"pairs": Pairs}
+class Handoff(Experiment):
+    """`handoff`: the frames come after the hand-offs that tell how long a slice is."""
+
+    def steps(self, topology: Topology) -> list[Step]:
+        hops, frames, self.missing = handoff.plan(topology)
+        repeats, seed = self.request.repeats, self.request.seed
+        first = cells.shuffled(hops, repeats, seed)
+        return first + cells.shuffled(frames, repeats, seed + 1, after=len(first))
+
+    def enter(self, step: Step, session: Session) -> None:
+        handoff.enter(step, session.folder, session.steps)
+
+
+class Shards(Experiment):
+    """`shards`."""
+
+    def cells(self, topology: Topology) -> list[Cell]:
+        first = topology.usable[0].cpu if topology.usable else 0
+        made, self.missing = shards.plan(topology, self.request.threads, requests.rate(first))
+        return made
+
+
+class Scaling(Experiment):
+    """`scaling`."""
+
+    def cells(self, topology: Topology) -> list[Cell]:
+        request = self.request
+        kernel = Load(request.workload or "sha256", request.variant)
+        made, self.missing = scaling.plan_cells(topology, kernel, request.threads)
+        if not energy_uj(Path("/")):
+            self.missing.append("energy: the system has no counters of it (powercap)")
+        return made
+
+
+EXPERIMENTS: dict[str, type[Experiment]] = {
+    "pairs": Pairs,
+    "scaling": Scaling,
+    "handoff": Handoff,
+    "shards": Shards,
+}
 
 
 def of(request: Request) -> Conductor:

@@ -16,6 +16,14 @@ _ANSWERS = {
         "advice": "pair_advice",
         "knee": "multiplier_slots",
     },
+    "scaling": {
+        "curve": "scaling_curve",
+        "turbo": "turbo_curve",
+        "yield": "core_yield",
+        "table": "use_of_cores",
+    },
+    "handoff": {"cells": "handoff_time"},
+    "shards": {"shards": "shard_latency", "latency": "cell_latency"},
 }
 
 
@@ -31,7 +39,8 @@ def read(con: duckdb.DuckDBPyConnection, session: Json) -> Json | None:
         return None
     found: Json = {"missing": (session.get("experiment") or {}).get("missing", [])}
     for name in names:
-        found[name] = {key: _rows(con, f"FROM {query}") for key, query in _ANSWERS[name].items()}
+        answers = _ANSWERS.get(name, {})
+        found[name] = {key: _rows(con, f"FROM {query}") for key, query in answers.items()}
     if "pairs" in names:
         found["pairs"]["pointer_chase"] = _chase(con)
     return found

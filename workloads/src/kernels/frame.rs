@@ -86,8 +86,12 @@ struct Party {
     done: u64,
     frames: u64,
     missed: u64,
-    /// Begin of the frame under way; none before the first.
+    /// Sum of the lengths of the frames.
+    measured_ns: u64,
+    /// The beat that the frame under way keeps; none before the first.
     frame_ns: Option<i64>,
+    /// When it began.
+    began_ns: i64,
     lengths: Histogram,
 }
 
@@ -101,7 +105,9 @@ impl Party {
             done: 0,
             frames: 0,
             missed: 0,
+            measured_ns: 0,
             frame_ns: None,
+            began_ns: 0,
             lengths: Histogram::new(),
         }
     }
@@ -155,9 +161,11 @@ impl Party {
             thread::sleep(Duration::from_nanos(left_ns.min(NAP_NS) as u64));
         }
         let begin_ns = os::monotonic_ns();
-        if let Some(before_ns) = self.frame_ns {
-            self.lengths.add(begin_ns - before_ns);
+        if self.frame_ns.is_some() {
+            self.lengths.add(begin_ns - self.began_ns);
+            self.measured_ns += u64::try_from(begin_ns - self.began_ns).unwrap_or(0);
         }
+        self.began_ns = begin_ns;
         // A frame in time keeps the beat; one that is late begins a new one.
         self.frame_ns = Some(if now_ns > due_ns { begin_ns } else { due_ns });
         true
@@ -182,7 +190,7 @@ impl Work for Party {
     fn begin(&mut self) {
         self.frame_ns = None;
         self.lengths.clear();
-        self.missed = 0;
+        (self.missed, self.measured_ns) = (0, 0);
     }
 
     fn batch(&mut self, iterations: u64) -> u64 {
@@ -223,7 +231,11 @@ impl Work for Party {
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
         match self.side {
-            0 => vec![("frames", self.lengths.total()), ("missed_frames", self.missed)],
+            0 => vec![
+                ("frames", self.lengths.total()),
+                ("missed_frames", self.missed),
+                ("interval_ns", self.measured_ns),
+            ],
             _ => Vec::new(),
         }
     }
@@ -280,6 +292,7 @@ mod tests {
             });
             assert_eq!(table.turn.0.load(Ordering::Acquire), 9);
             assert_eq!((main.done, partner.done, main.lengths.total()), (5, 4, 2));
+            assert!(main.measured_ns as i64 >= FRAME_NS * 18 / 10, "{}", main.measured_ns);
             assert!(main.prove().iter().chain(&partner.prove()).all(Proof::holds));
             let shortest = main.lengths.buckets().next().map(|(upper_ns, _)| upper_ns);
             assert!(shortest.is_some_and(|ns| ns as i64 >= FRAME_NS * 9 / 10), "{shortest:?}");
