@@ -104,7 +104,11 @@ WITH
       END AS speed,
       bool_and(own.alone_per_s IS NOT NULL) OVER (PARTITION BY core.trace_id) AS speed_known,
       TRY_CAST(nullif(regexp_extract(run.workload, '^imul([0-9]+)$', 1), '') AS INTEGER) AS chains,
-      coalesce(multiplier.slots, 3) AS slots,
+      -- A series that ended before its knee tells the least that there are.
+      CASE
+        WHEN multiplier.knee IS NOT NULL THEN multiplier.slots
+        ELSE greatest(coalesce(multiplier.slots, 3), 3)
+      END AS slots,
       multiplier.knee IS NOT NULL AS slots_measured,
     FROM core
     LEFT JOIN run USING (trace_id)

@@ -75,12 +75,17 @@ def _session(folder: Path) -> list[Recording]:
 
 def _step(folder: Path, session: Json) -> Recording:
     trace = folder / "perf.data"
+    step = _read(folder / "step.json")
+    cell = step.get("cell")
+    if isinstance(cell, dict) and cell.get("topology"):
+        # The experiment took CPUs off or on for this cell.
+        session = {**session, "topology": cell["topology"]}
     return Recording(
         label=folder.name,
         trace=trace if trace.exists() else None,
         folder=folder,
         session=session,
-        step=_read(folder / "step.json"),
+        step=step,
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
     )

@@ -75,7 +75,8 @@ class Cell:
 def from_step(step: Step) -> Cell:
     """The cell that a step of a session stands for; raises `SessionError`."""
     row = dict(step.cell or {})
-    row.pop("position", None)
+    for key in ("position", "topology"):
+        row.pop(key, None)
     try:
         row["loads"] = tuple(Load(**load) for load in row["loads"])
         for name in ("cpus", "options", "predicted", "placements"):

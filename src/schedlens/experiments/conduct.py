@@ -10,7 +10,16 @@ from typing import Any, Self
 
 from schedlens import workload_program
 from schedlens.errors import PlanError, WorkloadError
-from schedlens.experiments import cells, handoff, pairs, requests, scaling, shards
+from schedlens.experiments import (
+    cells,
+    handoff,
+    knobs,
+    pairs,
+    requests,
+    scaling,
+    shards,
+    smt_boost,
+)
 from schedlens.experiments.cells import Cell, Load
 from schedlens.machine_state import energy_uj
 from schedlens.plan import Step
@@ -137,7 +146,38 @@ class Scaling(Experiment):
         return made
 
 
+class SmtBoost(Experiment):
+    """`smt-boost`."""
+
+    def __init__(self, request: Request, root: Path = Path("/")) -> None:
+        super().__init__(request)
+        self._found, self._stuck = knobs.find(root)
+        self._states = smt_boost.States(self._found, root)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._states.close()
+
+    def cells(self, topology: Topology) -> list[Cell]:
+        self.missing = list(self._stuck)
+        if not energy_uj(Path("/")):
+            self.missing.append("energy: the system has no counters of it (powercap)")
+        command = self.request.command
+        cores = shards.count(topology, None)
+        first = topology.usable[0].cpu if topology.usable else 0
+        offered = 0.0 if command else requests.rate(first) * cores
+        return smt_boost.plan(self._found, command, offered)
+
+    def enter(self, step: Step, session: Session) -> None:
+        self._states.enter(step)
+
+
 EXPERIMENTS: dict[str, type[Experiment]] = {
+    "smt-boost": SmtBoost,
     "pairs": Pairs,
     "scaling": Scaling,
     "handoff": Handoff,

@@ -22,6 +22,7 @@ _ANSWERS = {
         "yield": "core_yield",
         "table": "use_of_cores",
     },
+    "smt-boost": {"cells": "smt_boost", "latency": "cell_latency"},
     "handoff": {"cells": "handoff_time"},
     "shards": {"shards": "shard_latency", "latency": "cell_latency"},
 }

@@ -14,6 +14,7 @@ NAME = "scaling"
 SWEEP = "sweep"
 TABLE = "table"
 BOTH = "siblings"
+KNEE = "knee"
 
 # What the machine is calibrated with: classes of work whose second threads gain differently.
 CALIBRATED = (
@@ -40,6 +41,11 @@ def plan_cells(
              placements=("physical",))
         for name in _TABLE
     ]  # fmt: skip
+    made += [
+        Cell(NAME, f"{name}-{kind or 'core'}-knee", KNEE, (cpu,), (Load(name),))
+        for name in (f"imul{chains}" for chains in range(1, 11))
+        for kind, cpu in _seats(usable)[0].items()
+    ]
     loads = list(dict.fromkeys([kernel, *CALIBRATED]))
     refused = {load.label: why for load in loads if (why := cells.refusal(load)) is not None}
     missing += [f"{label}: {why}" for label, why in refused.items()]
