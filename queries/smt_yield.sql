@@ -22,6 +22,8 @@ WITH
     SELECT trace_id, workload, variant
     FROM run
     WHERE workload IS NOT NULL AND status = 'ok' AND NOT coalesce(oversubscribed, FALSE)
+      -- Unlike kernels beside each other have no throughput in common.
+      AND NOT contains(workload, '+')
   ),
   used AS (
     SELECT
