@@ -26,6 +26,10 @@ _EVIDENCE = "FROM pair_interference"
 def judge(scope: Scope) -> Iterable[Finding]:
     """What the pairs show, or that there are none."""
     rows = scope.rows("SELECT * FROM pair_interference WHERE combined IS NOT NULL")
+    commands = scope.rows("SELECT * FROM command_beside WHERE slowdown IS NOT NULL")
+    if commands:
+        yield _beside(commands)
+        return
     if not rows:
         yield _found("checked", "No cells of the experiment pairs: nothing to judge")
         return
@@ -45,6 +49,21 @@ def judge(scope: Scope) -> Iterable[Finding]:
     else:
         yield _found("info", _without_siblings(rows))
     yield from _mispredicted(rows)
+
+
+def _beside(rows: list[Row]) -> Finding:
+    """How the user's program fares beside the kernels."""
+    parts = [
+        f"{100 * (row['slowdown'] - 1):+.0f} % beside {row['kernel']} ({row['place']})"
+        for row in sorted(rows, key=lambda row: -row["slowdown"])
+    ]
+    return Finding(
+        "pair_interference",
+        "info",
+        f"The program's time against alone: {', '.join(parts)}",
+        "FROM command_beside",
+        "Keep work of the classes that cost it most off the siblings of its CPUs.",
+    )
 
 
 def _found(severity: Any, title: str, advice: str = "") -> Finding:

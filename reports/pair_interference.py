@@ -28,6 +28,9 @@ def section(view: View) -> Section | Nothing:
     """The cells of the experiment `pairs`."""
     answer = view.ask("pair_interference")
     rows = [row for row in answer.rows if row["combined"] is not None]
+    commands = view.ask("command_beside")
+    if commands.rows:
+        return Section(_lead(view, []), view.all_windows(), (), (commands,))
     if not rows:
         return Nothing("no pairs of kernels were measured; `collect --experiment pairs` does")
     advice, chase = view.ask("pair_advice"), view.ask("pair_chase")

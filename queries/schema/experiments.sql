@@ -13,6 +13,7 @@ CREATE TABLE experiment_cell (
   how VARCHAR,                     -- How parties wait: spin, yield or park.
   handoffs INTEGER,                -- Hand-offs that a frame needs; NULL: no frames.
   offered_per_s DOUBLE,            -- Requests offered a second, all workers together; NULL: no open loop.
+  command_ns BIGINT,               -- Time that the user's program took in it; NULL: none ran, or it was ended.
   throttles BIGINT,                -- Times that cores were slowed for their heat in it; NULL: not told.
   load_before DOUBLE,              -- Load average (1 minute) before it; NULL: not told.
   khz BIGINT,                      -- Median clock of the CPUs right after it, as the kernel names it; NULL: not told.

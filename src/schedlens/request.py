@@ -98,7 +98,7 @@ class Request:
                 f"--seconds: {seconds:g} is not between {SHORTEST_S:g} and {LONGEST_S:g}"
             )
         if seconds is None and experiment is not None:
-            seconds = experiments.CELL_S[experiment]
+            seconds = experiments.COMMAND_S if command else experiments.CELL_S[experiment]
         if seconds is None and not command:
             seconds = WORKLOAD_S if workload else RECORDING_S
         if repeats is None:

@@ -45,7 +45,7 @@ def _cell(con: duckdb.DuckDBPyConnection, step: Json, trace_id: int) -> None:
     khz = machine.get("khz")
     row: list[Any] = [trace_id, cell["experiment"], cell["name"], cell["place"]]
     row += [int(step["repeat"]), int(cell["position"]), *(facts.get(key) for key in _FACTS)]
-    row += [machine.get("throttles"), machine.get("load")]
+    row += [step.get("command_ns"), machine.get("throttles"), machine.get("load")]
     row += [round(statistics.median(khz)) if khz else None, machine.get("energy_ns")]
     con.execute(f"INSERT INTO experiment_cell VALUES ({', '.join('?' * len(row))})", row)
 

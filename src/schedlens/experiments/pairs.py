@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from schedlens.errors import PlanError
-from schedlens.experiments import cells, places, port_model
+from schedlens.experiments import CELL_S, cells, places, port_model
 from schedlens.experiments.cells import ALONE, Cell, Load
 from schedlens.experiments.places import Place
 from schedlens.topology import Topology
@@ -32,6 +32,8 @@ ON_TWO_CORES = (
 # Ten chains fill up to three multipliers: two such loops halve on siblings, told or hidden.
 PROBE = "imul10+imul10"
 KNEE = tuple(f"imul{chains}" for chains in range(1, 11))
+# The classes that a program of the user's is set beside.
+BESIDE = ("imul3", "sha256", "matmul", "scan", "pointer_chase:private")
 # Both siblings together do 6 % more than one alone, in the articles.
 _SHA256_TOGETHER = 1.06
 _FULL_WITHOUT = {"spin_handoff", "queue", "frame", "serve", "ruler"}
@@ -43,14 +45,16 @@ def plan(
     """The cells of one repeat, and a line for each thing that cannot be measured here.
 
     `full`: every kernel beside every other, in every place. `only`: these pairs, in every place.
-    `command`: a program of the user's beside each kernel class instead. Raises `PlanError`, or the
-    workload program's errors.
+    `command`: a program of the user's beside a kernel of each class instead. Raises `PlanError`, or
+    the workload program's errors.
     """
     there, missing = places.find(topology)
+    if command:
+        return _beside_command(there, topology), missing
     core = port_model.this_machine()
     made: list[Cell] = []
     refused: dict[str, str] = {}
-    for place, pair in _wanted(there, full=full, only=only, command=command):
+    for place, pair in _wanted(there, full=full, only=only):
         loads = _parse(pair)
         why = next(
             ((load, text) for load in loads if (text := cells.refusal(load)) is not None), None
@@ -65,9 +69,7 @@ def plan(
     return [*_alone(made, topology, there, only=only), *made], missing
 
 
-def _wanted(
-    there: list[Place], *, full: bool, only: Sequence[str], command: Sequence[str]
-) -> list[tuple[Place, str]]:
+def _wanted(there: list[Place], *, full: bool, only: Sequence[str]) -> list[tuple[Place, str]]:
     if only:
         return [(place, pair) for place in there for pair in only]
     if full:
@@ -85,6 +87,26 @@ def _wanted(
         if name in by_name and by_name[name] != there[0]:
             chosen += [(by_name[name], "sha256+sha256"), (by_name[name], "scan+scan")]
     return list(dict.fromkeys(chosen))
+
+
+def _beside_command(there: list[Place], topology: Topology) -> list[Cell]:
+    """The user's program alone and beside a kernel of each class, in every place."""
+    loads = [load for label in BESIDE if cells.refusal(load := cells.load(label)) is None]
+    facts = {"load": "command"}
+    made = [Cell(NAME, "command-alone", ALONE, there[0].cpus[:1], facts=facts)]
+    made += [
+        Cell(NAME, f"{load.label}-alone-cpu{cpu}", ALONE, (cpu,), (load,),
+             facts={"seconds": CELL_S[NAME]})
+        for load in loads
+        for cpu in places.first_of_types(topology, there)
+    ]  # fmt: skip
+    made += [
+        Cell(NAME, f"command+{load.label}-{place.name}", place.name, place.cpus[1:], (load,),
+             facts={**facts, "command_cpu": place.cpus[0]})
+        for load in loads
+        for place in there
+    ]  # fmt: skip
+    return made
 
 
 def _every_kernel() -> list[str]:

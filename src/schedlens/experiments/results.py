@@ -15,6 +15,7 @@ _ANSWERS = {
         "cells": "pair_interference",
         "advice": "pair_advice",
         "knee": "multiplier_slots",
+        "command": "command_beside",
     },
     "scaling": {
         "curve": "scaling_curve",
