@@ -10,7 +10,7 @@ RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.
         $(wildcard queries/schema/*.sql)
 # System programs that recording and the tests use; Debian's names.
 RUN_PACKAGES := perf:linux-perf
-TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils
+TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime
 
 .PHONY: run test check setup setup-run setup-test lock bench experiments-check fuzz clean
 

@@ -51,7 +51,8 @@ def write(
         place = folder / step.name
         place.mkdir()
         _step(place, step, topology, begin, _of(machine or {}, step) or {})
-        _workload(place, step, begin, _of(rates, step) or (), _of(workers or {}, step) or ())
+        if step.workload is not None:
+            _workload(place, step, begin, _of(rates, step) or (), _of(workers or {}, step) or ())
     return folder
 
 

@@ -225,6 +225,44 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         assert titles[2][1].startswith("CPU 0 and CPU 1 share a core, though the system says two")
 
 
+def test_a_program_of_the_users_beside_each_class(tmp_path: Path) -> None:
+    """Alone 1 s; beside imul3 on the sibling 1.5 s, beside scan 2 s; on two cores 1 s."""
+    machine = read(fake.ten_cores_twenty_threads(), tmp_path / "root")
+    made, _ = pairs.plan(machine, full=False, only=(), command=("make",))
+    by_name = {cell.name: cell for cell in made}
+    assert by_name["command-alone"].workload is None
+    assert by_name["command-alone"].cpus == (0,)
+    beside = by_name["command+scan-siblings"]
+    assert (beside.cpus, beside.facts) == ((10,), {"load": "command", "command_cpu": 0})
+    steps = cells.shuffled(made, 2, 1)
+    folder = experiment_session.write(
+        tmp_path / "session", machine, steps,
+        {cell.name: [1e8] for cell in made if cell.loads},
+    )  # fmt: skip
+    times = {"command+imul3-siblings": 1.5, "command+scan-siblings": 2.0}
+    for step in steps:
+        cell = cells.from_step(step)
+        if cell.facts.get("load") == "command":
+            file = folder / step.name / "step.json"
+            row = json.loads(file.read_text())
+            row["command_ns"] = int(times.get(cell.name, 1.0) * 1e9)
+            file.write_text(json.dumps(row))
+    with experiment_session.analyzed(folder) as con:
+        rows = con.execute(
+            "SELECT kernel, alone_ns, slowdown, kernel_slowdown FROM command_beside "
+            "WHERE place = 'siblings' ORDER BY slowdown DESC, kernel LIMIT 3"
+        ).fetchall()
+        assert rows == [
+            ("scan", 10**9, 2.0, 1.0), ("imul3", 10**9, 1.5, 1.0), ("matmul", 10**9, 1.0, 1.0),
+        ]  # fmt: skip
+        [title] = con.execute(
+            "SELECT title FROM finding WHERE analyzer = 'pair_interference'"
+        ).fetchall()
+    assert title[0].startswith(
+        "The program's time against alone: +100 % beside scan (siblings), +50 % beside imul3"
+    )
+
+
 def test_ranks_bound_the_median_as_the_binomial_law_says(tmp_path: Path) -> None:
     from math import comb
 

@@ -16,7 +16,7 @@ import pytest
 import sysfs_machine as fake
 from conftest import command
 
-from schedlens import topology
+from schedlens import changes, topology
 from schedlens.errors import KnobError
 from schedlens.experiments import cells, guard, knobs, smt_boost
 
@@ -212,6 +212,22 @@ def test_only_what_was_changed_is_written(tmp_path: Path) -> None:
     assert guard.put_back(contents) == [str(tmp_path / "gone")]
     assert other.read_text() == "on\n"
     assert same.stat().st_mtime_ns == before
+
+
+def test_what_even_a_killed_guard_left_is_written_down(tmp_path: Path) -> None:
+    file, folder = tmp_path / "control", tmp_path / "state"
+    file.write_text("on\n")
+    contents = [(str(file), "on")]
+    changes.remember(contents, folder)
+    file.write_text("off\n")
+    [left] = changes.left_behind(folder)
+    assert (left.what, left.before) == (f"set {file}", "on")
+    undone, stays = changes.restore(folder)
+    assert (undone, stays) == ([left], [])
+    assert file.read_text() == "on\n"
+    changes.remember(contents, folder)
+    changes.forget(contents, folder)
+    assert changes.left_behind(folder) == []
 
 
 def _counts(per_s: int, late: int = 0) -> dict[str, int]:

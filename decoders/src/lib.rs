@@ -13,6 +13,8 @@ pub mod states;
 pub mod sweeps;
 
 #[cfg(feature = "python")]
+mod python_states;
+#[cfg(feature = "python")]
 pub mod python_sweeps;
 
 #[cfg(feature = "python")]

@@ -226,5 +226,6 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decode_only, module)?)?;
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;
     module.add_function(wrap_pyfunction!(schemas, module)?)?;
+    crate::python_states::register(module)?;
     crate::python_sweeps::register(module)
 }

@@ -14,13 +14,16 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
 def inspect(path: Path, as_json: bool) -> int:
     """What the trace PATH holds: header, clock, CPUs, records, processes, loss, answers."""
-    from schedlens import _decoders
+    from schedlens import _decoders, tables_folder, tables_inspect
     from schedlens.errors import NothingToReadError
 
     if not path.exists():
         raise NothingToReadError(f"{path} does not exist: give a perf.data file")
-    text = _decoders.inspect(str(path))
-    facts: dict[str, Any] = json.loads(text)
+    facts: dict[str, Any]
+    if tables_folder.is_one(path):
+        facts = tables_inspect.facts(path)
+    else:
+        facts = json.loads(_decoders.inspect(str(path)))
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from schedlens.energy_events import EnergyEvents, names
+
 Json = dict[str, Any]
 
 _ENERGY = "sys/class/powercap"
@@ -21,8 +23,9 @@ class MachineState:
         self._root = root
         self._load = _load(root)
         self._throttles = throttles(root)
-        self._begin_ns = time.monotonic_ns()
         self._energy = energy_uj(root)
+        self._events = None if self._energy else EnergyEvents(root)
+        self._begin_ns = time.monotonic_ns()
 
     def end(self) -> Json:
         """What changed since: the object `machine` of step.json.
@@ -31,15 +34,18 @@ class MachineState:
         for its heat, None where that is not told; `khz` the clocks that the kernel names right
         after; `energy` joules by domain, over `energy_ns`.
         """
-        energy = energy_uj(self._root)
         took_ns = time.monotonic_ns() - self._begin_ns
+        if self._events is not None:
+            used: Json = dict(self._events.end())
+        else:
+            used = joules(self._energy, energy_uj(self._root), ranges_uj(self._root))
         after = throttles(self._root)
         known = self._throttles is not None and after is not None
         return {
             "load": self._load,
             "throttles": after - self._throttles if known else None,  # type: ignore[operator]
             "khz": clocks(self._root),
-            "energy": joules(self._energy, energy, ranges_uj(self._root)),
+            "energy": used,
             "energy_ns": took_ns,
         }
 
@@ -52,6 +58,11 @@ def energy_uj(root: Path) -> dict[str, int]:
         if value is not None:
             found[_name(path)] = value
     return found
+
+
+def has_energy(root: Path = Path("/")) -> bool:
+    """Whether the system lets energy be read, one way or the other."""
+    return bool(energy_uj(root) or names(root))
 
 
 def ranges_uj(root: Path) -> dict[str, int]:

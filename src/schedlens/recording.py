@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from schedlens import presentmon, tables_folder
 from schedlens.errors import NothingToReadError
 
 Json = dict[str, Any]
@@ -24,6 +25,8 @@ class Recording:
     step: Json = field(default_factory=dict)
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
+    frames: Path | None = None
+    """A PresentMon file of the same time."""
 
     @property
     def samples(self) -> Path | None:
@@ -35,19 +38,25 @@ class Recording:
 def gather(paths: Sequence[Path]) -> list[Recording]:
     """The recordings behind the paths given, in the order given.
 
-    A session folder stands for its finished steps, a step's folder for itself, a file or a
-    `perf record --threads` folder for one recording. Raises `NothingToReadError`.
+    A session folder stands for its finished steps, a step's folder for itself; a file, a
+    `perf record --threads` folder or a folder of tables for one recording. A PresentMon file
+    belongs to the recording given before it, or to the only one. Raises `NothingToReadError`.
     """
     found: list[Recording] = []
+    captures: list[tuple[int, Path]] = []
     for path in paths:
         if not path.exists():
             raise NothingToReadError(
                 f"{path} does not exist: give a session folder that `collect` wrote, or a perf.data"
             )
-        if path.is_dir() and (path / "session.json").exists():
+        if path.is_file() and presentmon.is_presentmon(path):
+            captures.append((max(0, len(found) - 1), path))
+        elif path.is_dir() and (path / "session.json").exists():
             found.extend(_session(path))
         elif path.is_dir() and (path / "step.json").exists():
             found.append(_step(path, _read(path.parent / "session.json")))
+        elif tables_folder.is_one(path):
+            found.append(Recording(path.name, path))
         elif path.is_dir() and not (path / "data").exists():
             inside = sorted(child for child in path.iterdir() if child.suffix == ".data")
             if not inside:
@@ -58,6 +67,12 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             found.extend(Recording(file.name, file) for file in inside)
         else:
             found.append(Recording(path.name, path))
+    for place, path in captures:
+        if not found:
+            raise NothingToReadError(
+                f"{path} holds frames alone: give the trace of the same time beside it"
+            )
+        found[place] = replace(found[place], frames=path)
     return found
 
 
@@ -80,6 +95,7 @@ def _step(folder: Path, session: Json) -> Recording:
     if isinstance(cell, dict) and cell.get("topology"):
         # The experiment took CPUs off or on for this cell.
         session = {**session, "topology": cell["topology"]}
+    frames = folder / "presentmon.csv"
     return Recording(
         label=folder.name,
         trace=trace if trace.exists() else None,
@@ -88,6 +104,7 @@ def _step(folder: Path, session: Json) -> Recording:
         step=step,
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
+        frames=frames if frames.exists() else None,
     )
 
 

@@ -11,6 +11,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
 
+use super::shelf::Shelf;
 use crate::error::DecodeError;
 use crate::schema;
 
@@ -28,9 +29,9 @@ impl<T> Default for Column<T> {
 }
 
 impl<T: Copy + Default> Column<T> {
-    /// With room for that many rows.
-    pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { values: Vec::with_capacity(rows), unknown: Vec::new() }
+    /// Empty, in memory that may have been used before.
+    pub(super) fn within(values: Vec<T>) -> Self {
+        Self { values, unknown: Vec::new() }
     }
 
     /// A known value.
@@ -46,6 +47,17 @@ impl<T: Copy + Default> Column<T> {
             self.unknown.push(self.values.len() as u32);
         }
         self.values.push(value.unwrap_or_default());
+    }
+
+    /// Adds known values.
+    pub(super) fn extend(&mut self, values: &[T]) {
+        self.values.extend_from_slice(values);
+    }
+
+    /// The value that gets this row's number will be NULL; rows are told of in order.
+    #[inline(never)]
+    pub(super) fn unknown_at(&mut self, row: usize) {
+        self.unknown.push(row as u32);
     }
 
     /// Rows so far.
@@ -82,6 +94,12 @@ impl Column<i64> {
         let nulls = self.nulls();
         Arc::new(Int64Array::new(ScalarBuffer::from(self.values), nulls))
     }
+
+    /// As `Int64`, in memory that comes back to the shelf.
+    pub(super) fn array_from(self, shelf: &Shelf<i64>) -> ArrayRef {
+        let nulls = self.nulls();
+        Arc::new(Int64Array::new(shelf.lend(self.values), nulls))
+    }
 }
 
 impl Column<i32> {
@@ -90,6 +108,12 @@ impl Column<i32> {
         let nulls = self.nulls();
         Arc::new(Int32Array::new(ScalarBuffer::from(self.values), nulls))
     }
+
+    /// As `Int32`, in memory that comes back to the shelf.
+    pub(super) fn array_from(self, shelf: &Shelf<i32>) -> ArrayRef {
+        let nulls = self.nulls();
+        Arc::new(Int32Array::new(shelf.lend(self.values), nulls))
+    }
 }
 
 impl Column<bool> {
@@ -97,6 +121,29 @@ impl Column<bool> {
     pub(super) fn array(self) -> ArrayRef {
         let nulls = self.nulls();
         Arc::new(BooleanArray::new(BooleanBuffer::from(self.values), nulls))
+    }
+
+    /// As `Boolean`; the memory goes back to the shelf.
+    pub(super) fn array_from(self, shelf: &Shelf<bool>) -> ArrayRef {
+        let nulls = self.nulls();
+        let values = BooleanBuffer::from(&*self.values);
+        shelf.put(self.values);
+        Arc::new(BooleanArray::new(values, nulls))
+    }
+}
+
+impl Column<u8> {
+    /// Numbers of the given words as `Dictionary(UInt8, Utf8)`, in memory that comes back.
+    pub(super) fn words_from(
+        self,
+        shelf: &Shelf<u8>,
+        words: &[&str],
+    ) -> Result<ArrayRef, DecodeError> {
+        let nulls = self.nulls();
+        let keys = UInt8Array::new(shelf.lend(self.values), nulls);
+        let words = Arc::new(StringArray::from(words.to_vec()));
+        let array = DictionaryArray::<UInt8Type>::try_new(keys, words).map_err(internal)?;
+        Ok(Arc::new(array))
     }
 }
 
@@ -108,23 +155,6 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// With room for that many rows.
-    pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { keys: Column::with_capacity(rows), words: Vec::new() }
-    }
-
-    /// A word by its number in the list that [`Words::array_of`] gets.
-    #[inline]
-    pub(super) fn push_number(&mut self, number: u8) {
-        self.keys.push(number);
-    }
-
-    /// As [`Words::array`], of rows pushed by number.
-    pub(super) fn array_of(mut self, words: &[&str]) -> Result<ArrayRef, DecodeError> {
-        self.words = words.iter().map(|word| (*word).to_owned()).collect();
-        self.array()
-    }
-
     /// Number of a word in this column; `None` once there are too many different ones.
     pub(super) fn key(&mut self, word: &str) -> Option<u8> {
         if let Some(at) = self.words.iter().position(|known| known == word) {

@@ -9,10 +9,10 @@ use super::compressed::{self, Unpacker};
 use super::events::{self, Event, Family};
 use super::features::{self, Features};
 use super::header::{Header, Section, feature_numbers};
+use super::index::Index;
 use super::input::{Input, Segment, Spill};
 use super::problem::Problems;
 use super::record::{self, Record};
-use super::streams::Index;
 use crate::error::DecodeError;
 
 /// `perf_event_update`: the name of an event, in pipe mode.

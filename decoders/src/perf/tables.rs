@@ -3,11 +3,10 @@
 use arrow_array::RecordBatch;
 
 use super::columns::{Batcher, Column, Words};
-use super::events::WAKEUP_KINDS;
+use super::shelf::Shelves;
+use super::switches::{Switch, Switches};
+use super::wakeups::{Wakeup, Wakeups};
 use crate::error::DecodeError;
-
-/// Words of `context_switch.source`: of the tracepoint, of a pair of `PERF_RECORD_SWITCH`.
-const SWITCH_SOURCES: [&str; 2] = ["switch", "switch_event"];
 
 /// Tables of a frame by name.
 pub(super) type Batches = Vec<(&'static str, RecordBatch)>;
@@ -20,6 +19,14 @@ pub(super) struct Moment {
     pub(super) seq: i64,
 }
 
+impl Moment {
+    /// A copy to hand to a function that is rarely called: the original then stays in registers.
+    #[inline(always)]
+    pub(super) fn apart(self) -> Self {
+        Self { ts: self.ts, cpu: self.cpu, seq: self.seq }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Moments {
     ts: Column<i64>,
@@ -28,68 +35,12 @@ struct Moments {
 }
 
 impl Moments {
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            ts: Column::with_capacity(rows),
-            cpu: Column::with_capacity(rows),
-            seq: Column::with_capacity(rows),
-        }
-    }
-
     #[inline]
     fn push(&mut self, moment: Moment) {
         self.ts.push(moment.ts);
         self.cpu.push(moment.cpu);
         self.seq.push(moment.seq);
     }
-}
-
-/// A row of `context_switch` without its moment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Switch {
-    pub(super) prev: Option<i64>,
-    pub(super) next: Option<i64>,
-    pub(super) prev_state: Option<i32>,
-    pub(super) prev_priority: Option<i32>,
-    pub(super) next_priority: Option<i32>,
-    pub(super) prev_preempted: Option<bool>,
-    /// From a pair of `PERF_RECORD_SWITCH`, not from the tracepoint.
-    pub(super) by_switch_event: bool,
-}
-
-#[derive(Debug, Default)]
-struct Switches {
-    moments: Moments,
-    prev: Column<i64>,
-    next: Column<i64>,
-    prev_state: Column<i32>,
-    prev_priority: Column<i32>,
-    next_priority: Column<i32>,
-    prev_preempted: Column<bool>,
-    source: Words,
-}
-
-/// A row of `wakeup` without its moment.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wakeup {
-    pub(super) utid: Option<i64>,
-    pub(super) waker: Option<i64>,
-    pub(super) prev_cpu: Option<i32>,
-    pub(super) target_cpu: Option<i32>,
-    /// Number in [`WAKEUP_KINDS`].
-    pub(super) kind: u8,
-    pub(super) in_interrupt: Option<bool>,
-}
-
-#[derive(Debug, Default)]
-struct Wakeups {
-    moments: Moments,
-    utid: Column<i64>,
-    waker: Column<i64>,
-    prev_cpu: Column<i32>,
-    target_cpu: Column<i32>,
-    kind: Words,
-    in_interrupt: Column<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -169,7 +120,7 @@ struct Yields {
 }
 
 /// All tables that grow while records are read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tables {
     switches: Switches,
     wakeups: Wakeups,
@@ -185,31 +136,20 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// With room for about as many rows as the frame before had.
-    pub(super) fn like(other: &Self) -> Self {
-        let switches = other.switches.prev.len();
-        let wakeups = other.wakeups.utid.len();
+    /// Empty, in memory of frames that are gone where there is some.
+    pub(super) fn new(shelves: &Shelves) -> Self {
         Self {
-            switches: Switches {
-                moments: Moments::with_capacity(switches),
-                prev: Column::with_capacity(switches),
-                next: Column::with_capacity(switches),
-                prev_state: Column::with_capacity(switches),
-                prev_priority: Column::with_capacity(switches),
-                next_priority: Column::with_capacity(switches),
-                prev_preempted: Column::with_capacity(switches),
-                source: Words::with_capacity(switches),
-            },
-            wakeups: Wakeups {
-                moments: Moments::with_capacity(wakeups),
-                utid: Column::with_capacity(wakeups),
-                waker: Column::with_capacity(wakeups),
-                prev_cpu: Column::with_capacity(wakeups),
-                target_cpu: Column::with_capacity(wakeups),
-                kind: Words::with_capacity(wakeups),
-                in_interrupt: Column::with_capacity(wakeups),
-            },
-            ..Self::default()
+            switches: Switches::new(shelves),
+            wakeups: Wakeups::new(shelves),
+            migrations: Migrations::default(),
+            yields: Yields::default(),
+            interrupts: Interrupts::default(),
+            idles: Idles::default(),
+            frequencies: Frequencies::default(),
+            counters: Counters::default(),
+            priorities: Priorities::default(),
+            losses: Losses::default(),
+            rows: 0,
         }
     }
 
@@ -218,30 +158,15 @@ impl Tables {
         self.rows
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn switch(&mut self, moment: Moment, row: Switch) {
-        let table = &mut self.switches;
-        table.moments.push(moment);
-        table.prev.push_option(row.prev);
-        table.next.push_option(row.next);
-        table.prev_state.push_option(row.prev_state);
-        table.prev_priority.push_option(row.prev_priority);
-        table.next_priority.push_option(row.next_priority);
-        table.prev_preempted.push_option(row.prev_preempted);
-        table.source.push_number(u8::from(row.by_switch_event));
+        self.switches.put(moment, row);
         self.rows += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn wakeup(&mut self, moment: Moment, row: Wakeup) {
-        let table = &mut self.wakeups;
-        table.moments.push(moment);
-        table.utid.push_option(row.utid);
-        table.waker.push_option(row.waker);
-        table.prev_cpu.push_option(row.prev_cpu);
-        table.target_cpu.push_option(row.target_cpu);
-        table.kind.push_number(row.kind);
-        table.in_interrupt.push_option(row.in_interrupt);
+        self.wakeups.put(moment, row);
         self.rows += 1;
     }
 
@@ -334,7 +259,11 @@ impl Tables {
     }
 
     /// The tables that have rows.
-    pub(super) fn finish(self, batcher: &Batcher) -> Result<Batches, DecodeError> {
+    pub(super) fn finish(
+        self,
+        batcher: &Batcher,
+        shelves: &Shelves,
+    ) -> Result<Batches, DecodeError> {
         let mut batches = Batches::new();
         let mut add = |table: &'static str, rows: usize, columns| -> Result<(), DecodeError> {
             if rows > 0 {
@@ -349,30 +278,11 @@ impl Tables {
             columns
         };
 
-        let t = self.switches;
-        let rows = t.prev.len();
-        let columns = vec![
-            ("prev_utid", t.prev.array()),
-            ("next_utid", t.next.array()),
-            ("prev_state", t.prev_state.array()),
-            ("prev_priority", t.prev_priority.array()),
-            ("next_priority", t.next_priority.array()),
-            ("prev_preempted", t.prev_preempted.array()),
-            ("source", t.source.array_of(&SWITCH_SOURCES)?),
-        ];
-        add("context_switch", rows, positioned(t.moments, columns))?;
+        let rows = self.switches.len();
+        add("context_switch", rows, self.switches.columns(shelves)?)?;
 
-        let t = self.wakeups;
-        let rows = t.utid.len();
-        let columns = vec![
-            ("utid", t.utid.array()),
-            ("waker_utid", t.waker.array()),
-            ("prev_cpu", t.prev_cpu.array()),
-            ("target_cpu", t.target_cpu.array()),
-            ("kind", t.kind.array_of(&WAKEUP_KINDS)?),
-            ("in_interrupt", t.in_interrupt.array()),
-        ];
-        add("wakeup", rows, positioned(t.moments, columns))?;
+        let rows = self.wakeups.len();
+        add("wakeup", rows, self.wakeups.columns(shelves)?)?;
 
         let t = self.migrations;
         let rows = t.utid.len();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -21,16 +22,20 @@ from schedlens.experiments import (
     smt_boost,
 )
 from schedlens.experiments.cells import Cell, Load
-from schedlens.machine_state import energy_uj
+from schedlens.machine_state import has_energy
 from schedlens.plan import Step
 from schedlens.request import Request
 from schedlens.session import Session
 from schedlens.topology import Topology
+from schedlens.wording import count
 
 # All CPUs work this long before the first cell, so that clock and heat are those of work.
 WARM_UP_S = 1.0
 # Waiting threads a CPU, as the load average counts them, from which a machine is not quiet.
 QUIET_LOAD = 0.2
+# User ids below are the system's own; the highest is that of nobody.
+_FIRST_PERSON = 1000
+_NOBODY = 65534
 
 
 class Conductor:
@@ -81,19 +86,23 @@ class Experiment(Conductor):
         return cells.shuffled(self.cells(topology), self.request.repeats, self.request.seed)
 
     def head(self) -> dict[str, Any]:
-        return {"experiment": {"name": self.request.experiment, "missing": self.missing}}
+        about = {"name": self.request.experiment, "missing": self.missing}
+        return {"experiment": {**about, "other_users": other_users(Path("/"))}}
 
     def said_first(self) -> list[str]:
         lines = [f"not measured here: {text}" for text in self.missing]
         noise = unrest(Path("/"))
+        others = other_users(Path("/"))
+        if others:
+            lines.append(f"{count(others, 'other user')} of this machine also run programs")
         return [*lines, noise] if noise else lines
 
     def begin(self, topology: Topology) -> None:
-        count = len(topology.usable)
+        threads = len(topology.usable)
         seconds = min(WARM_UP_S, 5 * (self.request.seconds or WARM_UP_S))
         command = [
             workload_program.program(), "run", "imul1",
-            "--threads", str(count), "--seconds", f"{seconds:g}",
+            "--threads", str(threads), "--seconds", f"{seconds:g}",
         ]  # fmt: skip
         try:
             subprocess.run(command, capture_output=True, timeout=120, check=False)
@@ -141,8 +150,8 @@ class Scaling(Experiment):
         request = self.request
         kernel = Load(request.workload or "sha256", request.variant)
         made, self.missing = scaling.plan_cells(topology, kernel, request.threads)
-        if not energy_uj(Path("/")):
-            self.missing.append("energy: the system has no counters of it (powercap)")
+        if not has_energy():
+            self.missing.append("energy: neither powercap nor perf's power events can be read here")
         return made
 
 
@@ -164,8 +173,8 @@ class SmtBoost(Experiment):
 
     def cells(self, topology: Topology) -> list[Cell]:
         self.missing = list(self._stuck)
-        if not energy_uj(Path("/")):
-            self.missing.append("energy: the system has no counters of it (powercap)")
+        if not has_energy():
+            self.missing.append("energy: neither powercap nor perf's power events can be read here")
         command = self.request.command
         cores = shards.count(topology, None)
         first = topology.usable[0].cpu if topology.usable else 0
@@ -192,6 +201,15 @@ def of(request: Request) -> Conductor:
     if request.experiment not in EXPERIMENTS:
         raise PlanError(f"--experiment: there are {', '.join(EXPERIMENTS)}")
     return EXPERIMENTS[request.experiment](request)
+
+
+def other_users(root: Path) -> int:
+    """How many people beside this one have processes; accounts of the system do not count."""
+    owners = set()
+    for path in (root / "proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            owners.add(path.stat().st_uid)
+    return len({uid for uid in owners if _FIRST_PERSON <= uid < _NOBODY and uid != os.getuid()})
 
 
 def unrest(root: Path) -> str | None:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from schedlens import changes
 from schedlens import topology as topology_
 from schedlens.errors import KnobError
 from schedlens.experiments.cells import Cell, Load
@@ -62,6 +63,9 @@ class States:
         """The guard watches from here on; raises `KnobError`."""
         if self._knobs and self._guard is None:
             self._guard = Guard(self._before)
+            if self._root == Path("/"):
+                # Should the guard be killed too, `doctor --restore` still knows.
+                changes.remember(self._before)
 
     def enter(self, step: Step) -> Topology:
         """Sets what the cell asks for, and gives it all CPUs that there are then."""
@@ -92,3 +96,5 @@ class States:
         if guard is not None and not guard.close():
             files = ", ".join(f"{name} ({text})" for name, text in self._before)
             raise KnobError(f"not all settings are as they were: write them back by hand: {files}")
+        if guard is not None and self._root == Path("/"):
+            changes.forget(self._before)
