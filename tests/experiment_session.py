@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import duckdb
 
-from schedlens import batches, findings, questions, recording, store
+from schedlens import batches, findings, questions, recording, store, sweeps
 from schedlens.experiments import cells
 from schedlens.plan import Step
 from schedlens.topology import Topology
@@ -56,13 +57,24 @@ def write(
     return folder
 
 
+JUDGES = (
+    "pair_interference", "turbo_curve", "handoff_time", "shard_latency", "smt_boost",
+)  # fmt: skip
+
+
 def analyzed(folder: Path) -> duckdb.DuckDBPyConnection:
-    """The session in a database in memory, judged."""
+    """The session in a database in memory, judged by the analyzers of the experiments.
+
+    Without the interval sweeps: steps that were not recorded give them nothing.
+    """
     con = duckdb.connect()
     questions.create_schema(con)
-    failures = store.load(con, recording.gather([folder]), (None, None), lambda label, share: None)
+    with mock.patch.object(sweeps, "build"):
+        failures = store.load(
+            con, recording.gather([folder]), (None, None), lambda label, share: None
+        )
     assert failures == []
-    findings.store(con, list(findings.judge_all(findings.Scope(con))))
+    findings.store(con, list(findings.judge_all(findings.Scope(con), JUDGES)))
     return con
 
 

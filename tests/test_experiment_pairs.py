@@ -212,6 +212,20 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
             "smt_overhead_pct": pytest.approx(60.0),
             "siblings_detected": [0, 10],
         }
+        # Where a PMU counts, each thread has its instructions a cycle.
+        assert con.execute("SELECT count(first_ipc) FROM pair_interference").fetchall() == [(0,)]
+        con.execute("UPDATE run_worker SET utid = 1000 * trace_id + worker")
+        for counter, per_worker in (("cycles", 3000), ("instructions", 4000)):
+            con.execute(
+                "INSERT INTO counter_delta BY NAME SELECT trace_id, cpu, utid, start_ns AS ts, "
+                "1000 AS dur, ? AS counter, ? * (worker + 1) + ? * worker AS delta FROM run_worker",
+                [counter, per_worker, 500 if counter == "cycles" else 0],
+            )
+        ipc = con.execute(
+            "SELECT DISTINCT round(first_ipc, 4), round(second_ipc, 4) FROM pair_interference"
+        ).fetchall()
+        # 4000 / 3000, and 8000 / 6500.
+        assert ipc == [(1.3333, 1.2308)]
         titles = con.execute(
             "SELECT severity, title FROM finding WHERE analyzer = 'pair_interference' ORDER BY 1, 2"
         ).fetchall()
