@@ -10,9 +10,11 @@ RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.
         $(wildcard queries/schema/*.sql)
 # System programs that recording and the tests use; Debian's names.
 RUN_PACKAGES := perf:linux-perf
-TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime
+TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime \
+                 /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
+WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test check setup setup-run setup-test lock bench experiments-check fuzz clean
+.PHONY: run test check setup setup-run setup-test lock bench experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.first_run
@@ -45,6 +47,7 @@ setup-run: setup
 
 setup-test: setup
 	@tools/system_packages.sh $(TEST_PACKAGES)
+	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): going on"
 
 lock: $(VENV)/.python
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes \
@@ -60,6 +63,9 @@ experiments-check: setup
 
 fuzz: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py
+
+fuzz-etl: setup
+	SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest tests/test_etl_hostile.py
 
 clean:
 	rm -rf $(VENV) build dist target *.egg-info

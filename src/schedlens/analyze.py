@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     help="Folder for analysis.duckdb and report.html; by default the session itself.",
 )  # fmt: skip
 @click.option("--process", help="The process the questions are about.")
+@click.option(
+    "--topology", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="JSON that describes the machine, for recordings that do not: docs/windows-traces.md.",
+)  # fmt: skip
 @click.option("--from", "from_s", type=float, help="Begin of the window, in s of each trace.")
 @click.option("--to", "to_s", type=float, help="End of the window, in s of each trace.")
 @click.option("--step", help="The step whose timeline the report shows.")
@@ -37,6 +41,7 @@ def analyze(
     paths: tuple[Path, ...],
     output: Path | None,
     process: str | None,
+    topology: Path | None,
     from_s: float | None,
     to_s: float | None,
     step: str | None,
@@ -47,8 +52,9 @@ def analyze(
 ) -> int:
     """Load recordings and explain them.
 
-    PATHS are a session folder that `collect` wrote, or perf.data files of any origin, each with a
-    PresentMon file behind it if there is one.
+    PATHS are a session folder that `collect` wrote, or perf.data and .etl files of any origin, each
+    with a PresentMon file behind it if there is one; the kernel and the user file of one Windows
+    recording are read together.
     Exit code 0: all was read. 1: answered, but a part could not be read, or --fail-on found
     something. 2: no answer.
     """
@@ -64,6 +70,11 @@ def analyze(
         if name not in findings.analyzers():
             raise UnknownNameError("analyzer", name, sorted(findings.analyzers()), "--help")
     recordings = recording.gather(paths)
+    if topology is not None:
+        from schedlens import topology_file
+
+        described = topology_file.read(topology)
+        recordings = [known.described(described) for known in recordings]
     folder = output or _home(paths[0])
     folder.mkdir(parents=True, exist_ok=True)
     database, report_file = folder / "analysis.duckdb", folder / "report.html"

@@ -156,7 +156,7 @@ class Runner:
                     command.go()
                     with interrupts.waiting():
                         code = command.wait(self._job.seconds)
-                    took_ns = None if code is None else time.monotonic_ns() - begin["mono_ns"]
+                    took_ns = time.monotonic_ns() - begin["mono_ns"] if code == 0 else None
                     if code is None:
                         warnings.append("the command was ended after the time asked for")
                     elif code != 0:

@@ -175,7 +175,7 @@ def load_base_and_derived(
     _mend(con, "context_switch", "next_utid = mend.next_utid, next_priority = NULL")
     if recording.folder:
         core_type_counters.load(con, recording.folder, trace_id)
-    # The kernel binds its per-CPU threads; their names end in the CPU's number.
+    # Linux binds its per-CPU threads; their names end in the CPU's number.
     con.execute(
         r"""
         INSERT INTO affinity
@@ -183,20 +183,22 @@ def load_base_and_derived(
         FROM thread
         WHERE trace_id = ? AND NOT is_idle AND regexp_full_match(name, '[^/]+/\d{1,5}')
           AND utid NOT IN (SELECT utid FROM affinity WHERE trace_id = ?)
+          AND (SELECT source FROM trace WHERE trace_id = ?) <> 'etw'
         """,
-        [trace_id, trace_id],
+        [trace_id, trace_id, trace_id],
     )
 
 
 def _loader(
     recording: Recording, trace: Path, trace_id: int
 ) -> _decoders.Loader | tables_load.Loader:
+    beside = context.tables(recording, trace_id, _decoders.schemas())
     if tables_folder.is_one(trace):
-        return tables_load.Loader(trace, trace_id, recording.label)
+        return tables_load.Loader(trace, trace_id, recording.label, beside.get("cpu"))
     return _decoders.load(
-        str(trace),
+        recording.files,
         trace_id,
-        context.tables(recording, trace_id, _decoders.schemas()),
+        beside,
         str(recording.samples) if recording.samples else None,
         recording.label,
     )

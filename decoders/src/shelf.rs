@@ -14,7 +14,7 @@ type Rack<T> = Mutex<Vec<Vec<T>>>;
 
 /// Empty columns of one type, used ones first.
 #[derive(Clone, Debug)]
-pub(super) struct Shelf<T>(Arc<Rack<T>>);
+pub(crate) struct Shelf<T>(Arc<Rack<T>>);
 
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
@@ -24,19 +24,19 @@ impl<T> Default for Shelf<T> {
 
 impl<T> Shelf<T> {
     /// An empty column.
-    pub(super) fn take(&self) -> Vec<T> {
+    pub(crate) fn take(&self) -> Vec<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
     /// Takes a column back.
-    pub(super) fn put(&self, values: Vec<T>) {
+    pub(crate) fn put(&self, values: Vec<T>) {
         put(&self.0, values);
     }
 }
 
 impl<T: ArrowNativeType> Shelf<T> {
     /// The values of a finished column; its memory comes back once nobody reads them any more.
-    pub(super) fn lend(&self, values: Vec<T>) -> ScalarBuffer<T> {
+    pub(crate) fn lend(&self, values: Vec<T>) -> ScalarBuffer<T> {
         let rows = values.len();
         let lent = Lent { values, home: Arc::downgrade(&self.0) };
         ScalarBuffer::new(Buffer::from(Bytes::from_owner(lent)), 0, rows)
@@ -72,11 +72,11 @@ impl<T> Drop for Lent<T> {
 
 /// The shelves of a reader.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shelves {
-    pub(super) int64: Shelf<i64>,
-    pub(super) int32: Shelf<i32>,
-    pub(super) uint8: Shelf<u8>,
-    pub(super) boolean: Shelf<bool>,
+pub(crate) struct Shelves {
+    pub(crate) int64: Shelf<i64>,
+    pub(crate) int32: Shelf<i32>,
+    pub(crate) uint8: Shelf<u8>,
+    pub(crate) boolean: Shelf<bool>,
 }
 
 #[cfg(test)]
