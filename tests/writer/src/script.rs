@@ -344,6 +344,11 @@ pub enum Event {
     Switch(Switch),
     /// A thread is made ready.
     Ready(Ready),
+    /// No record: who is on this CPU as the recording begins.
+    Running {
+        /// The thread.
+        tid: u32,
+    },
     /// Linux alone: a CPU is chosen for a thread that was made ready.
     Migrate {
         /// The thread.

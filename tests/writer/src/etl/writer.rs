@@ -286,6 +286,10 @@ impl<W: Write + Seek> Writer<W> {
                 record::event(&mut self.record, pointer, (&provider, descriptor), stamp, &bytes)?;
                 self.put(line.cpu, line.ts, stamp.ticks)
             }
+            Event::Running { tid } => {
+                self.roster.enter(line.cpu, *tid);
+                Ok(())
+            }
             // Linux alone.
             Event::Migrate { .. } | Event::Yield {} => Ok(()),
             power => self.power(at, power),

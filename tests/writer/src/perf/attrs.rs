@@ -9,6 +9,7 @@ pub(super) const SIZE: usize = 128;
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_TRACEPOINT: u32 = 2;
 
+const SAMPLE_IP: u64 = 1;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_READ: u64 = 1 << 4;
@@ -71,7 +72,8 @@ impl Event {
             Self::Tracepoint(point) => (TYPE_TRACEPOINT, u64::from(point.id())),
             Self::Counter(_, config) => (TYPE_HARDWARE, *config),
         };
-        let mut sample = SAMPLE_IDENTIFIER | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_PERIOD;
+        let mut sample =
+            SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_PERIOD;
         let counts = matches!(self, Self::Counter(..));
         let in_group = grouped && (counts || *self == Self::Tracepoint(Tracepoint::Switch));
         sample |= if counts { 0 } else { SAMPLE_RAW };

@@ -169,13 +169,23 @@ impl Tracepoint {
     }
 }
 
+/// A page of the ring buffer: perf wants it told, samples do not need it.
+fn header_page() -> String {
+    let fields = [("u64 timestamp", 0, 8), ("local_t commit", 8, 8), ("int overwrite", 8, 1)];
+    let mut text = String::new();
+    for (name, offset, size) in fields.into_iter().chain([("char data", 16, 4080)]) {
+        let _ = writeln!(text, "\tfield: {name};\toffset:{offset};\tsize:{size};\tsigned:1;");
+    }
+    text
+}
+
 /// The whole of `HEADER_TRACING_DATA`, version 0.6.
 pub(super) fn tracing_data() -> Vec<u8> {
     let mut out = Bytes::new();
     out.raw(b"\x17\x08\x44tracing").text_z("0.6").u8(0).u8(8).u32(4096);
-    for part in ["header_page", "header_event"] {
-        out.text_z(part).u64(0);
-    }
+    let page = header_page();
+    out.text_z("header_page").u64(page.len() as u64).raw(page.as_bytes());
+    out.text_z("header_event").u64(0);
     out.u32(0);
     let mut systems: Vec<&str> = Tracepoint::ALL.iter().map(|point| point.name().0).collect();
     systems.dedup();

@@ -22,6 +22,8 @@ const IDLE_EXIT: u32 = u32::MAX;
 const INTERRUPTIBLE: u64 = 1;
 const ZOMBIE: u64 = 0x20;
 const IRQ: u32 = 9;
+/// Where the kernel was: nowhere in particular.
+const ADDRESS: u64 = 0xFFFF_FFFF_8100_0000;
 
 /// A record with its place: perf keeps one stream a CPU.
 struct Placed {
@@ -104,7 +106,7 @@ impl Writer {
         let rank = Tracepoint::ALL.iter().position(|other| *other == point).unwrap_or_default();
         let stamp = self.stamp(at, rank)?;
         let mut out = Bytes::new();
-        out.u64(stamp.id).u32(stamp.pid).u32(stamp.tid).u64(stamp.time);
+        out.u64(stamp.id).u64(ADDRESS).u32(stamp.pid).u32(stamp.tid).u64(stamp.time);
         out.u32(u32::from(stamp.cpu)).u32(0).u64(1).raw(read);
         let size = (4 + raw.0.len()).next_multiple_of(8) - 4;
         out.u32(size as u32).raw(&raw.0).zeros(size - raw.0.len());
@@ -180,6 +182,10 @@ impl Writer {
                 let mut raw = formats::common(Tracepoint::Frequency, false, current);
                 raw.u32(mhz * 1000).u32(u32::from(*about));
                 self.sample(at, Tracepoint::Frequency, &[], &raw)
+            }
+            Event::Running { tid } => {
+                self.roster.enter(line.cpu, *tid);
+                Ok(())
             }
             Event::Counters { names } => {
                 self.counters.clone_from(names);
