@@ -11,7 +11,8 @@ use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 
 use crate::error::DecodeError;
 use crate::frame::{Frame, Output};
-use crate::perf::{Batcher, FRAME_ROWS, Frames, Recording, TraceFacts};
+use crate::columns::Batcher;
+use crate::perf::{FRAME_ROWS, Frames, Recording, TraceFacts};
 use crate::session;
 use crate::states::{End, Settings, Source, StateError, StateMachine};
 

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::bytes::{u32_at, u64_at};
+pub(super) use crate::bytes::CPU_LIMIT;
+use crate::bytes::{u32_at, u64_at};
 use crate::error::DecodeError;
 
-/// CPU numbers from here on are taken for damage: `NR_CPUS` is at most this.
-pub(super) const CPU_LIMIT: i32 = 1 << 13;
 /// `PERF_TYPE_TRACEPOINT`.
 pub(super) const TYPE_TRACEPOINT: u32 = 2;
 /// `PERF_ATTR_SIZE_VER0`.
@@ -327,7 +326,7 @@ impl Events {
             return None;
         }
         // Without ids, a tracepoint's own number tells which one it is.
-        let common_type = u64::from(super::bytes::u16_at(first.parts(record)?.raw, 0)?);
+        let common_type = u64::from(crate::bytes::u16_at(first.parts(record)?.raw, 0)?);
         self.attrs
             .iter()
             .position(|attr| attr.kind == TYPE_TRACEPOINT && attr.config == common_type)

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 
 use super::attrs::SampleParts;
-use super::bytes::{text, u32_at, u64_at};
 use super::columns::{Batcher, Column, texts};
 use super::events::{Event, Family, SwitchFields, WAKING};
 use super::interrupts::{Filling, Interrupts};
-use super::problem::{Problem, Problems};
 use super::record;
 use super::recording::Recording;
 use super::streams::{self, Merge, Merged, NO_CPU};
 use super::tables::{Batches, Loss, Moment, Switch, Tables, Wakeup};
 use super::threads::{Birth, Threads};
+use crate::bytes::{text, u32_at, u64_at};
 use crate::error::DecodeError;
 use crate::frame::Frame;
+use crate::problem::{Problem, Problems};
 
 /// Rows after which a frame is closed at the next later time.
 pub const FRAME_ROWS: usize = 1 << 20;

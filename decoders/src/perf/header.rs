@@ -1,6 +1,6 @@
 //! `perf_file_header`: where the parts of a perf.data file lie.
 
-use super::bytes::{Bytes, u64_at};
+use crate::bytes::{Bytes, u64_at};
 use crate::error::DecodeError;
 
 /// Size of `perf_file_header` in a file; in pipe mode only magic and size are written.

@@ -4,28 +4,24 @@
 //! of time and fills the base tables.
 
 mod attrs;
-mod bytes;
-mod columns;
 mod compressed;
 mod events;
 mod features;
 mod formats;
 mod frames;
 mod header;
-mod input;
 mod inspection;
 mod interrupts;
 mod machine;
 mod print_fmt;
-mod problem;
 mod record;
 mod recording;
 mod streams;
-mod tables;
 mod threads;
 mod topology;
 
-pub use self::columns::Batcher;
+use crate::{columns, tables};
+
 pub use self::frames::{FRAME_ROWS, Finished, Frames};
 pub use self::inspection::inspect;
 pub use self::machine::TraceFacts;

@@ -5,10 +5,10 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::attrs::{CPU_LIMIT, Events};
-use super::bytes::{u32_at, u64_at};
-use super::input::Segment;
-use super::problem::Problems;
 use super::record::{self, Record};
+use crate::bytes::{u32_at, u64_at};
+use crate::input::Segment;
+use crate::problem::Problems;
 
 /// Times further than this from the others are taken for damage (30 days in ns).
 const FAR_NS: u64 = 30 * 86_400 * 1_000_000_000;

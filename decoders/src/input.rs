@@ -14,19 +14,19 @@ use crate::error::DecodeError;
 const POPULATED_SIZE: u64 = 1 << 30;
 
 /// Bytes of a stream of records.
-pub(super) type Segment = Arc<dyn AsRef<[u8]> + Send + Sync>;
+pub(crate) type Segment = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// The files of one recording.
-pub(super) struct Input {
+pub(crate) struct Input {
     /// The file with the header.
-    pub(super) main: Segment,
+    pub(crate) main: Segment,
     /// Streams of records without a header, one per recorder thread.
-    pub(super) streams: Vec<(String, Segment)>,
+    pub(crate) streams: Vec<(String, Segment)>,
 }
 
 impl Input {
     /// Opens a perf.data file, or the folder that `perf record --threads` writes.
-    pub(super) fn open(path: &Path) -> Result<Self, DecodeError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, DecodeError> {
         if !path.is_dir() {
             return Ok(Self { main: map(path)?, streams: Vec::new() });
         }
@@ -80,14 +80,14 @@ fn map_file(file: &File) -> Result<Segment, DecodeError> {
 }
 
 /// A file without a name for what does not fit into memory: unpacked records.
-pub(super) struct Spill {
+pub(crate) struct Spill {
     file: io::BufWriter<File>,
     length: u64,
 }
 
 impl Spill {
     /// An empty one, in the system's folder for temporary files.
-    pub(super) fn new() -> Result<Self, DecodeError> {
+    pub(crate) fn new() -> Result<Self, DecodeError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let folder = std::env::temp_dir();
         loop {
@@ -109,12 +109,12 @@ impl Spill {
     }
 
     /// Bytes written so far.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
     /// What was written, mapped.
-    pub(super) fn into_segment(self) -> Result<Segment, DecodeError> {
+    pub(crate) fn into_segment(self) -> Result<Segment, DecodeError> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         map_file(&file)
     }

@@ -2,10 +2,10 @@
 
 /// One row of `problem`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
-    pub(super) place: String,
-    pub(super) what: String,
-    pub(super) count: i64,
+pub(crate) struct Problem {
+    pub(crate) place: String,
+    pub(crate) what: String,
+    pub(crate) count: i64,
 }
 
 /// Rows of one kind that are kept apart by place; more are counted with the last.
@@ -13,17 +13,17 @@ const PLACES_A_KIND: usize = 16;
 
 /// All of them, in the order of their first appearance.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Problems(pub(super) Vec<Problem>);
+pub(crate) struct Problems(pub(crate) Vec<Problem>);
 
 impl Problems {
     /// Counts one; the same thing at the same place is one row, and so is what goes beyond the
     /// first places.
-    pub(super) fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
+    pub(crate) fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
         self.add_many(place, what, 1);
     }
 
     /// Counts several.
-    pub(super) fn add_many(
+    pub(crate) fn add_many(
         &mut self,
         place: impl Into<String>,
         what: impl Into<String>,

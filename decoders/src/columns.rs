@@ -16,7 +16,7 @@ use crate::schema;
 
 /// Numbers, some of them unknown.
 #[derive(Debug)]
-pub(super) struct Column<T> {
+pub(crate) struct Column<T> {
     values: Vec<T>,
     unknown: Vec<u32>,
 }
@@ -29,19 +29,19 @@ impl<T> Default for Column<T> {
 
 impl<T: Copy + Default> Column<T> {
     /// With room for that many rows.
-    pub(super) fn with_capacity(rows: usize) -> Self {
+    pub(crate) fn with_capacity(rows: usize) -> Self {
         Self { values: Vec::with_capacity(rows), unknown: Vec::new() }
     }
 
     /// A known value.
     #[inline]
-    pub(super) fn push(&mut self, value: T) {
+    pub(crate) fn push(&mut self, value: T) {
         self.values.push(value);
     }
 
     /// A value or NULL.
     #[inline]
-    pub(super) fn push_option(&mut self, value: Option<T>) {
+    pub(crate) fn push_option(&mut self, value: Option<T>) {
         if value.is_none() {
             self.unknown.push(self.values.len() as u32);
         }
@@ -49,12 +49,17 @@ impl<T: Copy + Default> Column<T> {
     }
 
     /// Rows so far.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Replaces an unknown value; rows that are not there are left alone.
-    pub(super) fn set(&mut self, row: usize, value: T) {
+    /// All values; those that are unknown are zero.
+    pub(crate) fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Replaces a value, known or not; rows that are not there are left alone.
+    pub(crate) fn set(&mut self, row: usize, value: T) {
         if let Some(slot) = self.values.get_mut(row) {
             *slot = value;
             if let Ok(at) = self.unknown.binary_search(&(row as u32)) {
@@ -78,7 +83,7 @@ impl<T: Copy + Default> Column<T> {
 
 impl Column<i64> {
     /// As `Int64`.
-    pub(super) fn array(self) -> ArrayRef {
+    pub(crate) fn array(self) -> ArrayRef {
         let nulls = self.nulls();
         Arc::new(Int64Array::new(ScalarBuffer::from(self.values), nulls))
     }
@@ -86,7 +91,7 @@ impl Column<i64> {
 
 impl Column<i32> {
     /// As `Int32`.
-    pub(super) fn array(self) -> ArrayRef {
+    pub(crate) fn array(self) -> ArrayRef {
         let nulls = self.nulls();
         Arc::new(Int32Array::new(ScalarBuffer::from(self.values), nulls))
     }
@@ -94,7 +99,7 @@ impl Column<i32> {
 
 impl Column<bool> {
     /// As `Boolean`.
-    pub(super) fn array(self) -> ArrayRef {
+    pub(crate) fn array(self) -> ArrayRef {
         let nulls = self.nulls();
         Arc::new(BooleanArray::new(BooleanBuffer::from(self.values), nulls))
     }
@@ -102,31 +107,31 @@ impl Column<bool> {
 
 /// Texts of which there are few different ones.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(crate) struct Words {
     keys: Column<u8>,
     words: Vec<String>,
 }
 
 impl Words {
     /// With room for that many rows.
-    pub(super) fn with_capacity(rows: usize) -> Self {
+    pub(crate) fn with_capacity(rows: usize) -> Self {
         Self { keys: Column::with_capacity(rows), words: Vec::new() }
     }
 
     /// A word by its number in the list that [`Words::array_of`] gets.
     #[inline]
-    pub(super) fn push_number(&mut self, number: u8) {
+    pub(crate) fn push_number(&mut self, number: u8) {
         self.keys.push(number);
     }
 
     /// As [`Words::array`], of rows pushed by number.
-    pub(super) fn array_of(mut self, words: &[&str]) -> Result<ArrayRef, DecodeError> {
+    pub(crate) fn array_of(mut self, words: &[&str]) -> Result<ArrayRef, DecodeError> {
         self.words = words.iter().map(|word| (*word).to_owned()).collect();
         self.array()
     }
 
     /// Number of a word in this column; `None` once there are too many different ones.
-    pub(super) fn key(&mut self, word: &str) -> Option<u8> {
+    pub(crate) fn key(&mut self, word: &str) -> Option<u8> {
         if let Some(at) = self.words.iter().position(|known| known == word) {
             return u8::try_from(at).ok();
         }
@@ -137,13 +142,13 @@ impl Words {
 
     /// A word or NULL.
     #[inline]
-    pub(super) fn push(&mut self, word: Option<&str>) {
+    pub(crate) fn push(&mut self, word: Option<&str>) {
         let key = word.and_then(|word| self.key(word));
         self.keys.push_option(key);
     }
 
     /// As `Dictionary(UInt8, Utf8)`.
-    pub(super) fn array(mut self) -> Result<ArrayRef, DecodeError> {
+    pub(crate) fn array(mut self) -> Result<ArrayRef, DecodeError> {
         let nulls = self.keys.nulls();
         if self.words.is_empty() {
             self.words.push(String::new());
@@ -157,12 +162,12 @@ impl Words {
 }
 
 /// Texts, each of its own.
-pub(super) fn texts<S: AsRef<str>>(rows: impl Iterator<Item = Option<S>>) -> ArrayRef {
+pub(crate) fn texts<S: AsRef<str>>(rows: impl Iterator<Item = Option<S>>) -> ArrayRef {
     Arc::new(rows.collect::<StringArray>())
 }
 
 /// Column name and array.
-pub(super) type Named = (&'static str, ArrayRef);
+pub(crate) type Named = (&'static str, ArrayRef);
 
 /// Makes batches in the declared schemas; columns that repeat one value are shared by all.
 #[derive(Debug)]
@@ -200,7 +205,7 @@ impl Batcher {
     }
 
     /// A batch of a declared table; columns that are not given are NULL.
-    pub(super) fn batch(
+    pub(crate) fn batch(
         &self,
         table: &str,
         rows: usize,
@@ -225,7 +230,7 @@ impl Batcher {
     }
 
     /// Rows of `problem`: place, what, count.
-    pub(super) fn problems<'p>(
+    pub(crate) fn problems<'p>(
         &self,
         rows: impl Iterator<Item = (&'p str, &'p str, i64)> + Clone,
     ) -> Result<RecordBatch, DecodeError> {
@@ -250,7 +255,7 @@ impl Batcher {
 }
 
 /// An array that does not fit its table: never a matter of the recording.
-pub(super) fn internal(error: arrow_schema::ArrowError) -> DecodeError {
+pub(crate) fn internal(error: arrow_schema::ArrowError) -> DecodeError {
     DecodeError::Internal { what: error.to_string() }
 }
 

@@ -2,22 +2,24 @@
 
 use arrow_array::RecordBatch;
 
-use super::columns::{Batcher, Column, Words};
-use super::events::WAKEUP_KINDS;
+use crate::columns::{Batcher, Column, Words};
 use crate::error::DecodeError;
 
 /// Words of `context_switch.source`: of the tracepoint, of a pair of `PERF_RECORD_SWITCH`.
 const SWITCH_SOURCES: [&str; 2] = ["switch", "switch_event"];
 
+/// Words of `wakeup.kind`: `sched_waking`, `sched_wakeup`, `sched_wakeup_new`, ReadyThread.
+pub(crate) const WAKEUP_KINDS: [&str; 4] = ["waking", "wakeup", "wakeup_new", "ready"];
+
 /// Tables of a frame by name.
-pub(super) type Batches = Vec<(&'static str, RecordBatch)>;
+pub(crate) type Batches = Vec<(&'static str, RecordBatch)>;
 
 /// Time, CPU and position in the CPU's stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
-    pub(super) ts: i64,
-    pub(super) cpu: i32,
-    pub(super) seq: i64,
+pub(crate) struct Moment {
+    pub(crate) ts: i64,
+    pub(crate) cpu: i32,
+    pub(crate) seq: i64,
 }
 
 #[derive(Debug, Default)]
@@ -46,15 +48,35 @@ impl Moments {
 
 /// A row of `context_switch` without its moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Switch {
-    pub(super) prev: Option<i64>,
-    pub(super) next: Option<i64>,
-    pub(super) prev_state: Option<i32>,
-    pub(super) prev_priority: Option<i32>,
-    pub(super) next_priority: Option<i32>,
-    pub(super) prev_preempted: Option<bool>,
+pub(crate) struct Switch {
+    pub(crate) prev: Option<i64>,
+    pub(crate) next: Option<i64>,
+    pub(crate) prev_state: Option<i32>,
+    pub(crate) prev_priority: Option<i32>,
+    pub(crate) next_priority: Option<i32>,
+    pub(crate) prev_preempted: Option<bool>,
     /// From a pair of `PERF_RECORD_SWITCH`, not from the tracepoint.
-    pub(super) by_switch_event: bool,
+    pub(crate) by_switch_event: bool,
+}
+
+/// What a record of Windows says beside a [`Switch`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Leaver {
+    /// `KWAIT_REASON`
+    pub(crate) wait_reason: i32,
+    /// `KPROCESSOR_MODE`
+    pub(crate) wait_mode: i32,
+    pub(crate) ideal_cpu: Option<i32>,
+    /// Of the CPU, where its idle thread leaves.
+    pub(crate) cstate: Option<i32>,
+}
+
+#[derive(Debug, Default)]
+struct Leavers {
+    wait_reason: Column<i32>,
+    wait_mode: Column<i32>,
+    ideal_cpu: Column<i32>,
+    cstate: Column<i32>,
 }
 
 #[derive(Debug, Default)]
@@ -67,18 +89,19 @@ struct Switches {
     next_priority: Column<i32>,
     prev_preempted: Column<bool>,
     source: Words,
+    leavers: Leavers,
 }
 
 /// A row of `wakeup` without its moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wakeup {
-    pub(super) utid: Option<i64>,
-    pub(super) waker: Option<i64>,
-    pub(super) prev_cpu: Option<i32>,
-    pub(super) target_cpu: Option<i32>,
+pub(crate) struct Wakeup {
+    pub(crate) utid: Option<i64>,
+    pub(crate) waker: Option<i64>,
+    pub(crate) prev_cpu: Option<i32>,
+    pub(crate) target_cpu: Option<i32>,
     /// Number in [`WAKEUP_KINDS`].
-    pub(super) kind: u8,
-    pub(super) in_interrupt: Option<bool>,
+    pub(crate) kind: u8,
+    pub(crate) in_interrupt: Option<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -128,12 +151,12 @@ struct Counters {
 
 /// A stretch in which records were lost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loss {
-    pub(super) cpu: Option<i32>,
-    pub(super) start_ns: Option<i64>,
-    pub(super) end_ns: Option<i64>,
-    pub(super) events: Option<i64>,
-    pub(super) signalled_by: &'static str,
+pub(crate) struct Loss {
+    pub(crate) cpu: Option<i32>,
+    pub(crate) start_ns: Option<i64>,
+    pub(crate) end_ns: Option<i64>,
+    pub(crate) events: Option<i64>,
+    pub(crate) signalled_by: &'static str,
 }
 
 #[derive(Debug, Default)]
@@ -170,7 +193,7 @@ struct Yields {
 
 /// All tables that grow while records are read.
 #[derive(Debug, Default)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     switches: Switches,
     wakeups: Wakeups,
     migrations: Migrations,
@@ -186,7 +209,7 @@ pub(super) struct Tables {
 
 impl Tables {
     /// With room for about as many rows as the frame before had.
-    pub(super) fn like(other: &Self) -> Self {
+    pub(crate) fn like(other: &Self) -> Self {
         let switches = other.switches.prev.len();
         let wakeups = other.wakeups.utid.len();
         Self {
@@ -199,6 +222,7 @@ impl Tables {
                 next_priority: Column::with_capacity(switches),
                 prev_preempted: Column::with_capacity(switches),
                 source: Words::with_capacity(switches),
+                leavers: Leavers::default(),
             },
             wakeups: Wakeups {
                 moments: Moments::with_capacity(wakeups),
@@ -214,12 +238,12 @@ impl Tables {
     }
 
     /// Rows of all tables.
-    pub(super) fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     #[inline]
-    pub(super) fn switch(&mut self, moment: Moment, row: Switch) {
+    pub(crate) fn switch(&mut self, moment: Moment, row: Switch) {
         let table = &mut self.switches;
         table.moments.push(moment);
         table.prev.push_option(row.prev);
@@ -232,8 +256,39 @@ impl Tables {
         self.rows += 1;
     }
 
+    /// A switch as Windows records it; a recording holds either these or the others.
     #[inline]
-    pub(super) fn wakeup(&mut self, moment: Moment, row: Wakeup) {
+    pub(crate) fn switch_of_windows(&mut self, moment: Moment, row: Switch, leaver: Leaver) {
+        let table = &mut self.switches.leavers;
+        table.wait_reason.push(leaver.wait_reason);
+        table.wait_mode.push(leaver.wait_mode);
+        table.ideal_cpu.push_option(leaver.ideal_cpu);
+        table.cstate.push_option(leaver.cstate);
+        self.switch(moment, row);
+    }
+
+    /// Times of the wakeups so far.
+    pub(crate) fn wakeup_times(&self) -> &[i64] {
+        self.wakeups.moments.ts.values()
+    }
+
+    /// CPU that wrote a wakeup.
+    pub(crate) fn wakeup_cpu(&self, row: usize) -> Option<i32> {
+        self.wakeups.moments.cpu.values().get(row).copied()
+    }
+
+    /// Puts another waker in the place of the one assumed.
+    pub(crate) fn mend_waker(&mut self, row: usize, waker: i64) {
+        self.wakeups.waker.set(row, waker);
+    }
+
+    /// Rows of `wakeup` so far.
+    pub(crate) fn wakeup_rows(&self) -> usize {
+        self.wakeups.utid.len()
+    }
+
+    #[inline]
+    pub(crate) fn wakeup(&mut self, moment: Moment, row: Wakeup) {
         let table = &mut self.wakeups;
         table.moments.push(moment);
         table.utid.push_option(row.utid);
@@ -245,7 +300,7 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(super) fn migration(&mut self, moment: Moment, utid: Option<i64>, orig: i32, dest: i32) {
+    pub(crate) fn migration(&mut self, moment: Moment, utid: Option<i64>, orig: i32, dest: i32) {
         self.migrations.moments.push(moment);
         self.migrations.utid.push_option(utid);
         self.migrations.orig.push(orig);
@@ -253,14 +308,14 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(super) fn sched_yield(&mut self, moment: Moment, utid: Option<i64>) {
+    pub(crate) fn sched_yield(&mut self, moment: Moment, utid: Option<i64>) {
         self.yields.moments.push(moment);
         self.yields.utid.push_option(utid);
         self.rows += 1;
     }
 
     /// The begin of an interrupt; gives back its row for [`Tables::interrupt_end`].
-    pub(super) fn interrupt(&mut self, moment: Moment, kind: &str, name: Option<&str>) -> usize {
+    pub(crate) fn interrupt(&mut self, moment: Moment, kind: &str, name: Option<&str>) -> usize {
         self.interrupts.moments.push(moment);
         self.interrupts.dur.push_option(None);
         self.interrupts.kind.push(Some(kind));
@@ -269,11 +324,11 @@ impl Tables {
         self.interrupts.dur.len() - 1
     }
 
-    pub(super) fn interrupt_end(&mut self, row: usize, dur: i64) {
+    pub(crate) fn interrupt_end(&mut self, row: usize, dur: i64) {
         self.interrupts.dur.set(row, dur);
     }
 
-    pub(super) fn idle(&mut self, ts: i64, cpu: i32, dur: Option<i64>, state: i32) {
+    pub(crate) fn idle(&mut self, ts: i64, cpu: i32, dur: Option<i64>, state: i32) {
         self.idles.ts.push(ts);
         self.idles.cpu.push(cpu);
         self.idles.dur.push_option(dur);
@@ -281,14 +336,14 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(super) fn frequency(&mut self, ts: i64, cpu: i32, khz: i64) {
+    pub(crate) fn frequency(&mut self, ts: i64, cpu: i32, khz: i64) {
         self.frequencies.ts.push(ts);
         self.frequencies.cpu.push(cpu);
         self.frequencies.khz.push(khz);
         self.rows += 1;
     }
 
-    pub(super) fn counter(
+    pub(crate) fn counter(
         &mut self,
         moment: Moment,
         utid: Option<i64>,
@@ -306,12 +361,23 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(super) fn priority(
+    pub(crate) fn priority(
         &mut self,
         moment: Moment,
         utid: Option<i64>,
         old: Option<i32>,
         new: Option<i32>,
+    ) {
+        self.priority_of("dynamic", moment, utid, (old, new));
+    }
+
+    /// A change of priority: `dynamic` or `base`, and what it was before and is after.
+    pub(crate) fn priority_of(
+        &mut self,
+        kind: &str,
+        moment: Moment,
+        utid: Option<i64>,
+        (old, new): (Option<i32>, Option<i32>),
     ) {
         let table = &mut self.priorities;
         table.ts.push(moment.ts);
@@ -319,11 +385,11 @@ impl Tables {
         table.utid.push_option(utid);
         table.old.push_option(old);
         table.new.push_option(new);
-        table.kind.push(Some("dynamic"));
+        table.kind.push(Some(kind));
         self.rows += 1;
     }
 
-    pub(super) fn loss(&mut self, row: Loss) {
+    pub(crate) fn loss(&mut self, row: Loss) {
         let table = &mut self.losses;
         table.cpu.push_option(row.cpu);
         table.start.push_option(row.start_ns);
@@ -334,7 +400,7 @@ impl Tables {
     }
 
     /// The tables that have rows.
-    pub(super) fn finish(self, batcher: &Batcher) -> Result<Batches, DecodeError> {
+    pub(crate) fn finish(self, batcher: &Batcher) -> Result<Batches, DecodeError> {
         let mut batches = Batches::new();
         let mut add = |table: &'static str, rows: usize, columns| -> Result<(), DecodeError> {
             if rows > 0 {
@@ -342,7 +408,7 @@ impl Tables {
             }
             Ok(())
         };
-        let positioned = |moments: Moments, mut columns: Vec<super::columns::Named>| {
+        let positioned = |moments: Moments, mut columns: Vec<crate::columns::Named>| {
             columns.push(("ts", moments.ts.array()));
             columns.push(("cpu", moments.cpu.array()));
             columns.push(("seq", moments.seq.array()));
@@ -351,7 +417,7 @@ impl Tables {
 
         let t = self.switches;
         let rows = t.prev.len();
-        let columns = vec![
+        let mut columns = vec![
             ("prev_utid", t.prev.array()),
             ("next_utid", t.next.array()),
             ("prev_state", t.prev_state.array()),
@@ -360,6 +426,12 @@ impl Tables {
             ("prev_preempted", t.prev_preempted.array()),
             ("source", t.source.array_of(&SWITCH_SOURCES)?),
         ];
+        if t.leavers.wait_reason.len() == rows {
+            columns.push(("prev_wait_reason", t.leavers.wait_reason.array()));
+            columns.push(("prev_wait_mode", t.leavers.wait_mode.array()));
+            columns.push(("prev_ideal_cpu", t.leavers.ideal_cpu.array()));
+            columns.push(("prev_cstate", t.leavers.cstate.array()));
+        }
         add("context_switch", rows, positioned(t.moments, columns))?;
 
         let t = self.wakeups;

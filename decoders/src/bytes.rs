@@ -2,36 +2,39 @@
 
 use crate::error::DecodeError;
 
+/// CPU numbers from here on are taken for damage: `NR_CPUS` is at most this.
+pub(crate) const CPU_LIMIT: i32 = 1 << 13;
+
 /// `u16` at a position, if it lies inside.
 #[inline]
-pub(super) fn u16_at(data: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(data: &[u8], at: usize) -> Option<u16> {
     let bytes = data.get(at..at.checked_add(2)?)?;
     Some(u16::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// `u32` at a position, if it lies inside.
 #[inline]
-pub(super) fn u32_at(data: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(data: &[u8], at: usize) -> Option<u32> {
     let bytes = data.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// `u64` at a position, if it lies inside.
 #[inline]
-pub(super) fn u64_at(data: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(data: &[u8], at: usize) -> Option<u64> {
     let bytes = data.get(at..at.checked_add(8)?)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// Text up to the first NUL, or to the end.
-pub(super) fn text(data: &[u8]) -> String {
+pub(crate) fn text(data: &[u8]) -> String {
     let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     String::from_utf8_lossy(data.get(..end).unwrap_or_default()).into_owned()
 }
 
 /// Reads one thing after the other.
 #[derive(Clone)]
-pub(super) struct Bytes<'a> {
+pub(crate) struct Bytes<'a> {
     data: &'a [u8],
     at: usize,
     what: &'static str,
@@ -39,17 +42,17 @@ pub(super) struct Bytes<'a> {
 
 impl<'a> Bytes<'a> {
     /// Over `data`, which holds `what`.
-    pub(super) fn new(data: &'a [u8], what: &'static str) -> Self {
+    pub(crate) fn new(data: &'a [u8], what: &'static str) -> Self {
         Self { data, at: 0, what }
     }
 
     /// Bytes not read yet.
-    pub(super) fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.data.len().saturating_sub(self.at)
     }
 
     /// The next `count` bytes.
-    pub(super) fn take(&mut self, count: u64) -> Result<&'a [u8], DecodeError> {
+    pub(crate) fn take(&mut self, count: u64) -> Result<&'a [u8], DecodeError> {
         let short =
             DecodeError::TooShort { what: self.what, needed: count, left: self.left() as u64 };
         let Ok(count) = usize::try_from(count) else { return Err(short) };
@@ -60,28 +63,28 @@ impl<'a> Bytes<'a> {
     }
 
     /// The next byte.
-    pub(super) fn u8(&mut self) -> Result<u8, DecodeError> {
+    pub(crate) fn u8(&mut self) -> Result<u8, DecodeError> {
         Ok(self.take(1)?.first().copied().unwrap_or_default())
     }
 
     /// The next `u32`.
-    pub(super) fn u32(&mut self) -> Result<u32, DecodeError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, DecodeError> {
         Ok(u32_at(self.take(4)?, 0).unwrap_or_default())
     }
 
     /// The next `u64`.
-    pub(super) fn u64(&mut self) -> Result<u64, DecodeError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, DecodeError> {
         Ok(u64_at(self.take(8)?, 0).unwrap_or_default())
     }
 
     /// A `perf_header_string`: length, bytes with NUL, padding.
-    pub(super) fn string(&mut self) -> Result<String, DecodeError> {
+    pub(crate) fn string(&mut self) -> Result<String, DecodeError> {
         let length = self.u32()?;
         Ok(text(self.take(u64::from(length))?))
     }
 
     /// A text that ends in NUL.
-    pub(super) fn zero_ended(&mut self) -> Result<String, DecodeError> {
+    pub(crate) fn zero_ended(&mut self) -> Result<String, DecodeError> {
         let rest = self.data.get(self.at..).unwrap_or_default();
         let Some(length) = rest.iter().position(|byte| *byte == 0) else {
             let left = rest.len() as u64;
@@ -93,7 +96,7 @@ impl<'a> Bytes<'a> {
 }
 
 /// CPU numbers of a list like `0-3,8`; nothing where the list makes no sense.
-pub(super) fn cpu_list(list: &str) -> Vec<i32> {
+pub(crate) fn cpu_list(list: &str) -> Vec<i32> {
     let mut cpus = Vec::new();
     for part in list.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -101,7 +104,7 @@ pub(super) fn cpu_list(list: &str) -> Vec<i32> {
         else {
             return Vec::new();
         };
-        if first < 0 || last < first || last >= super::attrs::CPU_LIMIT {
+        if first < 0 || last < first || last >= CPU_LIMIT {
             return Vec::new();
         }
         cpus.extend(first..=last);
