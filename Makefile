@@ -52,6 +52,7 @@ lock: $(VENV)/.python
 
 bench: setup-run
 	$(BIN)/python benches/decode.py
+	$(BIN)/python benches/etl.py
 
 fuzz: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py

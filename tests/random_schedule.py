@@ -12,6 +12,8 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 TICK = 100
@@ -19,6 +21,7 @@ US = 1_000
 # What a reader assumes for Linux where the recording does not tell (1 ms), and what a quantum is.
 QUANTUM = 1_500 * US
 SYSTEM, GAME, BACKGROUND = 4, 1000, 2000
+HOGS = 3
 
 Line = dict[str, Any]
 
@@ -59,6 +62,8 @@ class Thread:
     early_waker: int | tuple[str, int] | None = None
     last_cpu: int | None = None
     bursts_left: int = 1_000_000
+    # The only CPU it may use; it runs long there.
+    home: int | None = None
 
 
 @dataclass
@@ -102,9 +107,12 @@ class RandomSchedule:
         length_ns: int = 20_000 * US,
         threads: int = 40,
         cpus: list[Line] | None = None,
+        replanned: float = 0.0,
     ) -> None:
         self.cpus = machine_cpus() if cpus is None else cpus
         self.length_ns = length_ns
+        # Share of the switches with others in the queue at which Windows planned one of those.
+        self.replanned = replanned
         self.lines: list[Line] = []
         self.stays: list[Stay] = []
         self.threads: dict[int, Thread] = {}
@@ -112,6 +120,11 @@ class RandomSchedule:
         self.counted: list[tuple[int, int, int, int, int, int]] = []
         # (cpu, ts, parked) of each change.
         self.parkings: list[tuple[int, int, bool]] = []
+        # (cpu, begin, end, kind) of each interrupt, and (cpu, ts, khz) of each frequency.
+        self.interrupts: list[tuple[int, int, int, str]] = []
+        self.frequencies: list[tuple[int, int, int]] = []
+        # Three threads share one E core and never yield, as in a known case of a stutter.
+        self.crowded = self.cpus[-1]["cpu"]
         self._random = random.Random(seed)
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -122,6 +135,9 @@ class RandomSchedule:
             self._now, _, happen = heapq.heappop(self._heap)
             happen()
         self._end()
+        self._forget_last_plans()
+        self._interrupt()
+        self.lines.sort(key=lambda line: line["ts"])
 
     def head(self, **layouts: Line) -> Line:
         """First line of the script; `etl` and `perf` are the layouts of the files."""
@@ -151,10 +167,11 @@ class RandomSchedule:
         self._line(0, "counters", names=["TotalCycles", "InstructionRetired"])
         for number in range(threads):
             pid = (GAME, GAME, GAME, BACKGROUND)[number % 4]
-            self._new(pid, f"worker {number}", 8 + number % 5, phase="rundown_start")
+            thread = self._new(pid, f"worker {number}", 8 + number % 5, phase="rundown_start")
+            thread.home = self.crowded if number < HOGS else None
         for cpu in self.cpus:
             # Parking is known from the rundown on, and so are the classes.
-            parked = cpu["efficiency_class"] == 0 and self._chance(0.5)
+            parked = self._may_park(cpu) and self._chance(0.5)
             self._cpus[cpu["cpu"]].parked = parked
             self.parkings.append((cpu["cpu"], 0, parked))
             self._line(0, "power_rundown", about=cpu["cpu"], parked=parked, soft=False,
@@ -162,7 +179,7 @@ class RandomSchedule:
         existing = list(self.threads.values())
         self._random.shuffle(existing)
         for place, thread in zip(self._cpus.values(), existing, strict=False):
-            if not place.parked and self._chance(0.5):
+            if not place.parked and thread.home is None and self._chance(0.5):
                 thread.state = "running"
                 place.running = thread.tid
                 place.stay = Stay(thread.tid, place.cpu, 0, priority=thread.priority,
@@ -171,13 +188,14 @@ class RandomSchedule:
                 self._plan_leaving(place)
         for thread in existing:
             if thread.state == "waiting":
-                self._at(self._below(3_000 * US), lambda tid=thread.tid: self._wake(tid))
+                self._at(self._below(3_000 * US), partial(self._wake, thread.tid))
         # A waking that changes nothing is the first record of both files.
         running = [place for place in self._cpus.values() if place.running]
         if running:
             self._line(0, "ready", tid=running[0].running, target=running[0].cpu)
         self._at(1_000 * US, self._create)
         self._at(700 * US, self._park)
+        self._at(200 * US, self._change_frequency)
 
     def _new(self, pid: int, name: str, priority: int, phase: str, cpu: int = 0) -> Thread:
         tid = 5000 + 4 * len(self.threads)
@@ -210,7 +228,7 @@ class RandomSchedule:
     def _park(self) -> None:
         """Parks or unparks an E core that runs nothing."""
         self._at(300 * US + self._below(1_000 * US), self._park)
-        small = [cpu["cpu"] for cpu in self.cpus if cpu["efficiency_class"] == 0]
+        small = [cpu["cpu"] for cpu in self.cpus if self._may_park(cpu)]
         free = [n for n in small if not self._cpus[n].running and not self._cpus[n].queue]
         if not free:
             return
@@ -219,6 +237,35 @@ class RandomSchedule:
         self.parkings.append((place.cpu, self._now, place.parked))
         fields: Line = {"soft": False} if place.parked else {}
         self._line(0, "park" if place.parked else "unpark", about=place.cpu, **fields)
+
+    def _may_park(self, cpu: Line) -> bool:
+        return bool(cpu["efficiency_class"] == 0 and cpu["cpu"] != self.crowded)
+
+    def _change_frequency(self) -> None:
+        self._at(100 * US + self._below(800 * US), self._change_frequency)
+        cpu, mhz = self._random.choice(list(self._cpus)), 800 + 100 * self._below(40)
+        told_by = self._random.choice(("perf_state", "delivered", "delivered_later"))
+        self.frequencies.append((cpu, self._now, mhz * 1000))
+        self._line(cpu, "frequency", about=cpu, mhz=mhz, told_by=told_by)
+
+    def _forget_last_plans(self) -> None:
+        """The last switch of a CPU went as planned: no later record could tell otherwise."""
+        last = {line["cpu"]: line for line in self.lines if line["event"] == "switch"}
+        for line in last.values():
+            line.pop("planned", None)
+
+    def _interrupt(self) -> None:
+        """Puts interrupts where a CPU writes nothing for a while."""
+        for cpu in self._cpus:
+            times = [line["ts"] for line in self.lines if line["cpu"] == cpu]
+            for before, after in pairwise([*times, self.length_ns]):
+                if after - before > 50 * US and self._chance(0.3):
+                    begin = before + 10 * US + self._below(10) * US
+                    end = begin + TICK * (1 + self._below(200))
+                    kind = self._random.choice(("dpc", "timer_dpc", "isr"))
+                    self.interrupts.append((cpu, begin, end, kind))
+                    self.lines.append({"ts": end, "cpu": cpu, "event": "interrupt", "start": begin,
+                                       "kind": kind, "routine": 0xFFFF_F800_0000_0010})  # fmt: skip
 
     def _runner(self, cpu: int) -> int | tuple[str, int]:
         return self._cpus[cpu].running or ("idle", cpu)
@@ -232,6 +279,8 @@ class RandomSchedule:
         idle = [p for p in self._cpus.values() if self._is_free(p)]
         awake = [p for p in self._cpus.values() if not p.parked]
         target = self._random.choice(idle if idle and self._chance(0.8) else awake)
+        if thread.home is not None:
+            target = self._cpus[thread.home]
         last = thread.last_cpu if thread.last_cpu is not None else target.cpu
         self._line(by_cpu, "ready", tid=thread.tid, target=target.cpu if new else last, new=new,
                    in_dpc=not self._cpus[by_cpu].running)  # fmt: skip
@@ -269,8 +318,9 @@ class RandomSchedule:
 
     def _plan_leaving(self, place: Cpu) -> None:
         token = place.token
+        homed = self.threads[place.running].home is not None
         burst = self._random.choice((20, 100, 400, 3_000)) * US
-        burst = 5 * US + self._below(burst)
+        burst = 5 * US + self._below(30_000 * US if homed else burst)
 
         def still(happen: Callable[[Cpu], None]) -> Callable[[], None]:
             return lambda: happen(place) if place.token == token and place.running else None
@@ -303,9 +353,9 @@ class RandomSchedule:
     def _move_away(self, place: Cpu) -> None:
         """Leaves a CPU runnable that then idles, and goes on on another."""
         others = [p for p in self._cpus.values() if self._is_free(p)]
-        if place.queue or not others:
-            return
         thread = self.threads[place.running]
+        if place.queue or not others or thread.home is not None:
+            return
         target = self._random.choice(others)
         self._switch(place, 0, "runnable_other")
         self._line(place.cpu, "migrate", tid=thread.tid,
@@ -362,6 +412,8 @@ class RandomSchedule:
             counters=[place.cycles, place.instructions], ideal=place.cpu,
             stack=[0xFFFF_F800_0000_1000 + new] if self._chance(0.2) else [],
         )  # fmt: skip
+        if new and set(place.queue) - {old} and self._chance(self.replanned):
+            self.lines[-1]["planned"] = self._random.choice([t for t in place.queue if t != old])
         if old:
             self._leaves(place, leaves)
         place.token += 1

@@ -4,9 +4,11 @@ use std::io::{Seek, Write};
 
 use crate::error::WriteError;
 use crate::etl;
+use crate::event::{Event, Leaves, Phase, Ready, Switch};
+use crate::layout::EtlOptions;
 use crate::machine::{Cpu, Machine};
 use crate::random::Random;
-use crate::script::{EtlOptions, Event, Leaves, Line, Phase, Ready, Switch};
+use crate::script::Line;
 
 /// CPUs of the machine, and threads that take turns on each.
 const CPUS: u16 = 8;
@@ -65,7 +67,7 @@ pub fn write<W: Write + Seek>(out: W, bytes: u64, options: EtlOptions) -> Result
     let mut now = 1_000;
     for _ in 0..bytes / PAIR {
         let cpu = random.below(usize::from(CPUS));
-        let drawn = random.next();
+        let drawn = random.number();
         now += 100 * (1 + (drawn & 31) as i64);
         let of_cpu = |n: u64| 1000 + (n % u64::from(THREADS)) as u32 * 100 + cpu as u32 + 1;
         let mut new = of_cpu(drawn >> 8);

@@ -7,7 +7,9 @@
 pub mod bytes;
 pub mod error;
 pub mod etl;
+pub mod event;
 pub mod flood;
+pub mod layout;
 pub mod machine;
 pub mod perf;
 pub mod random;

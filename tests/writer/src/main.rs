@@ -10,7 +10,8 @@ use std::io::{BufWriter, stdin};
 use std::process::ExitCode;
 
 use schedlens_test_writer::error::WriteError;
-use schedlens_test_writer::script::{Compression, EtlOptions, Script};
+use schedlens_test_writer::layout::{Compression, EtlOptions};
+use schedlens_test_writer::script::Script;
 use schedlens_test_writer::{etl, flood, perf};
 
 const USAGE: &str = "usage: schedlens-test-writer write [--etl FILE] [--perf FILE] < SCRIPT, or \

@@ -12,7 +12,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,6 +22,6 @@ impl Random {
 
     /// A number below `limit`; 0 for a limit of 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        if limit == 0 { 0 } else { (self.next() % limit as u64) as usize }
+        if limit == 0 { 0 } else { (self.number() % limit as u64) as usize }
     }
 }

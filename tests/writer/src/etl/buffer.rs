@@ -6,8 +6,8 @@ use std::io::{Seek, SeekFrom, Write};
 use super::{lznt1, xpress};
 use crate::bytes::Bytes;
 use crate::error::WriteError;
+use crate::layout::{Compression, EtlOptions};
 use crate::random::Random;
-use crate::script::{Compression, EtlOptions};
 
 /// `sizeof(WMI_BUFFER_HEADER)`
 pub(super) const HEADER: usize = 0x48;
@@ -144,8 +144,8 @@ impl<W: Write + Seek> Buffers<W> {
         let plain = EtlOptions { compression: Compression::None, ..self.options.clone() };
         let place = Place { cpu: 0, sequence: 0, ticks: last_ticks };
         let mut header = encode(&plain, place, (FLUSH_MARKER, TYPE_HEADER), records);
-        // A merged file keeps the compression format in the state of its first buffer; what was
-        // there before its last records is what SavedOffset says.
+        // A merged file keeps the compression format in the state of its first buffer, and its
+        // SavedOffset is that of the first record alone.
         let state = match (self.options.compression, self.options.merged) {
             (Compression::Lznt1, _) => 2,
             (Compression::Xpress, _) => 3,
@@ -153,7 +153,10 @@ impl<W: Write + Seek> Buffers<W> {
             (Compression::None, false) => STATE_FLUSH,
         };
         header[0x2C..0x30].copy_from_slice(&state.to_le_bytes());
-        header[0x04..0x08].copy_from_slice(&0_u32.to_le_bytes());
+        if let (true, [_, _, _, _, low, high, ..]) = (self.options.merged, records) {
+            let first = usize::from(u16::from_le_bytes([*low, *high])).next_multiple_of(8);
+            header[0x04..0x08].copy_from_slice(&((HEADER + first) as u32).to_le_bytes());
+        }
         self.out.seek(SeekFrom::Start(0))?;
         self.out.write_all(&header)?;
         self.out.flush()?;

@@ -1,7 +1,7 @@
 //! `TRACE_LOGFILE_HEADER`, the first record of every file.
 
 use crate::bytes::Bytes;
-use crate::script::{Clock, Compression, EtlOptions};
+use crate::layout::{Clock, Compression, EtlOptions};
 
 /// FILETIME of ns 0: a moment of 2025.
 pub const START_TIME: i64 = 133_900_000_000_000_000;

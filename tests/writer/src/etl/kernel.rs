@@ -1,7 +1,7 @@
 //! Payloads of kernel records: switches, threads, processes, interrupts, idle states.
 
 use crate::bytes::Bytes;
-use crate::script::{Leaves, Phase, Ready, Switch};
+use crate::event::{Leaves, Phase, Ready, Switch};
 
 /// Hooks.
 pub(super) const CSWITCH: u16 = 0x0524;

@@ -110,7 +110,7 @@ mod tests {
         let mut random = Random::new(3);
         for size in [0, 1, 5, 100, 4095, 4096, 4097, 20_000] {
             for kinds in [1, 3, 200] {
-                let data: Vec<u8> = (0..size).map(|_| (random.next() % kinds) as u8).collect();
+                let data: Vec<u8> = (0..size).map(|_| (random.number() % kinds) as u8).collect();
                 assert!(unpacked(&compress(&data)) == data, "{size} bytes of {kinds} kinds");
             }
         }

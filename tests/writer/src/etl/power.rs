@@ -3,7 +3,7 @@
 use super::metadata::{Field, Kind, Schema};
 use super::record::Descriptor;
 use crate::bytes::Bytes;
-use crate::script::FrequencyEvent;
+use crate::event::FrequencyEvent;
 
 /// The provider's GUID.
 pub(super) const PROVIDER: &str = "0f67e49f-fe51-4e9f-b490-6f2948cc6027";

@@ -2,7 +2,7 @@
 
 use crate::bytes::{Bytes, Guid};
 use crate::error::WriteError;
-use crate::script::Header;
+use crate::event::Header;
 
 /// `TRACE_HEADER_FLAG | TRACE_HEADER_EVENT_TRACE`
 const MARKER: u8 = 0xC0;

@@ -11,9 +11,11 @@ use super::record::{self, Descriptor, Kernel, Stamp};
 use super::{config, kernel, present};
 use crate::bytes::{self, Bytes};
 use crate::error::WriteError;
+use crate::event::{Event, Header, Interrupt, Lost, Switch};
+use crate::layout::EtlOptions;
 use crate::machine::Machine;
 use crate::roster::Roster;
-use crate::script::{EtlOptions, Event, Header, Interrupt, Line, Lost, Switch};
+use crate::script::Line;
 
 /// FILETIME that a merge writes into each buffer instead of the clock.
 pub(super) const MERGE_TIME: i64 = START_TIME + 36_000_000_000;
@@ -192,7 +194,7 @@ impl<W: Write + Seek> Writer<W> {
                 kernel::thread(&mut self.payload, pointer, thread);
                 let hook = 0x0500 | kernel::opcode(*phase);
                 // The one that creates a thread writes the record of its start.
-                let by = if *phase == crate::script::Phase::Start {
+                let by = if *phase == crate::event::Phase::Start {
                     let creator = self.roster.on(line.cpu);
                     (self.roster.pid(creator), creator)
                 } else {
@@ -421,7 +423,7 @@ impl<W: Write + Seek> Writer<W> {
 
 fn check(options: &EtlOptions) -> Result<(), WriteError> {
     let wrong = |what: &str| Err(WriteError::Value(what.to_owned()));
-    let packed = options.compression != crate::script::Compression::None;
+    let packed = options.compression != crate::layout::Compression::None;
     match options {
         EtlOptions { pointer, .. } if !matches!(pointer, 4 | 8) => wrong("pointer is 4 or 8"),
         EtlOptions { switch_version, .. } if !(1..=5).contains(switch_version) => {

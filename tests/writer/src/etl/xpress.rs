@@ -174,11 +174,11 @@ mod tests {
         let mut runs = vec![b"".to_vec(), b"abc".to_vec(), vec![7; 100], vec![9; 200_000]];
         runs.push((0..255).chain(0..255).collect());
         for size in [1, 31, 32, 33, 63, 64, 65, 1000, 70_000] {
-            runs.push((0..size).map(|_| random.next() as u8).collect());
-            runs.push((0..size).map(|_| (random.next() % 3) as u8).collect());
+            runs.push((0..size).map(|_| random.number() as u8).collect());
+            runs.push((0..size).map(|_| (random.number() % 3) as u8).collect());
             runs.push(
                 (0..size)
-                    .map(|at| if at % 40 < 37 { at as u8 } else { random.next() as u8 })
+                    .map(|at| if at % 40 < 37 { at as u8 } else { random.number() as u8 })
                     .collect(),
             );
         }

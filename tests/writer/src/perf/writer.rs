@@ -9,10 +9,12 @@ use super::formats::{self, PREEMPTED, SOFTIRQ_TIMER, Tracepoint};
 use super::records::{self, Stamp};
 use crate::bytes::Bytes;
 use crate::error::WriteError;
+use crate::event::{Event, Interrupt, Leaves, Phase, Ready, Switch};
+use crate::layout::PerfOptions;
 use crate::machine::Machine;
 use crate::random::Random;
 use crate::roster::Roster;
-use crate::script::{Event, Interrupt, Leaves, Line, PerfOptions, Phase, Ready, Switch};
+use crate::script::Line;
 
 /// `sizeof(struct perf_file_header)`
 const FILE_HEADER: usize = 104;
