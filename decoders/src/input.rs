@@ -115,8 +115,12 @@ impl Spill {
 
     /// What was written, mapped.
     pub(crate) fn into_segment(self) -> Result<Segment, DecodeError> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        map_file(&file)
+        map_file(&self.into_file()?)
+    }
+
+    /// What was written, as a file.
+    pub(crate) fn into_file(self) -> Result<File, DecodeError> {
+        Ok(self.file.into_inner().map_err(io::IntoInnerError::into_error)?)
     }
 }
 

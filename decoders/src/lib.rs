@@ -8,6 +8,7 @@ mod bytes;
 pub mod columns;
 pub mod error;
 pub mod etl;
+pub mod format;
 pub mod frame;
 mod input;
 pub mod load;

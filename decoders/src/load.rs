@@ -10,6 +10,8 @@ use std::thread::JoinHandle;
 use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 
 use crate::error::DecodeError;
+use crate::etl::{Chosen, Log};
+use crate::format::{self, Format};
 use crate::frame::{Frame, Output};
 use crate::columns::Batcher;
 use crate::perf::{FRAME_ROWS, Frames, Recording, TraceFacts};
@@ -275,6 +277,25 @@ fn core_types(cpus: &RecordBatch) -> HashMap<i32, String> {
         .filter(|row| types.is_valid(*row) && numbers.is_valid(*row))
         .map(|row| (numbers.value(row), types.value(row).to_owned()))
         .collect()
+}
+
+/// What a recording holds, as JSON: see [`crate::perf::inspect`] and [`crate::etl::inspect`].
+///
+/// # Errors
+/// As the reader of its format; several files that are not logs of Windows.
+pub fn inspect(paths: &[PathBuf]) -> Result<String, DecodeError> {
+    let formats: Vec<Format> =
+        paths.iter().map(|path| format::of(path)).collect::<Result<_, _>>()?;
+    match (paths, formats.as_slice()) {
+        ([path], [Format::Perf]) => Ok(crate::perf::inspect(&Recording::open(path)?).to_string()),
+        (_, formats) if formats.contains(&Format::Perf) => Err(DecodeError::NotTogether {
+            what: "only .etl files can be given together".to_owned(),
+        }),
+        _ => {
+            let scan = Log::open(paths)?.scan(&Chosen::none(), |_| {}, |_| true);
+            Ok(crate::etl::inspect(&scan).to_string())
+        }
+    }
 }
 
 /// Reads a recording into base-table batches and drops them: records, rows and seconds.

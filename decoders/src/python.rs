@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::error::{DecodeError, ErrorKind};
+use crate::etl::Log;
 use crate::load::{Load, Request, THREAD_NAME, decode_only as decode, without_panic};
-use crate::perf::Recording;
 use crate::{schema, session};
 
 /// How long to wait for a batch before looking whether the user pressed Ctrl-C.
@@ -177,11 +177,23 @@ fn load(
     Ok(Loader { path, load: Mutex::new(Some(load)) })
 }
 
-/// What a recording holds, as JSON.
+/// What a recording holds, as JSON; several files of one recording may be given together.
 #[pyfunction]
-fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let file = path.clone();
-    apart(py, &path, move || Ok(crate::perf::inspect(&Recording::open(&file)?).to_string()))
+#[pyo3(signature = (*paths))]
+fn inspect(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
+    let Some(path) = paths.first().cloned() else {
+        return Err(PyValueError::new_err("no recording is given"));
+    };
+    apart(py, &path, move || crate::load::inspect(&paths))
+}
+
+/// The records of a Windows log in the order of time, or of the file: a table with a row for each.
+#[pyfunction]
+#[pyo3(signature = (*paths, by_time))]
+fn etl_records(py: Python<'_>, paths: Vec<PathBuf>, by_time: bool) -> PyResult<Bound<'_, PyAny>> {
+    let path = paths.first().cloned().unwrap_or_default();
+    let batch = apart(py, &path, move || crate::etl::listing(Log::open(&paths)?, by_time))?;
+    batch.to_pyarrow(py)
 }
 
 /// Reads a recording into base-table batches and drops them: (records, rows, seconds).
@@ -223,6 +235,7 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Loader>()?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(etl_records, module)?)?;
     module.add_function(wrap_pyfunction!(decode_only, module)?)?;
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;
     module.add_function(wrap_pyfunction!(schemas, module)?)?;

@@ -39,8 +39,15 @@ def load(
 ) -> Loader:
     """Begins to load a perf.data file or folder; errors come with the first batch."""
 
-def inspect(path: str) -> str:
-    """What a recording holds, as JSON."""
+def inspect(*paths: str) -> str:
+    """What a recording holds, as JSON; several .etl files of one recording go together."""
+
+def etl_records(*paths: str, by_time: bool) -> pa.RecordBatch:
+    """Every record of a Windows log as a row, in the order of time or of the file.
+
+    Columns: file, buffer, at (offset in the unpacked buffer), size, kind, pointer, cpu, ts (raw),
+    ns, pid, tid, event, version, counters, items (number of extended items), payload.
+    """
 
 def decode_only(path: str) -> tuple[int, int, float]:
     """Reads a recording into batches and drops them: records, rows, seconds."""

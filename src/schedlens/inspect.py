@@ -10,31 +10,35 @@ import click
 
 
 @click.command("inspect")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
-def inspect(path: Path, as_json: bool) -> int:
-    """What the trace PATH holds: header, clock, CPUs, records, processes, loss, answers."""
+def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
+    """What the trace in PATHS holds: header, clock, CPUs, records, processes, loss, answers.
+
+    Several .etl files of one recording, of the kernel and of programs, are given together.
+    """
     from schedlens import _decoders
     from schedlens.errors import NothingToReadError
 
-    if not path.exists():
-        raise NothingToReadError(f"{path} does not exist: give a perf.data file")
-    text = _decoders.inspect(str(path))
+    for path in paths:
+        if not path.exists():
+            raise NothingToReadError(f"{path} does not exist: give a perf.data or .etl file")
+    text = _decoders.inspect(*map(str, paths))
     facts: dict[str, Any] = json.loads(text)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:
-        _show(path, facts)
+        _show(paths, facts)
     return 1 if facts.get("problems") else 0
 
 
-def _show(path: Path, facts: dict[str, Any]) -> None:
+def _show(paths: tuple[Path, ...], facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False)
-    console.print(f"[bold]{escape(str(path))}[/bold]")
+    console.print(f"[bold]{escape(' '.join(map(str, paths)))}[/bold]")
     head = Table.grid(padding=(0, 2))
     for key, value in facts.items():
         if not isinstance(value, (dict, list)):

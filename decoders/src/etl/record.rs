@@ -117,6 +117,8 @@ pub struct Record<'a> {
     pub extended: Extended<'a>,
     /// What the event itself says.
     pub payload: &'a [u8],
+    /// Bytes of header, counters, items and payload.
+    pub size: u32,
     /// Where it lies.
     pub place: Place,
 }
@@ -154,6 +156,11 @@ impl<'a> Iterator for Extended<'a> {
     }
 }
 
+#[inline(always)]
+fn byte(bytes: &[u8], at: usize) -> u8 {
+    bytes.get(at).copied().unwrap_or_default()
+}
+
 const ITEM_HEADER: usize = 8;
 
 /// Type, data bytes, all bytes, whether another follows; `None` if it does not fit.
@@ -187,8 +194,11 @@ pub enum Fault {
     Marker,
     /// A size that its header or the buffer does not allow.
     Size,
-    /// Its extended items do not fit into it.
-    Items,
+    /// Its extended items do not fit into it; the record's size does.
+    Items {
+        /// Bytes up to the next record.
+        stride: usize,
+    },
 }
 
 impl Fault {
@@ -197,7 +207,7 @@ impl Fault {
         match self {
             Self::Marker => "bytes that are no record",
             Self::Size => "a record whose size cannot be",
-            Self::Items => "a record whose extended items do not fit into it",
+            Self::Items { .. } => "a record whose extended items do not fit into it",
         }
     }
 }
@@ -261,6 +271,9 @@ const HAS_PEBS: u16 = 0x8000;
 const HAS_ITEMS: u16 = 1;
 
 impl Head {
+    /// Stands for no record.
+    pub(super) const EMPTY: Self = Self { form: 0, size: 0, ts: None };
+
     /// The head of the record at a place in a buffer's records.
     ///
     /// # Errors
@@ -294,7 +307,18 @@ impl Head {
         if size < header || size as usize > records.len() - at {
             return Err(Fault::Size);
         }
-        Ok(Self { form, size, ts: ts.map(u64::cast_signed) })
+        let head = Self { form, size, ts: ts.map(u64::cast_signed) };
+        if matches!(form, EVENT32 | EVENT64) && (word >> 32) as u16 & HAS_ITEMS != 0 {
+            head.check_items(records, at)?;
+        }
+        Ok(head)
+    }
+
+    #[inline(never)]
+    fn check_items(&self, records: &[u8], at: usize) -> Result<(), Fault> {
+        let header = usize::from(HEADERS[usize::from(self.form)]);
+        let behind = records.get(at + header..at + self.size as usize).unwrap_or_default();
+        split_items(behind).map(|_| ()).ok_or(Fault::Items { stride: self.stride() })
     }
 
     #[inline(never)]
@@ -359,7 +383,8 @@ impl Head {
         }
     }
 
-    fn pointer(&self) -> Pointer {
+    /// Width of its pointers.
+    pub fn pointer(&self) -> Pointer {
         match self.form {
             SYSTEM32 | COMPACT32 | PERFINFO32 | FULL32 | INSTANCE32 | EVENT32 => Pointer::Four,
             _ => Pointer::Eight,
@@ -368,17 +393,14 @@ impl Head {
 
     /// The record whose head this is; `records` and `at` as for [`Head::at`], `ts` for one that
     /// carries none.
-    ///
-    /// # Errors
-    /// Extended items that do not fit into the record.
     #[inline(always)]
     pub fn record<'a>(
         &self,
         records: &'a [u8],
         at: usize,
         (cpu, ts, place): (Option<u16>, i64, Place),
-    ) -> Result<Record<'a>, Fault> {
-        let bytes = records.get(at..at + self.size as usize).ok_or(Fault::Size)?;
+    ) -> Record<'a> {
+        let bytes = records.get(at..at + self.size as usize).unwrap_or_default();
         let mut record = Record {
             kind: self.kind(),
             pointer: self.pointer(),
@@ -391,17 +413,18 @@ impl Head {
             counters: &[],
             extended: Extended::default(),
             payload: bytes.get(8..).unwrap_or_default(),
+            size: self.size,
             place,
         };
         match self.form {
             PERFINFO32 | PERFINFO64 => record.read_perfinfo(bytes),
             SYSTEM32..=COMPACT64 => record.read_system(bytes),
-            EVENT32 | EVENT64 => return record.read_event(bytes),
+            EVENT32 | EVENT64 => record.read_event(bytes),
             FULL32 | FULL64 | INSTANCE32 | INSTANCE64 => record.read_classic(bytes),
             MESSAGE => record.read_message(bytes),
             _ => {}
         }
-        Ok(record)
+        record
     }
 }
 
@@ -420,7 +443,7 @@ impl<'a> Record<'a> {
     #[inline(always)]
     fn read_system(&mut self, bytes: &'a [u8]) {
         self.id = Id::Hook(u16_at(bytes, 6).unwrap_or_default());
-        self.version = bytes[0];
+        self.version = byte(bytes, 0);
         self.tid = u32_at(bytes, 8);
         self.pid = u32_at(bytes, 12);
         let header = if self.kind == Kind::System { 32 } else { 24 };
@@ -433,22 +456,22 @@ impl<'a> Record<'a> {
         self.pid = u32_at(bytes, 12);
         self.version = u16_at(bytes, 6).unwrap_or_default() as u8;
         if let Some(class) = Guid::at(bytes, 24) {
-            self.id = Id::Classic { class, opcode: bytes[4] };
+            self.id = Id::Classic { class, opcode: byte(bytes, 4) };
         }
         let header = if self.kind == Kind::Full { 48 } else { 72 };
         self.payload = bytes.get(header..).unwrap_or_default();
     }
 
     #[inline(never)]
-    fn read_event(mut self, bytes: &'a [u8]) -> Result<Self, Fault> {
+    fn read_event(&mut self, bytes: &'a [u8]) {
         self.tid = u32_at(bytes, 8);
         self.pid = u32_at(bytes, 12);
-        self.version = bytes[42];
+        self.version = byte(bytes, 42);
         if let Some(provider) = Guid::at(bytes, 24) {
             self.id = Id::Event {
                 provider,
                 id: u16_at(bytes, 40).unwrap_or_default(),
-                opcode: bytes[45],
+                opcode: byte(bytes, 45),
                 task: u16_at(bytes, 46).unwrap_or_default(),
                 keyword: u64_at(bytes, 48).unwrap_or_default(),
             };
@@ -456,14 +479,13 @@ impl<'a> Record<'a> {
         let rest = bytes.get(80..).unwrap_or_default();
         if u16_at(bytes, 4).unwrap_or_default() & HAS_ITEMS == 0 {
             self.payload = rest;
-            return Ok(self);
+            return;
         }
-        (self.extended, self.payload) = split_items(rest).ok_or(Fault::Items)?;
+        (self.extended, self.payload) = split_items(rest).unwrap_or_default();
         let mut items = self.extended;
         if let Some(counters) = items.find(|item| item.kind == EXT_COUNTERS) {
             self.counters = counters.data;
         }
-        Ok(self)
     }
 
     #[inline(never)]
@@ -533,7 +555,7 @@ mod tests {
     fn read(bytes: &[u8]) -> Record<'_> {
         let head = Head::at(bytes, 0).expect("a record");
         assert_eq!(head.size as usize, bytes.len());
-        head.record(bytes, 0, (Some(3), 7, PLACE)).expect("read")
+        head.record(bytes, 0, (Some(3), 7, PLACE))
     }
 
     fn bytes(text: &str) -> Vec<u8> {
@@ -643,12 +665,8 @@ mod tests {
         for items in ["1000 0c00 0000 1000 00000000", "0800 0c00 0100 0000", "ff00 0c00 0000 0000"]
         {
             let event = event(items);
-            let head = Head::at(&event, 0).expect("a head");
-            assert_eq!(
-                head.record(&event, 0, (None, 0, PLACE)).err(),
-                Some(Fault::Items),
-                "{items}"
-            );
+            let stride = event.len().next_multiple_of(8);
+            assert_eq!(Head::at(&event, 0).err(), Some(Fault::Items { stride }), "{items}");
         }
     }
 
