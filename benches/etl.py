@@ -2,8 +2,9 @@
 
 `make bench` writes 1 GB of context switches, plain and XPRESS, and 100 MB and 20 MB of the same.
 Each go is a process of its own on one core, timed by its own CPU clock (user and system), so that
-other programs do not count; MB/s are of the records' content, whatever the file's size. dissect.etl and etl-parser get a virtual environment of their own in a temporary folder and
-walk the 20 MB file for as long as `PATIENCE`; what they have read by then counts.
+other programs do not count; MB/s are of the records' content, whatever the file's size.
+dissect.etl and etl-parser get a virtual environment of their own in a temporary folder and walk
+the 20 MB file for as long as `PATIENCE` seconds; what they have read by then counts.
 """
 
 from __future__ import annotations
