@@ -53,6 +53,11 @@ impl<T: Copy + Default> Column<T> {
         self.values.len()
     }
 
+    /// Whether a row holds NULL.
+    pub(crate) fn is_unknown(&self, row: usize) -> bool {
+        self.unknown.binary_search(&(row as u32)).is_ok()
+    }
+
     /// All values; those that are unknown are zero.
     pub(crate) fn values(&self) -> &[T] {
         &self.values

@@ -14,11 +14,12 @@ mod input;
 pub mod load;
 pub mod perf;
 mod problem;
+pub mod reader;
 pub mod schema;
 pub mod session;
 pub mod states;
 pub mod sweeps;
-mod tables;
+pub mod tables;
 
 #[cfg(feature = "python")]
 pub mod python_sweeps;

@@ -10,13 +10,13 @@ use std::thread::JoinHandle;
 use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 
 use crate::error::DecodeError;
-use crate::etl::{Chosen, Log};
 use crate::format::{self, Format};
+use crate::{etl, perf};
 use crate::frame::{Frame, Output};
 use crate::columns::Batcher;
-use crate::perf::{FRAME_ROWS, Frames, Recording, TraceFacts};
+use crate::reader::{Reader, TraceFacts};
 use crate::session;
-use crate::states::{End, Settings, Source, StateError, StateMachine};
+use crate::states::{End, Settings, StateError, StateMachine};
 
 /// Batches that wait to be taken, at most.
 const WAITING_BATCHES: usize = 8;
@@ -35,8 +35,8 @@ impl From<StateError> for DecodeError {
 /// What to load.
 #[derive(Debug)]
 pub struct Request {
-    /// The recording.
-    pub path: PathBuf,
+    /// The recording: a file or folder, or the files of one Windows recording.
+    pub paths: Vec<PathBuf>,
     /// Its number in the database.
     pub trace_id: i64,
     /// Tables of the session by name; times are raw, threads may be given by `tid`.
@@ -150,8 +150,17 @@ fn load(
     sender: &SyncSender<Result<Output, DecodeError>>,
     progress: &Progress,
 ) -> Result<(), DecodeError> {
-    let recording = Recording::open(&request.path)?;
-    progress.all.store(recording.records().max(1), Ordering::Relaxed);
+    let recording = open(&request.paths, |read, all| {
+        progress.all.store(2 * all.max(1), Ordering::Relaxed);
+        progress.read.store(read, Ordering::Relaxed);
+        progress.goes_on()
+    })?;
+    if !progress.goes_on() {
+        return Ok(());
+    }
+    // The first reading, where there is one, is half of the way.
+    let before = progress.read.load(Ordering::Relaxed);
+    progress.all.store(before + recording.extent().max(1), Ordering::Relaxed);
     let batcher = Batcher::new(request.trace_id);
     let mut sink = Sink { sender, open: true };
     let shift = (request.trace_id, recording.start_clock());
@@ -171,15 +180,15 @@ fn load(
     });
     let mut machine = StateMachine::new(Settings {
         trace_id: request.trace_id,
-        source: Source::Perf,
+        source: recording.source(),
         tick_ns,
         yields_recorded: recording.has_yields(),
         has_wakings: recording.has_wakings(),
     });
     let core_types = core_types(&cpus);
-    let mut frames = Frames::new(&recording, &batcher, request.trace_id, core_types, FRAME_ROWS);
-    let mut on_progress = |read| {
-        progress.read.store(read, Ordering::Relaxed);
+    let mut frames = recording.frames(&batcher, request.trace_id, core_types);
+    let mut on_progress = |read: u64| {
+        progress.read.store(before + read, Ordering::Relaxed);
         progress.goes_on()
     };
     while let Some(frame) = frames.next_frame(&mut on_progress)? {
@@ -216,7 +225,8 @@ fn load(
         snapshot_thread: snapshot.map(|(_, batch)| batch.clone()),
     };
     sink.send_all(machine.finish(&end)?);
-    let path = request.path.to_string_lossy();
+    let path: Vec<_> = request.paths.iter().map(|path| path.to_string_lossy()).collect();
+    let path = path.join(" + ");
     let facts = TraceFacts {
         label: &request.label,
         path: &path,
@@ -244,7 +254,7 @@ fn load(
         );
         sink.send("problem", batcher.problem("clock", &what, 1)?);
     }
-    progress.read.store(recording.records(), Ordering::Relaxed);
+    progress.read.store(before + recording.extent(), Ordering::Relaxed);
     Ok(())
 }
 
@@ -279,36 +289,58 @@ fn core_types(cpus: &RecordBatch) -> HashMap<i32, String> {
         .collect()
 }
 
+/// Opens a recording, whatever its format; `on_progress` gets the bytes read and all of them.
+///
+/// # Errors
+/// No format that is read, or one of which nothing can be read; several files that are not logs of
+/// Windows.
+pub fn open(
+    paths: &[PathBuf],
+    on_progress: impl FnMut(u64, u64) -> bool,
+) -> Result<Box<dyn Reader>, DecodeError> {
+    match only_format(paths)? {
+        (path, Format::Perf) => Ok(Box::new(perf::Recording::open(path)?)),
+        _ => Ok(Box::new(etl::Recording::open(paths, on_progress)?)),
+    }
+}
+
 /// What a recording holds, as JSON: see [`crate::perf::inspect`] and [`crate::etl::inspect`].
 ///
 /// # Errors
-/// As the reader of its format; several files that are not logs of Windows.
+/// As [`open`].
 pub fn inspect(paths: &[PathBuf]) -> Result<String, DecodeError> {
+    match only_format(paths)? {
+        (path, Format::Perf) => Ok(perf::inspect(&perf::Recording::open(path)?).to_string()),
+        _ => Ok(etl::Recording::open(paths, |_, _| true)?.inspect().to_string()),
+    }
+}
+
+/// The first file, and the format of all.
+fn only_format(paths: &[PathBuf]) -> Result<(&PathBuf, Format), DecodeError> {
     let formats: Vec<Format> =
         paths.iter().map(|path| format::of(path)).collect::<Result<_, _>>()?;
-    match (paths, formats.as_slice()) {
-        ([path], [Format::Perf]) => Ok(crate::perf::inspect(&Recording::open(path)?).to_string()),
-        (_, formats) if formats.contains(&Format::Perf) => Err(DecodeError::NotTogether {
+    let (Some(path), Some(first)) = (paths.first(), formats.first()) else {
+        return Err(DecodeError::NoData);
+    };
+    if paths.len() > 1 && formats.contains(&Format::Perf) {
+        return Err(DecodeError::NotTogether {
             what: "only .etl files can be given together".to_owned(),
-        }),
-        _ => {
-            let scan = Log::open(paths)?.scan(&Chosen::none(), |_| {}, |_| true);
-            Ok(crate::etl::inspect(&scan).to_string())
-        }
+        });
     }
+    Ok((path, *first))
 }
 
 /// Reads a recording into base-table batches and drops them: records, rows and seconds.
 ///
 /// # Errors
-/// As [`Recording::open`].
-pub fn decode_only(path: &std::path::Path) -> Result<(u64, u64, f64), DecodeError> {
+/// As [`open`].
+pub fn decode_only(paths: &[PathBuf]) -> Result<(u64, u64, f64), DecodeError> {
     let begin = std::time::Instant::now();
-    let recording = Recording::open(path)?;
+    let recording = open(paths, |_, _| true)?;
     let batcher = Batcher::new(1);
-    let mut frames = Frames::new(&recording, &batcher, 1, HashMap::new(), FRAME_ROWS);
+    let mut frames = recording.frames(&batcher, 1, HashMap::new());
     let mut rows = 0;
-    while let Some(frame) = frames.next_frame(|_| true)? {
+    while let Some(frame) = frames.next_frame(&mut |_| true)? {
         rows += frame.batches.iter().map(|(_, batch)| batch.num_rows() as u64).sum::<u64>();
     }
     frames.finish()?;

@@ -12,7 +12,7 @@ const SWITCH_SOURCES: [&str; 2] = ["switch", "switch_event"];
 pub(crate) const WAKEUP_KINDS: [&str; 4] = ["waking", "wakeup", "wakeup_new", "ready"];
 
 /// Tables of a frame by name.
-pub(crate) type Batches = Vec<(&'static str, RecordBatch)>;
+pub type Batches = Vec<(&'static str, RecordBatch)>;
 
 /// Time, CPU and position in the CPU's stream.
 #[derive(Clone, Copy, Debug)]
@@ -275,6 +275,11 @@ impl Tables {
     /// CPU that wrote a wakeup.
     pub(crate) fn wakeup_cpu(&self, row: usize) -> Option<i32> {
         self.wakeups.moments.cpu.values().get(row).copied()
+    }
+
+    /// Whether the waker of a row is not known.
+    pub(crate) fn waker_unknown(&self, row: usize) -> bool {
+        self.wakeups.waker.is_unknown(row)
     }
 
     /// Puts another waker in the place of the one assumed.

@@ -30,14 +30,23 @@ class Sweep(Iterator[tuple[str, pa.RecordBatch]]):
     def __iter__(self) -> Sweep: ...
     def __next__(self) -> tuple[str, pa.RecordBatch]: ...
 
+class EtlEvents(Iterator[list[str]]):
+    """Lists of JSON texts, one a record, in the order of time."""
+
+    def __iter__(self) -> EtlEvents: ...
+    def __next__(self) -> list[str]: ...
+
 def load(
-    path: str,
+    paths: str | list[str],
     trace_id: int,
     context: dict[str, pa.RecordBatch] | None,
     samples: str | None,
     label: str,
 ) -> Loader:
-    """Begins to load a perf.data file or folder; errors come with the first batch."""
+    """Begins to load a perf.data file or folder, or the .etl files of one recording.
+
+    Errors come with the first batch.
+    """
 
 def inspect(*paths: str) -> str:
     """What a recording holds, as JSON; several .etl files of one recording go together."""
@@ -47,6 +56,24 @@ def etl_records(*paths: str, by_time: bool) -> pa.RecordBatch:
 
     Columns: file, buffer, at (offset in the unpacked buffer), size, kind, pointer, cpu, ts (raw),
     ns, pid, tid, event, version, counters, items (number of extended items), payload.
+    """
+
+def etl_span(path: str) -> tuple[int, int, int | None] | None:
+    """When a log was recorded: FILETIMEs of boot, begin and end; None for any other file."""
+
+def etl_events(paths: list[str], only: str | None = None) -> EtlEvents:
+    """The records of .etl files with their fields; `only`: an id or a name of an event."""
+
+def etl_payload(
+    event: int,
+    version: int,
+    payload: bytes,
+    pointer: int,
+    class_number: int | None = None,
+) -> tuple[str, str] | None:
+    """Name and fields (JSON) of a kernel event's payload.
+
+    `event` is a hook, or, with the first number of a class GUID, an opcode.
     """
 
 def decode_only(path: str) -> tuple[int, int, float]:

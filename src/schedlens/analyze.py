@@ -44,7 +44,8 @@ def analyze(
 ) -> int:
     """Load recordings and explain them.
 
-    PATHS are a session folder that `collect` wrote, or perf.data files of any origin.
+    PATHS are a session folder that `collect` wrote, or perf.data and .etl files of any origin; the
+    kernel and the user file of one Windows recording are read together.
     Exit code 0: all was read. 1: answered, but a part could not be read. 2: no answer.
     """
     from schedlens import findings, recording, store

@@ -24,6 +24,13 @@ class Recording:
     step: Json = field(default_factory=dict)
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
+    beside: tuple[Path, ...] = ()  # more files of the same recording: kernel and user of Windows
+    topology: Path | None = None  # a description of the machine, for recordings without one
+
+    @property
+    def files(self) -> list[str]:
+        """All files of the recording."""
+        return [str(path) for path in (self.trace, *self.beside) if path]
 
     @property
     def samples(self) -> Path | None:
@@ -36,28 +43,33 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
     """The recordings behind the paths given, in the order given.
 
     A session folder stands for its finished steps, a step's folder for itself, a file or a
-    `perf record --threads` folder for one recording. Raises `NothingToReadError`.
+    `perf record --threads` folder for one recording, and so do the kernel and the user file of
+    one Windows recording. Raises `NothingToReadError`.
     """
+    from schedlens import windows_files
+
     found: list[Recording] = []
-    for path in paths:
+    for path, *beside in windows_files.together(paths):
         if not path.exists():
             raise NothingToReadError(
-                f"{path} does not exist: give a session folder that `collect` wrote, or a perf.data"
+                f"{path} does not exist: give a session folder that `collect` wrote, a perf.data "
+                "or an .etl file"
             )
         if path.is_dir() and (path / "session.json").exists():
             found.extend(_session(path))
         elif path.is_dir() and (path / "step.json").exists():
             found.append(_step(path, _read(path.parent / "session.json")))
         elif path.is_dir() and not (path / "data").exists():
-            inside = sorted(child for child in path.iterdir() if child.suffix == ".data")
+            inside = sorted(child for child in path.iterdir() if child.suffix in (".data", ".etl"))
             if not inside:
                 raise NothingToReadError(
                     f"{path} is neither a session folder (no session.json) nor a folder with "
-                    "*.data recordings: `collect -o DIR` makes one"
+                    "*.data or *.etl recordings: `collect -o DIR` makes one"
                 )
-            found.extend(Recording(file.name, file) for file in inside)
+            for file, *more in windows_files.together(inside):
+                found.append(Recording(file.name, file, beside=tuple(more)))
         else:
-            found.append(Recording(path.name, path))
+            found.append(Recording(path.name, path, beside=tuple(beside)))
     return found
 
 

@@ -139,7 +139,7 @@ def load_base_and_derived(
         return
     schemas = _decoders.schemas()
     loader = _decoders.load(
-        str(recording.trace),
+        recording.files,
         trace_id,
         context.tables(recording, trace_id, schemas),
         str(recording.samples) if recording.samples else None,
@@ -163,7 +163,7 @@ def load_base_and_derived(
     _mend(con, "context_switch", "next_utid = mend.next_utid, next_priority = NULL")
     if recording.folder:
         core_type_counters.load(con, recording.folder, trace_id)
-    # The kernel binds its per-CPU threads; their names end in the CPU's number.
+    # Linux binds its per-CPU threads; their names end in the CPU's number.
     con.execute(
         r"""
         INSERT INTO affinity
@@ -171,8 +171,9 @@ def load_base_and_derived(
         FROM thread
         WHERE trace_id = ? AND NOT is_idle AND regexp_full_match(name, '[^/]+/\d{1,5}')
           AND utid NOT IN (SELECT utid FROM affinity WHERE trace_id = ?)
+          AND (SELECT source FROM trace WHERE trace_id = ?) <> 'etw'
         """,
-        [trace_id, trace_id],
+        [trace_id, trace_id, trace_id],
     )
 
 

@@ -9,15 +9,14 @@ use super::interrupts::{Filling, Interrupts};
 use super::record;
 use super::recording::Recording;
 use super::streams::{self, Merge, Merged, NO_CPU};
-use super::tables::{Batches, Loss, Moment, Switch, Tables, Wakeup};
+use super::tables::{Loss, Moment, Switch, Tables, Wakeup};
 use super::threads::{Birth, Threads};
 use crate::bytes::{text, u32_at, u64_at};
 use crate::error::DecodeError;
 use crate::frame::Frame;
+use crate::reader::Finished;
 use crate::problem::{Problem, Problems};
 
-/// Rows after which a frame is closed at the next later time.
-pub const FRAME_ROWS: usize = 1 << 20;
 /// `PWR_EVENT_EXIT` of `power:cpu_idle`.
 const IDLE_EXIT: i64 = 0xffff_ffff;
 
@@ -33,19 +32,6 @@ struct Cpu {
     /// They differ for a leader that another thread's exec replaces.
     alias: Option<(i32, i32)>,
     idle: Option<(i64, i32)>,
-}
-
-/// What is known when the last frame has been handed out.
-#[derive(Debug)]
-pub struct Finished {
-    /// Rows of `thread`, `process`, `thread_name`, `record_count`, `problem`.
-    pub batches: Batches,
-    /// Time of the earliest record: 0, or NULL without any.
-    pub first_ns: Option<i64>,
-    /// Time of the latest record.
-    pub last_ns: Option<i64>,
-    /// Records lost as the recorder tells.
-    pub events_lost: i64,
 }
 
 /// Reads a recording frame by frame.

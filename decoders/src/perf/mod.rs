@@ -14,6 +14,7 @@ mod inspection;
 mod interrupts;
 mod machine;
 mod print_fmt;
+mod reader;
 mod record;
 mod recording;
 mod streams;
@@ -22,7 +23,6 @@ mod topology;
 
 use crate::{columns, tables};
 
-pub use self::frames::{FRAME_ROWS, Finished, Frames};
+pub use self::frames::Frames;
 pub use self::inspection::inspect;
-pub use self::machine::TraceFacts;
 pub use self::recording::Recording;

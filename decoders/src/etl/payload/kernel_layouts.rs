@@ -15,6 +15,7 @@ const ISR: &str = "InitialTime:u64 Routine:ptr ReturnValue:u8 Vector:u16 -:u8";
 
 /// All of them; of one hook the versions rise.
 pub(crate) const LAYOUTS: &[Row] = &[
+    (&[0x0000], 0, "EventTraceHeader", LOG_HEADER),
     (&[0x0005, 0x0020], 0, "HeaderExtension", GROUP_MASKS),
     (&[0x0008], 0, "RundownComplete", ""),
     (&[0x0030], 0, "RundownBegin", ""),
@@ -170,7 +171,7 @@ pub(crate) const LAYOUTS: &[Row] = &[
         &[0x0c20],
         2,
         "LastBranchRecord",
-        "TimeStamp:u64 ProcessId:u32 ThreadId:u32 Options:ptr Entries:branch*",
+        "TimeStamp:u64 ProcessId:u32 ThreadId:u32 Options:u32 -:fill Entries:branch*",
     ),
     (&[0x0f22], 0, "Mark", "Message:ansi"),
     (&[0x0f2e], 1, "SampledProfile", "InstructionPointer:ptr ThreadId:u32 Count:u16"),
@@ -238,6 +239,13 @@ pub(crate) const LAYOUTS: &[Row] = &[
     ),
 ];
 
+/// The time zone is passed over but for the bias.
+const LOG_HEADER: &str = "BufferSize:u32 Version:u32 ProviderVersion:u32 NumberOfProcessors:u32 \
+                          EndTime:u64 TimerResolution:u32 MaximumFileSize:u32 LogFileMode:u32 \
+                          BuffersWritten:u32 StartBuffers:u32 PointerSize:u32 EventsLost:u32 \
+                          CPUSpeed:u32 LoggerName:ptr LogFileName:ptr Bias:i32 -:bytes[172] \
+                          BootTime:u64 PerfFreq:u64 StartTime:u64 ReservedFlags:u32 \
+                          BuffersLost:u32 SessionName:text FileName:text";
 const GROUP_MASKS: &str = "GroupMask1:u32 GroupMask2:u32 GroupMask3:u32 GroupMask4:u32 \
                            GroupMask5:u32 GroupMask6:u32 GroupMask7:u32 GroupMask8:u32 \
                            KernelEventVersion:u32";

@@ -5,8 +5,10 @@ use std::sync::OnceLock;
 
 use super::layout::Layout;
 use super::reader::Reader;
+use super::switching::{CSwitch, ReadyThread};
 use super::value::Fields;
 use super::{kernel_layouts, system_layouts};
+use crate::bytes::u32_at;
 
 /// Layouts of one hook: from which version on, name, fields.
 type Versions = Vec<(u8, &'static str, Layout)>;
@@ -42,13 +44,40 @@ pub(crate) fn hook(
     payload: &[u8],
     pointer: usize,
 ) -> Option<(&'static str, Fields)> {
-    let versions = known().hooks.get(&hook)?;
-    let (_, name, layout) = versions
-        .iter()
-        .filter(|(from, ..)| *from <= version)
-        .max_by_key(|(from, ..)| *from)
-        .or_else(|| versions.first())?;
+    let fields = match hook {
+        0x0524 => CSwitch::fields(version, payload),
+        0x0532 => ReadyThread::fields(payload),
+        _ => None,
+    };
+    if let Some(fields) = fields {
+        return Some((if hook == 0x0524 { "CSwitch" } else { "ReadyThread" }, fields));
+    }
+    // The header's marker need not match the traced system; its own field tells.
+    let own = (hook == 0).then(|| u32_at(payload, 44)).flatten();
+    let pointer = own.filter(|own| matches!(own, 4 | 8)).map_or(pointer, |own| own as usize);
+    let (name, layout) = layout_of(hook, version)?;
     Some((name, layout.read(Reader::new(payload, pointer))))
+}
+
+/// The same of a record with a classic header, which a program may have written itself.
+pub(crate) fn foreign_hook(
+    number: u16,
+    version: u8,
+    payload: &[u8],
+    pointer: usize,
+) -> Option<(&'static str, Fields)> {
+    if matches!(number, 0x0000 | 0x0524 | 0x0532) {
+        return hook(number, version, payload, pointer);
+    }
+    let (name, layout) = layout_of(number, version)?;
+    Some((name, layout.read_foreign(Reader::new(payload, pointer))))
+}
+
+fn layout_of(hook: u16, version: u8) -> Option<(&'static str, &'static Layout)> {
+    let versions = known().hooks.get(&hook)?;
+    let newest = versions.iter().filter(|(from, ..)| *from <= version);
+    let newest = newest.max_by_key(|(from, ..)| *from).or_else(|| versions.first());
+    newest.map(|(_, name, layout)| (*name, layout))
 }
 
 /// Name and fields of an event of a class that is none of the kernel's groups.

@@ -2,7 +2,7 @@
 //!
 //! Types: `u8`..`u64`, `i8`..`i64`, `f64`, `bool` (4 bytes), `ptr`, `guid`, `text` and `ansi` (to
 //! their NUL), `text[N]` and `bytes[N]` (fixed), `sid` (the user of a process), `port` and `ipv4`,
-//! `ipv6` (as on the wire), the records of [`ITEMS`], `T*` (as many as there are) and `T#Field`
+//! `ipv6` (as on the wire), `fill` (to the width of a pointer after a `u32`), the records of [`ITEMS`], `T*` (as many as there are) and `T#Field`
 //! (as many as that field says). A field named `-` is padding. A payload that ends early leaves
 //! the remaining fields out; what follows the last field is left unread.
 
@@ -33,6 +33,7 @@ enum Kind {
     Port,
     Ipv4,
     Ipv6,
+    Fill,
     Item(Layout),
     Many(Box<Kind>),
     Counted(Box<Kind>, &'static str),
@@ -62,11 +63,15 @@ impl Layout {
     }
 
     /// The fields that the payload holds.
-    ///
-    /// Programs that write records of their own put 64-bit payloads under 32-bit markers, and SIDs
-    /// behind an empty `TOKEN_USER`: a reading that ends with the payload's last byte is then
-    /// preferred.
     pub(crate) fn read(&self, reader: Reader<'_>) -> Fields {
+        self.read_as(reader, Quirks::default()).0
+    }
+
+    /// The fields of a payload that a program wrote on its own behalf.
+    ///
+    /// Such programs put 64-bit payloads under 32-bit markers, and SIDs behind an empty
+    /// `TOKEN_USER`: a reading that ends with the payload's last byte is preferred.
+    pub(crate) fn read_foreign(&self, reader: Reader<'_>) -> Fields {
         let (fields, end) = self.read_as(reader, Quirks::default());
         let whole = end.rest().is_empty();
         if whole || !self.has_sid() {
@@ -136,6 +141,7 @@ impl Kind {
             "port" => Self::Port,
             "ipv4" => Self::Ipv4,
             "ipv6" => Self::Ipv6,
+            "fill" => Self::Fill,
             _ => return None,
         })
     }
@@ -165,6 +171,7 @@ impl Kind {
                 let bytes = <[u8; 16]>::try_from(reader.take(16)?).ok()?;
                 Value::Text(std::net::Ipv6Addr::from(bytes).to_string())
             }
+            Self::Fill => Value::Bytes(reader.take(reader.pointer_size() - 4)?.to_vec()),
             Self::Item(layout) => {
                 let (fields, after) = layout.read_as(*reader, quirks);
                 let whole = layout.0.iter().filter(|(name, _)| *name != "-").count();

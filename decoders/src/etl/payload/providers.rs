@@ -8,18 +8,19 @@ use std::sync::OnceLock;
 use super::layout::Layout;
 use super::reader::Reader;
 use super::value::Fields;
+use crate::etl::guid::Guid;
 
 /// Microsoft-Windows-Kernel-Processor-Power
-pub(crate) const PROCESSOR_POWER: u128 = 0x0f67e49f_fe51_4e9f_b490_6f2948cc6027;
+pub(crate) const PROCESSOR_POWER: Guid = Guid::from_text_order(0x0f67e49f_fe51_4e9f_b490_6f2948cc6027);
 /// Microsoft-Windows-DXGI
-pub(crate) const DXGI: u128 = 0xca11c036_0102_4a2d_a6ad_f03cfed5d3c9;
+pub(crate) const DXGI: Guid = Guid::from_text_order(0xca11c036_0102_4a2d_a6ad_f03cfed5d3c9);
 /// Microsoft-Windows-D3D9
-pub(crate) const D3D9: u128 = 0x783aca0a_790e_4d7f_8451_aa850511c6b9;
+pub(crate) const D3D9: Guid = Guid::from_text_order(0x783aca0a_790e_4d7f_8451_aa850511c6b9);
 /// Microsoft-Windows-DxgKrnl
-pub(crate) const DXGKRNL: u128 = 0x802ec45a_1e99_4b83_9920_87c98277ba9d;
+pub(crate) const DXGKRNL: Guid = Guid::from_text_order(0x802ec45a_1e99_4b83_9920_87c98277ba9d);
 
 /// Provider, event ids, version from which on it holds, name, fields.
-type Row = (u128, &'static [u16], u8, &'static str, &'static str);
+type Row = (Guid, &'static [u16], u8, &'static str, &'static str);
 
 const LAYOUTS: &[Row] = &[
     (PROCESSOR_POWER, &[10, 18], 0, "ProcessorPerfStateChange", PERF_STATE),
@@ -167,13 +168,13 @@ type Versions = Vec<(u8, &'static str, Layout)>;
 ///
 /// Versions add fields at the end: what the payload does not hold is left out.
 pub(crate) fn event(
-    (provider, id, version): (u128, u16, u8),
+    (provider, id, version): (Guid, u16, u8),
     payload: &[u8],
     pointer: usize,
 ) -> Option<(&'static str, Fields)> {
-    static KNOWN: OnceLock<HashMap<(u128, u16), Versions>> = OnceLock::new();
+    static KNOWN: OnceLock<HashMap<(Guid, u16), Versions>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| {
-        let mut known: HashMap<(u128, u16), Versions> = HashMap::new();
+        let mut known: HashMap<(Guid, u16), Versions> = HashMap::new();
         for (provider, ids, from, name, fields) in LAYOUTS {
             let Some(layout) = Layout::parse(fields) else { continue };
             for id in *ids {

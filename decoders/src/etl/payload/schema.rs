@@ -2,6 +2,8 @@
 
 use super::reader::{Reader, ansi_text};
 use super::value::{Fields, Value, guid_text, sid_text};
+use crate::bytes::{u16_at, u32_at};
+use crate::etl::guid::Guid;
 
 /// Where the properties begin in a `TRACE_EVENT_INFO`.
 const PROPERTIES: usize = 112;
@@ -27,8 +29,7 @@ struct Property {
 /// How one version of an event is laid out.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
-    /// GUID of the provider as in the file.
-    pub(crate) provider: [u8; 16],
+    pub(crate) provider: Guid,
     pub(crate) id: u16,
     pub(crate) version: u8,
     pub(crate) provider_name: String,
@@ -36,14 +37,6 @@ pub(crate) struct Schema {
     pub(crate) opcode: String,
     top_level: usize,
     properties: Vec<Property>,
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|b| u16::from_le_bytes(*b))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
 }
 
 /// A string by its offset; offset 0: none.
@@ -75,7 +68,7 @@ impl Schema {
             });
         }
         Some(Self {
-            provider: *bytes.first_chunk()?,
+            provider: Guid::at(bytes, 0)?,
             id: u16_at(bytes, 32)?,
             version: *bytes.get(34)?,
             provider_name: name_at(bytes, u32_at(bytes, 52)?),
@@ -84,6 +77,16 @@ impl Schema {
             top_level,
             properties,
         })
+    }
+
+    /// Task and opcode, as far as they have names, else the number.
+    pub(crate) fn title(&self) -> String {
+        match (self.task.as_str(), self.opcode.as_str()) {
+            ("", "") => self.id.to_string(),
+            (task, "" | "win:Info" | "Info") => task.to_owned(),
+            ("", opcode) => opcode.to_owned(),
+            (task, opcode) => format!("{task}/{opcode}"),
+        }
     }
 
     /// The fields of an event; the first that does not fit ends them.

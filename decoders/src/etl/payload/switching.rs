@@ -1,6 +1,7 @@
 //! The events that come by the million: switches, wakings, interrupts, idle states.
 
 use super::value::{Fields, Value};
+use crate::bytes::u32_at;
 
 /// `CSwitch` (hook 0524), all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,12 +128,6 @@ pub(crate) fn initial_time(payload: &[u8]) -> Option<i64> {
 #[inline(always)]
 pub(crate) fn stack_owner(payload: &[u8]) -> Option<(i64, u32, u32)> {
     Some((initial_time(payload)?, u32_at(payload, 8)?, u32_at(payload, 12)?))
-}
-
-/// A number at a place.
-#[inline(always)]
-pub(crate) fn u32_at(payload: &[u8], at: usize) -> Option<u32> {
-    payload.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
