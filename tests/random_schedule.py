@@ -189,13 +189,18 @@ class RandomSchedule:
         for thread in existing:
             if thread.state == "waiting":
                 self._at(self._below(3_000 * US), partial(self._wake, thread.tid))
-        # A waking that changes nothing is the first record of both files.
-        running = [place for place in self._cpus.values() if place.running]
-        if running:
-            self._line(0, "ready", tid=running[0].running, target=running[0].cpu)
+        self._mark_edge()
         self._at(1_000 * US, self._create)
         self._at(700 * US, self._park)
         self._at(200 * US, self._change_frequency)
+
+    def _mark_edge(self) -> None:
+        """A record of both files that changes nothing: their first, and their last."""
+        running = [place for place in self._cpus.values() if place.running]
+        if running:
+            self._line(running[0].cpu, "ready", tid=running[0].running, target=running[0].cpu)
+        else:
+            self._line(0, "idle", state=1)
 
     def _new(self, pid: int, name: str, priority: int, phase: str, cpu: int = 0) -> Thread:
         tid = 5000 + 4 * len(self.threads)
@@ -244,6 +249,8 @@ class RandomSchedule:
     def _change_frequency(self) -> None:
         self._at(100 * US + self._below(800 * US), self._change_frequency)
         cpu, mhz = self._random.choice(list(self._cpus)), 800 + 100 * self._below(40)
+        if [khz for other, _, khz in self.frequencies if other == cpu][-1:] == [mhz * 1000]:
+            return
         told_by = self._random.choice(("perf_state", "delivered", "delivered_later"))
         self.frequencies.append((cpu, self._now, mhz * 1000))
         self._line(cpu, "frequency", about=cpu, mhz=mhz, told_by=told_by)
@@ -460,10 +467,7 @@ class RandomSchedule:
             if place.stay is not None:
                 place.stay.dur, place.stay.right_censored = self._now - place.stay.ts, True
                 self.stays.append(place.stay)
-        running = [place for place in self._cpus.values() if place.running]
-        if running:
-            # A waking that changes nothing is the last record of both files.
-            self._line(running[-1].cpu, "ready", tid=running[-1].running, target=running[-1].cpu)
+        self._mark_edge()
         for thread in self.threads.values():
             if thread.state != "gone":
                 self._line(0, "thread", phase="rundown_end", pid=thread.pid, tid=thread.tid,
