@@ -36,7 +36,6 @@ _ALIASES = {
     "EndTime100ns": "EndTime",
     "MaxFileSize": "MaximumFileSize",
     "UTCOffsetMinutes": "Bias",
-    "VolumeExt": "VolumeExt",
     "TargetID": "TargetId",
     "Message": "MessageNumber",
 }
@@ -50,7 +49,6 @@ _ALIASES_OF = {
     ("SampledProfile", "ExecutingDPC"): "Flags",
     ("SampledProfile", "ExecutingISR"): "Flags",
     ("DiskIo", "Priority"): "IrpFlags",
-    ("PmcCounterProfile", "ProfileSource"): "ProfileSource",
     # The start address gave its place to the affinity, and kept its name in the other decoder.
     ("Thread", "StartAddr"): "Affinity",
 }
@@ -63,18 +61,15 @@ NOT_TAKEN = {
     ("CSwitch", "NewThreadQuantum"): "the layout of v1 for all versions",
     ("CSwitch", "OldThreadQuantum"): "the layout of v1 for all versions",
     ("CSwitch", "OldThreadWaitMode"): "from v3 on the byte holds flags; it is taken whole",
-    ("SampledProfile", "ExecutingDPC"): "v1: read past the end",
     ("UdpIp", "context"): "not a field of v2",
     ("UdpIp", "dsize"): "not a field of v2",
     ("LastBranchRecord", "CaptureTimeStampRelativeMSec"): "a raw time without its clock",
-    ("EventTraceHeader", "LogFileMode"): "none; kept for the header's own test",
-    ("Process", "ExitTime"): "unread",
     ("SystemConfigPnP", "DeviceIDStart"): "an offset, not a field",
     ("Thread", "ParentThreadID"): "the header's id under another name",
     ("Thread", "ParentProcessID"): "the header's id under another name",
 }
-# Header ids, which the other decoder replaces by those of the payload in these events.
-_IDS = {"@ThreadID", "@ProcessID", "@tid", "@pid"}
+# Ids of the header, for which the other decoder takes those of the payload in some events.
+HEADER_IDS = {"@ThreadID", "@ProcessID", "@tid", "@pid"}
 
 
 def need_shared(*names: str) -> Path:
@@ -102,6 +97,11 @@ def load(name: str) -> Any:
     return json.loads((need_shared(f"truth/{name}") / "truth" / name).read_text(encoding="utf-8"))
 
 
+def load_table(name: str) -> Any:
+    """A table of layouts."""
+    return json.loads((need_shared(f"tables/{name}") / "tables" / name).read_text(encoding="utf-8"))
+
+
 class _Absent:
     """A property without a counterpart in the payload."""
 
@@ -111,7 +111,7 @@ ABSENT = _Absent()
 
 def ours(event: str, version: int, name: str, fields: Json) -> Any:
     """The value of the other decoder's property in the fields read here; `ABSENT` if none."""
-    if (event, name) in NOT_TAKEN or name in _IDS:
+    if (event, name) in NOT_TAKEN or name in HEADER_IDS:
         return ABSENT
     if event == "Thread" and name == "StartAddr" and version < 3:
         key = "StartAddr"
@@ -132,12 +132,12 @@ def ours(event: str, version: int, name: str, fields: Json) -> Any:
         return value & ~(7 << 17) if name == "IrpFlags" else value >> 17 & 7
     if event == "SampledProfile" and name == "Priority":
         return value >> 3
-    if event == "SampledProfile" and name == "ExecutingISR":
-        return bool(value & 2)
+    if event == "SampledProfile" and name in ("ExecutingDPC", "ExecutingISR"):
+        return bool(value & (1 if name == "ExecutingDPC" else 2))
     return value
 
 
-def same(event: str, name: str, theirs: Any, here: Any) -> bool:
+def same(name: str, theirs: Any, here: Any) -> bool:
     """Whether two values are equal but for the sign and width that the other decoder gives."""
     if isinstance(theirs, bool) or isinstance(here, bool):
         return bool(theirs) == bool(here)
@@ -146,7 +146,7 @@ def same(event: str, name: str, theirs: Any, here: Any) -> bool:
         return (theirs - here) % (1 << width) == 0 or _signed(theirs, here)
     if isinstance(theirs, list) and isinstance(here, list):
         return len(theirs) == len(here) and all(
-            same(event, name, a, b) for a, b in zip(theirs, here, strict=True)
+            same(name, a, b) for a, b in zip(theirs, here, strict=True)
         )
     if name == "InstallDate" and isinstance(theirs, str):
         begin = datetime.datetime(1601, 1, 1, tzinfo=datetime.UTC)

@@ -9,14 +9,14 @@ use std::thread::JoinHandle;
 
 use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 
+use crate::columns::Batcher;
 use crate::error::DecodeError;
 use crate::format::{self, Format};
-use crate::{etl, perf};
 use crate::frame::{Frame, Output};
-use crate::columns::Batcher;
 use crate::reader::{Reader, TraceFacts};
 use crate::session;
 use crate::states::{End, Settings, StateError, StateMachine};
+use crate::{etl, perf};
 
 /// Batches that wait to be taken, at most.
 const WAITING_BATCHES: usize = 8;
@@ -246,7 +246,9 @@ fn load(
             sink.send("problem", batcher.problem("samples.bin", what, 1)?);
         }
     }
-    if !request.context.is_empty() && recording.clock_name() != "monotonic" {
+    // A description of the machine has no times.
+    let has_times = request.context.keys().any(|table| table != "cpu");
+    if has_times && recording.clock_name() != "monotonic" {
         let what = format!(
             "times of the session are CLOCK_MONOTONIC, those of the recording are {}: they do not \
              join, record with -k CLOCK_MONOTONIC",

@@ -14,9 +14,9 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::error::{DecodeError, ErrorKind};
 use crate::etl::Log;
-use crate::load::{Load, Request, THREAD_NAME, decode_only as decode, without_panic};
 use crate::etl::events::{Lines, classic};
 use crate::format::{self, Format};
+use crate::load::{Load, Request, THREAD_NAME, decode_only as decode, without_panic};
 use crate::{schema, session};
 
 /// How long to wait for a batch before looking whether the user pressed Ctrl-C.

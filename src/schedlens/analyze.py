@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     help="Folder for analysis.duckdb and report.html; by default the session itself.",
 )  # fmt: skip
 @click.option("--process", help="The process the questions are about.")
+@click.option(
+    "--topology", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="JSON that describes the machine, for recordings that do not: docs/windows-traces.md.",
+)  # fmt: skip
 @click.option("--from", "from_s", type=float, help="Begin of the window, in s of each trace.")
 @click.option("--to", "to_s", type=float, help="End of the window, in s of each trace.")
 @click.option("--step", help="The step whose timeline the report shows.")
@@ -35,6 +39,7 @@ def analyze(
     paths: tuple[Path, ...],
     output: Path | None,
     process: str | None,
+    topology: Path | None,
     from_s: float | None,
     to_s: float | None,
     step: str | None,
@@ -57,6 +62,11 @@ def analyze(
         if name not in findings.analyzers():
             raise UnknownNameError("analyzer", name, sorted(findings.analyzers()), "--help")
     recordings = recording.gather(paths)
+    if topology is not None:
+        from schedlens import topology_file
+
+        described = topology_file.read(topology)
+        recordings = [known.described(described) for known in recordings]
     folder = output or _home(paths[0])
     folder.mkdir(parents=True, exist_ok=True)
     database, report_file = folder / "analysis.duckdb", folder / "report.html"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,15 @@ class Recording:
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
     beside: tuple[Path, ...] = ()  # more files of the same recording: kernel and user of Windows
-    topology: Path | None = None  # a description of the machine, for recordings without one
 
     @property
     def files(self) -> list[str]:
         """All files of the recording."""
         return [str(path) for path in (self.trace, *self.beside) if path]
+
+    def described(self, topology: Json) -> Recording:
+        """The same on a machine described so: `cpus` as rows of the table `cpu`."""
+        return replace(self, session=self.session | {"topology": topology})
 
     @property
     def samples(self) -> Path | None:

@@ -154,8 +154,7 @@ fn write(
     let clock = log.clock();
     let mut survey = Survey::default();
     let wanted = Survey::chosen();
-    let scan =
-        log.scan(&wanted, |record| survey.take(record, clock.ns(record.ts)), |_| true);
+    let scan = log.scan(&wanted, |record| survey.take(record, clock.ns(record.ts)), |_| true);
     survey.finish(scan.log().header().num_processors as usize);
     let all = Chosen::all();
     let mut merge = scan.merge(&all);

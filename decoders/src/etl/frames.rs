@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::{Value as Json, json};
+
 use super::chosen::Chosen;
 use super::loss::Gap;
 use super::merge::Merge;
@@ -126,6 +128,40 @@ impl<'a> Frames<'a> {
         self.last = Some(std::mem::take(&mut self.session.current));
         self.session.current.from_ns = self.last.as_ref().map_or(i64::MIN, |last| last.from_ns);
     }
+}
+
+/// Processes (`pid`, `name`, `start_ns`, `end_ns`) and threads (`tid`, `pid`, `name`, `start_ns`,
+/// `end_ns`) that records of their lives tell of, as JSON.
+pub(super) fn lives(recording: &Recording) -> (Json, Json) {
+    let chosen = Recording::chosen_lives();
+    let scan = recording.scan();
+    let clock = scan.log().clock();
+    let mut session = Session::new(0, clock, recording.survey(), Vec::new());
+    let mut merge = scan.merge(&chosen);
+    while let Some(record) = merge.next_record() {
+        session.take(&record, clock.ns(record.ts));
+    }
+    let lives = &session.lives;
+    let processes = lives.processes.all.iter().filter(|process| process.told);
+    let processes = processes.map(|process| {
+        json!({
+            "pid": process.pid,
+            "name": process.name,
+            "start_ns": process.start_ns,
+            "end_ns": process.end_ns,
+        })
+    });
+    let threads = lives.all.iter().filter(|life| !life.idle).map(|life| {
+        let process = life.process.and_then(|process| lives.processes.all.get(process as usize));
+        json!({
+            "tid": life.tid,
+            "pid": process.map(|process| process.pid),
+            "name": life.names.last().map(|(_, name)| name),
+            "start_ns": life.start_ns,
+            "end_ns": life.end_ns,
+        })
+    });
+    (processes.collect(), threads.collect())
 }
 
 /// Begins a new frame at a time; gives back the one before the last, which nothing changes any

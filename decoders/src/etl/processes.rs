@@ -12,7 +12,7 @@ pub(super) struct Process {
     pub(super) start_ns: Option<i64>,
     pub(super) end_ns: Option<i64>,
     /// Whether a record told of it, rather than of one of its threads.
-    told: bool,
+    pub(super) told: bool,
 }
 
 /// A record of the life of a process.

@@ -81,9 +81,23 @@ impl Recording {
         Ok(Self { scan, survey, chosen, cpus, machine_problems })
     }
 
-    /// Facts about it as JSON: see [`inspect`].
+    /// Facts about it as JSON: see [`inspect`]; `processes` and `threads` beside.
     pub fn inspect(&self) -> serde_json::Value {
-        inspect(&self.scan)
+        let mut facts = inspect(&self.scan);
+        let (processes, threads) = super::frames::lives(self);
+        if let Some(facts) = facts.as_object_mut() {
+            facts.insert("processes".to_owned(), processes);
+            facts.insert("threads".to_owned(), threads);
+        }
+        facts
+    }
+
+    /// The records that tell of processes and threads.
+    pub(super) fn chosen_lives() -> Chosen {
+        Chosen::of(
+            [0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0548],
+            { [CLASSES[0], CLASSES[1]] },
+        )
     }
 
     pub(super) fn scan(&self) -> &Scan {
@@ -145,9 +159,7 @@ impl Recording {
 fn counted(scan: &Scan, hook: u16) -> u64 {
     let is = |key: &Key| match key.event {
         Event::Hook(found) => found == hook,
-        Event::Classic(class, opcode) => {
-            known::hook_of_class(class.0 as u32, opcode) == Some(hook)
-        }
+        Event::Classic(class, opcode) => known::hook_of_class(class.0 as u32, opcode) == Some(hook),
         _ => false,
     };
     scan.counts().iter().filter(|(key, _)| is(key)).map(|(_, count)| count).sum()
@@ -229,8 +241,7 @@ impl Reader for Recording {
         };
         let mut version = Column::default();
         version.push(SCHEMA_VERSION);
-        let wall: ArrayRef =
-            Arc::new(TimestampNanosecondArray::from(vec![clock.wall_start_ns()]));
+        let wall: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![clock.wall_start_ns()]));
         let buffers_lost =
             self.scan.log().headers().map(|(_, header)| i64::from(header.buffers_lost)).sum();
         let columns = vec![

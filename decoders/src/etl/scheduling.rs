@@ -206,7 +206,8 @@ impl Session<'_> {
     pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
         let ts = self.clock.ns(event);
         let latest = self.current.tables.wakeup_times().last().copied();
-        let latest = latest.or_else(|| self.previous.as_ref()?.tables.wakeup_times().last().copied());
+        let latest =
+            latest.or_else(|| self.previous.as_ref()?.tables.wakeup_times().last().copied());
         if latest.is_none_or(|latest| latest < ts) {
             return;
         }
@@ -225,10 +226,8 @@ impl Session<'_> {
         let times = filling.tables.wakeup_times();
         let rows = rows_at(times, ts);
         let number = filling.number;
-        let on_cpu: Vec<usize> = rows
-            .clone()
-            .filter(|row| filling.tables.wakeup_cpu(*row) == Some(cpu))
-            .collect();
+        let on_cpu: Vec<usize> =
+            rows.clone().filter(|row| filling.tables.wakeup_cpu(*row) == Some(cpu)).collect();
         let row = match (on_cpu.as_slice(), rows.len()) {
             ([only], _) => *only,
             // Written on another CPU, it may also be that of a sample taken there at that time.

@@ -32,9 +32,8 @@ pub(super) fn cpus(facts: &Facts, numbering: &Numbering) -> (Vec<Cpu>, Vec<&'sta
         })
         .collect();
     if !from_winsat(facts, numbering, &mut rows) {
-        problems.push(
-            "the description of the machine that WinSAT left is of another one: not used",
-        );
+        problems
+            .push("the description of the machine that WinSAT left is of another one: not used");
     }
     if rows.iter().any(|row| row.core.is_none()) {
         from_flags(facts, numbering, &mut rows);
@@ -208,8 +207,7 @@ mod tests {
 
     #[test]
     fn winsat_tells_cores_caches_and_nodes() {
-        let cache =
-            |mask, level, kind: &str| Cache { mask, level, kind: kind.to_owned() };
+        let cache = |mask, level, kind: &str| Cache { mask, level, kind: kind.to_owned() };
         let winsat = Processors {
             cores: vec![0b0011, 0b0100, 0b1000],
             caches: vec![

@@ -14,8 +14,8 @@ use super::threads::{Birth, Threads};
 use crate::bytes::{text, u32_at, u64_at};
 use crate::error::DecodeError;
 use crate::frame::Frame;
-use crate::reader::Finished;
 use crate::problem::{Problem, Problems};
+use crate::reader::Finished;
 
 /// `PWR_EVENT_EXIT` of `power:cpu_idle`.
 const IDLE_EXIT: i64 = 0xffff_ffff;

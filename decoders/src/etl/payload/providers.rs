@@ -11,7 +11,8 @@ use super::value::Fields;
 use crate::etl::guid::Guid;
 
 /// Microsoft-Windows-Kernel-Processor-Power
-pub(crate) const PROCESSOR_POWER: Guid = Guid::from_text_order(0x0f67e49f_fe51_4e9f_b490_6f2948cc6027);
+pub(crate) const PROCESSOR_POWER: Guid =
+    Guid::from_text_order(0x0f67e49f_fe51_4e9f_b490_6f2948cc6027);
 /// Microsoft-Windows-DXGI
 pub(crate) const DXGI: Guid = Guid::from_text_order(0xca11c036_0102_4a2d_a6ad_f03cfed5d3c9);
 /// Microsoft-Windows-D3D9
@@ -24,13 +25,7 @@ type Row = (Guid, &'static [u16], u8, &'static str, &'static str);
 
 const LAYOUTS: &[Row] = &[
     (PROCESSOR_POWER, &[10, 18], 0, "ProcessorPerfStateChange", PERF_STATE),
-    (
-        PROCESSOR_POWER,
-        &[14],
-        0,
-        "ParkCore",
-        "PpmCheckTime:u64 Group:u16 Number:u8 SoftParked:bool",
-    ),
+    (PROCESSOR_POWER, &[14], 0, "ParkCore", "PpmCheckTime:u64 Group:u16 Number:u8 SoftParked:bool"),
     (PROCESSOR_POWER, &[15], 0, "UnparkCore", "PpmCheckTime:u64 Group:u16 Number:u8"),
     (
         PROCESSOR_POWER,

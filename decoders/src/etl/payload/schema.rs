@@ -170,12 +170,7 @@ impl Schema {
 }
 
 /// One value by its `TDH_INTYPE_*`.
-pub(crate) fn scalar(
-    kind: u16,
-    out: u16,
-    length: usize,
-    reader: &mut Reader<'_>,
-) -> Option<Value> {
+pub(crate) fn scalar(kind: u16, out: u16, length: usize, reader: &mut Reader<'_>) -> Option<Value> {
     /// `TDH_OUTTYPE_*`
     const OUT_STRING: u16 = 1;
     const OUT_PORT: u16 = 22;
@@ -191,9 +186,7 @@ pub(crate) fn scalar(
         3 => Value::Signed(reader.signed(1)?),
         4 => Value::Unsigned(reader.unsigned(1)?),
         5 => Value::Signed(reader.signed(2)?),
-        6 if out == OUT_PORT => {
-            Value::Unsigned((reader.unsigned(2)? as u16).swap_bytes().into())
-        }
+        6 if out == OUT_PORT => Value::Unsigned((reader.unsigned(2)? as u16).swap_bytes().into()),
         6 => Value::Unsigned(reader.unsigned(2)?),
         7 => Value::Signed(reader.signed(4)?),
         8 | 20 => Value::Unsigned(reader.unsigned(4)?),

@@ -169,9 +169,8 @@ mod tests {
 
     #[test]
     fn strings_arrays_and_structs_follow_the_metadata() {
-        let metadata = described(
-            b"text\0\x02wide\0\x81\x01list\0\x46pair\0\x98\x02a\0\x04b\0\x03last\0\x0d",
-        );
+        let metadata =
+            described(b"text\0\x02wide\0\x81\x01list\0\x46pair\0\x98\x02a\0\x04b\0\x03last\0\x0d");
         let mut payload = b"hi\0".to_vec();
         payload.extend("w\0".encode_utf16().flat_map(u16::to_le_bytes));
         payload.extend([2, 0, 1, 0, 2, 0, 9, 0xff, 1, 0, 0, 0]);
