@@ -9,9 +9,9 @@ RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.
         $(wildcard queries/schema/*.sql)
 # System programs that recording and the tests use; Debian's names.
 RUN_PACKAGES := perf:linux-perf
-TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils
+TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime
 
-.PHONY: run test check setup setup-run setup-test lock bench fuzz clean
+.PHONY: run test check setup setup-run setup-test lock bench fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.first_run
@@ -56,6 +56,9 @@ bench: setup-run
 
 fuzz: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py
+
+fuzz-etl: setup
+	SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest tests/test_etl_hostile.py
 
 clean:
 	rm -rf $(VENV) build dist target *.egg-info

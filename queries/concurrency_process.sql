@@ -5,11 +5,16 @@
 -- p_process: only processes of this name; null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
-  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  -- Processes of one name count together; a number stands for the name where there are many rows.
+  who AS (
+    SELECT utid, process, dense_rank() OVER (ORDER BY process) AS place
+    FROM thread_with_process(p_trace_id, p_process)
+  ),
+  named AS (SELECT DISTINCT place, process FROM who),
   ran AS (
     SELECT
       c.trace_id,
-      who.process,
+      who.place,
       greatest(c.ts, start_ns) AS from_ns,
       least(c.ts + c.dur, end_ns) AS to_ns,
     FROM cpu_state AS c
@@ -18,27 +23,27 @@ WITH
     WHERE c.state = 'thread' AND c.ts < end_ns AND c.ts + c.dur > start_ns
   ),
   step AS (
-    SELECT trace_id, process, ts, sum(step_by) AS step_by
-    FROM (
-      SELECT trace_id, process, from_ns AS ts, 1 AS step_by FROM ran
-      UNION ALL
-      SELECT trace_id, process, to_ns, -1 FROM ran
-    )
-    GROUP BY trace_id, process, ts
+    SELECT trace_id, place, from_ns AS ts, 1::TINYINT AS step_by FROM ran
+    UNION ALL
+    SELECT trace_id, place, to_ns, (-1)::TINYINT FROM ran
   ),
+  -- Between steps of one moment no time passes, so that their order is of no account.
   level AS (
     SELECT
       trace_id,
-      process,
-      sum(step_by) OVER (PARTITION BY trace_id, process ORDER BY ts) AS running,
-      lead(ts) OVER (PARTITION BY trace_id, process ORDER BY ts) - ts AS ns,
+      place,
+      sum(step_by) OVER sofar AS running,
+      lead(ts) OVER sofar - ts AS ns,
     FROM step
+    WINDOW sofar AS (
+      PARTITION BY trace_id, place ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    )
   )
 SELECT
   -- Recording.
   level.trace_id,
   -- Name of the process; null: threads whose process is not recorded.
-  level.process,
+  named.process,
   -- Threads of it that ran at once.
   level.running::INTEGER AS running,
   -- Time with exactly so many, ns.
@@ -47,6 +52,7 @@ SELECT
   100.0 * sum(level.ns) / nullif(any_value(span.dur_ns), 0) AS pct,
 FROM level
 JOIN span ON span.trace_id = level.trace_id
-WHERE level.running > 0
-GROUP BY level.trace_id, level.process, level.running
-ORDER BY level.trace_id, level.process, level.running;
+JOIN named ON named.place = level.place
+WHERE level.running > 0 AND level.ns > 0
+GROUP BY level.trace_id, named.process, level.running
+ORDER BY level.trace_id, named.process, level.running;

@@ -1,10 +1,12 @@
 -- How many independent chains of 64-bit multiplications fill the multipliers of a core (latency x
 -- multipliers), from the workloads imul1, imul2, ... with one worker: the last one whose iteration
 -- takes no longer than that of imul1, within 5 %.
+-- p_trace_id: only this step, which tells nothing unless it is one of imul1; null for all of the
+-- database.
 WITH
   place AS (
     SELECT trace_id, cpu, arg_max(core_type, from_ns) AS core_type
-    FROM topology()
+    FROM topology(p_trace_id)
     GROUP BY trace_id, cpu
   ),
   alone AS (
@@ -12,7 +14,7 @@ WITH
       TRY_CAST(regexp_extract(run.workload, '^imul([0-9]+)$', 1) AS INTEGER) AS chains,
       place.core_type,
       1e9 / nullif(coalesce(w.batch_per_s, w.per_s), 0) AS ns,
-    FROM worker_throughput() AS w
+    FROM worker_throughput(p_trace_id) AS w
     JOIN run USING (trace_id)
     LEFT JOIN place ON place.trace_id = w.trace_id AND place.cpu = w.cpu
     WHERE run.status = 'ok' AND regexp_full_match(run.workload, 'imul[0-9]+') AND run.threads = 1

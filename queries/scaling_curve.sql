@@ -2,6 +2,7 @@
 -- plan that stands for several placements appears in the curve of each. Steps whose kernel did
 -- not prove itself are left out, and so are disturbed repeats (step_disturbance) where there are
 -- others of the same point.
+-- p_trace_id: only this step, the one point that it gives; null for all of the database.
 WITH
   placed AS (
     SELECT
@@ -14,7 +15,7 @@ WITH
       batch_per_s,
       oversubscribed,
       coalesce(d.is_disturbed, FALSE) AS is_disturbed,
-    FROM run_throughput() AS r
+    FROM run_throughput(p_trace_id) AS r
     LEFT JOIN step_disturbance() AS d ON d.trace_id = r.trace_id
     WHERE status = 'ok' AND per_s IS NOT NULL
   ),

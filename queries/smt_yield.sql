@@ -2,6 +2,7 @@
 -- that of one alone, for each workload and core type. Cores are compared at the same number of
 -- cores in use, since a core is faster where fewer are; where no such pair exists, over all.
 -- Only steps with pinned workers, at most one a logical CPU, tell it.
+-- p_trace_id: only this step, which then tells by its own cores; null for all of the database.
 WITH
   place AS (
     SELECT
@@ -9,7 +10,7 @@ WITH
       cpu,
       arg_max(core, from_ns) AS core,
       arg_max(core_type, from_ns) AS core_type,
-    FROM topology()
+    FROM topology(p_trace_id)
     GROUP BY trace_id, cpu
   ),
   siblings AS (
@@ -22,6 +23,7 @@ WITH
     SELECT trace_id, workload, variant
     FROM run
     WHERE workload IS NOT NULL AND status = 'ok' AND NOT coalesce(oversubscribed, FALSE)
+      AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
   used AS (
     SELECT
@@ -35,7 +37,7 @@ WITH
       any_value(w.unit) AS unit,
       sum(coalesce(w.batch_per_s, w.per_s)) AS per_s,
       any_value(siblings.cpus) AS of_cpus,
-    FROM worker_throughput() AS w
+    FROM worker_throughput(p_trace_id) AS w
     JOIN step USING (trace_id)
     JOIN place ON place.trace_id = w.trace_id AND place.cpu = w.cpu
     JOIN siblings ON siblings.trace_id = w.trace_id AND siblings.core = place.core

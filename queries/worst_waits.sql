@@ -14,9 +14,33 @@ WITH
       r.trace_id,
       r.utid,
       r.ready_ts,
+      sum(least(r.ts + r.dur, end_ns) - greatest(r.ts, start_ns))::BIGINT AS ready_ns,
+    FROM ready_slice AS r
+    JOIN span ON span.trace_id = r.trace_id
+    WHERE r.ts < end_ns AND r.ts + r.dur > start_ns AND r.utid IN (SELECT utid FROM who)
+    GROUP BY r.trace_id, r.utid, r.ready_ts
+  ),
+  -- Only what reaches the 20th place is ranked: there are millions of periods.
+  reach AS (SELECT trace_id, max(ready_ns, 20)[-1] AS least_ns FROM period GROUP BY trace_id),
+  ranked AS (
+    SELECT
+      period.*,
+      row_number() OVER (
+        PARTITION BY period.trace_id ORDER BY ready_ns DESC, ready_ts, utid
+      ) AS place,
+    FROM period
+    JOIN reach ON reach.trace_id = period.trace_id AND period.ready_ns >= reach.least_ns
+    QUALIFY place <= 20
+  ),
+  worst AS (
+    SELECT
+      ranked.trace_id,
+      ranked.place,
+      ranked.utid,
+      ranked.ready_ts,
+      ranked.ready_ns,
       min(r.ts) AS from_ns,
       max(r.ts + r.dur) AS to_ns,
-      sum(r.dur)::BIGINT AS ready_ns,
       any_value(r.entered_cpu) AS entered_cpu,
       sum(r.dur) FILTER (WHERE obstacle = 'throttled') AS throttled_ns,
       sum(r.dur) FILTER (WHERE obstacle = 'idle_exit') AS idle_exit_ns,
@@ -24,16 +48,10 @@ WITH
       sum(r.dur) FILTER (WHERE obstacle = 'parked_available') AS parked_available_ns,
       sum(r.dur) FILTER (WHERE obstacle = 'unknown') AS unknown_ns,
       sum(r.dur) FILTER (WHERE obstacle = 'all_busy') AS all_busy_ns,
-    FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns) AS r
-    JOIN who ON who.utid = r.utid
-    GROUP BY r.trace_id, r.utid, r.ready_ts
-  ),
-  worst AS (
-    SELECT
-      *,
-      row_number() OVER (PARTITION BY trace_id ORDER BY ready_ns DESC, ready_ts, utid) AS place,
-    FROM period
-    QUALIFY place <= 20
+    FROM ranked
+    JOIN ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns) AS r
+      ON r.trace_id = ranked.trace_id AND r.utid = ranked.utid AND r.ready_ts = ranked.ready_ts
+    GROUP BY ALL
   ),
   instead AS (
     SELECT

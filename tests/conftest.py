@@ -12,6 +12,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from schedlens import workload_program
+from schedlens.errors import WorkloadError
+
 BIN = Path(sys.executable).parent
 
 
@@ -36,6 +39,15 @@ def needs_tracing() -> None:
         pytest.skip("perf is not installed: nothing can be recorded here")
     if os.geteuid() != 0:
         pytest.skip("not root: scheduler events of the whole machine cannot be recorded")
+
+
+@pytest.fixture(scope="module")
+def workload() -> str:
+    """The path of the workload program."""
+    try:
+        return workload_program.program()
+    except WorkloadError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -174,6 +174,23 @@ def test_generated_files_read_as_they_were_made(name: str, tmp_path: Path) -> No
 
 
 @etl_files.needs("corpus")
+def test_the_table_of_files_says_what_is_in_them(tmp_path: Path) -> None:
+    page = (etl_files.ROOT / "docs" / "windows-traces.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.splitlines()
+        if line.startswith("| ") and ".etl |" in line
+    ]
+    assert [row[0] for row in rows] == CORPUS
+    for name, build, cpus, buffers, compressed, records, *_ in rows:
+        facts = inspected(etl_files.written(name, tmp_path))
+        assert build == facts["header"]["os_version"], name
+        found = (facts["buffers"]["count"], facts["buffers"]["compressed"], facts["records"])
+        assert (int(buffers), int(compressed), int(records)) == found, name
+        assert int(cpus) == facts["num_processors"], name
+
+
+@etl_files.needs("corpus")
 def test_inspect_shows_a_log(tmp_path: Path) -> None:
     path = etl_files.written("airbus_AMSITrace.etl", tmp_path)
     done = command("schedlens", "inspect", str(path))

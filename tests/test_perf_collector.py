@@ -447,12 +447,13 @@ def test_perf_ends_when_its_master_is_killed(capture: perf.Capture, tmp_path: Pa
 
 
 def test_a_full_disk_is_a_full_disk(capture: perf.Capture, tmp_path: Path) -> None:
-    with tiny_disk(tmp_path / "disk", "200k") as disk:
+    with tiny_disk(tmp_path / "disk", "64k") as disk:
         recorder = perf.Recorder(capture, disk)
-        # It may be full as early as at the begin, or at the end alone.
+        # It may be full as early as at the begin, or at the end alone. The life of each process
+        # takes at least 2 KB of records, so that 200 of them never fit.
         with contextlib.suppress(NoSpaceError):
             recorder.enable()
-            for _ in range(40):
+            for _ in range(200):
                 subprocess.run([sys.executable, "-S", "-c", ""], check=True)
             recorder.disable()
         with pytest.raises(NoSpaceError):

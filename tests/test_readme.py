@@ -77,9 +77,13 @@ def test_each_line_about_a_session_answers(line: str, session: Path, tmp_path: P
         words += ["-o", str(tmp_path)]
     if words[0] == "duckdb":
         words.insert(1, "-readonly")
+    if words[:2] == ["schedlens", "demo"]:
+        words += ["--no-open", "-o", str(tmp_path / "demo")]
     assert (BIN / words[0]).exists()
     done = command(*words, check=False)
-    assert done.returncode == 0, done.stderr
+    # The line for CI may find something on a busy machine: then it says so and exits with 1.
+    gated = "--fail-on" in words and "--fail-on critical: " in done.stderr
+    assert done.returncode == (1 if gated else 0), done.stderr
     assert done.stdout.strip()
 
 

@@ -98,6 +98,10 @@ def test_a_plan_that_stands_for_two_placements_is_in_both_curves(
         ("siblings", 1, 40_000.0, 40_000.0, 1.0, 100.0, None),
         ("siblings", 2, 44_000.0, 22_000.0, 1.1, 55.0, 10.0),
     ]
+    alone = con.execute(
+        "SELECT placement, threads, per_s, speedup FROM scaling_curve(p_trace_id := 2)"
+    ).fetchall()
+    assert alone == [("physical", 2, 76_000.0, None)]
 
 
 def test_from_four_repeats_on_the_outermost_are_left_out(con: duckdb.DuckDBPyConnection) -> None:
@@ -137,6 +141,10 @@ def test_yield_compares_cores_at_equal_numbers_of_cores_in_use(
     assert [(*row[:2], *(round(v, 9) for v in row[2:5]), *row[5:]) for row in rows] == [
         ("sha256", "U", 1.15, 1.1, 1.2, 2, None)
     ]
+    alone = con.execute(
+        "SELECT yield, alone_per_s, reason FROM smt_yield(p_trace_id := 4)"
+    ).fetchall()
+    assert alone == [(None, None, "no step put a pinned worker alone on a core")]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +253,8 @@ def test_the_knee_of_the_multiplications_gives_the_slots(con: duckdb.DuckDBPyCon
     work = {1: 9000, 3: 9000, 9: 8990, 10: 8100}
     _fill(con, [Step(["physical"], [0], [w], workload=f"imul{n}") for n, w in work.items()])
     assert con.execute("FROM multiplier_slots").fetchall() == [("U", 10, 9)]
+    assert con.execute("FROM multiplier_slots(p_trace_id := 1)").fetchall() == [("U", None, 1)]
+    assert con.execute("FROM multiplier_slots(p_trace_id := 2)").fetchall() == []
 
 
 def test_trace_time_is_cpu_time_and_steal(con: duckdb.DuckDBPyConnection) -> None:

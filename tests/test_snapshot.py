@@ -283,6 +283,7 @@ def test_settings_are_the_files_of_the_system(tmp_path: Path) -> None:
     write(cpu / "intel_pstate/no_turbo", "1\n")
     write(cpu / "smt/control", "on\n")
     write(cpu / "isolated", "2-3\n")
+    write(cpu / "nohz_full", "  (null)\n")
     write(cpu / "vulnerabilities/mds", "Mitigation: Clear CPU buffers\n")
     write(tmp_path / "sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
     write(tmp_path / "proc/sys/kernel/osrelease", "6.5.13-test\n")
@@ -302,7 +303,8 @@ def test_settings_are_the_files_of_the_system(tmp_path: Path) -> None:
         "cpu_model": "A CPU",
         "hypervisor": "yes",
         "clocksource": None,
-        "nohz_full": None,
+        "nohz_full": "",
+        "smt_active": None,
     }
     assert {key: found[key] for key in wanted} == wanted
 

@@ -13,6 +13,7 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, ScalarBuffer
 
 use crate::error::DecodeError;
 use crate::schema;
+use crate::shelf::Shelf;
 
 /// Numbers, some of them unknown.
 #[derive(Debug)]
@@ -30,7 +31,12 @@ impl<T> Default for Column<T> {
 impl<T: Copy + Default> Column<T> {
     /// With room for that many rows.
     pub(crate) fn with_capacity(rows: usize) -> Self {
-        Self { values: Vec::with_capacity(rows), unknown: Vec::new() }
+        Self::within(Vec::with_capacity(rows))
+    }
+
+    /// Empty, in memory that may have been used before.
+    pub(crate) fn within(values: Vec<T>) -> Self {
+        Self { values, unknown: Vec::new() }
     }
 
     /// A known value.
@@ -46,6 +52,17 @@ impl<T: Copy + Default> Column<T> {
             self.unknown.push(self.values.len() as u32);
         }
         self.values.push(value.unwrap_or_default());
+    }
+
+    /// Adds known values.
+    pub(crate) fn extend(&mut self, values: &[T]) {
+        self.values.extend_from_slice(values);
+    }
+
+    /// The value that gets this row's number will be NULL; rows are told of in order.
+    #[inline(never)]
+    pub(crate) fn unknown_at(&mut self, row: usize) {
+        self.unknown.push(row as u32);
     }
 
     /// Rows so far.
@@ -92,6 +109,12 @@ impl Column<i64> {
         let nulls = self.nulls();
         Arc::new(Int64Array::new(ScalarBuffer::from(self.values), nulls))
     }
+
+    /// As `Int64`, in memory that comes back to the shelf.
+    pub(crate) fn array_from(self, shelf: &Shelf<i64>) -> ArrayRef {
+        let nulls = self.nulls();
+        Arc::new(Int64Array::new(shelf.lend(self.values), nulls))
+    }
 }
 
 impl Column<i32> {
@@ -100,6 +123,12 @@ impl Column<i32> {
         let nulls = self.nulls();
         Arc::new(Int32Array::new(ScalarBuffer::from(self.values), nulls))
     }
+
+    /// As `Int32`, in memory that comes back to the shelf.
+    pub(crate) fn array_from(self, shelf: &Shelf<i32>) -> ArrayRef {
+        let nulls = self.nulls();
+        Arc::new(Int32Array::new(shelf.lend(self.values), nulls))
+    }
 }
 
 impl Column<bool> {
@@ -107,6 +136,29 @@ impl Column<bool> {
     pub(crate) fn array(self) -> ArrayRef {
         let nulls = self.nulls();
         Arc::new(BooleanArray::new(BooleanBuffer::from(self.values), nulls))
+    }
+
+    /// As `Boolean`; the memory goes back to the shelf.
+    pub(crate) fn array_from(self, shelf: &Shelf<bool>) -> ArrayRef {
+        let nulls = self.nulls();
+        let values = BooleanBuffer::from(&*self.values);
+        shelf.put(self.values);
+        Arc::new(BooleanArray::new(values, nulls))
+    }
+}
+
+impl Column<u8> {
+    /// Numbers of the given words as `Dictionary(UInt8, Utf8)`, in memory that comes back.
+    pub(crate) fn words_from(
+        self,
+        shelf: &Shelf<u8>,
+        words: &[&str],
+    ) -> Result<ArrayRef, DecodeError> {
+        let nulls = self.nulls();
+        let keys = UInt8Array::new(shelf.lend(self.values), nulls);
+        let words = Arc::new(StringArray::from(words.to_vec()));
+        let array = DictionaryArray::<UInt8Type>::try_new(keys, words).map_err(internal)?;
+        Ok(Arc::new(array))
     }
 }
 
@@ -118,11 +170,6 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// With room for that many rows.
-    pub(crate) fn with_capacity(rows: usize) -> Self {
-        Self { keys: Column::with_capacity(rows), words: Vec::new() }
-    }
-
     /// A word by its number in the list that [`Words::array_of`] gets.
     #[inline]
     pub(crate) fn push_number(&mut self, number: u8) {

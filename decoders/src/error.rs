@@ -74,7 +74,7 @@ pub enum DecodeError {
     },
     /// Files that are given together but are not of one recording.
     NotTogether {
-        /// In what they differ.
+        /// Which does not belong to the others, and why.
         what: String,
     },
     /// A folder without the file `data` in it.
@@ -163,8 +163,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "the zip archive cannot be unpacked: {what}: unpack it yourself")
             }
             Self::NotTogether { what } => {
-                write!(f, "is not of the same recording as the file before it: {what}: ")?;
-                write!(f, "give files of one recording together")
+                write!(f, "{what}: give the files of one recording together")
             }
             Self::NoData => write!(f, "a folder without the file `data` is no perf.data directory"),
             Self::Internal { what } => {

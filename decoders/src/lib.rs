@@ -17,10 +17,12 @@ mod problem;
 pub mod reader;
 pub mod schema;
 pub mod session;
+mod shelf;
 pub mod states;
 pub mod sweeps;
-pub mod tables;
 
+#[cfg(feature = "python")]
+mod python_states;
 #[cfg(feature = "python")]
 pub mod python_sweeps;
 

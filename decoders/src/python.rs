@@ -344,5 +344,6 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(etl_payload, module)?)?;
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;
     module.add_function(wrap_pyfunction!(schemas, module)?)?;
+    crate::python_states::register(module)?;
     crate::python_sweeps::register(module)
 }

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::sweeps::{Batches, Facts, Inputs, Sweep, SweepError};
+use crate::sweeps::{Batches, Facts, Inputs, Sweep, SweepError, critical_path as walk};
 
 /// An iterator of `(table, RecordBatch)`.
 #[pyclass(module = "schedlens._decoders", name = "Sweep")]
@@ -78,6 +78,22 @@ fn sweep(
     Ok(PySweep { sweep: Mutex::new(sweep) })
 }
 
+/// The critical paths of frames, as a batch of `frame_path`; None if there are no frames.
+///
+/// `frames` is a `RecordBatchReader` of upid, frame, utid, start_ns, end_ns; `states` one of utid,
+/// ts, dur, state, waker_utid. Raises `ValueError` where a stream is not as it must be.
+#[pyfunction]
+fn critical_path(
+    py: Python<'_>,
+    trace_id: i64,
+    frames: PyArrowType<RecordBatchStreamReader>,
+    states: PyArrowType<RecordBatchStreamReader>,
+) -> PyResult<Option<PyArrowType<RecordBatch>>> {
+    let (frames, states): (Batches, Batches) = (Box::new(frames.0), Box::new(states.0));
+    let found = py.detach(|| walk(trace_id, frames, states)).map_err(error)?;
+    Ok(found.map(|output| PyArrowType(output.batch)))
+}
+
 fn error(error: SweepError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
@@ -85,5 +101,6 @@ fn error(error: SweepError) -> PyErr {
 /// Adds the sweeps to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySweep>()?;
-    module.add_function(wrap_pyfunction!(sweep, module)?)
+    module.add_function(wrap_pyfunction!(sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(critical_path, module)?)
 }

@@ -6,12 +6,12 @@ use arrow_array::RecordBatch;
 
 use crate::columns::Batcher;
 use crate::error::DecodeError;
-use crate::frame::Frame;
+use crate::frame::{Batches, Frame};
 use crate::states::Source;
-use crate::tables::Batches;
 
-/// Rows after which a frame is closed at the next later time.
-pub const FRAME_ROWS: usize = 1 << 20;
+/// Rows after which a frame is closed at the next later time: few enough that a frame's memory
+/// stays in the caches.
+pub const FRAME_ROWS: usize = 1 << 18;
 
 /// The parts of a `trace` row that are not in the file.
 #[derive(Clone, Copy, Debug)]

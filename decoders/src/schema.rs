@@ -14,6 +14,9 @@ const SOURCES: [&str; 3] = [
     include_str!("../../queries/schema/sweeps.sql"),
 ];
 
+/// How DuckDB is to store a column that hardly changes; says nothing about its type.
+const COMPRESSION: &str = " USING COMPRESSION RLE";
+
 /// Text columns that hold few different values: they travel as `Dictionary(UInt8, Utf8)`.
 const FEW_VALUES: [&str; 14] = [
     "context_switch.source",
@@ -56,7 +59,7 @@ fn parse(sql: &str) -> Vec<(String, SchemaRef)> {
                 found.push((name, Arc::new(Schema::new(fields))));
             }
         } else if let Some((table, fields)) = open.as_mut() {
-            let code = code.trim_end_matches(',');
+            let code = code.trim_end_matches(',').trim_end_matches(COMPRESSION);
             let (code, nullable) = match code.strip_suffix(" NOT NULL") {
                 Some(code) => (code, false),
                 None => (code, true),
@@ -96,6 +99,7 @@ mod tests {
         assert_eq!(switches.fields().len(), 15);
         assert_eq!(switches.field_with_name("ts").expect("ts").data_type(), &DataType::Int64);
         assert!(!switches.field_with_name("ts").expect("ts").is_nullable());
+        assert!(!switches.field_with_name("trace_id").expect("trace_id").is_nullable());
         let cpus = table("affinity").expect("declared");
         assert_eq!(
             cpus.field_with_name("cpus").expect("cpus").data_type(),

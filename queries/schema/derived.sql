@@ -1,7 +1,7 @@
 -- Derived tables: built once from the base tables by the state machine, for every source alike.
 
 CREATE TABLE sched_slice (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   utid BIGINT NOT NULL,            -- Thread.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   ts BIGINT NOT NULL,              -- Switch-in.
@@ -13,12 +13,12 @@ CREATE TABLE sched_slice (
   wait_ns BIGINT,                  -- From switch-out to ready.
   waker_utid BIGINT,               -- Thread whose waking began the ready period.
   prev_cpu INTEGER,                -- CPU of the thread's stay before this one.
-  left_censored BOOLEAN NOT NULL,  -- The begin was not seen.
-  right_censored BOOLEAN NOT NULL  -- The end was not seen.
+  left_censored BOOLEAN NOT NULL USING COMPRESSION RLE, -- The begin was not seen.
+  right_censored BOOLEAN NOT NULL USING COMPRESSION RLE -- The end was not seen.
 );
 
 CREATE TABLE thread_state (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   utid BIGINT NOT NULL,            -- Thread; idle threads have no rows.
   ts BIGINT NOT NULL,              -- Begin.
   dur BIGINT NOT NULL,             -- Length.
@@ -26,12 +26,12 @@ CREATE TABLE thread_state (
   cpu INTEGER,                     -- Where it runs; for ready: the CPU it was sent to, if recorded.
   reason VARCHAR,                  -- Wait reason or Linux state of a waiting thread.
   waker_utid BIGINT,               -- Of a ready state begun by a waking: who woke it.
-  left_censored BOOLEAN NOT NULL,  -- The begin was not seen.
-  right_censored BOOLEAN NOT NULL  -- The end was not seen.
+  left_censored BOOLEAN NOT NULL USING COMPRESSION RLE, -- The begin was not seen.
+  right_censored BOOLEAN NOT NULL USING COMPRESSION RLE -- The end was not seen.
 );
 
 CREATE TABLE cpu_state (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   ts BIGINT NOT NULL,              -- Begin.
   dur BIGINT NOT NULL,             -- Length.
@@ -40,7 +40,7 @@ CREATE TABLE cpu_state (
 );
 
 CREATE TABLE counter_delta (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   utid BIGINT NOT NULL,            -- Thread that ran.
   ts BIGINT NOT NULL,              -- Begin: the counter read before.

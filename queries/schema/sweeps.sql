@@ -1,7 +1,7 @@
 -- Interval sweeps: what several CPUs or threads do at the same moment, built once from the derived tables.
 
 CREATE TABLE core_state (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   core INTEGER NOT NULL,           -- Core: the lowest logical CPU number of its siblings.
   ts BIGINT NOT NULL,              -- Begin.
   dur BIGINT NOT NULL,             -- Length; the rows of a core tile the trace.
@@ -12,7 +12,7 @@ CREATE TABLE core_state (
 );
 
 CREATE TABLE sibling_slice (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   core INTEGER NOT NULL,           -- Core.
   ts BIGINT NOT NULL,              -- Begin.
   dur BIGINT NOT NULL,             -- Length, in which cpu and other_cpu are both busy with the same two.
@@ -23,7 +23,7 @@ CREATE TABLE sibling_slice (
 );
 
 CREATE TABLE sharing_slice (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   utid BIGINT NOT NULL,            -- Thread that runs beside at least one busy sibling.
   cpu INTEGER NOT NULL,            -- Where.
   ts BIGINT NOT NULL,              -- Begin.
@@ -31,11 +31,11 @@ CREATE TABLE sharing_slice (
   same_type_idle_ns BIGINT,        -- Length of the longest stand-still of a usable whole idle core of the same core type at this moment; NULL: none.
   any_type_idle_ns BIGINT,         -- The same over all core types.
   soft_parked_idle_ns BIGINT,      -- The same over soft-parked cores only, which the others leave out.
-  affinity_known BOOLEAN NOT NULL  -- False: allowed CPUs are taken as those it was seen on (lower bound).
+  affinity_known BOOLEAN NOT NULL USING COMPRESSION RLE -- False: allowed CPUs are taken as those it was seen on (lower bound).
 );
 
 CREATE TABLE avoidable_match (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   ts BIGINT NOT NULL,              -- Begin.
   dur BIGINT NOT NULL,             -- Length.
   min_idle_ns BIGINT NOT NULL,     -- Shortest stand-still that counts: 0 and 100000 are built.
@@ -44,23 +44,23 @@ CREATE TABLE avoidable_match (
 );
 
 CREATE TABLE ready_slice (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   utid BIGINT NOT NULL,            -- Thread that is ready.
   ts BIGINT NOT NULL,              -- Begin; the rows of a thread tile its ready time.
   dur BIGINT NOT NULL,             -- Length.
   ready_ts BIGINT NOT NULL,        -- Begin of the ready period this is a part of.
   entered_cpu INTEGER,             -- CPU it then entered; NULL: not seen.
-  throttled BOOLEAN NOT NULL,      -- It left runnable to the idle thread and that CPU is idle now, or WrCpuRateControl.
-  cgroup_throttled BOOLEAN NOT NULL, -- Its cgroup's throttled time grew in the step.
+  throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- It left runnable to the idle thread and that CPU is idle now, or WrCpuRateControl.
+  cgroup_throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- Its cgroup's throttled time grew in the step.
   idle_exit BOOLEAN NOT NULL,      -- At most 1 ms before its switch-in, and the CPU it enters is idle.
   idle_ns BIGINT,                  -- Length of the longest idle interval, at this moment, of an allowed online unparked CPU; NULL: none idle.
   parked_ns BIGINT,                -- The same over allowed parked or soft-parked CPUs.
   unknown_available BOOLEAN NOT NULL, -- An allowed CPU is in state unknown, or idle with parking unknown.
-  affinity_known BOOLEAN NOT NULL  -- False: allowed CPUs are taken as those it was seen on (lower bound).
+  affinity_known BOOLEAN NOT NULL USING COMPRESSION RLE -- False: allowed CPUs are taken as those it was seen on (lower bound).
 );
 
 CREATE TABLE ready_match (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   ts BIGINT NOT NULL,              -- Begin.
   dur BIGINT NOT NULL,             -- Length.
   min_idle_ns BIGINT NOT NULL,     -- Shortest idle interval that counts: 0 and 100000 are built.
@@ -68,7 +68,7 @@ CREATE TABLE ready_match (
 );
 
 CREATE TABLE concurrency_slice (
-  trace_id BIGINT NOT NULL,        -- Recording.
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   ts BIGINT NOT NULL,              -- Begin; the rows tile the trace.
   dur BIGINT NOT NULL,             -- Length.
   busy INTEGER NOT NULL,           -- Busy logical CPUs.
@@ -94,4 +94,14 @@ CREATE TABLE quantum_chain (
   serialized_ns BIGINT NOT NULL,   -- Part in which another CPU allowed to one of the waiting threads was idle or parked.
   idle_elsewhere_ns BIGINT NOT NULL, -- Part in which some other online CPU was idle, allowed or not.
   affinity_known BOOLEAN NOT NULL  -- False: allowed CPUs are taken as those the threads were seen on (lower bound).
+);
+
+CREATE TABLE frame_path (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  upid BIGINT NOT NULL,            -- Process that presents.
+  frame BIGINT NOT NULL,           -- Number of the frame in its process.
+  hop INTEGER NOT NULL,            -- 0: the thread that presents; each waker one more, backwards in time.
+  utid BIGINT NOT NULL,            -- Thread the path is on.
+  ts BIGINT NOT NULL,              -- Begin; the rows of a frame tile it.
+  dur BIGINT NOT NULL              -- Length.
 );

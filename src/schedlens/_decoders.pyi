@@ -36,6 +36,27 @@ class EtlEvents(Iterator[list[str]]):
     def __iter__(self) -> EtlEvents: ...
     def __next__(self) -> list[str]: ...
 
+class States:
+    """The state machine for tables that come frame by frame; ValueError for other schemas."""
+
+    def __init__(
+        self,
+        trace_id: int,
+        source: str,
+        tick_ns: int | None,
+        yields_recorded: bool,
+        has_wakings: bool,
+    ) -> None: ...
+    def push(
+        self, until_ns: int, batches: list[tuple[str, pa.RecordBatch]]
+    ) -> list[tuple[str, pa.RecordBatch]]:
+        """Takes in all rows before `until_ns` that no earlier frame held."""
+
+    def finish(
+        self, first_ns: int, last_ns: int, threads: pa.RecordBatch, cpus: pa.RecordBatch
+    ) -> list[tuple[str, pa.RecordBatch]]:
+        """Closes everything that is open; the rest of the rows."""
+
 def load(
     paths: str | list[str],
     trace_id: int,
@@ -87,3 +108,8 @@ def schemas() -> dict[str, pa.Schema]:
 
 def sweep(trace_id: int, facts: Mapping[str, Any], inputs: Mapping[str, Any]) -> Sweep:
     """Sweeps over one recording."""
+
+def critical_path(
+    trace_id: int, frames: pa.RecordBatchReader, states: pa.RecordBatchReader
+) -> pa.RecordBatch | None:
+    """The critical paths of frames, as rows of `frame_path`."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -35,6 +33,10 @@ if TYPE_CHECKING:
 @click.option("--only", multiple=True, help="Only this analyzer; may be given again.")
 @click.option("--no-report", is_flag=True, help="Database and findings only.")
 @click.option("--json", "as_json", is_flag=True, help="The findings and loads as one JSON object.")
+@click.option(
+    "--fail-on", type=click.Choice(["critical", "warning", "info"]),
+    help="Exit with 1 if there is a finding of this severity or a worse one: for CI.",
+)  # fmt: skip
 def analyze(
     paths: tuple[Path, ...],
     output: Path | None,
@@ -46,15 +48,20 @@ def analyze(
     only: tuple[str, ...],
     no_report: bool,
     as_json: bool,
+    fail_on: str | None,
 ) -> int:
     """Load recordings and explain them.
 
-    PATHS are a session folder that `collect` wrote, or perf.data and .etl files of any origin; the
-    kernel and the user file of one Windows recording are read together.
-    Exit code 0: all was read. 1: answered, but a part could not be read. 2: no answer.
+    PATHS are a session folder that `collect` wrote, or perf.data and .etl files of any origin, each
+    with a PresentMon file behind it if there is one; the kernel and the user file of one Windows
+    recording are read together.
+    Exit code 0: all was read. 1: answered, but a part could not be read, or --fail-on found
+    something. 2: no answer.
     """
     from schedlens import findings, recording, store
     from schedlens.errors import NothingToReadError, UnknownNameError
+    from schedlens.progress import bar
+    from schedlens.wording import count
 
     if from_s is not None and to_s is not None and from_s >= to_s:
         raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
@@ -73,7 +80,7 @@ def analyze(
     window = (_ns(from_s), _ns(to_s))
 
     with store.create(database) as con:
-        with _bar(quiet=as_json) as progress:
+        with bar(quiet=as_json) as progress:
             failures = store.load(con, recordings, window, progress)
         if len(failures) == len(recordings):
             for failure in failures[1:]:
@@ -97,7 +104,15 @@ def analyze(
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
         _summary(facts)
-    return 1 if partly else 0
+    gate = (
+        findings.SEVERITIES[: findings.SEVERITIES.index(cast(findings.Severity, fail_on)) + 1]
+        if fail_on
+        else ()
+    )
+    failed = [finding for finding in found if finding.severity in gate]
+    if failed:
+        click.echo(f"analyze: --fail-on {fail_on}: {count(len(failed), 'finding')}", err=True)
+    return 1 if partly or failed else 0
 
 
 def _home(path: Path) -> Path:
@@ -264,35 +279,3 @@ def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
         return
     names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in checked)))
     console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")
-
-
-class _bar:
-    """A progress bar with the time left on a terminal; nothing elsewhere."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet or not sys.stderr.isatty()
-
-    def __enter__(self) -> Callable[[str, float], None]:
-        if self.quiet:
-            return lambda label, share: None
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        task = self.progress.add_task("", total=1.0)
-        self.progress.start()
-
-        def update(label: str, share: float) -> None:
-            self.progress.update(task, description=label, completed=share)
-
-        return update
-
-    def __exit__(self, *_: object) -> None:
-        if not self.quiet:
-            self.progress.stop()

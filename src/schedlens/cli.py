@@ -20,6 +20,11 @@ COMMANDS = {
     "sql": ("schedlens.sql", "Run a query, or a named one, on an analyzed session."),
     "queries": ("schedlens.sql", "List the named queries with their documentation."),
     "doctor": ("schedlens.doctor", "What this machine permits, and what recording changes on it."),
+    "demo": ("schedlens.demo", "Simulate a game on a hybrid machine, and explain it."),
+    "compare-decoders": (
+        "schedlens.compare_decoders",
+        "Hold a folder of tables against the trace it was made from.",
+    ),
     "workloads": ("schedlens.workloads", "The kernels: list them, or let them prove themselves."),
 }
 
@@ -34,7 +39,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -17,14 +17,17 @@ def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
 
     Several .etl files of one recording, of the kernel and of programs, are given together.
     """
-    from schedlens import _decoders
+    from schedlens import _decoders, tables_folder, tables_inspect
     from schedlens.errors import NothingToReadError
 
     for path in paths:
         if not path.exists():
             raise NothingToReadError(f"{path} does not exist: give a perf.data or .etl file")
-    text = _decoders.inspect(*map(str, paths))
-    facts: dict[str, Any] = json.loads(text)
+    facts: dict[str, Any]
+    if len(paths) == 1 and tables_folder.is_one(paths[0]):
+        facts = tables_inspect.facts(paths[0])
+    else:
+        facts = json.loads(_decoders.inspect(*map(str, paths)))
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 # Often enough for a clock; each drawing is a switch more in the recording.
@@ -99,3 +108,32 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class bar:
+    """A bar for one long work with the time left, on a terminal; nothing elsewhere."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet or not sys.stderr.isatty()
+
+    def __enter__(self) -> Callable[[str, float], None]:
+        if self.quiet:
+            return lambda label, share: None
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        task = self.progress.add_task("", total=1.0)
+        self.progress.start()
+
+        def update(label: str, share: float) -> None:
+            self.progress.update(task, description=label, completed=share)
+
+        return update
+
+    def __exit__(self, *_: object) -> None:
+        if not self.quiet:
+            self.progress.stop()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from schedlens import presentmon, tables_folder
 from schedlens.errors import NothingToReadError
 
 Json = dict[str, Any]
@@ -24,7 +25,10 @@ class Recording:
     step: Json = field(default_factory=dict)
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
-    beside: tuple[Path, ...] = ()  # more files of the same recording: kernel and user of Windows
+    frames: Path | None = None
+    """A PresentMon file of the same time."""
+    beside: tuple[Path, ...] = ()
+    """More files of the same recording: those of Windows programs beside the kernel's."""
 
     @property
     def files(self) -> list[str]:
@@ -45,23 +49,29 @@ class Recording:
 def gather(paths: Sequence[Path]) -> list[Recording]:
     """The recordings behind the paths given, in the order given.
 
-    A session folder stands for its finished steps, a step's folder for itself, a file or a
-    `perf record --threads` folder for one recording, and so do the kernel and the user file of
-    one Windows recording. Raises `NothingToReadError`.
+    A session folder stands for its finished steps, a step's folder for itself; a file, a
+    `perf record --threads` folder or a folder of tables for one recording, and so do the kernel
+    and the user file of one Windows recording. A PresentMon file belongs to the recording given
+    before it, or to the only one. Raises `NothingToReadError`.
     """
     from schedlens import windows_files
 
     found: list[Recording] = []
+    captures: list[tuple[int, Path]] = []
     for path, *beside in windows_files.together(paths):
         if not path.exists():
             raise NothingToReadError(
                 f"{path} does not exist: give a session folder that `collect` wrote, a perf.data "
                 "or an .etl file"
             )
-        if path.is_dir() and (path / "session.json").exists():
+        if path.is_file() and presentmon.is_presentmon(path):
+            captures.append((max(0, len(found) - 1), path))
+        elif path.is_dir() and (path / "session.json").exists():
             found.extend(_session(path))
         elif path.is_dir() and (path / "step.json").exists():
             found.append(_step(path, _read(path.parent / "session.json")))
+        elif tables_folder.is_one(path):
+            found.append(Recording(path.name, path))
         elif path.is_dir() and not (path / "data").exists():
             inside = sorted(child for child in path.iterdir() if child.suffix in (".data", ".etl"))
             if not inside:
@@ -73,6 +83,12 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
                 found.append(Recording(file.name, file, beside=tuple(more)))
         else:
             found.append(Recording(path.name, path, beside=tuple(beside)))
+    for place, path in captures:
+        if not found:
+            raise NothingToReadError(
+                f"{path} holds frames alone: give the trace of the same time beside it"
+            )
+        found[place] = replace(found[place], frames=path)
     return found
 
 
@@ -90,6 +106,7 @@ def _session(folder: Path) -> list[Recording]:
 
 def _step(folder: Path, session: Json) -> Recording:
     trace = folder / "perf.data"
+    frames = folder / "presentmon.csv"
     return Recording(
         label=folder.name,
         trace=trace if trace.exists() else None,
@@ -98,6 +115,7 @@ def _step(folder: Path, session: Json) -> Recording:
         step=_read(folder / "step.json"),
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
+        frames=frames if frames.exists() else None,
     )
 
 

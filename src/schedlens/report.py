@@ -116,9 +116,12 @@ def _view(con: duckdb.DuckDBPyConnection, process: str | None, step: str | None)
         return View(con, process, labels[step], step)
     chosen = plain.rows(
         "SELECT t.trace_id, t.label FROM trace AS t LEFT JOIN run AS r USING (trace_id) "
-        "LEFT JOIN (SELECT trace_id, max(cost_ns) AS cost FROM finding "
-        "WHERE severity <> 'checked' GROUP BY trace_id) AS f USING (trace_id) "
-        "ORDER BY f.cost DESC NULLS LAST, r.threads DESC NULLS LAST, t.trace_id LIMIT 1"
+        "LEFT JOIN (SELECT trace_id, max(cost_ns) AS cost, "
+        # Frames that stutter are what a user sees of it all.
+        "coalesce(bool_or(analyzer = 'frame_time' AND severity = 'critical'), false) AS shaky "
+        "FROM finding WHERE severity <> 'checked' GROUP BY trace_id) AS f USING (trace_id) "
+        "ORDER BY f.shaky DESC NULLS LAST, f.cost DESC NULLS LAST, r.threads DESC NULLS LAST, "
+        "t.trace_id LIMIT 1"
     )
     if not chosen:
         return View(con, process, 0, "")

@@ -48,6 +48,8 @@ def read(root: Path = Path("/")) -> dict[str, str | None]:
 def _values(root: Path, pattern: str) -> str | None:
     """The text of the files, each different one once."""
     texts = {text for path in root.glob(pattern) if (text := _text(path)) is not None}
+    # The kernel's print of a mask that was never made: no CPU.
+    texts = {"" if text == "(null)" else text for text in texts}
     # The active choice among several is in brackets.
     chosen = {match[1] if (match := re.search(r"\[(\S+)\]", text)) else text for text in texts}
     return ",".join(sorted(chosen)) if chosen else None

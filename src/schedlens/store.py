@@ -12,7 +12,17 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schedlens import __version__, _decoders, context, core_type_counters, questions, sweeps
+from schedlens import (
+    __version__,
+    _decoders,
+    context,
+    core_type_counters,
+    frames,
+    questions,
+    sweeps,
+    tables_folder,
+    tables_load,
+)
 from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
 from schedlens.recording import Recording
 
@@ -21,8 +31,10 @@ STORAGE_VERSION = "v1.5.0"
 
 SCHEMA_VERSION = 1
 
-# Rows handed to DuckDB at once: its threads share the batches of one insert.
-INSERT_ROWS = 4_000_000
+# Rows handed to DuckDB at once, so that inserts and the decoder take turns from early on, and rows
+# of the pieces that its threads share: one row group each.
+INSERT_ROWS = 1_000_000
+_ROW_GROUP = 122_880
 
 # Rows that correct rows of the table so named; the state machine declares them.
 _MENDS = {
@@ -110,6 +122,8 @@ def load(
         con.begin()
         try:
             load_base_and_derived(con, recording, trace_id, part)
+            if recording.frames is not None:
+                frames.load(con, trace_id, recording.frames)
         except SchedlensError as error:
             con.rollback()
             failures.append(Failure(recording.label, str(error)))
@@ -123,6 +137,8 @@ def load(
         return failures
     _fill_windows(con, window)
     sweeps.build(con, loaded)
+    for trace_id in loaded:
+        frames.build_paths(con, trace_id)
     questions.install(con)
     return failures
 
@@ -137,14 +153,7 @@ def load_base_and_derived(
     if recording.trace is None:
         _load_untraced(con, recording, trace_id)
         return
-    schemas = _decoders.schemas()
-    loader = _decoders.load(
-        recording.files,
-        trace_id,
-        context.tables(recording, trace_id, schemas),
-        str(recording.samples) if recording.samples else None,
-        recording.label,
-    )
+    loader = _loader(recording, recording.trace, trace_id)
     held: dict[str, list[pa.RecordBatch]] = {}
     rows: dict[str, int] = {}
     for table, columns in _MENDS.items():
@@ -174,6 +183,20 @@ def load_base_and_derived(
           AND (SELECT source FROM trace WHERE trace_id = ?) <> 'etw'
         """,
         [trace_id, trace_id, trace_id],
+    )
+
+
+def _loader(
+    recording: Recording, trace: Path, trace_id: int
+) -> _decoders.Loader | tables_load.Loader:
+    if tables_folder.is_one(trace):
+        return tables_load.Loader(trace, trace_id, recording.label)
+    return _decoders.load(
+        recording.files,
+        trace_id,
+        context.tables(recording, trace_id, _decoders.schemas()),
+        str(recording.samples) if recording.samples else None,
+        recording.label,
     )
 
 
@@ -231,9 +254,11 @@ def _shifted(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
 def _insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordBatch]) -> None:
     # One schema for all: where a dictionary differs between batches, each keeps its own.
     arrow = pa.Table.from_batches(batches)
-    con.register("incoming", arrow)
+    batches = arrow.to_batches(max_chunksize=_ROW_GROUP)
+    # DuckDB finds the variable by its name. A registered view would keep its rows in memory until
+    # the transaction ends.
+    incoming = pa.Table.from_batches(batches, arrow.schema)  # noqa: F841
     con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
-    con.unregister("incoming")
 
 
 def _fill_windows(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:

@@ -21,8 +21,8 @@ _TICK_NS = 1_000_000
 # KWAIT_REASON of a thread that its job's CPU rate control holds back.
 _RATE_CONTROL = 24
 _BATCH = 1 << 17
-# Rows are inserted once so many are gathered: DuckDB writes row groups of 122,880 rows.
-_INSERT = 1 << 18
+# Rows are inserted once so many are gathered: batches of one row group, for its threads to share.
+_INSERT = 4 * 122_880
 
 _TABLES = (
     "core_state",
@@ -252,7 +252,14 @@ def _sweep(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
                 values = {}
             rows = cursor.sql(sql.format(place=place), params=values)
             streams[name] = rows.to_arrow_reader(_BATCH)
-        _insert(con, _decoders.sweep(trace_id, facts, streams))
+        # One transaction: rows of many small ones would go through the log first.
+        con.begin()
+        try:
+            _insert(con, _decoders.sweep(trace_id, facts, streams))
+        except BaseException:
+            con.rollback()
+            raise
+        con.commit()
 
 
 def _insert(
@@ -269,6 +276,5 @@ def _insert(
 
 
 def _write(con: duckdb.DuckDBPyConnection, table: str, batches: list[pyarrow.RecordBatch]) -> None:
-    con.register("sweep_rows", pyarrow.Table.from_batches(batches))
-    con.execute(f"INSERT INTO {table} BY NAME FROM sweep_rows")
-    con.unregister("sweep_rows")
+    # A registered view would keep its rows in memory until the transaction ends.
+    con.from_arrow(pyarrow.Table.from_batches(batches)).insert_into(table)

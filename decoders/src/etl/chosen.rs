@@ -9,7 +9,7 @@ pub struct Chosen {
     hooks: Vec<u64>,
     /// Sorted.
     guids: Vec<Guid>,
-    /// Every record of any kind.
+    /// Every record, whether it has a GUID or not.
     all: bool,
 }
 
@@ -21,14 +21,14 @@ impl Chosen {
 
     /// Every record.
     pub fn all() -> Self {
-        Self { all: true, ..Self::none() }
+        Self { hooks: vec![u64::MAX; 1 << 10], guids: Vec::new(), all: true }
     }
 
     /// Those with one of these hooks, classes or providers.
     pub fn of(hooks: impl IntoIterator<Item = u16>, guids: impl IntoIterator<Item = Guid>) -> Self {
         let mut chosen = Self::none();
         for hook in hooks {
-            chosen.hooks[usize::from(hook >> 6)] |= 1 << (hook & 63);
+            chosen.add(hook);
         }
         chosen.guids.extend(guids);
         chosen.guids.sort_unstable();
@@ -38,10 +38,27 @@ impl Chosen {
     /// Whether the record with that head is chosen.
     #[inline(always)]
     pub fn has(&self, head: &Head, records: &[u8], at: usize) -> bool {
-        if let Some(hook) = head.hook(records, at) {
-            return self.all || self.hooks[usize::from(hook >> 6)] >> (hook & 63) & 1 != 0;
+        match head.hook(records, at) {
+            Some(hook) => self.has_hook(hook),
+            None => self.all || self.has_guid(head, records, at),
         }
-        self.all || self.has_guid(head, records, at)
+    }
+
+    /// Whether records with a hook are chosen.
+    #[inline(always)]
+    pub(super) fn has_hook(&self, hook: u16) -> bool {
+        self.hooks[usize::from(hook >> 6)] >> (hook & 63) & 1 != 0
+    }
+
+    /// The same and records with these hooks too.
+    pub(super) fn and(&self, hooks: &[u16]) -> Self {
+        let mut chosen = self.clone();
+        hooks.iter().for_each(|hook| chosen.add(*hook));
+        chosen
+    }
+
+    fn add(&mut self, hook: u16) {
+        self.hooks[usize::from(hook >> 6)] |= 1 << (hook & 63);
     }
 
     #[inline(never)]

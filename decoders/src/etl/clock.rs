@@ -36,6 +36,8 @@ pub struct Clock {
     pub start_time: u64,
     /// ns of a tick, if that is a whole number; else 0.
     whole: i64,
+    /// Ticks from the start beyond which a time cannot be.
+    far: u64,
 }
 
 impl Clock {
@@ -54,7 +56,9 @@ impl Clock {
         let hz = i64::try_from(hz).ok().filter(|hz| (1..1 << 33).contains(hz));
         let Some(hz) = hz else { return Err(DecodeError::LogClock { kind: header.clock_type }) };
         let whole = if NS_PER_S % hz == 0 { NS_PER_S / hz } else { 0 };
-        Ok(Self { kind, start: header.start_clock, hz, start_time: header.start_time, whole })
+        let far = (FAR_S * hz).cast_unsigned();
+        let (start, start_time) = (header.start_clock, header.start_time);
+        Ok(Self { kind, start, hz, start_time, whole, far })
     }
 
     /// ns from the begin: floor((ts - start) * 10^9 / hz).
@@ -73,23 +77,21 @@ impl Clock {
     /// Whether a raw time can be one of this log's.
     #[inline(always)]
     pub(super) fn is_near(&self, ts: i64) -> bool {
-        ts.wrapping_sub(self.start).unsigned_abs() < (FAR_S * self.hz).cast_unsigned()
+        ts.wrapping_sub(self.start).unsigned_abs() < self.far
     }
 
-    /// Whether another file's clock counts the same ticks: the same boot of the same machine.
-    pub(super) fn is_same(&self, other: &Self) -> Result<(), DecodeError> {
-        let different = |what: &str| Err(DecodeError::NotTogether { what: what.to_owned() });
+    /// In what another file's clock differs, if it does not count the same ticks: those of one
+    /// boot of one machine.
+    pub(super) fn differs(&self, other: &Self) -> Option<&'static str> {
         if (self.kind, self.hz) != (other.kind, other.hz) {
-            return different("their clocks count different ticks");
+            return Some("its clock counts other ticks");
         }
         // Wall time may be set while one of them records; a boot shifts it by more.
         let ticks = self.ns(other.start);
         let wall = unix_ns(self.start_time).zip(unix_ns(other.start_time));
         let apart = wall.and_then(|(ours, theirs)| ours.checked_add(ticks)?.checked_sub(theirs));
-        match apart {
-            Some(apart) if apart.unsigned_abs() <= ONE_BOOT_NS => Ok(()),
-            _ => different("their clocks and wall times do not agree"),
-        }
+        let together = apart.is_some_and(|apart| apart.unsigned_abs() <= ONE_BOOT_NS);
+        (!together).then_some("its clock and wall time do not agree with the first file's")
     }
 
     /// Wall time of ns 0 in ns since 1970; `None` before it or out of range.
@@ -119,7 +121,8 @@ mod tests {
 
     fn clock(hz: i64) -> Clock {
         let whole = if NS_PER_S % hz == 0 { NS_PER_S / hz } else { 0 };
-        Clock { kind: ClockKind::Qpc, start: 1 << 40, hz, start_time: 0, whole }
+        let far = (FAR_S * hz).cast_unsigned();
+        Clock { kind: ClockKind::Qpc, start: 1 << 40, hz, start_time: 0, whole, far }
     }
 
     #[test]

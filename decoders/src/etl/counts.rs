@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::guid::Guid;
 use super::record::{Head, Kind, Pointer};
-use crate::bytes::u16_at;
+use crate::bytes::{u16_at, u32_at};
 
 /// What is counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,40 +37,37 @@ pub enum Event {
 /// Counts by [`Key`].
 #[derive(Debug)]
 pub(super) struct Counts {
-    slots: Vec<(Key, u64)>,
+    /// First word of the header (kind, pointers, version; 0 without a hook), key, count.
+    slots: Vec<(u32, Key, u64)>,
     by_key: HashMap<Key, u32>,
-    /// Slot that the last record with a hook had, plus one.
+    /// Slot that the last record with a hook had; beyond all: there was none.
     by_hook: Vec<u32>,
-    /// First word of that record's header: kind, pointers, version.
-    words: Vec<u32>,
     /// Slot that the last record without a hook had.
     last: Option<(Key, u32)>,
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        let by_hook = vec![0; 1 << 16];
-        Self { slots: Vec::new(), by_key: HashMap::new(), by_hook, words: Vec::new(), last: None }
+        let by_hook = vec![u32::MAX; 1 << 16];
+        Self { slots: Vec::new(), by_key: HashMap::new(), by_hook, last: None }
     }
 }
 
 impl Counts {
-    /// Counts the record with that head.
+    /// Counts a record with a hook.
     #[inline(always)]
-    pub(super) fn add(&mut self, head: &Head, records: &[u8], at: usize) {
-        let Some(hook) = head.hook(records, at) else { return self.add_other(head, records, at) };
+    pub(super) fn add_hook(&mut self, hook: u16, head: &Head, records: &[u8], at: usize) {
         // The high byte of the version word tells of counters, not of the event.
-        let word = crate::bytes::u32_at(records, at).unwrap_or_default() & 0xffff_00ff;
+        let word = u32_at(records, at).unwrap_or_default() & 0xffff_00ff;
         let slot = self.by_hook[usize::from(hook)] as usize;
-        if slot != 0 && self.words.get(slot - 1) == Some(&word) {
-            self.slots[slot - 1].1 += 1;
-        } else {
-            self.add_hook(head, hook, word);
+        match self.slots.get_mut(slot) {
+            Some((known, _, count)) if *known == word => *count += 1,
+            _ => self.add_changed(head, hook, word),
         }
     }
 
     #[inline(never)]
-    fn add_hook(&mut self, head: &Head, hook: u16, word: u32) {
+    fn add_changed(&mut self, head: &Head, hook: u16, word: u32) {
         let key = Key {
             kind: head.kind(),
             pointer: head.pointer(),
@@ -78,23 +75,23 @@ impl Counts {
             version: word as u8,
         };
         let slot = self.slot(key);
-        self.slots[slot as usize].1 += 1;
-        self.by_hook[usize::from(hook)] = slot + 1;
-        self.words[slot as usize] = word;
+        self.slots[slot as usize].0 = word;
+        self.slots[slot as usize].2 += 1;
+        self.by_hook[usize::from(hook)] = slot;
     }
 
     fn slot(&mut self, key: Key) -> u32 {
         let next = self.slots.len() as u32;
         let slot = *self.by_key.entry(key).or_insert(next);
         if slot == next {
-            self.slots.push((key, 0));
-            self.words.push(0);
+            self.slots.push((0, key, 0));
         }
         slot
     }
 
+    /// Counts a record without a hook.
     #[inline(never)]
-    fn add_other(&mut self, head: &Head, records: &[u8], at: usize) {
+    pub(super) fn add_other(&mut self, head: &Head, records: &[u8], at: usize) {
         let byte = |offset: usize| records.get(at + offset).copied().unwrap_or_default();
         let kind = head.kind();
         let guid = head.guid(records, at);
@@ -115,13 +112,14 @@ impl Counts {
             _ => self.slot(key),
         };
         self.last = Some((key, slot));
-        self.slots[slot as usize].1 += 1;
+        self.slots[slot as usize].2 += 1;
     }
 
     /// All of them, in the order of their keys.
     pub(super) fn into_sorted(self) -> Vec<(Key, u64)> {
-        let mut slots = self.slots;
-        slots.sort_unstable();
-        slots
+        let mut counts: Vec<_> =
+            self.slots.into_iter().map(|(_, key, count)| (key, count)).collect();
+        counts.sort_unstable();
+        counts
     }
 }

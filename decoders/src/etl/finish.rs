@@ -5,8 +5,8 @@ use super::recording::Recording;
 use super::session::Session;
 use crate::columns::{Batcher, Column, texts};
 use crate::error::DecodeError;
+use crate::frame::Batches;
 use crate::reader::Finished;
-use crate::tables::Batches;
 
 /// The tables that the lives, the machine and the counts fill.
 pub(super) fn finish(

@@ -9,11 +9,11 @@ use super::loss::Gap;
 use super::merge::Merge;
 use super::recording::Recording;
 use super::session::{Filling, Session};
+use super::tables::{Loss, Tables};
 use crate::columns::Batcher;
 use crate::error::DecodeError;
 use crate::frame::Frame;
 use crate::reader::{FRAME_ROWS, Finished, FrameSource};
-use crate::tables::{Loss, Tables};
 
 /// Records between two looks at how far the reading is.
 const STEP: u64 = 1 << 16;

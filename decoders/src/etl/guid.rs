@@ -2,33 +2,33 @@
 
 use std::fmt;
 
-/// A GUID, as the number that its 16 bytes in the file make.
+use crate::bytes::u64_at;
+
+/// A GUID, as the numbers that the halves of its 16 bytes in the file make.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Guid(pub u128);
+pub struct Guid(u64, u64);
 
 impl Guid {
     /// From the number that its text without hyphens is:
     /// `0x3d6fa8d1_fe05_11d0_9dda00c04fd7ba7c`.
     pub const fn from_text_order(text: u128) -> Self {
-        let first = (text >> 96) as u32 as u128;
-        let second = (text >> 80) as u16 as u128;
-        let third = (text >> 64) as u16 as u128;
-        let rest = (text as u64).swap_bytes() as u128;
-        Self(first | second << 32 | third << 48 | rest << 64)
+        let first = (text >> 96) as u32 as u64;
+        let second = (text >> 80) as u16 as u64;
+        let third = (text >> 64) as u16 as u64;
+        Self(first | second << 32 | third << 48, (text as u64).swap_bytes())
     }
 
     /// From its bytes in the file, if they lie inside.
     #[inline]
     pub fn at(data: &[u8], at: usize) -> Option<Self> {
-        let bytes = data.get(at..at.checked_add(16)?)?;
-        Some(Self(u128::from_le_bytes(bytes.try_into().ok()?)))
+        Some(Self(u64_at(data, at)?, u64_at(data, at.checked_add(8)?)?))
     }
 }
 
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, second, third) = (self.0 as u32, (self.0 >> 32) as u16, (self.0 >> 48) as u16);
-        let rest = ((self.0 >> 64) as u64).swap_bytes();
+        let rest = self.1.swap_bytes();
         write!(
             f,
             "{first:08x}-{second:04x}-{third:04x}-{:04x}-{:012x}",

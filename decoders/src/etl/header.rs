@@ -104,9 +104,9 @@ impl LogHeader {
             needed: needed as u64,
             left: records.len() as u64,
         };
-        let head = Head::at(records, 0).map_err(|_| short(32 + 280))?;
+        let head = Head::at(records, 0, 0).map_err(|_| short(32 + 280))?;
         let place = Place { file: 0, buffer: 0, at: HEADER as u32 };
-        let record = head.record(records, 0, (None, 0, place));
+        let record = head.record(records, 0, (None, place));
         if record.id != Id::Hook(0) {
             return Err(short(32 + 280));
         }
@@ -157,7 +157,7 @@ impl LogHeader {
 /// Whether a file begins as a log does: the first buffer's first record is the header's.
 pub fn begins(file: &[u8]) -> bool {
     let records = file.get(HEADER..).unwrap_or_default();
-    let Ok(head) = Head::at(records, 0) else { return false };
+    let Ok(head) = Head::at(records, 0, 0) else { return false };
     head.hook(records, 0) == Some(0) && u32_at(file, 0).is_some_and(|size| size as usize >= HEADER)
 }
 

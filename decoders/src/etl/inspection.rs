@@ -143,7 +143,7 @@ fn buffers(scan: &Scan) -> Value {
         "count": all().count(),
         "compressed": packed().count(),
         "compression": packing.map(|file| file.packing.name()),
-        "content_bytes": all().map(|buffer| u64::from(buffer.filled)).sum::<u64>(),
+        "content_bytes": scan.content_bytes(),
         "by_cpu": per_cpu,
     })
 }
@@ -301,8 +301,8 @@ mod tests {
     fn filetimes_are_told_to_the_tick() {
         assert_eq!(utc(116_444_736_000_000_000).as_deref(), Some("1970-01-01T00:00:00.0000000Z"));
         assert_eq!(utc(132_264_173_104_203_138).as_deref(), Some("2020-02-17T12:48:30.4203138Z"));
-        assert_eq!(utc(133_535_519_999_999_999).as_deref(), Some("2024-02-28T23:59:59.9999999Z"));
-        assert_eq!(utc(133_535_520_000_000_000).as_deref(), Some("2024-02-29T00:00:00.0000000Z"));
+        assert_eq!(utc(133_536_383_999_999_999).as_deref(), Some("2024-02-28T23:59:59.9999999Z"));
+        assert_eq!(utc(133_536_384_000_000_000).as_deref(), Some("2024-02-29T00:00:00.0000000Z"));
         assert_eq!(utc(0), None);
     }
 }

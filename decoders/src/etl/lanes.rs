@@ -7,6 +7,8 @@ use super::log::{Buffer, LogFile};
 
 /// Unpacked buffers that may be held at once, bytes.
 const BUDGET: u64 = 1 << 30;
+/// Lanes, at most: a machine has some thousand CPUs.
+const MOST_LANES: usize = 1 << 16;
 
 /// Buffers of one CPU, none of which begins before the one before it ends.
 #[derive(Clone, Debug)]
@@ -50,7 +52,7 @@ pub(super) fn lanes(files: &[LogFile]) -> (Vec<Lane>, Vec<(usize, usize)>) {
         let room = if buffer.packed || !buffer.sorted { u64::from(buffer.filled) } else { 0 };
         let free = ends.peek().filter(|Reverse((end, _))| *end <= first).map(|Reverse(e)| e.1);
         let more = free.map_or(room, |lane| room.saturating_sub(rooms[lane]));
-        if all_rooms + more > BUDGET {
+        if all_rooms + more > BUDGET || (free.is_none() && lanes.len() >= MOST_LANES) {
             left_out.push(at);
             continue;
         }

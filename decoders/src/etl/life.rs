@@ -7,7 +7,7 @@ use super::processes;
 use super::record::{Kind, Record};
 use super::rows::{AffinityChange, Mark};
 use super::session::Session;
-use crate::tables::Moment;
+use super::tables::Moment;
 
 /// ns of a FILETIME's unit.
 const FILETIME_NS: i64 = 100;
@@ -118,7 +118,7 @@ impl Session<'_> {
         let number = |name| fields.number(name).and_then(|value| i32::try_from(value).ok());
         let change = (number("OldPriority"), number("NewPriority"));
         let utid = self.lives.utid(life);
-        self.current.tables.priority_of(kind, at, Some(utid), change);
+        self.current.tables.priority(kind, at, Some(utid), change);
         Some(())
     }
 

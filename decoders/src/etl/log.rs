@@ -13,6 +13,9 @@ use super::unpack::{Packing, Unpacker};
 use super::zip;
 use crate::error::DecodeError;
 
+/// Bytes of a file that are fetched and let go at once.
+pub(super) const STRETCH: usize = 8 << 20;
+
 /// A buffer of a file, as its header and the first reading tell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
@@ -72,6 +75,7 @@ impl LogFile {
         let (mut buffers, mut damage) = (Vec::new(), Vec::new());
         let mut cut_off = false;
         let session = header.buffer_size;
+        let mut kept = 0;
         for (offset, found) in Buffers::new(file, session) {
             let (found, there) = match found {
                 Found::Buffer(found, there) => (found, there),
@@ -81,6 +85,10 @@ impl LogFile {
                     continue;
                 }
             };
+            if offset - kept > STRETCH {
+                source.let_go(kept..offset);
+                kept = offset;
+            }
             let is_header = offset == 0 || found.kind == TYPE_HEADER;
             cut_off = (there as u64) < u64::from(found.size) && offset + there == file.len();
             buffers.push(Buffer {
@@ -167,11 +175,14 @@ impl Log {
     }
 
     fn of(files: Vec<LogFile>) -> Result<Self, DecodeError> {
-        let mut clocks = files.iter().map(|file| Clock::of(&file.header));
-        let mut clock = clocks.next().unwrap_or(Err(DecodeError::NoLogInZip))?;
-        for other in clocks {
-            let other = other?;
-            clock.is_same(&other)?;
+        let first = files.first().ok_or(DecodeError::NoLogInZip)?;
+        let mut clock = Clock::of(&first.header)?;
+        for file in files.iter().skip(1) {
+            let other = Clock::of(&file.header)?;
+            if let Some(what) = clock.differs(&other) {
+                let what = format!("{} is not of the same recording: {what}", file.name);
+                return Err(DecodeError::NotTogether { what });
+            }
             // ns 0 is the begin of whichever began first.
             if other.start < clock.start {
                 clock = other;

@@ -26,17 +26,14 @@ pub struct Gap {
 /// Gaps that are listed; damage can make any number.
 const LISTED: usize = 10_000;
 /// `PERFINFO_..._LAST_DROPPED_TIMES`, hook 0052.
-const LAST_DROPPED: u16 = 0x52;
+pub(super) const LAST_DROPPED: u16 = 0x52;
 /// `RTLostEvent`.
 const RT_LOST: Guid = Guid::from_text_order(0x6a399ae0_4bc6_4de9_870b_3657f8947e7e);
 
-/// Whether a record tells of others that were lost.
-#[inline(always)]
+/// Whether a record without a hook tells of others that were lost.
+#[inline]
 pub(super) fn is_sign(head: &Head, records: &[u8], at: usize) -> bool {
-    match head.hook(records, at) {
-        Some(hook) => hook == LAST_DROPPED,
-        None => head.guid(records, at) == Some(RT_LOST),
-    }
+    head.guid(records, at) == Some(RT_LOST)
 }
 
 /// A damaged stretch of a buffer, and the times beside it in that buffer.

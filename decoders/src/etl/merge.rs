@@ -1,245 +1,342 @@
 //! All records of a recording in the order of time.
+//!
+//! Records are put in order by batches: up to the moment at which the first of the open buffers
+//! ends, every stream gives what it has, and these runs are merged. So a batch is never longer
+//! than the buffers that are open.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 
 use super::buffer::HEADER;
 use super::chosen::Chosen;
 use super::clock::Clock;
 use super::lanes::Lane;
+use super::log::LogFile;
 use super::record::{Head, Place, Record};
 use super::scan::Scan;
 use super::unpack::Unpacker;
-use super::walk::{Step, Walk};
+use super::walk::Walk;
 
-/// The records of a buffer: in the file, or unpacked.
-enum Records<'a> {
-    InFile(&'a [u8]),
-    Unpacked,
+/// A record that has its place in the order: time, slot, place among the records, head.
+#[derive(Clone, Copy)]
+struct Entry {
+    ts: i64,
+    what: u64,
+}
+
+const SIZE_BITS: u32 = 16;
+const FORM_BITS: u32 = 5;
+/// Places are multiples of 8.
+const AT_BITS: u32 = 21;
+const AT_SHIFT: u32 = SIZE_BITS + FORM_BITS;
+const SLOT_SHIFT: u32 = AT_SHIFT + AT_BITS;
+
+impl Entry {
+    #[inline(always)]
+    fn new(slot: u32, at: usize, head: &Head) -> Self {
+        let (form, size) = head.form_and_size();
+        let what = u64::from(slot) << SLOT_SHIFT
+            | (at as u64 >> 3) << AT_SHIFT
+            | u64::from(form) << SIZE_BITS
+            | u64::from(size);
+        Self { ts: head.ts, what }
+    }
+
+    #[inline(always)]
+    fn slot(self) -> usize {
+        (self.what >> SLOT_SHIFT) as usize
+    }
+
+    #[inline(always)]
+    fn at(self) -> usize {
+        ((self.what >> AT_SHIFT) as usize & ((1 << AT_BITS) - 1)) << 3
+    }
+
+    #[inline(always)]
+    fn head(self) -> Head {
+        let form = (self.what >> SIZE_BITS) as u8 & ((1 << FORM_BITS) - 1);
+        Head::of(form, self.what as u16, self.ts)
+    }
+}
+
+/// An open buffer.
+struct Slot<'a> {
+    file: &'a LogFile,
+    place: Place,
+    cpu: Option<u16>,
+    /// Its records in the file; else they are in `room`.
+    in_file: Option<&'a [u8]>,
+    room: Vec<u8>,
+}
+
+impl Slot<'_> {
+    #[inline(always)]
+    fn records(&self) -> &[u8] {
+        self.in_file.unwrap_or(&self.room)
+    }
 }
 
 /// Where the reading of a lane stands.
-struct Cursor<'a> {
-    lane: &'a Lane,
+#[derive(Default)]
+struct Cursor {
     /// The next of the lane's buffers.
     next: usize,
-    records: Records<'a>,
-    room: Vec<u8>,
+    /// The open buffer.
+    slot: Option<u32>,
     walk: Walk,
-    /// Heads of a buffer that is not in order, last one first.
-    sorted: Vec<(i64, usize, Head)>,
-    place: Place,
-    /// The next record.
-    at: usize,
-    head: Head,
-    ts: i64,
-    /// Whether that record has not been given yet.
-    waits: bool,
+    /// A record that has been read but lies beyond the batch.
+    ahead: Option<Entry>,
+    /// Records of a buffer that is not in order, the last one first.
+    sorted: Vec<Entry>,
 }
 
-impl<'a> Cursor<'a> {
-    #[inline(always)]
-    fn bytes(&self) -> &[u8] {
-        match self.records {
-            Records::InFile(records) => records,
-            Records::Unpacked => &self.room,
+/// Merges sorted runs, whose ends are given, two by two until one is left. At equal times the
+/// earlier run comes first.
+fn merge_runs(batch: &mut Vec<Entry>, spare: &mut Vec<Entry>, ends: &mut Vec<usize>) {
+    ends.dedup();
+    while ends.len() > 1 {
+        spare.resize(batch.len(), Entry { ts: 0, what: 0 });
+        let mut from = 0;
+        let mut kept = 0;
+        for pair in 0..ends.len().div_ceil(2) {
+            let middle = ends[2 * pair];
+            let end = ends.get(2 * pair + 1).copied().unwrap_or(middle);
+            merge_two(&batch[from..middle], &batch[middle..end], &mut spare[from..end]);
+            from = end;
+            ends[kept] = end;
+            kept += 1;
         }
-    }
-
-    /// Stops at the next record of this buffer or the next; `false` if there is none.
-    #[inline(always)]
-    fn step(&mut self, merge: &mut Shared<'a>) -> bool {
-        loop {
-            if !self.sorted.is_empty() {
-                return self.step_sorted();
-            }
-            let records = match self.records {
-                Records::InFile(records) => records,
-                Records::Unpacked => self.room.as_slice(),
-            };
-            match self.walk.next(records, &merge.clock) {
-                Some(Step::Record { at, head, ts }) => {
-                    if !merge.chosen.has(&head, records, at) {
-                        continue;
-                    }
-                    (self.at, self.head, self.ts) = (at, head, ts);
-                    return true;
-                }
-                Some(Step::Damage { .. }) => {}
-                None => {
-                    if !self.open(merge) {
-                        return false;
-                    }
-                }
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn step_sorted(&mut self) -> bool {
-        let Some((ts, at, head)) = self.sorted.pop() else { return false };
-        (self.at, self.head, self.ts) = (at, head, ts);
-        true
-    }
-
-    /// Goes on with the lane's next buffer.
-    #[inline(never)]
-    fn open(&mut self, merge: &mut Shared<'a>) -> bool {
-        let files = &merge.scan.log.files;
-        if let Some(before) = self.next.checked_sub(1).and_then(|at| self.lane.buffers.get(at)) {
-            let file = &files[usize::from(before.file)];
-            let buffer = &file.buffers[before.buffer as usize];
-            merge.read += u64::from(buffer.there);
-            file.source.let_go(file.range(buffer));
-        }
-        let Some(spot) = self.lane.buffers.get(self.next) else {
-            self.records = Records::InFile(&[]);
-            self.room = Vec::new();
-            return false;
-        };
-        self.next += 1;
-        let file = &files[usize::from(spot.file)];
-        let buffer = &file.buffers[spot.buffer as usize];
-        file.source.fetch(file.range(buffer));
-        self.place = Place { file: spot.file, buffer: spot.buffer, at: 0 };
-        self.walk = Walk::default();
-        if buffer.packed {
-            file.records(buffer, &mut merge.unpacker, &mut self.room);
-            self.records = Records::Unpacked;
-        } else {
-            let want = (buffer.filled as usize).saturating_sub(HEADER);
-            let body = file.body(buffer);
-            self.records = Records::InFile(body.get(..want).unwrap_or(body));
-        }
-        if !buffer.sorted {
-            self.sort(merge);
-        }
-        true
-    }
-
-    fn sort(&mut self, merge: &Shared<'_>) {
-        let mut walk = Walk::default();
-        let mut sorted = std::mem::take(&mut self.sorted);
-        let records = self.bytes();
-        while let Some(step) = walk.next(records, &merge.clock) {
-            if let Step::Record { at, head, ts } = step
-                && merge.chosen.has(&head, records, at)
-            {
-                sorted.push((ts, at, head));
-            }
-        }
-        sorted.sort_unstable_by_key(|(ts, at, _)| Reverse((*ts, *at)));
-        self.sorted = sorted;
-        self.walk = walk;
+        ends.truncate(kept);
+        std::mem::swap(batch, spare);
     }
 }
 
-/// What all cursors use.
-struct Shared<'a> {
-    scan: &'a Scan,
-    chosen: &'a Chosen,
-    clock: Clock,
-    unpacker: Unpacker,
-    /// Bytes of the buffers that have been read.
-    read: u64,
+/// Merges two sorted runs into `out`, which is as long as both.
+fn merge_two(first: &[Entry], second: &[Entry], out: &mut [Entry]) {
+    let (mut a, mut b) = (0, 0);
+    let mut places = out.iter_mut();
+    // Which of them comes first is not to be foretold, so it is chosen without a branch.
+    while a < first.len() && b < second.len() {
+        let (left, right) = (first[a], second[b]);
+        let later = right.ts < left.ts;
+        let Some(place) = places.next() else { return };
+        place.ts = if later { right.ts } else { left.ts };
+        place.what = if later { right.what } else { left.what };
+        a += usize::from(!later);
+        b += usize::from(later);
+    }
+    for (place, entry) in places.zip(first[a..].iter().chain(&second[b..])) {
+        *place = *entry;
+    }
 }
 
 /// Reads records by (time, CPU, sequence of the buffer, place in it).
 pub struct Merge<'a> {
-    shared: Shared<'a>,
-    cursors: Vec<Cursor<'a>>,
-    /// Time and number of the lanes that are not read now.
-    waiting: BinaryHeap<Reverse<(i64, usize)>>,
-    /// The first of them; beyond all times if there is none.
-    limit: (i64, usize),
-    current: Option<usize>,
+    scan: &'a Scan,
+    chosen: &'a Chosen,
+    clock: Clock,
+    unpacker: Unpacker,
+    cursors: Vec<Cursor>,
+    slots: Vec<Slot<'a>>,
+    free: Vec<u32>,
+    /// Slots whose records are all in the batch.
+    emptied: Vec<u32>,
+    /// Earliest time that each lane may still have, and its number.
+    waiting: BinaryHeap<Reverse<(i64, u32)>>,
+    picked: Vec<u32>,
+    batch: Vec<Entry>,
+    /// Where each lane's part of the batch ends.
+    runs: Vec<usize>,
+    spare: Vec<Entry>,
+    given: usize,
+    read: u64,
 }
-
-const BEYOND: (i64, usize) = (i64::MAX, usize::MAX);
 
 impl<'a> Merge<'a> {
     pub(super) fn new(scan: &'a Scan, chosen: &'a Chosen) -> Self {
-        let clock = scan.log.clock();
-        let shared = Shared { scan, chosen, clock, unpacker: Unpacker::default(), read: 0 };
-        let mut waiting = BinaryHeap::new();
-        let mut cursors = Vec::new();
-        for (number, lane) in scan.lanes.iter().enumerate() {
-            // A lane is opened when its time comes: until then it takes no memory.
-            let first = lane.buffers.first().map_or(i64::MAX, |spot| spot.first);
-            waiting.push(Reverse((first, number)));
-            cursors.push(Cursor {
-                lane,
-                next: 0,
-                records: Records::InFile(&[]),
-                room: Vec::new(),
-                walk: Walk::default(),
-                sorted: Vec::new(),
-                place: Place { file: 0, buffer: 0, at: 0 },
-                at: 0,
-                head: Head::EMPTY,
-                ts: i64::MIN,
-                waits: false,
-            });
+        let lanes = scan.lanes.iter().enumerate();
+        let waiting = lanes
+            .filter_map(|(number, lane)| {
+                Some(Reverse((lane.buffers.first()?.first, number as u32)))
+            })
+            .collect();
+        Self {
+            scan,
+            chosen,
+            clock: scan.log.clock(),
+            unpacker: Unpacker::default(),
+            cursors: scan.lanes.iter().map(|_| Cursor::default()).collect(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            emptied: Vec::new(),
+            waiting,
+            picked: Vec::new(),
+            batch: Vec::new(),
+            runs: Vec::new(),
+            spare: Vec::new(),
+            given: 0,
+            read: 0,
         }
-        Self { shared, cursors, waiting, limit: BEYOND, current: None }
     }
 
     /// Bytes of the buffers that have been read whole.
     pub fn read(&self) -> u64 {
-        self.shared.read
-    }
-
-    fn look_ahead(&mut self) {
-        self.limit = self.waiting.peek().map_or(BEYOND, |Reverse(first)| *first);
+        self.read
     }
 
     /// The next record; it can be used until the one after it is asked for.
     #[inline(always)]
     pub fn next_record(&mut self) -> Option<Record<'_>> {
+        while self.given >= self.batch.len() {
+            if !self.fill() {
+                return None;
+            }
+        }
+        let entry = self.batch[self.given];
+        self.given += 1;
+        let slot = &self.slots[entry.slot()];
+        let at = entry.at();
+        let place = Place { at: (at + HEADER) as u32, ..slot.place };
+        Some(entry.head().record(slot.records(), at, (slot.cpu, place)))
+    }
+
+    /// Makes the next batch, which may be empty; `false` at the end.
+    #[inline(never)]
+    fn fill(&mut self) -> bool {
+        self.batch.clear();
+        self.given = 0;
+        self.release();
+        let Some(Reverse((_, first))) = self.waiting.pop() else { return false };
+        let mut picked = std::mem::take(&mut self.picked);
+        picked.clear();
+        picked.push(first);
+        let mut until = self.end_of(first);
+        while let Some(Reverse((ts, lane))) = self.waiting.peek().copied()
+            && ts <= until
+        {
+            self.waiting.pop();
+            until = until.min(self.end_of(lane));
+            picked.push(lane);
+        }
+        // At equal times the order of the lanes counts, which is that of the CPUs.
+        picked.sort_unstable();
+        self.runs.clear();
+        for lane in &picked {
+            if let Some(ts) = self.collect(*lane, until) {
+                self.waiting.push(Reverse((ts, *lane)));
+            }
+            self.runs.push(self.batch.len());
+        }
+        self.picked = picked;
+        merge_runs(&mut self.batch, &mut self.spare, &mut self.runs);
+        true
+    }
+
+    fn lane(&self, lane: u32) -> &'a Lane {
+        &self.scan.lanes[lane as usize]
+    }
+
+    /// Latest time in the buffer that a lane stands in or before.
+    fn end_of(&self, lane: u32) -> i64 {
+        let cursor = &self.cursors[lane as usize];
+        let at = if cursor.slot.is_some() { cursor.next - 1 } else { cursor.next };
+        let spot = self.lane(lane).buffers.get(at);
+        let files = &self.scan.log.files;
+        spot.and_then(|spot| files[usize::from(spot.file)].buffers[spot.buffer as usize].window)
+            .map_or(i64::MAX, |(_, last)| last)
+    }
+
+    /// Puts the records of a lane up to a time into the batch; the time from which on it has more.
+    fn collect(&mut self, lane: u32, until: i64) -> Option<i64> {
+        if let Some(ahead) = self.cursors[lane as usize].ahead.take() {
+            self.batch.push(ahead);
+        }
         loop {
-            let Some(lane) = self.current else {
-                if !self.take_first() {
-                    return None;
+            let cursor = &mut self.cursors[lane as usize];
+            let Some(number) = cursor.slot else {
+                let spot = self.scan.lanes[lane as usize].buffers.get(cursor.next)?;
+                if spot.first > until {
+                    return Some(spot.first);
                 }
+                self.open(lane);
                 continue;
             };
-            let cursor = &mut self.cursors[lane];
-            if !cursor.waits {
-                if !cursor.step(&mut self.shared) {
-                    self.current = None;
-                    continue;
+            let records = self.slots[number as usize].records();
+            if !cursor.sorted.is_empty() {
+                let from = cursor.sorted.partition_point(|entry| entry.ts > until);
+                self.batch.extend(cursor.sorted.drain(from..).rev());
+                if let Some(next) = cursor.sorted.last() {
+                    return Some(next.ts);
                 }
-                cursor.waits = true;
             }
-            let here = (cursor.ts, lane);
-            if here > self.limit {
-                self.change(here);
-                continue;
+            // What is damaged has been told by the scan.
+            while let Some((at, head)) = cursor.walk.next(records, &self.clock, |_, _| {}) {
+                if self.chosen.has(&head, records, at) {
+                    let entry = Entry::new(number, at, &head);
+                    if head.ts > until {
+                        cursor.ahead = Some(entry);
+                        return Some(head.ts);
+                    }
+                    self.batch.push(entry);
+                }
             }
-            cursor.waits = false;
-            break;
+            cursor.slot = None;
+            self.emptied.push(number);
         }
-        let cursor = self.current.map(|lane| &self.cursors[lane])?;
-        let place = Place { at: (cursor.at + HEADER) as u32, ..cursor.place };
-        Some(cursor.head.record(cursor.bytes(), cursor.at, (cursor.lane.cpu, cursor.ts, place)))
     }
 
-    /// Goes on with another lane; the one read so far stands at `here`.
-    #[inline(never)]
-    fn change(&mut self, here: (i64, usize)) {
-        if let Some(mut first) = self.waiting.peek_mut() {
-            self.current = Some(first.0.1);
-            *first = Reverse(here);
+    /// Opens the next buffer of a lane.
+    fn open(&mut self, lane: u32) {
+        let Some(spot) = self.lane(lane).buffers.get(self.cursors[lane as usize].next) else {
+            return;
+        };
+        let file = &self.scan.log.files[usize::from(spot.file)];
+        let buffer = &file.buffers[spot.buffer as usize];
+        file.source.fetch(file.range(buffer));
+        let place = Place { file: spot.file, buffer: spot.buffer, at: 0 };
+        let number = self.free.pop().unwrap_or(self.slots.len() as u32);
+        let mut room = match self.slots.get_mut(number as usize) {
+            Some(slot) => std::mem::take(&mut slot.room),
+            None => Vec::new(),
+        };
+        let in_file = if buffer.packed {
+            file.records(buffer, &mut self.unpacker, &mut room);
+            None
+        } else {
+            let want = (buffer.filled as usize).saturating_sub(HEADER);
+            let body = file.body(buffer);
+            Some(body.get(..want).unwrap_or(body))
+        };
+        let slot = Slot { file, place, cpu: buffer.cpu, in_file, room };
+        match self.slots.get_mut(number as usize) {
+            Some(old) => *old = slot,
+            None => self.slots.push(slot),
         }
-        self.look_ahead();
+        let cursor = &mut self.cursors[lane as usize];
+        cursor.next += 1;
+        cursor.slot = Some(number);
+        cursor.walk = Walk::new(&self.clock);
+        if !buffer.sorted {
+            let records = self.slots[number as usize].records();
+            while let Some((at, head)) = cursor.walk.next(records, &self.clock, |_, _| {}) {
+                if self.chosen.has(&head, records, at) {
+                    cursor.sorted.push(Entry::new(number, at, &head));
+                }
+            }
+            cursor.sorted.sort_unstable_by_key(|entry| Reverse((entry.ts, entry.at())));
+        }
     }
 
-    #[inline(never)]
-    fn take_first(&mut self) -> bool {
-        let Some(first) = self.waiting.peek_mut() else { return false };
-        self.current = Some(PeekMut::pop(first).0.1);
-        self.look_ahead();
-        true
+    /// Lets go of the buffers whose records have been given.
+    fn release(&mut self) {
+        for number in self.emptied.drain(..) {
+            let slot = &self.slots[number as usize];
+            let buffer = &slot.file.buffers[slot.place.buffer as usize];
+            self.read += u64::from(buffer.there);
+            if slot.in_file.is_some() {
+                slot.file.source.let_go(slot.file.range(buffer));
+            }
+            self.free.push(number);
+        }
     }
 }

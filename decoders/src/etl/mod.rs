@@ -37,6 +37,9 @@ mod scheduling;
 mod session;
 mod source;
 mod survey;
+mod tables;
+#[cfg(test)]
+mod tests;
 mod topology;
 mod unpack;
 mod walk;

@@ -86,11 +86,13 @@ impl Session<'_> {
         let frame = *number;
         *number += 1;
         let process = self.lives.processes.bearing(key.0);
+        let thread = (tid != 0).then(|| self.lives.now(tid, 0, ts));
         let known = self.lives.processes.all[process as usize].name.clone();
         let name = known.or_else(|| self.survey.late_names.get(&key.0).cloned());
         let row = Presented {
             frame,
             upid: self.lives.utid(process),
+            utid: thread.map(|thread| self.lives.utid(thread)),
             process: name,
             start_ns: before.start_ns,
             dur_ns: ts - before.start_ns,

@@ -213,14 +213,14 @@ impl Fault {
 }
 
 /// What is needed of a record to step over it and to put it in order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Low byte of the marker's type: one of the `TRACE_HEADER_TYPE_*`.
     form: u8,
     /// Bytes without padding.
     pub size: u32,
-    /// Raw time, if it carries one.
-    pub ts: Option<i64>,
+    /// Raw time; that of the record before it where it carries none.
+    pub ts: i64,
 }
 
 const SYSTEM32: u8 = 1;
@@ -239,24 +239,44 @@ const EVENT64: u8 = 19;
 const FULL64: u8 = 20;
 const INSTANCE64: u8 = 21;
 
-/// Bytes of a header, by `TRACE_HEADER_TYPE_*`; 0: no such type.
-const HEADERS: [u8; 256] = {
-    let mut sizes = [0; 256];
-    sizes[SYSTEM32 as usize] = 32;
-    sizes[SYSTEM64 as usize] = 32;
-    sizes[COMPACT32 as usize] = 24;
-    sizes[COMPACT64 as usize] = 24;
-    sizes[FULL32 as usize] = 48;
-    sizes[FULL64 as usize] = 48;
-    sizes[INSTANCE32 as usize] = 72;
-    sizes[INSTANCE64 as usize] = 72;
-    sizes[TIMED as usize] = 8;
-    sizes[ERROR as usize] = 8;
-    sizes[PERFINFO32 as usize] = 16;
-    sizes[PERFINFO64 as usize] = 16;
-    sizes[EVENT32 as usize] = 80;
-    sizes[EVENT64 as usize] = 80;
-    sizes
+/// How a header is laid out.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Its bytes; 0: no such type.
+    bytes: u8,
+    /// Where its time lies; 0: it has none.
+    time: u8,
+    /// Bits of its first eight bytes below its size.
+    size_shift: u8,
+    /// What follows it is told by its first word: [`EXTENDED_PERFINFO`], [`EXTENDED_EVENT`].
+    extended: u8,
+}
+
+const EXTENDED_PERFINFO: u8 = 1;
+const EXTENDED_EVENT: u8 = 2;
+
+/// Layouts by `TRACE_HEADER_TYPE_*`.
+const LAYOUTS: [Layout; 256] = {
+    const fn layout(bytes: u8, time: u8, size_shift: u8, extended: u8) -> Layout {
+        Layout { bytes, time, size_shift, extended }
+    }
+    let mut layouts = [layout(0, 0, 0, 0); 256];
+    layouts[SYSTEM32 as usize] = layout(32, 16, 32, 0);
+    layouts[SYSTEM64 as usize] = layout(32, 16, 32, 0);
+    layouts[COMPACT32 as usize] = layout(24, 16, 32, 0);
+    layouts[COMPACT64 as usize] = layout(24, 16, 32, 0);
+    layouts[FULL32 as usize] = layout(48, 16, 0, 0);
+    layouts[FULL64 as usize] = layout(48, 16, 0, 0);
+    layouts[INSTANCE32 as usize] = layout(72, 16, 0, 0);
+    layouts[INSTANCE64 as usize] = layout(72, 16, 0, 0);
+    layouts[TIMED as usize] = layout(8, 0, 0, 0);
+    layouts[ERROR as usize] = layout(8, 0, 0, 0);
+    layouts[MESSAGE as usize] = layout(8, 0, 0, 0);
+    layouts[PERFINFO32 as usize] = layout(16, 8, 32, EXTENDED_PERFINFO);
+    layouts[PERFINFO64 as usize] = layout(16, 8, 32, EXTENDED_PERFINFO);
+    layouts[EVENT32 as usize] = layout(80, 16, 0, EXTENDED_EVENT);
+    layouts[EVENT64 as usize] = layout(80, 16, 0, EXTENDED_EVENT);
+    layouts
 };
 
 /// `TRACE_HEADER_FLAG | TRACE_HEADER_EVENT_TRACE`, in the fourth byte of a record.
@@ -267,79 +287,94 @@ const WPP: u8 = 0x90;
 const TIMED_TRACE: u8 = 0xb0;
 /// In the `Version` of a perfinfo header: a `u64` PEBS index follows it.
 const HAS_PEBS: u16 = 0x8000;
+/// The same: number of counters that follow it.
+const COUNTERS: u16 = 0x700;
 /// `EVENT_HEADER.Flags`: extended items follow the header.
 const HAS_ITEMS: u16 = 1;
 
 impl Head {
-    /// Stands for no record.
-    pub(super) const EMPTY: Self = Self { form: 0, size: 0, ts: None };
+    /// A head that was taken apart by [`Head::form_and_size`].
+    #[inline(always)]
+    pub(super) fn of(form: u8, size: u16, ts: i64) -> Self {
+        Self { form, size: u32::from(size), ts }
+    }
 
-    /// The head of the record at a place in a buffer's records.
+    /// The marker's type, under 32, and the size.
+    #[inline(always)]
+    pub(super) fn form_and_size(&self) -> (u8, u16) {
+        (self.form, self.size as u16)
+    }
+
+    /// The head of the record at a place in a buffer's records, if it is of the usual kinds:
+    /// one with a time, and nothing between header and payload.
+    #[inline(always)]
+    pub(super) fn usual(records: &[u8], at: usize) -> Option<Self> {
+        let word = u64_at(records, at)?;
+        let form = (word >> 16) as u8;
+        let layout = LAYOUTS[usize::from(form)];
+        let extends = match layout.extended {
+            EXTENDED_PERFINFO => word as u16 & (HAS_PEBS | COUNTERS) != 0,
+            EXTENDED_EVENT => (word >> 32) as u16 & HAS_ITEMS != 0,
+            _ => false,
+        };
+        let size = (word >> layout.size_shift) as u16;
+        let usual = (word >> 24) as u8 & EVENT_TRACE == EVENT_TRACE
+            && layout.time != 0
+            && size >= u16::from(layout.bytes)
+            && usize::from(size) <= records.len() - at
+            && !extends;
+        let ts = u64_at(records, at + usize::from(layout.time))?;
+        usual.then_some(Self { form, size: u32::from(size), ts: ts.cast_signed() })
+    }
+
+    /// The head of the record at a place in a buffer's records; `before` is the time of the
+    /// record before it.
     ///
     /// # Errors
     /// The bytes there are no record that ends in `records`.
-    #[inline(always)]
-    pub fn at(records: &[u8], at: usize) -> Result<Self, Fault> {
+    #[inline(never)]
+    pub fn at(records: &[u8], at: usize, before: i64) -> Result<Self, Fault> {
         let word = u64_at(records, at).ok_or(Fault::Size)?;
-        let form = (word >> 16) as u8;
-        let flags = (word >> 24) as u8;
-        if flags & EVENT_TRACE != EVENT_TRACE {
-            return Self::rare(records, at, word);
-        }
-        let header = u32::from(HEADERS[usize::from(form)]);
-        if header == 0 {
+        let form = match ((word >> 24) as u8, (word >> 16) as u8) {
+            (WPP, _) => MESSAGE,
+            (TIMED_TRACE, _) => TIMED,
+            (flags, form) if flags & EVENT_TRACE == EVENT_TRACE => form,
+            _ => return Err(Fault::Marker),
+        };
+        let layout = LAYOUTS[usize::from(form)];
+        if layout.bytes == 0 {
             return Err(Fault::Marker);
         }
-        let (size, ts) = match form {
-            PERFINFO32 | PERFINFO64 => {
-                let extra = (word >> 8) & 7;
-                let pebs = (word as u16 & HAS_PEBS != 0) as u64;
-                let size = (word >> 32) as u16 as u32;
-                if size < header + 8 * (extra + pebs) as u32 {
-                    return Err(Fault::Size);
-                }
-                (size, u64_at(records, at + 8))
-            }
-            SYSTEM32..=COMPACT64 => ((word >> 32) as u16 as u32, u64_at(records, at + 16)),
-            TIMED | ERROR => (word as u16 as u32, None),
-            _ => (word as u16 as u32, u64_at(records, at + 16)),
-        };
-        if size < header || size as usize > records.len() - at {
+        let size = (word >> layout.size_shift) as u16;
+        if size < u16::from(layout.bytes) || usize::from(size) > records.len() - at {
             return Err(Fault::Size);
         }
-        let head = Self { form, size, ts: ts.map(u64::cast_signed) };
-        if matches!(form, EVENT32 | EVENT64) && (word >> 32) as u16 & HAS_ITEMS != 0 {
-            head.check_items(records, at)?;
-        }
+        let bytes = records.get(at..at + usize::from(size)).unwrap_or_default();
+        let ts = match (form, layout.time) {
+            (MESSAGE, _) => MessageParts::of(bytes).ok_or(Fault::Size)?.ts,
+            (_, 0) => None,
+            (_, time) => u64_at(bytes, usize::from(time)).map(u64::cast_signed),
+        };
+        let head = Self { form, size: u32::from(size), ts: ts.unwrap_or(before) };
+        head.check_extension(bytes)?;
         Ok(head)
     }
 
-    #[inline(never)]
-    fn check_items(&self, records: &[u8], at: usize) -> Result<(), Fault> {
-        let header = usize::from(HEADERS[usize::from(self.form)]);
-        let behind = records.get(at + header..at + self.size as usize).unwrap_or_default();
-        split_items(behind).map(|_| ()).ok_or(Fault::Items { stride: self.stride() })
-    }
-
-    #[inline(never)]
-    fn rare(records: &[u8], at: usize, word: u64) -> Result<Self, Fault> {
-        let size = word as u16 as u32;
-        let form = match (word >> 24) as u8 {
-            WPP => MESSAGE,
-            TIMED_TRACE => TIMED,
-            _ => return Err(Fault::Marker),
-        };
-        if size < 8 || size as usize > records.len() - at {
-            return Err(Fault::Size);
+    fn check_extension(&self, bytes: &[u8]) -> Result<(), Fault> {
+        let layout = LAYOUTS[usize::from(self.form)];
+        let behind = bytes.get(usize::from(layout.bytes)..).unwrap_or_default();
+        match layout.extended {
+            EXTENDED_EVENT if u16_at(bytes, 4).unwrap_or_default() & HAS_ITEMS != 0 => {
+                let fault = Fault::Items { stride: self.stride() };
+                split_items(behind).map(|_| ()).ok_or(fault)
+            }
+            EXTENDED_PERFINFO => {
+                let version = u16_at(bytes, 0).unwrap_or_default();
+                let words = usize::from(version >> 8 & 7) + usize::from(version & HAS_PEBS != 0);
+                if 8 * words > behind.len() { Err(Fault::Size) } else { Ok(()) }
+            }
+            _ => Ok(()),
         }
-        let bytes = records.get(at..at + size as usize).unwrap_or_default();
-        let ts = if form == MESSAGE {
-            let parts = MessageParts::of(bytes).ok_or(Fault::Size)?;
-            parts.ts
-        } else {
-            None
-        };
-        Ok(Self { form, size, ts })
     }
 
     /// Bytes up to the next record.
@@ -391,21 +426,20 @@ impl Head {
         }
     }
 
-    /// The record whose head this is; `records` and `at` as for [`Head::at`], `ts` for one that
-    /// carries none.
+    /// The record whose head this is; `records` and `at` as for [`Head::at`].
     #[inline(always)]
     pub fn record<'a>(
         &self,
         records: &'a [u8],
         at: usize,
-        (cpu, ts, place): (Option<u16>, i64, Place),
+        (cpu, place): (Option<u16>, Place),
     ) -> Record<'a> {
         let bytes = records.get(at..at + self.size as usize).unwrap_or_default();
         let mut record = Record {
             kind: self.kind(),
             pointer: self.pointer(),
             cpu,
-            ts: self.ts.unwrap_or(ts),
+            ts: self.ts,
             tid: None,
             pid: None,
             id: Id::None,
@@ -553,9 +587,12 @@ mod tests {
     const PLACE: Place = Place { file: 0, buffer: 3, at: 72 };
 
     fn read(bytes: &[u8]) -> Record<'_> {
-        let head = Head::at(bytes, 0).expect("a record");
+        let head = Head::at(bytes, 0, 7).expect("a record");
         assert_eq!(head.size as usize, bytes.len());
-        head.record(bytes, 0, (Some(3), 7, PLACE))
+        if let Some(usual) = Head::usual(bytes, 0) {
+            assert_eq!(usual, head);
+        }
+        head.record(bytes, 0, (Some(3), PLACE))
     }
 
     fn bytes(text: &str) -> Vec<u8> {
@@ -666,7 +703,7 @@ mod tests {
         {
             let event = event(items);
             let stride = event.len().next_multiple_of(8);
-            assert_eq!(Head::at(&event, 0).err(), Some(Fault::Items { stride }), "{items}");
+            assert_eq!(Head::at(&event, 0, 7).err(), Some(Fault::Items { stride }), "{items}");
         }
     }
 
@@ -687,7 +724,10 @@ mod tests {
 
     #[test]
     fn sizes_and_markers_that_cannot_be_are_refused() {
-        let fault = |text: &str| Head::at(&bytes(text), 0).err();
+        let fault = |text: &str| {
+            assert_eq!(Head::usual(&bytes(text), 0), None);
+            Head::at(&bytes(text), 0, 7).err()
+        };
         assert_eq!(fault("0402 11c0 1000 2405 0100000000000000"), Some(Fault::Size));
         assert_eq!(fault("0400 11c0 4000 2405 0100000000000000"), Some(Fault::Size));
         assert_eq!(fault("0400 11c0 1000"), Some(Fault::Size));

@@ -96,7 +96,7 @@ impl Recording {
     pub(super) fn chosen_lives() -> Chosen {
         Chosen::of(
             [0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0548],
-            { [CLASSES[0], CLASSES[1]] },
+            [CLASSES[0], CLASSES[1]],
         )
     }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, ListArray};
 
+use super::tables::Moment;
 use crate::columns::{Batcher, Column, Words, texts};
 use crate::error::DecodeError;
-use crate::tables::{Batches, Moment};
+use crate::frame::Batches;
 
 /// Words of `interrupt_slice.kind` and, beside it, `name`.
 pub(super) const INTERRUPTS: [(&str, Option<&str>); 6] = [
@@ -45,6 +46,7 @@ pub(super) struct Parking {
 pub(super) struct Presented {
     pub(super) frame: i64,
     pub(super) upid: i64,
+    pub(super) utid: Option<i64>,
     pub(super) process: Option<String>,
     pub(super) start_ns: i64,
     pub(super) dur_ns: i64,
@@ -170,6 +172,7 @@ impl Rows {
         let columns = vec![
             ("frame", longs(rows.iter().map(|row| Some(row.frame)))),
             ("upid", longs(rows.iter().map(|row| Some(row.upid)))),
+            ("utid", longs(rows.iter().map(|row| row.utid))),
             ("process", texts(rows.iter().map(|row| row.process.as_deref()))),
             ("start_ns", longs(rows.iter().map(|row| Some(row.start_ns)))),
             ("dur_ns", longs(rows.iter().map(|row| Some(row.dur_ns)))),

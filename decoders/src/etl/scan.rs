@@ -4,17 +4,15 @@ use super::buffer::HEADER;
 use super::chosen::Chosen;
 use super::clock::Clock;
 use super::counts::{Counts, Key};
+use super::header::mode;
 use super::lanes::{Lane, lanes};
-use super::log::{Log, LogFile};
+use super::log::{Log, LogFile, STRETCH};
 use super::loss::{self, Gap, Signs};
 use super::merge::Merge;
 use super::record::{Place, Record};
 use super::unpack::Unpacker;
-use super::walk::{Step, Walk};
+use super::walk::Walk;
 use crate::problem::{Problem, Problems};
-
-/// Bytes of a file that are fetched and let go at once.
-const STRETCH: usize = 8 << 20;
 
 /// A recording whose records have all been seen once.
 pub struct Scan {
@@ -79,6 +77,7 @@ pub(super) fn scan(
     let mut reading = Reading {
         clock,
         chosen,
+        watched: chosen.and(&[loss::LAST_DROPPED]),
         counts: Counts::default(),
         troubles: Troubles::default(),
         signs: Signs::default(),
@@ -123,6 +122,8 @@ pub(super) fn scan(
 struct Reading<'c> {
     clock: Clock,
     chosen: &'c Chosen,
+    /// The chosen ones and those that tell of loss.
+    watched: Chosen,
     counts: Counts,
     troubles: Troubles,
     signs: Signs,
@@ -173,7 +174,8 @@ impl Reading<'_> {
                 self.troubles.add(what, || place(records.len()));
             }
             let facts = self.buffer((number, index as u32, buffer.cpu), records, place, visit);
-            if facts.unsorted {
+            // Where processors share buffers nothing keeps their records in order.
+            if facts.unsorted && !file.header.has(mode::MIXED) {
                 self.troubles.add(UNSORTED, || place(0));
             }
             buffer.records = facts.records;
@@ -199,41 +201,49 @@ impl Reading<'_> {
         visit: &mut impl FnMut(&Record<'_>),
     ) -> BufferFacts {
         let mut facts = BufferFacts::default();
-        let mut walk = Walk::default();
+        let mut walk = Walk::new(&self.clock);
         let (mut first, mut last, mut before) = (i64::MAX, i64::MIN, i64::MIN);
-        let mut open_damage = None;
-        while let Some(step) = walk.next(records, &self.clock) {
-            match step {
-                Step::Record { at, head, ts } => {
-                    facts.records += 1;
-                    self.counts.add(&head, records, at);
-                    facts.unsorted |= ts < before;
-                    before = ts;
-                    first = first.min(ts);
-                    last = last.max(ts);
-                    if let Some(from) = open_damage.take() {
-                        self.signs.damaged(file, index, from, Some(ts));
-                    }
-                    let lost = loss::is_sign(&head, records, at);
-                    if lost || self.chosen.has(&head, records, at) {
-                        let place = Place { file, buffer: index, at: (at + HEADER) as u32 };
-                        let record = head.record(records, at, (cpu, ts, place));
-                        if lost {
-                            self.signs.record(&record);
-                        }
-                        if self.chosen.has(&head, records, at) {
-                            visit(&record);
-                        }
-                    }
+        // Since when bytes have been damaged, if they are.
+        let mut damaged = None;
+        loop {
+            let troubles = &mut self.troubles;
+            let next = walk.next(records, &self.clock, |from, what| {
+                troubles.add(what, || place(from));
+                damaged.get_or_insert((before != i64::MIN).then_some(before));
+            });
+            let Some((at, head)) = next else { break };
+            let ts = head.ts;
+            if let Some(from) = damaged.take() {
+                self.signs.damaged(file, index, from, Some(ts));
+            }
+            facts.records += 1;
+            facts.unsorted |= ts < before;
+            before = ts;
+            first = first.min(ts);
+            last = last.max(ts);
+            let lost = if let Some(hook) = head.hook(records, at) {
+                self.counts.add_hook(hook, &head, records, at);
+                if !self.watched.has_hook(hook) {
+                    continue;
                 }
-                Step::Damage { from, what, .. } => {
-                    self.troubles.add(what, || place(from));
-                    let since = (before != i64::MIN).then_some(before);
-                    open_damage.get_or_insert(since);
+                hook == loss::LAST_DROPPED
+            } else {
+                self.counts.add_other(&head, records, at);
+                loss::is_sign(&head, records, at)
+            };
+            let asked = self.chosen.has(&head, records, at);
+            if lost || asked {
+                let place = Place { file, buffer: index, at: (at + HEADER) as u32 };
+                let record = head.record(records, at, (cpu, place));
+                if lost {
+                    self.signs.record(&record);
+                }
+                if asked {
+                    visit(&record);
                 }
             }
         }
-        if let Some(from) = open_damage {
+        if let Some(from) = damaged {
             self.signs.damaged(file, index, from, None);
         }
         self.records += u64::from(facts.records);
@@ -259,6 +269,12 @@ impl Scan {
     /// Records, all kinds.
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// Bytes of all buffers as they are when unpacked.
+    pub fn content_bytes(&self) -> u64 {
+        let buffers = self.log.files.iter().flat_map(|file| &file.buffers);
+        buffers.map(|buffer| u64::from(buffer.filled)).sum()
     }
 
     /// Records by kind of event, in the order of the keys.

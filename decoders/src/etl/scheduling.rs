@@ -4,10 +4,8 @@ use super::payload::switching::{CSwitch, ReadyThread};
 use super::record::Record;
 use super::rows::{Change, Interrupt};
 use super::session::Session;
-use crate::tables::{Leaver, Moment, Switch, Wakeup};
+use super::tables::{Leaver, Moment, Switch, Wakeup};
 
-/// `ready` in [`crate::tables::WAKEUP_KINDS`].
-const READY: u8 = 3;
 /// `KTHREAD_STATE` of a thread that has left for good.
 const TERMINATED: i8 = 4;
 /// CPUs from which on the byte with the ideal processor does not tell it.
@@ -107,8 +105,6 @@ impl Session<'_> {
             prev_state: Some(read.state.into()),
             prev_priority: Some(read.old_priority.into()),
             next_priority: Some(read.new_priority.into()),
-            prev_preempted: None,
-            by_switch_event: false,
         };
         let leaver = Leaver {
             wait_reason: read.wait_reason.into(),
@@ -116,7 +112,7 @@ impl Session<'_> {
             ideal_cpu: ideal.map(i32::from),
             cstate: read.previous_cstate.filter(|_| idle_leaves).map(i32::from),
         };
-        self.current.tables.switch_of_windows(at, row, leaver);
+        self.current.tables.switch(at, row, leaver);
         if !record.counters.is_empty() {
             self.counters(record, prev, at);
         }
@@ -147,7 +143,7 @@ impl Session<'_> {
         self.scheduling.cpu(cpu).given = given;
     }
 
-    fn frame(&mut self, number: u64) -> Option<&mut crate::tables::Tables> {
+    fn frame(&mut self, number: u64) -> Option<&mut super::tables::Tables> {
         if self.current.number == number {
             return Some(&mut self.current.tables);
         }
@@ -192,10 +188,7 @@ impl Session<'_> {
         let row = Wakeup {
             utid: Some(self.lives.utid(woken)),
             waker: waker.map(|waker| self.lives.utid(waker)),
-            prev_cpu: None,
-            target_cpu: None,
-            kind: READY,
-            in_interrupt: Some(read.in_dpc()),
+            in_interrupt: read.in_dpc(),
         };
         self.current.tables.wakeup(at, row);
     }

@@ -9,9 +9,9 @@ use super::record::{Id, Kind, Record};
 use super::rows::Rows;
 use super::scheduling::Scheduling;
 use super::survey::{self, Survey};
+use super::tables::{Moment, Tables};
 use crate::bytes::CPU_LIMIT;
 use crate::problem::Problems;
-use crate::tables::{Moment, Tables};
 
 /// Rows of one frame.
 #[derive(Debug, Default)]

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-pub(super) use crate::bytes::CPU_LIMIT;
-use crate::bytes::{u32_at, u64_at};
+pub(super) use super::bytes::CPU_LIMIT;
+use super::bytes::{u32_at, u64_at};
+use super::record::SAMPLE;
 use crate::error::DecodeError;
 
 /// `PERF_TYPE_TRACEPOINT`.
@@ -215,6 +216,7 @@ impl Attr {
 }
 
 /// The parts of a sample whose place varies.
+#[derive(Clone, Copy)]
 pub(super) struct SampleParts<'a> {
     pub(super) read: &'a [u8],
     pub(super) raw: &'a [u8],
@@ -243,9 +245,39 @@ impl Iterator for Values<'_> {
 /// Where the samples of all events carry id, time and CPU, if at one place each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommonLayout {
-    pub(super) id: usize,
+    /// `None`: there is one event only.
+    pub(super) id: Option<usize>,
     pub(super) time: usize,
     pub(super) cpu: usize,
+}
+
+/// What the samples of all events say at the same places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CommonPart {
+    pub(super) id: Option<u64>,
+    pub(super) ts: u64,
+    pub(super) cpu: i32,
+    /// Bytes of the record.
+    pub(super) length: usize,
+}
+
+impl CommonLayout {
+    /// The sample at a position; `None` if there is another record, or none that fits.
+    #[inline(always)]
+    pub(super) fn sample(&self, data: &[u8], position: usize) -> Option<CommonPart> {
+        let head = u64_at(data, position)?;
+        let length = (head >> 48) as usize;
+        if head as u32 != SAMPLE || !length.is_multiple_of(8) {
+            return None;
+        }
+        let bytes = data.get(position..position.checked_add(length)?)?;
+        let id = match self.id {
+            Some(at) => Some(u64_at(bytes, at)?),
+            None => None,
+        };
+        let cpu = u32_at(bytes, self.cpu)?.cast_signed();
+        Some(CommonPart { id, ts: u64_at(bytes, self.time)?, cpu, length })
+    }
 }
 
 /// All events of a recording, found by the ids in its records.
@@ -326,7 +358,7 @@ impl Events {
             return None;
         }
         // Without ids, a tracepoint's own number tells which one it is.
-        let common_type = u64::from(crate::bytes::u16_at(first.parts(record)?.raw, 0)?);
+        let common_type = u64::from(super::bytes::u16_at(first.parts(record)?.raw, 0)?);
         self.attrs
             .iter()
             .position(|attr| attr.kind == TYPE_TRACEPOINT && attr.config == common_type)
@@ -346,13 +378,15 @@ impl Events {
 }
 
 fn common_layout(attrs: &[Attr]) -> Option<CommonLayout> {
+    // One event alone is known without its id.
+    let alone = attrs.len() == 1;
     let mut layouts = attrs.iter().map(|attr| {
         let SampleLayout { id, time, cpu, .. } = attr.sample;
-        Some(CommonLayout { id: id?, time: time?, cpu: cpu? })
+        let id = if alone { None } else { Some(id?) };
+        Some(CommonLayout { id, time: time?, cpu: cpu? })
     });
     let first = layouts.next()??;
-    // One event alone is known without its id.
-    (attrs.len() > 1 && layouts.all(|layout| layout == Some(first))).then_some(first)
+    layouts.all(|layout| layout == Some(first)).then_some(first)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::problem::Problems;
 const FLAGS_IN_INTERRUPT: i64 = 0x08 | 0x10 | 0x40;
 
 /// Place of a number in a tracepoint's raw data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     offset: usize,
     size: usize,
@@ -19,13 +19,17 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    const fn new(offset: usize, size: usize, signed: bool) -> Self {
+        Self { offset, size, signed }
+    }
+
     fn of(field: &Field) -> Option<Self> {
         let known = matches!(field.size, 1 | 2 | 4 | 8);
         known.then_some(Self { offset: field.offset, size: field.size, signed: field.signed })
     }
 
     /// The number, if the data reaches that far.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(&self, raw: &[u8]) -> Option<i64> {
         Some(match (self.size, self.signed) {
             (4, true) => i64::from(u32_at(raw, self.offset)?.cast_signed()),
@@ -39,14 +43,14 @@ impl Slot {
     }
 
     /// The number as an id or CPU; anything that is none becomes -1.
-    #[inline]
+    #[inline(always)]
     pub(super) fn id(&self, raw: &[u8]) -> Option<i32> {
         Some(i32::try_from(self.read(raw)?).unwrap_or(-1))
     }
 }
 
 /// Place of a text in a tracepoint's raw data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextSlot {
     offset: usize,
     size: usize,
@@ -55,7 +59,7 @@ pub(super) struct TextSlot {
 
 impl TextSlot {
     /// The bytes of the field, NUL and what follows it included.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bytes<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
         if !self.data_loc {
             return raw.get(self.offset..self.offset.checked_add(self.size)?);
@@ -73,7 +77,7 @@ impl TextSlot {
 }
 
 /// Fields of `sched:sched_switch`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SwitchFields {
     pub(super) prev_comm: TextSlot,
     pub(super) prev_pid: Slot,
@@ -82,18 +86,86 @@ pub(super) struct SwitchFields {
     pub(super) next_comm: TextSlot,
     pub(super) next_pid: Slot,
     pub(super) next_prio: Slot,
-    /// Bit of `prev_state` that says it was preempted.
-    pub(super) plus_mask: Option<i64>,
+}
+
+impl SwitchFields {
+    /// Where nearly all kernels of 64 bits have them.
+    pub(super) const USUAL: Self = Self {
+        prev_comm: TextSlot { offset: 8, size: 16, data_loc: false },
+        prev_pid: Slot::new(24, 4, true),
+        prev_prio: Slot::new(28, 4, true),
+        prev_state: Slot::new(32, 8, true),
+        next_comm: TextSlot { offset: 40, size: 16, data_loc: false },
+        next_pid: Slot::new(56, 4, true),
+        next_prio: Slot::new(60, 4, true),
+    };
+    /// Bytes of raw data up to the last of them.
+    pub(super) const USUAL_SIZE: usize = 64;
+}
+
+/// Fields that all tracepoints have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CommonFields {
+    pid: Option<Slot>,
+    flags: Option<Slot>,
+}
+
+impl CommonFields {
+    fn of(format: &Format) -> Self {
+        let slot = |field: &str| format.field(field).and_then(Slot::of);
+        Self { pid: slot("common_pid"), flags: slot("common_flags") }
+    }
+
+    /// The thread in which a tracepoint was hit.
+    #[inline(always)]
+    pub(super) fn current(&self, raw: &[u8]) -> Option<i32> {
+        self.pid.as_ref()?.id(raw)
+    }
+
+    /// Whether a tracepoint was hit in interrupt context.
+    #[inline(always)]
+    pub(super) fn in_interrupt(&self, raw: &[u8]) -> Option<bool> {
+        Some(self.flags.as_ref()?.read(raw)? & FLAGS_IN_INTERRUPT != 0)
+    }
+}
+
+/// Fields of `sched:sched_waking` and its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WakeupFields {
+    pub(super) common: CommonFields,
+    pub(super) pid: Slot,
+    pub(super) target_cpu: Slot,
+}
+
+impl WakeupFields {
+    /// Where nearly all kernels have them.
+    pub(super) const USUAL: Self = Self {
+        common: CommonFields {
+            pid: Some(Slot::new(4, 4, true)),
+            flags: Some(Slot::new(2, 1, false)),
+        },
+        pid: Slot::new(24, 4, true),
+        target_cpu: Slot::new(32, 4, true),
+    };
+    /// Bytes of raw data up to the last of them.
+    pub(super) const USUAL_SIZE: usize = 36;
 }
 
 /// Event families, with the fields that are used of them.
 #[derive(Clone, Debug)]
 pub(super) enum Family {
-    Switch(SwitchFields),
+    Switch {
+        fields: SwitchFields,
+        /// Bit of `prev_state` that says it was preempted.
+        plus_mask: Option<i64>,
+        /// The fields lie where [`SwitchFields::USUAL`] says.
+        usual: bool,
+    },
     Wakeup {
         kind: u8,
-        pid: Slot,
-        target_cpu: Slot,
+        fields: WakeupFields,
+        /// The fields lie where [`WakeupFields::USUAL`] says.
+        usual: bool,
     },
     Migrate {
         pid: Slot,
@@ -143,7 +215,9 @@ pub(super) enum Family {
     Other,
 }
 
-/// Number of `sched_waking` in [`crate::tables::WAKEUP_KINDS`].
+/// Words of `wakeup.kind`, by the number in [`Family::Wakeup`].
+pub(super) const WAKEUP_KINDS: [&str; 3] = ["waking", "wakeup", "wakeup_new"];
+/// Number of `sched_waking` among them.
 pub(super) const WAKING: u8 = 0;
 
 /// An event, as the reader uses it.
@@ -151,28 +225,13 @@ pub(super) const WAKING: u8 = 0;
 pub(super) struct Event {
     pub(super) name: String,
     pub(super) family: Family,
-    common_pid: Option<Slot>,
-    common_flags: Option<Slot>,
-}
-
-impl Event {
-    /// The thread in which a tracepoint was hit.
-    #[inline]
-    pub(super) fn current(&self, raw: &[u8]) -> Option<i32> {
-        self.common_pid.as_ref()?.id(raw)
-    }
-
-    /// Whether a tracepoint was hit in interrupt context.
-    #[inline]
-    pub(super) fn in_interrupt(&self, raw: &[u8]) -> Option<bool> {
-        Some(self.common_flags.as_ref()?.read(raw)? & FLAGS_IN_INTERRUPT != 0)
-    }
+    pub(super) common: CommonFields,
 }
 
 /// Name and family of an event.
 pub(super) fn event(attr: &Attr, features: &Features, problems: &mut Problems) -> Event {
     let plain =
-        |name: String| Event { name, family: Family::Other, common_pid: None, common_flags: None };
+        |name: String| Event { name, family: Family::Other, common: CommonFields::default() };
     if attr.kind != TYPE_TRACEPOINT {
         return plain(attr.name.clone().unwrap_or_else(|| generic_name(attr)));
     }
@@ -184,8 +243,7 @@ pub(super) fn event(attr: &Attr, features: &Features, problems: &mut Problems) -
         problems.add(&name, format!("its format has no field {missing}"));
         Family::Other
     });
-    let common = |field: &str| format.field(field).and_then(Slot::of);
-    Event { name, family, common_pid: common("common_pid"), common_flags: common("common_flags") }
+    Event { name, family, common: CommonFields::of(format) }
 }
 
 fn generic_name(attr: &Attr) -> String {
@@ -209,19 +267,25 @@ fn family(format: &Format) -> Result<Family, &'static str> {
         let slot = TextSlot { offset: field.offset, size: field.size, data_loc: field.data_loc };
         Ok::<_, &'static str>(slot)
     };
-    let wakeup =
-        |kind| Ok(Family::Wakeup { kind, pid: slot("pid")?, target_cpu: slot("target_cpu")? });
+    let wakeup = |kind| {
+        let (pid, target_cpu) = (slot("pid")?, slot("target_cpu")?);
+        let fields = WakeupFields { common: CommonFields::of(format), pid, target_cpu };
+        Ok(Family::Wakeup { kind, fields, usual: fields == WakeupFields::USUAL })
+    };
     match format.full_name().as_str() {
-        "sched:sched_switch" => Ok(Family::Switch(SwitchFields {
-            prev_comm: text("prev_comm")?,
-            prev_pid: slot("prev_pid")?,
-            prev_prio: slot("prev_prio")?,
-            prev_state: slot("prev_state")?,
-            next_comm: text("next_comm")?,
-            next_pid: slot("next_pid")?,
-            next_prio: slot("next_prio")?,
-            plus_mask: print_fmt::plus_mask(&format.print_fmt),
-        })),
+        "sched:sched_switch" => {
+            let fields = SwitchFields {
+                prev_comm: text("prev_comm")?,
+                prev_pid: slot("prev_pid")?,
+                prev_prio: slot("prev_prio")?,
+                prev_state: slot("prev_state")?,
+                next_comm: text("next_comm")?,
+                next_pid: slot("next_pid")?,
+                next_prio: slot("next_prio")?,
+            };
+            let plus_mask = print_fmt::plus_mask(&format.print_fmt);
+            Ok(Family::Switch { fields, plus_mask, usual: fields == SwitchFields::USUAL })
+        }
         "sched:sched_waking" => wakeup(WAKING),
         "sched:sched_wakeup" => wakeup(1),
         "sched:sched_wakeup_new" => wakeup(2),

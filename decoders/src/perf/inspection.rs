@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::events::Family;
 use super::features::Features;
-use super::frames::counts;
 use super::record;
+use super::record_counts::counts;
 use super::recording::{Form, Recording};
 use super::streams;
 use super::threads::{Birth, Threads};
@@ -149,7 +149,7 @@ fn processes(recording: &Recording) -> Value {
 
 fn questions(recording: &Recording) -> Vec<Question> {
     let has = |wanted: fn(&Family) -> bool| recording.has(wanted);
-    let switches = has(|family| matches!(family, Family::Switch(_)));
+    let switches = has(|family| matches!(family, Family::Switch { .. }));
     let kinds = &recording.index.kinds;
     let switch_events =
         [record::SWITCH, record::SWITCH_CPU_WIDE].iter().any(|kind| kinds.contains_key(kind))

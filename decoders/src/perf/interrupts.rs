@@ -1,5 +1,8 @@
 //! Interrupts per CPU: an entry and the exit that ends it.
 
+use std::collections::VecDeque;
+
+use super::rows::Held;
 use super::tables::Tables;
 
 /// Nesting beyond this is damage.
@@ -23,11 +26,11 @@ pub(super) struct Interrupts {
     pub(super) unpaired: i64,
 }
 
-/// The frame that is being filled and the one before it, whose interrupts may still end.
+/// The frame that is being filled and those before it whose interrupts may still end.
 pub(super) struct Filling<'a> {
-    pub(super) number: u64,
+    pub(super) frame: u64,
     pub(super) current: &'a mut Tables,
-    pub(super) previous: Option<&'a mut Tables>,
+    pub(super) held: &'a mut VecDeque<Held>,
 }
 
 impl Interrupts {
@@ -74,17 +77,21 @@ impl Interrupts {
         let dropped = open.len() - at - 1;
         open.truncate(at);
         self.unpaired += dropped as i64;
-        let tables = if found.frame == to.number {
+        let tables = if found.frame == to.frame {
             Some(to.current)
-        } else if found.frame + 1 == to.number {
-            to.previous
         } else {
-            None
+            let held = to.held.iter_mut().find(|held| held.number == found.frame);
+            held.map(|held| &mut held.tables)
         };
         match tables {
             Some(tables) => tables.interrupt_end(found.row, ts - found.ts),
             None => self.unpaired += 1,
         }
+    }
+
+    /// The first frame in which an interrupt is open.
+    pub(super) fn earliest_open(&self) -> Option<u64> {
+        self.open.iter().flatten().map(|open| open.frame).min()
     }
 
     /// Records of this CPU were lost: the ends of what is open may be among them.

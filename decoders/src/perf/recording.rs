@@ -4,16 +4,16 @@ use std::io::Write;
 use std::path::Path;
 
 use super::attrs::{Attr, CPU_LIMIT, Events};
+use super::bytes::{text, u64_at};
 use super::compressed::{self, Unpacker};
 use super::events::{self, Event, Family};
 use super::features::{self, Features};
 use super::header::{Header, Section, feature_numbers};
+use super::index::Index;
+use super::input::{Input, Segment, Spill};
+use super::problem::Problems;
 use super::record::{self, Record};
-use super::streams::Index;
-use crate::bytes::{text, u64_at};
 use crate::error::DecodeError;
-use crate::input::{Input, Segment, Spill};
-use crate::problem::Problems;
 
 /// `perf_event_update`: the name of an event, in pipe mode.
 const EVENT_UPDATE_NAME: u64 = 2;
@@ -302,7 +302,7 @@ fn pipe_descriptions(
         position += found.length;
         match found.kind {
             record::HEADER_ATTR => {
-                let size = crate::bytes::u32_at(found.bytes, 12).unwrap_or_default() as usize;
+                let size = super::bytes::u32_at(found.bytes, 12).unwrap_or_default() as usize;
                 let body = found.bytes.get(8..8_usize.saturating_add(size));
                 match body.map(Attr::read) {
                     Some(Ok(mut attr)) => {
@@ -323,7 +323,7 @@ fn pipe_descriptions(
                 }
             }
             record::HEADER_TRACING_DATA => {
-                let size = crate::bytes::u32_at(found.bytes, 8).unwrap_or_default() as usize;
+                let size = super::bytes::u32_at(found.bytes, 8).unwrap_or_default() as usize;
                 let from = place + found.bytes.len();
                 let body = file.get(from..from.saturating_add(size)).unwrap_or_default();
                 if let Err(error) = features.add(1, body) {

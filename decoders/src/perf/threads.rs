@@ -2,11 +2,6 @@
 
 use std::collections::HashMap;
 
-use arrow_array::RecordBatch;
-
-use super::columns::{Batcher, Column, texts};
-use crate::error::DecodeError;
-
 /// `PID_MAX_LIMIT`: ids up to here are looked up in a table.
 const DENSE_TIDS: i32 = 1 << 22;
 const NOBODY: u32 = u32::MAX;
@@ -22,41 +17,49 @@ pub(super) enum Birth {
     Tracepoint = 2,
 }
 
-#[derive(Debug)]
-struct Life {
-    tid: i32,
-    process: Option<u32>,
-    start_ns: Option<i64>,
-    end_ns: Option<i64>,
-    name: Option<String>,
-    /// Names by the time from which on they hold.
-    names: Vec<(Option<i64>, String)>,
-    /// Bytes in which the scheduler last gave the name.
-    comm: Option<[u8; 16]>,
-    told_by: u8,
+/// What each record of a thread asks for, small enough to stay in the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Face {
+    /// Bytes in which the scheduler last gave the name, if `named`.
+    comm: [u8; 16],
+    named: bool,
     active: bool,
-    idle: bool,
+    at_home: bool,
+    pub(super) idle: bool,
 }
 
 #[derive(Debug)]
-struct Process {
-    pid: i32,
-    name: Option<String>,
-    start_ns: Option<i64>,
-    leader_ended: bool,
-    alive: i64,
-    end_ns: Option<i64>,
+pub(super) struct Life {
+    pub(super) tid: i32,
+    pub(super) process: Option<u32>,
+    pub(super) start_ns: Option<i64>,
+    pub(super) end_ns: Option<i64>,
+    pub(super) name: Option<String>,
+    /// Names by the time from which on they hold.
+    pub(super) names: Vec<(Option<i64>, String)>,
+    told_by: u8,
+}
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) name: Option<String>,
+    pub(super) start_ns: Option<i64>,
+    pub(super) leader_ended: bool,
+    pub(super) alive: i64,
+    pub(super) end_ns: Option<i64>,
 }
 
 /// All lives of a recording, numbered by first appearance.
 #[derive(Debug)]
 pub(super) struct Threads {
     base: i64,
-    lives: Vec<Life>,
+    pub(super) lives: Vec<Life>,
+    pub(super) faces: Vec<Face>,
     dense: Vec<u32>,
     sparse: HashMap<i32, u32>,
     idle: Vec<u32>,
-    processes: Vec<Process>,
+    pub(super) processes: Vec<Process>,
     by_pid: HashMap<i32, u32>,
     /// Which life a tid had from when on.
     history: HashMap<i32, Vec<(i64, u32)>>,
@@ -68,6 +71,7 @@ impl Threads {
         Self {
             base: trace_id.wrapping_shl(32),
             lives: Vec::new(),
+            faces: Vec::new(),
             dense: Vec::new(),
             sparse: HashMap::new(),
             idle: Vec::new(),
@@ -90,12 +94,10 @@ impl Threads {
 
     #[inline]
     fn look_up(&self, tid: i32) -> Option<u32> {
-        let found = if (0..DENSE_TIDS).contains(&tid) {
-            self.dense.get(tid as usize).copied().unwrap_or(NOBODY)
-        } else {
-            self.sparse.get(&tid).copied().unwrap_or(NOBODY)
-        };
-        (found != NOBODY).then_some(found)
+        match self.dense.get(tid as u32 as usize) {
+            Some(life) => (*life != NOBODY).then_some(*life),
+            None => self.sparse.get(&tid).copied().filter(|life| *life != NOBODY),
+        }
     }
 
     fn put(&mut self, tid: i32, life: u32) {
@@ -119,11 +121,9 @@ impl Threads {
             end_ns: None,
             name: None,
             names: Vec::new(),
-            comm: None,
             told_by: 0,
-            active: false,
-            idle: false,
         });
+        self.faces.push(Face::default());
         life
     }
 
@@ -140,20 +140,32 @@ impl Threads {
         if tid <= 0 {
             return (tid == 0 && cpu >= 0).then(|| self.idle(cpu));
         }
-        let life = match self.look_up(tid) {
-            Some(life) => life,
-            None => self.begin(tid, None),
+        let life = match self.dense.get(tid as usize) {
+            Some(life) if *life != NOBODY => *life,
+            _ => self.now_or_begin(tid),
         };
-        self.lives[life as usize].active = true;
+        self.faces[life as usize].active = true;
         Some(life)
     }
 
+    #[inline(never)]
+    fn now_or_begin(&mut self, tid: i32) -> u32 {
+        self.look_up(tid).unwrap_or_else(|| self.begin(tid, None))
+    }
+
     /// The idle thread of a CPU.
+    #[inline]
     pub(super) fn idle(&mut self, cpu: i32) -> u32 {
         let at = cpu as usize;
         if let Some(life) = self.idle.get(at).copied().filter(|life| *life != NOBODY) {
             return life;
         }
+        self.new_idle(cpu)
+    }
+
+    #[inline(never)]
+    fn new_idle(&mut self, cpu: i32) -> u32 {
+        let at = cpu as usize;
         if self.idle.len() <= at {
             self.idle.resize(at + 1, NOBODY);
         }
@@ -164,7 +176,9 @@ impl Threads {
         let name = format!("swapper/{cpu}");
         let idle = &mut self.lives[life as usize];
         idle.names.push((None, name.clone()));
-        (idle.idle, idle.process, idle.name) = (true, Some(process), Some(name));
+        (idle.process, idle.name) = (Some(process), Some(name));
+        let face = &mut self.faces[life as usize];
+        (face.idle, face.at_home) = (true, true);
         life
     }
 
@@ -195,6 +209,7 @@ impl Threads {
             return;
         }
         member.process = Some(process);
+        self.faces[life as usize].at_home = true;
         let host = &mut self.processes[process as usize];
         if member.end_ns.is_none() {
             host.alive += 1;
@@ -208,7 +223,7 @@ impl Threads {
     /// A record says that the thread belongs to that process.
     #[inline]
     pub(super) fn belongs(&mut self, life: u32, pid: i32) {
-        if pid > 0 && self.lives[life as usize].process.is_none() {
+        if pid > 0 && !self.faces[life as usize].at_home {
             let process = self.process(pid);
             self.join(life, process);
         }
@@ -220,7 +235,8 @@ impl Threads {
             return;
         }
         // A name read before the recording, and not the one the scheduler knows, is replaced.
-        let early = thread.comm.is_none() && !thread.active && thread.start_ns.is_none();
+        let face = self.faces[life as usize];
+        let early = !face.named && !face.active && thread.start_ns.is_none();
         let first = thread.name.is_none() || early;
         let from = if first { thread.start_ns } else { ts };
         if first {
@@ -239,24 +255,27 @@ impl Threads {
     /// The scheduler names the thread, in a field of 16 bytes.
     #[inline]
     pub(super) fn named(&mut self, life: u32, ts: i64, comm: &[u8]) {
-        let thread = &self.lives[life as usize];
+        let face = &self.faces[life as usize];
         let comm16: Result<[u8; 16], _> = comm.try_into();
-        if thread.idle || comm16.is_ok_and(|comm| thread.comm == Some(comm)) {
+        if face.idle || (face.named && comm16.is_ok_and(|comm| face.comm == comm)) {
             return;
         }
         self.named_anew(life, ts, comm);
     }
 
+    #[inline(never)]
     fn named_anew(&mut self, life: u32, ts: i64, comm: &[u8]) {
         let name = crate::bytes::text(comm);
         let thread = &mut self.lives[life as usize];
         // Beside the name, /proc tells of a kernel worker what it works on: that is how it was
         // named in a record, and stays so in `thread_name`, but it is not the thread's name.
-        let longer = thread.comm.is_none()
+        let face = &mut self.faces[life as usize];
+        let longer = !face.named
             && thread.start_ns.is_none()
             && !name.is_empty()
             && thread.name.as_ref().is_some_and(|known| known.starts_with(&name));
-        thread.comm = comm.try_into().ok();
+        let comm16: Option<[u8; 16]> = comm.try_into().ok();
+        (face.named, face.comm) = (comm16.is_some(), comm16.unwrap_or_default());
         if longer {
             if let Some(host) = thread.process.and_then(|p| self.processes.get_mut(p as usize))
                 && host.pid == thread.tid
@@ -281,10 +300,9 @@ impl Threads {
         };
         self.belongs(life, pid);
         self.rename(life, ts, name);
-        let thread = &mut self.lives[life as usize];
-        thread.active |= ts.is_some();
         if ts.is_some() {
-            thread.comm = None;
+            let face = &mut self.faces[life as usize];
+            (face.active, face.named) = (true, false);
         }
     }
 
@@ -310,7 +328,8 @@ impl Threads {
             let thread = &self.lives[*life as usize];
             let told_by_other = thread.told_by != 0 && thread.told_by & birth as u8 == 0;
             // Listed from /proc while it was already being recorded.
-            let listed = thread.told_by == 0 && !thread.active && thread.start_ns.is_none();
+            let active = self.faces[*life as usize].active;
+            let listed = thread.told_by == 0 && !active && thread.start_ns.is_none();
             thread.end_ns.is_none() && (told_by_other || listed)
         });
         let life = match same {
@@ -337,8 +356,8 @@ impl Threads {
     /// A thread tells that it exits; it may still run for a while.
     pub(super) fn exit(&mut self, tid: i32, ts: i64) {
         let Some(life) = (tid > 0).then(|| self.look_up(tid)).flatten() else { return };
+        self.faces[life as usize].active = true;
         let thread = &mut self.lives[life as usize];
-        thread.active = true;
         let first = thread.end_ns.is_none();
         thread.end_ns = Some(thread.end_ns.map_or(ts, |end| end.max(ts)));
         let (tid, process) = (thread.tid, thread.process);
@@ -388,111 +407,6 @@ impl Threads {
         let first = lives.first().filter(|(from, _)| *from == i64::MIN);
         Some(self.utid(first.or(lives.last())?.1))
     }
-
-    /// Rows of `thread` for the lives from `from` on.
-    pub(super) fn batch(
-        &self,
-        batcher: &Batcher,
-        from: usize,
-        to: usize,
-    ) -> Result<RecordBatch, DecodeError> {
-        let lives = self.lives.get(from..to).unwrap_or_default();
-        let mut utid = Column::default();
-        let mut tid = Column::default();
-        let mut upid = Column::default();
-        let mut start = Column::default();
-        let mut end = Column::default();
-        let mut idle = Column::default();
-        for (number, life) in lives.iter().enumerate() {
-            utid.push(self.utid((from + number) as u32));
-            tid.push(i64::from(life.tid));
-            upid.push_option(life.process.map(|process| self.utid(process)));
-            start.push_option(life.start_ns);
-            end.push_option(life.end_ns);
-            idle.push(life.idle);
-        }
-        let columns = vec![
-            ("utid", utid.array()),
-            ("tid", tid.array()),
-            ("upid", upid.array()),
-            ("name", texts(lives.iter().map(|life| life.name.as_deref()))),
-            ("start_ns", start.array()),
-            ("end_ns", end.array()),
-            ("is_idle", idle.array()),
-        ];
-        batcher.batch("thread", lives.len(), columns)
-    }
-
-    /// Rows of `process`.
-    pub(super) fn process_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
-        let mut upid = Column::default();
-        let mut pid = Column::default();
-        let mut start = Column::default();
-        let mut end = Column::default();
-        for (number, process) in self.processes.iter().enumerate() {
-            upid.push(self.utid(number as u32));
-            pid.push(i64::from(process.pid));
-            start.push_option(process.start_ns);
-            let over = process.leader_ended && process.alive <= 0;
-            end.push_option(process.end_ns.filter(|_| over));
-        }
-        let columns = vec![
-            ("upid", upid.array()),
-            ("pid", pid.array()),
-            ("name", texts(self.processes.iter().map(|process| process.name.as_deref()))),
-            ("start_ns", start.array()),
-            ("end_ns", end.array()),
-        ];
-        batcher.batch("process", self.processes.len(), columns)
-    }
-
-    /// Rows of `thread_name`.
-    pub(super) fn name_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
-        let mut utid = Column::default();
-        let mut ts = Column::default();
-        let mut names = Vec::new();
-        for (number, life) in self.lives.iter().enumerate() {
-            for (from, name) in &life.names {
-                utid.push(self.utid(number as u32));
-                ts.push_option(*from);
-                names.push(Some(name));
-            }
-        }
-        let rows = names.len();
-        let columns =
-            vec![("utid", utid.array()), ("ts", ts.array()), ("name", texts(names.into_iter()))];
-        batcher.batch("thread_name", rows, columns)
-    }
-
-    /// Processes with their threads, for a listing: (pid, name, [(tid, name)]).
-    pub(super) fn listing(&self) -> Vec<Listed> {
-        let mut listed: Vec<Listed> = self
-            .processes
-            .iter()
-            .map(|process| Listed {
-                pid: Some(process.pid),
-                name: process.name.clone(),
-                threads: Vec::new(),
-            })
-            .collect();
-        let mut homeless = Listed { pid: None, name: None, threads: Vec::new() };
-        for life in &self.lives {
-            let home = life.process.and_then(|process| listed.get_mut(process as usize));
-            home.unwrap_or(&mut homeless).threads.push((life.tid, life.name.clone()));
-        }
-        if !homeless.threads.is_empty() {
-            listed.push(homeless);
-        }
-        listed
-    }
-}
-
-/// A process and its threads.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub(super) pid: Option<i32>,
-    pub(super) name: Option<String>,
-    pub(super) threads: Vec<(i32, Option<String>)>,
 }
 
 #[cfg(test)]

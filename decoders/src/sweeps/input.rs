@@ -274,6 +274,36 @@ row! {
         utid: long,
     }
 }
+row! {
+    /// A frame whose critical path is asked for.
+    PathFrame, "frames", {
+        /// Process.
+        upid: long,
+        /// Number of the frame in its process.
+        frame: long,
+        /// Thread that presents.
+        utid: long,
+        /// Begin.
+        start_ns: long,
+        /// End.
+        end_ns: long,
+    }
+}
+row! {
+    /// A state of a thread that may lie on a critical path.
+    PathState, "states", {
+        /// Thread.
+        utid: long,
+        /// Begin.
+        ts: long,
+        /// Length.
+        dur: long,
+        /// 0 running, 1 ready, 2 waiting, 3 anything else.
+        state: tiny,
+        /// Who woke it, of a ready state; NULL: nobody known, or an interrupt.
+        waker_utid: long_opt,
+    }
+}
 
 /// Reads all rows of a small input.
 pub fn read_all<R: Row>(batches: Batches) -> Result<Vec<R>, SweepError> {

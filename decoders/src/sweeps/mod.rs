@@ -9,6 +9,7 @@
 mod affinity;
 mod chain;
 mod concurrency;
+mod critical_path;
 mod input;
 mod machine;
 mod mask;
@@ -39,6 +40,7 @@ use serialized::Serialized;
 use sharing::Sharing;
 use standing::Continuations;
 
+pub use critical_path::critical_path;
 pub use input::{Batches, SweepError};
 
 /// Lengths for which the matchings of the whole machine are built.

@@ -8,8 +8,8 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 use crate::frame::Output;
 
-/// Rows of a batch.
-const BATCH: usize = 1 << 17;
+/// Rows of a batch: those of a row group of DuckDB.
+const BATCH: usize = 122_880;
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug)]

@@ -1,25 +1,15 @@
-//! The base tables of one frame, row by row.
-
-use arrow_array::RecordBatch;
+//! The base tables of one frame that all Windows recordings fill, row by row.
 
 use crate::columns::{Batcher, Column, Words};
 use crate::error::DecodeError;
-
-/// Words of `context_switch.source`: of the tracepoint, of a pair of `PERF_RECORD_SWITCH`.
-const SWITCH_SOURCES: [&str; 2] = ["switch", "switch_event"];
-
-/// Words of `wakeup.kind`: `sched_waking`, `sched_wakeup`, `sched_wakeup_new`, ReadyThread.
-pub(crate) const WAKEUP_KINDS: [&str; 4] = ["waking", "wakeup", "wakeup_new", "ready"];
-
-/// Tables of a frame by name.
-pub type Batches = Vec<(&'static str, RecordBatch)>;
+use crate::frame::Batches;
 
 /// Time, CPU and position in the CPU's stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    pub(crate) ts: i64,
-    pub(crate) cpu: i32,
-    pub(crate) seq: i64,
+pub(super) struct Moment {
+    pub(super) ts: i64,
+    pub(super) cpu: i32,
+    pub(super) seq: i64,
 }
 
 #[derive(Debug, Default)]
@@ -48,27 +38,24 @@ impl Moments {
 
 /// A row of `context_switch` without its moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Switch {
-    pub(crate) prev: Option<i64>,
-    pub(crate) next: Option<i64>,
-    pub(crate) prev_state: Option<i32>,
-    pub(crate) prev_priority: Option<i32>,
-    pub(crate) next_priority: Option<i32>,
-    pub(crate) prev_preempted: Option<bool>,
-    /// From a pair of `PERF_RECORD_SWITCH`, not from the tracepoint.
-    pub(crate) by_switch_event: bool,
+pub(super) struct Switch {
+    pub(super) prev: Option<i64>,
+    pub(super) next: Option<i64>,
+    pub(super) prev_state: Option<i32>,
+    pub(super) prev_priority: Option<i32>,
+    pub(super) next_priority: Option<i32>,
 }
 
 /// What a record of Windows says beside a [`Switch`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Leaver {
+pub(super) struct Leaver {
     /// `KWAIT_REASON`
-    pub(crate) wait_reason: i32,
+    pub(super) wait_reason: i32,
     /// `KPROCESSOR_MODE`
-    pub(crate) wait_mode: i32,
-    pub(crate) ideal_cpu: Option<i32>,
+    pub(super) wait_mode: i32,
+    pub(super) ideal_cpu: Option<i32>,
     /// Of the CPU, where its idle thread leaves.
-    pub(crate) cstate: Option<i32>,
+    pub(super) cstate: Option<i32>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +66,17 @@ struct Leavers {
     cstate: Column<i32>,
 }
 
+impl Leavers {
+    fn with_capacity(rows: usize) -> Self {
+        Self {
+            wait_reason: Column::with_capacity(rows),
+            wait_mode: Column::with_capacity(rows),
+            ideal_cpu: Column::with_capacity(rows),
+            cstate: Column::with_capacity(rows),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Switches {
     moments: Moments,
@@ -87,21 +85,16 @@ struct Switches {
     prev_state: Column<i32>,
     prev_priority: Column<i32>,
     next_priority: Column<i32>,
-    prev_preempted: Column<bool>,
     source: Words,
     leavers: Leavers,
 }
 
 /// A row of `wakeup` without its moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wakeup {
-    pub(crate) utid: Option<i64>,
-    pub(crate) waker: Option<i64>,
-    pub(crate) prev_cpu: Option<i32>,
-    pub(crate) target_cpu: Option<i32>,
-    /// Number in [`WAKEUP_KINDS`].
-    pub(crate) kind: u8,
-    pub(crate) in_interrupt: Option<bool>,
+pub(super) struct Wakeup {
+    pub(super) utid: Option<i64>,
+    pub(super) waker: Option<i64>,
+    pub(super) in_interrupt: bool,
 }
 
 #[derive(Debug, Default)]
@@ -109,8 +102,6 @@ struct Wakeups {
     moments: Moments,
     utid: Column<i64>,
     waker: Column<i64>,
-    prev_cpu: Column<i32>,
-    target_cpu: Column<i32>,
     kind: Words,
     in_interrupt: Column<bool>,
 }
@@ -121,14 +112,6 @@ struct Migrations {
     utid: Column<i64>,
     orig: Column<i32>,
     dest: Column<i32>,
-}
-
-#[derive(Debug, Default)]
-struct Interrupts {
-    moments: Moments,
-    dur: Column<i64>,
-    kind: Words,
-    name: Words,
 }
 
 #[derive(Debug, Default)]
@@ -151,12 +134,12 @@ struct Counters {
 
 /// A stretch in which records were lost.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Loss {
-    pub(crate) cpu: Option<i32>,
-    pub(crate) start_ns: Option<i64>,
-    pub(crate) end_ns: Option<i64>,
-    pub(crate) events: Option<i64>,
-    pub(crate) signalled_by: &'static str,
+pub(super) struct Loss {
+    pub(super) cpu: Option<i32>,
+    pub(super) start_ns: Option<i64>,
+    pub(super) end_ns: Option<i64>,
+    pub(super) events: Option<i64>,
+    pub(super) signalled_by: &'static str,
 }
 
 #[derive(Debug, Default)]
@@ -185,20 +168,12 @@ struct Frequencies {
     khz: Column<i64>,
 }
 
-#[derive(Debug, Default)]
-struct Yields {
-    moments: Moments,
-    utid: Column<i64>,
-}
-
 /// All tables that grow while records are read.
 #[derive(Debug, Default)]
-pub(crate) struct Tables {
+pub(super) struct Tables {
     switches: Switches,
     wakeups: Wakeups,
     migrations: Migrations,
-    yields: Yields,
-    interrupts: Interrupts,
     idles: Idles,
     frequencies: Frequencies,
     counters: Counters,
@@ -209,7 +184,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// With room for about as many rows as the frame before had.
-    pub(crate) fn like(other: &Self) -> Self {
+    pub(super) fn like(other: &Self) -> Self {
         let switches = other.switches.prev.len();
         let wakeups = other.wakeups.utid.len();
         Self {
@@ -220,17 +195,14 @@ impl Tables {
                 prev_state: Column::with_capacity(switches),
                 prev_priority: Column::with_capacity(switches),
                 next_priority: Column::with_capacity(switches),
-                prev_preempted: Column::with_capacity(switches),
-                source: Words::with_capacity(switches),
-                leavers: Leavers::default(),
+                source: Words::default(),
+                leavers: Leavers::with_capacity(switches),
             },
             wakeups: Wakeups {
                 moments: Moments::with_capacity(wakeups),
                 utid: Column::with_capacity(wakeups),
                 waker: Column::with_capacity(wakeups),
-                prev_cpu: Column::with_capacity(wakeups),
-                target_cpu: Column::with_capacity(wakeups),
-                kind: Words::with_capacity(wakeups),
+                kind: Words::default(),
                 in_interrupt: Column::with_capacity(wakeups),
             },
             ..Self::default()
@@ -238,74 +210,64 @@ impl Tables {
     }
 
     /// Rows of all tables.
-    pub(crate) fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
     #[inline]
-    pub(crate) fn switch(&mut self, moment: Moment, row: Switch) {
+    pub(super) fn switch(&mut self, moment: Moment, row: Switch, leaver: Leaver) {
         let table = &mut self.switches;
+        table.leavers.wait_reason.push(leaver.wait_reason);
+        table.leavers.wait_mode.push(leaver.wait_mode);
+        table.leavers.ideal_cpu.push_option(leaver.ideal_cpu);
+        table.leavers.cstate.push_option(leaver.cstate);
         table.moments.push(moment);
         table.prev.push_option(row.prev);
         table.next.push_option(row.next);
         table.prev_state.push_option(row.prev_state);
         table.prev_priority.push_option(row.prev_priority);
         table.next_priority.push_option(row.next_priority);
-        table.prev_preempted.push_option(row.prev_preempted);
-        table.source.push_number(u8::from(row.by_switch_event));
+        table.source.push_number(0);
         self.rows += 1;
     }
 
-    /// A switch as Windows records it; a recording holds either these or the others.
-    #[inline]
-    pub(crate) fn switch_of_windows(&mut self, moment: Moment, row: Switch, leaver: Leaver) {
-        let table = &mut self.switches.leavers;
-        table.wait_reason.push(leaver.wait_reason);
-        table.wait_mode.push(leaver.wait_mode);
-        table.ideal_cpu.push_option(leaver.ideal_cpu);
-        table.cstate.push_option(leaver.cstate);
-        self.switch(moment, row);
-    }
-
     /// Times of the wakeups so far.
-    pub(crate) fn wakeup_times(&self) -> &[i64] {
+    pub(super) fn wakeup_times(&self) -> &[i64] {
         self.wakeups.moments.ts.values()
     }
 
     /// CPU that wrote a wakeup.
-    pub(crate) fn wakeup_cpu(&self, row: usize) -> Option<i32> {
+    pub(super) fn wakeup_cpu(&self, row: usize) -> Option<i32> {
         self.wakeups.moments.cpu.values().get(row).copied()
     }
 
     /// Whether the waker of a row is not known.
-    pub(crate) fn waker_unknown(&self, row: usize) -> bool {
+    pub(super) fn waker_unknown(&self, row: usize) -> bool {
         self.wakeups.waker.is_unknown(row)
     }
 
     /// Puts another waker in the place of the one assumed.
-    pub(crate) fn mend_waker(&mut self, row: usize, waker: i64) {
+    pub(super) fn mend_waker(&mut self, row: usize, waker: i64) {
         self.wakeups.waker.set(row, waker);
     }
 
     /// Rows of `wakeup` so far.
-    pub(crate) fn wakeup_rows(&self) -> usize {
+    pub(super) fn wakeup_rows(&self) -> usize {
         self.wakeups.utid.len()
     }
 
     #[inline]
-    pub(crate) fn wakeup(&mut self, moment: Moment, row: Wakeup) {
+    pub(super) fn wakeup(&mut self, moment: Moment, row: Wakeup) {
         let table = &mut self.wakeups;
         table.moments.push(moment);
         table.utid.push_option(row.utid);
         table.waker.push_option(row.waker);
-        table.prev_cpu.push_option(row.prev_cpu);
-        table.target_cpu.push_option(row.target_cpu);
-        table.kind.push_number(row.kind);
-        table.in_interrupt.push_option(row.in_interrupt);
+        table.kind.push_number(0);
+        table.in_interrupt.push(row.in_interrupt);
         self.rows += 1;
     }
 
-    pub(crate) fn migration(&mut self, moment: Moment, utid: Option<i64>, orig: i32, dest: i32) {
+    pub(super) fn migration(&mut self, moment: Moment, utid: Option<i64>, orig: i32, dest: i32) {
         self.migrations.moments.push(moment);
         self.migrations.utid.push_option(utid);
         self.migrations.orig.push(orig);
@@ -313,27 +275,7 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(crate) fn sched_yield(&mut self, moment: Moment, utid: Option<i64>) {
-        self.yields.moments.push(moment);
-        self.yields.utid.push_option(utid);
-        self.rows += 1;
-    }
-
-    /// The begin of an interrupt; gives back its row for [`Tables::interrupt_end`].
-    pub(crate) fn interrupt(&mut self, moment: Moment, kind: &str, name: Option<&str>) -> usize {
-        self.interrupts.moments.push(moment);
-        self.interrupts.dur.push_option(None);
-        self.interrupts.kind.push(Some(kind));
-        self.interrupts.name.push(name);
-        self.rows += 1;
-        self.interrupts.dur.len() - 1
-    }
-
-    pub(crate) fn interrupt_end(&mut self, row: usize, dur: i64) {
-        self.interrupts.dur.set(row, dur);
-    }
-
-    pub(crate) fn idle(&mut self, ts: i64, cpu: i32, dur: Option<i64>, state: i32) {
+    pub(super) fn idle(&mut self, ts: i64, cpu: i32, dur: Option<i64>, state: i32) {
         self.idles.ts.push(ts);
         self.idles.cpu.push(cpu);
         self.idles.dur.push_option(dur);
@@ -341,14 +283,14 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(crate) fn frequency(&mut self, ts: i64, cpu: i32, khz: i64) {
+    pub(super) fn frequency(&mut self, ts: i64, cpu: i32, khz: i64) {
         self.frequencies.ts.push(ts);
         self.frequencies.cpu.push(cpu);
         self.frequencies.khz.push(khz);
         self.rows += 1;
     }
 
-    pub(crate) fn counter(
+    pub(super) fn counter(
         &mut self,
         moment: Moment,
         utid: Option<i64>,
@@ -366,18 +308,8 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(crate) fn priority(
-        &mut self,
-        moment: Moment,
-        utid: Option<i64>,
-        old: Option<i32>,
-        new: Option<i32>,
-    ) {
-        self.priority_of("dynamic", moment, utid, (old, new));
-    }
-
     /// A change of priority: `dynamic` or `base`, and what it was before and is after.
-    pub(crate) fn priority_of(
+    pub(super) fn priority(
         &mut self,
         kind: &str,
         moment: Moment,
@@ -394,7 +326,7 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(crate) fn loss(&mut self, row: Loss) {
+    pub(super) fn loss(&mut self, row: Loss) {
         let table = &mut self.losses;
         table.cpu.push_option(row.cpu);
         table.start.push_option(row.start_ns);
@@ -405,7 +337,7 @@ impl Tables {
     }
 
     /// The tables that have rows.
-    pub(crate) fn finish(self, batcher: &Batcher) -> Result<Batches, DecodeError> {
+    pub(super) fn finish(self, batcher: &Batcher) -> Result<Batches, DecodeError> {
         let mut batches = Batches::new();
         let mut add = |table: &'static str, rows: usize, columns| -> Result<(), DecodeError> {
             if rows > 0 {
@@ -422,21 +354,18 @@ impl Tables {
 
         let t = self.switches;
         let rows = t.prev.len();
-        let mut columns = vec![
+        let columns = vec![
             ("prev_utid", t.prev.array()),
             ("next_utid", t.next.array()),
             ("prev_state", t.prev_state.array()),
             ("prev_priority", t.prev_priority.array()),
             ("next_priority", t.next_priority.array()),
-            ("prev_preempted", t.prev_preempted.array()),
-            ("source", t.source.array_of(&SWITCH_SOURCES)?),
+            ("prev_wait_reason", t.leavers.wait_reason.array()),
+            ("prev_wait_mode", t.leavers.wait_mode.array()),
+            ("prev_ideal_cpu", t.leavers.ideal_cpu.array()),
+            ("prev_cstate", t.leavers.cstate.array()),
+            ("source", t.source.array_of(&["switch"])?),
         ];
-        if t.leavers.wait_reason.len() == rows {
-            columns.push(("prev_wait_reason", t.leavers.wait_reason.array()));
-            columns.push(("prev_wait_mode", t.leavers.wait_mode.array()));
-            columns.push(("prev_ideal_cpu", t.leavers.ideal_cpu.array()));
-            columns.push(("prev_cstate", t.leavers.cstate.array()));
-        }
         add("context_switch", rows, positioned(t.moments, columns))?;
 
         let t = self.wakeups;
@@ -444,9 +373,7 @@ impl Tables {
         let columns = vec![
             ("utid", t.utid.array()),
             ("waker_utid", t.waker.array()),
-            ("prev_cpu", t.prev_cpu.array()),
-            ("target_cpu", t.target_cpu.array()),
-            ("kind", t.kind.array_of(&WAKEUP_KINDS)?),
+            ("kind", t.kind.array_of(&["ready"])?),
             ("in_interrupt", t.in_interrupt.array()),
         ];
         add("wakeup", rows, positioned(t.moments, columns))?;
@@ -459,16 +386,6 @@ impl Tables {
             ("dest_cpu", t.dest.array()),
         ];
         add("migration", rows, positioned(t.moments, columns))?;
-
-        let t = self.yields;
-        let rows = t.utid.len();
-        add("sched_yield", rows, positioned(t.moments, vec![("utid", t.utid.array())]))?;
-
-        let t = self.interrupts;
-        let rows = t.dur.len();
-        let columns =
-            vec![("dur", t.dur.array()), ("kind", t.kind.array()?), ("name", t.name.array()?)];
-        add("interrupt_slice", rows, positioned(t.moments, columns))?;
 
         let t = self.idles;
         let rows = t.ts.len();

@@ -1,0 +1,185 @@
+"""Whether frames stuttered, and what the time of the slow ones went into.
+
+A stutter lasts 1.5 times what is usual and 4 ms more than it; usual is the median of the 31 frames
+around it, or of all where that is shorter. Named are the three processes whose stutters cost most;
+critical from 100 ms in all or from 5 % of the frames, else a warning. What they lasted longer is
+laid to the part of the critical path (or, where it is not known, of the presenting thread) that
+grew most from the even frames to the stutters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from schedlens.findings import Finding, Scope
+from schedlens.questions import literal
+from schedlens.wording import and_more, count, duration, percent, thread_name
+
+CRITICAL_NS = 100_000_000
+CRITICAL_PCT = 5.0
+NAMED = 3
+
+# What each part of a frame means, and what to try when it is the one that grew.
+_PARTS = {
+    "run_p_alone": (
+        "running on a core of its own",
+        "The work itself grew: profile this thread in these frames, or split its work.",
+    ),
+    "run_p_shared": (
+        "running beside a busy sibling",
+        "Start fewer workers than logical CPUs, or give this thread a core: an ideal processor of "
+        "its own and workers that leave siblings of P cores alone.",
+    ),
+    "run_e": (
+        "running on an E core",
+        "Raise this thread's priority, keep background work off the P cores (EcoQoS), and start "
+        "fewer workers; no hard affinity.",
+    ),
+    "run_other": ("running on a core of unknown type", "Give the topology with --topology FILE."),
+    "interrupt": (
+        "interrupts on top of the running thread",
+        "Look for the driver: FROM interrupt_time.",
+    ),
+    "ready_all_busy": (
+        "ready while all its CPUs were busy",
+        "Raise the priority of the thread the frame waits for, or run less beside it.",
+    ),
+    "ready_idle_available": (
+        "ready while a CPU it may use was idle",
+        "Widen its affinity; set an ideal processor instead of a mask.",
+    ),
+    "ready_parked_available": (
+        "ready while only parked CPUs were idle",
+        "Replace hard affinity by an ideal processor (SetThreadIdealProcessor), and look at the "
+        "power plan's core parking.",
+    ),
+    "ready_idle_exit": (
+        "ready while its CPU woke up",
+        "Look at the idle states of the power plan.",
+    ),
+    "ready_throttled": ("held back by a CPU quota", "Raise the quota."),
+    "ready_unknown": ("ready, why is not known", "Record CPU parking and without loss."),
+    "wait": (
+        "waiting",
+        "Find what it waits for: the reason stands in the ledger, the thread that wakes it in "
+        "FROM frame_path.",
+    ),
+    "new": ("created and not yet runnable", "Create threads before they are needed."),
+    "unknown": ("unknown", "Record without loss."),
+}
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """The processes whose stutters cost most, or what was checked."""
+    asked = scope.call("frame_summary", process=scope.process)
+    rows = scope.rows(
+        f"SELECT s.*, trace.label, w.start_ns, w.end_ns, w.dur_ns FROM ({asked}) AS s "
+        "JOIN trace USING (trace_id) JOIN analysis_span AS w USING (trace_id) "
+        "ORDER BY stutter_ns DESC, trace_id, upid"
+    )
+    if not rows:
+        yield Finding(
+            analyzer="frame_time",
+            severity="checked",
+            title="No frames are recorded: no process presents, and no PresentMon file was given",
+            evidence_sql="FROM frame_summary",
+        )
+        return
+    shaky = [row for row in rows if row["stutters"]]
+    if not shaky:
+        row = rows[0]
+        yield Finding(
+            analyzer="frame_time",
+            severity="checked",
+            title=(
+                f"No stutter in {count(row['frames'], 'frame')} of {row['process']}: median "
+                f"{duration(row['p50_ns'])}, 99 % within {duration(row['p99_ns'])}"
+            ),
+            evidence_sql="FROM frame_summary",
+        )
+        return
+    for place, row in enumerate(shaky[:NAMED]):
+        yield _finding(scope, row, len(shaky) - NAMED if place == NAMED - 1 else 0)
+
+
+def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
+    share = 100 * row["stutters"] / row["frames"]
+    cause = _cause(scope, row)
+    title = (
+        f"{count(row['stutters'], 'stutter')} in {row['frames']} frames of {row['process']} cost "
+        f"{duration(row['stutter_ns'])}"
+    )
+    advice = "Record the thread that presents (DXGI events in the trace) to see where it went."
+    path = "false"
+    if cause is not None:
+        meaning, advice = _PARTS.get(cause["part"], (cause["part"], ""))
+        named = thread_name(cause["thread"], cause["tid"])
+        title += f": {percent(cause['grown_pct'])} of it {named} {meaning}"
+        path = cause["path"]
+    who = f"p_trace_id := {row['trace_id']}, p_process := {literal(row['process'])}"
+    return Finding(
+        analyzer="frame_time",
+        severity=(
+            "critical" if row["stutter_ns"] >= CRITICAL_NS or share >= CRITICAL_PCT else "warning"
+        ),
+        title=f"{title} ({row['label']}){and_more(others)}",
+        trace_id=row["trace_id"],
+        cost_ns=row["stutter_ns"],
+        cost_pct=100 * row["stutter_ns"] / row["dur_ns"] if row["dur_ns"] else None,
+        utid=cause["utid"] if cause else None,
+        start_ns=row["start_ns"],
+        end_ns=row["end_ns"],
+        advice=advice,
+        evidence_sql=(
+            "SELECT frame, start_ns, frame_ns, utid, part, reason, dur "
+            f"FROM frame_ledger({who}, p_path := {path}) WHERE stutter "
+            "ORDER BY frame_ns DESC, frame, dur DESC"
+        ),
+        counter_evidence_sql=(
+            f"SELECT bound_by, count(*) AS frames, count(*) FILTER (WHERE stutter) AS stutters "
+            f"FROM frame_time({who}) GROUP BY bound_by ORDER BY frames DESC"
+        ),
+    )
+
+
+def _cause(scope: Scope, row: dict[str, Any]) -> dict[str, Any] | None:
+    """The part that grew most from the even frames to the stutters, of which thread."""
+    for path in ("true", "false"):
+        ledger = scope.rows(
+            f"""
+WITH
+  part AS (
+    FROM frame_ledger(
+      p_trace_id := {row["trace_id"]}, p_process := {literal(row["process"])}, p_path := {path}
+    )
+  ),
+  frames AS (
+    SELECT
+      count(DISTINCT frame) FILTER (WHERE stutter) AS shaky,
+      count(DISTINCT frame) FILTER (WHERE NOT stutter) AS even
+    FROM part
+  ),
+  grown AS (
+    SELECT
+      utid,
+      part,
+      coalesce(sum(dur) FILTER (WHERE stutter), 0)
+      - coalesce(sum(dur) FILTER (WHERE NOT stutter), 0) * any_value(shaky)
+        / nullif(any_value(even), 0) AS grown_ns,
+    FROM part, frames
+    GROUP BY utid, part
+  )
+SELECT g.utid, g.part, thread.name AS thread, thread.tid, g.grown_ns
+FROM grown AS g
+JOIN thread USING (utid)
+WHERE g.grown_ns > 0
+ORDER BY g.grown_ns DESC, g.utid, g.part
+LIMIT 1
+"""
+        )
+        if ledger:
+            found = ledger[0]
+            share = 100 * found["grown_ns"] / row["stutter_ns"]
+            return {**found, "path": path, "grown_pct": min(100.0, share)}
+    return None

@@ -1,0 +1,6 @@
+//! The container on logs built by code: order, loss, damage.
+
+mod built;
+mod damage;
+mod loss;
+mod order;

@@ -1,0 +1,309 @@
+//! Where each record of a recording lies, by the CPU that wrote it, and what was counted.
+
+use std::collections::BTreeMap;
+
+use super::attrs::{CPU_LIMIT, CommonPart, Events};
+use super::bytes::u64_at;
+use super::problem::Problems;
+use super::record::{self, Record};
+use super::streams::{NO_CPU, Placed, Span, place};
+
+/// Times further than this from the others are taken for damage (30 days in ns).
+const FAR_NS: u64 = 30 * 86_400 * 1_000_000_000;
+/// Records that are looked at to know what time it was.
+const CLOCK_RECORDS: usize = 101;
+/// Buffers of one CPU that are merged; what fits into none is sorted one by one.
+const LANES_A_CPU: usize = 32;
+
+/// The records of one buffer of one CPU: their times do not go back.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) cpu: i32,
+    pub(super) spans: Vec<Span>,
+    last: u64,
+}
+
+impl Lane {
+    fn extend(&mut self, span: Span) {
+        match self.spans.last_mut() {
+            Some(last) if last.segment == span.segment && last.end == span.start => {
+                last.end = span.end;
+            }
+            _ => self.spans.push(span),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct CpuLanes {
+    lanes: Vec<u32>,
+    recent: usize,
+    strays: Vec<(u64, Span)>,
+}
+
+/// Where each record lies, and what was counted on the way.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) lanes: Vec<Lane>,
+    cpus: Vec<CpuLanes>,
+    /// Records without a time, of what existed before the recording.
+    pub(super) early: Vec<Span>,
+    /// `COMM`, `FORK` and `EXIT` by time.
+    pub(super) tasks: Vec<(u64, Span)>,
+    pub(super) kinds: BTreeMap<u32, u64>,
+    few_kinds: [u64; 32],
+    pub(super) samples: Vec<u64>,
+    pub(super) records: u64,
+    pub(super) first: Option<u64>,
+    pub(super) last: Option<u64>,
+    pub(super) lost: u64,
+    pub(super) lost_samples: u64,
+    /// Stretches that could not be read at all.
+    pub(super) damaged: u64,
+    clock: Option<u64>,
+    /// CPUs that the machine can have, where the file tells.
+    pub(super) cpu_limit: Option<i32>,
+}
+
+impl Index {
+    /// Goes over the records of a segment; `other` gets those that the recorder itself wrote.
+    pub(super) fn add(
+        &mut self,
+        events: &Events,
+        (number, name, data): (u32, &str, &[u8]),
+        start: usize,
+        problems: &mut Problems,
+        mut other: impl FnMut(&Record<'_>, &mut Problems),
+    ) {
+        self.samples.resize(events.attrs.len(), 0);
+        if self.clock.is_none() {
+            self.clock = median_time(events, data, start);
+        }
+        let mut position = start;
+        while position < data.len() {
+            let resting = position;
+            position = self.run(events, number, data, position);
+            if position > resting {
+                continue;
+            }
+            let found = record::at(data, position).filter(|r| {
+                let aligned = r.kind >= record::USER_TYPE_START || r.bytes.len() % 8 == 0;
+                aligned && record::is_known(r.kind)
+            });
+            let Some(found) = found else {
+                let resumed = record::resume(data, position, |record| {
+                    record.kind >= record::USER_TYPE_START
+                        || place(events, record).is_some_and(|placed| self.is_near(placed.ts))
+                });
+                self.damage(name, position, resumed, data.len(), problems);
+                position = resumed;
+                continue;
+            };
+            let span = Span {
+                segment: number,
+                start: position as u64,
+                end: (position + found.length) as u64,
+            };
+            position += found.length;
+            self.records += 1;
+            match self.few_kinds.get_mut(found.kind as usize) {
+                Some(count) => *count += 1,
+                None => *self.kinds.entry(found.kind).or_default() += 1,
+            }
+            if found.kind >= record::USER_TYPE_START {
+                other(&found, problems);
+            } else {
+                self.kernel_record(events, &found, span, name, problems);
+            }
+        }
+    }
+
+    fn damage(&mut self, name: &str, from: usize, to: usize, end: usize, problems: &mut Problems) {
+        self.damaged += 1;
+        let what = if to == end { "the rest cannot be read" } else { "bytes that are no record" };
+        problems.add(format!("{name}, bytes {from} to {to}"), what);
+    }
+
+    fn is_near(&self, ts: u64) -> bool {
+        ts == 0 || self.clock.is_none_or(|clock| ts.abs_diff(clock) < FAR_NS)
+    }
+
+    #[inline]
+    fn kernel_record(
+        &mut self,
+        events: &Events,
+        found: &Record<'_>,
+        span: Span,
+        name: &str,
+        problems: &mut Problems,
+    ) {
+        let Some(placed) = place(events, found) else {
+            let what = if found.kind == record::SAMPLE {
+                "a sample of no known event"
+            } else {
+                "a record without time"
+            };
+            problems.add(format!("{name}, offset {}", span.start), what);
+            return;
+        };
+        match found.kind {
+            record::SAMPLE => {
+                if let Some(count) = self.samples.get_mut(usize::from(placed.event)) {
+                    *count += 1;
+                }
+            }
+            record::LOST => self.lost += u64_at(found.bytes, 16).unwrap_or_default(),
+            record::LOST_SAMPLES if found.misc & record::MISC_LOST_SAMPLES_BPF == 0 => {
+                self.lost_samples += u64_at(found.bytes, 8).unwrap_or_default();
+            }
+            record::COMM | record::FORK | record::EXIT => self.tasks.push((placed.ts, span)),
+            _ => {}
+        }
+        if placed.ts == 0 {
+            self.early.push(span);
+            return;
+        }
+        let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
+        if !(NO_CPU..limit).contains(&placed.cpu) || !self.is_near(placed.ts) {
+            problems.add(format!("{name}, offset {}", span.start), "a time or CPU that cannot be");
+            return;
+        }
+        self.cover(placed.ts, placed.ts);
+        self.append(placed, span, found.kind == record::LOST);
+    }
+
+    fn cover(&mut self, first: u64, last: u64) {
+        self.first = Some(self.first.map_or(first, |known| known.min(first)));
+        self.last = Some(self.last.map_or(last, |known| known.max(last)));
+    }
+
+    /// Goes over samples of one CPU whose times do not go back; gives back where they end, which
+    /// is the begin where a record has to be looked at more closely.
+    #[inline]
+    fn run(&mut self, events: &Events, segment: u32, data: &[u8], start: usize) -> usize {
+        let Some(common) = &events.common else { return start };
+        let Some(begin) = common.sample(data, start) else { return start };
+        let cpu = begin.cpu;
+        let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
+        // See `Index::is_near`; 0 is the time of what existed before.
+        let clock = self.clock.unwrap_or(begin.ts);
+        let earliest = clock.saturating_sub(FAR_NS - 1).max(1);
+        let latest = clock.saturating_add(FAR_NS - 1);
+        if !(NO_CPU..limit).contains(&cpu) || !(earliest..=latest).contains(&begin.ts) {
+            return start;
+        }
+        let event_of = |sample: &CommonPart| sample.id.map_or(Some(0), |id| events.by_id(id));
+        if event_of(&begin).is_none() {
+            return start;
+        }
+        let Some(lane) = self.lane_for(cpu, begin.ts, false) else { return start };
+        let mut position = start;
+        let mut last = begin.ts;
+        let mut records = 0;
+        while let Some(sample) = common.sample(data, position) {
+            if sample.cpu != cpu || sample.ts < last || sample.ts > latest {
+                break;
+            }
+            let event = event_of(&sample);
+            let Some(count) = event.and_then(|event| self.samples.get_mut(event)) else { break };
+            record::prefetch(data, position);
+            *count += 1;
+            records += 1;
+            last = sample.ts;
+            position += sample.length;
+        }
+        self.records += records;
+        self.few_kinds[record::SAMPLE as usize] += records;
+        self.cover(begin.ts, last);
+        let lane = &mut self.lanes[lane];
+        lane.last = last;
+        lane.extend(Span { segment, start: start as u64, end: position as u64 });
+        position
+    }
+
+    /// The lane of a CPU into which a record of that time fits; `None` if there are too many.
+    #[inline]
+    fn lane_for(&mut self, cpu: i32, ts: u64, lost: bool) -> Option<usize> {
+        let at = (cpu - NO_CPU) as usize;
+        if self.cpus.len() <= at {
+            self.cpus.resize_with(at + 1, CpuLanes::default);
+        }
+        let of_cpu = &mut self.cpus[at];
+        let recent = of_cpu.lanes.get(of_cpu.recent).map(|lane| *lane as usize);
+        if let Some(lane) = recent
+            && (lost || self.lanes[lane].last <= ts)
+        {
+            return Some(lane);
+        }
+        for (rank, lane) in of_cpu.lanes.iter().enumerate() {
+            if self.lanes[*lane as usize].last <= ts {
+                of_cpu.recent = rank;
+                return Some(*lane as usize);
+            }
+        }
+        if of_cpu.lanes.len() >= LANES_A_CPU {
+            return None;
+        }
+        of_cpu.recent = of_cpu.lanes.len();
+        of_cpu.lanes.push(self.lanes.len() as u32);
+        self.lanes.push(Lane { cpu, spans: Vec::new(), last: 0 });
+        Some(self.lanes.len() - 1)
+    }
+
+    fn append(&mut self, placed: Placed, span: Span, lost: bool) {
+        let Some(lane) = self.lane_for(placed.cpu, placed.ts, lost) else {
+            self.cpus[(placed.cpu - NO_CPU) as usize].strays.push((placed.ts, span));
+            return;
+        };
+        let lane = &mut self.lanes[lane];
+        // The time of a LOST record is that of the record after it, or a little later.
+        if !lost {
+            lane.last = placed.ts;
+        }
+        lane.extend(span);
+    }
+
+    /// To be called when all segments are in.
+    pub(super) fn finish(&mut self) {
+        for (kind, count) in self.few_kinds.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *self.kinds.entry(kind as u32).or_default() += count;
+        }
+        self.few_kinds = [0; 32];
+        self.tasks.sort_by_key(|(ts, _)| *ts);
+        for (at, cpu) in self.cpus.iter_mut().enumerate() {
+            cpu.strays.sort_by_key(|(ts, _)| *ts);
+            if !cpu.strays.is_empty() {
+                let spans = cpu.strays.drain(..).map(|(_, span)| span).collect();
+                self.lanes.push(Lane { cpu: at as i32 + NO_CPU, spans, last: u64::MAX });
+            }
+        }
+    }
+
+    /// CPUs that wrote records, by number.
+    pub(super) fn cpus(&self) -> Vec<i32> {
+        let mut cpus: Vec<i32> =
+            self.lanes.iter().map(|lane| lane.cpu).filter(|cpu| *cpu != NO_CPU).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+}
+
+fn median_time(events: &Events, data: &[u8], start: usize) -> Option<u64> {
+    let mut times = Vec::new();
+    let mut position = start;
+    while let Some(found) = record::at(data, position) {
+        position += found.length;
+        if found.kind < record::USER_TYPE_START
+            && let Some(placed) = place(events, &found)
+            && placed.ts != 0
+        {
+            times.push(placed.ts);
+            if times.len() == CLOCK_RECORDS {
+                break;
+            }
+        }
+    }
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}

@@ -1,0 +1,174 @@
+//! The records of all CPUs in the order of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use super::attrs::Events;
+use super::bytes::{u16_at, u32_at};
+use super::index::{Index, Lane};
+use super::input::Segment;
+use super::record;
+use super::streams::{NO_EVENT, Span, place};
+
+/// A record with its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Merged<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) cpu: i32,
+    /// For samples: number of the event.
+    pub(super) event: usize,
+}
+
+impl Merged<'_> {
+    /// `perf_event_header.type`
+    #[inline(always)]
+    pub(super) fn kind(&self) -> u32 {
+        u32_at(self.bytes, 0).unwrap_or_default()
+    }
+
+    /// `perf_event_header.misc`
+    pub(super) fn misc(&self) -> u16 {
+        u16_at(self.bytes, 4).unwrap_or_default()
+    }
+}
+
+/// Where reading stands in a lane.
+struct Cursor<'a> {
+    cpu: i32,
+    spans: &'a [Span],
+    data: &'a [u8],
+    /// Of the next record.
+    start: usize,
+    end: usize,
+    /// Behind it and its payload.
+    position: usize,
+    ts: u64,
+    event: u16,
+}
+
+impl<'a> Cursor<'a> {
+    /// Goes to the next record that says when it was written; `false` if there is none.
+    #[inline(always)]
+    fn advance(&mut self, events: &Events, segments: &'a [Segment]) -> bool {
+        loop {
+            if self.position >= self.data.len() && !self.next_span(segments) {
+                return false;
+            }
+            let Some(record) = record::at(self.data, self.position) else {
+                self.position = usize::MAX;
+                continue;
+            };
+            record::prefetch(self.data, self.position);
+            (self.start, self.end) = (self.position, self.position + record.bytes.len());
+            self.position += record.length;
+            let Some(placed) = place(events, &record) else { continue };
+            // See `Index::append`.
+            if record.kind != record::LOST || self.ts == 0 {
+                self.ts = placed.ts;
+            }
+            self.event = placed.event;
+            return true;
+        }
+    }
+
+    #[inline(never)]
+    fn next_span(&mut self, segments: &'a [Segment]) -> bool {
+        let Some((span, rest)) = self.spans.split_first() else { return false };
+        let data = segments.get(span.segment as usize);
+        let data = data.map(|segment| (**segment).as_ref()).unwrap_or_default();
+        self.data = data.get(..span.end as usize).unwrap_or_default();
+        self.position = span.start as usize;
+        self.spans = rest;
+        true
+    }
+}
+
+/// The records of all CPUs by (time, CPU).
+pub(super) struct Merge<'a> {
+    events: &'a Events,
+    segments: &'a [Segment],
+    cursors: Vec<Cursor<'a>>,
+    /// Time and number of the lanes that are not read now.
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The first of them; beyond all times if there is none.
+    limit: (u64, usize),
+    current: Option<usize>,
+}
+
+impl<'a> Merge<'a> {
+    /// From the begin.
+    pub(super) fn new(events: &'a Events, segments: &'a [Segment], index: &'a Index) -> Self {
+        let mut lanes: Vec<&Lane> = index.lanes.iter().collect();
+        lanes.sort_by_key(|lane| lane.cpu);
+        let mut cursors = Vec::new();
+        let mut waiting = BinaryHeap::new();
+        for lane in lanes {
+            let mut cursor = Cursor {
+                cpu: lane.cpu,
+                spans: &lane.spans,
+                data: &[],
+                position: 0,
+                start: 0,
+                end: 0,
+                ts: 0,
+                event: NO_EVENT,
+            };
+            if cursor.advance(events, segments) {
+                waiting.push(Reverse((cursor.ts, cursors.len())));
+                cursors.push(cursor);
+            }
+        }
+        let current = waiting.pop().map(|Reverse((_, lane))| lane);
+        let mut merge =
+            Self { events, segments, cursors, waiting, limit: (u64::MAX, usize::MAX), current };
+        merge.look_ahead();
+        merge
+    }
+
+    fn look_ahead(&mut self) {
+        self.limit = self.waiting.peek().map_or((u64::MAX, usize::MAX), |Reverse(first)| *first);
+    }
+
+    /// Time of the next record.
+    #[inline(always)]
+    pub(super) fn next_time(&self) -> Option<u64> {
+        self.current.map(|lane| self.cursors[lane].ts)
+    }
+
+    #[inline(never)]
+    fn change(&mut self, here: (u64, usize)) {
+        if let Some(mut first) = self.waiting.peek_mut() {
+            self.current = Some(first.0.1);
+            *first = Reverse(here);
+        }
+        self.look_ahead();
+    }
+
+    #[inline(never)]
+    fn exhausted(&mut self) {
+        self.current = self.waiting.peek_mut().map(|first| PeekMut::pop(first).0.1);
+        self.look_ahead();
+    }
+}
+
+impl<'a> Iterator for Merge<'a> {
+    type Item = Merged<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Merged<'a>> {
+        let lane = self.current?;
+        let cursor = &mut self.cursors[lane];
+        let bytes = cursor.data.get(cursor.start..cursor.end)?;
+        let merged = Merged { bytes, cpu: cursor.cpu, event: usize::from(cursor.event) };
+        if cursor.advance(self.events, self.segments) {
+            let here = (cursor.ts, lane);
+            if here > self.limit {
+                self.change(here);
+            }
+        } else {
+            self.exhausted();
+        }
+        Some(merged)
+    }
+}

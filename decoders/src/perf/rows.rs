@@ -1,0 +1,386 @@
+//! Records turned into rows of the base tables.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::attrs::Attr;
+use super::bytes::{text, u32_at, u64_at};
+use super::events::Family;
+use super::interrupts::{Filling, Interrupts};
+use super::merge::Merged;
+use super::record;
+use super::recording::Recording;
+use super::shelf::Shelves;
+use super::streams::{self, NO_CPU};
+use super::switches::Switch;
+use super::tables::{Loss, Moment, Tables};
+use super::threads::{Birth, Threads};
+
+/// `PWR_EVENT_EXIT` of `power:cpu_idle`.
+const IDLE_EXIT: i64 = 0xffff_ffff;
+
+/// Rows that wait for the ends of their interrupts, at most.
+const HELD_ROWS: usize = 1 << 20;
+
+/// What is open on a CPU.
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    seq: i64,
+    last_ns: Option<i64>,
+    gap: Option<Gap>,
+    /// Thread ids of a switch-out whose switch-in is expected next.
+    leaving: Option<(i32, i32)>,
+    /// Of the last `sched_switch`: thread id of the sample and the other one in its `prev_pid`.
+    /// They differ for a leader that another thread's exec replaces.
+    alias: Option<(i32, i32)>,
+    idle: Option<(i64, i32)>,
+}
+
+/// Lost records not yet closed in by a later one.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    before_ns: Option<i64>,
+    events: i64,
+    own_ns: i64,
+}
+
+impl Gap {
+    fn loss(self, cpu: i32, end_ns: i64) -> Loss {
+        Loss {
+            cpu: Some(cpu),
+            start_ns: self.before_ns,
+            end_ns: Some(end_ns),
+            events: Some(self.events),
+            signalled_by: "PERF_RECORD_LOST",
+        }
+    }
+}
+
+/// A frame whose interrupts may still end.
+pub(super) struct Held {
+    pub(super) number: u64,
+    pub(super) tables: Tables,
+    pub(super) until_ns: i64,
+}
+
+/// Records that say less than they should.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Odd {
+    pub(super) damaged_samples: i64,
+    pub(super) placeless: i64,
+    pub(super) shared_counters: i64,
+    pub(super) namespace_switches: i64,
+}
+
+/// The rows of the frame that is being filled, and all that they depend on.
+pub(super) struct Rows<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) threads: Threads,
+    pub(super) current: Tables,
+    pub(super) frame: u64,
+    held: VecDeque<Held>,
+    pub(super) interrupts: Interrupts,
+    pub(super) odd: Odd,
+    start: u64,
+    cpus: Vec<Cpu>,
+    counters: Vec<Option<String>>,
+    core_types: HashMap<i32, String>,
+}
+
+impl<'a> Rows<'a> {
+    /// With what existed before the recording; `core_types` by CPU, where known.
+    pub(super) fn new(
+        recording: &'a Recording,
+        trace_id: i64,
+        core_types: HashMap<i32, String>,
+        shelves: &Shelves,
+    ) -> Self {
+        let events = recording.events.attrs.iter().zip(&recording.named);
+        let counters = events
+            .map(|(attr, event)| {
+                (attr.kind != super::attrs::TYPE_TRACEPOINT).then(|| event.name.clone())
+            })
+            .collect();
+        let mut rows = Self {
+            recording,
+            threads: Threads::new(trace_id),
+            current: Tables::new(shelves),
+            frame: 0,
+            held: VecDeque::new(),
+            interrupts: Interrupts::default(),
+            odd: Odd::default(),
+            start: recording.index.first.unwrap_or_default(),
+            cpus: Vec::new(),
+            counters,
+            core_types,
+        };
+        for span in &recording.index.early {
+            for found in streams::records(&recording.segments, span) {
+                rows.task(found.kind, found.bytes, None);
+            }
+        }
+        for cpu in recording.index.cpus() {
+            rows.threads.idle(cpu);
+        }
+        rows
+    }
+
+    /// Ends the frame at that time and begins the next one.
+    pub(super) fn cut(&mut self, until_ns: i64, shelves: &Shelves) {
+        let tables = std::mem::replace(&mut self.current, Tables::new(shelves));
+        self.held.push_back(Held { number: self.frame, tables, until_ns });
+        self.frame += 1;
+    }
+
+    /// The first frame that is held back, once its interrupts have ended or too many rows wait for
+    /// that; at the end, in any case.
+    pub(super) fn release(&mut self, at_the_end: bool) -> Option<Held> {
+        let first = self.held.front()?;
+        let complete = self.interrupts.earliest_open().is_none_or(|open| open > first.number);
+        let waiting: usize = self.held.iter().map(|held| held.tables.rows()).sum();
+        let due = at_the_end || complete || waiting > HELD_ROWS;
+        if due { self.held.pop_front() } else { None }
+    }
+
+    /// Time since the begin of the recording.
+    #[inline]
+    pub(super) fn since(&self, time: u64) -> i64 {
+        time.wrapping_sub(self.start).cast_signed()
+    }
+
+    /// Ends what the recording leaves open.
+    pub(super) fn close_open(&mut self) {
+        for (number, cpu) in self.cpus.iter_mut().enumerate() {
+            if let Some(gap) = cpu.gap.take() {
+                self.current.loss(gap.loss(number as i32, gap.own_ns));
+            }
+            if let Some((ts, state)) = cpu.idle.take() {
+                self.current.idle(ts, number as i32, None, state);
+            }
+        }
+        let index = &self.recording.index;
+        let nowhere = |events, signalled_by| Loss {
+            cpu: None,
+            start_ns: None,
+            end_ns: None,
+            events,
+            signalled_by,
+        };
+        // Records lost at the very end are told of by the recorder only.
+        if let Some(more) = index.lost_samples.checked_sub(index.lost).filter(|more| *more > 0) {
+            let events = i64::try_from(more).ok();
+            self.current.loss(nowhere(events, "PERF_RECORD_LOST_SAMPLES"));
+        }
+        if index.damaged > 0 {
+            self.current.loss(nowhere(None, "damaged"));
+        }
+        if self.recording.cut_off {
+            self.current.loss(nowhere(None, "truncated"));
+        }
+    }
+
+    #[inline(always)]
+    fn cpu(&mut self, cpu: i32) -> &mut Cpu {
+        let at = cpu.max(0) as usize;
+        if self.cpus.len() <= at {
+            self.more_cpus(at);
+        }
+        &mut self.cpus[at]
+    }
+
+    #[inline(never)]
+    fn more_cpus(&mut self, last: usize) {
+        self.cpus.resize(last + 1, Cpu::default());
+    }
+
+    /// Adds what a record says.
+    #[inline(always)]
+    pub(super) fn record(&mut self, merged: &Merged<'a>, ts: i64) {
+        let cpu = merged.cpu;
+        let kind = merged.kind();
+        let moment = if cpu == NO_CPU {
+            Moment { ts, cpu, seq: 0 }
+        } else {
+            self.moment(kind == record::LOST, merged.bytes, cpu, ts)
+        };
+        if kind == record::SAMPLE {
+            self.sample(merged, moment);
+        } else {
+            self.other_record(merged, moment.apart());
+        }
+    }
+
+    #[inline(never)]
+    fn other_record(&mut self, merged: &Merged<'a>, moment: Moment) {
+        let kind = merged.kind();
+        match kind {
+            record::SWITCH | record::SWITCH_CPU_WIDE => {
+                self.switch_event(kind, merged.misc(), merged.bytes, moment);
+            }
+            record::COMM | record::FORK | record::EXIT => {
+                self.task(kind, merged.bytes, Some(moment.ts));
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn moment(&mut self, is_lost: bool, bytes: &[u8], number: i32, ts: i64) -> Moment {
+        let cpu = self.cpu(number);
+        let seq = cpu.seq;
+        cpu.seq += 1;
+        if is_lost {
+            self.lost(bytes, number, ts);
+        } else {
+            cpu.last_ns = Some(ts);
+            if cpu.gap.is_some() {
+                self.close_gap(number, ts);
+            }
+        }
+        Moment { ts, cpu: number, seq }
+    }
+
+    #[inline(never)]
+    fn lost(&mut self, bytes: &[u8], number: i32, ts: i64) {
+        let lost = u64_at(bytes, 16).unwrap_or_default();
+        let lost = i64::try_from(lost).unwrap_or(i64::MAX);
+        // Its own time: that at which there was room again.
+        let own = self.recording.events.trailer(bytes).and_then(|trailer| {
+            let at = bytes.len().checked_sub(trailer.size)? + trailer.time?;
+            u64_at(bytes, at)
+        });
+        let own_ns = own.map(|own| self.since(own).max(ts));
+        let cpu = self.cpu(number);
+        let before_ns = cpu.last_ns;
+        let gap = cpu.gap.get_or_insert(Gap { before_ns, events: 0, own_ns: ts });
+        gap.events = gap.events.saturating_add(lost);
+        gap.own_ns = own_ns.unwrap_or(gap.own_ns);
+        cpu.leaving = None;
+        cpu.idle = None;
+        self.interrupts.forget(number);
+    }
+
+    #[inline(never)]
+    fn close_gap(&mut self, number: i32, ts: i64) {
+        if let Some(gap) = self.cpu(number).gap.take() {
+            self.current.loss(gap.loss(number, ts));
+        }
+    }
+
+    /// `COMM`, `FORK` and `EXIT`.
+    fn task(&mut self, kind: u32, bytes: &[u8], ts: Option<i64>) {
+        let id = |at| u32_at(bytes, at).unwrap_or_default().cast_signed();
+        match kind {
+            record::COMM => {
+                let name = text(bytes.get(16..).unwrap_or_default());
+                self.threads.comm((id(8), id(12)), ts, name);
+            }
+            // pid, ppid, tid, ptid
+            record::FORK => self.threads.fork(Birth::Record, id(16), Some(id(8)), ts, id(20)),
+            record::EXIT => {
+                if let Some(ts) = ts {
+                    self.threads.exit(id(16), ts);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A pair of `PERF_RECORD_SWITCH` is one row: the switch-out makes it, the switch-in that
+    /// belongs to it is passed over.
+    fn switch_event(&mut self, kind: u32, misc: u16, bytes: &[u8], moment: Moment) {
+        let Some((pid, tid)) = streams::trailer_ids(&self.recording.events, bytes) else { return };
+        if moment.cpu == NO_CPU {
+            self.odd.placeless += 1;
+            return;
+        }
+        let other = (kind == record::SWITCH_CPU_WIDE).then(|| {
+            let id = |at| u32_at(bytes, at).unwrap_or(u32::MAX).cast_signed();
+            (id(8), id(12))
+        });
+        let alias = self.cpu(moment.cpu).alias;
+        let known_as = |tid| alias.filter(|(from, _)| *from == tid).map_or(tid, |(_, to)| to);
+        let tid = known_as(tid);
+        let other = other.map(|(pid, tid)| (pid, known_as(tid)));
+        let other_tid = other.map_or(-1, |(_, tid)| tid);
+        let out = misc & record::MISC_SWITCH_OUT != 0;
+        let cpu = self.cpu(moment.cpu);
+        let expected = cpu.leaving.take();
+        if out {
+            cpu.leaving = other.map(|_| (tid, other_tid));
+        } else if other.is_some() && expected == Some((other_tid, tid)) {
+            return;
+        }
+        let own = self.threads.now(tid, moment.cpu);
+        let beside = self.threads.now(other_tid, moment.cpu);
+        if let Some(own) = own {
+            self.threads.belongs(own, pid);
+        }
+        if let (Some(beside), Some((pid, _))) = (beside, other) {
+            self.threads.belongs(beside, pid);
+        }
+        let (own, beside) =
+            (own.map(|life| self.threads.utid(life)), beside.map(|life| self.threads.utid(life)));
+        let (prev, next) = if out { (own, beside) } else { (beside, own) };
+        let preempted = out.then_some(misc & record::MISC_SWITCH_OUT_PREEMPT != 0);
+        let row = Switch {
+            prev,
+            next,
+            prev_preempted: preempted,
+            by_switch_event: true,
+            ..Switch::default()
+        };
+        self.current.switch(moment, row);
+    }
+
+    #[inline(always)]
+    fn sample(&mut self, merged: &Merged<'a>, moment: Moment) {
+        let recording = self.recording;
+        let (Some(attr), Some(event)) =
+            (recording.events.attrs.get(merged.event), recording.named.get(merged.event))
+        else {
+            return;
+        };
+        if matches!(event.family, Family::Other) {
+            return;
+        }
+        if self.tracepoint(attr, event, merged.bytes, moment).is_none() {
+            self.odd.damaged_samples += 1;
+        }
+    }
+
+    /// Remembers under which other id the thread that leaves a CPU is known.
+    #[inline(always)]
+    pub(super) fn alias(&mut self, cpu: i32, alias: Option<(i32, i32)>) {
+        self.cpu(cpu).alias = alias;
+    }
+
+    pub(super) fn counters(&mut self, attr: &Attr, read: &[u8], utid: Option<i64>, moment: Moment) {
+        let values = attr.values(read);
+        self.odd.shared_counters += i64::from(values.shared);
+        let core_type = self.core_types.get(&moment.cpu).map(String::as_str);
+        for (id, value) in values {
+            let event = id.and_then(|id| self.recording.events.by_id(id));
+            if let Some(name) = event.and_then(|event| self.counters.get(event)?.as_deref()) {
+                self.current.counter(moment, utid, name, core_type, value);
+            }
+        }
+    }
+
+    pub(super) fn interrupt_end(&mut self, softirq: bool, number: i64, moment: Moment) {
+        let (frame, current) = (self.frame, &mut self.current);
+        let filling = Filling { frame, current, held: &mut self.held };
+        self.interrupts.end(moment.cpu, softirq, number, moment.ts, filling);
+    }
+
+    pub(super) fn idle(&mut self, state: i64, number: i32, ts: i64) {
+        let before = self.cpu(number).idle.take();
+        if let Some((from, state)) = before {
+            self.current.idle(from, number, Some(ts - from), state);
+        }
+        if state != IDLE_EXIT
+            && let Ok(state) = i32::try_from(state)
+        {
+            self.cpu(number).idle = Some((ts, state));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+-- Each frame that begins in the window: its length, what bound it, and whether it stuttered. A
+-- stutter lasts p_stutter times what is usual, and 4 ms more than it; usual is the median of the 31
+-- frames around it, or that of all frames of the recording where it is shorter.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only frames of processes of this name; null for all.
+-- p_stutter [1.5]: how many times the usual length a stutter lasts.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  around AS (
+    SELECT
+      f.*,
+      median(f.dur_ns) OVER (PARTITION BY f.trace_id, f.upid, f.process) AS all_ns,
+      median(f.dur_ns) OVER (
+        PARTITION BY f.trace_id, f.upid, f.process
+        ORDER BY f.start_ns, f.frame
+        ROWS BETWEEN 15 PRECEDING AND 15 FOLLOWING
+      ) AS near_ns,
+    FROM frame AS f
+    WHERE (p_trace_id IS NULL OR f.trace_id = p_trace_id)
+      AND (p_process IS NULL OR f.process = p_process)
+  ),
+  compared AS (SELECT *, least(near_ns, all_ns) AS usual_ns FROM around)
+SELECT
+  -- Recording.
+  a.trace_id,
+  -- Name of the process that presents.
+  a.process,
+  -- Process, unique in the database.
+  a.upid,
+  -- Number of the frame in its process.
+  a.frame,
+  -- Begin, ns.
+  a.start_ns,
+  -- Length, ns; null for the last one.
+  a.dur_ns,
+  -- Usual length, ns.
+  usual_ns::BIGINT AS usual_ns,
+  -- It lasts much longer than usual; null without a length.
+  a.dur_ns >= p_stutter * usual_ns AND a.dur_ns >= usual_ns + 4000000 AS stutter,
+  -- What it lasted longer than usual, ns; 0 if it did not stutter.
+  CASE
+    WHEN a.dur_ns >= p_stutter * usual_ns AND a.dur_ns >= usual_ns + 4000000
+      THEN (a.dur_ns - usual_ns)::BIGINT
+    WHEN a.dur_ns IS NOT NULL THEN 0
+  END AS over_ns,
+  -- CPU time of making it, by the source's definition, ns.
+  a.cpu_busy_ns,
+  -- Time the GPU worked on it, ns.
+  a.gpu_busy_ns,
+  -- gpu: the GPU worked for 90 % of it or more; cpu: the CPU did, and not the GPU; limited:
+  -- neither did (a frame limit, vsync, waiting); null where the source does not tell.
+  CASE
+    WHEN a.gpu_busy_ns >= 0.9 * a.dur_ns THEN 'gpu'
+    WHEN a.gpu_busy_ns IS NULL THEN NULL
+    WHEN a.cpu_busy_ns >= 0.9 * a.dur_ns THEN 'cpu'
+    WHEN a.cpu_busy_ns IS NOT NULL THEN 'limited'
+  END AS bound_by,
+  -- From its begin to the screen, ns; null if never shown or not recorded.
+  (a.displayed_ns - a.start_ns)::BIGINT AS latency_ns,
+  -- Never shown.
+  a.dropped,
+  -- Thread that presents, unique in the database; null if not recorded.
+  a.utid,
+  -- Where the frames come from.
+  a.dialect,
+  -- Uncertainty of the clock join, ns.
+  a.clock_residual_ns,
+FROM compared AS a
+JOIN span ON span.trace_id = a.trace_id
+WHERE a.start_ns >= span.start_ns AND a.start_ns < span.end_ns
+ORDER BY a.trace_id, a.process, a.upid, a.start_ns, a.frame;

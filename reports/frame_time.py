@@ -1,0 +1,119 @@
+"""Frames over time with the stutters marked, and where the time of slow frames went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlens.figures import axis, bar, line, ms, row_height, rows_across, short
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Frames"
+ORDER = 15
+
+# Frames drawn at most; of more only the stutters and every so many-th even one.
+_MOST_POINTS = 4_000
+_MOST_BARS = 24
+PARTS = (
+    ("run_p_alone", "runs on its own P core", "@blue", 0),
+    ("run_p_shared", "runs beside a busy sibling", "@teal", 1),
+    ("run_e", "runs on an E core", "@green", 2),
+    ("run_other", "runs, core type unknown", "@mid", 5),
+    ("interrupt", "interrupts", "@pink", 7),
+    ("ready_all_busy", "ready, all busy", "@orange", 3),
+    ("ready_idle_available", "ready, a CPU idle", "@red", 4),
+    ("ready_parked_available", "ready, only parked CPUs idle", "@purple", 6),
+    ("ready_idle_exit", "ready, CPU waking", "@brown", 2),
+    ("ready_throttled", "throttled", "@brown", 4),
+    ("ready_unknown", "ready, unknown why", "@mid", 1),
+    ("wait", "waits", "@line", 0),
+    ("new", "new", "@mid", 3),
+    ("unknown", "unknown", "@mid", 4),
+)
+
+
+def section(view: View) -> Section | Nothing:
+    """Frame times of the step in view and the ledgers of its slowest frames."""
+    frames = view.ask_step("frame_time", process=view.process)
+    timed = [row for row in frames.rows if row["dur_ns"] is not None]
+    if not timed:
+        return Nothing("no frames are recorded; DXGI presents or a PresentMon file give them")
+    slow = [row for row in timed if row["stutter"]]
+    caption = (
+        f"{len(timed)} frames, {len(slow)} of them stutters (marked). Length over time; the GPU's "
+        "part where it is told."
+    )
+    figures = [Figure(caption, _over_time(timed))]
+    answers = [view.ask_each("frame_summary"), frames.fold()]
+    for path, words in ((True, "the critical path"), (False, "the presenting thread")):
+        ledger = view.ask_step("frame_ledger", process=view.process, path=path)
+        drawn = _ledger(ledger.rows, bool(slow))
+        if drawn is not None:
+            plot, count = drawn
+            kind = "stutters" if slow else "frames"
+            figures.append(
+                Figure(
+                    f"Where the time of the {count} longest {kind} went along {words}; the parts "
+                    "of each bar sum to the frame.",
+                    plot,
+                    height=row_height(count),
+                )
+            )
+            answers.append(
+                view.ask_step("frame_ledger_total", process=view.process, path=path).fold()
+            )
+    return Section(
+        "A stutter lasts 1.5 times what is usual (the median of the 31 frames around, or of all "
+        "where that is shorter) and 4 ms more than it. Along the critical path a frame's time goes "
+        "to the thread that the frame waited for at each moment.",
+        view.step_window(),
+        tuple(figures),
+        tuple(answers),
+    )
+
+
+def _over_time(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    step = max(1, len(rows) // _MOST_POINTS)
+    even = [row for number, row in enumerate(rows) if number % step == 0 or row["stutter"]]
+    x = [row["start_ns"] / 1e9 for row in even]
+    traces = [line("frame", x, [ms(row["dur_ns"]) for row in even], 0, unit="ms")]
+    traces[0]["mode"] = "lines"
+    if any(row["gpu_busy_ns"] is not None for row in even):
+        gpu = line("GPU busy", x, [ms(row["gpu_busy_ns"]) for row in even], 2, unit="ms")
+        gpu["mode"] = "lines"
+        traces.append(gpu)
+    slow = [row for row in rows if row["stutter"]]
+    marks = line(
+        "stutter", [row["start_ns"] / 1e9 for row in slow], [ms(row["dur_ns"]) for row in slow], 4,
+        unit="ms",
+    )  # fmt: skip
+    marks["mode"] = "markers"
+    traces.append(marks)
+    return {
+        "data": traces,
+        "layout": {"xaxis": axis("s"), "yaxis": axis("ms", rangemode="tozero")},
+    }
+
+
+def _ledger(rows: list[dict[str, Any]], stutters: bool) -> tuple[dict[str, Any], int] | None:
+    frames: dict[tuple[Any, Any], dict[str, int]] = {}
+    length: dict[tuple[Any, Any], int] = {}
+    label: dict[tuple[Any, Any], str] = {}
+    for row in rows:
+        if stutters and not row["stutter"]:
+            continue
+        key = (row["upid"], row["frame"])
+        parts = frames.setdefault(key, {})
+        parts[row["part"]] = parts.get(row["part"], 0) + row["dur"]
+        length[key] = row["frame_ns"]
+        label[key] = f"{short(row['process'], 16)} {row['frame']}"
+    if not frames:
+        return None
+    chosen = sorted(frames, key=lambda key: -length[key])[:_MOST_BARS]
+    labels = [label[key] for key in chosen]
+    traces = [
+        bar(name, labels, [ms(frames[key].get(part)) for key in chosen], index,
+            unit="ms", colour=colour)
+        for part, name, colour, index in PARTS
+        if any(frames[key].get(part) for key in chosen)
+    ]  # fmt: skip
+    return rows_across(traces, "ms"), len(chosen)

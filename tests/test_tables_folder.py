@@ -1,0 +1,297 @@
+"""A folder of Arrow tables is taken like the recording it came from, or refused in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+import pytest
+from conftest import command
+from fixture_files import fixture
+from tables_export import export, read_manifest, write_manifest, write_table
+
+from schedlens import questions, store, tables_folder, tables_load
+from schedlens.errors import SchedlensError
+from schedlens.recording import Recording, gather
+
+
+def loaded(trace: Path) -> duckdb.DuckDBPyConnection:
+    """A database in memory with the base and derived tables of one recording."""
+    con = duckdb.connect()
+    questions.create_schema(con)
+    store.load_base_and_derived(con, Recording("one", trace), 1)
+    return con
+
+
+def rows_that_differ(a: duckdb.DuckDBPyConnection, b: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """By table, the rows of one database that the other lacks, both ways."""
+    tables = a.sql(
+        "SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
+    ).fetchall()
+    found = {}
+    con = duckdb.connect()
+    for (table,) in tables:
+        here, there = (side.sql(f"FROM {table}").to_arrow_table() for side in (a, b))
+        if not here.num_rows and not there.num_rows:
+            continue
+        con.register("here", here)
+        con.register("there", there)
+        differing = con.sql(
+            "SELECT count(*) FROM (FROM (FROM here EXCEPT ALL FROM there) UNION ALL "
+            "FROM (FROM there EXCEPT ALL FROM here))"
+        ).fetchall()
+        if differing != [(0,)]:
+            found[table] = differing[0][0]
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recording `plain` as a folder of tables; copy it before changing it."""
+    con = loaded(fixture("plain", tmp_path_factory))
+    return export(con, tmp_path_factory.mktemp("tables") / "plain")
+
+
+@pytest.fixture
+def folder(plain: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    shutil.copytree(plain, tmp_path / "tables")
+    return tmp_path / "tables"
+
+
+@pytest.mark.parametrize("name", ["plain", "loss", "counters", "sched_yield", "switch_only"])
+def test_a_folder_gives_every_row_that_its_recording_gave(
+    name: str,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Small frames, so that stays, waits and gaps lie across their borders.
+    monkeypatch.setattr(tables_load, "HELD_ROWS", 101)
+    con = loaded(fixture(name, tmp_path_factory))
+    found = rows_that_differ(con, loaded(export(con, tmp_path / "tables", batch_rows=67)))
+    assert found == {"trace": 2}
+    facts = "SELECT * EXCLUDE (label, path) FROM trace"
+    again = loaded(tmp_path / "tables")
+    assert con.sql(facts).fetchall() == again.sql(facts).fetchall()
+
+
+def test_rows_of_one_time_are_never_cut_apart(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con = loaded(fixture("plain", tmp_path_factory))
+    con.execute("UPDATE context_switch SET ts = ts // 2000000 * 2000000")
+    con.execute("UPDATE wakeup SET ts = ts // 2000000 * 2000000")
+    whole = loaded(export(con, tmp_path / "tables"))
+    monkeypatch.setattr(tables_load, "HELD_ROWS", 7)
+    assert rows_that_differ(whole, loaded(tmp_path / "tables")) == {}
+
+
+def test_another_number_of_the_recording_moves_every_id(plain: Path) -> None:
+    con = duckdb.connect()
+    questions.create_schema(con)
+    store.load_base_and_derived(con, Recording("five", plain), 5)
+    assert con.sql("SELECT DISTINCT trace_id, utid >> 32 FROM thread").fetchall() == [(5, 5)]
+    ids = "SELECT DISTINCT prev_utid >> 32, next_utid >> 32 FROM context_switch"
+    assert con.sql(ids).fetchall() == [(5, 5)]
+
+
+def test_texts_may_come_plain_and_nullable_columns_be_missing(folder: Path, plain: Path) -> None:
+    rows = pa.ipc.open_file(folder / "context_switch.arrow").read_all()
+    kept = rows.drop_columns(["prev_cstate", "source"])
+    write_table(
+        folder, "context_switch", kept.append_column("source", pc.cast(rows["source"], pa.string()))
+    )
+    assert rows_that_differ(loaded(plain), loaded(folder)) == {"trace": 2}
+
+
+def test_analyze_takes_a_folder_and_writes_into_it(folder: Path) -> None:
+    assert [recording.trace for recording in gather([folder])] == [folder]
+    done = command("analyze", str(folder), "--json", "--no-report")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert [trace["source"] for trace in found["traces"]] == ["perf"]
+    assert Path(found["database"]).parent == folder
+    # What it has written does not stand in the way of the next time.
+    assert tables_folder.open_folder(folder).rows == read_manifest(folder)["tables"]
+
+
+def test_inspect_says_what_a_folder_holds_and_can_answer(folder: Path) -> None:
+    done = command("schedlens", "inspect", str(folder), "--json", check=False)
+    found = json.loads(done.stdout)
+    rows = read_manifest(folder)["tables"]
+    assert found["records_by_event"] == rows
+    assert found["cpus"] == len(set(column(folder, "cpu", "cpu")))
+    names = [process["name"] for process in found["processes"]]
+    assert names == column(folder, "process", "name")
+    answers = {answer["question"]: answer for answer in found["can_answer"]}
+    assert answers["which thread ran where"]["answerable"]
+    assert answers["frames"]["why"] == "the table frame is not in the folder"
+    problems = [(row["place"], row["count"]) for row in found["problems"]]
+    assert problems == list(
+        zip(column(folder, "problem", "place"), column(folder, "problem", "count"), strict=True)
+        if "problem" in rows
+        else ()
+    )
+    assert done.returncode == (1 if problems else 0)
+
+
+def refusal(folder: Path) -> str:
+    """The one line with which a folder is refused."""
+    with pytest.raises(SchedlensError) as refused:
+        list(tables_load.Loader(folder, 1, "one"))
+    line = str(refused.value)
+    assert "\n" not in line
+    assert str(folder) in line
+    return line
+
+
+def change(folder: Path, table: str, column: str, values: pa.ChunkedArray | pa.Array) -> None:
+    """Replaces a column of a file."""
+    rows = pa.ipc.open_file(folder / f"{table}.arrow").read_all()
+    write_table(folder, table, rows.set_column(rows.schema.get_field_index(column), column, values))
+
+
+def column(folder: Path, table: str, name: str) -> list[object]:
+    """A column of a file as a list."""
+    found: list[object] = pa.ipc.open_file(folder / f"{table}.arrow").read_all()[name].to_pylist()
+    return found
+
+
+def test_a_folder_whose_manifest_is_missing_did_not_end(folder: Path) -> None:
+    (folder / tables_folder.MANIFEST).unlink()
+    assert "tables.json: the export did not end" in refusal(folder)
+    done = command("analyze", str(folder), check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_table_is_named(folder: Path) -> None:
+    (folder / "wakeup.arrow").unlink()
+    assert "lacks wakeup.arrow, which tables.json names" in refusal(folder)
+
+
+def test_a_table_that_every_answer_needs_is_named(folder: Path) -> None:
+    manifest = read_manifest(folder)
+    del manifest["tables"]["context_switch"]
+    write_manifest(folder, manifest)
+    assert "lacks the table context_switch" in refusal(folder)
+
+
+def test_a_table_that_the_manifest_does_not_name_is_not_passed_over(folder: Path) -> None:
+    manifest = read_manifest(folder)
+    del manifest["tables"]["wakeup"]
+    write_manifest(folder, manifest)
+    assert "wakeup.arrow is not named in tables.json" in refusal(folder)
+
+
+def test_a_half_written_file_is_named(folder: Path) -> None:
+    file = folder / "context_switch.arrow"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert "context_switch.arrow is no whole Arrow file" in refusal(folder)
+    file.write_bytes(b"")
+    assert "context_switch.arrow is no whole Arrow file" in refusal(folder)
+
+
+def test_missing_rows_are_counted(folder: Path) -> None:
+    rows = pa.ipc.open_file(folder / "wakeup.arrow").read_all()
+    write_table(folder, "wakeup", rows.slice(0, 10))
+    line = f"holds 10 rows, tables.json says {rows.num_rows}"
+    assert line in refusal(folder)
+
+
+def test_a_wrong_type_names_column_and_types(folder: Path) -> None:
+    texts = [str(ts) for ts in column(folder, "context_switch", "ts")]
+    change(folder, "context_switch", "ts", pa.array(texts))
+    assert "column ts has type string, not int64" in refusal(folder)
+
+
+def test_an_unknown_column_is_named(folder: Path) -> None:
+    rows = pa.ipc.open_file(folder / "thread.arrow").read_all()
+    write_table(folder, "thread", rows.append_column("colour", pa.nulls(rows.num_rows)))
+    assert "no column 'colour' is declared" in refusal(folder)
+
+
+def test_null_where_none_may_be_is_counted(folder: Path) -> None:
+    cpus = column(folder, "context_switch", "cpu")
+    change(folder, "context_switch", "cpu", pa.array([None, None, *cpus[2:]], pa.int32()))
+    assert "column cpu is NULL in 2 rows" in refusal(folder)
+
+
+def test_rows_out_of_order_name_the_row(folder: Path) -> None:
+    rows = pa.ipc.open_file(folder / "context_switch.arrow").read_all()
+    times = rows["ts"].to_pylist()
+    place = next(row for row in range(len(times) // 2, len(times)) if times[row] > times[row - 1])
+    order = [*range(place - 1), place, place - 1, *range(place + 1, len(times))]
+    write_table(folder, "context_switch", rows.take(order))
+    line = f"row {place} has time {times[place - 1]} after {times[place]}"
+    assert line in refusal(folder)
+
+
+def test_positions_that_repeat_are_refused(folder: Path) -> None:
+    count = len(column(folder, "wakeup", "seq"))
+    change(folder, "wakeup", "seq", pa.array([0] * count, pa.int64()))
+    assert "seq repeats or falls on CPU" in refusal(folder)
+
+
+def test_ids_of_another_recording_or_far_out_are_refused(folder: Path) -> None:
+    utids = column(folder, "thread", "utid")
+    change(folder, "thread", "utid", pa.array([*utids[:-1], (1 << 32) + (1 << 30)], pa.int64()))
+    assert "utid goes from" in refusal(folder)
+
+
+def test_two_recordings_in_a_file_are_refused(folder: Path) -> None:
+    ids = column(folder, "thread", "trace_id")
+    change(folder, "thread", "trace_id", pa.array([2, *ids[1:]], pa.int64()))
+    assert "holds recordings 1 to 2, not one" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("change_to", "line"),
+    [
+        ({"format": "other"}, "is not of the format schedlens-tables"),
+        ({"format_version": 2}, "is of version 2, this reads 1"),
+        ({"source": "dtrace"}, "source 'dtrace' is not perf, etw or perfetto"),
+        ({"trace": []}, "lacks `trace` or `tables`"),
+        ({"tables": {"no_table": 1}}, "no base table is named 'no_table'"),
+        ({"tables": {"../thread": 1}}, "no base table is named '../thread'"),
+        ({"tables": {"thread": -1}}, "thread has -1 rows"),
+        ({"tables": {"thread": 1e99}}, "thread has 1e+99 rows"),
+        ({"trace": {"duration_ns": "long"}}, "duration_ns is 'long', no number"),
+        ({"trace": {"duration_ns": 1 << 63}}, "duration_ns is 9223372036854775808, no number"),
+        ({"trace": {"host": 7}}, "host is 7, no text"),
+    ],
+)
+def test_a_manifest_that_cannot_be_is_refused(
+    folder: Path, change_to: dict[str, object], line: str
+) -> None:
+    write_manifest(folder, {**read_manifest(folder), **change_to})
+    assert line in refusal(folder)
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", "\x00", "[" * 100_000])
+def test_a_manifest_that_is_no_object_is_refused(folder: Path, text: str) -> None:
+    (folder / tables_folder.MANIFEST).write_text(text, encoding="utf-8")
+    assert "tables.json" in refusal(folder)
+
+
+def test_damage_anywhere_in_a_file_is_refused_or_harmless(folder: Path) -> None:
+    """Whatever else comes out of a reader of Arrow files would be a traceback for the user."""
+    file = folder / "thread.arrow"
+    whole = file.read_bytes()
+    refused = 0
+    for place in range(0, len(whole), max(1, len(whole) // 60)):
+        damaged = bytearray(whole)
+        damaged[place : place + 8] = b"\xff" * len(damaged[place : place + 8])
+        file.write_bytes(damaged)
+        with contextlib.suppress(SchedlensError):
+            list(tables_folder.open_folder(folder).batches("thread", 1 << 18))
+            refused -= 1
+        refused += 1
+    assert refused >= 3  # the magic at both ends and the footer's length
