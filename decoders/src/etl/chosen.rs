@@ -1,7 +1,7 @@
 //! Which records somebody wants to see.
 
 use super::guid::Guid;
-use super::record::Head;
+use super::head::Head;
 
 /// A choice of records by hook, and by class or provider.
 #[derive(Clone, Debug)]

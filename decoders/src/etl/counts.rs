@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::guid::Guid;
-use super::record::{Head, Kind, Pointer};
+use super::head::Head;
+use super::record::{Kind, Pointer};
 use crate::bytes::{u16_at, u32_at};
 
 /// What is counted together.

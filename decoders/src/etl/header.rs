@@ -1,7 +1,8 @@
 //! `TRACE_LOGFILE_HEADER`: the first record of every log.
 
 use super::buffer::HEADER;
-use super::record::{Head, Id, Place, Pointer};
+use super::head::Head;
+use super::record::{Id, Place, Pointer};
 use crate::bytes::{u32_at, u64_at};
 use crate::error::DecodeError;
 

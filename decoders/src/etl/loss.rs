@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::guid::Guid;
+use super::head::Head;
 use super::header::mode;
 use super::log::{Buffer, LogFile};
-use super::record::{Head, Id, Record};
+use super::record::{Id, Record};
 use crate::bytes::{u32_at, u64_at};
 
 /// A stretch in which records are known to be missing; times are raw.

@@ -65,6 +65,11 @@ const CUT_OFF: &str = "a buffer that the end of the file cuts off";
 const NOT_WHOLE: &str = "a packed buffer that does not unpack to its size";
 const NO_BUFFER: &str = "bytes that are no buffer";
 const UNSORTED: &str = "a buffer whose records are not in the order of time";
+const TOO_MUCH: &str = "a packed buffer that unpacks to far more than logs do: not read";
+/// Bytes that packed buffers may unpack to, beside [`UNPACKED_RATIO`] times the file's size.
+const UNPACKED: u64 = 64 << 20;
+/// Real logs pack to a tenth or so; more than this is made to keep readers busy.
+const UNPACKED_RATIO: u64 = 200;
 const TOO_MANY: &str = "a packed buffer that overlaps too many others in time: not read";
 
 pub(super) fn scan(
@@ -151,6 +156,7 @@ impl Reading<'_> {
             });
         }
         let mut fetched = 0;
+        let mut budget = UNPACKED + UNPACKED_RATIO * file.source.bytes().len() as u64;
         let mut buffers = std::mem::take(&mut file.buffers);
         for (index, buffer) in buffers.iter_mut().enumerate() {
             let range = file.range(buffer);
@@ -162,6 +168,15 @@ impl Reading<'_> {
                 if !goes_on(range.start as u64) {
                     break;
                 }
+            }
+            if buffer.packed {
+                let Some(left) = budget.checked_sub(u64::from(buffer.filled)) else {
+                    let at = buffer.offset;
+                    self.troubles.add(TOO_MUCH, || format!("{prefix}buffer {index} at {at:#x}"));
+                    self.signs.damaged(number, index as u32, None, None);
+                    continue;
+                };
+                budget = left;
             }
             let mut room = std::mem::take(&mut self.room);
             let (records, whole) = file.records(buffer, &mut self.unpacker, &mut room);

@@ -1,7 +1,7 @@
 //! The walk from record to record in a buffer, past what is damaged.
 
 use super::clock::Clock;
-use super::record::{Fault, Head};
+use super::head::{Fault, Head};
 
 /// Where the reading of a buffer stands.
 #[derive(Clone, Copy, Debug, Default)]

@@ -20,6 +20,10 @@ const END64_LOCATOR: &[u8] = b"PK\x06\x07";
 const END_SIZE: usize = 22;
 /// Logs that one archive may hold.
 const MOST_LOGS: usize = 64;
+/// Bytes that an archive may unpack to, beside [`UNPACKED_RATIO`] times its size.
+const UNPACKED: u64 = 64 << 20;
+/// Logs with almost empty buffers pack to a hundredth.
+const UNPACKED_RATIO: u64 = 400;
 /// Deflate makes at most this many bytes of one.
 const DEFLATE_RATIO: u64 = 1032;
 const STORED: u16 = 0;
@@ -51,6 +55,10 @@ pub(super) fn logs(archive: &Source) -> Result<Vec<(String, Source)>, DecodeErro
     let logs: Vec<&Member> = members.iter().filter(|member| is_log(&member.name)).collect();
     if logs.is_empty() {
         return Err(DecodeError::NoLogInZip);
+    }
+    let sizes = logs.iter().fold(0, |sum: u64, member| sum.saturating_add(member.size));
+    if sizes > UNPACKED + UNPACKED_RATIO * file.len() as u64 {
+        return Err(damaged("it tells sizes that cannot be"));
     }
     if logs.len() > MOST_LOGS {
         return Err(damaged(&format!("it holds {} logs", logs.len())));

@@ -89,3 +89,26 @@ fn reading_ends_where_it_is_told_to() {
     let log = Log::from_bytes("built", bytes).expect("a log");
     assert_eq!(log.scan(&Chosen::none(), |_| {}, |_| false).records(), 0);
 }
+
+#[test]
+fn buffers_that_unpack_to_far_too_much_are_not_read() {
+    // 16 MiB of zeros out of a few bytes, again and again.
+    let mut file = plain(&[]);
+    let want = 16_u32 << 20;
+    let body = [0, 0, 0, 0x40, 0, 7, 0, 0x0f, 0xff, 0, 0, 0xfc, 0xff, 0xff, 0, 0, 0, 0, 0, 0];
+    for sequence in 1..200_u64 {
+        let mut header = vec![0; 0x48];
+        header[0..4].copy_from_slice(&(0x48 + body.len() as u32).to_le_bytes());
+        header[0x18..0x20].copy_from_slice(&sequence.to_le_bytes());
+        header[0x30..0x34].copy_from_slice(&(want + 0x48).to_le_bytes());
+        header[0x34] = 0x60;
+        file.extend(header);
+        file.extend(body);
+    }
+    let scan = scanned(file);
+    let refused = "a packed buffer that unpacks to far more than logs do: not read";
+    let rows = problems(&scan);
+    let count: i64 = rows.iter().filter(|row| row.1 == refused).map(|row| row.2).sum();
+    // 64 MiB and 200 times the file of 19 kB are four of them.
+    assert_eq!(count, 195);
+}

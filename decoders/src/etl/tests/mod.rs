@@ -4,3 +4,4 @@ mod built;
 mod damage;
 mod loss;
 mod order;
+mod records;
