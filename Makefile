@@ -9,7 +9,9 @@ RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.
         $(wildcard queries/schema/*.sql)
 # System programs that recording and the tests use; Debian's names.
 RUN_PACKAGES := perf:linux-perf
-TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime
+TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime \
+                 /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
+WINDOWS := x86_64-pc-windows-gnu
 
 .PHONY: run test check setup setup-run setup-test lock bench fuzz fuzz-etl clean
 
@@ -44,6 +46,7 @@ setup-run: setup
 
 setup-test: setup
 	@tools/system_packages.sh $(TEST_PACKAGES)
+	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): going on"
 
 lock: $(VENV)/.python
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes \

@@ -163,7 +163,7 @@ fn load(
     progress.all.store(before + recording.extent().max(1), Ordering::Relaxed);
     let batcher = Batcher::new(request.trace_id);
     let mut sink = Sink { sender, open: true };
-    let shift = (request.trace_id, recording.start_clock());
+    let shift = (request.trace_id, recording.session_ns());
     // Tables without threads can be moved before a thread is known.
     let plain = |table: &str| {
         let given = request.context.get(table);
@@ -248,7 +248,9 @@ fn load(
     }
     // A description of the machine has no times.
     let has_times = request.context.keys().any(|table| table != "cpu");
-    if has_times && recording.clock_name() != "monotonic" {
+    // On Windows a session counts the clock of the trace itself.
+    let joins = matches!(recording.clock_name(), "monotonic" | "qpc");
+    if has_times && !joins {
         let what = format!(
             "times of the session are CLOCK_MONOTONIC, those of the recording are {}: they do not \
              join, record with -k CLOCK_MONOTONIC",

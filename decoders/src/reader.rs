@@ -50,6 +50,10 @@ pub trait Reader {
     fn source(&self) -> Source;
     /// Raw clock at ns 0.
     fn start_clock(&self) -> i64;
+    /// ns of the session folder's clock at ns 0: on Linux the trace's clock counts ns itself.
+    fn session_ns(&self) -> i64 {
+        self.start_clock()
+    }
     /// Name of the clock of the time stamps.
     fn clock_name(&self) -> &'static str;
     /// Calls of `sched_yield` were recorded.

@@ -6,7 +6,6 @@ them; where all were killed, the next one does, or `schedlens doctor --restore`.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
@@ -165,6 +164,9 @@ def _locked(folder: Path) -> Iterator[_State]:
             f"{folder} cannot be written ({error.strerror}), and no change is made to this machine "
             "that is not written down first: set SCHEDLENS_STATE_DIR"
         ) from None
+    # Not at the top: Windows has no such module, and no tracefs to mount either.
+    import fcntl
+
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         state = _load(folder)

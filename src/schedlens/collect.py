@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -27,7 +28,30 @@ import click
 @click.option("--pid", type=int, help="The process the recording is about.")
 @click.option("--process", help="The same by name.")
 @click.option("--light", is_flag=True, help="Tracepoints alone: no second record of each switch.")
-@click.option("--counters", help="Events that perf knows, to be read at each switch: EVENT,...")
+@click.option(
+    "--counters",
+    help="Events to be read at each switch, by perf's names or those of "
+    "`wpr -pmcsources`: EVENT,...",
+)
+@click.option(
+    "--os",
+    "target",
+    type=click.Choice(["linux", "windows"]),
+    help="The system to record on; another than this one only with --dry-run.",
+)
+@click.option(
+    "--recorder",
+    type=click.Choice(["wpr", "xperf"]),
+    help="Windows: wpr where it is found, else xperf, unless one is named.",
+)
+@click.option("--presents", is_flag=True, help="Windows: presented frames too (DXGI, DxgKrnl).")
+@click.option("--presentmon", help="Windows: the path of PresentMon, to run beside the recording.")
+@click.option("--ring", type=float, help="Windows: keeps the last RING seconds, until Enter.")
+@click.option(
+    "--stop-on-frame",
+    type=float,
+    help="Windows: ends --ring at a frame of more than so many ms; needs --presentmon.",
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False),
     help="The session folder; by default one with the time in its name, here.",
@@ -52,6 +76,12 @@ def collect(
     process: str | None,
     light: bool,
     counters: str | None,
+    target: str | None,
+    recorder: Literal["wpr", "xperf"] | None,
+    presents: bool,
+    presentmon: str | None,
+    ring: float | None,
+    stop_on_frame: float | None,
     output: Path | None,
     resume: Path | None,
     dry_run: bool,
@@ -65,15 +95,34 @@ def collect(
 
     Exit code 0: all steps are recorded. 1: some failed. 2: none is. 130: interrupted.
     """
-    from schedlens import collecting
+    from schedlens import system
     from schedlens.request import Request
+    from schedlens.windows.options import Options
 
+    options = Options(recorder, presents, presentmon, ring, stop_on_frame)
+    here = system.name()
+    target = target or here
+    if target != here and not dry_run:
+        raise click.UsageError(
+            f"--os {target}: this is {here}; --dry-run prints the commands for {target}"
+        )
+    if options.given and target != "windows":
+        raise click.UsageError(
+            f"{options.given[0]} is for Windows; --os windows --dry-run prints what it does there"
+        )
     if resume is not None:
         given = (
             workload, variant, threads, cpus, seconds, depth, how, pid, process, counters, output,
         )  # fmt: skip
-        if any(value is not None for value in given) or placements or command or light or dry_run:
+        flags = (placements, command, light, dry_run, options.given)
+        if any(value is not None for value in given) or any(flags):
             raise click.UsageError("--resume takes the plan from the session, and no other option")
+        if target == "windows":
+            from schedlens.windows import collecting as on_windows
+
+            return on_windows.resume(resume)
+        from schedlens import collecting
+
         return collecting.resume(resume)
     request = Request.checked(
         workload=workload,
@@ -90,7 +139,14 @@ def collect(
         command=command,
         depth=depth,
         how=how,
+        target=target,
     )
-    if dry_run:
-        return collecting.dry_run(request)
-    return collecting.begin(request, output)
+    if target == "windows":
+        from schedlens.windows import collecting as on_windows
+
+        options.check(request, seconds_given=seconds is not None)
+        plan = on_windows.dry_run if dry_run else on_windows.begin
+        return plan(request, options, output)
+    from schedlens import collecting
+
+    return collecting.dry_run(request) if dry_run else collecting.begin(request, output)

@@ -13,6 +13,9 @@ from schedlens.errors import NothingToReadError
 
 Json = dict[str, Any]
 
+# The recording of a step, by recorder.
+TRACES = ("perf.data", "trace.etl")
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -105,11 +108,11 @@ def _session(folder: Path) -> list[Recording]:
 
 
 def _step(folder: Path, session: Json) -> Recording:
-    trace = folder / "perf.data"
+    traces = [folder / name for name in TRACES if (folder / name).exists()]
     frames = folder / "presentmon.csv"
     return Recording(
         label=folder.name,
-        trace=trace if trace.exists() else None,
+        trace=traces[0] if traces else None,
         folder=folder,
         session=session,
         step=_read(folder / "step.json"),

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlens import cpulist, gated, plan, thread_range, workload_program
+from schedlens import cpulist, gated, plan, system, thread_range, workload_program
 from schedlens.errors import PlanError, SessionError, WorkloadError
 from schedlens.placement import PLACEMENTS
 from schedlens.plan import Step
@@ -57,8 +57,12 @@ class Request:
         command: tuple[str, ...],
         depth: int | None = None,
         how: str | None = None,
+        target: str = "linux",
     ) -> Request:
-        """The request, with defaults filled in; raises `PlanError` for what contradicts itself."""
+        """The request, with defaults filled in; raises `PlanError` for what contradicts itself.
+
+        `target`: the system it is for. Programs and processes are looked for only here.
+        """
         kinds = {
             "--workload": workload,
             "--pid": pid,
@@ -87,11 +91,15 @@ class Request:
             )
         if seconds is None and not command:
             seconds = WORKLOAD_S if workload else RECORDING_S
-        if command and shutil.which(command[0]) is None:
+        here = target == system.name()
+        if command and here and shutil.which(command[0]) is None:
             raise PlanError(
                 f"no program named '{command[0]}' is found on the path{_hint(command[0])}"
             )
-        if process is not None:
+        if target == "windows":
+            # Looked for once the recording begins, by other means.
+            pass
+        elif process is not None:
             pid = _find(process)
         elif pid is not None and not gated.running(pid):
             raise PlanError(f"--pid: no process {pid} runs")

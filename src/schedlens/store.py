@@ -189,12 +189,13 @@ def load_base_and_derived(
 def _loader(
     recording: Recording, trace: Path, trace_id: int
 ) -> _decoders.Loader | tables_load.Loader:
+    beside = context.tables(recording, trace_id, _decoders.schemas())
     if tables_folder.is_one(trace):
-        return tables_load.Loader(trace, trace_id, recording.label)
+        return tables_load.Loader(trace, trace_id, recording.label, beside.get("cpu"))
     return _decoders.load(
         recording.files,
         trace_id,
-        context.tables(recording, trace_id, _decoders.schemas()),
+        beside,
         str(recording.samples) if recording.samples else None,
         recording.label,
     )

@@ -14,6 +14,8 @@ schedlens-workloads list [--json]
 schedlens-workloads verify [KERNEL...] [--json]
 schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seconds S]
                         [--depth 1..64] [--how spin|yield|park] [--out DIR] [--gate] [--json]
+schedlens-workloads topology [--buffer FILE] [--raw FILE]
+schedlens-workloads observe
 
   --variant V    a form of the kernel, as list names it
   --threads N    workers; kernels of two parties take an even number (1, or 2 for those)
@@ -24,7 +26,11 @@ schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seco
   --out DIR      write workload.json and samples.bin there
   --gate         print ready, wait for the line go, run, print done
   --json         print the result as JSON
+  --buffer FILE  what GetLogicalProcessorInformationEx wrote elsewhere, instead of this machine's
+  --raw FILE     keep the bytes that Windows wrote
 
+topology prints which logical CPUs share what, as JSON. observe (Windows) prints ready, then a
+snapshot of the system for the line begin, and one with the reported load for the line end.
 Exit status: 0 done, 1 a proof did not hold, 2 no answer, 130 withdrawn before it began.
 ";
 
@@ -41,6 +47,8 @@ pub enum Command {
     List { json: bool },
     Verify { kernels: Vec<&'static Kernel>, json: bool },
     Run(RunArguments),
+    Topology { buffer: Option<PathBuf>, raw: Option<PathBuf> },
+    Observe,
 }
 
 /// The plan of a run and where its result goes.
@@ -68,7 +76,12 @@ pub fn parse(words: &[String]) -> Result<Command, String> {
         "list" => parse_list(rest),
         "verify" => parse_verify(rest),
         "run" => parse_run(rest),
-        other => Err(format!("no command {other:?}: list, verify or run (--help explains)")),
+        "topology" => parse_topology(rest),
+        "observe" if rest.is_empty() => Ok(Command::Observe),
+        "observe" => Err(format!("observe does not take {:?}", rest[0])),
+        other => Err(format!(
+            "no command {other:?}: list, verify, run, topology or observe (--help explains)"
+        )),
     }
 }
 
@@ -106,6 +119,23 @@ fn parse_verify(words: &[String]) -> Result<Command, String> {
         kernels = KERNELS.to_vec();
     }
     Ok(Command::Verify { kernels, json })
+}
+
+fn parse_topology(words: &[String]) -> Result<Command, String> {
+    let (mut buffer, mut raw) = (None, None);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let file = match word.as_str() {
+            "--buffer" => &mut buffer,
+            "--raw" => &mut raw,
+            other => return Err(format!("topology does not take {other:?}")),
+        };
+        *file = Some(PathBuf::from(words.next().ok_or_else(|| format!("{word} needs a value"))?));
+    }
+    if buffer.is_some() && raw.is_some() {
+        return Err("--raw is for this machine, --buffer for another: give one".to_owned());
+    }
+    Ok(Command::Topology { buffer, raw })
 }
 
 fn parse_run(words: &[String]) -> Result<Command, String> {
@@ -263,6 +293,10 @@ mod tests {
             ("list all", "list does not take"),
             ("verify imul11", "no kernel \"imul11\""),
             ("verify --fast", "verify does not take"),
+            ("topology --json", "topology does not take"),
+            ("topology --buffer", "--buffer needs a value"),
+            ("topology --buffer a --raw b", "give one"),
+            ("observe now", "observe does not take"),
             ("run", "needs the name of a kernel"),
             ("run imul1 imul2", "is a second"),
             ("run imul1 --threads", "--threads needs a value"),

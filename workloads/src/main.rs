@@ -14,11 +14,15 @@ mod kernels;
 #[cfg(test)]
 mod liar;
 mod list;
+mod machine;
 mod os;
 mod pace;
 mod phases;
 mod report;
 mod samples;
+#[cfg(any(windows, test))]
+mod system_information;
+mod topology;
 mod verify;
 
 use std::process::ExitCode;

@@ -139,6 +139,7 @@ fn clock(outcome: &Outcome) -> Value {
     Value::object([
         ("source", Value::from(outcome.clock.name())),
         ("hz", outcome.map.hz().into()),
+        ("cpu_time", os::cpu_clock_name().into()),
         (
             "pairs",
             Value::list(

@@ -74,6 +74,13 @@ impl Clock {
         seconds.wrapping_mul(NS_PER_S).wrapping_add(rest.cast_signed())
     }
 
+    /// The begin in ns since the raw clock was 0, as a session folder counts the performance
+    /// counter: floor(start * 10^9 / hz).
+    pub fn session_ns(&self) -> i64 {
+        let ns = i128::from(self.start) * i128::from(NS_PER_S) / i128::from(self.hz);
+        i64::try_from(ns).unwrap_or(i64::MAX)
+    }
+
     /// Whether a raw time can be one of this log's.
     #[inline(always)]
     pub(super) fn is_near(&self, ts: i64) -> bool {
@@ -123,6 +130,14 @@ mod tests {
         let whole = if NS_PER_S % hz == 0 { NS_PER_S / hz } else { 0 };
         let far = (FAR_S * hz).cast_unsigned();
         Clock { kind: ClockKind::Qpc, start: 1 << 40, hz, start_time: 0, whole, far }
+    }
+
+    #[test]
+    fn a_session_counts_the_same_ticks_in_ns() {
+        // 2^40 ticks of 100 ns; of 3.579545 MHz: 2^40 * 10^9 / 3579545, rounded down.
+        assert_eq!(clock(10_000_000).session_ns(), (1 << 40) * 100);
+        assert_eq!(clock(3_579_545).session_ns(), 307_165_192_161_573);
+        assert_eq!(clock(1).session_ns(), i64::MAX);
     }
 
     #[test]

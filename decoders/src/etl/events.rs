@@ -55,7 +55,7 @@ fn describe(survey: &Survey, record: &Record<'_>) -> Option<(String, Fields)> {
             }
             let found = match survey::class_hook(&record.id) {
                 Some(hook) => known::foreign_hook(hook, record.version, record.payload, pointer),
-                None => known::class(class.0 as u32, opcode, record.payload, pointer),
+                None => known::class(class.first(), opcode, record.payload, pointer),
             };
             found.map(|(name, fields)| (name.to_owned(), fields))
         }

@@ -18,6 +18,11 @@ impl Guid {
         Self(first | second << 32 | third << 48, (text as u64).swap_bytes())
     }
 
+    /// The first number of its text.
+    pub const fn first(self) -> u32 {
+        self.0 as u32
+    }
+
     /// From its bytes in the file, if they lie inside.
     #[inline]
     pub fn at(data: &[u8], at: usize) -> Option<Self> {

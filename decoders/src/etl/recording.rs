@@ -27,11 +27,11 @@ use crate::states::Source;
 const SCHEMA_VERSION: i32 = 1;
 /// The kernel's classes that become rows, for records with a classic header.
 const CLASSES: [Guid; 5] = [
-    Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda00c04fd7ba7c),
-    Guid::from_text_order(0x3d6fa8d1_fe05_11d0_9dda00c04fd7ba7c),
-    Guid::from_text_order(0xce1dbfb4_137e_4da6_87b03f59aa102cbc),
-    Guid::from_text_order(0xe43445e0_0903_48c3_b878ff0fccebdd04),
-    Guid::from_text_order(0xdef2fe46_7bd6_4b80_bd94f57fe20d0ce3),
+    Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c),
+    Guid::from_text_order(0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c),
+    Guid::from_text_order(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc),
+    Guid::from_text_order(0xe43445e0_0903_48c3_b878_ff0fccebdd04),
+    Guid::from_text_order(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3),
 ];
 /// Hooks that become rows. Stacks are among them for the wakers that they name; without wakings
 /// they are passed over.
@@ -159,7 +159,7 @@ impl Recording {
 fn counted(scan: &Scan, hook: u16) -> u64 {
     let is = |key: &Key| match key.event {
         Event::Hook(found) => found == hook,
-        Event::Classic(class, opcode) => known::hook_of_class(class.0 as u32, opcode) == Some(hook),
+        Event::Classic(class, opcode) => known::hook_of_class(class.first(), opcode) == Some(hook),
         _ => false,
     };
     scan.counts().iter().filter(|(key, _)| is(key)).map(|(_, count)| count).sum()
@@ -180,6 +180,10 @@ impl Reader for Recording {
 
     fn start_clock(&self) -> i64 {
         self.scan.log().clock().start
+    }
+
+    fn session_ns(&self) -> i64 {
+        self.scan.log().clock().session_ns()
     }
 
     fn clock_name(&self) -> &'static str {

@@ -13,17 +13,17 @@ use super::payload::{known, winsat};
 use super::record::{Id, Record};
 
 /// KernelTraceControl's EventMetadata, added by merging.
-const METADATA: Guid = Guid::from_text_order(0xbbccf6c1_6cd1_48c4_80ff839482e37671);
+const METADATA: Guid = Guid::from_text_order(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
 const METADATA_EVENT: u8 = 32;
 /// The kernel's classes whose events may come with a classic header.
-const PROCESS: Guid = Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda00c04fd7ba7c);
-const SYSTEM_CONFIG: Guid = Guid::from_text_order(0x01853a65_418f_4f36_aefcdc0f1d2fd235);
-const PERF_INFO: Guid = Guid::from_text_order(0xce1dbfb4_137e_4da6_87b03f59aa102cbc);
+const PROCESS: Guid = Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c);
+const SYSTEM_CONFIG: Guid = Guid::from_text_order(0x01853a65_418f_4f36_aefc_dc0f1d2fd235);
+const PERF_INFO: Guid = Guid::from_text_order(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc);
 /// KernelTraceControl's WinSAT provider, added by merging.
-pub(super) const WINSAT: Guid = Guid::from_text_order(0xed54dff8_c409_4cf6_bf8305e1e61a09c4);
+pub(super) const WINSAT: Guid = Guid::from_text_order(0xed54dff8_c409_4cf6_bf83_05e1e61a09c4);
 const WINSAT_SYSTEM: u8 = 37;
 /// SystemConfigEx, added by merging.
-const SYSTEM_EX: Guid = Guid::from_text_order(0x9b79ee91_b5fd_41c0_a2434248e266e9d0);
+const SYSTEM_EX: Guid = Guid::from_text_order(0x9b79ee91_b5fd_41c0_a243_4248e266e9d0);
 const SYSTEM_EX_BUILD: u8 = 32;
 /// Schemas that are kept: more is damage.
 const MOST_SCHEMAS: usize = 1 << 14;
@@ -161,7 +161,7 @@ impl Survey {
 
     fn build(&mut self, record: &Record<'_>) {
         let pointer = record.pointer.size();
-        let found = known::class(SYSTEM_EX.0 as u32, SYSTEM_EX_BUILD, record.payload, pointer);
+        let found = known::class(SYSTEM_EX.first(), SYSTEM_EX_BUILD, record.payload, pointer);
         if let Some((_, fields)) = found {
             self.facts.build_lab = fields.text("BuildLab").map(str::to_owned);
             self.facts.product = fields.text("ProductName").map(str::to_owned);
@@ -293,7 +293,7 @@ pub(super) fn winsat_xml(payload: &[u8]) -> Option<String> {
 /// The hook that a classic event of one of the kernel's classes stands for.
 pub(super) fn class_hook(id: &Id) -> Option<u16> {
     match id {
-        Id::Classic { class, opcode } => known::hook_of_class(class.0 as u32, *opcode),
+        Id::Classic { class, opcode } => known::hook_of_class(class.first(), *opcode),
         _ => None,
     }
 }
