@@ -13,6 +13,7 @@ from typing import Any
 
 import etl_files
 import pytest
+from decoded import decoded
 
 from schedlens import _decoders
 from schedlens.errors import SchedlensError
@@ -38,6 +39,7 @@ def survives(path: Path, note: str) -> dict[str, Any] | None:
     try:
         facts: dict[str, Any] = json.loads(_decoders.inspect(str(path)))
         _decoders.etl_records(str(path), by_time=True)
+        tables = decoded(path)
     except SchedlensError as error:
         line = str(error)
         assert line.startswith(f"{path}: "), note
@@ -45,6 +47,7 @@ def survives(path: Path, note: str) -> dict[str, Any] | None:
         assert "did not expect" not in line, (note, line)
         return None
     assert time.monotonic() - begin < LIMIT_S, note
+    assert tables["trace"].num_rows == 1, note
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     assert peak_mib < LIMIT_MIB, (note, peak_mib)
     return facts
