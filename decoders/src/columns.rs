@@ -29,11 +29,6 @@ impl<T> Default for Column<T> {
 }
 
 impl<T: Copy + Default> Column<T> {
-    /// With room for that many rows.
-    pub(crate) fn with_capacity(rows: usize) -> Self {
-        Self::within(Vec::with_capacity(rows))
-    }
-
     /// Empty, in memory that may have been used before.
     pub(crate) fn within(values: Vec<T>) -> Self {
         Self { values, unknown: Vec::new() }
@@ -134,6 +129,20 @@ impl Column<i32> {
     }
 }
 
+impl Column<i32> {
+    /// As [`Column::array_from`]; NULL where `known` says no.
+    pub(crate) fn array_where(
+        self,
+        shelf: &Shelf<i32>,
+        known: Column<bool>,
+        known_shelf: &Shelf<bool>,
+    ) -> ArrayRef {
+        let nulls = NullBuffer::new(BooleanBuffer::from(&*known.values));
+        known_shelf.put(known.values);
+        Arc::new(Int32Array::new(shelf.lend(self.values), Some(nulls)))
+    }
+}
+
 impl Column<bool> {
     /// As `Boolean`.
     pub(crate) fn array(self) -> ArrayRef {
@@ -151,6 +160,17 @@ impl Column<bool> {
 }
 
 impl Column<u8> {
+    /// One word in all rows, as [`Column::words_from`].
+    pub(crate) fn repeated(
+        rows: usize,
+        shelf: &Shelf<u8>,
+        word: &str,
+    ) -> Result<ArrayRef, DecodeError> {
+        let mut values = shelf.take();
+        values.resize(rows, 0);
+        Self::within(values).words_from(shelf, &[word])
+    }
+
     /// Numbers of the given words as `Dictionary(UInt8, Utf8)`, in memory that comes back.
     pub(crate) fn words_from(
         self,
@@ -173,18 +193,6 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// A word by its number in the list that [`Words::array_of`] gets.
-    #[inline]
-    pub(crate) fn push_number(&mut self, number: u8) {
-        self.keys.push(number);
-    }
-
-    /// As [`Words::array`], of rows pushed by number.
-    pub(crate) fn array_of(mut self, words: &[&str]) -> Result<ArrayRef, DecodeError> {
-        self.words = words.iter().map(|word| (*word).to_owned()).collect();
-        self.array()
-    }
-
     /// Number of a word in this column; `None` once there are too many different ones.
     pub(crate) fn key(&mut self, word: &str) -> Option<u8> {
         if let Some(at) = self.words.iter().position(|known| known == word) {

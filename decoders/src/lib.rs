@@ -18,6 +18,7 @@ pub mod reader;
 pub mod schema;
 pub mod session;
 mod shelf;
+mod staged;
 pub mod states;
 pub mod sweeps;
 

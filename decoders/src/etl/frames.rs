@@ -8,6 +8,7 @@ use super::chosen::Chosen;
 use super::loss::Gap;
 use super::merge::Merge;
 use super::recording::Recording;
+use super::rows::Rows;
 use super::session::{Filling, Session};
 use super::tables::{Loss, Tables};
 use crate::columns::Batcher;
@@ -17,6 +18,8 @@ use crate::reader::{FRAME_ROWS, Finished, FrameSource};
 
 /// Records between two looks at how far the reading is.
 const STEP: u64 = 1 << 16;
+/// Records between two looks at whether a frame is full.
+const LOOK: u64 = 1 << 6;
 
 /// Reads a recording frame by frame.
 pub(super) struct Frames<'a> {
@@ -33,6 +36,8 @@ pub(super) struct Frames<'a> {
     last_ns: i64,
     read: u64,
     done: bool,
+    /// A frame that nothing changes any more, and its end.
+    ready: Option<(Filling, i64)>,
     /// The last frame, once all records are read.
     last: Option<Filling>,
 }
@@ -70,12 +75,13 @@ impl<'a> Frames<'a> {
             last_ns: i64::MIN,
             read: 0,
             done: false,
+            ready: None,
             last: None,
         }
     }
 
     fn hand_out(&mut self, (filling, until_ns): (Filling, i64)) -> Result<Frame, DecodeError> {
-        let mut batches = filling.tables.finish(self.batcher)?;
+        let mut batches = filling.tables.finish(self.batcher, &self.session.shelves)?;
         filling.rows.finish(self.batcher, &mut batches)?;
         let lives = &self.session.lives;
         let known = lives.all.len();
@@ -91,26 +97,29 @@ impl<'a> Frames<'a> {
     fn fill(&mut self, on_progress: &mut dyn FnMut(u64) -> bool) -> Option<(Filling, i64)> {
         let (merge, session) = (&mut self.merge, &mut self.session);
         let clock = session.clock;
+        let mut full = false;
         while let Some(raw) = merge.advance() {
             let ts = clock.ns(raw);
-            let mut ready = None;
-            if session.current.len() >= FRAME_ROWS && self.last_ns < ts {
-                ready = cut(session, ts);
+            if self.read.is_multiple_of(LOOK) {
+                full = session.current.len() >= FRAME_ROWS;
+            }
+            if full && self.last_ns < ts {
+                full = false;
+                self.ready = cut(session, ts);
             }
             if self.gap_due <= raw {
                 self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, raw);
             }
-            match merge.perfinfo() {
-                Some((hook, record)) => session.hook(hook, &record, ts),
-                None => take_other(session, merge, ts),
+            if !merge.brief().is_some_and(|brief| session.frequent(&brief, ts)) {
+                take_other(session, merge, ts);
             }
             self.last_ns = ts;
             self.read += 1;
             if self.read.is_multiple_of(STEP) && !on_progress(merge.read()) {
                 break;
             }
-            if ready.is_some() {
-                return ready;
+            if self.ready.is_some() {
+                return self.ready.take();
             }
         }
         self.close();
@@ -180,10 +189,10 @@ fn take_other(session: &mut Session<'_>, merge: &Merge<'_>, ts: i64) {
 #[inline(never)]
 fn cut(session: &mut Session<'_>, from_ns: i64) -> Option<(Filling, i64)> {
     let next = Filling {
-        tables: Tables::like(&session.current.tables),
+        tables: Tables::new(&session.shelves),
+        rows: Rows::default(),
         number: session.current.number + 1,
         from_ns,
-        ..Filling::default()
     };
     let filled = std::mem::replace(&mut session.current, next);
     let until = filled.from_ns;

@@ -110,6 +110,24 @@ const COUNTERS: u16 = 0x700;
 /// `EVENT_HEADER.Flags`: extended items follow the header.
 pub(super) const HAS_ITEMS: u16 = 1;
 
+/// The parts of a kernel record that those which come by the million are made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Brief<'a> {
+    pub(super) hook: u16,
+    pub(super) version: u8,
+    pub(super) payload: &'a [u8],
+    /// The buffer's processor.
+    pub(super) cpu: Option<u16>,
+}
+
+/// What the first word of a `PERFINFO_TRACE_HEADER` of a 64-bit system without PEBS index and
+/// counters has in the bits of [`PLAIN_BITS`].
+const PLAIN: u64 = (EVENT_TRACE as u64) << 24 | (PERFINFO64 as u64) << 16;
+const PLAIN_BITS: u64 = PLAIN_FLAGS | 0xff << 16 | (HAS_PEBS | COUNTERS) as u64;
+const PLAIN_FLAGS: u64 = (EVENT_TRACE as u64) << 24;
+/// Bytes of that header.
+const PLAIN_HEADER: usize = 16;
+
 impl Head {
     /// A head that was taken apart by [`Head::form_and_size`].
     #[inline(always)]
@@ -128,6 +146,12 @@ impl Head {
     #[inline(always)]
     pub(super) fn usual(records: &[u8], at: usize) -> Option<Self> {
         let word = u64_at(records, at)?;
+        if word & PLAIN_BITS == PLAIN {
+            let size = (word >> 32) as u16;
+            let ts = u64_at(records, at + 8)?.cast_signed();
+            let fits = usize::from(size) >= PLAIN_HEADER && usize::from(size) <= records.len() - at;
+            return fits.then_some(Self { form: PERFINFO64, size: u32::from(size), ts });
+        }
         let form = (word >> 16) as u8;
         let layout = LAYOUTS[usize::from(form)];
         let extends = match layout.extended {
@@ -242,6 +266,22 @@ impl Head {
             SYSTEM32 | COMPACT32 | PERFINFO32 | FULL32 | INSTANCE32 | EVENT32 => Pointer::Four,
             _ => Pointer::Eight,
         }
+    }
+
+    /// The parts of the record if it has nothing but them.
+    #[inline(always)]
+    pub(super) fn brief<'a>(
+        &self,
+        records: &'a [u8],
+        at: usize,
+        cpu: Option<u16>,
+    ) -> Option<Brief<'a>> {
+        let word = u64_at(records, at)?;
+        if word & PLAIN_BITS != PLAIN {
+            return None;
+        }
+        let payload = records.get(at + PLAIN_HEADER..at + self.size as usize)?;
+        Some(Brief { hook: (word >> 48) as u16, version: word as u8, payload, cpu })
     }
 
     /// The record and its hook if its header is `PERFINFO_TRACE_HEADER`: put together in one go,

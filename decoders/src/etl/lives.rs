@@ -152,8 +152,12 @@ impl Lives {
     /// The thread that bears an id when a record on a CPU names it; id 0 is that CPU's idle thread.
     #[inline(always)]
     pub(super) fn now(&mut self, tid: u32, cpu: i32, ts: i64) -> u32 {
-        if tid != 0
-            && let Some(life) = self.look_up(tid)
+        if tid == 0 {
+            let idle = self.idle.get(cpu as usize).copied().unwrap_or(NOBODY);
+            if idle != NOBODY {
+                return idle;
+            }
+        } else if let Some(life) = self.look_up(tid)
             && !self.seen[life as usize].gone
         {
             return life;

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use super::buffer::HEADER;
 use super::chosen::Chosen;
 use super::clock::Clock;
-use super::head::Head;
+use super::head::{Brief, Head};
 use super::lanes::Lane;
 use super::log::LogFile;
 use super::record::{Place, Record};
@@ -212,11 +212,12 @@ impl<'a> Merge<'a> {
         Some(entry.head().record(slot.records(), entry.at(), (slot.cpu, place)))
     }
 
-    /// The record gone to and its hook, if it has the header that most kernel records have.
+    /// The parts of the record gone to, if it has the header that most kernel records have.
     #[inline(always)]
-    pub(super) fn perfinfo(&self) -> Option<(u16, Record<'_>)> {
-        let (entry, slot, place) = self.here()?;
-        entry.head().perfinfo(slot.records(), entry.at(), (slot.cpu, place))
+    pub(super) fn brief(&self) -> Option<Brief<'_>> {
+        let entry = *self.batch.get(self.given.checked_sub(1)?)?;
+        let slot = &self.slots[entry.slot()];
+        entry.head().brief(slot.records(), entry.at(), slot.cpu)
     }
 
     #[inline(always)]

@@ -39,11 +39,13 @@ mod scheduling;
 mod session;
 mod source;
 mod survey;
+mod switches;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod topology;
 mod unpack;
+mod wakeups;
 mod walk;
 mod xpress;
 mod xpress_huffman;

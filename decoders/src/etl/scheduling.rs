@@ -1,10 +1,11 @@
 //! Switches, wakings and interrupts, and who ran on each CPU meanwhile.
 
 use super::payload::switching::{CSwitch, ReadyThread};
-use super::record::Record;
 use super::rows::{Change, Interrupt};
 use super::session::Session;
-use super::tables::{Leaver, Moment, Switch, Wakeup};
+use super::switches::Switch;
+use super::tables::Moment;
+use super::wakeups::Wakeup;
 
 /// `KTHREAD_STATE` of a thread that has left for good.
 const TERMINATED: i8 = 4;
@@ -34,9 +35,14 @@ impl Scheduling {
     fn cpu(&mut self, cpu: i32) -> &mut Cpu {
         let at = cpu as usize;
         if self.cpus.len() <= at {
-            self.cpus.resize_with(at + 1, Cpu::default);
+            self.grow(at);
         }
         &mut self.cpus[at]
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, at: usize) {
+        self.cpus.resize_with(at + 1, Cpu::default);
     }
 
     /// The position of the next record in its CPU's stream.
@@ -65,7 +71,7 @@ impl Scheduling {
 
 impl Session<'_> {
     #[inline(always)]
-    pub(super) fn switch(&mut self, read: &CSwitch, record: &Record<'_>, at: Moment) {
+    pub(super) fn switch(&mut self, read: &CSwitch, counters: &[u8], at: Moment) {
         let old = self.lives.now(read.old_tid, at.cpu, at.ts);
         let new = self.lives.now(read.new_tid, at.cpu, at.ts);
         let cpu = self.scheduling.cpu(at.cpu);
@@ -100,21 +106,19 @@ impl Session<'_> {
             self.note_qos(new, qos, at);
         }
         let row = Switch {
-            prev: Some(prev),
-            next: Some(self.lives.utid(new)),
-            prev_state: Some(read.state.into()),
-            prev_priority: Some(read.old_priority.into()),
-            next_priority: Some(read.new_priority.into()),
-        };
-        let leaver = Leaver {
+            prev,
+            next: self.lives.utid(new),
+            prev_state: read.state.into(),
+            prev_priority: read.old_priority.into(),
+            next_priority: read.new_priority.into(),
             wait_reason: read.wait_reason.into(),
             wait_mode: read.wait_mode.into(),
             ideal_cpu: ideal.map(i32::from),
             cstate: read.previous_cstate.filter(|_| idle_leaves).map(i32::from),
         };
-        self.current.tables.switch(at, row, leaver);
-        if !record.counters.is_empty() {
-            self.counters(record, prev, at);
+        self.current.tables.switch(at, row);
+        if !counters.is_empty() {
+            self.counters(counters, prev, at);
         }
     }
 
@@ -135,7 +139,7 @@ impl Session<'_> {
         let given = std::mem::take(&mut self.scheduling.cpu(cpu).given);
         for (frame, row) in &given {
             if let Some(tables) = self.frame(*frame) {
-                tables.mend_waker(*row, waker);
+                tables.wakeups.mend_waker(*row, waker);
             }
         }
         let mut given = given;
@@ -152,10 +156,10 @@ impl Session<'_> {
     }
 
     #[inline(never)]
-    fn counters(&mut self, record: &Record<'_>, utid: i64, at: Moment) {
+    fn counters(&mut self, counters: &[u8], utid: i64, at: Moment) {
         let core_type = self.core_types.get(at.cpu as usize).and_then(Option::as_deref);
-        let mut number = 0;
-        while let Some(value) = record.counter(number) {
+        for (number, value) in counters.as_chunks().0.iter().enumerate() {
+            let value = u64::from_le_bytes(*value);
             let unnamed;
             let name = match self.survey.counters.get(number).map(String::as_str) {
                 Some(name) if !name.is_empty() => name,
@@ -165,28 +169,27 @@ impl Session<'_> {
                 }
             };
             self.current.tables.counter(at, Some(utid), name, core_type, value);
-            number += 1;
         }
     }
 
     #[inline(always)]
-    pub(super) fn ready(&mut self, read: ReadyThread, record: &Record<'_>, at: Moment) {
+    pub(super) fn ready(&mut self, read: ReadyThread, tid: Option<u32>, at: Moment) {
         if read.tid == 0 {
             return;
         }
         let woken = self.lives.now(read.tid, at.cpu, at.ts);
-        let header = record.tid.filter(|tid| *tid != 0 && *tid != u32::MAX);
+        let header = tid.filter(|tid| *tid != 0 && *tid != u32::MAX);
         let running = self.scheduling.cpu(at.cpu).running;
         let waker = match header {
             Some(tid) => Some(self.lives.now(tid, at.cpu, at.ts)),
             None => running,
         };
         if header.is_none() {
-            let place = (self.current.number, self.current.tables.wakeup_rows());
+            let place = (self.current.number, self.current.tables.wakeups.len());
             self.scheduling.cpu(at.cpu).given.push(place);
         }
         let row = Wakeup {
-            utid: Some(self.lives.utid(woken)),
+            utid: self.lives.utid(woken),
             waker: waker.map(|waker| self.lives.utid(waker)),
             in_interrupt: read.in_dpc(),
         };
@@ -198,9 +201,9 @@ impl Session<'_> {
     #[inline(always)]
     pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
         let ts = self.clock.ns(event);
-        let latest = self.current.tables.wakeup_times().last().copied();
+        let latest = self.current.tables.wakeups.times().last().copied();
         let latest =
-            latest.or_else(|| self.previous.as_ref()?.tables.wakeup_times().last().copied());
+            latest.or_else(|| self.previous.as_ref()?.tables.wakeups.times().last().copied());
         if latest.is_none_or(|latest| latest < ts) {
             return;
         }
@@ -216,22 +219,22 @@ impl Session<'_> {
         let in_current = self.current.from_ns <= ts;
         let filling = if in_current { Some(&self.current) } else { self.previous.as_ref() };
         let Some(filling) = filling else { return };
-        let times = filling.tables.wakeup_times();
+        let times = filling.tables.wakeups.times();
         let rows = rows_at(times, ts);
         let number = filling.number;
         let on_cpu: Vec<usize> =
-            rows.clone().filter(|row| filling.tables.wakeup_cpu(*row) == Some(cpu)).collect();
+            rows.clone().filter(|row| filling.tables.wakeups.cpu(*row) == Some(cpu)).collect();
         let row = match (on_cpu.as_slice(), rows.len()) {
             ([only], _) => *only,
             // Written on another CPU, it may also be that of a sample taken there at that time.
-            ([], 1) if filling.tables.waker_unknown(rows.start) => rows.start,
+            ([], 1) if filling.tables.wakeups.waker_unknown(rows.start) => rows.start,
             _ => return,
         };
-        let waking_cpu = filling.tables.wakeup_cpu(row).unwrap_or(cpu);
+        let waking_cpu = filling.tables.wakeups.cpu(row).unwrap_or(cpu);
         let life = self.lives.now(tid, waking_cpu, ts);
         let waker = self.lives.utid(life);
         if let Some(tables) = self.frame(number) {
-            tables.mend_waker(row, waker);
+            tables.wakeups.mend_waker(row, waker);
         }
         self.scheduling.cpu(waking_cpu).given.retain(|given| *given != (number, row));
     }

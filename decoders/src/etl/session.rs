@@ -1,6 +1,7 @@
 //! The records of a recording in the order of time, and what follows from each.
 
 use super::clock::Clock;
+use super::head::Brief;
 use super::lives::Lives;
 use super::payload::switching::{self, CSwitch, ReadyThread};
 use super::power::Power;
@@ -12,6 +13,7 @@ use super::survey::{self, Survey};
 use super::tables::{Moment, Tables};
 use crate::bytes::CPU_LIMIT;
 use crate::problem::Problems;
+use crate::shelf::Shelves;
 
 /// Rows of one frame.
 #[derive(Debug, Default)]
@@ -22,6 +24,27 @@ pub(super) struct Filling {
     pub(super) number: u64,
     /// Time before which all rows belong to earlier frames.
     pub(super) from_ns: i64,
+}
+
+/// What came of a record that may be one of those that come by the million.
+enum Common {
+    /// It is none.
+    Not,
+    /// It was read; `None`: its payload is too short.
+    Read(Option<()>),
+}
+
+/// Whether [`Session::common`] knows a hook.
+#[inline(always)]
+fn is_common(hook: u16) -> bool {
+    matches!(
+        hook,
+        0x0524 | 0x0532
+            | 0x0f42..=0x0f45 | 0x0f32 | 0x0f5f
+            | 0x1820 | 0x1825 | 0x1826
+            | 0x1239 | 0x123a
+            | 0x0f2e | 0x0f2f | 0x0f33 | 0x0f34 | 0x1822..=0x1824
+    )
 }
 
 impl Filling {
@@ -51,6 +74,8 @@ pub(super) struct Session<'a> {
     pub(super) compact_switches: i64,
     /// Name of the core type of each CPU, where it is known.
     pub(super) core_types: Vec<Option<String>>,
+    /// Memory of finished columns.
+    pub(super) shelves: Shelves,
 }
 
 impl<'a> Session<'a> {
@@ -79,6 +104,7 @@ impl<'a> Session<'a> {
             placeless: 0,
             compact_switches: 0,
             core_types,
+            shelves: Shelves::default(),
         }
     }
 
@@ -93,36 +119,64 @@ impl<'a> Session<'a> {
     }
 
     /// Takes a kernel record in.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn hook(&mut self, hook: u16, record: &Record<'_>, ts: i64) {
         let Some(cpu) = record.cpu.map(i32::from).filter(|cpu| *cpu < CPU_LIMIT) else {
             self.without_cpu(hook, record, ts);
             return;
         };
         let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
-        let read = match hook {
-            0x0524 => match CSwitch::read(record.version, record.payload) {
-                Some(switch) => {
-                    self.switch(&switch, record, at);
-                    Some(())
-                }
-                None => None,
-            },
-            0x0532 => ReadyThread::read(record.payload).map(|ready| self.ready(ready, record, at)),
-            0x0f42..=0x0f45 | 0x0f32 | 0x0f5f => {
-                switching::initial_time(record.payload).map(|from| self.interrupt(hook, from, at))
-            }
-            0x1820 | 0x1825 | 0x1826 => {
-                switching::stack_owner(record.payload).map(|owner| self.stack(owner, cpu))
-            }
-            0x1239 | 0x123a => self.idle_state(hook, record.payload, at),
-            // Samples, and definitions of stacks.
-            0x0f2e | 0x0f2f | 0x0f33 | 0x0f34 | 0x1822..=0x1824 => Some(()),
-            _ => self.other_hook(hook, record, at),
+        let brief = Brief { hook, version: record.version, payload: record.payload, cpu: None };
+        let read = match self.common(&brief, (record.counters, record.tid), at) {
+            Common::Not => self.other_hook(hook, record, at),
+            Common::Read(read) => read,
         };
         if read.is_none() {
             self.short_payloads += 1;
         }
+    }
+
+    /// Takes one of the kernel records in that come by the million, if it has no more than these
+    /// parts; `false`: it is none.
+    #[inline(always)]
+    pub(super) fn frequent(&mut self, brief: &Brief<'_>, ts: i64) -> bool {
+        let Some(cpu) = brief.cpu.map(i32::from).filter(|cpu| *cpu < CPU_LIMIT) else {
+            return false;
+        };
+        if !is_common(brief.hook) {
+            return false;
+        }
+        let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
+        if let Common::Read(None) = self.common(brief, (&[], None), at) {
+            self.short_payloads += 1;
+        }
+        true
+    }
+
+    /// The records that [`is_common`] names.
+    #[inline(always)]
+    fn common(
+        &mut self,
+        brief: &Brief<'_>,
+        (counters, tid): (&[u8], Option<u32>),
+        at: Moment,
+    ) -> Common {
+        let payload = brief.payload;
+        Common::Read(match brief.hook {
+            0x0524 => CSwitch::read(brief.version, payload)
+                .map(|switch| self.switch(&switch, counters, at)),
+            0x0532 => ReadyThread::read(payload).map(|ready| self.ready(ready, tid, at)),
+            0x0f42..=0x0f45 | 0x0f32 | 0x0f5f => {
+                switching::initial_time(payload).map(|from| self.interrupt(brief.hook, from, at))
+            }
+            0x1820 | 0x1825 | 0x1826 => {
+                switching::stack_owner(payload).map(|owner| self.stack(owner, at.cpu))
+            }
+            0x1239 | 0x123a => self.idle_state(brief.hook, payload, at),
+            // Samples, and definitions of stacks.
+            0x0f2e | 0x0f2f | 0x0f33 | 0x0f34 | 0x1822..=0x1824 => Some(()),
+            _ => return Common::Not,
+        })
     }
 
     /// Records whose buffer does not tell a CPU: the header's own, and those of sessions that mix

@@ -1,8 +1,11 @@
 //! The base tables of one frame that all Windows recordings fill, row by row.
 
+use super::switches::{Switch, Switches};
+use super::wakeups::{Wakeup, Wakeups};
 use crate::columns::{Batcher, Column, Words};
 use crate::error::DecodeError;
 use crate::frame::Batches;
+use crate::shelf::Shelves;
 
 /// Time, CPU and position in the CPU's stream.
 #[derive(Clone, Copy, Debug)]
@@ -20,90 +23,12 @@ struct Moments {
 }
 
 impl Moments {
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            ts: Column::with_capacity(rows),
-            cpu: Column::with_capacity(rows),
-            seq: Column::with_capacity(rows),
-        }
-    }
-
     #[inline]
     fn push(&mut self, moment: Moment) {
         self.ts.push(moment.ts);
         self.cpu.push(moment.cpu);
         self.seq.push(moment.seq);
     }
-}
-
-/// A row of `context_switch` without its moment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Switch {
-    pub(super) prev: Option<i64>,
-    pub(super) next: Option<i64>,
-    pub(super) prev_state: Option<i32>,
-    pub(super) prev_priority: Option<i32>,
-    pub(super) next_priority: Option<i32>,
-}
-
-/// What a record of Windows says beside a [`Switch`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Leaver {
-    /// `KWAIT_REASON`
-    pub(super) wait_reason: i32,
-    /// `KPROCESSOR_MODE`
-    pub(super) wait_mode: i32,
-    pub(super) ideal_cpu: Option<i32>,
-    /// Of the CPU, where its idle thread leaves.
-    pub(super) cstate: Option<i32>,
-}
-
-#[derive(Debug, Default)]
-struct Leavers {
-    wait_reason: Column<i32>,
-    wait_mode: Column<i32>,
-    ideal_cpu: Column<i32>,
-    cstate: Column<i32>,
-}
-
-impl Leavers {
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            wait_reason: Column::with_capacity(rows),
-            wait_mode: Column::with_capacity(rows),
-            ideal_cpu: Column::with_capacity(rows),
-            cstate: Column::with_capacity(rows),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Switches {
-    moments: Moments,
-    prev: Column<i64>,
-    next: Column<i64>,
-    prev_state: Column<i32>,
-    prev_priority: Column<i32>,
-    next_priority: Column<i32>,
-    source: Words,
-    leavers: Leavers,
-}
-
-/// A row of `wakeup` without its moment.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wakeup {
-    pub(super) utid: Option<i64>,
-    pub(super) waker: Option<i64>,
-    pub(super) in_interrupt: bool,
-}
-
-#[derive(Debug, Default)]
-struct Wakeups {
-    moments: Moments,
-    utid: Column<i64>,
-    waker: Column<i64>,
-    kind: Words,
-    in_interrupt: Column<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -172,7 +97,7 @@ struct Frequencies {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     switches: Switches,
-    wakeups: Wakeups,
+    pub(super) wakeups: Wakeups,
     migrations: Migrations,
     idles: Idles,
     frequencies: Frequencies,
@@ -183,29 +108,18 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// With room for about as many rows as the frame before had.
-    pub(super) fn like(other: &Self) -> Self {
-        let switches = other.switches.prev.len();
-        let wakeups = other.wakeups.utid.len();
+    /// Without rows.
+    pub(super) fn new(shelves: &Shelves) -> Self {
         Self {
-            switches: Switches {
-                moments: Moments::with_capacity(switches),
-                prev: Column::with_capacity(switches),
-                next: Column::with_capacity(switches),
-                prev_state: Column::with_capacity(switches),
-                prev_priority: Column::with_capacity(switches),
-                next_priority: Column::with_capacity(switches),
-                source: Words::default(),
-                leavers: Leavers::with_capacity(switches),
-            },
-            wakeups: Wakeups {
-                moments: Moments::with_capacity(wakeups),
-                utid: Column::with_capacity(wakeups),
-                waker: Column::with_capacity(wakeups),
-                kind: Words::default(),
-                in_interrupt: Column::with_capacity(wakeups),
-            },
-            ..Self::default()
+            switches: Switches::new(shelves),
+            wakeups: Wakeups::new(shelves),
+            migrations: Migrations::default(),
+            idles: Idles::default(),
+            frequencies: Frequencies::default(),
+            counters: Counters::default(),
+            priorities: Priorities::default(),
+            losses: Losses::default(),
+            rows: 0,
         }
     }
 
@@ -214,56 +128,15 @@ impl Tables {
         self.rows
     }
 
-    #[inline]
-    pub(super) fn switch(&mut self, moment: Moment, row: Switch, leaver: Leaver) {
-        let table = &mut self.switches;
-        table.leavers.wait_reason.push(leaver.wait_reason);
-        table.leavers.wait_mode.push(leaver.wait_mode);
-        table.leavers.ideal_cpu.push_option(leaver.ideal_cpu);
-        table.leavers.cstate.push_option(leaver.cstate);
-        table.moments.push(moment);
-        table.prev.push_option(row.prev);
-        table.next.push_option(row.next);
-        table.prev_state.push_option(row.prev_state);
-        table.prev_priority.push_option(row.prev_priority);
-        table.next_priority.push_option(row.next_priority);
-        table.source.push_number(0);
+    #[inline(always)]
+    pub(super) fn switch(&mut self, moment: Moment, row: Switch) {
+        self.switches.put(moment, row);
         self.rows += 1;
     }
 
-    /// Times of the wakeups so far.
-    pub(super) fn wakeup_times(&self) -> &[i64] {
-        self.wakeups.moments.ts.values()
-    }
-
-    /// CPU that wrote a wakeup.
-    pub(super) fn wakeup_cpu(&self, row: usize) -> Option<i32> {
-        self.wakeups.moments.cpu.values().get(row).copied()
-    }
-
-    /// Whether the waker of a row is not known.
-    pub(super) fn waker_unknown(&self, row: usize) -> bool {
-        self.wakeups.waker.is_unknown(row)
-    }
-
-    /// Puts another waker in the place of the one assumed.
-    pub(super) fn mend_waker(&mut self, row: usize, waker: i64) {
-        self.wakeups.waker.set(row, waker);
-    }
-
-    /// Rows of `wakeup` so far.
-    pub(super) fn wakeup_rows(&self) -> usize {
-        self.wakeups.utid.len()
-    }
-
-    #[inline]
+    #[inline(always)]
     pub(super) fn wakeup(&mut self, moment: Moment, row: Wakeup) {
-        let table = &mut self.wakeups;
-        table.moments.push(moment);
-        table.utid.push_option(row.utid);
-        table.waker.push_option(row.waker);
-        table.kind.push_number(0);
-        table.in_interrupt.push(row.in_interrupt);
+        self.wakeups.put(moment, row);
         self.rows += 1;
     }
 
@@ -337,7 +210,11 @@ impl Tables {
     }
 
     /// The tables that have rows.
-    pub(super) fn finish(self, batcher: &Batcher) -> Result<Batches, DecodeError> {
+    pub(super) fn finish(
+        self,
+        batcher: &Batcher,
+        shelves: &Shelves,
+    ) -> Result<Batches, DecodeError> {
         let mut batches = Batches::new();
         let mut add = |table: &'static str, rows: usize, columns| -> Result<(), DecodeError> {
             if rows > 0 {
@@ -352,31 +229,10 @@ impl Tables {
             columns
         };
 
-        let t = self.switches;
-        let rows = t.prev.len();
-        let columns = vec![
-            ("prev_utid", t.prev.array()),
-            ("next_utid", t.next.array()),
-            ("prev_state", t.prev_state.array()),
-            ("prev_priority", t.prev_priority.array()),
-            ("next_priority", t.next_priority.array()),
-            ("prev_wait_reason", t.leavers.wait_reason.array()),
-            ("prev_wait_mode", t.leavers.wait_mode.array()),
-            ("prev_ideal_cpu", t.leavers.ideal_cpu.array()),
-            ("prev_cstate", t.leavers.cstate.array()),
-            ("source", t.source.array_of(&["switch"])?),
-        ];
-        add("context_switch", rows, positioned(t.moments, columns))?;
-
-        let t = self.wakeups;
-        let rows = t.utid.len();
-        let columns = vec![
-            ("utid", t.utid.array()),
-            ("waker_utid", t.waker.array()),
-            ("kind", t.kind.array_of(&["ready"])?),
-            ("in_interrupt", t.in_interrupt.array()),
-        ];
-        add("wakeup", rows, positioned(t.moments, columns))?;
+        let rows = self.switches.len();
+        add("context_switch", rows, self.switches.columns(shelves)?)?;
+        let rows = self.wakeups.len();
+        add("wakeup", rows, self.wakeups.columns(shelves)?)?;
 
         let t = self.migrations;
         let rows = t.utid.len();

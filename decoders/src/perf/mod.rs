@@ -21,7 +21,6 @@ mod record;
 mod record_counts;
 mod recording;
 mod rows;
-mod staged;
 mod streams;
 mod switches;
 mod tables;
@@ -31,7 +30,7 @@ mod topology;
 mod tracepoints;
 mod wakeups;
 
-use crate::{bytes, columns, input, problem, shelf};
+use crate::{bytes, columns, input, problem, shelf, staged};
 
 pub use self::frames::Frames;
 pub use self::inspection::inspect;
