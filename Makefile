@@ -1,6 +1,7 @@
 # make run    sets up, records the sha256 sweep on this machine, analyzes it, names the report
 # make test   sets up, checks and passes every test
 # make check  formatting, lints, types
+# make detectors  precision and recall of what the analyzers find, on faults planted in simulations
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.
 RUN_PACKAGES := perf:linux-perf
 TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime
 
-.PHONY: run test check setup setup-run setup-test lock bench fuzz clean
+.PHONY: run test check setup setup-run setup-test lock bench detectors fuzz clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.first_run
@@ -52,6 +53,9 @@ lock: $(VENV)/.python
 
 bench: setup-run
 	$(BIN)/python benches/decode.py
+
+detectors: setup
+	PYTHONPATH=tests $(BIN)/python -m planted
 
 fuzz: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py

@@ -48,6 +48,11 @@ class Rules:
     """Deferred calls on each CPU."""
     replaced_share: float = 0.0
     """Share of preempting switch-ins whose record names the thread planned before."""
+    stranded_share: float = 0.0
+    """Share of wakings after which a thread queues on its own CPU, busy, though another is idle:
+    what Linux does when it wakes threads near their waker."""
+    moves_running: bool = True
+    """Whether a thread whose quantum ends goes to a better CPU that idles."""
 
     @property
     def quantum_ns(self) -> int:
@@ -365,6 +370,8 @@ class Simulation:
         another, or to an idle one of a better kind."""
         if core.parked and any(not self._cpus[cpu].parked for cpu in thread.affinity):
             return True
+        if not self.rules.moves_running:
+            return False
         here = self._rank(core, thread)
         return any(self._rank(other, thread) < here for other in self._idle_allowed(thread))
 
@@ -393,7 +400,7 @@ class Simulation:
         """Finds a CPU for a thread that has become ready, or a queue."""
         thread.state = "ready"
         thread.ready_since = self.now
-        idle = self._idle_cpu(thread)
+        idle = None if self._strands(thread) else self._idle_cpu(thread)
         if idle is not None:
             self._enter(self._cpus[idle], thread)
             return
@@ -408,6 +415,12 @@ class Simulation:
             queue.append(thread)
         if thread.priority < 15:
             self.at(self.now + self.rules.starved_ns, lambda: self._starved(thread))
+
+    def _strands(self, thread: Thread) -> bool:
+        share = self.rules.stranded_share
+        if not share or self.random.random() >= share:
+            return False
+        return self._cpus[self._home(thread)].running is not None
 
     def _starved(self, thread: Thread) -> None:
         if thread.state != "ready" or self.now - thread.ready_since < self.rules.starved_ns:
