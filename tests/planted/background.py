@@ -48,6 +48,7 @@ def draw(chance: random.Random, *, hybrid: bool | None = None, **rules: Any) -> 
         quantum_ticks=ticks,
         wake_boost=chance.choice([0, 1, 2]),
         interrupts_per_s=chance.uniform(20, 250),
+        start_work_ns=2_000,
         replaced_share=chance.choice([0.0, 0.0, 0.3]),
         **rules,
     )

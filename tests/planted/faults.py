@@ -79,6 +79,24 @@ def parked(scene: Scene) -> None:
         )
 
 
+def parked_tight(scene: Scene) -> None:
+    """All cores but one or two are parked, and more threads than the rest has CPUs may use any."""
+    chance, simulation = scene.chance, scene.simulation
+    process = simulation.process("tight.exe")
+    kept = chance.sample(scene.whole_cores(), chance.randrange(1, 3))
+    begin = int(chance.uniform(0, 0.2) * WINDOW_NS)
+    open_cpus = 0
+    for cpu in scene.machine.cpus:
+        if cpu.core in kept:
+            open_cpus += 1
+        else:
+            simulation.park(begin, cpu.cpu, True, "idle")
+    for number in range(open_cpus + chance.randrange(1, 4)):
+        simulation.thread(
+            process, f"Tight {number}", engine.busy(chance.uniform(2.0, 8.0), pause_ms=0.2)
+        )
+
+
 def siblings_pinned(scene: Scene) -> None:
     """Pairs of busy threads pinned to the two siblings of a core, cores standing idle."""
     chance, simulation = scene.chance, scene.simulation
@@ -295,6 +313,7 @@ def stutter_ready(scene: Scene) -> None:
 FAULTS = (
     Fault("spin_chain", spin_chain),
     Fault("parked", parked),
+    Fault("parked_tight", parked_tight),
     Fault("siblings_pinned", siblings_pinned),
     Fault("stays_shared", stays_shared, rules={"moves_running": False}),
     Fault("on_e_cores", on_e_cores, hybrid=True),

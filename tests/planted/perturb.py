@@ -52,8 +52,8 @@ def spoil(tables: Tables, chance: random.Random) -> Spoilt:
 
 
 def coarse_clock(spoilt: Spoilt, chance: random.Random) -> None:
-    """A clock of 1 to 50 us: many records at one time, stays without length."""
-    step = chance.choice([1_000, 10_000, 50_000])
+    """A clock of 1 or 2 us: many records at one time, stays without length."""
+    step = chance.choice([1_000, 2_000])
 
     def down(value: int | None) -> int | None:
         return None if value is None else value // step * step

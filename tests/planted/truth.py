@@ -1,6 +1,6 @@
 """What is true of a simulated run, measured from what happened and never from its records.
 
-All times in ns; the whole run is the window. Interrupts are left out: they last microseconds.
+All times in ns; the whole run is the window. A CPU that handles an interrupt is busy.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from schedlens.simulate.records import Park
-from schedlens.simulate.scheduler import Simulation
+from schedlens.simulate.records import Interrupt, Park
+from schedlens.simulate.scheduler import FOREVER, Simulation
 from schedlens.simulate.truth import Frame, Stay
 
 MIN_IDLE_NS = 100_000
+# Stands for an interrupt where a thread is named.
+INTERRUPT = -1
 # A chain of hand-overs goes on through stays that are this short.
 INTERLOPER_NS = 1_000_000
 CHAIN_HANDOFFS = 3
@@ -48,9 +50,13 @@ class Facts:
     visited_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """By CPU: ready time of those pinned to it while the costliest other thread ran there."""
     chain_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """By CPU: time of turns by the clock in which another CPU stood idle or parked."""
+    """By CPU: time of turns by the clock in which one of them waited and another CPU was free."""
     stutter: dict[str, float] = field(default_factory=dict)
     """By process: how far its worst frame reaches the marks of a stutter."""
+
+
+# Begin, end, CPUs that are free, threads that are ready.
+_Free = tuple[int, int, set[int], set[int]]
 
 
 @dataclass
@@ -77,16 +83,17 @@ def measure(simulation: Simulation) -> Facts:
     for described in simulation.machine.cpus:
         cores[described.core].append(described.cpu)
     every = set(range(len(simulation.machine.cpus)))
-    free: list[tuple[int, int, set[int]]] = []
+    free: list[_Free] = []
     for begin, end, now in _moments(simulation):
         dur = end - begin
         _concurrency(facts, now, cores, dur)
         _sharing(facts, now, cores, allowed, dur)
         _waiting(facts, now, allowed, dur)
         for cpu, tid in now.running.items():
-            if owners.get(cpu) and tid not in owners[cpu]:
+            if owners.get(cpu) and tid not in owners[cpu] and tid != INTERRUPT:
                 visits[cpu, tid] += dur * len(owners[cpu] & now.ready)
-        free.append((begin, end, every - now.running.keys()))
+        if now.ready:
+            free.append((begin, end, every - now.running.keys(), set(now.ready)))
     for (cpu, _), ns in visits.items():
         facts.visited_ns[cpu] = max(facts.visited_ns[cpu], ns)
     slow = set(simulation.machine.of_type("E"))
@@ -111,7 +118,8 @@ def _moments(simulation: Simulation) -> Iterator[tuple[int, int, _Moment]]:
     """(begin, end, state) of every stretch in which nothing changes."""
     edges: list[tuple[int, int, str, int, int]] = []
     last = [0] * len(simulation.machine.cpus)
-    stays = sorted(simulation.truth.stays, key=lambda stay: (stay.start, stay.end))
+    stays = [*simulation.truth.stays, *_interrupts(simulation)]
+    stays.sort(key=lambda stay: (stay.start, stay.end))
 
     def idle(cpu: int, begin: int, end: int) -> None:
         if end - begin >= MIN_IDLE_NS:
@@ -152,6 +160,30 @@ def _moments(simulation: Simulation) -> Iterator[tuple[int, int, _Moment]]:
         yield before, simulation.now, now
 
 
+def _interrupts(simulation: Simulation) -> Iterator[Stay]:
+    """The interrupts of each CPU where no thread runs, as stays."""
+    stays = defaultdict(list)
+    for stay in simulation.truth.stays:
+        if stay.end > stay.start:
+            stays[stay.cpu].append((stay.start, stay.end))
+    for busy in stays.values():
+        busy.sort()
+    for record in simulation.records:
+        if not isinstance(record, Interrupt):
+            continue
+        since, until = record.ts, min(record.ts + record.dur, simulation.now)
+        busy = stays[record.cpu]
+        at = max(0, bisect_right(busy, (since, FOREVER)) - 1)
+        for start, end in busy[at:]:
+            if start >= until:
+                break
+            if start > since:
+                yield Stay(INTERRUPT, record.cpu, since, start, "interrupt")
+            since = max(since, end)
+        if since < until:
+            yield Stay(INTERRUPT, record.cpu, since, until, "interrupt")
+
+
 def _concurrency(facts: Facts, now: _Moment, cores: dict[int, list[int]], dur: int) -> None:
     cpus = sum(len(group) for group in cores.values())
     facts.crowded_ns += dur * (len(now.running) == cpus and bool(now.ready))
@@ -169,8 +201,13 @@ def _sharing(
     allowed: dict[int, frozenset[int]],
     dur: int,
 ) -> None:
-    shared = [group for group in cores.values() if all(c in now.running for c in group)]
-    shared = [group for group in shared if len(group) > 1]
+    shared = [
+        group
+        for group in cores.values()
+        if len(group) > 1
+        and all(cpu in now.running for cpu in group)
+        and any(now.running[cpu] != INTERRUPT for cpu in group)
+    ]
     idle = [
         group
         for group in cores.values()
@@ -180,7 +217,8 @@ def _sharing(
         return
     wishes = []
     for group in shared:
-        may = frozenset[int]().union(*(allowed[now.running[cpu]] for cpu in group))
+        threads = {now.running[cpu] for cpu in group} - {INTERRUPT}
+        may = frozenset[int]().union(*(allowed[tid] for tid in threads))
         wishes.append(
             {at for at, other in enumerate(idle) if any(c in may - now.parked for c in other)}
         )
@@ -215,8 +253,8 @@ def matching(wishes: Sequence[set[int]]) -> int:
     return sum(place(wish, set()) for wish in range(len(wishes)))
 
 
-def _chained(simulation: Simulation, cpu: int, free: list[tuple[int, int, set[int]]]) -> int:
-    """The longest time that turns by the clock on this CPU lasted with another CPU idle."""
+def _chained(simulation: Simulation, cpu: int, free: list[_Free]) -> int:
+    """Of the turns by the clock on this CPU, the longest time that one waited needlessly."""
     stays = sorted(
         (s for s in simulation.truth.stays if s.cpu == cpu and s.end > s.start),
         key=lambda stay: stay.start,
@@ -225,14 +263,16 @@ def _chained(simulation: Simulation, cpu: int, free: list[tuple[int, int, set[in
     stays = _whole(stays, hands)
     best = 0
     start, turns = 0, 0
+    members: set[int] = set()
     for before, after in pairwise(stays):
         goes_on = before.end in hands and after.start == before.end
         if goes_on:
             if not turns:
-                start = before.start
+                start, members = before.start, {before.tid}
             turns += 1
+            members.add(after.tid)
             if turns >= CHAIN_HANDOFFS:
-                best = max(best, _free_ns(free, start, after.end, cpu))
+                best = max(best, _free_ns(free, start, after.end, cpu, members))
         else:
             turns = 0
     return best
@@ -252,12 +292,12 @@ def _whole(stays: list[Stay], hands: set[int]) -> list[Stay]:
     return kept
 
 
-def _free_ns(free: list[tuple[int, int, set[int]]], start: int, end: int, cpu: int) -> int:
+def _free_ns(free: list[_Free], start: int, end: int, cpu: int, members: set[int]) -> int:
     at = max(0, bisect_right(free, start, key=lambda part: part[0]) - 1)
     spent = 0
     while at < len(free) and free[at][0] < end:
-        begin, until, cpus = free[at]
-        if cpus - {cpu}:
+        begin, until, cpus, ready = free[at]
+        if cpus - {cpu} and ready & members:
             spent += max(0, min(until, end) - max(begin, start))
         at += 1
     return spent

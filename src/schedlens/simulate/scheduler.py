@@ -51,6 +51,8 @@ class Rules:
     stranded_share: float = 0.0
     """Share of wakings after which a thread queues on its own CPU, busy, though another is idle:
     what Linux does when it wakes threads near their waker."""
+    start_work_ns: int = 0
+    """Work of a new thread before its script begins."""
     moves_running: bool = True
     """Whether a thread whose quantum ends goes to a better CPU that idles."""
 
@@ -167,6 +169,7 @@ class Simulation:
         made = Thread(self._next_id(), name, process, priority, allowed, ideal, start_ns, eco)
         made.priority = priority
         made.steps = body(made)
+        made.work = self.rules.start_work_ns / TICK_NS
         self.threads.append(made)
         self.at(start_ns, lambda: self._begin(made))
         return made
