@@ -196,3 +196,12 @@ def test_inspect_shows_a_log(tmp_path: Path) -> None:
     done = command("schedlens", "inspect", str(path))
     assert "18362" in done.stdout
     assert "2020-02-17T12:48:30.4203138Z" in done.stdout
+    assert "some CPU: not known to not known (header)" in done.stdout
+
+
+@etl_files.needs("synthetic")
+def test_inspect_shows_loss_and_what_was_never_tried(tmp_path: Path) -> None:
+    path = etl_files.written("synth_lznt1.etl", tmp_path)
+    done = command("schedlens", "inspect", str(path))
+    assert "CPU 1: not known to 0.000007 s (events_lost)" in done.stdout
+    assert "read by documentation alone: LZNT1 buffers" in done.stdout

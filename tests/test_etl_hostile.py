@@ -6,6 +6,8 @@ import json
 import os
 import random
 import resource
+import subprocess
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 import etl_files
 import pytest
+from decoded import decoded
 
 from schedlens import _decoders
 from schedlens.errors import SchedlensError
@@ -38,6 +41,7 @@ def survives(path: Path, note: str) -> dict[str, Any] | None:
     try:
         facts: dict[str, Any] = json.loads(_decoders.inspect(str(path)))
         _decoders.etl_records(str(path), by_time=True)
+        tables = decoded(path)
     except SchedlensError as error:
         line = str(error)
         assert line.startswith(f"{path}: "), note
@@ -45,6 +49,7 @@ def survives(path: Path, note: str) -> dict[str, Any] | None:
         assert "did not expect" not in line, (note, line)
         return None
     assert time.monotonic() - begin < LIMIT_S, note
+    assert tables["trace"].num_rows == 1, note
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     assert peak_mib < LIMIT_MIB, (note, peak_mib)
     return facts
@@ -162,6 +167,32 @@ def test_damaged_and_foreign_archives_are_refused_in_one_line(tmp_path: Path) ->
         refused += survives(path, f"zip round {number}") is None
     # A checksum guards the content: only what lies beside it may be changed unseen.
     assert refused >= 50
+
+
+PEAK = """
+import resource, sys
+from schedlens import _decoders
+_decoders.inspect(sys.argv[1])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@etl_files.needs("corpus")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    small = etl_files.written("pv_diaghub_user_paged.etl", tmp_path)
+    whole = small.read_bytes()
+    # The header's buffer once, the others twelve times: 110 MB.
+    large = tmp_path / "large.etl"
+    large.write_bytes(whole[:65536] + whole[65536:] * 12)
+    peaks_mib = []
+    for path in (small, large):
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, str(path)], check=True, capture_output=True, text=True
+        )
+        peaks_mib.append(int(done.stdout) / 1024)
+    assert large.stat().st_size > 100 << 20
+    # Some stretches of 8 MiB are mapped at a time.
+    assert peaks_mib[1] - peaks_mib[0] < 32
 
 
 @etl_files.needs("corpus")

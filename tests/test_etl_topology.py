@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import struct
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -132,3 +135,29 @@ def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe{")
     with pytest.raises(TopologyError, match="no JSON"):
         topology_file.read(path)
+
+
+class _Kernel32:
+    """GetLogicalProcessorInformationEx of a machine that is drawn above."""
+
+    def GetLogicalProcessorInformationEx(self, relation: int, buffer: Any, length: Any) -> int:
+        assert relation == 0xFFFF
+        data = _machine()
+        if buffer is None:
+            length._obj.value = len(data)
+            return 0
+        buffer.raw = data
+        return 1
+
+
+def test_the_line_in_the_docs_makes_such_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "windows-traces.md").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.startswith('py -c "'))
+    code = line.removeprefix('py -c "').removesuffix('" > machine.json').replace('\\"', '"')
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=_Kernel32()), raising=False)
+    exec(code, {})
+    path = tmp_path / "machine.json"
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert len(topology_file.read(path)["cpus"]) == 6

@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+# Gaps that are shown without --json.
+GAPS_SHOWN = 8
+
 
 @click.command("inspect")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -47,7 +50,8 @@ def _show(paths: tuple[Path, ...], facts: dict[str, Any]) -> None:
         if not isinstance(value, (dict, list)):
             head.add_row(escape(key), escape(str(value)))
     for key, value in facts.get("header", {}).items():
-        head.add_row(escape(key), escape(str(value)))
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        head.add_row(escape(key), escape(shown))
     console.print(head)
     records = facts.get("records_by_event", {})
     if records:
@@ -61,6 +65,18 @@ def _show(paths: tuple[Path, ...], facts: dict[str, Any]) -> None:
         console.print(
             f"{len(processes)} processes: {escape(names)}{' ...' * (len(processes) > 12)}"
         )
+    loss = facts.get("loss", {})
+    for gap in loss.get("gaps", [])[:GAPS_SHOWN]:
+        where = "some CPU" if gap["cpu"] is None else f"CPU {gap['cpu']}"
+        begin, end = (
+            "not known" if ns is None else f"{ns / 1e9:.6f} s"
+            for ns in (gap["start_ns"], gap["end_ns"])
+        )
+        console.print(f"[red]lost[/red]        {where}: {begin} to {end} ({gap['signalled_by']})")
+    if len(loss.get("gaps", [])) > GAPS_SHOWN:
+        console.print(f"            and {len(loss['gaps']) - GAPS_SHOWN:,} more; --json lists them")
+    for name in facts.get("documentation_only", []):
+        console.print(f"[yellow]untried[/yellow]     read by documentation alone: {escape(name)}")
     for answer in facts.get("can_answer", []):
         if answer["answerable"]:
             console.print(f"[green]can answer[/green]  {escape(answer['question'])}")

@@ -302,6 +302,7 @@ impl<'a> Merge<'a> {
         };
         let in_file = if buffer.packed {
             file.records(buffer, &mut self.unpacker, &mut room);
+            file.source.let_go(file.range(buffer));
             None
         } else {
             let want = (buffer.filled as usize).saturating_sub(HEADER);

@@ -121,7 +121,7 @@ impl Session<'_> {
     /// A thread whose first class of service is 0 is not noted: so are all on systems without.
     #[inline(always)]
     fn note_qos(&mut self, life: u32, qos: u8, at: Moment) {
-        let before = std::mem::replace(&mut self.lives.seen(life).qos, Some(qos));
+        let before = self.lives.seen(life).qos.replace(qos);
         if before != Some(qos) && (before.is_some() || qos != 0) {
             let utid = self.lives.utid(life);
             self.current.rows.qos.push(Change { at, utid, old: before, new: qos });
@@ -153,7 +153,7 @@ impl Session<'_> {
 
     #[inline(never)]
     fn counters(&mut self, record: &Record<'_>, utid: i64, at: Moment) {
-        let core_type = self.core_types.get(at.cpu as usize).cloned().flatten();
+        let core_type = self.core_types.get(at.cpu as usize).and_then(Option::as_deref);
         let mut number = 0;
         while let Some(value) = record.counter(number) {
             let unnamed;
@@ -164,7 +164,7 @@ impl Session<'_> {
                     &unnamed
                 }
             };
-            self.current.tables.counter(at, Some(utid), name, core_type.as_deref(), value);
+            self.current.tables.counter(at, Some(utid), name, core_type, value);
             number += 1;
         }
     }

@@ -253,7 +253,10 @@ mod tests {
         ClassTold { ts, group: 0, number, class, update }
     }
 
-    fn types(rows: &[Cpu]) -> Vec<(i32, Option<i64>, Option<u8>, Option<&str>)> {
+    /// CPU, from when on, class, type.
+    type Row<'a> = (i32, Option<i64>, Option<u8>, Option<&'a str>);
+
+    fn types(rows: &[Cpu]) -> Vec<Row<'_>> {
         rows.iter()
             .map(|row| (row.cpu, row.valid_from_ns, row.class, row.core_type.as_deref()))
             .collect()
