@@ -37,8 +37,8 @@ def test_a_spin_hand_off_is_a_chain(workload: str, tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU alone: there is no other that could stand idle")
     (first, *_) = found(
-        tmp_path / "s", "quantum_end_chain", "--workload", "spin_handoff", "--cpus", "0,0", "--how", "spin",
-        "--threads", "2", "--seconds", "1",
+        tmp_path / "s", "quantum_end_chain", "--workload", "spin_handoff", "--cpus", "0,0",
+        "--how", "spin", "--threads", "2", "--seconds", "1",
     )  # fmt: skip
     assert "took turns on CPU" in first["title"] or "hand-offs at the end" in first["title"]
     rows = lines(
