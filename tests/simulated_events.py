@@ -1,4 +1,5 @@
-"""A simulated schedule as the script of the writer of recordings (`tests/writer/README.md`)."""
+"""A simulated schedule as the script of the writer of recordings (`tests/writer/README.md`), and
+its frames as a PresentMon file."""
 
 from __future__ import annotations
 
@@ -41,6 +42,29 @@ def lines(simulation: Simulation) -> list[Line]:
         events.add(record)
     events.end()
     return sorted(events.lines, key=lambda line: int(line["ts"]))
+
+
+def presentmon(simulation: Simulation, start_clock: int, tick_ns: int = 100) -> str:
+    """The frames as PresentMon 2 writes them with raw QPC; times in ms with four digits."""
+    owners = {thread.tid: thread.process for thread in simulation.threads}
+    names = (
+        "Application,ProcessID,SwapChainAddress,CPUStartQPC,FrameTime,CPUBusy,GPUBusy,"
+        "DisplayLatency,DisplayedTime"
+    )
+    told = [names]
+    for frame in simulation.truth.frames:
+        owner = owners[frame.tid]
+        lengths = (
+            frame.end - frame.start,
+            frame.present - frame.start,
+            frame.gpu_end - frame.gpu_start,
+            frame.displayed - frame.start,
+            simulation.rules.vsync_ns,
+        )
+        qpc = start_clock + frame.start // tick_ns
+        in_ms = ",".join(f"{length / 1e6:.4f}" for length in lengths)
+        told.append(f"{owner.name},{owner.pid},0x{owner.pid:X},{qpc},{in_ms}")
+    return "\n".join(told) + "\n"
 
 
 class _Events:

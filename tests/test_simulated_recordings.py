@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -79,8 +80,24 @@ def test_the_etl_tells_every_stay_as_the_tables_do(con: duckdb.DuckDBPyConnectio
     assert rows(con, SLICES, ETL) == expected
 
 
-def test_the_etl_tells_every_state_as_the_tables_do(con: duckdb.DuckDBPyConnection) -> None:
-    assert rows(con, STATES, ETL) == rows(con, STATES, TABLES)
+def test_both_tell_every_state_as_the_tables_do(con: duckdb.DuckDBPyConnection) -> None:
+    expected = rows(con, STATES, TABLES)
+    assert rows(con, STATES, ETL) == expected
+    assert rows(con, STATES, PERF) == expected
+
+
+# Linux does not record why a thread left runnable; all else is equal.
+def test_the_perf_data_tells_every_stay_as_the_tables_do(con: duckdb.DuckDBPyConnection) -> None:
+    runnable = {"quantum_end", "quantum_end_or_yield", "throttled_or_moved", "preempted"}
+    runnable |= {"runnable_other", "yield"}
+
+    def told(trace_id: int) -> Rows:
+        return [
+            (*row[:4], "runnable" if row[4] in runnable else row[4], *row[5:])
+            for row in rows(con, SLICES, trace_id)
+        ]
+
+    assert told(PERF) == told(TABLES)
 
 
 def test_the_stays_are_those_that_happened(
@@ -105,3 +122,26 @@ def test_frames_come_from_the_presents_of_the_etl(
     # In the trace alone a frame is what lies between two presents.
     assert {ns for (ns,) in found} <= set(presents)
     assert len(found) >= len(presents) - 1
+
+
+def test_frames_of_a_presentmon_file_lie_on_the_clock_of_the_etl(
+    con: duckdb.DuckDBPyConnection, simulation: Simulation, tmp_path: Path
+) -> None:
+    ((clock, path),) = con.execute(
+        "SELECT start_clock, path FROM trace WHERE trace_id = ?", [ETL]
+    ).fetchall()
+    capture = tmp_path / "frames.csv"
+    capture.write_text(simulated_events.presentmon(simulation, clock))
+    with duckdb.connect() as joined:
+        questions.create_schema(joined)
+        both = Recording("etl", Path(path), frames=capture)
+        assert store.load(joined, [both], (None, None), lambda label, share: None) == []
+        found = joined.execute(
+            "SELECT start_ns, dur_ns, cpu_busy_ns, gpu_busy_ns, displayed_ns, "
+            "clock_residual_ns FROM frame ORDER BY frame"
+        ).fetchall()
+    assert found == [
+        (f.start, f.end - f.start, f.present - f.start or None, f.gpu_end - f.gpu_start,
+         f.displayed, 0)
+        for f in simulation.truth.frames
+    ]  # fmt: skip
