@@ -1,6 +1,6 @@
 /* Numbers that change in steps over time: every change where they fit, else means in columns. */
 
-const STEP_COLUMNS = 700;
+const STEP_COLUMNS = 400;
 
 /** One layer in a range: begins of the steps (ms) and the values of each series. */
 function stepsIn(layer, from, [a, b], to) {
@@ -50,7 +50,7 @@ function steps(plot, spec, above) {
         data.push({
           type: 'scatter', mode: 'lines', name: one.name, x, y: values[i],
           ...(area ? { stackgroup: 'one', fillcolor: `@${one.color.slice(1)}`, fillpattern: { shape: one.pattern, fillmode: 'overlay', fgcolor: '@card', size: 6, solidity: 0.25 } } : {}),
-          line: { shape: 'hv', width: area ? 0 : 1.2, color: one.color },
+          line: { shape: 'hv', width: area ? 0 : 1, color: one.color },
           hovertemplate: `${one.name.replace(/[<&]/g, '')}: %{y:,.2~f}<extra></extra>`,
         });
       });

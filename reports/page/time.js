@@ -44,7 +44,7 @@ function zoomTo([a, b]) {
 
 /** The axis of a figure; `above` another one of the same time it leaves the title to that. */
 function timeAxis([a, b], above) {
-  return { title: { text: above ? '' : 'time in the recording (ms)' }, range: [a / 1e6, b / 1e6], showgrid: false, zeroline: false };
+  return { title: { text: above ? '' : 'time in the recording (ms)' }, range: [a / 1e6, b / 1e6], showgrid: false, zeroline: false, automargin: false };
 }
 
 function timeMargin(above) {
@@ -52,12 +52,12 @@ function timeMargin(above) {
 }
 
 /** The stutters of the range as shaded bands, longest first. */
-function stutterBands([a, b]) {
+function stutterBands([a, b], opacity = 0.13) {
   const inside = time.marks.filter(([x, y]) => y > a && x < b);
   const chosen = inside.sort((x, y) => (y[1] - y[0]) - (x[1] - x[0])).slice(0, MOST_MARKS);
   return chosen.map(([x, y]) => ({
     type: 'rect', xref: 'x', yref: 'paper', x0: x / 1e6, x1: y / 1e6, y0: 0, y1: 1, layer: 'above',
-    fillcolor: '@red', opacity: 0.13, line: { width: 0 },
+    fillcolor: '@red', opacity, line: { width: 0 },
   }));
 }
 

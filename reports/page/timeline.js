@@ -93,6 +93,14 @@ function timeline(plot, spec, above) {
     }
     settle();
     park(z, a, width);
+    for (let i = 0; i < parked.row.length; i += 1) {
+      const begin = Math.max(parked.start[i] + from, a);
+      const end = Math.min(parked.start[i] + parked.dur[i] + from, b);
+      const middle = (begin + end) / 2;
+      // A letter only where the middle of the spell is idle: a bound thread may run there.
+      const free = z[parked.row[i]][Math.min(COLUMNS - 1, Math.max(0, Math.floor((middle - a) / width)))] === PARKED;
+      if (free && end - begin > (b - a) * 0.018) long.push({ row: parked.row[i], middle, code: PARKED, length: end - begin });
+    }
     return { z, width, long: long.sort((x, y) => y.length - x.length).slice(0, 400) };
   }
 
@@ -120,7 +128,7 @@ function timeline(plot, spec, above) {
         tickvals: rows.filter((i) => i % every === 0), ticktext: cpus.filter((_, i) => i % every === 0), range: [cpus.length - 0.5, -0.5],
         fixedrange: true, showgrid: false, zeroline: false, automargin: false, tickfont: { size: cpus.length > 40 ? 9 : 11 },
       },
-      margin: timeMargin(above), dragmode: 'zoom', showlegend: false, shapes: stutterBands([a, b]),
+      margin: timeMargin(above), dragmode: 'zoom', showlegend: false, shapes: stutterBands([a, b], 0.06),
     }, spec.height);
   });
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from schedlens.figures import ms
 from schedlens.sections import Answer, Figure, View
+from schedlens.wording import count
 
 Span = dict[str, Any]
 
@@ -84,9 +85,10 @@ def frames(rows: list[dict[str, Any]], span: Span, *, height: int) -> Figure | N
             }
         )
     usual = sorted(row["dur_ns"] for row in timed)[len(timed) // 2]
+    stutters = "1 of them a stutter" if len(slow) == 1 else f"{len(slow):,} of them stutters"
     caption = (
-        f"{len(timed):,} frames, {len(slow):,} of them stutters (triangles; shaded in the figures "
-        f"of the same time). Half of the frames last {usual / 1e6:,.1f} ms or less, the longest "
+        f"{count(len(timed), 'frame')}, {stutters} (triangles; shaded in the figures of the same "
+        f"time). Half of the frames last {usual / 1e6:,.1f} ms or less, the longest "
         f"{max(row['dur_ns'] for row in timed) / 1e6:,.1f} ms."
     )
     plot = {
@@ -144,13 +146,13 @@ def parked_count(spells: list[dict[str, Any]], cpus: int, span: Span) -> Figure 
 
 def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
     """How many CPUs were busy at each moment and what they were, against what the machine has."""
-    count = view.rows(
+    changes = view.rows(
         f"SELECT count(*) AS n FROM concurrency_slice WHERE trace_id = {view.trace_id} "
         f"AND ts < {span['end_ns']} AND ts + dur > {span['start_ns']}"
     )[0]["n"]
-    if not count:
+    if not changes:
         return None
-    columns = None if count <= MOST_CHANGES else COLUMNS
+    columns = None if changes <= MOST_CHANGES else COLUMNS
     call = view.call("concurrency_timeline", trace_id=view.trace_id, columns=columns)
     rows = view.rows(call)
     names = [entry for entry in _LAYERS if any(row[entry[0]] for row in rows)]
@@ -167,12 +169,15 @@ def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
     crowded = sum(
         row["dur_ns"] for row, want in zip(rows, wanted, strict=True) if over and want > over[0]
     )
-    caption = f"Busy CPUs: {mean:.1f} on average. " + (
-        f"More threads wanted to run than there are CPUs for {100 * crowded / span['dur_ns']:.1f} "
-        "% of the time: there the line lies above the highest capacity line."
-        if over
-        else ""
-    )
+    caption = f"Busy CPUs: {mean:.1f} on average. "
+    if crowded:
+        caption += (
+            "More threads wanted to run than there are CPUs for "
+            f"{100 * crowded / span['dur_ns']:.1f} % of the time: there the line lies above the "
+            "highest capacity line."
+        )
+    elif over:
+        caption += "At no time did more threads want to run than there are CPUs."
     plot = _plot(span, [_layer(starts, span, steps)], limits, "CPUs")
     answer = Answer(call, "concurrency_timeline", (), [])
     return answer, Figure(caption.strip(), plot, kind="steps", height=280)
