@@ -6,6 +6,8 @@ import json
 import os
 import random
 import resource
+import subprocess
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -165,6 +167,32 @@ def test_damaged_and_foreign_archives_are_refused_in_one_line(tmp_path: Path) ->
         refused += survives(path, f"zip round {number}") is None
     # A checksum guards the content: only what lies beside it may be changed unseen.
     assert refused >= 50
+
+
+PEAK = """
+import resource, sys
+from schedlens import _decoders
+_decoders.inspect(sys.argv[1])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@etl_files.needs("corpus")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    small = etl_files.written("pv_diaghub_user_paged.etl", tmp_path)
+    whole = small.read_bytes()
+    # The header's buffer once, the others twelve times: 110 MB.
+    large = tmp_path / "large.etl"
+    large.write_bytes(whole[:65536] + whole[65536:] * 12)
+    peaks_mib = []
+    for path in (small, large):
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, str(path)], check=True, capture_output=True, text=True
+        )
+        peaks_mib.append(int(done.stdout) / 1024)
+    assert large.stat().st_size > 100 << 20
+    # Some stretches of 8 MiB are mapped at a time.
+    assert peaks_mib[1] - peaks_mib[0] < 32
 
 
 @etl_files.needs("corpus")

@@ -94,6 +94,9 @@ impl<T: Copy + Default> Column<T> {
         if self.unknown.is_empty() {
             return None;
         }
+        if self.unknown.len() == self.values.len() {
+            return Some(NullBuffer::new_null(self.values.len()));
+        }
         let mut known = BooleanBufferBuilder::new(self.values.len());
         known.append_n(self.values.len(), true);
         for row in &self.unknown {

@@ -60,6 +60,7 @@ def analyze(
     """
     from schedlens import findings, recording, store
     from schedlens.errors import NothingToReadError, UnknownNameError
+    from schedlens.experiments import calibration, results
     from schedlens.progress import bar
     from schedlens.wording import count
 
@@ -100,6 +101,9 @@ def analyze(
             report.write(con, report_file, process=process, step=step)
         partly = bool(failures) or _lost_or_damaged(con)
         facts = _facts(con, failures, database, None if no_report else report_file)
+        facts["experiment"] = results.read(con, recordings[0].session)
+        kept = calibration.store(con, recordings[0].session)
+        facts["calibration"] = str(kept) if kept else None
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
@@ -202,6 +206,11 @@ def _facts(
 
 # Queries and what a session must hold for them to say something, the more special ones first.
 _FITTING = (
+    ("pair_interference", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'pairs'"),
+    ("handoff_time", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'handoff'"),
+    ("shard_latency", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'shards'"),
+    ("smt_boost", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'smt-boost'"),
+    ("turbo_curve", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
     ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),
     ("sibling_overlap", "SELECT count(*) > 0 FROM cpu WHERE smt_index > 0"),
     ("core_type_residency", "SELECT count(*) > 0 FROM cpu WHERE core_type IN ('E', 'LP-E')"),
@@ -248,6 +257,8 @@ def _summary(facts: dict[str, Any]) -> None:
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
+    if facts["calibration"]:
+        console.print(f"kept      {escape(facts['calibration'])}, for work % of later traces")
     folder = shlex.quote(str(Path(facts["database"]).parent))
     console.print("\nworth typing")
     for query in facts["worth_typing"]:

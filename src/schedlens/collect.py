@@ -7,8 +7,17 @@ from typing import Literal
 
 import click
 
+from schedlens.experiments import NAMES
+
 
 @click.command("collect")
+@click.option(
+    "--experiment", type=click.Choice(NAMES), help="Cells in random order, repeated, judged as one."
+)
+@click.option("--full", is_flag=True, help="With --experiment pairs: every pair of kernels.")
+@click.option(
+    "--pair", "pairs", multiple=True, help="Only this pair: imul1+imul1; may be repeated."
+)
 @click.option("--workload", help="A kernel of `schedlens workloads list`.")
 @click.option("--variant", help="The kernel's variant, where it has several.")
 @click.option("--threads", help="Workers per step: 1..20, 1,2,4, 1..20:2, max.")
@@ -19,7 +28,7 @@ import click
 )  # fmt: skip
 @click.option("--cpus", help="Pins worker by worker to these CPUs instead: 0,2 or 1,1.")
 @click.option("--seconds", type=float, help="Length of a recording; 1 with a workload, else 10.")
-@click.option("--repeat", "repeats", type=int, default=1, show_default=True, help="Runs of each.")
+@click.option("--repeat", "repeats", type=int, help="Runs of each; 1, of an experiment 6.")
 @click.option("--depth", type=click.IntRange(1, 64), help="Places in the kernel `queue`.")
 @click.option(
     "--how", type=click.Choice(["spin", "yield", "park"]),
@@ -63,13 +72,16 @@ import click
 @click.option("--dry-run", is_flag=True, help="Prints the plan and the commands, records nothing.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def collect(
+    experiment: str | None,
+    full: bool,
+    pairs: tuple[str, ...],
     workload: str | None,
     variant: str | None,
     threads: str | None,
     placements: tuple[str, ...],
     cpus: str | None,
     seconds: float | None,
-    repeats: int,
+    repeats: int | None,
     depth: int | None,
     how: str | None,
     pid: int | None,
@@ -90,6 +102,7 @@ def collect(
     """Record how threads are scheduled, into a session folder.
 
     With --workload: a sweep of a pinned kernel over numbers of threads and placements.
+    With --experiment: what SMT, turbo, hand-offs and placement do on this machine.
     With `-- CMD ARGS...`: that program. With --pid or --process: a running one. With none of
     these: the whole machine, for --seconds.
 
@@ -113,8 +126,9 @@ def collect(
     if resume is not None:
         given = (
             workload, variant, threads, cpus, seconds, depth, how, pid, process, counters, output,
+            experiment, repeats,
         )  # fmt: skip
-        flags = (placements, command, light, dry_run, options.given)
+        flags = (placements, command, light, dry_run, full, pairs, options.given)
         if any(value is not None for value in given) or any(flags):
             raise click.UsageError("--resume takes the plan from the session, and no other option")
         if target == "windows":
@@ -139,9 +153,14 @@ def collect(
         command=command,
         depth=depth,
         how=how,
+        experiment=experiment,
+        full=full,
+        pairs=pairs,
         target=target,
     )
     if target == "windows":
+        if experiment is not None:
+            raise click.UsageError("--experiment: these are measured on Linux only as yet")
         from schedlens.windows import collecting as on_windows
 
         options.check(request, seconds_given=seconds is not None)

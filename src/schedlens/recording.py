@@ -109,13 +109,18 @@ def _session(folder: Path) -> list[Recording]:
 
 def _step(folder: Path, session: Json) -> Recording:
     traces = [folder / name for name in TRACES if (folder / name).exists()]
+    step = _read(folder / "step.json")
+    cell = step.get("cell")
+    if isinstance(cell, dict) and cell.get("topology"):
+        # The experiment took CPUs off or on for this cell.
+        session = {**session, "topology": cell["topology"]}
     frames = folder / "presentmon.csv"
     return Recording(
         label=folder.name,
         trace=traces[0] if traces else None,
         folder=folder,
         session=session,
-        step=_read(folder / "step.json"),
+        step=step,
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
         frames=frames if frames.exists() else None,

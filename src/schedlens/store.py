@@ -24,6 +24,7 @@ from schedlens import (
     tables_load,
 )
 from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
+from schedlens.experiments import calibration, loading
 from schedlens.recording import Recording
 
 # The newest form that DuckDB 1.5 shells read; the default of DuckDB 2 they cannot.
@@ -150,6 +151,8 @@ def load_base_and_derived(
     progress: Callable[[float], None] = lambda share: None,
 ) -> None:
     """Fills the base and derived tables from one recording, inside the caller's transaction."""
+    loading.load(con, recording, trace_id)
+    calibration.load(con, recording, trace_id)
     if recording.trace is None:
         _load_untraced(con, recording, trace_id)
         return

@@ -87,6 +87,13 @@ def run_command(
     return [*command, *options, "--gate", "--out", str(folder)]
 
 
+def cell_command(words: Sequence[str], seconds: float, folder: Path) -> list[str]:
+    """The command for one run of a cell of an experiment, gated; `words` name kernels and CPUs."""
+    return [
+        program(), "run", *words, "--seconds", f"{seconds:g}", "--gate", "--out", str(folder),
+    ]  # fmt: skip
+
+
 def shown(planned_cpus: Sequence[int] | None) -> str:
     """A plan for people: the CPUs in the order of the workers."""
     if planned_cpus is None:

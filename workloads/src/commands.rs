@@ -164,7 +164,7 @@ fn summary(arguments: &RunArguments, outcome: &Outcome) -> String {
     if let Some((ns, cycles)) = report::iteration(outcome) {
         text.push_str(&format!(
             "{} {}: {ns:.3} ns, {cycles:.3} core cycles an iteration; {} proofs, {}\n",
-            plan.kernel.name,
+            plan.name(),
             plan.variant.name,
             outcome.proofs.len(),
             if outcome.holds() { "all hold" } else { "not all hold" },
@@ -194,6 +194,7 @@ mod tests {
                 kernel: &LIAR,
                 variant: &LIAR.variants[variant],
                 threads: 2,
+                beside: Vec::new(),
                 cpus: Vec::new(),
                 seconds: 0.01,
                 options: Options::default(),

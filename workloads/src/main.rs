@@ -8,6 +8,7 @@ mod commands;
 mod conduct;
 mod engine;
 mod folder;
+mod histogram;
 mod json;
 mod kernel;
 mod kernels;

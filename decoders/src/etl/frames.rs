@@ -91,16 +91,19 @@ impl<'a> Frames<'a> {
     fn fill(&mut self, on_progress: &mut dyn FnMut(u64) -> bool) -> Option<(Filling, i64)> {
         let (merge, session) = (&mut self.merge, &mut self.session);
         let clock = session.clock;
-        while let Some(record) = merge.next_record() {
-            let ts = clock.ns(record.ts);
+        while let Some(raw) = merge.advance() {
+            let ts = clock.ns(raw);
             let mut ready = None;
             if session.current.len() >= FRAME_ROWS && self.last_ns < ts {
                 ready = cut(session, ts);
             }
-            if self.gap_due <= record.ts {
-                self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, record.ts);
+            if self.gap_due <= raw {
+                self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, raw);
             }
-            session.take(&record, ts);
+            match merge.perfinfo() {
+                Some((hook, record)) => session.hook(hook, &record, ts),
+                None => take_other(session, merge, ts),
+            }
             self.last_ns = ts;
             self.read += 1;
             if self.read.is_multiple_of(STEP) && !on_progress(merge.read()) {
@@ -162,6 +165,14 @@ pub(super) fn lives(recording: &Recording) -> (Json, Json) {
         })
     });
     (processes.collect(), threads.collect())
+}
+
+/// Takes a record whose header is one of the rarer kinds.
+#[inline(never)]
+fn take_other(session: &mut Session<'_>, merge: &Merge<'_>, ts: i64) {
+    if let Some(record) = merge.record() {
+        session.take(&record, ts);
+    }
 }
 
 /// Begins a new frame at a time; gives back the one before the last, which nothing changes any

@@ -244,6 +244,41 @@ impl Head {
         }
     }
 
+    /// The record and its hook if its header is `PERFINFO_TRACE_HEADER`: put together in one go,
+    /// so that it never has to lie in memory.
+    #[inline(always)]
+    pub(super) fn perfinfo<'a>(
+        &self,
+        records: &'a [u8],
+        at: usize,
+        (cpu, place): (Option<u16>, Place),
+    ) -> Option<(u16, Record<'a>)> {
+        if !matches!(self.form, PERFINFO32 | PERFINFO64) {
+            return None;
+        }
+        let bytes = records.get(at..at + self.size as usize).unwrap_or_default();
+        let version = u16_at(bytes, 0).unwrap_or_default();
+        let hook = u16_at(bytes, 6).unwrap_or_default();
+        let counters = 16 + 8 * usize::from(version & HAS_PEBS != 0);
+        let payload = counters + 8 * usize::from(version >> 8 & 7);
+        let record = Record {
+            kind: Kind::PerfInfo,
+            pointer: self.pointer(),
+            cpu,
+            ts: self.ts,
+            tid: None,
+            pid: None,
+            id: Id::Hook(hook),
+            version: version as u8,
+            counters: bytes.get(counters..payload).unwrap_or_default(),
+            extended: Extended::default(),
+            payload: bytes.get(payload..).unwrap_or_default(),
+            size: self.size,
+            place,
+        };
+        Some((hook, record))
+    }
+
     /// The record whose head this is; `records` and `at` as for [`Head::at`].
     #[inline(always)]
     pub fn record<'a>(
@@ -252,6 +287,9 @@ impl Head {
         at: usize,
         (cpu, place): (Option<u16>, Place),
     ) -> Record<'a> {
+        if let Some((_, record)) = self.perfinfo(records, at, (cpu, place)) {
+            return record;
+        }
         let bytes = records.get(at..at + self.size as usize).unwrap_or_default();
         let mut record = Record {
             kind: self.kind(),
@@ -269,7 +307,6 @@ impl Head {
             place,
         };
         match self.form {
-            PERFINFO32 | PERFINFO64 => record.read_perfinfo(bytes),
             SYSTEM32..=COMPACT64 => record.read_system(bytes),
             EVENT32 | EVENT64 => record.read_event(bytes),
             FULL32 | FULL64 | INSTANCE32 | INSTANCE64 => record.read_classic(bytes),

@@ -188,6 +188,13 @@ impl<'a> Merge<'a> {
     /// The next record; it can be used until the one after it is asked for.
     #[inline(always)]
     pub fn next_record(&mut self) -> Option<Record<'_>> {
+        self.advance()?;
+        self.record()
+    }
+
+    /// Goes to the next record; its raw time, or `None` at the end.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) -> Option<i64> {
         while self.given >= self.batch.len() {
             if !self.fill() {
                 return None;
@@ -195,10 +202,28 @@ impl<'a> Merge<'a> {
         }
         let entry = self.batch[self.given];
         self.given += 1;
+        Some(entry.ts)
+    }
+
+    /// The record gone to.
+    #[inline(always)]
+    pub(super) fn record(&self) -> Option<Record<'_>> {
+        let (entry, slot, place) = self.here()?;
+        Some(entry.head().record(slot.records(), entry.at(), (slot.cpu, place)))
+    }
+
+    /// The record gone to and its hook, if it has the header that most kernel records have.
+    #[inline(always)]
+    pub(super) fn perfinfo(&self) -> Option<(u16, Record<'_>)> {
+        let (entry, slot, place) = self.here()?;
+        entry.head().perfinfo(slot.records(), entry.at(), (slot.cpu, place))
+    }
+
+    #[inline(always)]
+    fn here(&self) -> Option<(Entry, &Slot<'a>, Place)> {
+        let entry = *self.batch.get(self.given.checked_sub(1)?)?;
         let slot = &self.slots[entry.slot()];
-        let at = entry.at();
-        let place = Place { at: (at + HEADER) as u32, ..slot.place };
-        Some(entry.head().record(slot.records(), at, (slot.cpu, place)))
+        Some((entry, slot, Place { at: (entry.at() + HEADER) as u32, ..slot.place }))
     }
 
     /// Makes the next batch, which may be empty; `false` at the end.
@@ -302,6 +327,7 @@ impl<'a> Merge<'a> {
         };
         let in_file = if buffer.packed {
             file.records(buffer, &mut self.unpacker, &mut room);
+            file.source.let_go(file.range(buffer));
             None
         } else {
             let want = (buffer.filled as usize).saturating_sub(HEADER);

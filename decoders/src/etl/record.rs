@@ -1,7 +1,7 @@
 //! Records of a buffer, of every header kind, without the payload's meaning.
 
 use super::guid::Guid;
-use super::head::{HAS_ITEMS, HAS_PEBS};
+use super::head::HAS_ITEMS;
 use super::message::MessageParts;
 use crate::bytes::{u16_at, u32_at, u64_at};
 
@@ -190,17 +190,6 @@ pub(super) fn split_items(data: &[u8]) -> Option<(Extended<'_>, &[u8])> {
 }
 
 impl<'a> Record<'a> {
-    #[inline(always)]
-    pub(super) fn read_perfinfo(&mut self, bytes: &'a [u8]) {
-        let version = u16_at(bytes, 0).unwrap_or_default();
-        self.id = Id::Hook(u16_at(bytes, 6).unwrap_or_default());
-        self.version = version as u8;
-        let counters = 16 + 8 * usize::from(version & HAS_PEBS != 0);
-        let payload = counters + 8 * usize::from(version >> 8 & 7);
-        self.counters = bytes.get(counters..payload).unwrap_or_default();
-        self.payload = bytes.get(payload..).unwrap_or_default();
-    }
-
     #[inline(always)]
     pub(super) fn read_system(&mut self, bytes: &'a [u8]) {
         self.id = Id::Hook(u16_at(bytes, 6).unwrap_or_default());

@@ -92,8 +92,9 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Takes a kernel record in.
     #[inline(always)]
-    fn hook(&mut self, hook: u16, record: &Record<'_>, ts: i64) {
+    pub(super) fn hook(&mut self, hook: u16, record: &Record<'_>, ts: i64) {
         let Some(cpu) = record.cpu.map(i32::from).filter(|cpu| *cpu < CPU_LIMIT) else {
             self.without_cpu(hook, record, ts);
             return;

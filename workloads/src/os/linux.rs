@@ -104,6 +104,8 @@ pub struct Memory {
 
 // SAFETY: it owns its pages alone, like a Vec<u8>.
 unsafe impl Send for Memory {}
+// SAFETY: writing needs `&mut`, like a Vec<u8>.
+unsafe impl Sync for Memory {}
 
 impl Memory {
     /// Maps `bytes` of memory in base pages.

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(name, "Event");
         assert_eq!(
             fields.json().to_string(),
-            r#"{"text":"hi","wide":"w","list":[1,2],"pair":{"a":9,"b":-1},"last":true}"#
+            r#"{"last":true,"list":[1,2],"pair":{"a":9,"b":-1},"text":"hi","wide":"w"}"#
         );
         assert_eq!(read(&metadata, &payload[..4], 8).expect("a part").1.0.len(), 1);
     }

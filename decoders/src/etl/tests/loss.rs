@@ -1,7 +1,9 @@
 //! What is missing, where, and what says so.
 
 use super::built::{Built, log, plain, scanned};
-use crate::etl::Gap;
+use crate::etl::head::Head;
+use crate::etl::loss::Signs;
+use crate::etl::{Gap, Guid, Place};
 
 fn gaps(bytes: Vec<u8>) -> Vec<Gap> {
     scanned(bytes).gaps().to_vec()
@@ -90,4 +92,51 @@ fn losses_that_only_the_header_tells_have_no_place() {
     let [a, b, c, d] = four();
     let told = gaps(log(1, true, 7, &[a, b, c.flags(2), d]));
     assert_eq!(told, [gap(0, 1_020, 1_030, "events_lost")]);
+}
+
+/// What one record that tells of others says.
+fn told(bytes: &[u8]) -> Vec<Gap> {
+    let head = Head::at(bytes, 0, 0).expect("a record");
+    let place = Place { file: 0, buffer: 0, at: 72 };
+    let mut signs = Signs::default();
+    signs.record(&head.record(bytes, 0, (Some(3), place)));
+    crate::etl::loss::gaps(&[], &signs).0
+}
+
+#[test]
+fn times_of_the_last_drops_are_told_without_a_cpu() {
+    // Hook 0052: three times, one of them never.
+    let mut bytes = vec![2, 0, 2, 0xc0, 64, 0, 0x52, 0];
+    bytes.extend([0; 8]);
+    bytes.extend(1_500_i64.to_le_bytes());
+    bytes.extend([0; 8]);
+    for time in [3_i64, 1_200, 0, 1_100] {
+        bytes.extend(time.to_le_bytes());
+    }
+    let gap = |time: i64| Gap {
+        cpu: None,
+        start: Some(time),
+        end: Some(time),
+        events: None,
+        signalled_by: "last_dropped_times",
+    };
+    assert_eq!(told(&bytes), [gap(1_100), gap(1_200)]);
+}
+
+#[test]
+fn what_a_real_time_session_lost_is_told() {
+    for (opcode, signalled_by) in
+        [(0x20, "rt_lost_event"), (0x21, "rt_lost_buffer"), (0x22, "rt_lost_file")]
+    {
+        let mut bytes = vec![48, 0, 20, 0xc0, opcode, 0, 0, 0];
+        bytes.extend([0; 8]);
+        bytes.extend(1_500_i64.to_le_bytes());
+        bytes.extend([0xe0, 0x9a, 0x39, 0x6a, 0xc6, 0x4b, 0xe9, 0x4d]);
+        bytes.extend([0x87, 0x0b, 0x36, 0x57, 0xf8, 0x94, 0x7e, 0x7e]);
+        bytes.extend([0; 8]);
+        let class = Guid::from_text_order(0x6a399ae0_4bc6_4de9_870b_3657f8947e7e);
+        assert_eq!(Guid::at(&bytes, 24), Some(class));
+        let expected = Gap { cpu: None, start: None, end: Some(1_500), events: None, signalled_by };
+        assert_eq!(told(&bytes), [expected]);
+    }
 }
