@@ -138,6 +138,9 @@ def _parked(
     """The spells as columns: row of the figure, begin after the window's, length."""
     places = {cpu: place for place, cpu in enumerate(plot["numbers"])}
     drawn = [spell for spell in spells if spell["cpu"] in places]
+    if len(drawn) > MOST_RUNS:
+        # The longest are what a screen can show.
+        drawn = sorted(drawn, key=lambda spell: spell["ts"] - spell["end_ns"])[:MOST_RUNS]
     return {
         "row": [places[spell["cpu"]] for spell in drawn],
         "start": [spell["ts"] - span["start_ns"] for spell in drawn],

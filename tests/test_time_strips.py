@@ -66,6 +66,23 @@ def test_parked_cpus_are_counted_at_each_moment(con: duckdb.DuckDBPyConnection) 
     assert time_strips.parked_count([], 16, SPAN) is None
 
 
+def test_of_too_many_changes_the_means_are_carried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_strips, "MOST_CHANGES", 3)
+    monkeypatch.setattr(time_strips, "COLUMNS", 4)
+    span = {"start_ns": 100, "end_ns": 200, "dur_ns": 100}
+    spells = [
+        {"cpu": 0, "ts": 110, "end_ns": 160, "soft": False},
+        {"cpu": 1, "ts": 120, "end_ns": 130, "soft": False},
+        {"cpu": 2, "ts": 190, "end_ns": 200, "soft": True},
+    ]
+    figure = time_strips.parked_count(spells, 4, span)
+    assert figure is not None
+    # 15 + 5, 25 + 5, 10 and 10 ns of parking in columns of 25 ns.
+    (layer,) = figure.plot["layers"]
+    assert layer["start"] == [0, 25, 50, 75]
+    assert layer["series"][0]["values"] == [0.8, 1.2, 0.4, 0.4]
+
+
 def test_stutters_are_marked_where_they_are(con: duckdb.DuckDBPyConnection) -> None:
     rows = view(con).rows("FROM frame_time")
     figure = time_strips.frames(rows, SPAN, height=150)

@@ -11,7 +11,7 @@ function costParts(card) {
   const usual = frame && frame.usual_ns ? `, frames usually last ${duration(frame.usual_ns)}` : '';
   return [
     `${bound}${duration(card.cost_ns)}`,
-    card.cost_pct === null ? null : `${grouped(card.cost_pct, 1)} % of the window`,
+    card.cost_pct === null ? null : `${grouped(card.cost_pct, 1)} % ${card.share_of}`,
     frame ? `${duration(frame.ns)} a frame (${grouped(frame.frames, 0)} frames${usual})` : null,
   ].filter(Boolean);
 }

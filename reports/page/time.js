@@ -9,9 +9,8 @@ const time = { from: 0, to: 1, range: [0, 1], marks: [], members: [], busy: fals
 /** A figure joins the axis; `spec.plot` has from_ns and to_ns, `draw(range)` draws it. */
 function joinTime(plot, spec, draw) {
   if (!time.members.length) Object.assign(time, { from: spec.plot.from_ns, to: spec.plot.to_ns, range: [spec.plot.from_ns, spec.plot.to_ns] });
-  for (const mark of spec.plot.marks || []) {
-    if (!time.marks.some(([a, b]) => a === mark[0] && b === mark[1])) time.marks.push(mark);
-  }
+  // Every figure of the frames brings the same marks.
+  if (!time.marks.length) time.marks = spec.plot.marks || [];
   const member = { plot, draw: () => {
     time.busy = true;
     const done = draw(time.range);

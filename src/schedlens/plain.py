@@ -15,16 +15,24 @@ _SENTENCES = (
         "More threads want to run than the machine has CPUs, so some must wait.",
     ),
     ("concurrency", "Exactly", "Much of the time one CPU works and the others have nothing to do."),
-    ("ready_obstacle", "", "Threads that could work wait in line although a CPU is idle or parked."),
+    (
+        "ready_obstacle",
+        "",
+        "Threads that could work wait in line although a CPU is idle or parked.",
+    ),
     (
         "avoidable_sharing",
         "",
         "Threads share a core while a whole core they may use is free.",
     ),
     ("core_type_residency", "", "A thread with much to do runs on slow (E) cores."),
-    ("core_choice", "", "A thread with much to do runs on a slow core while a fast one is free."),
-    ("priority_order", "", "Less important work runs while more important work has to wait."),
-    ("parking", "", "Frames take longer while the system keeps CPUs parked (switched off)."),
+    (
+        "core_choice",
+        "",
+        "A thread that much waits for runs on a slow core while a fast one is idle.",
+    ),
+    ("priority_order", "Lower", "Work of low priority gets a CPU, or the better one, first."),
+    ("parking", "Frames", "Frames take longer while the system keeps many CPUs parked."),
     (
         "quantum_end_chain",
         "",
@@ -34,8 +42,16 @@ _SENTENCES = (
     ("pinned_cpu_visitor", "", "Other work runs on a CPU kept for one thread, and holds it up."),
     ("steal", "", "The host of this virtual machine takes CPU time away."),
     ("throttled_cgroup", "", "A CPU quota stops these threads although they have work to do."),
-    ("reported_vs_real", "", "The busy figure that the system reports is not the work its cores do."),
-    ("sibling_overlap", "", "Much of the time two threads share one core, and each gets a part of it."),
+    (
+        "reported_vs_real",
+        "",
+        "The busy figure that the system reports is not the work its cores do.",
+    ),
+    (
+        "sibling_overlap",
+        "",
+        "Much of the time two threads share one core, and each gets a part of it.",
+    ),
     ("recorder_cost", "", "Recording itself slows the program down."),
     ("trace_quality", "", "The recording does not hold everything that the questions need."),
 )

@@ -13,7 +13,7 @@ Span = dict[str, Any]
 # Changes carried as they are; of more only the means in columns.
 MOST_CHANGES = 40_000
 COLUMNS = 4_000
-# Frames drawn at most; of more only the stutters and every so many-th even one.
+# Frames drawn at most, of more every so many-th; as many stutters, the longest, are marked beside.
 MOST_FRAMES = 8_000
 
 _LAYERS = (
@@ -31,8 +31,10 @@ def frames(rows: list[dict[str, Any]], span: Span, *, height: int) -> Figure | N
     if not timed:
         return None
     every = max(1, len(timed) // MOST_FRAMES)
-    drawn = [row for number, row in enumerate(timed) if number % every == 0 or row["stutter"]]
+    drawn = [row for number, row in enumerate(timed) if number % every == 0]
     slow = [row for row in timed if row["stutter"]]
+    worst = sorted(slow, key=lambda row: -row["dur_ns"])[:MOST_FRAMES]
+    marked = sorted(worst, key=lambda row: row["start_ns"])
     starts = [row["start_ns"] / 1e6 for row in drawn]
     traces: list[dict[str, Any]] = []
     names = sorted({row["process"] or "" for row in drawn})
@@ -74,11 +76,11 @@ def frames(rows: list[dict[str, Any]], span: Span, *, height: int) -> Figure | N
                 "type": "scatter",
                 "mode": "markers",
                 "name": "stutter",
-                "x": [(row["start_ns"] + row["dur_ns"] / 2) / 1e6 for row in slow],
-                "y": [ms(row["dur_ns"]) for row in slow],
+                "x": [(row["start_ns"] + row["dur_ns"] / 2) / 1e6 for row in marked],
+                "y": [ms(row["dur_ns"]) for row in marked],
                 "marker": {"symbol": "triangle-down", "size": 9, "color": "@red"},
                 "customdata": [
-                    [row["frame"], ms(row["dur_ns"]), ms(row["over_ns"])] for row in slow
+                    [row["frame"], ms(row["dur_ns"]), ms(row["over_ns"])] for row in marked
                 ],
                 "hovertemplate": "stutter: frame %{customdata[0]}<br>%{customdata[1]:,.2f} ms, "
                 "%{customdata[2]:,.2f} ms more than usual<extra></extra>",
@@ -94,7 +96,7 @@ def frames(rows: list[dict[str, Any]], span: Span, *, height: int) -> Figure | N
     plot = {
         "from_ns": span["start_ns"],
         "to_ns": span["end_ns"],
-        "marks": [[row["start_ns"], row["start_ns"] + row["dur_ns"]] for row in slow],
+        "marks": [[row["start_ns"], row["start_ns"] + row["dur_ns"]] for row in marked],
         "data": traces,
         "title": "frame (ms)",
     }
@@ -140,7 +142,8 @@ def parked_count(spells: list[dict[str, Any]], cpus: int, span: Span) -> Figure 
         f"Parked CPUs: {total / span['dur_ns']:.1f} on average, {max(counts)} at most, of {cpus}. "
         "The scheduler leaves a parked CPU alone unless a thread is bound to it."
     )
-    band = _layer(starts, span, [("parked CPUs", counts, "@purple", "x", "area")])
+    means, starts = _means(starts, counts, span)
+    band = _layer(starts, span, [("parked CPUs", means, "@purple", "x", "area")])
     return Figure(caption, _plot(span, [band], [], "parked"), kind="steps", height=120)
 
 
@@ -201,6 +204,27 @@ def capacity(view: View) -> list[tuple[int, str]]:
     if kinds["cpus"] > kinds["cores"]:
         found.append((kinds["cpus"], "P + E + SMT" if hybrid else "all cores + SMT"))
     return found
+
+
+def _means(starts: list[int], values: list[int], span: Span) -> tuple[list[float | int], list[int]]:
+    """Steps as they are, or of too many the means in columns; the values and their begins."""
+    if len(starts) <= MOST_CHANGES:
+        return list(values), starts
+    width = -(-span["dur_ns"] // COLUMNS)
+    sums = [0] * COLUMNS
+    ends = [*starts[1:], span["end_ns"]]
+    for start, end, value in zip(starts, ends, values, strict=True):
+        at = start - span["start_ns"]
+        last = end - span["start_ns"]
+        while at < last:
+            column = at // width
+            until = min(last, (column + 1) * width)
+            sums[column] += value * (until - at)
+            at = until
+    begins = list(range(0, span["dur_ns"], width))
+    lengths = [min(width, span["dur_ns"] - begin) for begin in begins]
+    means = [_brief(total / length) for total, length in zip(sums, lengths, strict=False)]
+    return means, [span["start_ns"] + begin for begin in begins]
 
 
 def _brief(value: float) -> float | int:

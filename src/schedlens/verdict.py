@@ -18,6 +18,9 @@ EVIDENCE_ROWS = 50
 # Findings told on the first screen.
 TOP = 3
 
+# Shares that are not of the window.
+_SHARES = {"sibling_overlap": "of the time in which cores were busy"}
+
 _LIST = "SELECT * FROM finding ORDER BY finding_id"
 
 
@@ -130,6 +133,7 @@ def _brief(
         "title": visible(str(first["title"]))[:600],
         "plain": sentence(first["analyzer"], str(first["title"])),
         "per_frame": _per_frame(view, first),
+        "share_of": _SHARES.get(first["analyzer"], "of the window"),
         "cost_ns": first["cost_ns"],
         "cost_pct": first["cost_pct"],
         "bound": first["bound"],
