@@ -127,23 +127,6 @@ WITH
     QUALIFY holds IS DISTINCT FROM
       lag(holds) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts)
   ),
-  summed AS MATERIALIZED (
-    SELECT
-      *,
-      coalesce(
-        sum(CASE WHEN holds THEN dur ELSE 0 END) OVER (
-          PARTITION BY trace_id, place_group, kind, place ORDER BY ts
-          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ),
-        0
-      ) AS before_ns,
-    FROM (
-      SELECT
-        *,
-        lead(ts) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts) - ts AS dur,
-      FROM turn
-    )
-  ),
   asked AS (
     SELECT
       stay.trace_id,
@@ -165,24 +148,44 @@ WITH
     WHERE stay.end_ns > span.start_ns AND stay.ts < span.end_ns
       AND (kind.kind = 'ready' OR stay.on_p)
   ),
-  beside AS (
+  -- Turns and the begins (sign -1) and ends (1) of stays in one stream: the time that holds up to
+  -- an end, less that up to its begin, is exact.
+  stream AS (
+    SELECT trace_id, place_group, kind, place, ts, holds, 0 AS sign,
+      NULL AS utid, NULL AS cpu, NULL AS priority,
+    FROM turn
+    UNION ALL
+    SELECT trace_id, place_group, kind, place, from_ns, NULL, -1, utid, cpu, priority FROM asked
+    UNION ALL
+    SELECT trace_id, place_group, kind, place, to_ns, NULL, 1, utid, cpu, priority FROM asked
+  ),
+  in_turn AS (
     SELECT
-      asked.utid,
-      asked.cpu,
-      asked.priority,
-      asked.kind,
-      sum(
-        coalesce(b.before_ns + CASE WHEN b.holds THEN asked.to_ns - b.ts ELSE 0 END, 0)
-        - coalesce(a.before_ns + CASE WHEN a.holds THEN asked.from_ns - a.ts ELSE 0 END, 0)
-      )::BIGINT AS ns,
-    FROM asked
-    ASOF LEFT JOIN summed AS a
-      ON a.trace_id = asked.trace_id AND a.place_group = asked.place_group
-      AND a.kind = asked.kind AND a.place = asked.place AND a.ts <= asked.from_ns
-    ASOF LEFT JOIN summed AS b
-      ON b.trace_id = asked.trace_id AND b.place_group = asked.place_group
-      AND b.kind = asked.kind AND b.place = asked.place AND b.ts <= asked.to_ns
-    GROUP BY asked.utid, asked.cpu, asked.priority, asked.kind
+      * EXCLUDE (holds),
+      row_number() OVER sofar AS number,
+      CASE WHEN last_value(holds IGNORE NULLS) OVER sofar THEN lead(ts) OVER sofar - ts ELSE 0 END
+        AS held_ns,
+    FROM stream
+    WINDOW sofar AS (
+      PARTITION BY trace_id, place_group, kind, place ORDER BY ts ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  beside AS (
+    SELECT utid, cpu, priority, kind, sum(sign * before_ns)::BIGINT AS ns
+    FROM (
+      SELECT
+        *,
+        coalesce(
+          sum(held_ns) OVER (
+            PARTITION BY trace_id, place_group, kind, place ORDER BY number
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ),
+          0
+        ) AS before_ns,
+      FROM in_turn
+    )
+    WHERE sign <> 0
+    GROUP BY utid, cpu, priority, kind
   ),
   spent AS (
     SELECT

@@ -74,7 +74,7 @@ WITH
     SELECT *, -dense_rank() OVER (ORDER BY cpus), false FROM seen
   ),
   placed AS (
-    SELECT slow.*, allowed.class, allowed.is_known
+    SELECT slow.*, allowed.class
     FROM slow
     ASOF JOIN allowed ON allowed.utid = slow.utid AND allowed.from_ns <= slow.from_ns
   ),
@@ -89,59 +89,55 @@ WITH
     JOIN class ON class.trace_id = idle.trace_id AND list_has_any(class.cpus, idle.cpus)
     WHERE idle.core_type IN ('P', 'U')
   ),
-  -- How many such cores are idle at each moment: each alone, and (core null) any of them.
-  edge AS (
-    SELECT trace_id, class, core, ts, sum(step_by) AS step_by
-    FROM (
-      SELECT trace_id, class, unnest([core, -1]) AS core, ts, 1 AS step_by FROM free
-      UNION ALL
-      SELECT trace_id, class, unnest([core, -1]), end_ns, -1 FROM free
-    )
-    GROUP BY trace_id, class, core, ts
+  -- Each core alone, and (core -1) any of them.
+  free_each AS (
+    SELECT trace_id, class, unnest([core, -1]) AS core, ts, end_ns FROM free
+  ),
+  asked AS (
+    SELECT placed.*, place.core, row_number() OVER () AS id
+    FROM placed
+    JOIN (SELECT DISTINCT trace_id, class, core FROM free_each) AS place
+      ON place.trace_id = placed.trace_id AND place.class = placed.class
+  ),
+  -- Begins and ends of stand-stills (step_by) and of stays (sign) in one stream: the time that is
+  -- free up to an end, less that up to its begin, is exact.
+  stream AS (
+    SELECT trace_id, class, core, ts, 1 AS step_by, 0 AS sign, NULL AS id, NULL AS utid
+    FROM free_each
+    UNION ALL
+    SELECT trace_id, class, core, end_ns, -1, 0, NULL, NULL FROM free_each
+    UNION ALL
+    SELECT trace_id, class, core, from_ns, 0, -1, id, utid FROM asked
+    UNION ALL
+    SELECT trace_id, class, core, to_ns, 0, 1, id, utid FROM asked
   ),
   level AS (
     SELECT
       *,
-      sum(step_by) OVER sofar > 0 AS is_free,
-      lead(ts) OVER sofar - ts AS dur,
-    FROM edge
-    WINDOW sofar AS (PARTITION BY trace_id, class, core ORDER BY ts)
-  ),
-  summed AS MATERIALIZED (
-    SELECT
-      *,
-      coalesce(
-        sum(CASE WHEN is_free THEN dur ELSE 0 END) OVER (
-          PARTITION BY trace_id, class, core ORDER BY ts
-          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ),
-        0
-      ) AS before_ns,
-    FROM level
-  ),
-  -- A lookup before the first edge finds nothing, which is 0.
-  asked AS (
-    SELECT placed.*, place.core
-    FROM placed
-    JOIN (SELECT DISTINCT trace_id, class, core FROM summed) AS place
-      ON place.trace_id = placed.trace_id AND place.class = placed.class
+      row_number() OVER sofar AS place,
+      CASE WHEN sum(step_by) OVER sofar > 0 THEN lead(ts) OVER sofar - ts ELSE 0 END AS free_ns,
+    FROM stream
+    WINDOW sofar AS (PARTITION BY trace_id, class, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),
   beside AS (
-    SELECT
-      asked.utid,
-      asked.core,
-      asked.is_known,
-      (
-        coalesce(b.before_ns + CASE WHEN b.is_free THEN asked.to_ns - b.ts ELSE 0 END, 0)
-        - coalesce(a.before_ns + CASE WHEN a.is_free THEN asked.from_ns - a.ts ELSE 0 END, 0)
-      ) AS ns,
-    FROM asked
-    ASOF LEFT JOIN summed AS a
-      ON a.trace_id = asked.trace_id AND a.class = asked.class AND a.core = asked.core
-      AND a.ts <= asked.from_ns
-    ASOF LEFT JOIN summed AS b
-      ON b.trace_id = asked.trace_id AND b.class = asked.class AND b.core = asked.core
-      AND b.ts <= asked.to_ns
+    SELECT any_value(utid) AS utid, any_value(core) AS core, sum(sign * before_ns) AS ns
+    FROM (
+      SELECT
+        id,
+        utid,
+        core,
+        sign,
+        coalesce(
+          sum(free_ns) OVER (
+            PARTITION BY trace_id, class, core ORDER BY place
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ),
+          0
+        ) AS before_ns,
+      FROM level
+    )
+    WHERE id IS NOT NULL
+    GROUP BY id
   ),
   core_sum AS (
     SELECT utid, core, sum(ns)::BIGINT AS ns, max(ns)::BIGINT AS longest_ns
