@@ -25,7 +25,7 @@ def section(view: View) -> Section | Nothing:
         drawn["mode"] = "lines"
         traces.append(drawn)
     first = rows[0]
-    lines, notes = [], []
+    lines, notes: list[str] = [], []
     for column, name in (("p_cores", "P"), ("cores", "P+E"), ("cpus", "P+E+SMT")):
         if not first[column] or first[column] in [note["y"] for note in notes]:
             continue
