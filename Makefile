@@ -1,6 +1,8 @@
 # make run    sets up, records the sha256 sweep on this machine, analyzes it, names the report
 # make test   sets up, checks and passes every test
 # make check  formatting, lints, types
+# make detectors  precision and recall of what the analyzers find, on faults planted in simulations
+# make experiments-check  the load generator of the experiments against theory
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -9,9 +11,11 @@ RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.
         $(wildcard queries/schema/*.sql)
 # System programs that recording and the tests use; Debian's names.
 RUN_PACKAGES := perf:linux-perf
-TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime
+TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime \
+                 /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
+WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test check setup setup-run setup-test lock bench fuzz clean
+.PHONY: run test check setup setup-run setup-test lock bench detectors experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.first_run
@@ -44,6 +48,7 @@ setup-run: setup
 
 setup-test: setup
 	@tools/system_packages.sh $(TEST_PACKAGES)
+	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): going on"
 
 lock: $(VENV)/.python
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes \
@@ -52,9 +57,20 @@ lock: $(VENV)/.python
 
 bench: setup-run
 	$(BIN)/python benches/decode.py
+	$(BIN)/python benches/etl.py
+
+# The load generator of the experiments, against what queueing theory says of it.
+experiments-check: setup
+	$(BIN)/python benches/late_starts.py
+
+detectors: setup
+	PYTHONPATH=tests $(BIN)/python -m planted
 
 fuzz: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py
+
+fuzz-etl: setup
+	SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest tests/test_etl_hostile.py
 
 clean:
 	rm -rf $(VENV) build dist target *.egg-info

@@ -1,11 +1,12 @@
 """How far the recordings can be trusted, and what they cannot answer.
 
-Judged is what lies inside the window: recorders start and stop their CPUs one after another, so
-every recording has edges, which are told as such. Unknown CPU time in the window is told from 0.1 %
-(from there bounds are shown), a warning from 1 % (the accuracy the other numbers claim), critical
-from 10 %. Switches that only the second kind of record shows cost nothing and are told, since tools
-that read the first kind alone read such a file wrong; stays of which the readiness is unknown are
-told from 1 % of the switches.
+A recording without context switches answers nothing about who ran: critical. Else judged is what
+lies inside the window: recorders start and stop their CPUs one after another, so every recording
+has edges, which are told as such. Unknown CPU time in the window is told from 0.1 % (from there
+bounds are shown), a warning from 1 % (the accuracy the other numbers claim), critical from 10 %.
+Switches that only the second kind of record shows cost nothing and are told, since tools that read
+the first kind alone read such a file wrong; stays of which the readiness is unknown are told from
+1 % of the switches.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ _PLACED = ("switch-in without a waking%", "the thread that leaves%", "the record
 
 def judge(scope: Scope) -> Iterable[Finding]:
     """Loss, mended switches, problems, and questions without an answer."""
-    rows = scope.rows("FROM trace_quality")
+    rows = scope.rows(
+        "SELECT q.*, trace.source FROM trace_quality AS q JOIN trace USING (trace_id)"
+    )
+    blind = [row for row in rows if not row["switches"]]
+    if blind:
+        yield _blind(blind[0], len(blind) - 1)
+    rows = [row for row in rows if row["switches"]]
     lost = sorted(
         (row for row in rows if _is_lossy(row)),
         key=lambda row: (-_inner_pct(row), row["trace_id"]),
@@ -59,6 +66,27 @@ def _inner_pct(row: dict[str, Any]) -> float:
 def _is_lossy(row: dict[str, Any]) -> bool:
     lost = row["gaps"] or row["events_lost"] or row["buffers_lost"]
     return bool(lost) or _inner_pct(row) >= TOLD_PCT
+
+
+def _blind(row: dict[str, Any], others: int) -> Finding:
+    how = {
+        "perf": "collect -- CMD, or perf record -a -e sched:sched_switch,sched:sched_waking",
+        "etw": "collect on Windows, or xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER",
+    }.get(row["source"], "with the events of the scheduler")
+    return Finding(
+        analyzer="trace_quality",
+        severity="critical",
+        title=(
+            f"{row['label']} holds no context switch: who ran where cannot be "
+            f"told{elsewhere(others)}"
+        ),
+        trace_id=row["trace_id"],
+        advice=f"Record it again with context switches and wakings: {how}.",
+        evidence_sql=(
+            f"SELECT record, count FROM record_count WHERE trace_id = {row['trace_id']} "
+            "ORDER BY count DESC, record"
+        ),
+    )
 
 
 def _whole(rows: list[dict[str, Any]]) -> Finding:

@@ -72,15 +72,31 @@ WITH
     WHERE yield IS NOT NULL
     GROUP BY core_type
   ),
+  -- What the machine's calibration tells beside these recordings.
+  calibrated AS (
+    SELECT
+      trace_id,
+      core_type,
+      min(yield) AS low,
+      max(yield) AS high,
+      min(measured_utc) AS measured_utc,
+    FROM calibration
+    WHERE yield IS NOT NULL
+    GROUP BY trace_id, core_type
+  ),
   weighed AS (
     SELECT
       core.*,
       run.workload,
       run.variant,
       own.yield IS NOT NULL AS is_own,
-      coalesce(own.yield, every.low, 1.0) AS low,
-      coalesce(own.yield, every.high, 2.0) AS high,
+      coalesce(own.yield, kept.yield, every.low, calibrated.low, 1.0) AS low,
+      coalesce(own.yield, kept.yield, every.high, calibrated.high, 2.0) AS high,
       every.low IS NOT NULL AS is_calibrated,
+      own.yield IS NULL AND (kept.yield IS NOT NULL OR (every.low IS NULL AND calibrated.low IS NOT NULL))
+        AS is_kept,
+      kept.yield IS NOT NULL AS is_kept_own,
+      coalesce(kept.measured_utc, calibrated.measured_utc) AS kept_utc,
       CASE
         WHEN bool_and(own.alone_per_s IS NOT NULL) OVER (PARTITION BY core.trace_id)
           THEN own.alone_per_s
@@ -88,7 +104,11 @@ WITH
       END AS speed,
       bool_and(own.alone_per_s IS NOT NULL) OVER (PARTITION BY core.trace_id) AS speed_known,
       TRY_CAST(nullif(regexp_extract(run.workload, '^imul([0-9]+)$', 1), '') AS INTEGER) AS chains,
-      coalesce(multiplier.slots, 3) AS slots,
+      -- A series that ended before its knee tells the least that there are.
+      CASE
+        WHEN multiplier.knee IS NOT NULL THEN multiplier.slots
+        ELSE greatest(coalesce(multiplier.slots, 3), 3)
+      END AS slots,
       multiplier.knee IS NOT NULL AS slots_measured,
     FROM core
     LEFT JOIN run USING (trace_id)
@@ -96,7 +116,15 @@ WITH
       ON own.workload = run.workload
       AND own.variant IS NOT DISTINCT FROM run.variant
       AND own.core_type IS NOT DISTINCT FROM core.core_type
+    LEFT JOIN calibration AS kept
+      ON kept.trace_id = core.trace_id
+      AND kept.workload = run.workload
+      AND kept.variant IS NOT DISTINCT FROM run.variant
+      AND kept.core_type IS NOT DISTINCT FROM core.core_type
     LEFT JOIN every ON every.core_type IS NOT DISTINCT FROM core.core_type
+    LEFT JOIN calibrated
+      ON calibrated.trace_id = core.trace_id
+      AND calibrated.core_type IS NOT DISTINCT FROM core.core_type
     LEFT JOIN multiplier_slots() AS multiplier
       ON multiplier.core_type IS NOT DISTINCT FROM core.core_type
   ),
@@ -123,7 +151,12 @@ WITH
       CASE
         WHEN max(online) < 2 THEN 'no siblings'
         WHEN bool_and(is_own OR online < 2) THEN 'measured'
-        WHEN bool_and(is_own OR is_calibrated OR online < 2) THEN 'range over the kernels measured'
+        WHEN bool_and(is_own OR is_kept_own OR online < 2)
+          THEN 'this machine''s calibration of ' || max(kept_utc)
+        WHEN bool_and(is_own OR is_calibrated OR online < 2) AND NOT bool_or(is_kept)
+          THEN 'range over the kernels measured'
+        WHEN bool_and(is_own OR is_calibrated OR is_kept OR online < 2)
+          THEN 'range over the kernels of this machine''s calibration of ' || max(kept_utc)
         ELSE 'assumed 1 to 2'
       END
         || CASE
@@ -173,7 +206,8 @@ SELECT
   machine.yield_low,
   -- Highest yield Y that is reckoned with; null where no core has siblings.
   machine.yield_high,
-  -- Where Y comes from: measured, range over the kernels measured, assumed, or no siblings.
+  -- Where Y comes from: measured, range over the kernels measured, the machine's calibration
+  -- (`collect --experiment scaling`), assumed, or no siblings.
   machine.yield_basis,
   -- smt_headroom_work_pct, the lower bound: work done in percent of what all cores could do. A
   -- core with both busy counts Y / max(1, Y), with one busy 1 / max(1, Y), by speed of its type.

@@ -23,6 +23,8 @@ WITH
     SELECT trace_id, workload, variant
     FROM run
     WHERE workload IS NOT NULL AND status = 'ok' AND NOT coalesce(oversubscribed, FALSE)
+      -- Unlike kernels beside each other have no throughput in common.
+      AND NOT contains(workload, '+')
       AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
   used AS (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from schedlens import cli, decoder_comparison, questions, store
 from schedlens.compare_decoders import compare_decoders
 from schedlens.decoder_comparison import FOLDER, KEYS, TRACE, Table
 from schedlens.decoder_known import TRACEPROCESSOR, Known, known
+from schedlens.errors import NotATraceError
 from schedlens.recording import Recording
 
 # Three switches of the recording `plain` that are no neighbours.
@@ -237,6 +239,34 @@ def test_every_known_difference_names_what_exists() -> None:
         column = {"waker_tid": "waker_utid"}.get(reason.column or "", reason.column)
         con.sql(f"SELECT {column or '*'} FROM {reason.table} WHERE {reason.where}").fetchall()
         assert reason.table in KEYS
+
+
+WINDOWS = Path(__file__).resolve().parents[2] / "shared" / "etw" / "corpus"
+
+
+def test_a_recording_of_windows_is_compared_by_what_traceprocessor_cannot_give(
+    tmp_path: Path,
+) -> None:
+    packed = WINDOWS / "airbus_ShutdownPerfDiagLogger.etl.xz"
+    if not packed.exists():
+        pytest.skip("the recordings of Windows are not beside this checkout")
+    trace = tmp_path / "windows.etl"
+    trace.write_bytes(lzma.decompress(packed.read_bytes()))
+    con = duckdb.connect()
+    questions.create_schema(con)
+    try:
+        store.load_base_and_derived(con, Recording("windows", trace), 1)
+    except NotATraceError:
+        pytest.skip("this build reads no .etl")
+    assert differences(compared(export(con, tmp_path / "whole"), trace, 0)) == {}
+    [(masks,)] = con.sql("SELECT count(*) FROM affinity").fetchall()
+    con.execute("DELETE FROM affinity")
+    con.execute("UPDATE thread SET base_priority = NULL WHERE NOT is_idle")
+    found = compared(export(con, tmp_path / "known"), trace, 0)
+    assert set(differences(found)) <= {"affinity", "thread"}
+    assert differences(found)["affinity"] == (0, masks, 0)
+    con.execute("DELETE FROM process WHERE rowid = (SELECT max(rowid) FROM process)")
+    assert compared(export(con, tmp_path / "lacking"), trace, 1)["unexplained"] >= 1
 
 
 def test_the_command_is_found_by_its_name() -> None:

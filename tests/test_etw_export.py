@@ -388,6 +388,21 @@ def test_an_ideal_processor_of_many_cpus_does_not_fit_its_byte(
     assert (what, 1) in rows_of(many, "problem", *columns)
 
 
+def test_ticks_become_ns_rounded_down_in_whole_numbers(program: Path, tmp_path: Path) -> None:
+    rng = random.Random(9)
+    clocks = [(START_CLOCK, HZ), (0, 3_579_545), (-7, 2_893_202_000), (1 << 62, 1), (5, 24_000_000)]
+    ticks = [
+        (start, hz, start + sign * rng.randrange(min(200 * 365 * 86_400 * hz, 1 << 61)))
+        for start, hz in clocks
+        for sign in (1, -1)
+        for _ in range(40)
+    ]
+    lines = [facts(), *(("tick", *tick, n) for n, tick in enumerate(ticks))]
+    again = run(program, lines, tmp_path / "tables")
+    found = {int(name): ns for ns, name in rows_of(again, "mark", "ts", "name")}
+    assert found == {n: (raw - start) * 10**9 // hz for n, (start, hz, raw) in enumerate(ticks)}
+
+
 def test_more_rows_than_a_batch_holds_come_in_several(program: Path, tmp_path: Path) -> None:
     count = 70_000
     lines = [facts(), *(("ready", 10 * n, n % 2, 5, 0) for n in range(count))]

@@ -64,7 +64,7 @@ def common(workers: list[dict[str, Any]]) -> tuple[int, int]:
 def test_every_file_is_listed_with_its_size_and_sum() -> None:
     present = {
         str(path.relative_to(FIXTURES))
-        for folder in ("qemu", "perf")
+        for folder in ("qemu", "perf", "topology")
         for path in (FIXTURES / folder).rglob("*")
         if path.is_file()
     }
@@ -86,7 +86,7 @@ def test_the_readme_names_every_recording() -> None:
         Path(name).name.removesuffix(".tar.xz").removesuffix(".perf.data.xz")
         for name in manifest()
         if name.startswith("perf/")
-    } | set(STEPS)
+    } | {*STEPS, *(Path(name).stem for name in manifest() if name.startswith("topology/"))}
     assert [name for name in sorted(names) if f"`{name}`" not in text] == []
 
 

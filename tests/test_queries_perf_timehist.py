@@ -189,10 +189,37 @@ def view_rows(con: duckdb.DuckDBPyConnection, trace_id: int) -> list[tuple[objec
     return [(f"{row[0]:.6f}", row[1], row[2], *(f"{v:.3f}" for v in row[3:])) for row in rows]
 
 
+# A thread that is preempted between its exit record and its release keeps its id, one that is
+# preempted after the release has none for perf any more. No record tells which of the two it was.
+UNDECIDED = """
+SELECT c.ts + trace.start_clock, c.cpu
+FROM context_switch AS c
+JOIN trace USING (trace_id)
+JOIN thread AS leaver ON leaver.utid = c.prev_utid
+JOIN process AS owner ON owner.upid = leaver.upid
+WHERE c.trace_id = ? AND c.source = 'switch' AND c.prev_state & 16 = 0
+  AND leaver.tid <> owner.pid AND c.ts > leaver.end_ns
+"""
+
+
+def without(rows: list[tuple[object, ...]], undecided: set[tuple[str, int]]) -> list[object]:
+    """The rows but those, and those of threads without an id, which perf takes for one thread."""
+    if not undecided:
+        return list(rows)
+    return [row for row in rows if row[:2] not in undecided and not str(row[2]).startswith(":-1")]
+
+
 def test_the_view_equals_the_text_on_every_step_of_a_real_sweep(
     session: Path, analysis: duckdb.DuckDBPyConnection
 ) -> None:
     steps = analysis.execute("SELECT trace_id, label FROM trace ORDER BY trace_id").fetchall()
     assert len(steps) >= 3
     for trace_id, label in steps:
-        assert view_rows(analysis, trace_id) == perf_rows(session / label / "perf.data"), label
+        found = analysis.execute(UNDECIDED, [trace_id]).fetchall()
+        undecided = {(f"{ns // 1000 / 1e6:.6f}", cpu) for ns, cpu in found}
+        ours, theirs = (
+            without(rows, undecided)
+            for rows in (view_rows(analysis, trace_id), perf_rows(session / label / "perf.data"))
+        )
+        assert ours == theirs, label
+        assert len(ours) > 100, label

@@ -122,6 +122,16 @@ def test_analyze_takes_a_folder_and_writes_into_it(folder: Path) -> None:
     assert tables_folder.open_folder(folder).rows == read_manifest(folder)["tables"]
 
 
+def test_a_described_machine_takes_the_place_of_the_folders_cpus(plain: Path) -> None:
+    cpus = [{"cpu": 0, "core": 0, "smt_index": 0}, {"cpu": 1, "core": 0, "smt_index": 1}]
+    recording = Recording("described", plain).described({"cpus": cpus})
+    con = duckdb.connect()
+    questions.create_schema(con)
+    store.load_base_and_derived(con, recording, 3)
+    found = con.sql("SELECT trace_id, cpu, core, smt_index, llc FROM cpu ORDER BY cpu").fetchall()
+    assert found == [(3, 0, 0, 0, None), (3, 1, 0, 1, None)]
+
+
 def test_inspect_says_what_a_folder_holds_and_can_answer(folder: Path) -> None:
     done = command("schedlens", "inspect", str(folder), "--json", check=False)
     found = json.loads(done.stdout)

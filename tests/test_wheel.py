@@ -65,6 +65,9 @@ def test_the_wheel_does_the_main_job(wheel: Path, tmp_path: Path) -> None:
     listed = run(scripts / "schedlens", "workloads", "list", cwd=tmp_path)
     assert "sha256" in listed
     assert "sibling_overlap" in run(scripts / "schedlens", "queries", cwd=tmp_path)
+    # The profile for Windows is part of the package.
+    paper = run(scripts / "collect", "--os", "windows", "--dry-run", cwd=tmp_path)
+    assert "wpr -start schedlens.wprp!SchedLens" in paper
     needs_tracing()
     run(
         scripts / "collect", "--workload", "sha256", "--threads", "1..2", "--seconds", "0.2",

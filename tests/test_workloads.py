@@ -45,10 +45,16 @@ KERNELS = [
     "mem_seq",
     "mem_stride",
     "pointer_chase",
+    "aes",
+    "matmul",
+    "scan",
+    "serve",
     "pause",
     "spin_handoff",
+    "frame",
     "queue",
 ]
+PAIRED = {"spin_handoff", "frame", "queue"}
 
 
 class Sample(NamedTuple):
@@ -138,7 +144,7 @@ def test_list_names_every_kernel_and_says_what_this_cpu_lacks() -> None:
     assert [kernel["kernel"] for kernel in listed["kernels"]] == KERNELS
     for kernel in listed["kernels"]:
         assert kernel["unit"] in {"iterations", "bytes", "hops", "items"}
-        assert kernel["parties"] == (2 if kernel["kernel"] in {"spin_handoff", "queue"} else 1)
+        assert kernel["parties"] == (2 if kernel["kernel"] in PAIRED else 1)
         assert kernel["default_variant"] == kernel["variants"][0]["variant"]
         for variant in kernel["variants"]:
             assert variant["supported"] is (variant["why"] is None)
@@ -153,7 +159,7 @@ def test_every_kernel_proves_itself() -> None:
     assert (done.returncode, verified["ok"], wrong) == (0, True, [])
     assert list(dict.fromkeys(one["kernel"] for one in verified["verdicts"])) == KERNELS
     always = {one["kernel"] for one in verified["verdicts"] if one["status"] == "ok"}
-    assert set(REGISTER_KERNELS) | {"sha256", "mem_seq", "pause", "spin_handoff", "queue"} <= always
+    assert {*REGISTER_KERNELS, *PAIRED, "sha256", "mem_seq", "pause", "matmul", "serve"} <= always
 
 
 def test_verify_takes_names() -> None:

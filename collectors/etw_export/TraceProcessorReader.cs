@@ -43,7 +43,8 @@ namespace Schedlens.EtwExport
         private readonly IPendingResult<IProcessorCounterDataSource> counters;
         private readonly IPendingResult<IMarkDataSource> marks;
         private readonly IPendingResult<IGenericEventDataSource> presents;
-        private readonly Clock clock;
+        private Clock clock;
+        private bool clockAsked;
         private List<CpuRow> cpus;
         private TraceFacts facts;
 
@@ -61,7 +62,6 @@ namespace Schedlens.EtwExport
             }
             trace = Guarded(options.TracePath, () => TraceProcessor.Create(options.TracePath, settings));
             metadata = trace.UseMetadata();
-            clock = ClockOf(metadata);
             system = trace.UseSystemMetadata();
             processes = trace.UseProcesses();
             threads = trace.UseThreads();
@@ -437,6 +437,12 @@ namespace Schedlens.EtwExport
 
         private long Ns(TraceTimestamp time)
         {
+            if (!clockAsked)
+            {
+                // Only now: before the first event nothing says that the header has been read.
+                clockAsked = true;
+                clock = ClockOf(metadata);
+            }
             return clock == null || time.IsPartial ? time.Nanoseconds : clock.Ns(time.Value.RawValue);
         }
 
@@ -506,8 +512,16 @@ namespace Schedlens.EtwExport
         private IReadOnlyList<TRow> RowsOf<T, TRow>(
             IPendingResult<T> pending, string what, Func<T, IReadOnlyList<TRow>> list) where T : class
         {
-            T found = ResultOf(pending, what);
-            return found == null ? NothingOf<TRow>() : list(found);
+            try
+            {
+                T found = ResultOf(pending, what);
+                return found == null ? NothingOf<TRow>() : list(found);
+            }
+            catch (InvalidTraceDataException error)
+            {
+                problems[what + ": the trace contradicts itself: " + error.Message] = 1;
+                return NothingOf<TRow>();
+            }
         }
 
         private static IReadOnlyList<T> NothingOf<T>()

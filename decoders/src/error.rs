@@ -21,7 +21,7 @@ pub enum ErrorKind {
 /// Everything that ends the reading of a recording.
 #[derive(Debug)]
 pub enum DecodeError {
-    /// The first bytes are not those of a perf.data file.
+    /// The first bytes are not those of a recording.
     Magic {
         /// The bytes found, at most eight.
         found: Vec<u8>,
@@ -60,6 +60,23 @@ pub enum DecodeError {
         /// What the decompressor says.
         what: String,
     },
+    /// A log whose clock is not known or has no frequency.
+    LogClock {
+        /// `ReservedFlags` of its header.
+        kind: u32,
+    },
+    /// A zip archive without a log in it.
+    NoLogInZip,
+    /// A zip archive that cannot be unpacked.
+    Zip {
+        /// Why.
+        what: String,
+    },
+    /// Files that are given together but are not of one recording.
+    NotTogether {
+        /// Which does not belong to the others, and why.
+        what: String,
+    },
     /// A folder without the file `data` in it.
     NoData,
     /// A reader stumbled over its own invariants.
@@ -82,13 +99,18 @@ impl DecodeError {
     /// Which exception it becomes.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Magic { .. } | Self::NoData => ErrorKind::NotATrace,
+            Self::Magic { .. } | Self::NoData | Self::NoLogInZip => ErrorKind::NotATrace,
             Self::TooShort { .. }
             | Self::Size { .. }
             | Self::NoEvents
             | Self::Compression { .. }
+            | Self::LogClock { .. }
+            | Self::Zip { .. }
             | Self::Internal { .. } => ErrorKind::Damaged,
-            Self::BigEndian | Self::FirstVersion | Self::NoTimes { .. } => ErrorKind::Unsupported,
+            Self::BigEndian
+            | Self::FirstVersion
+            | Self::NoTimes { .. }
+            | Self::NotTogether { .. } => ErrorKind::Unsupported,
             Self::Context { .. } => ErrorKind::Context,
             Self::Io(_) => ErrorKind::Io,
         }
@@ -99,11 +121,11 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Magic { found } if found.is_empty() => {
-                write!(f, "the file is empty: give a perf.data file")
+                write!(f, "the file is empty: give a perf.data or .etl file")
             }
             Self::Magic { found } => {
-                write!(f, "begins with \"{}\", not with PERFILE2: ", found.escape_ascii())?;
-                write!(f, "give a perf.data file")
+                write!(f, "begins with \"{}\", not with PERFILE2 ", found.escape_ascii())?;
+                write!(f, "nor as an .etl file: give a perf.data or .etl file")
             }
             Self::TooShort { what, needed, left } => {
                 write!(f, "{what} needs {needed} bytes, {left} are left: ")?;
@@ -127,6 +149,22 @@ impl fmt::Display for DecodeError {
                 write!(f, "records of {event} carry no times: record with `perf record -T`")
             }
             Self::Compression { what } => write!(f, "compressed records cannot be read: {what}"),
+            Self::LogClock { kind } => {
+                write!(
+                    f,
+                    "the header of the log gives no frequency for its clock (type {kind}): "
+                )?;
+                write!(f, "the file is damaged, record it again")
+            }
+            Self::NoLogInZip => {
+                write!(f, "a zip archive without an .etl file: give the .etl.zip of a recording")
+            }
+            Self::Zip { what } => {
+                write!(f, "the zip archive cannot be unpacked: {what}: unpack it yourself")
+            }
+            Self::NotTogether { what } => {
+                write!(f, "{what}: give the files of one recording together")
+            }
             Self::NoData => write!(f, "a folder without the file `data` is no perf.data directory"),
             Self::Internal { what } => {
                 write!(f, "damaged in a way the reader did not expect: {what}")

@@ -2,6 +2,9 @@
 
 use arrow_array::RecordBatch;
 
+/// Batches by the name of their table.
+pub type Batches = Vec<(&'static str, RecordBatch)>;
+
 /// Base-table rows of one stretch of time, all tables together.
 ///
 /// `context_switch`, `wakeup`, `migration`, `sched_yield` and `interrupt_slice` are sorted by
@@ -12,7 +15,7 @@ use arrow_array::RecordBatch;
 #[derive(Debug)]
 pub struct Frame {
     /// Batches by table name; a table without rows in this stretch may be missing.
-    pub batches: Vec<(&'static str, RecordBatch)>,
+    pub batches: Batches,
     /// All rows before this time have been handed over with this frame.
     pub until_ns: i64,
 }

@@ -1,14 +1,23 @@
 //! Readers of recordings: bytes in, Arrow record batches out.
 //!
-//! `perf` reads perf.data; `states` turns the base tables of any source into slices and thread
-//! states; `sweeps` finds what several CPUs or threads do at the same moment.
+//! `perf` reads perf.data, `etl` Windows event trace logs; `states` turns the base tables of any
+//! source into slices and thread states; `sweeps` finds what several CPUs or threads do at the
+//! same moment.
 
+mod bytes;
+pub mod columns;
 pub mod error;
+pub mod etl;
+pub mod format;
 pub mod frame;
+mod input;
 pub mod load;
 pub mod perf;
+mod problem;
+pub mod reader;
 pub mod schema;
 pub mod session;
+mod shelf;
 pub mod states;
 pub mod sweeps;
 

@@ -9,11 +9,14 @@ use std::thread::JoinHandle;
 
 use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 
+use crate::columns::Batcher;
 use crate::error::DecodeError;
+use crate::format::{self, Format};
 use crate::frame::{Frame, Output};
-use crate::perf::{Batcher, FRAME_ROWS, Frames, Recording, TraceFacts};
+use crate::reader::{Reader, TraceFacts};
 use crate::session;
-use crate::states::{End, Settings, Source, StateError, StateMachine};
+use crate::states::{End, Settings, StateError, StateMachine};
+use crate::{etl, perf};
 
 /// Batches that wait to be taken, at most.
 const WAITING_BATCHES: usize = 8;
@@ -32,8 +35,8 @@ impl From<StateError> for DecodeError {
 /// What to load.
 #[derive(Debug)]
 pub struct Request {
-    /// The recording.
-    pub path: PathBuf,
+    /// The recording: a file or folder, or the files of one Windows recording.
+    pub paths: Vec<PathBuf>,
     /// Its number in the database.
     pub trace_id: i64,
     /// Tables of the session by name; times are raw, threads may be given by `tid`.
@@ -147,11 +150,20 @@ fn load(
     sender: &SyncSender<Result<Output, DecodeError>>,
     progress: &Progress,
 ) -> Result<(), DecodeError> {
-    let recording = Recording::open(&request.path)?;
-    progress.all.store(recording.records().max(1), Ordering::Relaxed);
+    let recording = open(&request.paths, |read, all| {
+        progress.all.store(2 * all.max(1), Ordering::Relaxed);
+        progress.read.store(read, Ordering::Relaxed);
+        progress.goes_on()
+    })?;
+    if !progress.goes_on() {
+        return Ok(());
+    }
+    // The first reading, where there is one, is half of the way.
+    let before = progress.read.load(Ordering::Relaxed);
+    progress.all.store(before + recording.extent().max(1), Ordering::Relaxed);
     let batcher = Batcher::new(request.trace_id);
     let mut sink = Sink { sender, open: true };
-    let shift = (request.trace_id, recording.start_clock());
+    let shift = (request.trace_id, recording.session_ns());
     // Tables without threads can be moved before a thread is known.
     let plain = |table: &str| {
         let given = request.context.get(table);
@@ -168,15 +180,15 @@ fn load(
     });
     let mut machine = StateMachine::new(Settings {
         trace_id: request.trace_id,
-        source: Source::Perf,
+        source: recording.source(),
         tick_ns,
         yields_recorded: recording.has_yields(),
         has_wakings: recording.has_wakings(),
     });
     let core_types = core_types(&cpus);
-    let mut frames = Frames::new(&recording, &batcher, request.trace_id, core_types, FRAME_ROWS);
-    let mut on_progress = |read| {
-        progress.read.store(read, Ordering::Relaxed);
+    let mut frames = recording.frames(&batcher, request.trace_id, core_types);
+    let mut on_progress = |read: u64| {
+        progress.read.store(before + read, Ordering::Relaxed);
         progress.goes_on()
     };
     while let Some(frame) = frames.next_frame(&mut on_progress)? {
@@ -213,7 +225,8 @@ fn load(
         snapshot_thread: snapshot.map(|(_, batch)| batch.clone()),
     };
     sink.send_all(machine.finish(&end)?);
-    let path = request.path.to_string_lossy();
+    let path: Vec<_> = request.paths.iter().map(|path| path.to_string_lossy()).collect();
+    let path = path.join(" + ");
     let facts = TraceFacts {
         label: &request.label,
         path: &path,
@@ -233,7 +246,11 @@ fn load(
             sink.send("problem", batcher.problem("samples.bin", what, 1)?);
         }
     }
-    if !request.context.is_empty() && recording.clock_name() != "monotonic" {
+    // A description of the machine has no times.
+    let has_times = request.context.keys().any(|table| table != "cpu");
+    // On Windows a session counts the clock of the trace itself.
+    let joins = matches!(recording.clock_name(), "monotonic" | "qpc");
+    if has_times && !joins {
         let what = format!(
             "times of the session are CLOCK_MONOTONIC, those of the recording are {}: they do not \
              join, record with -k CLOCK_MONOTONIC",
@@ -241,7 +258,7 @@ fn load(
         );
         sink.send("problem", batcher.problem("clock", &what, 1)?);
     }
-    progress.read.store(recording.records(), Ordering::Relaxed);
+    progress.read.store(before + recording.extent(), Ordering::Relaxed);
     Ok(())
 }
 
@@ -276,17 +293,58 @@ fn core_types(cpus: &RecordBatch) -> HashMap<i32, String> {
         .collect()
 }
 
+/// Opens a recording, whatever its format; `on_progress` gets the bytes read and all of them.
+///
+/// # Errors
+/// No format that is read, or one of which nothing can be read; several files that are not logs of
+/// Windows.
+pub fn open(
+    paths: &[PathBuf],
+    on_progress: impl FnMut(u64, u64) -> bool,
+) -> Result<Box<dyn Reader>, DecodeError> {
+    match only_format(paths)? {
+        (path, Format::Perf) => Ok(Box::new(perf::Recording::open(path)?)),
+        _ => Ok(Box::new(etl::Recording::open(paths, on_progress)?)),
+    }
+}
+
+/// What a recording holds, as JSON: see [`crate::perf::inspect`] and [`crate::etl::inspect`].
+///
+/// # Errors
+/// As [`open`].
+pub fn inspect(paths: &[PathBuf]) -> Result<String, DecodeError> {
+    match only_format(paths)? {
+        (path, Format::Perf) => Ok(perf::inspect(&perf::Recording::open(path)?).to_string()),
+        _ => Ok(etl::Recording::open(paths, |_, _| true)?.inspect().to_string()),
+    }
+}
+
+/// The first file, and the format of all.
+fn only_format(paths: &[PathBuf]) -> Result<(&PathBuf, Format), DecodeError> {
+    let formats: Vec<Format> =
+        paths.iter().map(|path| format::of(path)).collect::<Result<_, _>>()?;
+    let (Some(path), Some(first)) = (paths.first(), formats.first()) else {
+        return Err(DecodeError::NoData);
+    };
+    if paths.len() > 1 && formats.contains(&Format::Perf) {
+        return Err(DecodeError::NotTogether {
+            what: "only .etl files can be given together".to_owned(),
+        });
+    }
+    Ok((path, *first))
+}
+
 /// Reads a recording into base-table batches and drops them: records, rows and seconds.
 ///
 /// # Errors
-/// As [`Recording::open`].
-pub fn decode_only(path: &std::path::Path) -> Result<(u64, u64, f64), DecodeError> {
+/// As [`open`].
+pub fn decode_only(paths: &[PathBuf]) -> Result<(u64, u64, f64), DecodeError> {
     let begin = std::time::Instant::now();
-    let recording = Recording::open(path)?;
+    let recording = open(paths, |_, _| true)?;
     let batcher = Batcher::new(1);
-    let mut frames = Frames::new(&recording, &batcher, 1, HashMap::new(), FRAME_ROWS);
+    let mut frames = recording.frames(&batcher, 1, HashMap::new());
     let mut rows = 0;
-    while let Some(frame) = frames.next_frame(|_| true)? {
+    while let Some(frame) = frames.next_frame(&mut |_| true)? {
         rows += frame.batches.iter().map(|(_, batch)| batch.num_rows() as u64).sum::<u64>();
     }
     frames.finish()?;

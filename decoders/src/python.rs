@@ -13,8 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::error::{DecodeError, ErrorKind};
+use crate::etl::Log;
+use crate::etl::events::{Lines, classic};
+use crate::format::{self, Format};
 use crate::load::{Load, Request, THREAD_NAME, decode_only as decode, without_panic};
-use crate::perf::Recording;
 use crate::{schema, session};
 
 /// How long to wait for a batch before looking whether the user pressed Ctrl-C.
@@ -152,14 +154,30 @@ impl Drop for Loader {
     }
 }
 
-/// Begins to load a perf.data file or folder.
+/// A recording's file, or its files.
+#[derive(FromPyObject)]
+enum Paths {
+    One(PathBuf),
+    Many(Vec<PathBuf>),
+}
+
+impl Paths {
+    fn all(self) -> Vec<PathBuf> {
+        match self {
+            Self::One(path) => vec![path],
+            Self::Many(paths) => paths,
+        }
+    }
+}
+
+/// Begins to load a recording: a perf.data file or folder, or the .etl files of one recording.
 ///
 /// `context`: tables of the session by name, with raw times and, where a table has a column `utid`,
 /// thread ids in a column `tid`. `samples`: path of `samples.bin`.
 #[pyfunction]
-#[pyo3(signature = (path, trace_id, context, samples, label))]
+#[pyo3(signature = (paths, trace_id, context, samples, label))]
 fn load(
-    path: PathBuf,
+    paths: Paths,
     trace_id: i64,
     context: Option<Bound<'_, PyDict>>,
     samples: Option<PathBuf>,
@@ -172,23 +190,118 @@ fn load(
     if !(0..=i64::from(i32::MAX)).contains(&trace_id) {
         return Err(PyValueError::new_err(format!("trace_id {trace_id} is not in 0..2^31")));
     }
-    let request = Request { path: path.clone(), trace_id, context: tables, samples, label };
+    let paths = paths.all();
+    let path = paths.first().cloned().unwrap_or_default();
+    let request = Request { paths, trace_id, context: tables, samples, label };
     let load = Load::start(request).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     Ok(Loader { path, load: Mutex::new(Some(load)) })
 }
 
-/// What a recording holds, as JSON.
+/// What a recording holds, as JSON; several files of one recording may be given together.
 #[pyfunction]
-fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+#[pyo3(signature = (*paths))]
+fn inspect(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
+    let Some(path) = paths.first().cloned() else {
+        return Err(PyValueError::new_err("no recording is given"));
+    };
+    apart(py, &path, move || crate::load::inspect(&paths))
+}
+
+/// The records of a Windows log in the order of time, or of the file: a table with a row for each.
+#[pyfunction]
+#[pyo3(signature = (*paths, by_time))]
+fn etl_records(py: Python<'_>, paths: Vec<PathBuf>, by_time: bool) -> PyResult<Bound<'_, PyAny>> {
+    let path = paths.first().cloned().unwrap_or_default();
+    let batch = apart(py, &path, move || crate::etl::listing(Log::open(&paths)?, by_time))?;
+    batch.to_pyarrow(py)
+}
+
+/// When the log in an .etl file was recorded: (FILETIME of boot, of its begin, of its end or None);
+/// None for any other file.
+#[pyfunction]
+fn etl_span(py: Python<'_>, path: PathBuf) -> PyResult<Option<(u64, u64, Option<u64>)>> {
     let file = path.clone();
-    apart(py, &path, move || Ok(crate::perf::inspect(&Recording::open(&file)?).to_string()))
+    apart(py, &path, move || {
+        if format::of(&file)? == Format::Perf {
+            return Ok(None);
+        }
+        let log = Log::open(&[file])?;
+        let header = log.header();
+        Ok(Some((header.boot_time, header.start_time, header.end_time)))
+    })
+}
+
+/// Iterator over lists of JSON texts, one a record of .etl files, in the order of time.
+#[pyclass(module = "schedlens._decoders")]
+struct EtlEvents {
+    path: PathBuf,
+    lines: Mutex<Option<Lines>>,
+}
+
+#[pymethods]
+impl EtlEvents {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Vec<String>>> {
+        loop {
+            let received = py.detach(|| {
+                let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+                lines.as_ref().map(|lines| lines.batches.recv_timeout(PATIENCE))
+            });
+            match received {
+                Some(Ok(Ok(batch))) => return Ok(Some(batch)),
+                Some(Ok(Err(error))) => return Err(exception(py, &self.path, &error)),
+                Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
+                None | Some(Err(RecvTimeoutError::Disconnected)) => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Drop for EtlEvents {
+    fn drop(&mut self) {
+        if let Some(lines) = self.lines.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            lines.close();
+        }
+    }
+}
+
+/// Begins to read the records of .etl files with their fields; `only`: an id or name of an event.
+#[pyfunction]
+#[pyo3(signature = (paths, only = None))]
+fn etl_events(paths: Vec<PathBuf>, only: Option<String>) -> PyResult<EtlEvents> {
+    let path = paths.first().cloned().unwrap_or_default();
+    let lines =
+        Lines::start(paths, only).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(EtlEvents { path, lines: Mutex::new(Some(lines)) })
+}
+
+/// Name and fields (JSON) of the payload of a kernel event, or None.
+///
+/// `event` is a hook, or, with the first number of a class GUID, an opcode.
+#[pyfunction]
+#[pyo3(signature = (event, version, payload, pointer, class_number = None))]
+fn etl_payload(
+    event: u16,
+    version: u8,
+    payload: &[u8],
+    pointer: usize,
+    class_number: Option<u32>,
+) -> PyResult<Option<(String, String)>> {
+    if pointer != 4 && pointer != 8 {
+        return Err(PyValueError::new_err(format!("pointers have 4 or 8 bytes, not {pointer}")));
+    }
+    let found = classic((class_number, event, version), payload, pointer);
+    Ok(found.map(|(name, fields)| (name, fields.to_string())))
 }
 
 /// Reads a recording into base-table batches and drops them: (records, rows, seconds).
 #[pyfunction]
 fn decode_only(py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64, f64)> {
     let file = path.clone();
-    apart(py, &path, move || decode(&file))
+    apart(py, &path, move || decode(&[file]))
 }
 
 /// The batches in `samples.bin` as rows of `run_sample`, times from `start_clock` on.
@@ -223,7 +336,12 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Loader>()?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(etl_records, module)?)?;
     module.add_function(wrap_pyfunction!(decode_only, module)?)?;
+    module.add_class::<EtlEvents>()?;
+    module.add_function(wrap_pyfunction!(etl_events, module)?)?;
+    module.add_function(wrap_pyfunction!(etl_span, module)?)?;
+    module.add_function(wrap_pyfunction!(etl_payload, module)?)?;
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;
     module.add_function(wrap_pyfunction!(schemas, module)?)?;
     crate::python_states::register(module)?;

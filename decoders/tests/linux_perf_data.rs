@@ -14,7 +14,8 @@ use arrow_array::types::{Int32Type, Int64Type, UInt8Type};
 use arrow_array::{RecordBatch, StringArray};
 use linux_perf_data::linux_perf_event_reader::EventRecord;
 use linux_perf_data::{AttributeDescription, PerfFileReader, PerfFileRecord};
-use schedlens_decoders::perf::{Batcher, Frames, Recording};
+use schedlens_decoders::columns::Batcher;
+use schedlens_decoders::perf::{Frames, Recording};
 
 /// A switch: ns since the first record, CPU, threads, state and priorities.
 type Switch = (i64, i32, i64, i64, i64, i64, i64);

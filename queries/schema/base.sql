@@ -150,7 +150,7 @@ CREATE TABLE ideal_cpu_change (
   ts BIGINT NOT NULL,              -- Time of the record.
   cpu INTEGER NOT NULL,            -- Logical CPU that wrote it.
   utid BIGINT,                     -- Thread.
-  ideal_cpu INTEGER                -- Ideal processor from now on.
+  ideal_cpu INTEGER                -- Ideal processor, as the next switch-out after its change shows it.
 );
 
 CREATE TABLE qos_change (
@@ -226,7 +226,7 @@ CREATE TABLE frame (
   gpu_busy_ns BIGINT,              -- GPU time.
   displayed_ns BIGINT,             -- When it was on screen.
   dropped BOOLEAN,                 -- Never shown.
-  dialect VARCHAR,                 -- Source: dxgi, presentmon1, presentmon2, presentmon2.3, mark.
+  dialect VARCHAR,                 -- Source: dxgi, d3d9, dxgkrnl, presentmon1, presentmon2, presentmon2.3, mark.
   clock_residual_ns BIGINT         -- Uncertainty of the clock join; 0 for the same clock.
 );
 

@@ -30,6 +30,12 @@ class Sweep(Iterator[tuple[str, pa.RecordBatch]]):
     def __iter__(self) -> Sweep: ...
     def __next__(self) -> tuple[str, pa.RecordBatch]: ...
 
+class EtlEvents(Iterator[list[str]]):
+    """Lists of JSON texts, one a record, in the order of time."""
+
+    def __iter__(self) -> EtlEvents: ...
+    def __next__(self) -> list[str]: ...
+
 class States:
     """The state machine for tables that come frame by frame; ValueError for other schemas."""
 
@@ -52,16 +58,44 @@ class States:
         """Closes everything that is open; the rest of the rows."""
 
 def load(
-    path: str,
+    paths: str | list[str],
     trace_id: int,
     context: dict[str, pa.RecordBatch] | None,
     samples: str | None,
     label: str,
 ) -> Loader:
-    """Begins to load a perf.data file or folder; errors come with the first batch."""
+    """Begins to load a perf.data file or folder, or the .etl files of one recording.
 
-def inspect(path: str) -> str:
-    """What a recording holds, as JSON."""
+    Errors come with the first batch.
+    """
+
+def inspect(*paths: str) -> str:
+    """What a recording holds, as JSON; several .etl files of one recording go together."""
+
+def etl_records(*paths: str, by_time: bool) -> pa.RecordBatch:
+    """Every record of a Windows log as a row, in the order of time or of the file.
+
+    Columns: file, buffer, at (offset in the unpacked buffer), size, kind, pointer, cpu, ts (raw),
+    ns, pid, tid, event, version, counters, items (number of extended items), payload.
+    """
+
+def etl_span(path: str) -> tuple[int, int, int | None] | None:
+    """When a log was recorded: FILETIMEs of boot, begin and end; None for any other file."""
+
+def etl_events(paths: list[str], only: str | None = None) -> EtlEvents:
+    """The records of .etl files with their fields; `only`: an id or a name of an event."""
+
+def etl_payload(
+    event: int,
+    version: int,
+    payload: bytes,
+    pointer: int,
+    class_number: int | None = None,
+) -> tuple[str, str] | None:
+    """Name and fields (JSON) of a kernel event's payload.
+
+    `event` is a hook, or, with the first number of a class GUID, an opcode.
+    """
 
 def decode_only(path: str) -> tuple[int, int, float]:
     """Reads a recording into batches and drops them: records, rows, seconds."""

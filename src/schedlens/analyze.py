@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     help="Folder for analysis.duckdb and report.html; by default the session itself.",
 )  # fmt: skip
 @click.option("--process", help="The process the questions are about.")
+@click.option(
+    "--topology", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="JSON that describes the machine, for recordings that do not: docs/windows-traces.md.",
+)  # fmt: skip
 @click.option("--from", "from_s", type=float, help="Begin of the window, in s of each trace.")
 @click.option("--to", "to_s", type=float, help="End of the window, in s of each trace.")
 @click.option("--step", help="The step whose timeline the report shows.")
@@ -37,6 +41,7 @@ def analyze(
     paths: tuple[Path, ...],
     output: Path | None,
     process: str | None,
+    topology: Path | None,
     from_s: float | None,
     to_s: float | None,
     step: str | None,
@@ -47,13 +52,15 @@ def analyze(
 ) -> int:
     """Load recordings and explain them.
 
-    PATHS are a session folder that `collect` wrote, or perf.data files of any origin, each with a
-    PresentMon file behind it if there is one.
+    PATHS are a session folder that `collect` wrote, or perf.data and .etl files of any origin, each
+    with a PresentMon file behind it if there is one; the kernel and the user file of one Windows
+    recording are read together.
     Exit code 0: all was read. 1: answered, but a part could not be read, or --fail-on found
     something. 2: no answer.
     """
     from schedlens import findings, recording, store
     from schedlens.errors import NothingToReadError, UnknownNameError
+    from schedlens.experiments import calibration, results
     from schedlens.progress import bar
     from schedlens.wording import count
 
@@ -63,6 +70,11 @@ def analyze(
         if name not in findings.analyzers():
             raise UnknownNameError("analyzer", name, sorted(findings.analyzers()), "--help")
     recordings = recording.gather(paths)
+    if topology is not None:
+        from schedlens import topology_file
+
+        described = topology_file.read(topology)
+        recordings = [known.described(described) for known in recordings]
     folder = output or _home(paths[0])
     folder.mkdir(parents=True, exist_ok=True)
     database, report_file = folder / "analysis.duckdb", folder / "report.html"
@@ -89,6 +101,9 @@ def analyze(
             report.write(con, report_file, process=process, step=step)
         partly = bool(failures) or _lost_or_damaged(con)
         facts = _facts(con, failures, database, None if no_report else report_file)
+        facts["experiment"] = results.read(con, recordings[0].session)
+        kept = calibration.store(con, recordings[0].session)
+        facts["calibration"] = str(kept) if kept else None
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
@@ -191,6 +206,11 @@ def _facts(
 
 # Queries and what a session must hold for them to say something, the more special ones first.
 _FITTING = (
+    ("pair_interference", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'pairs'"),
+    ("handoff_time", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'handoff'"),
+    ("shard_latency", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'shards'"),
+    ("smt_boost", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'smt-boost'"),
+    ("turbo_curve", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
     ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),
     ("sibling_overlap", "SELECT count(*) > 0 FROM cpu WHERE smt_index > 0"),
     ("core_type_residency", "SELECT count(*) > 0 FROM cpu WHERE core_type IN ('E', 'LP-E')"),
@@ -237,6 +257,8 @@ def _summary(facts: dict[str, Any]) -> None:
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
+    if facts["calibration"]:
+        console.print(f"kept      {escape(facts['calibration'])}, for work % of later traces")
     folder = shlex.quote(str(Path(facts["database"]).parent))
     console.print("\nworth typing")
     for query in facts["worth_typing"]:

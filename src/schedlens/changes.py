@@ -6,19 +6,20 @@ them; where all were killed, the next one does, or `schedlens doctor --restore`.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from schedlens.errors import RecorderError
+from schedlens.experiments.guard import put_back
 from schedlens.whole_file import write_json
 
 TRACEFS = Path("/sys/kernel/tracing")
+_SET = "set "
 
 
 @dataclass
@@ -93,6 +94,25 @@ class Changes:
         return [change for change in self.made if not change.restored]
 
 
+def remember(contents: Sequence[tuple[str, str]], folder: Path | None = None) -> None:
+    """Writes down files and the texts they hold, before an experiment writes others into them.
+
+    Raises `RecorderError` where that cannot be written down.
+    """
+    with _locked(folder or state_folder()) as state:
+        for name, text in contents:
+            change = Change(f"{_SET}{name}", text, "as an experiment sets it")
+            if change not in state.pending:
+                state.pending.append(change)
+
+
+def forget(contents: Sequence[tuple[str, str]], folder: Path | None = None) -> None:
+    """The files hold those texts again."""
+    known = {(f"{_SET}{name}", text) for name, text in contents}
+    with _locked(folder or state_folder()) as state:
+        state.pending = [c for c in state.pending if (c.what, c.before) not in known]
+
+
 def left_behind(folder: Path | None = None) -> list[Change]:
     """Changes of programs that no longer run."""
     try:
@@ -128,6 +148,10 @@ def tracefs_mount(mountinfo: Path = Path("/proc/self/mountinfo")) -> Path | None
 def _undo_all(state: _State) -> None:
     """Takes back each change that is still in force and that nothing uses."""
     for change in reversed(list(state.pending)):
+        if change.what.startswith(_SET):
+            if not put_back([(change.what.removeprefix(_SET), change.before)]):
+                state.pending.remove(change)
+            continue
         mounted = change.what == f"mount {TRACEFS}" and _is_mounted(TRACEFS)
         if not mounted or _run("umount", str(TRACEFS)):
             state.pending.remove(change)
@@ -165,6 +189,9 @@ def _locked(folder: Path) -> Iterator[_State]:
             f"{folder} cannot be written ({error.strerror}), and no change is made to this machine "
             "that is not written down first: set SCHEDLENS_STATE_DIR"
         ) from None
+    # Not at the top: Windows has no such module, and no tracefs to mount either.
+    import fcntl
+
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         state = _load(folder)

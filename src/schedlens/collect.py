@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
+from schedlens.experiments import NAMES
+
 
 @click.command("collect")
+@click.option(
+    "--experiment", type=click.Choice(NAMES), help="Cells in random order, repeated, judged as one."
+)
+@click.option("--full", is_flag=True, help="With --experiment pairs: every pair of kernels.")
+@click.option(
+    "--pair", "pairs", multiple=True, help="Only this pair: imul1+imul1; may be repeated."
+)
 @click.option("--workload", help="A kernel of `schedlens workloads list`.")
 @click.option("--variant", help="The kernel's variant, where it has several.")
 @click.option("--threads", help="Workers per step: 1..20, 1,2,4, 1..20:2, max.")
@@ -18,7 +28,7 @@ import click
 )  # fmt: skip
 @click.option("--cpus", help="Pins worker by worker to these CPUs instead: 0,2 or 1,1.")
 @click.option("--seconds", type=float, help="Length of a recording; 1 with a workload, else 10.")
-@click.option("--repeat", "repeats", type=int, default=1, show_default=True, help="Runs of each.")
+@click.option("--repeat", "repeats", type=int, help="Runs of each; 1, of an experiment 6.")
 @click.option("--depth", type=click.IntRange(1, 64), help="Places in the kernel `queue`.")
 @click.option(
     "--how", type=click.Choice(["spin", "yield", "park"]),
@@ -27,7 +37,30 @@ import click
 @click.option("--pid", type=int, help="The process the recording is about.")
 @click.option("--process", help="The same by name.")
 @click.option("--light", is_flag=True, help="Tracepoints alone: no second record of each switch.")
-@click.option("--counters", help="Events that perf knows, to be read at each switch: EVENT,...")
+@click.option(
+    "--counters",
+    help="Events to be read at each switch, by perf's names or those of "
+    "`wpr -pmcsources`: EVENT,...",
+)
+@click.option(
+    "--os",
+    "target",
+    type=click.Choice(["linux", "windows"]),
+    help="The system to record on; another than this one only with --dry-run.",
+)
+@click.option(
+    "--recorder",
+    type=click.Choice(["wpr", "xperf"]),
+    help="Windows: wpr where it is found, else xperf, unless one is named.",
+)
+@click.option("--presents", is_flag=True, help="Windows: presented frames too (DXGI, DxgKrnl).")
+@click.option("--presentmon", help="Windows: the path of PresentMon, to run beside the recording.")
+@click.option("--ring", type=float, help="Windows: keeps the last RING seconds, until Enter.")
+@click.option(
+    "--stop-on-frame",
+    type=float,
+    help="Windows: ends --ring at a frame of more than so many ms; needs --presentmon.",
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False),
     help="The session folder; by default one with the time in its name, here.",
@@ -39,19 +72,28 @@ import click
 @click.option("--dry-run", is_flag=True, help="Prints the plan and the commands, records nothing.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def collect(
+    experiment: str | None,
+    full: bool,
+    pairs: tuple[str, ...],
     workload: str | None,
     variant: str | None,
     threads: str | None,
     placements: tuple[str, ...],
     cpus: str | None,
     seconds: float | None,
-    repeats: int,
+    repeats: int | None,
     depth: int | None,
     how: str | None,
     pid: int | None,
     process: str | None,
     light: bool,
     counters: str | None,
+    target: str | None,
+    recorder: Literal["wpr", "xperf"] | None,
+    presents: bool,
+    presentmon: str | None,
+    ring: float | None,
+    stop_on_frame: float | None,
     output: Path | None,
     resume: Path | None,
     dry_run: bool,
@@ -60,20 +102,41 @@ def collect(
     """Record how threads are scheduled, into a session folder.
 
     With --workload: a sweep of a pinned kernel over numbers of threads and placements.
+    With --experiment: what SMT, turbo, hand-offs and placement do on this machine.
     With `-- CMD ARGS...`: that program. With --pid or --process: a running one. With none of
     these: the whole machine, for --seconds.
 
     Exit code 0: all steps are recorded. 1: some failed. 2: none is. 130: interrupted.
     """
-    from schedlens import collecting
+    from schedlens import system
     from schedlens.request import Request
+    from schedlens.windows.options import Options
 
+    options = Options(recorder, presents, presentmon, ring, stop_on_frame)
+    here = system.name()
+    target = target or here
+    if target != here and not dry_run:
+        raise click.UsageError(
+            f"--os {target}: this is {here}; --dry-run prints the commands for {target}"
+        )
+    if options.given and target != "windows":
+        raise click.UsageError(
+            f"{options.given[0]} is for Windows; --os windows --dry-run prints what it does there"
+        )
     if resume is not None:
         given = (
             workload, variant, threads, cpus, seconds, depth, how, pid, process, counters, output,
+            experiment, repeats,
         )  # fmt: skip
-        if any(value is not None for value in given) or placements or command or light or dry_run:
+        flags = (placements, command, light, dry_run, full, pairs, options.given)
+        if any(value is not None for value in given) or any(flags):
             raise click.UsageError("--resume takes the plan from the session, and no other option")
+        if target == "windows":
+            from schedlens.windows import collecting as on_windows
+
+            return on_windows.resume(resume)
+        from schedlens import collecting
+
         return collecting.resume(resume)
     request = Request.checked(
         workload=workload,
@@ -90,7 +153,19 @@ def collect(
         command=command,
         depth=depth,
         how=how,
+        experiment=experiment,
+        full=full,
+        pairs=pairs,
+        target=target,
     )
-    if dry_run:
-        return collecting.dry_run(request)
-    return collecting.begin(request, output)
+    if target == "windows":
+        if experiment is not None:
+            raise click.UsageError("--experiment: these are measured on Linux only as yet")
+        from schedlens.windows import collecting as on_windows
+
+        options.check(request, seconds_given=seconds is not None)
+        plan = on_windows.dry_run if dry_run else on_windows.begin
+        return plan(request, options, output)
+    from schedlens import collecting
+
+    return collecting.dry_run(request) if dry_run else collecting.begin(request, output)

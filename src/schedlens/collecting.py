@@ -19,6 +19,7 @@ import schedlens
 from schedlens import interrupts, settings, topology, workload_program
 from schedlens.changes import Changes
 from schedlens.errors import NoSpaceError, SchedlensError, SessionError
+from schedlens.experiments import cells, conduct
 from schedlens.plan import Step
 from schedlens.progress import Sweep
 from schedlens.request import Request
@@ -39,7 +40,8 @@ STEP_COST_S = 1.2
 def begin(request: Request, output: Path | None) -> int:
     """Records a new session; the exit code of the command."""
     machine = topology.read()
-    steps = request.steps(machine)
+    conductor = conduct.of(request)
+    steps = conductor.steps(machine)
     stamp = datetime.now(UTC)
     folder = output or Path(f"schedlens-{request.name}-{stamp:%Y%m%dT%H%M%SZ}")
     with _changes() as changes:
@@ -57,9 +59,10 @@ def begin(request: Request, output: Path | None) -> int:
             "settings": settings.read(),
             "capture": _capture_json(capture),
             "changed": _changed_json(changes),
+            **conductor.head(),
         }
         session = Session.create(folder, head, steps)
-        return _run(session, request, capture, changes)
+        return _run(session, conductor, machine, capture, changes)
 
 
 def resume(folder: Path) -> int:
@@ -85,17 +88,18 @@ def resume(folder: Path) -> int:
                 f"possible{f': {capture.allow}' if capture.allow else ''}"
             )
         session.head["changed"] = [*session.head.get("changed", []), *_changed_json(changes)]
-        return _run(session, request, capture, changes)
+        return _run(session, conduct.of(request), machine, capture, changes)
 
 
 def dry_run(request: Request) -> int:
     """Prints the plan and the commands of its first step; records nothing but the probe."""
     machine = topology.read()
-    steps = request.steps(machine)
+    conductor = conduct.of(request)
+    steps = conductor.steps(machine)
     with _changes() as changes:
         capture = prepare(request, machine, changes)
         interrupts.check()
-    for line in told(capture):
+    for line in [*told(capture), *conductor.said_first()]:
         click.echo(line)
     for step in steps:
         click.echo(describe(step))
@@ -104,7 +108,12 @@ def dry_run(request: Request) -> int:
         for command in perf.commands(capture, place, request.pid):
             click.echo(f"recorder: {shlex.join(command)}")
     first = steps[0]
-    if first.workload is not None and first.threads is not None:
+    if first.cell is not None and first.workload is not None:
+        command = workload_program.cell_command(
+            cells.words(first), request.seconds or 0.0, place
+        )  # fmt: skip
+        click.echo(f"workload: {shlex.join(command)}")
+    elif first.workload is not None and first.threads is not None:
         command = workload_program.run_command(
             first.workload, request.variant, first.threads, first.planned_cpus,
             request.seconds or 0.0, place, request.kernel_options,
@@ -148,17 +157,27 @@ def describe(step: Step) -> str:
     parts = [f"{step.name:<32}"]
     if step.workload is not None:
         parts.append(workload_program.shown(step.planned_cpus))
-    if step.oversubscribed:
+    if step.oversubscribed and step.cell is None:
         parts.append("more threads than CPUs")
     if len(step.placements) > 1:
         parts.append(f"stands for {' and '.join(step.placements)}: the same plan")
     return "  ".join(parts).rstrip()
 
 
-def _run(session: Session, request: Request, capture: perf.Capture, changes: Changes) -> int:
-    for line in told(capture):
-        click.echo(line, err=True)
+def _run(
+    session: Session,
+    conductor: conduct.Conductor,
+    machine: Topology,
+    capture: perf.Capture,
+    changes: Changes,
+) -> int:
+    request = conductor.request
     todo = [step for step in session.steps if step.state != "done"]
+    for line in [*told(capture), *conductor.said_first()]:
+        click.echo(line, err=True)
+    if request.experiment:
+        took = _minutes(sum(_costs(todo, request, capture)))
+        click.echo(f"{len(todo)} steps, about {took}", err=True)
     job = Job(
         request.seconds, request.variant, request.command, request.pid, request.kernel_options
     )
@@ -166,11 +185,13 @@ def _run(session: Session, request: Request, capture: perf.Capture, changes: Cha
     stopped: str | None = None
     code = 0
     mended: list[int] = []
-    with Sweep(_costs(todo, request, capture)) as bar:
+    with conductor, Sweep(_costs(todo, request, capture)) as bar:
+        conductor.begin(machine)
         for step in todo:
             try:
                 interrupts.check()
                 bar.begin(step.name)
+                conductor.enter(step, session)
                 row = runner.run(step, session.begin(step))
             except KeyboardInterrupt:
                 stopped, code = "interrupted", 130
@@ -267,7 +288,7 @@ def _mended(steps: int, switches: int) -> str:
 def _costs(steps: list[Step], request: Request, capture: perf.Capture) -> list[float]:
     """Seconds that each step is expected to take."""
     seconds = request.seconds or 10.0
-    doubled = request.workload is not None and capture.rung != "none"
+    doubled = request.experiment is None and request.workload is not None and capture.rung != "none"
     return [STEP_COST_S + seconds * (2 if doubled and step.repeat == 1 else 1) for step in steps]
 
 

@@ -93,7 +93,9 @@ def _show(facts: dict[str, Any], tables: list[Table], reasons: tuple[Known, ...]
                 table.only_trace, table.differing, table.unexplained,
             )  # fmt: skip
             grid.add_row(table.table, *(f"{number:,}" for number in numbers))
-    console.print(grid)
+    # A pipe has no width to fit into; a cut number would be a wrong answer.
+    wide = console if console.is_terminal else Console(width=10_000, highlight=False)
+    wide.print(grid)
     for table in tables:
         _show_table(console, table, [r for r in reasons if r.table == table.table])
     if facts["unexplained"]:

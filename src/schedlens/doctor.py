@@ -16,10 +16,12 @@ def doctor(restore: bool, as_json: bool) -> int:
 
     Exit code 0: everything is as it should be. 1: something limits what can be recorded.
     """
-    from schedlens import changes, examination
+    from schedlens import changes, examination, system
+    from schedlens.windows import examination as on_windows
 
+    windows = system.name() == "windows"
     if restore:
-        done, left = changes.restore()
+        done, left = (on_windows if windows else changes).restore()
         if as_json:
             lists = {"undone": done, "left": left}
             told = {key: [asdict(row) for row in value] for key, value in lists.items()}
@@ -32,7 +34,7 @@ def doctor(restore: bool, as_json: bool) -> int:
         if not done and not left:
             click.echo("nothing was left behind")
         return 1 if left else 0
-    rows = examination.examine()
+    rows = (on_windows if windows else examination).examine()
     if as_json:
         click.echo(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
     else:

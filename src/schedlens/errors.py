@@ -69,6 +69,10 @@ class WorkloadError(SchedlensError):
     """The workload program is missing, refused the job, or died."""
 
 
+class KnobError(SchedlensError):
+    """A setting of the machine cannot be changed, or cannot be put back."""
+
+
 class RecorderError(SchedlensError):
     """The recorder cannot do what was asked of it."""
 

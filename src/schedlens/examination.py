@@ -48,7 +48,7 @@ def examine() -> list[Row]:
     finally:
         stuck = made.undo() if mount else []
     rows += [Row("change", False, row.what, "`schedlens doctor --restore`") for row in stuck]
-    rows.append(_workloads())
+    rows.append(workloads())
     return rows
 
 
@@ -61,9 +61,13 @@ def _left_behind() -> list[Row]:
 
 def _cpus() -> list[Row]:
     try:
-        machine = topology.read()
+        return [cpus(topology.read())]
     except TopologyError as error:
         return [Row("CPUs", False, str(error))]
+
+
+def cpus(machine: topology.Topology) -> Row:
+    """How many logical CPUs there are, and what of their kinds the system tells."""
     online = [cpu for cpu in machine.cpus if cpu.online]
     cores = {cpu.core for cpu in online}
     types: dict[str, int] = {}
@@ -76,7 +80,7 @@ def _cpus() -> list[Row]:
     parts += [f"{count} of type {name}" for name, count in sorted(types.items())]
     told = None not in cores
     advice = None if told else "cores are hidden: only --placement default and --cpus work"
-    return [Row("CPUs", told, ", ".join(parts), advice)]
+    return Row("CPUs", told, ", ".join(parts), advice)
 
 
 def _settings() -> list[Row]:
@@ -143,7 +147,8 @@ def _recording() -> list[Row]:
     return rows
 
 
-def _workloads() -> Row:
+def workloads() -> Row:
+    """How many kernels the workload program offers."""
     try:
         rows = workload_program.catalogue()
     except WorkloadError as error:

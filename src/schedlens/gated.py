@@ -60,6 +60,11 @@ class GatedWorkload:
             self._process.stdin.write(b"go\n")
             self._process.stdin.flush()
 
+    def interrupt(self) -> None:
+        """Ends its measured interval now; what it measured so far counts."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGINT)
+
     def wait_done(self, seconds: float) -> None:
         """Waits for the end of an interval of `seconds`; raises `WorkloadError`."""
         self._expect("done", seconds + GRACE_S)

@@ -16,7 +16,7 @@ from schedlens.topology import Topology
 class Step:
     """One run that is recorded; `placements` are all for which its plan stands.
 
-    `planned_cpus` has one CPU per worker; None: no mask.
+    `planned_cpus` has one CPU per worker; None: no mask. `cell` is what an experiment measures.
     """
 
     name: str
@@ -29,12 +29,14 @@ class Step:
     planned_cpus: list[int] | None
     state: str = "planned"
     why: str | None = None
+    cell: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The object in `steps` of session.json."""
         row = asdict(self)
-        if self.why is None:
-            del row["why"]
+        for key in ("why", "cell"):
+            if row[key] is None:
+                del row[key]
         return row
 
 

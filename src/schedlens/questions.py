@@ -56,7 +56,9 @@ def folder() -> Path:
 
 def schema_files() -> list[Path]:
     """The files that declare the tables, in the order in which they are run."""
-    return [folder() / "schema" / f"{name}.sql" for name in ("base", "derived", "sweeps")]
+    return [
+        folder() / "schema" / f"{name}.sql" for name in ("base", "derived", "sweeps", "experiments")
+    ]
 
 
 def load_all() -> list[Query]:

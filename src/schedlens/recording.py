@@ -13,6 +13,9 @@ from schedlens.errors import NothingToReadError
 
 Json = dict[str, Any]
 
+# The recording of a step, by recorder.
+TRACES = ("perf.data", "trace.etl")
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -27,6 +30,17 @@ class Recording:
     edges: dict[str, Json] = field(default_factory=dict)
     frames: Path | None = None
     """A PresentMon file of the same time."""
+    beside: tuple[Path, ...] = ()
+    """More files of the same recording: those of Windows programs beside the kernel's."""
+
+    @property
+    def files(self) -> list[str]:
+        """All files of the recording."""
+        return [str(path) for path in (self.trace, *self.beside) if path]
+
+    def described(self, topology: Json) -> Recording:
+        """The same on a machine described so: `cpus` as rows of the table `cpu`."""
+        return replace(self, session=self.session | {"topology": topology})
 
     @property
     def samples(self) -> Path | None:
@@ -39,15 +53,19 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
     """The recordings behind the paths given, in the order given.
 
     A session folder stands for its finished steps, a step's folder for itself; a file, a
-    `perf record --threads` folder or a folder of tables for one recording. A PresentMon file
-    belongs to the recording given before it, or to the only one. Raises `NothingToReadError`.
+    `perf record --threads` folder or a folder of tables for one recording, and so do the kernel
+    and the user file of one Windows recording. A PresentMon file belongs to the recording given
+    before it, or to the only one. Raises `NothingToReadError`.
     """
+    from schedlens import windows_files
+
     found: list[Recording] = []
     captures: list[tuple[int, Path]] = []
-    for path in paths:
+    for path, *beside in windows_files.together(paths):
         if not path.exists():
             raise NothingToReadError(
-                f"{path} does not exist: give a session folder that `collect` wrote, or a perf.data"
+                f"{path} does not exist: give a session folder that `collect` wrote, a perf.data "
+                "or an .etl file"
             )
         if path.is_file() and presentmon.is_presentmon(path):
             captures.append((max(0, len(found) - 1), path))
@@ -58,15 +76,16 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
         elif tables_folder.is_one(path):
             found.append(Recording(path.name, path))
         elif path.is_dir() and not (path / "data").exists():
-            inside = sorted(child for child in path.iterdir() if child.suffix == ".data")
+            inside = sorted(child for child in path.iterdir() if child.suffix in (".data", ".etl"))
             if not inside:
                 raise NothingToReadError(
                     f"{path} is neither a session folder (no session.json) nor a folder with "
-                    "*.data recordings: `collect -o DIR` makes one"
+                    "*.data or *.etl recordings: `collect -o DIR` makes one"
                 )
-            found.extend(Recording(file.name, file) for file in inside)
+            for file, *more in windows_files.together(inside):
+                found.append(Recording(file.name, file, beside=tuple(more)))
         else:
-            found.append(Recording(path.name, path))
+            found.append(Recording(path.name, path, beside=tuple(beside)))
     for place, path in captures:
         if not found:
             raise NothingToReadError(
@@ -89,14 +108,19 @@ def _session(folder: Path) -> list[Recording]:
 
 
 def _step(folder: Path, session: Json) -> Recording:
-    trace = folder / "perf.data"
+    traces = [folder / name for name in TRACES if (folder / name).exists()]
+    step = _read(folder / "step.json")
+    cell = step.get("cell")
+    if isinstance(cell, dict) and cell.get("topology"):
+        # The experiment took CPUs off or on for this cell.
+        session = {**session, "topology": cell["topology"]}
     frames = folder / "presentmon.csv"
     return Recording(
         label=folder.name,
-        trace=trace if trace.exists() else None,
+        trace=traces[0] if traces else None,
         folder=folder,
         session=session,
-        step=_read(folder / "step.json"),
+        step=step,
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
         frames=frames if frames.exists() else None,

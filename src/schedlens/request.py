@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlens import cpulist, gated, plan, thread_range, workload_program
+from schedlens import (
+    cpulist,
+    experiments,
+    gated,
+    plan,
+    system,
+    thread_range,
+    workload_program,
+)
 from schedlens.errors import PlanError, SessionError, WorkloadError
 from schedlens.placement import PLACEMENTS
 from schedlens.plan import Step
@@ -38,6 +47,10 @@ class Request:
     command: tuple[str, ...]
     depth: int | None = None
     how: str | None = None
+    experiment: str | None = None
+    full: bool = False
+    pairs: tuple[str, ...] = ()
+    seed: int = 0
 
     @classmethod
     def checked(
@@ -49,7 +62,7 @@ class Request:
         placements: Sequence[str],
         cpus: str | None,
         seconds: float | None,
-        repeats: int,
+        repeats: int | None,
         pid: int | None,
         process: str | None,
         light: bool,
@@ -57,8 +70,15 @@ class Request:
         command: tuple[str, ...],
         depth: int | None = None,
         how: str | None = None,
+        experiment: str | None = None,
+        full: bool = False,
+        pairs: tuple[str, ...] = (),
+        target: str = "linux",
     ) -> Request:
-        """The request, with defaults filled in; raises `PlanError` for what contradicts itself."""
+        """The request, with defaults filled in; raises `PlanError` for what contradicts itself.
+
+        `target`: the system it is for. Programs and processes are looked for only here.
+        """
         kinds = {
             "--workload": workload,
             "--pid": pid,
@@ -77,21 +97,33 @@ class Request:
         }
         stray = [name for name, value in only.items() if value is not None]
         stray += ["--placement"] if placements else []
-        if workload is None and stray:
+        if experiment is not None:
+            _check_experiment(experiment, [*given, *stray])
+        elif workload is None and stray:
             raise PlanError(f"{stray[0]} needs --workload")
+        if (full or pairs) and experiment != "pairs":
+            raise PlanError(f"{'--full' if full else '--pair'} is for --experiment pairs")
         if cpus is not None and placements:
             raise PlanError("--cpus and --placement exclude each other: give one")
         if seconds is not None and not SHORTEST_S <= seconds <= LONGEST_S:
             raise PlanError(
                 f"--seconds: {seconds:g} is not between {SHORTEST_S:g} and {LONGEST_S:g}"
             )
+        if seconds is None and experiment is not None:
+            seconds = experiments.COMMAND_S if command else experiments.CELL_S[experiment]
         if seconds is None and not command:
             seconds = WORKLOAD_S if workload else RECORDING_S
-        if command and shutil.which(command[0]) is None:
+        if repeats is None:
+            repeats = experiments.REPEATS if experiment else 1
+        here = target == system.name()
+        if command and here and shutil.which(command[0]) is None:
             raise PlanError(
                 f"no program named '{command[0]}' is found on the path{_hint(command[0])}"
             )
-        if process is not None:
+        if target == "windows":
+            # Looked for once the recording begins, by other means.
+            pass
+        elif process is not None:
             pid = _find(process)
         elif pid is not None and not gated.running(pid):
             raise PlanError(f"--pid: no process {pid} runs")
@@ -115,6 +147,10 @@ class Request:
             command,
             depth,
             how,
+            experiment,
+            full,
+            pairs,
+            random.SystemRandom().randrange(1 << 32) if experiment else 0,
         )
 
     def steps(self, topology: Topology) -> list[Step]:
@@ -149,6 +185,8 @@ class Request:
     @property
     def name(self) -> str:
         """What the session is named after."""
+        if self.experiment:
+            return self.experiment
         if self.workload:
             return self.workload
         if self.command:
@@ -164,10 +202,10 @@ class Request:
 
 def from_json(value: object) -> Request:
     """The request of a session; raises `SessionError`."""
-    lists = ("placements", "counters", "command")
+    lists = ("placements", "counters", "command", "pairs")
     try:
         given: dict[str, Any] = dict(value)  # type: ignore[call-overload]
-        given |= {key: tuple(given[key]) for key in lists}
+        given |= {key: tuple(given[key]) for key in lists if key in given}
         return Request(**given)
     except (TypeError, ValueError, KeyError) as error:
         raise SessionError(f"session.json holds no request to go on with: {error}") from None
@@ -182,6 +220,23 @@ def _check_kernel(name: str, variant: str | None) -> None:
     why = variants.get(variant or str(row.get("default_variant")))
     if why is not None:
         raise WorkloadError(f"{name} is not supported here: {why}")
+
+
+# What each experiment can be told beside the time and the repeats.
+_TOLD = {
+    "pairs": ("a command",),
+    "scaling": ("--workload", "--variant", "--threads"),
+    "smt-boost": ("a command",),
+    "handoff": (),
+    "shards": ("--threads",),
+}
+
+
+def _check_experiment(name: str, given: Sequence[str]) -> None:
+    """Raises `PlanError` for what an experiment decides itself."""
+    wrong = [option for option in given if option not in _TOLD.get(name, ())]
+    if wrong:
+        raise PlanError(f"--experiment {name} does not take {wrong[0]}")
 
 
 def _hint(word: str) -> str:

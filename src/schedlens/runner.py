@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlens import batches, gated, interrupts, snapshot, workload_program
+from schedlens import batches, gated, interrupts, machine_state, snapshot, workload_program
 from schedlens.errors import NoSpaceError, RecorderError, WorkloadError
+from schedlens.experiments import beside, cells
 from schedlens.plan import Step
 from schedlens.whole_file import cannot_write, read_json, write_json
 
@@ -64,7 +65,7 @@ class Runner:
         if free.f_bavail * free.f_frsize < FREE_BYTES:
             raise NoSpaceError(f"no space left on the disk of {folder.parent}")
         baseline = self._baseline(step, folder)
-        facts = self._workload(step, folder) if step.workload else self._program(folder)
+        facts = self._workload(step, folder) if step.workload else self._program(step, folder)
         if baseline is not None:
             facts["overhead"] = overhead(folder / "baseline", folder, unit_of(baseline))
         facts["checks"], facts["warnings"] = self._checks(folder, facts)
@@ -79,6 +80,7 @@ class Runner:
             "repeat": step.repeat,
             "oversubscribed": step.oversubscribed,
             "planned_cpus": step.planned_cpus,
+            "cell": step.cell,
             "seconds": self._job.seconds,
             "missing": list(self._capture.missing),
             **facts,
@@ -90,6 +92,8 @@ class Runner:
         """The same plan without a recorder, in the first repeat: its workload.json."""
         if step.workload is None or step.repeat != 1 or self._capture.rung == "none":
             return None
+        if step.cell is not None:
+            return None
         place = folder / "baseline"
         place.mkdir()
         with _workload(self._command(step, place)) as program:
@@ -99,6 +103,9 @@ class Runner:
             return _result(program, place)
 
     def _command(self, step: Step, folder: Path) -> list[str]:
+        if step.cell is not None:
+            seconds = beside.seconds(step, self._job.seconds)
+            return workload_program.cell_command(cells.words(step), seconds or 0.0, folder)
         assert step.workload is not None
         assert step.threads is not None
         return workload_program.run_command(
@@ -115,27 +122,41 @@ class Runner:
         with (
             _workload(self._command(step, folder)) as program,
             self._recorder(folder, program.pid) as recorder,
+            beside.companion(step, self._job.command) as other,
         ):
+            state = machine_state.MachineState()
             begin = snapshot.take("begin")
             program.go()
+            took_ns = None
             with interrupts.waiting():
+                if other is not None:
+                    took_ns = other.run(self._job.seconds)
+                    program.interrupt()
                 program.wait_done(self._job.seconds or 0.0)
             end = _end(recorder)
+            found = state.end()
             result = _result(program, folder)
-        return {**_facts(folder, recorder, begin, end, []), "throughput": throughput(result)}
+        facts = _facts(folder, recorder, begin, end, [])
+        facts |= {"throughput": throughput(result), "machine": found}
+        return facts if other is None else {**facts, "command_ns": took_ns}
 
-    def _program(self, folder: Path) -> Json:
+    def _program(self, step: Step, folder: Path) -> Json:
         """A command, a running process or the machine as it is, for `seconds` or to its end."""
         command = gated.GatedCommand(self._job.command) if self._job.command else None
         warnings = []
+        took_ns = None
         try:
+            if command and step.planned_cpus is not None:
+                beside.pin(command.pid, step.planned_cpus)
             pid = command.pid if command else self._job.pid
             with self._recorder(folder, pid) as recorder:
+                state = machine_state.MachineState()
                 begin = snapshot.take("begin")
                 if command:
                     command.go()
                     with interrupts.waiting():
                         code = command.wait(self._job.seconds)
+                    took_ns = time.monotonic_ns() - begin["mono_ns"] if code == 0 else None
                     if code is None:
                         warnings.append("the command was ended after the time asked for")
                     elif code != 0:
@@ -144,9 +165,11 @@ class Runner:
                     with interrupts.waiting():
                         _watch(pid, self._job.seconds or 0.0)
                 end = _end(recorder)
+                found = state.end()
                 if self._job.pid is not None and not gated.running(self._job.pid):
                     warnings.append(f"process {self._job.pid} ended before the time asked for")
-            return {**_facts(folder, recorder, begin, end, warnings), "pid": pid}
+            facts = _facts(folder, recorder, begin, end, warnings)
+            return {**facts, "pid": pid, "machine": found, "command_ns": took_ns}
         finally:
             if command:
                 command.kill()

@@ -24,6 +24,7 @@ from schedlens import (
     tables_load,
 )
 from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
+from schedlens.experiments import calibration, loading
 from schedlens.recording import Recording
 
 # The newest form that DuckDB 1.5 shells read; the default of DuckDB 2 they cannot.
@@ -111,6 +112,19 @@ def load(
 
     `window` is (from, to) in ns, None for the default end; it fills `analysis_window`.
     """
+    failures = load_rows(con, recordings, window, progress)
+    if len(failures) < len(recordings):
+        questions.install(con)
+    return failures
+
+
+def load_rows(
+    con: duckdb.DuckDBPyConnection,
+    recordings: list[Recording],
+    window: tuple[int | None, int | None],
+    progress: Progress,
+) -> list[Failure]:
+    """As `load`, for a database that holds the questions already."""
     failures: list[Failure] = []
     loaded: list[int] = []
     for trace_id, recording in enumerate(recordings, start=1):
@@ -139,7 +153,6 @@ def load(
     sweeps.build(con, loaded)
     for trace_id in loaded:
         frames.build_paths(con, trace_id)
-    questions.install(con)
     return failures
 
 
@@ -150,6 +163,8 @@ def load_base_and_derived(
     progress: Callable[[float], None] = lambda share: None,
 ) -> None:
     """Fills the base and derived tables from one recording, inside the caller's transaction."""
+    loading.load(con, recording, trace_id)
+    calibration.load(con, recording, trace_id)
     if recording.trace is None:
         _load_untraced(con, recording, trace_id)
         return
@@ -172,7 +187,7 @@ def load_base_and_derived(
     _mend(con, "context_switch", "next_utid = mend.next_utid, next_priority = NULL")
     if recording.folder:
         core_type_counters.load(con, recording.folder, trace_id)
-    # The kernel binds its per-CPU threads; their names end in the CPU's number.
+    # Linux binds its per-CPU threads; their names end in the CPU's number.
     con.execute(
         r"""
         INSERT INTO affinity
@@ -180,20 +195,22 @@ def load_base_and_derived(
         FROM thread
         WHERE trace_id = ? AND NOT is_idle AND regexp_full_match(name, '[^/]+/\d{1,5}')
           AND utid NOT IN (SELECT utid FROM affinity WHERE trace_id = ?)
+          AND (SELECT source FROM trace WHERE trace_id = ?) <> 'etw'
         """,
-        [trace_id, trace_id],
+        [trace_id, trace_id, trace_id],
     )
 
 
 def _loader(
     recording: Recording, trace: Path, trace_id: int
 ) -> _decoders.Loader | tables_load.Loader:
+    beside = context.tables(recording, trace_id, _decoders.schemas())
     if tables_folder.is_one(trace):
-        return tables_load.Loader(trace, trace_id, recording.label)
+        return tables_load.Loader(trace, trace_id, recording.label, beside.get("cpu"))
     return _decoders.load(
-        str(trace),
+        recording.files,
         trace_id,
-        context.tables(recording, trace_id, _decoders.schemas()),
+        beside,
         str(recording.samples) if recording.samples else None,
         recording.label,
     )

@@ -140,7 +140,16 @@ def declared(
     Columns that the file lacks are NULL. Raises `DamagedTraceError`.
     """
     file = folder.path / f"{table}{SUFFIX}"
-    schema = _decoders.schemas()[table]
+    try:
+        return _declared(file, _decoders.schemas()[table], batches, trace_id)
+    except (pa.ArrowException, MemoryError) as error:
+        why = str(error).partition("\n")[0]
+        raise DamagedTraceError(f"{file} holds what no table can ({why}): export again") from None
+
+
+def _declared(
+    file: Path, schema: pa.Schema, batches: list[pa.RecordBatch], trace_id: int
+) -> pa.RecordBatch:
     batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     count = batch.num_rows
     own = _own_trace_id(file, batch)

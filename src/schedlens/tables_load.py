@@ -29,13 +29,17 @@ _BEGIN = -(1 << 63)
 class Loader(Iterator[Rows]):
     """(table, batch) of a folder, finished for the database.
 
+    `cpus`: rows of `cpu` that the user gave, in the place of the folder's.
     Raises `DamagedTraceError` and its like, from the manifest at once, else with a batch.
     """
 
-    def __init__(self, path: Path, trace_id: int, label: str) -> None:
+    def __init__(
+        self, path: Path, trace_id: int, label: str, cpus: pa.RecordBatch | None = None
+    ) -> None:
         self.folder = tables_folder.open_folder(path)
         self.trace_id = trace_id
         self.label = label
+        self.cpus = cpus
         self._all = max(1, sum(self.folder.rows.values()))
         self._read = 0
         self._rows = self._load()
@@ -72,6 +76,8 @@ class Loader(Iterator[Rows]):
             folder.rows.get("wakeup", 0) > 0,
         )
         threads, cpus = self._whole("thread"), self._whole("cpu")
+        if self.cpus is not None:
+            cpus = pa.RecordBatch.from_arrays(self.cpus.columns, schema=cpus.schema)
         yield from machine.push(_BEGIN, [("thread", threads)])
         for table in folder.rows:
             if table in (*IN_TIME, "thread", "cpu", "loss", "machine_setting"):

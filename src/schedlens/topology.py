@@ -22,6 +22,8 @@ CLASS_GAP = 0.15
 # PMU folders that name the core types of hybrid x86 parts, the slowest first.
 HYBRID_PMUS = ("cpu_lowpower", "cpu_atom", "cpu_core")
 
+_GROUP_COLUMNS = ("group_no", "number_in_group")
+
 
 @dataclass(frozen=True)
 class Cpu:
@@ -43,6 +45,8 @@ class Cpu:
     numa_node: int | None = None
     base_khz: int | None = None
     max_khz: int | None = None
+    group_no: int | None = None
+    number_in_group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Topology:
     cpus: tuple[Cpu, ...]
     allowed: tuple[int, ...]
     pmus: Mapping[str, tuple[int, ...]]
+    source: str = "sysfs"
 
     @property
     def usable(self) -> list[Cpu]:
@@ -67,10 +72,16 @@ class Topology:
     def as_json(self) -> dict[str, Any]:
         """The object `topology` of session.json."""
         return {
-            "source": "sysfs",
-            "cpus": [asdict(cpu) for cpu in self.cpus],
+            "source": self.source,
+            "cpus": [_row(cpu) for cpu in self.cpus],
             "allowed": list(self.allowed),
         }
+
+
+def _row(cpu: Cpu) -> dict[str, Any]:
+    """The columns of a CPU; those of processor groups only where there are such."""
+    row = asdict(cpu)
+    return row if cpu.group_no is not None else {k: row[k] for k in row if k not in _GROUP_COLUMNS}
 
 
 def read(root: Path = Path("/"), allowed: Sequence[int] | None = None) -> Topology:

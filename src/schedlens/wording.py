@@ -16,6 +16,11 @@ def percent(value: float) -> str:
     return f"{value:.0f} %" if abs(value) >= 99.95 else f"{value:.3g} %"
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """The interval of a number, as it stands behind it: ` (4.9 to 6.2)`; empty if there is none."""
+    return "" if low is None or high is None or low == high else f" ({low:.3g} to {high:.3g})"
+
+
 def thread_name(thread: str | None, tid: int | None, process: str | None = None) -> str:
     """`name (tid)` with its process where that is another name; control characters made visible."""
     own = _visible(thread) if thread else "a thread without a name"

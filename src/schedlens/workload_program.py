@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from schedlens import cpulist
@@ -29,8 +29,9 @@ def program() -> str:
             raise WorkloadError(f"SCHEDLENS_WORKLOADS names {given}: no program is there")
         return given
     for folder in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))):
-        if os.access(folder / NAME, os.X_OK):
-            return str(folder / NAME)
+        for file in (folder / NAME, folder / f"{NAME}.exe"):
+            if os.access(file, os.X_OK):
+                return str(file)
     found = shutil.which(NAME)
     if found is None:
         raise WorkloadError(f"the program {NAME} is not installed: install schedlens again")
@@ -74,7 +75,7 @@ def run_command(
     threads: int,
     planned_cpus: Sequence[int] | None,
     seconds: float,
-    folder: Path,
+    folder: PurePath,
     options: Sequence[str] = (),
 ) -> list[str]:
     """The command for one run of `seconds`, gated; its files go to `folder`."""
@@ -84,6 +85,13 @@ def run_command(
     if planned_cpus is not None:
         command += ["--cpus", ",".join(map(str, planned_cpus))]
     return [*command, *options, "--gate", "--out", str(folder)]
+
+
+def cell_command(words: Sequence[str], seconds: float, folder: Path) -> list[str]:
+    """The command for one run of a cell of an experiment, gated; `words` name kernels and CPUs."""
+    return [
+        program(), "run", *words, "--seconds", f"{seconds:g}", "--gate", "--out", str(folder),
+    ]  # fmt: skip
 
 
 def shown(planned_cpus: Sequence[int] | None) -> str:

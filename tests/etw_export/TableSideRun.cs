@@ -137,6 +137,10 @@ namespace Schedlens.EtwExport
                         marks = marks ?? new List<MarkRow>();
                         marks.Add(new MarkRow { Ns = Long(v[1]), Text = Text(v[2]) });
                         break;
+                    case "tick":
+                        marks = marks ?? new List<MarkRow>();
+                        marks.Add(new MarkRow { Ns = new Clock(Long(v[1]), Long(v[2])).Ns(Long(v[3])), Text = v[4] });
+                        break;
                     case "present":
                         presents = presents ?? new List<PresentRow>();
                         presents.Add(new PresentRow

@@ -2,8 +2,8 @@
 
 use crate::kernel::Kernel;
 use crate::kernels::{
-    add1, add8, imul, imul_add, mem_seq, mem_stride, pause, pointer_chase, queue, ruler, sha256,
-    spin_handoff,
+    add1, add8, aes, frame, imul, imul_add, matmul, mem_seq, mem_stride, pause, pointer_chase,
+    queue, ruler, scan, serve, sha256, spin_handoff,
 };
 
 /// In the order in which they are listed and verified.
@@ -26,8 +26,13 @@ pub static KERNELS: &[&Kernel] = &[
     &mem_seq::KERNEL,
     &mem_stride::KERNEL,
     &pointer_chase::KERNEL,
+    &aes::KERNEL,
+    &matmul::KERNEL,
+    &scan::KERNEL,
+    &serve::KERNEL,
     &pause::KERNEL,
     &spin_handoff::KERNEL,
+    &frame::KERNEL,
     &queue::KERNEL,
 ];
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::catalogue::{self, KERNELS};
 use crate::engine::Plan;
-use crate::kernel::{How, Kernel, Options};
+use crate::kernel::{How, Kernel, Options, Variant};
 
 /// What `--help` prints.
 pub const HELP: &str = "\
@@ -13,24 +13,38 @@ Pinned kernels that prove themselves.
 schedlens-workloads list [--json]
 schedlens-workloads verify [KERNEL...] [--json]
 schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seconds S]
-                        [--depth 1..64] [--how spin|yield|park] [--out DIR] [--gate] [--json]
+                        [--beside KERNEL[:V]]... [--depth 1..64] [--how spin|yield|park]
+                        [--rate R] [--handoffs N] [--out DIR] [--gate] [--json]
+schedlens-workloads topology [--buffer FILE] [--raw FILE]
+schedlens-workloads observe
 
   --variant V    a form of the kernel, as list names it
   --threads N    workers; kernels of two parties take an even number (1, or 2 for those)
   --cpus LIST    0,2,4-7: one CPU for each worker in turn; without it no mask is touched
   --seconds S    length of the measured interval (1)
+  --beside K     one worker more, of another kernel; may be given again
   --depth D      places in the queue (1)
-  --how H        how a party of spin_handoff waits (spin)
+  --how H        how a party of spin_handoff or frame waits, and serve for requests (spin)
+  --rate R       requests that arrive at each worker of serve open a second (1000)
+  --handoffs N   hand-offs that a frame needs (9)
   --out DIR      write workload.json and samples.bin there
   --gate         print ready, wait for the line go, run, print done
   --json         print the result as JSON
+  --buffer FILE  what GetLogicalProcessorInformationEx wrote elsewhere, instead of this machine's
+  --raw FILE     keep the bytes that Windows wrote
 
+topology prints which logical CPUs share what, as JSON. observe (Windows) prints ready, then a
+snapshot of the system for the line begin, and one with the reported load for the line end.
 Exit status: 0 done, 1 a proof did not hold, 2 no answer, 130 withdrawn before it began.
 ";
 
 /// More workers than any machine has CPUs.
 const MOST_THREADS: usize = 4096;
 const MOST_SECONDS: f64 = 86_400.0;
+/// A batch waits for its requests, and a run for the end of its batches.
+const LEAST_RATE: f64 = 10.0;
+const MOST_RATE: f64 = 1e8;
+const MOST_HANDOFFS: usize = 1_000_000;
 /// CPU numbers are recorded in 16 bits.
 const MOST_CPUS: usize = 65_535;
 
@@ -41,6 +55,8 @@ pub enum Command {
     List { json: bool },
     Verify { kernels: Vec<&'static Kernel>, json: bool },
     Run(RunArguments),
+    Topology { buffer: Option<PathBuf>, raw: Option<PathBuf> },
+    Observe,
 }
 
 /// The plan of a run and where its result goes.
@@ -68,7 +84,12 @@ pub fn parse(words: &[String]) -> Result<Command, String> {
         "list" => parse_list(rest),
         "verify" => parse_verify(rest),
         "run" => parse_run(rest),
-        other => Err(format!("no command {other:?}: list, verify or run (--help explains)")),
+        "topology" => parse_topology(rest),
+        "observe" if rest.is_empty() => Ok(Command::Observe),
+        "observe" => Err(format!("observe does not take {:?}", rest[0])),
+        other => Err(format!(
+            "no command {other:?}: list, verify, run, topology or observe (--help explains)"
+        )),
     }
 }
 
@@ -108,14 +129,34 @@ fn parse_verify(words: &[String]) -> Result<Command, String> {
     Ok(Command::Verify { kernels, json })
 }
 
+fn parse_topology(words: &[String]) -> Result<Command, String> {
+    let (mut buffer, mut raw) = (None, None);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let file = match word.as_str() {
+            "--buffer" => &mut buffer,
+            "--raw" => &mut raw,
+            other => return Err(format!("topology does not take {other:?}")),
+        };
+        *file = Some(PathBuf::from(words.next().ok_or_else(|| format!("{word} needs a value"))?));
+    }
+    if buffer.is_some() && raw.is_some() {
+        return Err("--raw is for this machine, --buffer for another: give one".to_owned());
+    }
+    Ok(Command::Topology { buffer, raw })
+}
+
 fn parse_run(words: &[String]) -> Result<Command, String> {
     let mut chosen: Option<&'static Kernel> = None;
     let mut variant_name = None;
     let mut threads = None;
     let mut cpus = Vec::new();
     let mut seconds = 1.0;
+    let mut beside = Vec::new();
     let mut depth = None;
     let mut how = None;
+    let mut rate = None;
+    let mut handoffs = None;
     let (mut out, mut gate, mut json) = (None, false, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -136,6 +177,9 @@ fn parse_run(words: &[String]) -> Result<Command, String> {
             "--seconds" => seconds = duration(&value()?)?,
             "--depth" => depth = Some(number(option, &value()?, 1, 64)?),
             "--how" => how = Some(way(&value()?)?),
+            "--rate" => rate = Some(per_second(&value()?)?),
+            "--handoffs" => handoffs = Some(number(option, &value()?, 1, MOST_HANDOFFS)? as u64),
+            "--beside" => beside.push(neighbour(&value()?)?),
             "--out" => out = Some(PathBuf::from(value()?)),
             "--gate" if attached.is_none() => gate = true,
             "--json" if attached.is_none() => json = true,
@@ -152,24 +196,59 @@ fn parse_run(words: &[String]) -> Result<Command, String> {
     if depth.is_some() && kernel.name != "queue" {
         return Err(format!("--depth is for queue, not for {}", kernel.name));
     }
-    if how.is_some() && kernel.name != "spin_handoff" {
-        return Err(format!("--how is for spin_handoff, not for {}", kernel.name));
+    if how.is_some() && !["spin_handoff", "frame", "serve"].contains(&kernel.name) {
+        return Err(format!("--how is for spin_handoff, frame and serve, not for {}", kernel.name));
+    }
+    if handoffs.is_some() && kernel.name != "frame" {
+        return Err(format!("--handoffs is for frame, not for {}", kernel.name));
+    }
+    if !beside.is_empty() && kernel.parties != 1 {
+        return Err(format!("{} takes no kernel beside it", kernel.name));
+    }
+    let variant = variant(kernel, variant_name.as_deref())?;
+    if rate.is_some() && (kernel.name, variant.name) != ("serve", "open") {
+        return Err("--rate is for serve with --variant open".to_owned());
     }
     let defaults = Options::default();
-    let options =
-        Options { depth: depth.unwrap_or(defaults.depth), how: how.unwrap_or(defaults.how) };
-    let variant = match variant_name {
-        None => &kernel.variants[0],
-        Some(name) => {
-            kernel.variants.iter().find(|variant| variant.name == name).ok_or_else(|| {
-                let names: Vec<&str> = kernel.variants.iter().map(|variant| variant.name).collect();
-                let names = names.join(", ");
-                format!("{} has no variant {name:?} here: there are {names}", kernel.name)
-            })?
-        }
+    let options = Options {
+        depth: depth.unwrap_or(defaults.depth),
+        how: how.unwrap_or(defaults.how),
+        rate: rate.unwrap_or(defaults.rate),
+        handoffs: handoffs.unwrap_or(defaults.handoffs),
     };
-    let plan = Plan { kernel, variant, threads, cpus, seconds, options };
+    let plan = Plan { kernel, variant, threads, beside, cpus, seconds, options };
     Ok(Command::Run(RunArguments { plan, out, gate, json }))
+}
+
+/// The variant of that name; the first where none is named.
+fn variant(kernel: &'static Kernel, name: Option<&str>) -> Result<&'static Variant, String> {
+    let Some(name) = name else {
+        return Ok(&kernel.variants[0]);
+    };
+    kernel.variants.iter().find(|variant| variant.name == name).ok_or_else(|| {
+        let names: Vec<&str> = kernel.variants.iter().map(|variant| variant.name).collect();
+        format!("{} has no variant {name:?} here: there are {}", kernel.name, names.join(", "))
+    })
+}
+
+/// `KERNEL` or `KERNEL:VARIANT`, of a kernel whose workers need no partner.
+fn neighbour(text: &str) -> Result<(&'static Kernel, &'static Variant), String> {
+    let (name, of) = match text.split_once(':') {
+        Some((name, of)) => (name, Some(of)),
+        None => (text, None),
+    };
+    let found = kernel(name)?;
+    if found.parties != 1 {
+        return Err(format!("--beside: {name} runs workers in pairs"));
+    }
+    Ok((found, variant(found, of)?))
+}
+
+fn per_second(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|rate| (LEAST_RATE..=MOST_RATE).contains(rate))
+        .ok_or_else(|| format!("--rate takes {LEAST_RATE} to {MOST_RATE}, not {text:?}"))
 }
 
 fn number(option: &str, text: &str, least: usize, most: usize) -> Result<usize, String> {
@@ -247,6 +326,20 @@ mod tests {
     }
 
     #[test]
+    fn kernels_beside_the_first_have_a_worker_each() {
+        let plan = run("run imul2 --threads 2 --beside add1 --beside pointer_chase:shared")
+            .expect("every option is right")
+            .plan;
+        assert_eq!(plan.name(), "imul2+add1+pointer_chase");
+        let found: Vec<(&str, &str)> = (0..4)
+            .map(|worker| plan.of_worker(worker))
+            .map(|(kernel, variant)| (kernel.name, variant.name))
+            .collect();
+        let first = ("imul2", "default");
+        assert_eq!(found, [first, first, ("add1", "default"), ("pointer_chase", "shared")]);
+    }
+
+    #[test]
     fn what_is_not_given_has_its_default() {
         let found = run("run sha256").expect("a kernel is enough");
         assert_eq!((found.plan.threads, found.plan.seconds), (1, 1.0));
@@ -263,6 +356,10 @@ mod tests {
             ("list all", "list does not take"),
             ("verify imul11", "no kernel \"imul11\""),
             ("verify --fast", "verify does not take"),
+            ("topology --json", "topology does not take"),
+            ("topology --buffer", "--buffer needs a value"),
+            ("topology --buffer a --raw b", "give one"),
+            ("observe now", "observe does not take"),
             ("run", "needs the name of a kernel"),
             ("run imul1 imul2", "is a second"),
             ("run imul1 --threads", "--threads needs a value"),
@@ -278,6 +375,15 @@ mod tests {
             ("run queue --depth 65", "from 1 to 64"),
             ("run queue --threads 3", "even number"),
             ("run queue --how spin", "--how is for spin_handoff"),
+            ("run imul1 --beside imul11", "no kernel \"imul11\""),
+            ("run imul1 --beside sha256:avx", "no variant \"avx\""),
+            ("run imul1 --beside queue", "runs workers in pairs"),
+            ("run queue --beside imul1", "takes no kernel beside it"),
+            ("run serve --rate 5000", "--rate is for serve with"),
+            ("run serve --variant open --rate 1", "--rate takes 10 to"),
+            ("run serve --variant open --rate nan", "--rate takes 10 to"),
+            ("run imul1 --handoffs 3", "--handoffs is for frame"),
+            ("run frame --handoffs 0", "from 1 to 1000000"),
             ("run spin_handoff --how sleep", "--how takes"),
             ("run sha256 --variant avx", "no variant \"avx\""),
             ("run imul1 --gate=yes", "run does not take"),

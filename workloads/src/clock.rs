@@ -1,4 +1,5 @@
-//! Stamps that cost no system call, and their map to CLOCK_MONOTONIC.
+//! Stamps that cost no system call, and their map to the system's clock: CLOCK_MONOTONIC, on
+//! Windows the performance counter (QPC).
 
 use crate::arch;
 use crate::os;
@@ -27,12 +28,14 @@ pub struct Pair {
 pub enum Clock {
     /// The time stamp counter; `aux_is_cpu`: rdtscp also tells the CPU.
     Tsc { aux_is_cpu: bool },
-    /// CLOCK_MONOTONIC itself.
+    /// The system's clock itself.
     Monotonic,
 }
 
 impl Clock {
-    /// The time stamp counter where processor and kernel both trust it, else CLOCK_MONOTONIC.
+    /// The time stamp counter where processor and kernel both trust it, else the system's.
+    ///
+    /// On Windows always the system's: it reads the same counter, and ETW stamps with it.
     pub fn detect() -> Clock {
         let trusted = matches!(os::clocksource().as_deref(), Some("tsc" | "kvm-clock"));
         if trusted && arch::counter_is_invariant() {
@@ -46,7 +49,7 @@ impl Clock {
     pub fn name(self) -> &'static str {
         match self {
             Clock::Tsc { .. } => "tsc",
-            Clock::Monotonic => "monotonic",
+            Clock::Monotonic => os::CLOCK_NAME,
         }
     }
 
@@ -59,16 +62,21 @@ impl Clock {
                 let cpu = if aux_is_cpu { cpu_of(aux) } else { os::current_cpu() };
                 Stamp { ticks, cpu }
             }
-            Clock::Monotonic => Stamp { ticks: os::monotonic_ns() as u64, cpu: os::current_cpu() },
+            Clock::Monotonic => Stamp { ticks: os::ticks(), cpu: os::current_cpu() },
         }
     }
 
     /// Now by both clocks, from the tightest of a few brackets.
     pub fn pair(self) -> Pair {
-        let Bracket { middle, read: mono_ns, .. } = self.bracket(BRACKETS, 0, os::monotonic_ns);
         match self {
-            Clock::Tsc { .. } => Pair { ticks: middle, mono_ns },
-            Clock::Monotonic => Pair { ticks: mono_ns as u64, mono_ns },
+            Clock::Tsc { .. } => {
+                let found = self.bracket(BRACKETS, 0, os::monotonic_ns);
+                Pair { ticks: found.middle, mono_ns: found.read }
+            }
+            Clock::Monotonic => {
+                let ticks = os::ticks();
+                Pair { ticks, mono_ns: os::ticks_ns(ticks) }
+            }
         }
     }
 
@@ -129,7 +137,7 @@ fn aux_is_cpu() -> bool {
     agreed > 0
 }
 
-/// A map from ticks to CLOCK_MONOTONIC, linear between neighbouring pairs.
+/// A map from ticks to the system's clock, linear between neighbouring pairs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
     pairs: Vec<Pair>,
@@ -158,7 +166,7 @@ impl Map {
         (last.ticks - first.ticks) as f64 * 1e9 / (last.mono_ns - first.mono_ns) as f64
     }
 
-    /// CLOCK_MONOTONIC in ns at `ticks`, rounded down.
+    /// The system's clock in ns at `ticks`, rounded down.
     pub fn mono_ns(&self, ticks: u64) -> i64 {
         let after = self.pairs.partition_point(|pair| pair.ticks <= ticks);
         let index = after.clamp(1, self.pairs.len() - 1);
@@ -223,8 +231,9 @@ mod tests {
         let after = os::monotonic_ns();
         std::thread::sleep(std::time::Duration::from_millis(1));
         let map = Map::new(vec![first, Clock::Monotonic.pair()]).expect("1 ms lies between");
-        assert!((map.hz() - 1e9).abs() < 1.0);
-        assert_eq!(map.mono_ns(stamp.ticks), stamp.ticks as i64);
+        let second_ns = os::ticks_ns(map.hz() as u64);
+        assert!((second_ns - 1_000_000_000).abs() < 1_000_000, "{second_ns}");
+        assert!((map.mono_ns(stamp.ticks) - os::ticks_ns(stamp.ticks)).abs() <= 1);
         assert!((before..=after).contains(&map.mono_ns(stamp.ticks)));
     }
 

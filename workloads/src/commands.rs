@@ -11,7 +11,7 @@ use crate::engine::{self, Failure, Outcome};
 use crate::json::Value;
 use crate::kernel::Kernel;
 use crate::os::Waiter;
-use crate::{cli, folder, list, report, verify};
+use crate::{cli, folder, list, machine, report, verify};
 
 /// Done.
 const OK: u8 = 0;
@@ -50,6 +50,20 @@ pub fn execute(command: Command) -> u8 {
         }
         Command::Verify { kernels, json } => run_verify(&kernels, json),
         Command::Run(arguments) => run(&arguments),
+        Command::Topology { buffer, raw } => {
+            let told = match buffer {
+                Some(path) => machine::recorded_topology(&path),
+                None => machine::topology(raw.as_deref()),
+            };
+            match told {
+                Ok(value) => {
+                    print(&format!("{value}\n"));
+                    OK
+                }
+                Err(reason) => fail(&reason),
+            }
+        }
+        Command::Observe => machine::observe().map_or_else(|reason| fail(&reason), |()| OK),
     }
 }
 
@@ -150,7 +164,7 @@ fn summary(arguments: &RunArguments, outcome: &Outcome) -> String {
     if let Some((ns, cycles)) = report::iteration(outcome) {
         text.push_str(&format!(
             "{} {}: {ns:.3} ns, {cycles:.3} core cycles an iteration; {} proofs, {}\n",
-            plan.kernel.name,
+            plan.name(),
             plan.variant.name,
             outcome.proofs.len(),
             if outcome.holds() { "all hold" } else { "not all hold" },
@@ -180,6 +194,7 @@ mod tests {
                 kernel: &LIAR,
                 variant: &LIAR.variants[variant],
                 threads: 2,
+                beside: Vec::new(),
                 cpus: Vec::new(),
                 seconds: 0.01,
                 options: Options::default(),

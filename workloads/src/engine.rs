@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock::{Clock, Map, Pair, Stamp};
+use crate::histogram::Histogram;
 use crate::kernel::{Builder, Crew, Kernel, Options, Proof, Variant};
 use crate::kernels::ruler;
 use crate::os;
@@ -35,11 +36,46 @@ const TICK_MEASURE: Duration = Duration::from_millis(5);
 pub struct Plan {
     pub kernel: &'static Kernel,
     pub variant: &'static Variant,
+    /// Workers of that kernel.
     pub threads: usize,
+    /// One further worker each, of a kernel without parties.
+    pub beside: Vec<(&'static Kernel, &'static Variant)>,
     /// The CPU of worker i is `cpus[i % len]`; empty: no mask is touched.
     pub cpus: Vec<usize>,
     pub seconds: f64,
     pub options: Options,
+}
+
+impl Plan {
+    /// What a worker runs.
+    pub fn of_worker(&self, worker: usize) -> (&'static Kernel, &'static Variant) {
+        match worker.checked_sub(self.threads) {
+            Some(index) => self.beside.get(index).copied().unwrap_or((self.kernel, self.variant)),
+            None => (self.kernel, self.variant),
+        }
+    }
+
+    /// The kernels' names, those beside the first behind it: `imul1+mem_seq`.
+    pub fn name(&self) -> String {
+        let beside = self.beside.iter().map(|(kernel, _)| kernel.name);
+        std::iter::once(self.kernel.name).chain(beside).collect::<Vec<_>>().join("+")
+    }
+
+    /// Why this machine cannot run it.
+    fn refusal(&self) -> Option<String> {
+        let beside = self.beside.iter().map(|(_, variant)| (variant.refusal)(1));
+        std::iter::once((self.variant.refusal)(self.threads)).chain(beside).flatten().next()
+    }
+
+    fn crew(&self) -> Crew {
+        let mut crew = (self.variant.crew)(self.threads, self.options);
+        for (_, variant) in &self.beside {
+            let Crew { builders, links } = (variant.crew)(1, self.options);
+            crew.builders.extend(builders);
+            crew.links.extend(links);
+        }
+        crew
+    }
 }
 
 /// Why there is no result.
@@ -68,11 +104,13 @@ pub trait Conductor {
     fn done(&mut self);
 }
 
-/// What a worker measured, in CLOCK_MONOTONIC.
+/// What a worker measured, by the system's clock.
 #[derive(Debug)]
 pub struct WorkerResult {
     pub tid: u32,
     pub name: String,
+    pub kernel: &'static str,
+    pub variant: &'static str,
     pub cpu: Option<usize>,
     pub start_mono_ns: i64,
     pub end_mono_ns: i64,
@@ -83,6 +121,7 @@ pub struct WorkerResult {
     /// Length of a core cycle right before the measured interval and after all have ended it.
     pub cycle_ns: [f64; 2],
     pub counts: Vec<(&'static str, u64)>,
+    pub latency: Option<Histogram>,
 }
 
 /// A whole run.
@@ -135,6 +174,7 @@ struct Measured {
     proofs: Vec<Proof>,
     warnings: Vec<String>,
     counts: Vec<(&'static str, u64)>,
+    latency: Option<Histogram>,
     sizes: Vec<(&'static str, u64)>,
 }
 
@@ -175,11 +215,13 @@ struct Seat {
 /// # Errors
 /// `Failure`, in which case every worker has ended too.
 pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failure> {
-    if let Some(reason) = (plan.variant.refusal)(plan.threads) {
+    if let Some(reason) = plan.refusal() {
         return Err(Failure::Unsupported(reason));
     }
-    let Crew { builders, links } = (plan.variant.crew)(plan.threads, plan.options);
+    let Crew { builders, links } = plan.crew();
     let workers = builders.len();
+    // Some systems find out first which clock tells a thread's CPU time.
+    os::thread_cpu_ns();
     let clock = Clock::detect();
     let stage = Stage {
         clock,
@@ -190,7 +232,7 @@ pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failur
     };
     let seats = builders.into_iter().enumerate().map(|(worker, build)| Seat {
         worker,
-        name: thread_name(plan.kernel.name, worker),
+        name: thread_name(plan.of_worker(worker).0.name, worker),
         cpu: plan.cpus.get(worker % plan.cpus.len().max(1)).copied(),
         build,
     });
@@ -300,6 +342,7 @@ fn work(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
     let mut pace = Pace::new(iterations);
     let keeps_time = seat.worker == 0 && matches!(stage.clock, Clock::Tsc { .. });
     let start = stage.edge();
+    work.begin();
     let mut paired_at = start.ticks;
     loop {
         let iterations = pace.iterations;
@@ -340,6 +383,7 @@ fn work(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
         proofs: work.prove(),
         warnings: work.warnings(),
         counts: work.counts(),
+        latency: work.latency().cloned(),
         sizes: work.sizes(),
     })
 }
@@ -391,7 +435,9 @@ fn assemble(
         pairs.extend(taken.filter(|pair| inside.contains(&pair.mono_ns)));
     }
     let map = Map::new(pairs).ok_or_else(|| {
-        Failure::System("the time stamp counter and CLOCK_MONOTONIC contradict each other".into())
+        Failure::System(
+            "the time stamp counter and the system's clock contradict each other".into(),
+        )
     })?;
     let mut outcome = Outcome {
         clock: stage.clock,
@@ -449,7 +495,8 @@ impl Outcome {
             let lost = measured.coalesced;
             self.warnings.push(format!("{name}: {lost} batches were added to the one before"));
         }
-        if samples.is_empty() && plan.kernel.parties == 1 {
+        let (kernel, variant) = plan.of_worker(worker);
+        if samples.is_empty() && kernel.parties == 1 {
             self.warnings.push(format!("{name}: no batch ended"));
         }
         let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
@@ -463,6 +510,9 @@ impl Outcome {
             batches: samples.len() as u64,
             cycle_ns: measured.cycle_ns,
             counts: measured.counts,
+            latency: measured.latency,
+            kernel: kernel.name,
+            variant: variant.name,
             cpu: measured.cpu,
             name: measured.name,
         });

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::histogram::Histogram;
+
 /// One comparison of an exact value with what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
@@ -27,6 +29,9 @@ pub trait Work {
     /// Does `iterations` of them; fewer only where a partner has left. Returns how many were done.
     fn batch(&mut self, iterations: u64) -> u64;
 
+    /// The measured interval begins: what was done to find the pace does not count.
+    fn begin(&mut self) {}
+
     /// Compares what all batches so far left behind with what they must have; called once all
     /// workers have stopped.
     fn prove(&mut self) -> Vec<Proof>;
@@ -38,6 +43,11 @@ pub trait Work {
 
     /// Tells the partner, if there is one, that this worker does not go on.
     fn leave(&self) {}
+
+    /// How long each request since `begin` took, in ns.
+    fn latency(&self) -> Option<&Histogram> {
+        None
+    }
 
     /// Numbers of its own over all batches so far, summed over the workers.
     fn counts(&self) -> Vec<(&'static str, u64)> {
@@ -80,11 +90,19 @@ impl Crew {
         threads: usize,
         build: impl Fn(Option<usize>) -> Result<W, String> + Send + Sync + 'static,
     ) -> Crew {
+        Crew::numbered(threads, move |_, cpu| build(cpu))
+    }
+
+    /// The same, each told its number.
+    pub fn numbered<W: Work + 'static>(
+        threads: usize,
+        build: impl Fn(usize, Option<usize>) -> Result<W, String> + Send + Sync + 'static,
+    ) -> Crew {
         let build = Arc::new(build);
         let builders = (0..threads)
-            .map(|_| {
+            .map(|worker| {
                 let build = Arc::clone(&build);
-                let builder: Builder = Box::new(move |cpu| Ok(Box::new(build(cpu)?)));
+                let builder: Builder = Box::new(move |cpu| Ok(Box::new(build(worker, cpu)?)));
                 builder
             })
             .collect();
@@ -92,7 +110,7 @@ impl Crew {
     }
 }
 
-/// How a party of spin_handoff waits.
+/// How a party of spin_handoff or frame waits, and serve for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     Spin,
@@ -100,17 +118,32 @@ pub enum How {
     Park,
 }
 
+impl How {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            How::Spin => "spin",
+            How::Yield => "yield",
+            How::Park => "park",
+        }
+    }
+}
+
 /// What the user may choose beside the variant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// Places in the queue, 1 to 64.
     pub depth: usize,
     pub how: How,
+    /// Requests that arrive at each worker of `serve open` a second.
+    pub rate: f64,
+    /// Hand-offs that a frame of `frame` needs.
+    pub handoffs: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { depth: 1, how: How::Spin }
+        Options { depth: 1, how: How::Spin, rate: 1000.0, handoffs: 9 }
     }
 }
 

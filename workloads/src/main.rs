@@ -8,17 +8,22 @@ mod commands;
 mod conduct;
 mod engine;
 mod folder;
+mod histogram;
 mod json;
 mod kernel;
 mod kernels;
 #[cfg(test)]
 mod liar;
 mod list;
+mod machine;
 mod os;
 mod pace;
 mod phases;
 mod report;
 mod samples;
+#[cfg(any(windows, test))]
+mod system_information;
+mod topology;
 mod verify;
 
 use std::process::ExitCode;

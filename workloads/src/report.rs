@@ -4,8 +4,9 @@ use std::process;
 
 use crate::clock::Clock;
 use crate::engine::{Outcome, Plan, WorkerResult};
+use crate::histogram::Histogram;
 use crate::json::Value;
-use crate::kernel::{How, Proof, Unit};
+use crate::kernel::{Proof, Unit};
 use crate::os;
 
 /// Version of the file.
@@ -24,21 +25,22 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
 
 /// Median over the workers of the median length of their iterations, in ns and in core cycles.
 pub fn iteration(outcome: &Outcome) -> Option<(f64, f64)> {
-    let mut of_workers = Vec::new();
-    let mut in_cycles = Vec::new();
-    for (index, worker) in outcome.workers.iter().enumerate() {
-        let lengths = outcome
-            .samples
-            .iter()
-            .filter(|sample| sample.worker as usize == index)
-            .map(|sample| sample.duration_ns() as f64 / sample.iterations as f64)
-            .collect();
-        if let Some(ns) = median(lengths) {
-            of_workers.push(ns);
-            in_cycles.push(ns / ((worker.cycle_ns[0] + worker.cycle_ns[1]) / 2.0));
-        }
-    }
+    let (of_workers, in_cycles) =
+        (0..outcome.workers.len()).filter_map(|index| iteration_of(outcome, index)).unzip();
     Some((median(of_workers)?, median(in_cycles)?))
+}
+
+/// Median length of a worker's iterations, in ns and in core cycles.
+fn iteration_of(outcome: &Outcome, index: usize) -> Option<(f64, f64)> {
+    let cycle_ns = outcome.workers.get(index)?.cycle_ns;
+    let lengths = outcome
+        .samples
+        .iter()
+        .filter(|sample| sample.worker as usize == index)
+        .map(|sample| sample.duration_ns() as f64 / sample.iterations as f64)
+        .collect();
+    let ns = median(lengths)?;
+    Some((ns, ns / ((cycle_ns[0] + cycle_ns[1]) / 2.0)))
 }
 
 fn measured(plan: &Plan, outcome: &Outcome) -> Value {
@@ -130,8 +132,31 @@ fn workers(outcome: &Outcome) -> Value {
             ("iterations", worker.iterations.into()),
             ("bytes", worker.bytes.into()),
             ("batches", worker.batches.into()),
+            ("kernel", worker.kernel.into()),
+            ("variant", worker.variant.into()),
+            ("ns_per_iteration", iteration_of(outcome, index).map(|(ns, _)| ns).into()),
+            (
+                "core_cycles_per_iteration",
+                iteration_of(outcome, index).map(|(_, cycles)| cycles).into(),
+            ),
+            ("core_ghz_before", (1.0 / worker.cycle_ns[0]).into()),
+            ("core_ghz_after", (1.0 / worker.cycle_ns[1]).into()),
+            (
+                "counts",
+                Value::object(worker.counts.iter().map(|(name, count)| (*name, (*count).into()))),
+            ),
+            ("latency", worker.latency.as_ref().map(latency).into()),
         ])
     }))
+}
+
+/// `[[upper end of a bucket in ns, requests in it], ...]` of those that hold any.
+fn latency(histogram: &Histogram) -> Value {
+    Value::list(
+        histogram
+            .buckets()
+            .map(|(upper_ns, count)| Value::List(vec![upper_ns.into(), count.into()])),
+    )
 }
 
 fn clock(outcome: &Outcome) -> Value {
@@ -139,6 +164,7 @@ fn clock(outcome: &Outcome) -> Value {
     Value::object([
         ("source", Value::from(outcome.clock.name())),
         ("hz", outcome.map.hz().into()),
+        ("cpu_time", os::cpu_clock_name().into()),
         (
             "pairs",
             Value::list(
@@ -159,13 +185,14 @@ fn options(plan: &Plan) -> Value {
     if plan.kernel.name == "queue" {
         options.push(("depth", plan.options.depth.into()));
     }
-    if plan.kernel.name == "spin_handoff" {
-        let how = match plan.options.how {
-            How::Spin => "spin",
-            How::Yield => "yield",
-            How::Park => "park",
-        };
-        options.push(("how", how.into()));
+    if ["spin_handoff", "frame", "serve"].contains(&plan.kernel.name) {
+        options.push(("how", plan.options.how.name().into()));
+    }
+    if plan.kernel.name == "frame" {
+        options.push(("handoffs", plan.options.handoffs.into()));
+    }
+    if plan.kernel.name == "serve" && plan.variant.name == "open" {
+        options.push(("rate", plan.options.rate.into()));
     }
     Value::object(options)
 }
@@ -184,7 +211,7 @@ pub fn finished(plan: &Plan, outcome: &Outcome, warnings: &[String]) -> Value {
     let all_warnings = outcome.warnings.iter().chain(warnings).map(String::as_str);
     Value::object([
         ("schema", Value::from(SCHEMA)),
-        ("kernel", plan.kernel.name.into()),
+        ("kernel", plan.name().into()),
         ("variant", plan.variant.name.into()),
         ("status", if outcome.holds() { "ok" } else { "failed" }.into()),
         ("interrupted", outcome.interrupted.into()),
@@ -202,7 +229,7 @@ pub fn finished(plan: &Plan, outcome: &Outcome, warnings: &[String]) -> Value {
 pub fn unsupported(plan: &Plan, reason: &str) -> Value {
     Value::object([
         ("schema", Value::from(SCHEMA)),
-        ("kernel", plan.kernel.name.into()),
+        ("kernel", plan.name().into()),
         ("variant", plan.variant.name.into()),
         ("status", "unsupported".into()),
         ("interrupted", false.into()),

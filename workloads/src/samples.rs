@@ -9,7 +9,7 @@ pub const RECORD_BYTES: usize = 48;
 /// Flag: the batch ended on another CPU than it began on.
 pub const CPU_CHANGED: u32 = 1;
 
-/// One batch of one worker. Times are CLOCK_MONOTONIC in ns.
+/// One batch of one worker. Times are ns of the system's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     pub worker: u32,

@@ -49,7 +49,7 @@ impl Verdict {
 
 /// Runs every variant of the kernel, and every way to wait where it has several.
 pub fn kernel(kernel: &'static Kernel, waiter: &Waiter) -> Vec<Verdict> {
-    let ways: &[(How, &str)] = if kernel.name == "spin_handoff" {
+    let ways: &[(How, &str)] = if kernel.parties == 2 && kernel.name != "queue" {
         &[(How::Spin, "spin"), (How::Yield, "yield"), (How::Park, "park")]
     } else {
         &[(How::Spin, "")]
@@ -75,6 +75,7 @@ fn one(
         kernel,
         variant,
         threads: kernel.parties,
+        beside: Vec::new(),
         cpus: Vec::new(),
         seconds: SECONDS,
         options: Options { how, ..Options::default() },

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
+pub(super) use super::bytes::CPU_LIMIT;
 use super::bytes::{u32_at, u64_at};
 use super::record::SAMPLE;
 use crate::error::DecodeError;
 
-/// CPU numbers from here on are taken for damage: `NR_CPUS` is at most this.
-pub(super) const CPU_LIMIT: i32 = 1 << 13;
 /// `PERF_TYPE_TRACEPOINT`.
 pub(super) const TYPE_TRACEPOINT: u32 = 2;
 /// `PERF_ATTR_SIZE_VER0`.

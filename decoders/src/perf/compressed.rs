@@ -4,8 +4,8 @@ use std::io::Write;
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use super::bytes::u64_at;
 use super::record::{COMPRESSED, COMPRESSED2, Record};
+use crate::bytes::u64_at;
 use crate::error::DecodeError;
 
 /// The packed bytes of a record, if it holds any.

@@ -1,11 +1,11 @@
 //! Which event family a tracepoint is of, and where its fields lie.
 
 use super::attrs::{Attr, TYPE_TRACEPOINT};
-use super::bytes::{text, u16_at, u32_at, u64_at};
 use super::features::Features;
 use super::formats::{Field, Format};
 use super::print_fmt;
-use super::problem::Problems;
+use crate::bytes::{text, u16_at, u32_at, u64_at};
+use crate::problem::Problems;
 
 /// `TRACE_FLAG_HARDIRQ | TRACE_FLAG_SOFTIRQ | TRACE_FLAG_NMI`
 const FLAGS_IN_INTERRUPT: i64 = 0x08 | 0x10 | 0x40;

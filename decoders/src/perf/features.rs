@@ -1,8 +1,8 @@
 //! `HEADER_*` features: what perf wrote about the machine beside the records.
 
 use super::attrs::{Attr, CPU_LIMIT};
-use super::bytes::{Bytes, cpu_list};
 use super::formats::{self, Format};
+use crate::bytes::{Bytes, cpu_list};
 use crate::error::DecodeError;
 
 const TRACING_DATA: u32 = 1;

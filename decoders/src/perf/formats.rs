@@ -1,6 +1,6 @@
 //! Event formats out of `HEADER_TRACING_DATA`: the fields of each tracepoint.
 
-use super::bytes::Bytes;
+use crate::bytes::Bytes;
 use crate::error::DecodeError;
 
 /// A field of a tracepoint's raw data.

@@ -10,26 +10,9 @@ use super::record_counts;
 use super::recording::Recording;
 use super::rows::{Held, Rows};
 use super::shelf::Shelves;
-use super::tables::Batches;
 use crate::error::DecodeError;
 use crate::frame::Frame;
-
-/// Rows after which a frame is closed at the next later time: few enough that a frame's memory
-/// stays in the caches.
-pub const FRAME_ROWS: usize = 1 << 18;
-
-/// What is known when the last frame has been handed out.
-#[derive(Debug)]
-pub struct Finished {
-    /// Rows of `thread`, `process`, `thread_name`, `record_count`, `problem`.
-    pub batches: Batches,
-    /// Time of the earliest record: 0, or NULL without any.
-    pub first_ns: Option<i64>,
-    /// Time of the latest record.
-    pub last_ns: Option<i64>,
-    /// Records lost as the recorder tells.
-    pub events_lost: i64,
-}
+use crate::reader::Finished;
 
 /// Reads a recording frame by frame.
 pub struct Frames<'a> {

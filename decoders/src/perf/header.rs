@@ -1,6 +1,6 @@
 //! `perf_file_header`: where the parts of a perf.data file lie.
 
-use super::bytes::{Bytes, u64_at};
+use crate::bytes::{Bytes, u64_at};
 use crate::error::DecodeError;
 
 /// Size of `perf_file_header` in a file; in pipe mode only magic and size are written.
@@ -96,10 +96,11 @@ mod tests {
     #[test]
     fn foreign_files_are_told_apart() {
         let error = |bytes: &[u8]| Header::read(bytes).expect_err("refused").to_string();
-        assert_eq!(error(b""), "the file is empty: give a perf.data file");
+        assert_eq!(error(b""), "the file is empty: give a perf.data or .etl file");
         assert_eq!(
             error(b"\x7fELF\x02\x01\x01\0rest"),
-            "begins with \"\\x7fELF\\x02\\x01\\x01\\x00\", not with PERFILE2: give a perf.data file"
+            "begins with \"\\x7fELF\\x02\\x01\\x01\\x00\", not with PERFILE2 nor as an .etl file: \
+             give a perf.data or .etl file"
         );
         assert!(matches!(Header::read(b"2ELIFREP"), Err(DecodeError::BigEndian)));
         assert!(matches!(Header::read(b"PERFFILE"), Err(DecodeError::FirstVersion)));

@@ -119,10 +119,10 @@ fn processes(recording: &Recording) -> Value {
     for (ts, span) in &recording.index.tasks {
         let time = (*ts != 0).then(|| ts.wrapping_sub(first).cast_signed());
         for found in streams::records(&recording.segments, span) {
-            let id = |at| super::bytes::u32_at(found.bytes, at).unwrap_or_default().cast_signed();
+            let id = |at| crate::bytes::u32_at(found.bytes, at).unwrap_or_default().cast_signed();
             match (found.kind, time) {
                 (record::COMM, _) => {
-                    let name = super::bytes::text(found.bytes.get(16..).unwrap_or_default());
+                    let name = crate::bytes::text(found.bytes.get(16..).unwrap_or_default());
                     threads.comm((id(8), id(12)), time, name);
                 }
                 (record::FORK, _) => {

@@ -9,24 +9,12 @@ use super::events::Family;
 use super::recording::Recording;
 use super::topology;
 use crate::error::DecodeError;
+use crate::reader::TraceFacts;
 
 /// perf's time stamps count nanoseconds, whatever the clock.
 const CLOCK_HZ: i64 = 1_000_000_000;
 /// Version of the tables.
 const SCHEMA_VERSION: i32 = 1;
-
-/// The parts of a `trace` row that are not in the file.
-#[derive(Clone, Copy, Debug)]
-pub struct TraceFacts<'a> {
-    /// Name of the step or of the file.
-    pub label: &'a str,
-    /// As given.
-    pub path: &'a str,
-    /// Earliest and latest time.
-    pub window: (Option<i64>, Option<i64>),
-    /// Records lost as the recorder tells.
-    pub events_lost: i64,
-}
 
 impl Recording {
     /// Raw clock at ns 0.

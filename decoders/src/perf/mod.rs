@@ -4,8 +4,6 @@
 //! of time and fills the base tables.
 
 mod attrs;
-mod bytes;
-mod columns;
 mod compressed;
 mod events;
 mod features;
@@ -13,18 +11,16 @@ mod formats;
 mod frames;
 mod header;
 mod index;
-mod input;
 mod inspection;
 mod interrupts;
 mod machine;
 mod merge;
 mod print_fmt;
-mod problem;
+mod reader;
 mod record;
 mod record_counts;
 mod recording;
 mod rows;
-mod shelf;
 mod staged;
 mod streams;
 mod switches;
@@ -35,8 +31,8 @@ mod topology;
 mod tracepoints;
 mod wakeups;
 
-pub use self::columns::Batcher;
-pub use self::frames::{FRAME_ROWS, Finished, Frames};
+use crate::{bytes, columns, input, problem, shelf};
+
+pub use self::frames::Frames;
 pub use self::inspection::inspect;
-pub use self::machine::TraceFacts;
 pub use self::recording::Recording;

@@ -1,6 +1,6 @@
 //! `perf_event_header`: one record after the other, and the way on after damage.
 
-use super::bytes::{u16_at, u32_at, u64_at};
+use crate::bytes::{u16_at, u32_at, u64_at};
 
 pub(super) const LOST: u32 = 2;
 pub(super) const COMM: u32 = 3;

@@ -265,7 +265,7 @@ impl Threads {
 
     #[inline(never)]
     fn named_anew(&mut self, life: u32, ts: i64, comm: &[u8]) {
-        let name = super::bytes::text(comm);
+        let name = crate::bytes::text(comm);
         let thread = &mut self.lives[life as usize];
         // Beside the name, /proc tells of a kernel worker what it works on: that is how it was
         // named in a record, and stays so in `thread_name`, but it is not the thread's name.

@@ -2,9 +2,12 @@
 
 pub mod add1;
 pub mod add8;
+pub mod aes;
 mod asm_loop;
+pub mod frame;
 pub mod imul;
 pub mod imul_add;
+pub mod matmul;
 pub mod mem_seq;
 pub mod mem_stride;
 pub mod pause;
@@ -12,5 +15,7 @@ pub mod pointer_chase;
 pub mod queue;
 mod register_loop;
 pub mod ruler;
+pub mod scan;
+pub mod serve;
 pub mod sha256;
 pub mod spin_handoff;

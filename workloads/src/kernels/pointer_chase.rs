@@ -1,12 +1,14 @@
 //! pointer_chase: one random cycle, each load's address from the load before.
 //!
-//! `packed` has eight nodes a cache line, so that a part of the hops stays in L1d; with `lines`,
-//! one node a line, every hop leaves it.
+//! `private` and `shared` have eight nodes a cache line, so that a part of the hops stays in L1d;
+//! with `lines`, one node a line, every hop leaves it. In `shared` all workers chase one cycle: they
+//! use the same lines, so that siblings evict little of each other's.
 
 use super::asm_loop::counted_loop;
 use super::register_loop::ODD;
-use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work, anywhere};
+use crate::kernel::{Crew, Kernel, Options, Proof, Unit, Variant, Work, anywhere};
 use crate::os::{self, Memory};
+use std::sync::{Arc, OnceLock};
 
 const LINE_BYTES: usize = 64;
 const NODE_BYTES: usize = 8;
@@ -15,16 +17,18 @@ const LEAST_BYTES: usize = 64 * 1024;
 /// The catalogue's line.
 pub static KERNEL: Kernel = Kernel {
     name: "pointer_chase",
-    summary: "a random cycle a bit larger than L1d: packed nodes, or one a line",
-    note: "latency of L2 a hop (lines), of a mix of L1d and L2 (packed); each worker has its own",
+    summary: "a random cycle a bit larger than L1d: eight nodes a line (private, shared), or one",
+    note: "latency of L2 a hop (lines), of a mix of L1d and L2 (private, shared); each worker has \
+           its own cycle but in shared",
     unit: Unit::Hops,
     parties: 1,
     variants: &[
         Variant {
-            name: "packed",
+            name: "private",
             refusal: anywhere,
             crew: |threads, _| Crew::alone(threads, |cpu| Chase::sized(cpu, NODE_BYTES)),
         },
+        Variant { name: "shared", refusal: anywhere, crew: shared },
         Variant {
             name: "lines",
             refusal: anywhere,
@@ -40,25 +44,40 @@ fn size_for(l1d: Option<u64>) -> usize {
     l1d.div_ceil(3).saturating_mul(4).next_power_of_two().max(LEAST_BYTES)
 }
 
-struct Chase {
+/// Workers that chase one cycle, which the first of them makes.
+fn shared(threads: usize, _: Options) -> Crew {
+    let made: OnceLock<Result<Arc<Graph>, String>> = OnceLock::new();
+    Crew::alone(threads, move |cpu| {
+        let graph = made.get_or_init(|| Graph::sized(cpu, NODE_BYTES).map(Arc::new)).clone()?;
+        Ok(Chase::new(graph))
+    })
+}
+
+/// The cycle in memory.
+struct Graph {
     memory: Memory,
     /// Node numbers in the order of the cycle.
     order: Vec<u32>,
     spacing: usize,
-    at: u64,
-    iterations: u64,
     l1d: Option<u64>,
 }
 
-impl Chase {
-    fn sized(cpu: Option<usize>, spacing: usize) -> Result<Chase, String> {
+/// A worker's way along it.
+struct Chase {
+    graph: Arc<Graph>,
+    at: u64,
+    iterations: u64,
+}
+
+impl Graph {
+    fn sized(cpu: Option<usize>, spacing: usize) -> Result<Graph, String> {
         let l1d = os::l1d_bytes(cpu);
-        let mut chase = Chase::new(size_for(l1d), spacing)?;
-        chase.l1d = l1d;
-        Ok(chase)
+        let mut graph = Graph::new(size_for(l1d), spacing)?;
+        graph.l1d = l1d;
+        Ok(graph)
     }
 
-    fn new(bytes: usize, spacing: usize) -> Result<Chase, String> {
+    fn new(bytes: usize, spacing: usize) -> Result<Graph, String> {
         let mut memory =
             Memory::new(bytes).map_err(|error| format!("no memory for {bytes} bytes: {error}"))?;
         let nodes = bytes / spacing;
@@ -70,13 +89,16 @@ impl Chase {
             let place = *node as usize * spacing;
             target[place..place + NODE_BYTES].copy_from_slice(&(base + next as u64).to_ne_bytes());
         }
-        let at = base + u64::from(order[0]) * spacing as u64;
-        let chase = Chase { memory, order, spacing, at, iterations: 0, l1d: None };
-        let length = chase.cycle_length();
+        let graph = Graph { memory, order, spacing, l1d: None };
+        let length = graph.cycle_length();
         if length != nodes {
             return Err(format!("the cycle has {length} of {nodes} nodes"));
         }
-        Ok(chase)
+        Ok(graph)
+    }
+
+    fn base(&self) -> u64 {
+        self.memory.bytes().as_ptr() as u64
     }
 
     /// Hops from the first node back to it; `nodes + 1` where there is no way back.
@@ -94,6 +116,17 @@ impl Chase {
             }
         }
         self.order.len() + 1
+    }
+}
+
+impl Chase {
+    fn sized(cpu: Option<usize>, spacing: usize) -> Result<Chase, String> {
+        Ok(Chase::new(Arc::new(Graph::sized(cpu, spacing)?)))
+    }
+
+    fn new(graph: Arc<Graph>) -> Chase {
+        let at = graph.base() + u64::from(graph.order[0]) * graph.spacing as u64;
+        Chase { graph, at, iterations: 0 }
     }
 }
 
@@ -134,24 +167,26 @@ impl Work for Chase {
     }
 
     fn prove(&mut self) -> Vec<Proof> {
-        let nodes = self.order.len();
-        let base = self.memory.bytes().as_ptr() as u64;
+        let graph = &self.graph;
+        let nodes = graph.order.len();
         let position = (self.iterations % nodes as u64) as usize;
-        let found = self.at.wrapping_sub(base) / self.spacing as u64;
+        let found = self.at.wrapping_sub(graph.base()) / graph.spacing as u64;
+        let hops = self.iterations;
         vec![
-            Proof::new("nodes in one cycle", nodes, self.cycle_length()),
-            Proof::new(format!("node after {} hops", self.iterations), self.order[position], found),
+            Proof::new("nodes in one cycle", nodes, graph.cycle_length()),
+            Proof::new(format!("node after {hops} hops"), graph.order[position], found),
         ]
     }
 
     fn sizes(&self) -> Vec<(&'static str, u64)> {
-        let mut sizes = vec![("memory_bytes_per_worker", self.memory.bytes().len() as u64)];
-        sizes.extend(self.l1d.map(|bytes| ("l1d_bytes", bytes)));
+        let bytes = self.graph.memory.bytes().len() as u64;
+        let mut sizes = vec![("memory_bytes_per_worker", bytes)];
+        sizes.extend(self.graph.l1d.map(|bytes| ("l1d_bytes", bytes)));
         sizes
     }
 
     fn warnings(&self) -> Vec<String> {
-        match self.l1d {
+        match self.graph.l1d {
             Some(_) => Vec::new(),
             None => vec!["size of L1d not known: 64 KiB are chased".to_owned()],
         }
@@ -182,7 +217,8 @@ mod tests {
     #[test]
     fn the_last_node_is_known_and_a_wrong_one_is_found() {
         for spacing in [NODE_BYTES, LINE_BYTES] {
-            let mut work = Chase::new(4096, spacing).expect("4 KiB are free");
+            let graph = Graph::new(4096, spacing).expect("4 KiB are free");
+            let mut work = Chase::new(Arc::new(graph));
             work.batch(0);
             work.batch(4096 / spacing as u64 * 3 + 5);
             assert!(work.prove().iter().all(Proof::holds));
@@ -193,11 +229,11 @@ mod tests {
 
     #[test]
     fn a_shorter_cycle_is_found() {
-        let mut work = Chase::new(4096, LINE_BYTES).expect("4 KiB are free");
-        let base = work.memory.bytes().as_ptr() as u64;
-        let first = base + u64::from(work.order[0]) * LINE_BYTES as u64;
-        let place = work.order[9] as usize * LINE_BYTES;
-        work.memory.bytes_mut()[place..place + 8].copy_from_slice(&first.to_ne_bytes());
+        let mut graph = Graph::new(4096, LINE_BYTES).expect("4 KiB are free");
+        let first = graph.base() + u64::from(graph.order[0]) * LINE_BYTES as u64;
+        let place = graph.order[9] as usize * LINE_BYTES;
+        graph.memory.bytes_mut()[place..place + 8].copy_from_slice(&first.to_ne_bytes());
+        let mut work = Chase::new(Arc::new(graph));
         let holds: Vec<bool> = work.prove().iter().map(Proof::holds).collect();
         assert_eq!(holds, [false, true]);
     }

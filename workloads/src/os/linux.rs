@@ -29,6 +29,25 @@ pub fn monotonic_ns() -> i64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// The word for the system's clock in results.
+pub const CLOCK_NAME: &str = "monotonic";
+
+/// The raw count behind `monotonic_ns`.
+#[inline]
+pub fn ticks() -> u64 {
+    monotonic_ns() as u64
+}
+
+/// A count of `ticks` in ns.
+pub fn ticks_ns(ticks: u64) -> i64 {
+    ticks as i64
+}
+
+/// The clock behind `thread_cpu_ns`.
+pub fn cpu_clock_name() -> &'static str {
+    "CLOCK_THREAD_CPUTIME_ID"
+}
+
 /// CLOCK_THREAD_CPUTIME_ID of the calling thread in ns.
 pub fn thread_cpu_ns() -> i64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -85,6 +104,8 @@ pub struct Memory {
 
 // SAFETY: it owns its pages alone, like a Vec<u8>.
 unsafe impl Send for Memory {}
+// SAFETY: writing needs `&mut`, like a Vec<u8>.
+unsafe impl Sync for Memory {}
 
 impl Memory {
     /// Maps `bytes` of memory in base pages.

@@ -5,8 +5,19 @@ mod linux;
 
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Memory, Waiter, anon_huge_bytes, available_memory_bytes, clocksource, current_cpu, l1d_bytes,
-    monotonic_ns, name_current_thread, pin_current_thread, thp_mode, thread_cpu_ns, thread_id,
+    CLOCK_NAME, Memory, Waiter, anon_huge_bytes, available_memory_bytes, clocksource,
+    cpu_clock_name, current_cpu, l1d_bytes, monotonic_ns, name_current_thread, pin_current_thread,
+    thp_mode, thread_cpu_ns, thread_id, ticks, ticks_ns,
+};
+
+#[cfg(windows)]
+mod windows;
+
+#[cfg(windows)]
+pub use windows::{
+    CLOCK_NAME, Memory, Observer, Waiter, allowed_cpus, anon_huge_bytes, available_memory_bytes,
+    clocksource, cpu_clock_name, current_cpu, l1d_bytes, monotonic_ns, name_current_thread,
+    pin_current_thread, processor_information, thp_mode, thread_cpu_ns, thread_id, ticks, ticks_ns,
 };
 
 /// What ended a wait.

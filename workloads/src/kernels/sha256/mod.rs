@@ -48,7 +48,7 @@ const SHORT: [(&str, usize, &str); 7] = [
 ];
 
 /// Compresses whole blocks into the state; a trailing part of a block is not looked at.
-type Compress = fn(state: &mut [u32; 8], blocks: &[u8]);
+pub type Compress = fn(state: &mut [u32; 8], blocks: &[u8]);
 
 /// The catalogue's line.
 pub static KERNEL: Kernel = Kernel {
@@ -101,7 +101,21 @@ fn finish(compress: Compress, mut state: [u32; 8], rest: &[u8], message_bytes: u
     state.iter().map(|word| format!("{word:08x}")).collect()
 }
 
-fn digest(compress: Compress, message: &[u8]) -> String {
+/// The fastest way to hash that this machine has.
+pub fn fastest() -> Compress {
+    #[cfg(target_arch = "x86_64")]
+    return if shani::refusal().is_none() { shani::compress } else { simd::compress };
+    #[cfg(target_arch = "aarch64")]
+    return if ce::refusal().is_none() { ce::compress } else { scalar::compress };
+}
+
+/// Compresses whole blocks in plain Rust.
+pub fn plain() -> Compress {
+    scalar::compress
+}
+
+/// The digest of a message, in hex.
+pub fn digest(compress: Compress, message: &[u8]) -> String {
     let whole = message.len() - message.len() % BLOCK_BYTES;
     let mut state = INITIAL;
     compress(&mut state, &message[..whole]);

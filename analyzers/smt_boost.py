@@ -1,0 +1,85 @@
+"""What SMT and boost are worth for requests: each alone, both together, as measured and normalised.
+
+A warning where the cells of one load ran at busy shares more than 5 points apart, since plain gains
+then mislead, and where SMT or boost makes throughput fall by more than 3 % with the whole interval
+below that of the cell it is compared with. The gains are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from schedlens.findings import Finding, Scope
+from schedlens.wording import percent
+
+Row = dict[str, Any]
+
+_FALLS_PCT = -3.0
+_EVIDENCE = "FROM smt_boost"
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """What the states show, or that none were measured."""
+    rows = scope.rows("SELECT * FROM smt_boost WHERE per_s IS NOT NULL")
+    if not rows:
+        yield _found("checked", "No cells of the experiment smt-boost: nothing to judge")
+        return
+    for load in dict.fromkeys(row["load"] for row in rows):
+        yield from _load(load, [row for row in rows if row["load"] == load])
+
+
+def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
+    base, others = rows[0], rows[1:]
+    if not others:
+        yield _found(
+            "info",
+            f"{load}: {base['per_s']:,.0f} a second, {_state(base)}: nothing to compare with, "
+            "since neither SMT nor boost can be switched here",
+        )
+        return
+    if base["is_uneven"]:
+        low = min(row["busy_pct"] for row in rows)
+        high = max(row["busy_pct"] for row in rows)
+        yield _found(
+            "warning",
+            f"{load}: the cells ran at busy shares from {percent(low)} to {percent(high)}: compare "
+            "requests a second divided by the busy share (normalised_gain_pct), not as they are",
+            "For equal shares use the closed loop, or offer each state a load of its own.",
+        )
+    parts = []
+    for row in others:
+        part = f"{_state(row)} {row['gain_pct']:+.0f} %"
+        if row["is_uneven"] and row["normalised_gain_pct"] is not None:
+            part += f" (normalised {row['normalised_gain_pct']:+.0f} %)"
+        if row["watts_gain_pct"] is not None:
+            part += f" at {row['watts_gain_pct']:+.0f} % power"
+        parts.append(part)
+        if row["gain_pct"] < _FALLS_PCT and row["per_s_high"] < base["per_s_low"]:
+            yield _found(
+                "warning",
+                f"{load}: {_state(row)} does {percent(-row['gain_pct'])} less than {_state(base)}",
+                "Leave it off for this work.",
+            )
+    yield _found(
+        "info",
+        f"{load}: {base['per_s']:,.0f} a second with {_state(base)}; against that "
+        f"{', '.join(parts)}{_thrifty(rows)}",
+    )
+
+
+def _thrifty(rows: list[Row]) -> str:
+    known = [row for row in rows if row["requests_per_joule"] is not None]
+    if not known:
+        return ""
+    best = max(known, key=lambda row: row["requests_per_joule"])
+    return f"; most requests per joule with {_state(best)} ({best['requests_per_joule']:.3g})"
+
+
+def _state(row: Row) -> str:
+    known = [f"{name} {row[key]}" for name, key in (("SMT", "smt"), ("boost", "boost")) if row[key]]
+    return " and ".join(known) or "the machine as found"
+
+
+def _found(severity: Any, title: str, advice: str = "") -> Finding:
+    return Finding("smt_boost", severity, title, _EVIDENCE, advice)

@@ -1,0 +1,207 @@
+"""The recorder on Windows: Windows Performance Recorder with the shipped profile, or xperf."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from schedlens.errors import RecorderError
+
+from . import etw_file, etw_refusal
+from .etw_command import (
+    INSTANCE,
+    MAIN_FILE,
+    MOST_COUNTERS,
+    PROFILE_FILE,
+    Capture,
+    Kind,
+    begin,
+    cancel,
+    end,
+    shown,
+    sources,
+)
+from .etw_profile import render
+
+__all__ = [
+    "INSTANCE",
+    "MAIN_FILE",
+    "PROFILE_FILE",
+    "Capture",
+    "Kind",
+    "Recorder",
+    "begin",
+    "cancel",
+    "check",
+    "checked_counters",
+    "end",
+    "find",
+    "shown",
+    "sources",
+    "write_profile",
+]
+
+# Merging a long recording takes minutes.
+LIMIT_S = 1800.0
+KINDS: tuple[Kind, ...] = ("wpr", "xperf")
+
+
+def find(kind: Kind | None = None) -> tuple[Kind, str]:
+    """The recorder asked for, else WPR, else xperf, and its path; raises `RecorderError`."""
+    for name in (kind,) if kind else KINDS:
+        path = shutil.which(name)
+        if path is not None:
+            return name, path
+    if kind == "xperf":
+        raise RecorderError(
+            "xperf is not on the path: it comes with the Windows Performance Toolkit of the "
+            "Windows ADK; wpr is part of Windows"
+        )
+    raise RecorderError(
+        "wpr is not on the path: it is part of Windows 10 and later (C:\\Windows\\System32), and "
+        "of the Windows Performance Toolkit of the Windows ADK"
+    )
+
+
+def checked_counters(capture: Capture, names: Sequence[str]) -> Capture:
+    """The capture with these counters; raises `RecorderError` for what the machine cannot do."""
+    if not names:
+        return capture
+    few_enough(names)
+    command = sources(capture.program)
+    code, said = _run(command)
+    if code != 0:
+        raise etw_refusal.error(capture, command, code, said)
+    known = etw_refusal.offered(said)
+    if {name for name in known if not name.startswith("Timer")} == set():
+        raise RecorderError(etw_refusal.HIDDEN)
+    strange = [name for name in names if name not in known]
+    if strange:
+        raise RecorderError(
+            f"--counters: this machine offers no '{strange[0]}'; `wpr -pmcsources` lists "
+            f"{', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+        )
+    return replace(capture, counters=tuple(names))
+
+
+def few_enough(names: Sequence[str]) -> None:
+    """Raises `RecorderError` for more counters than a core can count at once."""
+    if len(names) > MOST_COUNTERS:
+        raise RecorderError(
+            f"--counters: {len(names)} are more than the {MOST_COUNTERS} that a core can count "
+            "at once beside what Windows uses"
+        )
+
+
+def write_profile(capture: Capture, path: Path) -> None:
+    """Writes the profile for a capture."""
+    text = render(capture.counters, capture.kernel_buffers)
+    path.write_text(text, encoding="utf-8", newline="\r\n")
+
+
+class Recorder:
+    """A recording of one step; `begin`, then `stop` or `cancel`."""
+
+    def __init__(self, capture: Capture, folder: Path, profile: Path) -> None:
+        self._capture = capture
+        self._folder = folder
+        self._profile = profile
+        self._on = False
+        self.commands: list[list[str]] = []
+
+    def begin(self) -> None:
+        """Begins to record; raises `RecorderError`."""
+        commands = begin(self._capture, self._folder, self._profile)
+        for at, command in enumerate(commands):
+            try:
+                self._must(command)
+            except Exception:
+                # Of several the first may be running already.
+                self._on = at > 0
+                self.cancel()
+                raise
+        self._on = True
+
+    def stop(self) -> None:
+        """Ends the recording and writes its file; raises `RecorderError` or `NoSpaceError`."""
+        for command in end(self._capture, self._folder):
+            self._must(command)
+        self._on = False
+        for part in ("kernel.etl", "events.etl"):
+            (self._folder / part).unlink(missing_ok=True)
+
+    def cancel(self) -> None:
+        """Ends a recording that goes on; nothing of it is kept."""
+        if self._on:
+            self._on = False
+            for command in cancel(self._capture):
+                _run(command)
+
+    def _must(self, command: list[str]) -> None:
+        self.commands.append(command)
+        code, said = _run(command)
+        if code != 0:
+            raise etw_refusal.error(self._capture, command, code, said)
+
+
+def check(path: Path, begin_ns: int) -> list[dict[str, Any]]:
+    """Rows of `checks` for a finished recording; `begin_ns` is the begin of its step.
+
+    Raises `RecorderError` where the file is no recording.
+    """
+    header = etw_file.read(path)
+    if header is None:
+        raise RecorderError(f"the recorder left no recording in {path.name}: record the step again")
+    lost = header.events_lost or header.buffers_lost
+    starts = header.begin_ns
+    covered = starts is not None and starts <= begin_ns
+    return [
+        _row(
+            "lost_events",
+            not lost,
+            f"{header.events_lost} events and {header.buffers_lost} buffers were lost",
+            "what rests on them says so; end other recordings, write to a faster disk, "
+            "or record for a shorter time",
+        ),
+        _row(
+            "clock",
+            starts is not None,
+            f"the clock of the recording is {header.clock or 'unknown'}",
+            "without the performance counter the batches of the workload do not join the trace",
+        ),
+        _row(
+            "covers_begin",
+            covered or starts is None,
+            "the recording begins before the step" if covered else "the step began before it",
+            "the first moments are unknown",
+        ),
+    ]
+
+
+def _row(name: str, ok: bool, detail: str, advice: str) -> dict[str, Any]:
+    return {"check": name, "ok": ok, "detail": detail, "advice": None if ok else advice}
+
+
+def _run(command: Sequence[str]) -> tuple[int, str]:
+    """Exit code and words of a recorder; raises `RecorderError` where it cannot be run."""
+    try:
+        done = subprocess.run(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LIMIT_S,
+            check=False,
+            # Ctrl-C is for this program, which ends the recording in its own way.
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+    except OSError as error:
+        raise RecorderError(f"{command[0]} cannot be run: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise RecorderError(f"{command[0]} {command[1]} did not end within {LIMIT_S:g} s") from None
+    return done.returncode, f"{done.stdout}\n{done.stderr}"

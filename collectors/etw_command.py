@@ -1,0 +1,115 @@
+"""The command lines of the recorders on Windows: WPR, and xperf where only that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal
+
+from .etw_profile import NAME, PRESENTS_NAME, ring_buffers
+
+Kind = Literal["wpr", "xperf"]
+
+# A recording of its own, beside whatever else WPR records.
+INSTANCE = "schedlens"
+SESSION = "schedlens"
+MAIN_FILE = "trace.etl"
+PROFILE_FILE = "schedlens.wprp"
+# Counters a core can count at once beside what the system itself uses.
+MOST_COUNTERS = 4
+
+# xperf's words for the keywords of the profile; it has none for the ideal processor.
+KERNEL_FLAGS = (
+    "CPU_CONFIG", "PROC_THREAD", "LOADER", "CSWITCH", "DISPATCHER", "PRIORITY", "IDLE_STATES",
+    "POWER", "DPC", "INTERRUPT",
+)  # fmt: skip
+PROVIDERS = (
+    "Microsoft-Windows-Kernel-Processor-Power:0xe7:5",
+    "Microsoft-Windows-Kernel-Power:0xffffffffffffffff:4",
+)
+STATES = ("Microsoft-Windows-Kernel-Processor-Power", "Microsoft-Windows-Kernel-Power")
+PRESENT_PROVIDERS = ("Microsoft-Windows-DXGI:0x2:5", "Microsoft-Windows-DxgKrnl:0x8000000:5")
+NO_IDEAL_PROCESSOR = "changes of the ideal processor: xperf has no flag for them"
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What is recorded, and by which program; `ring_s`: only the last seconds, in memory."""
+
+    kind: Kind
+    program: str
+    counters: tuple[str, ...] = ()
+    presents: bool = False
+    ring_s: float | None = None
+    cpus: int = 1
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What this recorder cannot tell."""
+        return () if self.kind == "wpr" else (NO_IDEAL_PROCESSOR,)
+
+    @property
+    def kernel_buffers(self) -> int | None:
+        """Buffers of 1 MB for the ring; None: the profile's own number."""
+        return None if self.ring_s is None else ring_buffers(self.ring_s, self.cpus)
+
+
+def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[str]]:
+    """The commands that begin a recording; its files go to `folder`."""
+    if capture.kind == "wpr":
+        name = PRESENTS_NAME if capture.presents else NAME
+        mode = [] if capture.ring_s is not None else ["-filemode"]
+        return [[capture.program, "-start", f"{profile}!{name}", *mode, "-instancename", INSTANCE]]
+    kernel = [capture.program, "-on", "+".join(KERNEL_FLAGS)]
+    if capture.counters:
+        kernel += ["-Pmc", ",".join(capture.counters), "CSWITCH", "strict"]
+    kernel += ["-f", str(folder / "kernel.etl"), "-BufferSize", "1024"]
+    if capture.kernel_buffers is None:
+        kernel += ["-MinBuffers", "256", "-MaxBuffers", "1024"]
+    else:
+        kernel += ["-FileMode", "Circular", "-MaxFile", str(capture.kernel_buffers)]
+    providers = PROVIDERS + (PRESENT_PROVIDERS if capture.presents else ())
+    events = [capture.program, "-start", SESSION, "-on", "+".join(providers)]
+    events += ["-f", str(folder / "events.etl")]
+    return [kernel, events, _state(capture)]
+
+
+def end(capture: Capture, folder: PurePath) -> list[list[str]]:
+    """The commands that end it and leave `trace.etl` in `folder`."""
+    trace = str(folder / MAIN_FILE)
+    if capture.kind == "wpr":
+        return [[capture.program, "-stop", trace, "-skipPdbGen", "-instancename", INSTANCE]]
+    kernel, events = str(folder / "kernel.etl"), str(folder / "events.etl")
+    return [
+        _state(capture),
+        [capture.program, "-stop", SESSION],
+        [capture.program, "-stop"],
+        [capture.program, "-merge", kernel, events, trace],
+    ]
+
+
+def cancel(capture: Capture) -> list[list[str]]:
+    """The commands that end it and keep nothing."""
+    if capture.kind == "wpr":
+        return [[capture.program, "-cancel", "-instancename", INSTANCE]]
+    return [[capture.program, "-stop", SESSION], [capture.program, "-stop"]]
+
+
+def sources(program: str) -> list[str]:
+    """The command that lists the counters this machine offers."""
+    return [program, "-pmcsources"]
+
+
+def _state(capture: Capture) -> list[str]:
+    return [capture.program, "-capturestate", SESSION, "+".join(STATES)]
+
+
+def shown(command: Sequence[str]) -> str:
+    """A command as it is typed at a prompt of Windows."""
+    return " ".join(f'"{word}"' if _needs_quotes(word) else word for word in command)
+
+
+def _needs_quotes(word: str) -> bool:
+    # A redirection is typed as it is.
+    return word != ">" and (not word or any(letter in word for letter in " \t&|<>^()"))

@@ -1,0 +1,123 @@
+"""PresentMon beside a recording: its lines into a file, and an eye on frames that last too long."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlens.errors import RecorderError
+from schedlens.windows import conversation
+
+FILE = "presentmon.csv"
+SESSION = "schedlens-presentmon"
+# The time from one frame to the next, by the names of 1.x and from 2.3 on, and of 2.0 to 2.2.
+FRAME_COLUMNS = ("msbetweenpresents", "frametime")
+# An option that is wrong, or rights that are missing, end it at once.
+EARLY_S = 1.0
+
+
+def command(program: str, pid: int | None = None, process: str | None = None) -> list[str]:
+    """The command line: raw times of the performance counter, so that frames join the trace.
+
+    One dash before an option: versions 1.x and 2.x both take it.
+    """
+    words = [program, "-output_stdout", "-qpc_time", "-session_name", SESSION]
+    words.append("-stop_existing_session")
+    if pid is not None:
+        return [*words, "-process_id", str(pid)]
+    return [*words, "-process_name", process] if process else words
+
+
+class FrameWatch:
+    """Finds frames longer than `limit_ms` in PresentMon's lines; the columns by their names."""
+
+    def __init__(self, limit_ms: float | None) -> None:
+        self.limit_ms = limit_ms
+        self.slow = threading.Event()
+        self.frame_ms: float | None = None
+        self.frames = 0
+        self._column: int | None = None
+        self._seen_head = False
+
+    def line(self, text: str) -> None:
+        """Looks at the next line of the CSV text."""
+        row = next(iter(csv.reader([text])), [])
+        if not self._seen_head:
+            names = [name.strip().lower() for name in row]
+            if "processid" not in names:
+                return
+            self._seen_head = True
+            known = [name for name in FRAME_COLUMNS if name in names]
+            self._column = names.index(known[0]) if known else None
+            return
+        self.frames += 1
+        if self._column is None or self.limit_ms is None or len(row) <= self._column:
+            return
+        try:
+            frame_ms = float(row[self._column])
+        except ValueError:
+            return
+        if frame_ms > self.limit_ms and not self.slow.is_set():
+            self.frame_ms = frame_ms
+            self.slow.set()
+
+    @property
+    def blind(self) -> bool:
+        """Whether the lines tell no frame times."""
+        return self._seen_head and self._column is None
+
+
+class PresentMon:
+    """PresentMon while it runs; ends with `stop`."""
+
+    def __init__(self, words: Sequence[str], folder: Path, limit_ms: float | None) -> None:
+        self.command = list(words)
+        self.watch = FrameWatch(limit_ms)
+        self._path = folder / FILE
+        self._errors = (folder / "presentmon.log").open("wb")
+        self._process = conversation.start(words, error=self._errors.fileno())
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        try:
+            self._process.wait(EARLY_S)
+        except subprocess.TimeoutExpired:
+            return
+        raise RecorderError(self._refused())
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._path.open("wb") as out:
+            for line in self._process.stdout:
+                out.write(line)
+                self.watch.line(line.decode("utf-8", "replace").rstrip("\r\n"))
+
+    def stop(self) -> None:
+        """Ends it; the file is whole afterwards."""
+        if self._process.poll() is None:
+            conversation.ask_to_end(self._process)
+            try:
+                self._process.wait(conversation.END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._reader.join(conversation.END_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends it, whatever its state."""
+        conversation.end(self._process)
+        self._errors.close()
+
+    def _refused(self) -> str:
+        self._reader.join(conversation.END_S)
+        self._errors.flush()
+        said = (self._path.parent / "presentmon.log").read_text("utf-8", "replace").strip()
+        if "access denied" in said.lower():
+            return (
+                "PresentMon is not permitted to trace: use an elevated prompt, or a user of the "
+                "group 'Performance Log Users'"
+            )
+        last = said.splitlines()[-1] if said else f"code {self._process.returncode}"
+        return f"{self.command[0]} ended at once: {last}"

@@ -1,0 +1,257 @@
+//! `WMI_BUFFER_HEADER`, and the walk from one buffer to the next.
+
+use crate::bytes::{u16_at, u32_at, u64_at};
+
+/// Bytes of a `WMI_BUFFER_HEADER`.
+pub(super) const HEADER: usize = 0x48;
+/// The largest buffer that ETW makes, with its header.
+pub(super) const LARGEST: u32 = (16 << 20) + HEADER as u32;
+
+/// `BufferFlag`: events were lost before this buffer or in it.
+pub(super) const EVENTS_LOST: u16 = 0x2;
+/// `BufferFlag`: a buffer was lost before this one.
+pub(super) const BUFFER_LOST: u16 = 0x4;
+const PROCESSOR_INDEX: u16 = 0x20;
+const COMPRESSED: u16 = 0x40;
+const FLAGS: u16 = 0x7f;
+/// `BufferType` of the first buffer.
+pub(super) const TYPE_HEADER: u16 = 4;
+/// The highest `BufferType`.
+const TYPE_LAST: u16 = 7;
+
+/// What the header of a buffer says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BufferHeader {
+    /// `BufferSize`: bytes in the file, header included.
+    pub(super) size: u32,
+    /// `SequenceNumber`, of the session.
+    pub(super) sequence: i64,
+    /// `ProcessorIndex`.
+    pub(super) cpu: u16,
+    /// `State`; in the first buffer of a packed file the number of the packing.
+    pub(super) state: u32,
+    /// `Offset`: end of the records in the unpacked buffer, header included.
+    pub(super) filled: u32,
+    /// `BufferFlag`.
+    pub(super) flags: u16,
+    /// `BufferType`.
+    pub(super) kind: u16,
+}
+
+impl BufferHeader {
+    /// The header at an offset of the file; `None` if it does not fit in.
+    pub(super) fn at(file: &[u8], at: usize) -> Option<Self> {
+        let header = file.get(at..at.checked_add(HEADER)?)?;
+        let flags = u16_at(header, 0x34)?;
+        let client = u16_at(header, 0x28)?;
+        Some(Self {
+            size: u32_at(header, 0)?,
+            sequence: u64_at(header, 0x18)?.cast_signed(),
+            cpu: if flags & PROCESSOR_INDEX != 0 { client & 0x7ff } else { client & 0xff },
+            state: u32_at(header, 0x2c)?,
+            filled: u32_at(header, 0x30)?,
+            flags,
+            kind: u16_at(header, 0x36)?,
+        })
+    }
+
+    /// Whether the records are packed.
+    pub(super) fn packed(&self) -> bool {
+        self.flags & COMPRESSED != 0
+    }
+
+    /// Whether the numbers can be those of a buffer; `session` is the session's buffer size.
+    pub(super) fn is_sound(&self, session: u32) -> bool {
+        let most = session.clamp(HEADER as u32, LARGEST);
+        let size_fits = if self.packed() {
+            // Packing may make a little more of what does not pack.
+            self.size <= most + most / 8 + HEADER as u32
+        } else {
+            self.size <= most && self.filled <= self.size
+        };
+        self.size >= HEADER as u32
+            && size_fits
+            && (HEADER as u32..=most).contains(&self.filled)
+            && self.flags & !FLAGS == 0
+            && self.kind <= TYPE_LAST
+            && self.sequence >= 0
+    }
+}
+
+/// What lies at an offset of the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    /// A buffer; the bytes from its header on that are there.
+    Buffer(BufferHeader, usize),
+    /// Room that was never written.
+    Unused(usize),
+    /// Bytes that are no buffer.
+    Damage(usize),
+}
+
+/// The buffers of a file, one after the other.
+pub(super) struct Buffers<'a> {
+    file: &'a [u8],
+    at: usize,
+    session: u32,
+}
+
+impl<'a> Buffers<'a> {
+    /// From the begin; `session` is the buffer size that the log's header tells.
+    pub(super) fn new(file: &'a [u8], session: u32) -> Self {
+        Self { file, at: 0, session }
+    }
+
+    /// The next place where a buffer may begin; the end of the file if there is none.
+    fn resume(&self) -> usize {
+        let step = self.session as usize;
+        // Buffers of one size lie at multiples of it; only packed ones lie anywhere.
+        let even = (self.at / step.max(1) + 1).saturating_mul(step);
+        if step >= HEADER && self.chains(even) {
+            return even;
+        }
+        let rest = (self.at + 1)..self.file.len().saturating_sub(HEADER);
+        rest.into_iter().find(|at| self.chains(*at)).unwrap_or(self.file.len())
+    }
+
+    /// Whether a buffer at `at` makes sense, and so does what follows it.
+    fn chains(&self, at: usize) -> bool {
+        let Some(header) = BufferHeader::at(self.file, at) else { return false };
+        if !header.is_sound(self.session) {
+            return false;
+        }
+        let next = at + header.size as usize;
+        match BufferHeader::at(self.file, next) {
+            Some(next) => next.is_sound(self.session),
+            None => next >= self.file.len(),
+        }
+    }
+
+    /// Bytes to the next buffer: the header's size, unless only the session's leads to one.
+    fn reach(&self, header: &BufferHeader) -> usize {
+        let (size, step) = (header.size as usize, self.session as usize);
+        let leads = |length: usize| match BufferHeader::at(self.file, self.at + length) {
+            Some(next) => next.is_sound(LARGEST),
+            None => self.at + length == self.file.len(),
+        };
+        let misled = !header.packed() && size != step && step >= HEADER && !leads(size);
+        if misled && leads(step) { step } else { size }
+    }
+
+    /// Zeros up to where the next buffer would begin.
+    fn unused(&self) -> Option<usize> {
+        let step = (self.session as usize).max(HEADER);
+        let end = (self.at + step).min(self.file.len());
+        let room = self.file.get(self.at..end)?;
+        room.iter().all(|byte| *byte == 0).then_some(room.len())
+    }
+}
+
+impl Iterator for Buffers<'_> {
+    type Item = (usize, Found);
+
+    fn next(&mut self) -> Option<(usize, Found)> {
+        let at = self.at;
+        let left = self.file.len().checked_sub(at).filter(|left| *left > 0)?;
+        let header = BufferHeader::at(self.file, at);
+        let found = match header {
+            Some(header) if header.is_sound(LARGEST) => {
+                Found::Buffer(header, left.min(self.reach(&header)))
+            }
+            _ => match self.unused() {
+                Some(room) => Found::Unused(room),
+                None => Found::Damage(self.resume() - at),
+            },
+        };
+        self.at += match found {
+            Found::Buffer(_, length) | Found::Unused(length) | Found::Damage(length) => length,
+        };
+        Some((at, found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: u32 = 0x100;
+
+    fn buffer(sequence: u8, size: u32, filled: u32, flags: u16) -> Vec<u8> {
+        let mut bytes = vec![0xff; size as usize];
+        bytes[..HEADER].fill(0);
+        bytes[..4].copy_from_slice(&size.to_le_bytes());
+        bytes[0x18] = sequence;
+        bytes[0x28..0x2a].copy_from_slice(&0x0105_u16.to_le_bytes());
+        bytes[0x30..0x34].copy_from_slice(&filled.to_le_bytes());
+        bytes[0x34..0x36].copy_from_slice(&flags.to_le_bytes());
+        bytes
+    }
+
+    fn walk(file: &[u8]) -> Vec<(usize, String)> {
+        Buffers::new(file, SESSION)
+            .map(|(at, found)| {
+                let text = match found {
+                    Found::Buffer(header, there) => format!("{} {there}", header.sequence),
+                    Found::Unused(room) => format!("unused {room}"),
+                    Found::Damage(bytes) => format!("damage {bytes}"),
+                };
+                (at, text)
+            })
+            .collect()
+    }
+
+    fn texts(file: &[u8]) -> Vec<String> {
+        walk(file).into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn buffers_follow_each_other_by_their_sizes() {
+        let file =
+            [buffer(0, SESSION, 0x60, 0), buffer(1, 0x50, 0x90, 0x40), buffer(2, 0x48, 0x48, 0x40)];
+        assert_eq!(texts(&file.concat()), ["0 256", "1 80", "2 72"]);
+    }
+
+    #[test]
+    fn processor_numbers_take_one_byte_or_eleven_bits() {
+        let narrow = BufferHeader::at(&buffer(0, SESSION, 0x60, 0), 0).expect("fits");
+        let wide = BufferHeader::at(&buffer(0, SESSION, 0x60, 0x20), 0).expect("fits");
+        assert_eq!((narrow.cpu, wide.cpu), (5, 0x105));
+    }
+
+    #[test]
+    fn a_cut_off_buffer_is_given_as_far_as_it_goes() {
+        let mut file = [buffer(0, SESSION, 0x60, 0), buffer(1, SESSION, 0x90, 0)].concat();
+        file.truncate(SESSION as usize + 0x50);
+        assert_eq!(texts(&file), ["0 256", "1 80"]);
+        file.truncate(SESSION as usize + 0x20);
+        assert_eq!(texts(&file), ["0 256", "damage 32"]);
+    }
+
+    #[test]
+    fn room_that_was_never_written_is_no_damage() {
+        let file = [buffer(0, SESSION, 0x60, 0), vec![0; 0x140], buffer(1, SESSION, 0x60, 0)];
+        let found = texts(&file.concat());
+        assert_eq!(found, ["0 256", "unused 256", "damage 64", "1 256"]);
+    }
+
+    #[test]
+    fn a_size_that_leads_nowhere_gives_way_to_the_sessions() {
+        let mut file = [buffer(0, SESSION, 0x60, 0), buffer(1, SESSION, 0x60, 0)].concat();
+        file[0..4].copy_from_slice(&0x180_u32.to_le_bytes());
+        assert_eq!(texts(&file), ["0 256", "1 256"]);
+    }
+
+    #[test]
+    fn after_damage_the_next_buffer_is_found() {
+        let mut even =
+            [buffer(0, SESSION, 0x60, 0), buffer(1, SESSION, 0x60, 0), buffer(2, SESSION, 0x60, 0)]
+                .concat();
+        even[0x100..0x104].fill(0x77);
+        assert_eq!(texts(&even), ["0 256", "damage 256", "2 256"]);
+        let mut packed =
+            [buffer(0, 0x50, 0x90, 0x40), buffer(1, 0x61, 0x90, 0x40), buffer(2, 0x50, 0x90, 0x40)]
+                .concat();
+        packed[0x50..0x54].fill(0x77);
+        assert_eq!(texts(&packed), ["0 80", "damage 97", "2 80"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! What is known once all records are read.
+
+use super::life_rows;
+use super::recording::Recording;
+use super::session::Session;
+use crate::columns::{Batcher, Column, texts};
+use crate::error::DecodeError;
+use crate::frame::Batches;
+use crate::reader::Finished;
+
+/// The tables that the lives, the machine and the counts fill.
+pub(super) fn finish(
+    recording: &Recording,
+    session: &mut Session<'_>,
+    batcher: &Batcher,
+) -> Result<Finished, DecodeError> {
+    let scan = recording.scan();
+    let numbering = &session.survey.numbering;
+    let (affinity, without_group) = life_rows::affinities(&session.lives, numbering, batcher)?;
+    let unnamed = session.survey.counters.is_empty();
+    let counted: [(i64, &str, &str); 6] = [
+        (session.short_payloads, "payloads", "events shorter than any version of their layout"),
+        (
+            session.placeless,
+            "buffers",
+            "events of buffers that mix processors: on which CPU they were written is not told, \
+             record without EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING",
+        ),
+        (
+            session.compact_switches,
+            "CompactCSwitch",
+            "batches of compact context switches, which are not read: record again with CSwitch \
+             in place of CompactCSwitch",
+        ),
+        (
+            without_group,
+            "Thread",
+            "affinity masks of a machine with several processor groups: the records do not tell \
+             the group",
+        ),
+        (
+            session.power.not_described,
+            "Kernel-Processor-Power",
+            "parking events whose structs only the schema in a merged file describes: merge the \
+             recording (wpr -stop or xperf -merge)",
+        ),
+        (session.survey.damaged_schemas, "EventMetadata", "schemas of events that are damaged"),
+    ];
+    for (count, place, what) in counted {
+        if count > 0 {
+            session.problems.add_many(place, what, count);
+        }
+    }
+    if unnamed && recording.has_counters() {
+        session.problems.add(
+            "PmcCounterConfig",
+            "counters at switches without the record that names them: they are numbered",
+        );
+    }
+    for what in recording.machine_problems() {
+        session.problems.add("WinSAT", *what);
+    }
+    let problems = scan.problems().chain(
+        session.problems.0.iter().map(|row| (row.place.as_str(), row.what.as_str(), row.count)),
+    );
+    let problems: Vec<_> = problems.collect();
+    let lives = &session.lives;
+    let mut batches: Batches = vec![
+        ("process", life_rows::processes(lives, batcher)?),
+        ("thread", life_rows::threads(lives, batcher, 0..lives.all.len())?),
+        ("thread_name", life_rows::names(lives, batcher)?),
+        ("affinity", affinity),
+        ("record_count", recording.record_counts(batcher)?),
+        ("problem", batcher.problems(problems.into_iter())?),
+    ];
+    let settings = session.survey.facts.settings.iter().chain(&session.power.caps);
+    let settings: Vec<_> = settings.collect();
+    let columns = vec![
+        ("key", texts(settings.iter().map(|(key, _)| Some(key)))),
+        ("value", texts(settings.iter().map(|(_, value)| Some(value)))),
+    ];
+    batches.push(("machine_setting", batcher.batch("machine_setting", settings.len(), columns)?));
+    let window = scan.window();
+    let clock = session.clock;
+    Ok(Finished {
+        batches,
+        first_ns: window.map(|(first, _)| clock.ns(first)),
+        last_ns: window.map(|(_, last)| clock.ns(last)),
+        events_lost: recording.events_lost(),
+    })
+}
+
+/// Counts by name as rows of `record_count`.
+pub(super) fn record_counts(
+    counts: &[(String, u64)],
+    batcher: &Batcher,
+) -> Result<arrow_array::RecordBatch, DecodeError> {
+    let mut column = Column::default();
+    for (_, count) in counts {
+        column.push(i64::try_from(*count).unwrap_or(i64::MAX));
+    }
+    let columns = vec![
+        ("record", texts(counts.iter().map(|(name, _)| Some(name)))),
+        ("count", column.array()),
+    ];
+    batcher.batch("record_count", counts.len(), columns)
+}

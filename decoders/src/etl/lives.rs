@@ -1,0 +1,359 @@
+//! The lives of threads and processes: ids are reused, names come late.
+
+use std::collections::HashMap;
+
+use super::processes::Processes;
+
+/// Thread ids up to here are looked up in a table.
+const DENSE_TIDS: u32 = 1 << 22;
+const NOBODY: u32 = u32::MAX;
+/// The idle threads' process.
+const IDLE: &str = "Idle";
+
+/// Where an affinity comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// A rundown: what holds for a thread that exists.
+    Rundown,
+    /// The thread's start, or a change.
+    Event,
+}
+
+/// CPUs allowed from a time on: a mask in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Allowed {
+    pub(super) from_ns: Option<i64>,
+    pub(super) mask: u64,
+    /// `None`: the record does not tell it.
+    pub(super) group: Option<u16>,
+    pub(super) told: Told,
+}
+
+/// What records say of a thread.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    pub(super) tid: u32,
+    pub(super) process: Option<u32>,
+    pub(super) start_ns: Option<i64>,
+    pub(super) end_ns: Option<i64>,
+    /// Names by the time from which on they hold.
+    pub(super) names: Vec<(Option<i64>, String)>,
+    pub(super) base_priority: Option<u8>,
+    pub(super) allowed: Vec<Allowed>,
+    pub(super) idle: bool,
+}
+
+/// What the last switch-out of a thread said; apart from [`Life`], since every switch asks for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// It left for good: whoever bears its id next is another.
+    pub(super) gone: bool,
+    pub(super) ideal: Option<u8>,
+    pub(super) qos: Option<u8>,
+}
+
+/// A record of the life of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Hook 0501.
+    Start,
+    /// Hook 0502.
+    End,
+    /// Hook 0503.
+    RundownAtBegin,
+    /// Hook 0504.
+    RundownAtEnd,
+}
+
+/// What such a record says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ThreadFacts {
+    pub(super) tid: u32,
+    pub(super) pid: u32,
+    pub(super) name: Option<String>,
+    pub(super) base_priority: Option<u8>,
+    pub(super) affinity: Option<u64>,
+}
+
+/// All lives of a recording, numbered by first appearance.
+#[derive(Debug)]
+pub(super) struct Lives {
+    base: i64,
+    pub(super) all: Vec<Life>,
+    seen: Vec<Seen>,
+    dense: Vec<u32>,
+    sparse: HashMap<u32, u32>,
+    idle: Vec<u32>,
+    pub(super) processes: Processes,
+    /// Which life a tid had from when on.
+    history: HashMap<u32, Vec<(i64, u32)>>,
+    /// Group of an affinity mask, where there is only one.
+    only_group: Option<u16>,
+}
+
+impl Lives {
+    /// None yet; `trace_id` is the upper half of their numbers.
+    pub(super) fn new(trace_id: i64, only_group: Option<u16>) -> Self {
+        Self {
+            base: trace_id.wrapping_shl(32),
+            all: Vec::new(),
+            seen: Vec::new(),
+            dense: Vec::new(),
+            sparse: HashMap::new(),
+            idle: Vec::new(),
+            processes: Processes::default(),
+            history: HashMap::new(),
+            only_group,
+        }
+    }
+
+    /// The number of a life, or of a process, in the database.
+    #[inline(always)]
+    pub(super) fn utid(&self, number: u32) -> i64 {
+        self.base | i64::from(number)
+    }
+
+    #[inline(always)]
+    fn look_up(&self, tid: u32) -> Option<u32> {
+        let found = if tid < DENSE_TIDS {
+            self.dense.get(tid as usize).copied().unwrap_or(NOBODY)
+        } else {
+            self.sparse.get(&tid).copied().unwrap_or(NOBODY)
+        };
+        (found != NOBODY).then_some(found)
+    }
+
+    fn put(&mut self, tid: u32, life: u32) {
+        if tid < DENSE_TIDS {
+            let at = tid as usize;
+            if self.dense.len() <= at {
+                self.dense.resize((at + 1).next_power_of_two(), NOBODY);
+            }
+            self.dense[at] = life;
+        } else {
+            self.sparse.insert(tid, life);
+        }
+    }
+
+    fn create(&mut self, tid: u32, start_ns: Option<i64>) -> u32 {
+        let life = self.all.len() as u32;
+        self.all.push(Life { tid, start_ns, ..Life::default() });
+        self.seen.push(Seen { gone: false, ideal: None, qos: None });
+        life
+    }
+
+    fn begin(&mut self, tid: u32, start_ns: Option<i64>) -> u32 {
+        let life = self.create(tid, start_ns);
+        self.put(tid, life);
+        self.history.entry(tid).or_default().push((start_ns.unwrap_or(i64::MIN), life));
+        life
+    }
+
+    /// The thread that bears an id when a record on a CPU names it; id 0 is that CPU's idle thread.
+    #[inline(always)]
+    pub(super) fn now(&mut self, tid: u32, cpu: i32, ts: i64) -> u32 {
+        if tid != 0
+            && let Some(life) = self.look_up(tid)
+            && !self.seen[life as usize].gone
+        {
+            return life;
+        }
+        self.now_anew(tid, cpu, ts)
+    }
+
+    #[inline(never)]
+    fn now_anew(&mut self, tid: u32, cpu: i32, ts: i64) -> u32 {
+        match self.look_up(tid) {
+            _ if tid == 0 => self.idle(cpu),
+            // Its start was not recorded, but it is not older than the end of the one before.
+            Some(_) => self.begin(tid, Some(ts)),
+            None => self.begin(tid, None),
+        }
+    }
+
+    /// What the last switch-out of a thread said.
+    #[inline(always)]
+    pub(super) fn seen(&mut self, life: u32) -> &mut Seen {
+        &mut self.seen[life as usize]
+    }
+
+    /// The idle thread of a CPU.
+    pub(super) fn idle(&mut self, cpu: i32) -> u32 {
+        let at = cpu.max(0) as usize;
+        if let Some(life) = self.idle.get(at).copied().filter(|life| *life != NOBODY) {
+            return life;
+        }
+        if self.idle.len() <= at {
+            self.idle.resize(at + 1, NOBODY);
+        }
+        let life = self.create(0, None);
+        self.idle[at] = life;
+        let process = self.processes.bearing(0);
+        self.processes.name_if_none(process, IDLE);
+        let idle = &mut self.all[life as usize];
+        idle.idle = true;
+        idle.process = Some(process);
+        idle.names.push((None, format!("{IDLE}/{at}")));
+        life
+    }
+
+    /// A record's header says to which process a thread belongs that others have shown.
+    pub(super) fn belongs(&mut self, tid: u32, pid: u32) {
+        if tid == 0 || pid == 0 {
+            return;
+        }
+        if let Some(life) = self.look_up(tid)
+            && self.all[life as usize].process.is_none()
+            && !self.seen[life as usize].gone
+        {
+            self.all[life as usize].process = Some(self.processes.bearing(pid));
+        }
+    }
+
+    /// A record of the life of a thread.
+    pub(super) fn told(&mut self, event: Event, told: ThreadFacts, ts: i64) {
+        if told.tid == 0 {
+            return;
+        }
+        let current = self.look_up(told.tid);
+        let ended = |life: &Life| life.end_ns.is_some();
+        let life = match (event, current) {
+            (Event::Start, _) => self.begin(told.tid, Some(ts)),
+            (_, None) => self.begin(told.tid, None),
+            // The end may be told after the thread has left for good.
+            (Event::End, Some(life)) if !ended(&self.all[life as usize]) => life,
+            (Event::RundownAtBegin | Event::RundownAtEnd, Some(life))
+                if !ended(&self.all[life as usize]) && !self.seen[life as usize].gone =>
+            {
+                life
+            }
+            (_, Some(_)) => self.begin(told.tid, Some(ts)),
+        };
+        let process = self.processes.bearing(told.pid);
+        let only_group = self.only_group;
+        let thread = &mut self.all[life as usize];
+        thread.process = Some(process);
+        thread.base_priority = told.base_priority.or(thread.base_priority);
+        if event == Event::End {
+            thread.end_ns = Some(ts);
+        }
+        // What a rundown tells holds since before the recording, unless something else was told.
+        let existed = thread.start_ns.is_none();
+        if let Some(name) = told.name.filter(|name| !name.is_empty())
+            && thread.names.last().is_none_or(|(_, known)| *known != name)
+        {
+            let from = if existed && thread.names.is_empty() { None } else { Some(ts) };
+            thread.names.push((from, name));
+        }
+        if let Some(mask) = told.affinity.filter(|mask| *mask != 0 && event != Event::End) {
+            let same = |known: &Allowed| known.mask == mask;
+            if !thread.allowed.last().is_some_and(same) {
+                let first = thread.allowed.is_empty();
+                let from_ns = if existed && first { None } else { Some(ts) };
+                let told = if event == Event::Start { Told::Event } else { Told::Rundown };
+                thread.allowed.push(Allowed { from_ns, mask, group: only_group, told });
+            }
+        }
+    }
+
+    /// A thread gets a name.
+    pub(super) fn named(&mut self, (tid, pid): (u32, u32), ts: i64, name: String) {
+        if tid == 0 || name.is_empty() {
+            return;
+        }
+        let life = self.now(tid, 0, ts);
+        let thread = &mut self.all[life as usize];
+        thread.names.push((Some(ts), name));
+        if thread.process.is_none() {
+            thread.process = Some(self.processes.bearing(pid));
+        }
+    }
+
+    /// The CPUs of a thread change; gives back its number.
+    pub(super) fn confined(&mut self, tid: u32, ts: i64, (group, mask): (u16, u64)) -> u32 {
+        let life = self.now(tid, 0, ts);
+        let allowed = Allowed { from_ns: Some(ts), mask, group: Some(group), told: Told::Event };
+        self.all[life as usize].allowed.push(allowed);
+        life
+    }
+
+    /// The thread that had this id at that time; without a time: at the begin, else the last.
+    pub(super) fn at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
+        let lives = self.history.get(&u32::try_from(tid).ok()?)?;
+        let found = match ts {
+            Some(ts) => lives.iter().rev().find(|(from, _)| *from <= ts)?,
+            None => lives.first().filter(|(from, _)| *from == i64::MIN).or(lives.last())?,
+        };
+        Some(self.utid(found.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(tid: u32, pid: u32) -> ThreadFacts {
+        ThreadFacts { tid, pid, ..ThreadFacts::default() }
+    }
+
+    fn lives() -> Lives {
+        Lives::new(1, Some(0))
+    }
+
+    #[test]
+    fn an_id_that_is_reused_is_another_thread() {
+        let mut lives = lives();
+        lives.told(Event::RundownAtBegin, told(8, 4), 0);
+        let first = lives.now(8, 0, 10);
+        lives.told(Event::End, told(8, 4), 20);
+        assert_eq!(lives.now(8, 0, 21), first, "it still leaves its CPU");
+        lives.seen(first).gone = true;
+        lives.told(Event::Start, told(8, 12), 30);
+        let second = lives.now(8, 0, 31);
+        assert_ne!(first, second);
+        assert_eq!((lives.all[0].end_ns, lives.all[1].start_ns), (Some(20), Some(30)));
+        assert_eq!((lives.at(8, Some(25)), lives.at(8, Some(30))), {
+            (Some(lives.utid(first)), Some(lives.utid(second)))
+        });
+    }
+
+    #[test]
+    fn a_rundown_at_the_end_tells_of_the_whole_recording() {
+        let mut lives = lives();
+        let life = lives.now(8, 0, 10);
+        let more = ThreadFacts {
+            name: Some("worker".into()),
+            base_priority: Some(9),
+            affinity: Some(3),
+            ..told(8, 4)
+        };
+        lives.told(Event::RundownAtEnd, more, 99);
+        let thread = &lives.all[life as usize];
+        assert_eq!((thread.start_ns, thread.base_priority), (None, Some(9)));
+        assert_eq!(thread.names, [(None, "worker".to_owned())]);
+        assert_eq!(
+            thread.allowed,
+            [Allowed { from_ns: None, mask: 3, group: Some(0), told: Told::Rundown }]
+        );
+    }
+
+    #[test]
+    fn a_thread_seen_after_its_id_was_given_up_began_in_between() {
+        let mut lives = lives();
+        let first = lives.now(8, 0, 10);
+        lives.seen(first).gone = true;
+        let second = lives.now(8, 0, 50);
+        assert_eq!(lives.all[second as usize].start_ns, Some(50));
+        assert_eq!(lives.all.len(), 2);
+    }
+
+    #[test]
+    fn every_cpu_has_an_idle_thread_of_its_own() {
+        let mut lives = lives();
+        lives.told(Event::RundownAtBegin, told(0, 0), 0);
+        let (a, b) = (lives.now(0, 0, 1), lives.now(0, 3, 1));
+        assert_ne!(a, b);
+        assert_eq!(lives.now(0, 3, 2), b);
+        assert_eq!(lives.all.len(), 2);
+    }
+}

@@ -1,0 +1,246 @@
+//! A recording of one or several log files: their headers, their clock, their buffers.
+
+use std::path::{Path, PathBuf};
+
+use super::buffer::{BUFFER_LOST, BufferHeader, Buffers, EVENTS_LOST, Found, HEADER, TYPE_HEADER};
+use super::chosen::Chosen;
+use super::clock::Clock;
+use super::header::{LogHeader, begins, mode};
+use super::record::Record;
+use super::scan::{self, Scan};
+use super::source::Source;
+use super::unpack::{Packing, Unpacker};
+use super::zip;
+use crate::error::DecodeError;
+
+/// Bytes of a file that are fetched and let go at once.
+pub(super) const STRETCH: usize = 8 << 20;
+
+/// A buffer of a file, as its header and the first reading tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Buffer {
+    /// Where it begins in the file.
+    pub(super) offset: u64,
+    /// Bytes of it that are there.
+    pub(super) there: u32,
+    /// Where its records end when it is unpacked, its header included.
+    pub(super) filled: u32,
+    /// `SequenceNumber`.
+    pub(super) sequence: i64,
+    /// Processor; none in the first buffer and where buffers mix processors.
+    pub(super) cpu: Option<u16>,
+    /// Whether its records are packed.
+    pub(super) packed: bool,
+    /// Whether events, or a buffer, were lost before it.
+    pub(super) lost: (bool, bool),
+    /// Whether it is the file's first one.
+    pub(super) header: bool,
+    /// Records.
+    pub(super) records: u32,
+    /// Times of the earliest and the latest record.
+    pub(super) window: Option<(i64, i64)>,
+    /// Whether no record is earlier than the one before it.
+    pub(super) sorted: bool,
+}
+
+/// One file of a recording.
+pub(super) struct LogFile {
+    pub(super) name: String,
+    pub(super) source: Source,
+    pub(super) header: LogHeader,
+    pub(super) packing: Packing,
+    pub(super) buffers: Vec<Buffer>,
+    /// Stretches that are no buffer, by offset and length, and the number of the buffer after.
+    pub(super) damage: Vec<(u64, u64, u32)>,
+    /// Whether the last buffer is cut off.
+    pub(super) cut_off: bool,
+}
+
+impl LogFile {
+    fn read(name: String, source: Source) -> Result<Self, DecodeError> {
+        let file = source.bytes();
+        if !begins(file) {
+            let found = file.get(..file.len().min(8)).unwrap_or_default().to_vec();
+            return Err(DecodeError::Magic { found });
+        }
+        let short = DecodeError::TooShort {
+            what: "the first buffer",
+            needed: HEADER as u64,
+            left: file.len() as u64,
+        };
+        let first = BufferHeader::at(file, 0).ok_or(short)?;
+        let header = LogHeader::read(file.get(HEADER..).unwrap_or_default())?;
+        let packing = Packing::of(first.state as u16);
+        let mixed = header.has(mode::MIXED);
+        let (mut buffers, mut damage) = (Vec::new(), Vec::new());
+        let mut cut_off = false;
+        let session = header.buffer_size;
+        let mut kept = 0;
+        for (offset, found) in Buffers::new(file, session) {
+            let (found, there) = match found {
+                Found::Buffer(found, there) => (found, there),
+                Found::Unused(_) => continue,
+                Found::Damage(bytes) => {
+                    damage.push((offset as u64, bytes as u64, buffers.len() as u32));
+                    continue;
+                }
+            };
+            if offset - kept > STRETCH {
+                source.let_go(kept..offset);
+                kept = offset;
+            }
+            let is_header = offset == 0 || found.kind == TYPE_HEADER;
+            cut_off = (there as u64) < u64::from(found.size) && offset + there == file.len();
+            buffers.push(Buffer {
+                offset: offset as u64,
+                there: there as u32,
+                filled: found.filled,
+                sequence: found.sequence,
+                cpu: (!is_header && !mixed).then_some(found.cpu),
+                packed: found.packed(),
+                lost: (found.flags & EVENTS_LOST != 0, found.flags & BUFFER_LOST != 0),
+                header: is_header,
+                records: 0,
+                window: None,
+                sorted: true,
+            });
+        }
+        Ok(Self { name, source, header, packing, buffers, damage, cut_off })
+    }
+
+    /// The bytes of a buffer behind its header, packed or not, as far as they are there.
+    pub(super) fn body(&self, buffer: &Buffer) -> &[u8] {
+        let begin = buffer.offset as usize + HEADER;
+        let end = buffer.offset as usize + (buffer.there as usize).max(HEADER);
+        self.source.bytes().get(begin..end).unwrap_or_default()
+    }
+
+    /// The records of a buffer, unpacked into `room` if they are packed; whether they are whole.
+    #[inline]
+    pub(super) fn records<'a>(
+        &'a self,
+        buffer: &Buffer,
+        unpacker: &mut Unpacker,
+        room: &'a mut Vec<u8>,
+    ) -> (&'a [u8], bool) {
+        let body = self.body(buffer);
+        let want = (buffer.filled as usize).saturating_sub(HEADER);
+        if buffer.packed {
+            let whole = unpacker.unpack(self.packing, body, want, room);
+            return (room, whole);
+        }
+        (body.get(..want).unwrap_or(body), body.len() >= want)
+    }
+
+    /// Where a buffer lies in the file.
+    pub(super) fn range(&self, buffer: &Buffer) -> std::ops::Range<usize> {
+        let begin = buffer.offset as usize;
+        begin..begin + buffer.there as usize
+    }
+}
+
+/// A recording: one log file, or those of one recording given together.
+pub struct Log {
+    pub(super) files: Vec<LogFile>,
+    clock: Clock,
+}
+
+impl Log {
+    /// Opens .etl files, or zip archives with such in them, of one recording.
+    ///
+    /// # Errors
+    /// A file that is no log, or whose header cannot be read; files that do not belong together.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, DecodeError> {
+        let mut files = Vec::new();
+        for path in paths {
+            let source = Source::open(path)?;
+            let name = file_name(path);
+            if zip::begins(source.bytes()) {
+                for (member, source) in zip::logs(&source)? {
+                    files.push(LogFile::read(format!("{name}/{member}"), source)?);
+                }
+            } else {
+                files.push(LogFile::read(name, source)?);
+            }
+        }
+        Self::of(files)
+    }
+
+    /// A log that lies in memory.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, DecodeError> {
+        Self::of(vec![LogFile::read(name.to_owned(), Source::Owned(bytes))?])
+    }
+
+    fn of(files: Vec<LogFile>) -> Result<Self, DecodeError> {
+        let first = files.first().ok_or(DecodeError::NoLogInZip)?;
+        let mut clock = Clock::of(&first.header)?;
+        for file in files.iter().skip(1) {
+            let other = Clock::of(&file.header)?;
+            if let Some(what) = clock.differs(&other) {
+                let what = format!("{} is not of the same recording: {what}", file.name);
+                return Err(DecodeError::NotTogether { what });
+            }
+            // ns 0 is the begin of whichever began first.
+            if other.start < clock.start {
+                clock = other;
+            }
+        }
+        Ok(Self { files, clock })
+    }
+
+    /// The header of the first file.
+    pub fn header(&self) -> &LogHeader {
+        &self.files[0].header
+    }
+
+    /// The headers of all files, with their names.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &LogHeader)> {
+        self.files.iter().map(|file| (file.name.as_str(), &file.header))
+    }
+
+    /// The clock of all records.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.source.bytes().len() as u64).sum()
+    }
+
+    /// Where a record lies in its file, or the packed buffer that holds it, for people to find.
+    pub fn describe(&self, place: super::record::Place) -> String {
+        let file = self.files.get(usize::from(place.file));
+        let offset = file.and_then(|file| file.buffers.get(place.buffer as usize));
+        let offset = offset.map_or(0, |buffer| buffer.offset);
+        self.place_text(usize::from(place.file), place.buffer, offset, place.at)
+    }
+
+    pub(super) fn place_text(&self, file: usize, buffer: u32, offset: u64, at: u32) -> String {
+        let name = match self.files.len() {
+            1 => "",
+            _ => self.files.get(file).map_or("", |file| file.name.as_str()),
+        };
+        let comma = if name.is_empty() { "" } else { ", " };
+        format!("{name}{comma}buffer {buffer} at {offset:#x}, offset {at:#x}")
+    }
+
+    /// Reads all records once, in the order of the files, and shows the chosen ones.
+    ///
+    /// `goes_on` is told how many bytes have been read; `false` ends the reading early.
+    pub fn scan(
+        self,
+        chosen: &Chosen,
+        visit: impl FnMut(&Record<'_>),
+        goes_on: impl FnMut(u64) -> bool,
+    ) -> Scan {
+        scan::scan(self, chosen, visit, goes_on)
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,254 @@
+//! Payloads described in words: `Name:type` one after another, read without knowing the event.
+//!
+//! Types: `u8`..`u64`, `i8`..`i64`, `f64`, `bool` (4 bytes), `ptr`, `guid`, `text` and `ansi` (to
+//! their NUL), `text[N]` and `bytes[N]` (fixed), `sid` (the user of a process), `port` and `ipv4`,
+//! `ipv6` (as on the wire), `fill` (to the width of a pointer after a `u32`), the records of [`ITEMS`], `T*` (as many as there are) and `T#Field`
+//! (as many as that field says). A field named `-` is padding. A payload that ends early leaves
+//! the remaining fields out; what follows the last field is left unread.
+
+use super::reader::Reader;
+use super::value::{Fields, Value, guid_text, sid_text};
+
+/// Entries of arrays that are no plain numbers.
+const ITEMS: [(&str, &str); 4] = [
+    ("corruption", "Source:u32 LastGoodTime:u64"),
+    ("node", "Mask:u64 Group:u16 -:bytes[6]"),
+    ("processor", "Group:u16 Number:u8 -:u8"),
+    ("branch", "From:ptr To:ptr Reserved:ptr"),
+];
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Unsigned(usize),
+    Signed(usize),
+    Float,
+    Flag,
+    Pointer,
+    Guid,
+    Text,
+    Ansi,
+    FixedText(usize),
+    Bytes(usize),
+    Sid,
+    Port,
+    Ipv4,
+    Ipv6,
+    Fill,
+    Item(Layout),
+    Many(Box<Kind>),
+    Counted(Box<Kind>, &'static str),
+}
+
+/// The fields of one version of an event.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout(Vec<(&'static str, Kind)>);
+
+/// How a payload is to be taken where its marker is not to be trusted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quirks {
+    /// `TOKEN_USER` is zeroed, and yet a SID follows.
+    sid_behind_zero: bool,
+}
+
+impl Layout {
+    /// Reads a description; `None` where it is not one.
+    pub(crate) fn parse(text: &'static str) -> Option<Self> {
+        text.split_ascii_whitespace()
+            .map(|field| {
+                let (name, kind) = field.split_once(':')?;
+                Some((name, Kind::parse(kind)?))
+            })
+            .collect::<Option<Vec<_>>>()
+            .map(Self)
+    }
+
+    /// The fields that the payload holds.
+    pub(crate) fn read(&self, reader: Reader<'_>) -> Fields {
+        self.read_as(reader, Quirks::default()).0
+    }
+
+    /// The fields of a payload that a program wrote on its own behalf.
+    ///
+    /// Such programs put 64-bit payloads under 32-bit markers, and SIDs behind an empty
+    /// `TOKEN_USER`: a reading that ends with the payload's last byte is preferred.
+    pub(crate) fn read_foreign(&self, reader: Reader<'_>) -> Fields {
+        let (fields, end) = self.read_as(reader, Quirks::default());
+        let whole = end.rest().is_empty();
+        if whole || !self.has_sid() {
+            return fields;
+        }
+        let other = reader.with_pointer(12 - reader.pointer_size());
+        for (reader, sid_behind_zero) in [(other, false), (reader, true), (other, true)] {
+            let (found, end) = self.read_as(reader, Quirks { sid_behind_zero });
+            if end.rest().is_empty() && found.0.len() >= fields.0.len() {
+                return found;
+            }
+        }
+        fields
+    }
+
+    fn has_sid(&self) -> bool {
+        self.0.iter().any(|(_, kind)| matches!(kind, Kind::Sid))
+    }
+
+    fn read_as<'a>(&self, mut reader: Reader<'a>, quirks: Quirks) -> (Fields, Reader<'a>) {
+        let mut fields = Fields::default();
+        for (name, kind) in &self.0 {
+            let Some(value) = kind.read(&mut reader, &fields, quirks) else { break };
+            if *name != "-" {
+                fields.0.push(((*name).into(), value));
+            }
+        }
+        (fields, reader)
+    }
+}
+
+impl Kind {
+    fn parse(text: &'static str) -> Option<Self> {
+        if let Some((kind, count)) = text.split_once('#') {
+            return Some(Self::Counted(Box::new(Self::parse(kind)?), count));
+        }
+        if let Some(kind) = text.strip_suffix('*') {
+            return Some(Self::Many(Box::new(Self::parse(kind)?)));
+        }
+        if let Some((kind, length)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
+            let length = length.parse().ok()?;
+            return match kind {
+                "text" => Some(Self::FixedText(length)),
+                "bytes" => Some(Self::Bytes(length)),
+                _ => None,
+            };
+        }
+        if let Some((_, fields)) = ITEMS.iter().find(|(name, _)| *name == text) {
+            return Layout::parse(fields).map(Self::Item);
+        }
+        Some(match text {
+            "u8" => Self::Unsigned(1),
+            "u16" => Self::Unsigned(2),
+            "u32" => Self::Unsigned(4),
+            "u64" => Self::Unsigned(8),
+            "i8" => Self::Signed(1),
+            "i16" => Self::Signed(2),
+            "i32" => Self::Signed(4),
+            "i64" => Self::Signed(8),
+            "f64" => Self::Float,
+            "bool" => Self::Flag,
+            "ptr" => Self::Pointer,
+            "guid" => Self::Guid,
+            "text" => Self::Text,
+            "ansi" => Self::Ansi,
+            "sid" => Self::Sid,
+            "port" => Self::Port,
+            "ipv4" => Self::Ipv4,
+            "ipv6" => Self::Ipv6,
+            "fill" => Self::Fill,
+            _ => return None,
+        })
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, before: &Fields, quirks: Quirks) -> Option<Value> {
+        Some(match self {
+            Self::Unsigned(length) => Value::Unsigned(reader.unsigned(*length)?),
+            Self::Signed(length) => Value::Signed(reader.signed(*length)?),
+            Self::Float => Value::Float(f64::from_bits(reader.unsigned(8)?)),
+            Self::Flag => Value::Flag(reader.unsigned(4)? != 0),
+            Self::Pointer => Value::Unsigned(reader.pointer()?),
+            Self::Guid => Value::Text(guid_text(reader.take(16)?)),
+            Self::Text => Value::Text(reader.text()?),
+            Self::Ansi => Value::Text(reader.ansi()?),
+            Self::FixedText(units) => Value::Text(reader.fixed_text(*units)?),
+            Self::Bytes(length) => Value::Bytes(reader.take(*length)?.to_vec()),
+            Self::Sid => Value::Text(sid(reader, quirks)?),
+            Self::Port => {
+                let bytes = reader.take(2)?;
+                Value::Unsigned(u64::from(u16::from_be_bytes([bytes[0], bytes[1]])))
+            }
+            Self::Ipv4 => {
+                let bytes = <[u8; 4]>::try_from(reader.take(4)?).ok()?;
+                Value::Text(std::net::Ipv4Addr::from(bytes).to_string())
+            }
+            Self::Ipv6 => {
+                let bytes = <[u8; 16]>::try_from(reader.take(16)?).ok()?;
+                Value::Text(std::net::Ipv6Addr::from(bytes).to_string())
+            }
+            Self::Fill => Value::Bytes(reader.take(reader.pointer_size() - 4)?.to_vec()),
+            Self::Item(layout) => {
+                let (fields, after) = layout.read_as(*reader, quirks);
+                let whole = layout.0.iter().filter(|(name, _)| *name != "-").count();
+                if fields.0.len() < whole || after.position() == reader.position() {
+                    return None;
+                }
+                *reader = after;
+                Value::Record(fields)
+            }
+            Self::Many(kind) => {
+                let mut values = Vec::new();
+                while !reader.rest().is_empty()
+                    && let Some(value) = kind.read(reader, before, quirks)
+                {
+                    values.push(value);
+                }
+                Value::List(values)
+            }
+            Self::Counted(kind, field) => {
+                let mut values = Vec::new();
+                for _ in 0..before.number(field)? {
+                    if reader.rest().is_empty() {
+                        break;
+                    }
+                    let Some(value) = kind.read(reader, before, quirks) else { break };
+                    values.push(value);
+                }
+                Value::List(values)
+            }
+        })
+    }
+}
+
+/// The user of a process: 4 zero bytes for none, else `TOKEN_USER` (two pointers) and the SID.
+fn sid(reader: &mut Reader<'_>, quirks: Quirks) -> Option<String> {
+    let first = reader.rest().get(..4)?;
+    if first == [0; 4] && !quirks.sid_behind_zero {
+        reader.take(4)?;
+        return Some(String::new());
+    }
+    let mut ahead = *reader;
+    ahead.take(2 * ahead.pointer_size())?;
+    let count = usize::from(*ahead.rest().get(1)?);
+    let text = sid_text(ahead.take(8 + 4 * count)?)?;
+    *reader = ahead;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(layout: &'static str, bytes: &[u8]) -> String {
+        let layout = Layout::parse(layout).expect("a layout");
+        layout.read(Reader::new(bytes, 8)).json().to_string()
+    }
+
+    #[test]
+    fn fields_follow_each_other() {
+        assert_eq!(read("a:u8 -:u8 b:i16 c:text", &[1, 9, 0xfe, 0xff]), r#"{"a":1,"b":-2}"#);
+        assert_eq!(read("n:u8 v:u16#n w:u8*", &[2, 1, 0, 2, 0, 7, 8]), {
+            r#"{"n":2,"v":[1,2],"w":[7,8]}"#
+        });
+        assert_eq!(read("n:u32 v:processor#n", &[9, 0, 0, 0, 1, 0, 2, 0, 3]), {
+            r#"{"n":9,"v":[{"Group":1,"Number":2}]}"#
+        });
+    }
+
+    #[test]
+    fn a_count_from_the_payload_is_bound_by_the_payload() {
+        assert_eq!(read("n:u32 v:u8#n", &[255; 6]), r#"{"n":4294967295,"v":[255,255]}"#);
+    }
+
+    #[test]
+    fn descriptions_that_are_none_are_refused() {
+        for text in ["a", "a:u7", "a:text[x]", "a:ptr[3]"] {
+            assert!(Layout::parse(text).is_none(), "{text}");
+        }
+    }
+}

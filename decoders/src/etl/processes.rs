@@ -1,0 +1,159 @@
+//! The lives of processes.
+
+use std::collections::HashMap;
+
+/// One life.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    /// `UniqueProcessKey`
+    key: Option<u64>,
+    pub(super) name: Option<String>,
+    pub(super) start_ns: Option<i64>,
+    pub(super) end_ns: Option<i64>,
+    /// Whether a record told of it, rather than of one of its threads.
+    pub(super) told: bool,
+}
+
+/// A record of the life of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Hook 0301.
+    Start,
+    /// Hook 0302.
+    End,
+    /// Hooks 0303 and 0304.
+    Rundown,
+    /// Hook 0327: it has ended, but something still holds it; when, if that is told.
+    Defunct(Option<i64>),
+}
+
+/// All lives, numbered by first appearance.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    pub(super) all: Vec<Process>,
+    by_pid: HashMap<u32, u32>,
+}
+
+impl Processes {
+    /// The process that bears an id now.
+    pub(super) fn bearing(&mut self, pid: u32) -> u32 {
+        match self.by_pid.get(&pid) {
+            Some(process) => *process,
+            None => self.begin(pid, None),
+        }
+    }
+
+    fn begin(&mut self, pid: u32, start_ns: Option<i64>) -> u32 {
+        let process = self.all.len() as u32;
+        self.all.push(Process { pid, start_ns, ..Process::default() });
+        self.by_pid.insert(pid, process);
+        process
+    }
+
+    /// Names a process that has no name.
+    pub(super) fn name_if_none(&mut self, process: u32, name: &str) {
+        let process = &mut self.all[process as usize];
+        if process.name.is_none() {
+            process.name = Some(name.to_owned());
+        }
+    }
+
+    /// A record of the life of a process.
+    pub(super) fn told(
+        &mut self,
+        event: Event,
+        (pid, key): (u32, Option<u64>),
+        name: Option<&str>,
+        ts: i64,
+    ) {
+        let key = key.filter(|key| *key != 0);
+        let current = self.by_pid.get(&pid).copied();
+        let fits = |process: &Process| {
+            let other = key.is_some() && process.key.is_some() && process.key != key;
+            match event {
+                // A thread of it may have been recorded before.
+                Event::Start => !process.told && process.end_ns.is_none(),
+                Event::Defunct(_) => !other && (process.end_ns.is_some() || process.key == key),
+                Event::End | Event::Rundown => !other && process.end_ns.is_none(),
+            }
+        };
+        let process = match current.filter(|number| fits(&self.all[*number as usize])) {
+            Some(process) => process,
+            None => match event {
+                Event::Start => self.begin(pid, Some(ts)),
+                // Its id may already be borne by another: that one keeps it.
+                Event::Defunct(_) => {
+                    let same = |process: &Process| process.pid == pid && process.key == key;
+                    match self.all.iter().position(|process| key.is_some() && same(process)) {
+                        Some(known) => known as u32,
+                        None => {
+                            let process = self.begin(pid, None);
+                            if let Some(current) = current {
+                                self.by_pid.insert(pid, current);
+                            }
+                            process
+                        }
+                    }
+                }
+                _ => {
+                    let start = current.map(|_| ts);
+                    self.begin(pid, start)
+                }
+            },
+        };
+        let process = &mut self.all[process as usize];
+        process.told = true;
+        process.key = key.or(process.key);
+        match event {
+            Event::Start => process.start_ns = Some(ts),
+            Event::End => process.end_ns = Some(ts),
+            Event::Defunct(ended) => process.end_ns = process.end_ns.or(ended),
+            Event::Rundown => {}
+        }
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            process.name = Some(name.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_that_is_reused_is_another_process() {
+        let mut processes = Processes::default();
+        processes.told(Event::Rundown, (4, Some(1)), Some("a"), 0);
+        processes.told(Event::End, (4, Some(1)), Some("a"), 10);
+        processes.told(Event::Start, (4, Some(2)), Some("b"), 20);
+        processes.told(Event::Rundown, (4, Some(2)), Some("b"), 90);
+        let found: Vec<_> = processes
+            .all
+            .iter()
+            .map(|process| (process.name.as_deref(), process.start_ns, process.end_ns))
+            .collect();
+        assert_eq!(found, [(Some("a"), None, Some(10)), (Some("b"), Some(20), None)]);
+    }
+
+    #[test]
+    fn a_thread_may_be_told_of_before_its_process() {
+        let mut processes = Processes::default();
+        let early = processes.bearing(8);
+        processes.told(Event::Start, (8, Some(3)), Some("x"), 5);
+        assert_eq!(processes.bearing(8), early);
+        assert_eq!(processes.all[early as usize].start_ns, Some(5));
+    }
+
+    #[test]
+    fn a_defunct_process_leaves_the_id_to_the_one_that_bears_it() {
+        let mut processes = Processes::default();
+        processes.told(Event::Rundown, (8, Some(3)), Some("now"), 5);
+        processes.told(Event::Defunct(Some(-7)), (8, Some(2)), Some("before"), 6);
+        processes.told(Event::Defunct(None), (12, Some(9)), Some("gone"), 6);
+        let bearer = processes.bearing(8);
+        assert_eq!(processes.all[bearer as usize].name.as_deref(), Some("now"));
+        assert_eq!(processes.all[1].end_ns, Some(-7));
+        assert_eq!(processes.all.len(), 3);
+    }
+}

@@ -1,0 +1,300 @@
+//! Switches, wakings and interrupts, and who ran on each CPU meanwhile.
+
+use super::payload::switching::{CSwitch, ReadyThread};
+use super::record::Record;
+use super::rows::{Change, Interrupt};
+use super::session::Session;
+use super::tables::{Leaver, Moment, Switch, Wakeup};
+
+/// `KTHREAD_STATE` of a thread that has left for good.
+const TERMINATED: i8 = 4;
+/// CPUs from which on the byte with the ideal processor does not tell it.
+const IDEAL_LIMIT: usize = 256;
+
+#[derive(Debug, Default)]
+struct Cpu {
+    /// Records of this CPU so far.
+    seq: i64,
+    /// The thread that entered last, as the record planned it.
+    running: Option<u32>,
+    /// Wakeups since then that were given to it: frame and row.
+    given: Vec<(u64, usize)>,
+    /// The last switch whose stack may still come: its time and who entered.
+    entered: Option<(i64, u32)>,
+}
+
+/// What is known of each CPU.
+#[derive(Debug, Default)]
+pub(super) struct Scheduling {
+    cpus: Vec<Cpu>,
+}
+
+impl Scheduling {
+    #[inline(always)]
+    fn cpu(&mut self, cpu: i32) -> &mut Cpu {
+        let at = cpu as usize;
+        if self.cpus.len() <= at {
+            self.cpus.resize_with(at + 1, Cpu::default);
+        }
+        &mut self.cpus[at]
+    }
+
+    /// The position of the next record in its CPU's stream.
+    #[inline(always)]
+    pub(super) fn position(&mut self, cpu: i32) -> i64 {
+        let cpu = self.cpu(cpu);
+        cpu.seq += 1;
+        cpu.seq - 1
+    }
+
+    /// Frames before this one can no longer be mended.
+    pub(super) fn settle(&mut self, frame: u64) {
+        for cpu in &mut self.cpus {
+            cpu.given.retain(|(number, _)| *number >= frame);
+        }
+    }
+
+    /// Records of a CPU were lost: who runs there is not known.
+    pub(super) fn forget(&mut self, cpu: i32) {
+        let cpu = self.cpu(cpu);
+        cpu.running = None;
+        cpu.given.clear();
+        cpu.entered = None;
+    }
+}
+
+impl Session<'_> {
+    #[inline(always)]
+    pub(super) fn switch(&mut self, read: &CSwitch, record: &Record<'_>, at: Moment) {
+        let old = self.lives.now(read.old_tid, at.cpu, at.ts);
+        let new = self.lives.now(read.new_tid, at.cpu, at.ts);
+        let cpu = self.scheduling.cpu(at.cpu);
+        if !cpu.given.is_empty() {
+            if cpu.running != Some(old) {
+                self.give_wakeups(at.cpu, old);
+            } else {
+                cpu.given.clear();
+            }
+        }
+        let cpu = self.scheduling.cpu(at.cpu);
+        cpu.running = Some(new);
+        cpu.entered = Some((at.ts, read.new_tid));
+        let prev = self.lives.utid(old);
+        let idle_leaves = read.old_tid == 0;
+        let ideal = (self.survey.numbering.len() <= IDEAL_LIMIT).then_some(read.ideal_processor);
+        if !idle_leaves {
+            let seen = self.lives.seen(old);
+            seen.gone = read.state == TERMINATED;
+            let before = std::mem::replace(&mut seen.ideal, ideal);
+            if let (Some(before), Some(ideal)) = (before, ideal)
+                && before != ideal
+            {
+                let old = Some(before);
+                self.current.rows.ideal.push(Change { at, utid: prev, old, new: ideal });
+            }
+            if let Some((qos, _)) = read.qos {
+                self.note_qos(old, qos, at);
+            }
+        }
+        if let Some((_, qos)) = read.qos.filter(|_| read.new_tid != 0) {
+            self.note_qos(new, qos, at);
+        }
+        let row = Switch {
+            prev: Some(prev),
+            next: Some(self.lives.utid(new)),
+            prev_state: Some(read.state.into()),
+            prev_priority: Some(read.old_priority.into()),
+            next_priority: Some(read.new_priority.into()),
+        };
+        let leaver = Leaver {
+            wait_reason: read.wait_reason.into(),
+            wait_mode: read.wait_mode.into(),
+            ideal_cpu: ideal.map(i32::from),
+            cstate: read.previous_cstate.filter(|_| idle_leaves).map(i32::from),
+        };
+        self.current.tables.switch(at, row, leaver);
+        if !record.counters.is_empty() {
+            self.counters(record, prev, at);
+        }
+    }
+
+    /// A thread whose first class of service is 0 is not noted: so are all on systems without.
+    #[inline(always)]
+    fn note_qos(&mut self, life: u32, qos: u8, at: Moment) {
+        let before = self.lives.seen(life).qos.replace(qos);
+        if before != Some(qos) && (before.is_some() || qos != 0) {
+            let utid = self.lives.utid(life);
+            self.current.rows.qos.push(Change { at, utid, old: before, new: qos });
+        }
+    }
+
+    /// The thread that leaves is not the one that was planned to enter: it did the wakings.
+    #[inline(never)]
+    fn give_wakeups(&mut self, cpu: i32, life: u32) {
+        let waker = self.lives.utid(life);
+        let given = std::mem::take(&mut self.scheduling.cpu(cpu).given);
+        for (frame, row) in &given {
+            if let Some(tables) = self.frame(*frame) {
+                tables.mend_waker(*row, waker);
+            }
+        }
+        let mut given = given;
+        given.clear();
+        self.scheduling.cpu(cpu).given = given;
+    }
+
+    fn frame(&mut self, number: u64) -> Option<&mut super::tables::Tables> {
+        if self.current.number == number {
+            return Some(&mut self.current.tables);
+        }
+        let previous = self.previous.as_mut().filter(|previous| previous.number == number);
+        previous.map(|previous| &mut previous.tables)
+    }
+
+    #[inline(never)]
+    fn counters(&mut self, record: &Record<'_>, utid: i64, at: Moment) {
+        let core_type = self.core_types.get(at.cpu as usize).and_then(Option::as_deref);
+        let mut number = 0;
+        while let Some(value) = record.counter(number) {
+            let unnamed;
+            let name = match self.survey.counters.get(number).map(String::as_str) {
+                Some(name) if !name.is_empty() => name,
+                _ => {
+                    unnamed = format!("counter {number}");
+                    &unnamed
+                }
+            };
+            self.current.tables.counter(at, Some(utid), name, core_type, value);
+            number += 1;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn ready(&mut self, read: ReadyThread, record: &Record<'_>, at: Moment) {
+        if read.tid == 0 {
+            return;
+        }
+        let woken = self.lives.now(read.tid, at.cpu, at.ts);
+        let header = record.tid.filter(|tid| *tid != 0 && *tid != u32::MAX);
+        let running = self.scheduling.cpu(at.cpu).running;
+        let waker = match header {
+            Some(tid) => Some(self.lives.now(tid, at.cpu, at.ts)),
+            None => running,
+        };
+        if header.is_none() {
+            let place = (self.current.number, self.current.tables.wakeup_rows());
+            self.scheduling.cpu(at.cpu).given.push(place);
+        }
+        let row = Wakeup {
+            utid: Some(self.lives.utid(woken)),
+            waker: waker.map(|waker| self.lives.utid(waker)),
+            in_interrupt: read.in_dpc(),
+        };
+        self.current.tables.wakeup(at, row);
+    }
+
+    /// A stack belongs to the record of its time. That of a waking names the waker, that of a
+    /// switch who entered.
+    #[inline(always)]
+    pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
+        let ts = self.clock.ns(event);
+        let latest = self.current.tables.wakeup_times().last().copied();
+        let latest =
+            latest.or_else(|| self.previous.as_ref()?.tables.wakeup_times().last().copied());
+        if latest.is_none_or(|latest| latest < ts) {
+            return;
+        }
+        self.stack_of_waking(ts, tid, cpu);
+    }
+
+    #[inline(never)]
+    fn stack_of_waking(&mut self, ts: i64, tid: u32, cpu: i32) {
+        let here = self.scheduling.cpu(cpu);
+        if here.running.is_some() && here.entered == Some((ts, tid)) {
+            return;
+        }
+        let in_current = self.current.from_ns <= ts;
+        let filling = if in_current { Some(&self.current) } else { self.previous.as_ref() };
+        let Some(filling) = filling else { return };
+        let times = filling.tables.wakeup_times();
+        let rows = rows_at(times, ts);
+        let number = filling.number;
+        let on_cpu: Vec<usize> =
+            rows.clone().filter(|row| filling.tables.wakeup_cpu(*row) == Some(cpu)).collect();
+        let row = match (on_cpu.as_slice(), rows.len()) {
+            ([only], _) => *only,
+            // Written on another CPU, it may also be that of a sample taken there at that time.
+            ([], 1) if filling.tables.waker_unknown(rows.start) => rows.start,
+            _ => return,
+        };
+        let waking_cpu = filling.tables.wakeup_cpu(row).unwrap_or(cpu);
+        let life = self.lives.now(tid, waking_cpu, ts);
+        let waker = self.lives.utid(life);
+        if let Some(tables) = self.frame(number) {
+            tables.mend_waker(row, waker);
+        }
+        self.scheduling.cpu(waking_cpu).given.retain(|given| *given != (number, row));
+    }
+
+    /// A DPC or ISR: its record is written at its end.
+    #[inline(always)]
+    pub(super) fn interrupt(&mut self, hook: u16, from: i64, at: Moment) {
+        let kind = match hook {
+            0x0f44 => 0,
+            0x0f45 => 1,
+            0x0f42 => 2,
+            0x0f43 => 3,
+            0x0f32 => 4,
+            _ => 5,
+        };
+        let begin = self.clock.ns(from);
+        // A time that is none: later than the end, or longer ago than an interrupt can last.
+        if begin > at.ts || at.ts - begin > LONGEST_INTERRUPT_NS {
+            self.scheduling_damage();
+            return;
+        }
+        let row = Interrupt { at: Moment { ts: begin, ..at }, dur: at.ts - begin, kind };
+        let late = begin < self.current.from_ns;
+        match self.previous.as_mut().filter(|_| late) {
+            Some(previous) => previous.rows.interrupts.push(row),
+            None => self.current.rows.interrupts.push(row),
+        }
+    }
+
+    #[inline(never)]
+    fn scheduling_damage(&mut self) {
+        self.problems.add("DPC and ISR", "an interrupt whose begin cannot be");
+    }
+}
+
+/// 10 minutes: the watchdog ends the system long before.
+const LONGEST_INTERRUPT_NS: i64 = 600_000_000_000;
+
+/// The rows with a time; looked for from the end, where it mostly lies.
+fn rows_at(times: &[i64], ts: i64) -> std::ops::Range<usize> {
+    let mut step = 1;
+    while step < times.len() && times[times.len() - step] >= ts {
+        step *= 2;
+    }
+    let from = times.len().saturating_sub(step);
+    let first = from + times[from..].partition_point(|time| *time < ts);
+    let behind = times[first..].iter().take_while(|time| **time == ts).count();
+    first..first + behind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows_at;
+
+    #[test]
+    fn rows_of_a_time_are_found_from_the_end() {
+        let times = [1, 3, 3, 3, 9, 12];
+        assert_eq!(rows_at(&times, 3), 1..4);
+        assert_eq!(rows_at(&times, 12), 5..6);
+        assert_eq!(rows_at(&times, 1), 0..1);
+        assert!(rows_at(&times, 10).is_empty());
+        assert!(rows_at(&[], 1).is_empty());
+        let many: Vec<i64> = (0..1000).collect();
+        assert!((0..1000).all(|ts| rows_at(&many, ts) == (ts as usize..ts as usize + 1)));
+    }
+}

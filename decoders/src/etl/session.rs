@@ -1,0 +1,168 @@
+//! The records of a recording in the order of time, and what follows from each.
+
+use super::clock::Clock;
+use super::lives::Lives;
+use super::payload::switching::{self, CSwitch, ReadyThread};
+use super::power::Power;
+use super::presents::Presents;
+use super::record::{Id, Kind, Record};
+use super::rows::Rows;
+use super::scheduling::Scheduling;
+use super::survey::{self, Survey};
+use super::tables::{Moment, Tables};
+use crate::bytes::CPU_LIMIT;
+use crate::problem::Problems;
+
+/// Rows of one frame.
+#[derive(Debug, Default)]
+pub(super) struct Filling {
+    pub(super) tables: Tables,
+    pub(super) rows: Rows,
+    /// Number of the frame.
+    pub(super) number: u64,
+    /// Time before which all rows belong to earlier frames.
+    pub(super) from_ns: i64,
+}
+
+impl Filling {
+    /// Rows of all tables.
+    pub(super) fn len(&self) -> usize {
+        self.tables.rows() + self.rows.len()
+    }
+}
+
+/// Everything that records change.
+pub(super) struct Session<'a> {
+    pub(super) clock: Clock,
+    pub(super) survey: &'a Survey,
+    pub(super) lives: Lives,
+    pub(super) scheduling: Scheduling,
+    pub(super) power: Power,
+    pub(super) presents: Presents,
+    pub(super) current: Filling,
+    /// The frame before: records that come late still belong to it.
+    pub(super) previous: Option<Filling>,
+    pub(super) problems: Problems,
+    /// Payloads shorter than any version of their event.
+    pub(super) short_payloads: i64,
+    /// Records that need a CPU and come from buffers that do not tell it.
+    pub(super) placeless: i64,
+    /// Batches of compact switches.
+    pub(super) compact_switches: i64,
+    /// Name of the core type of each CPU, where it is known.
+    pub(super) core_types: Vec<Option<String>>,
+}
+
+impl<'a> Session<'a> {
+    /// Before the first record.
+    pub(super) fn new(
+        trace_id: i64,
+        clock: Clock,
+        survey: &'a Survey,
+        core_types: Vec<Option<String>>,
+    ) -> Self {
+        let mut lives = Lives::new(trace_id, survey.numbering.only_group());
+        for cpu in 0..survey.numbering.len() {
+            lives.idle(cpu as i32);
+        }
+        Self {
+            clock,
+            survey,
+            lives,
+            scheduling: Scheduling::default(),
+            power: Power::default(),
+            presents: Presents::default(),
+            current: Filling { from_ns: i64::MIN, ..Filling::default() },
+            previous: None,
+            problems: Problems::default(),
+            short_payloads: 0,
+            placeless: 0,
+            compact_switches: 0,
+            core_types,
+        }
+    }
+
+    /// Takes a record in; `ts` in ns.
+    #[inline(always)]
+    pub(super) fn take(&mut self, record: &Record<'_>, ts: i64) {
+        match record.id {
+            Id::Hook(hook) => self.hook(hook, record, ts),
+            Id::None | Id::Message { .. } => {}
+            Id::Classic { .. } | Id::Event { .. } => self.rare(record, ts),
+        }
+    }
+
+    /// Takes a kernel record in.
+    #[inline(always)]
+    pub(super) fn hook(&mut self, hook: u16, record: &Record<'_>, ts: i64) {
+        let Some(cpu) = record.cpu.map(i32::from).filter(|cpu| *cpu < CPU_LIMIT) else {
+            self.without_cpu(hook, record, ts);
+            return;
+        };
+        let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
+        let read = match hook {
+            0x0524 => match CSwitch::read(record.version, record.payload) {
+                Some(switch) => {
+                    self.switch(&switch, record, at);
+                    Some(())
+                }
+                None => None,
+            },
+            0x0532 => ReadyThread::read(record.payload).map(|ready| self.ready(ready, record, at)),
+            0x0f42..=0x0f45 | 0x0f32 | 0x0f5f => {
+                switching::initial_time(record.payload).map(|from| self.interrupt(hook, from, at))
+            }
+            0x1820 | 0x1825 | 0x1826 => {
+                switching::stack_owner(record.payload).map(|owner| self.stack(owner, cpu))
+            }
+            0x1239 | 0x123a => self.idle_state(hook, record.payload, at),
+            // Samples, and definitions of stacks.
+            0x0f2e | 0x0f2f | 0x0f33 | 0x0f34 | 0x1822..=0x1824 => Some(()),
+            _ => self.other_hook(hook, record, at),
+        };
+        if read.is_none() {
+            self.short_payloads += 1;
+        }
+    }
+
+    /// Records whose buffer does not tell a CPU: the header's own, and those of sessions that mix
+    /// processors in a buffer.
+    #[inline(never)]
+    fn without_cpu(&mut self, hook: u16, record: &Record<'_>, ts: i64) {
+        let needs_cpu = matches!(
+            hook,
+            0x0524 | 0x0525 | 0x0532 | 0x0f42..=0x0f45 | 0x0f32 | 0x0f5f | 0x1239 | 0x123a
+        );
+        if needs_cpu {
+            self.placeless += 1;
+        } else if self.other_hook(hook, record, Moment { ts, cpu: 0, seq: 0 }).is_none() {
+            self.short_payloads += 1;
+        }
+    }
+
+    /// Classic events of the kernel's classes mean what their hooks mean; manifest events.
+    #[inline(never)]
+    fn rare(&mut self, record: &Record<'_>, ts: i64) {
+        if let Some(hook) = survey::class_hook(&record.id) {
+            self.hook(hook, record, ts);
+            return;
+        }
+        if record.kind == Kind::Event {
+            if let (Some(tid), Some(pid)) = (record.tid, record.pid) {
+                self.lives.belongs(tid, pid);
+            }
+            self.provider_event(record, ts);
+        }
+    }
+
+    #[inline(never)]
+    fn provider_event(&mut self, record: &Record<'_>, ts: i64) {
+        use super::payload::providers::{D3D9, DXGI, DXGKRNL, PROCESSOR_POWER};
+        let Id::Event { provider, id, .. } = record.id else { return };
+        match provider {
+            PROCESSOR_POWER => self.processor_power(id, record, ts),
+            DXGI | D3D9 | DXGKRNL => self.present(provider, id, record, ts),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The first pass: what stands anywhere in a file and must be known before its records are read.
+
+use std::collections::{HashMap, HashSet};
+
+use super::chosen::Chosen;
+use super::guid::Guid;
+use super::lznt1;
+use super::numbering::Numbering;
+use super::payload::providers::{self, D3D9, DXGI, PROCESSOR_POWER};
+use super::payload::schema::Schema;
+use super::payload::value::{Fields, Value};
+use super::payload::{known, winsat};
+use super::record::{Id, Record};
+
+/// KernelTraceControl's EventMetadata, added by merging.
+const METADATA: Guid = Guid::from_text_order(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
+const METADATA_EVENT: u8 = 32;
+/// The kernel's classes whose events may come with a classic header.
+const PROCESS: Guid = Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c);
+const SYSTEM_CONFIG: Guid = Guid::from_text_order(0x01853a65_418f_4f36_aefc_dc0f1d2fd235);
+const PERF_INFO: Guid = Guid::from_text_order(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc);
+/// KernelTraceControl's WinSAT provider, added by merging.
+pub(super) const WINSAT: Guid = Guid::from_text_order(0xed54dff8_c409_4cf6_bf83_05e1e61a09c4);
+const WINSAT_SYSTEM: u8 = 37;
+/// SystemConfigEx, added by merging.
+const SYSTEM_EX: Guid = Guid::from_text_order(0x9b79ee91_b5fd_41c0_a243_4248e266e9d0);
+const SYSTEM_EX_BUILD: u8 = 32;
+/// Schemas that are kept: more is damage.
+const MOST_SCHEMAS: usize = 1 << 14;
+/// WinSAT's XML is some 100 KB long.
+const LONGEST_XML: usize = 8 << 20;
+/// Class updates that are kept.
+const MOST_UPDATES: usize = 1 << 16;
+
+/// A CPU's class becomes known or changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClassTold {
+    pub(super) ts: i64,
+    pub(super) group: u16,
+    pub(super) number: u8,
+    pub(super) class: u8,
+    /// An update says what changes now, a rundown what has held before.
+    pub(super) update: bool,
+}
+
+/// A processor as hook 0B23 describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Processor {
+    pub(super) mhz: u32,
+    pub(super) name: String,
+}
+
+/// What the records say of the machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) host: Option<String>,
+    pub(super) product: Option<String>,
+    pub(super) build_lab: Option<String>,
+    /// MHz of all CPUs (hook 0B0A).
+    pub(super) mhz: Option<u32>,
+    /// CPUs of group 0 that share their core (hook 0B0A).
+    pub(super) sharing: Option<u64>,
+    pub(super) processors: HashMap<u32, Processor>,
+    /// NUMA nodes in their order: group and mask.
+    pub(super) nodes: Vec<(u16, u64)>,
+    pub(super) winsat: Option<winsat::Processors>,
+    /// APIC id by group and number (event 68).
+    pub(super) apic: HashMap<(u16, u8), u32>,
+    pub(super) classes: Vec<ClassTold>,
+    /// Nominal MHz by group and number.
+    pub(super) nominal: HashMap<(u16, u8), u32>,
+    /// Rows of `machine_setting`.
+    pub(super) settings: Vec<(String, String)>,
+}
+
+/// What the first pass finds.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    pub(super) numbering: Numbering,
+    /// Names of the counters in the order of the headers.
+    pub(super) counters: Vec<String>,
+    schemas: HashMap<(Guid, u16, u8), Schema>,
+    pub(super) facts: Facts,
+    /// Processes that DXGI or D3D9 shows presenting.
+    pub(super) presenters: HashSet<u32>,
+    /// Names of processes that only a rundown at the end tells.
+    pub(super) late_names: HashMap<u32, String>,
+    numbers: Vec<(u16, u8)>,
+    group_masks: Vec<u64>,
+    pub(super) damaged_schemas: i64,
+}
+
+impl Survey {
+    /// The records to be shown to [`Survey::take`].
+    pub(super) fn chosen() -> Chosen {
+        let hooks = [0x0304, 0x0b0a, 0x0b18, 0x0b19, 0x0b1a, 0x0b1b, 0x0b23, 0x0b24, 0x0f30];
+        let classes = [METADATA, WINSAT, SYSTEM_EX, PROCESS, SYSTEM_CONFIG, PERF_INFO];
+        Chosen::of(hooks, classes.into_iter().chain([PROCESSOR_POWER, DXGI, D3D9]))
+    }
+
+    /// Takes a record in; `ts` in ns.
+    pub(super) fn take(&mut self, record: &Record<'_>, ts: i64) {
+        match record.id {
+            Id::Hook(hook) => self.hook(hook, record),
+            Id::Classic { class, opcode } => match (class, opcode) {
+                (METADATA, METADATA_EVENT) => self.metadata(record.payload),
+                (WINSAT, WINSAT_SYSTEM) => self.winsat(record.payload),
+                (SYSTEM_EX, SYSTEM_EX_BUILD) => self.build(record),
+                _ => {
+                    if let Some(hook) = class_hook(&record.id) {
+                        self.hook(hook, record);
+                    }
+                }
+            },
+            Id::Event { provider: PROCESSOR_POWER, id, .. } => self.power(id, record, ts),
+            Id::Event { provider: DXGI, id: 42 | 55, .. }
+            | Id::Event { provider: D3D9, id: 1, .. } => {
+                self.presenters.extend(record.pid.filter(|_| self.presenters.len() < 1 << 16));
+            }
+            _ => {}
+        }
+    }
+
+    /// To be called after the last record; `cpus` as the header tells.
+    pub(super) fn finish(&mut self, cpus: usize) {
+        self.numbering = Numbering::new(&self.numbers, &self.group_masks, cpus);
+    }
+
+    /// Name and fields of a manifest event: by the schema in the file, else by the built-in ones.
+    pub(super) fn event(&self, record: &Record<'_>) -> Option<(String, Fields)> {
+        let Id::Event { provider, id, .. } = record.id else { return None };
+        let pointer = record.pointer.size();
+        if let Some(schema) = self.schema(provider, id, record.version) {
+            return Some((schema.title(), schema.fields(record.payload, pointer)));
+        }
+        let event = (provider, id, record.version);
+        let (name, fields) = providers::event(event, record.payload, pointer)?;
+        Some((name.to_owned(), fields))
+    }
+
+    /// The schema of an event that the file holds.
+    pub(super) fn schema(&self, provider: Guid, id: u16, version: u8) -> Option<&Schema> {
+        self.schemas.get(&(provider, id, version))
+    }
+
+    fn metadata(&mut self, payload: &[u8]) {
+        match Schema::read(payload) {
+            Some(schema) if self.schemas.len() < MOST_SCHEMAS => {
+                self.schemas.insert((schema.provider, schema.id, schema.version), schema);
+            }
+            Some(_) => {}
+            None => self.damaged_schemas += 1,
+        }
+    }
+
+    fn winsat(&mut self, payload: &[u8]) {
+        if let Some(xml) = winsat_xml(payload) {
+            self.facts.winsat = Some(winsat::Processors::read(&xml));
+        }
+    }
+
+    fn build(&mut self, record: &Record<'_>) {
+        let pointer = record.pointer.size();
+        let found = known::class(SYSTEM_EX.first(), SYSTEM_EX_BUILD, record.payload, pointer);
+        if let Some((_, fields)) = found {
+            self.facts.build_lab = fields.text("BuildLab").map(str::to_owned);
+            self.facts.product = fields.text("ProductName").map(str::to_owned);
+        }
+    }
+
+    fn hook(&mut self, hook: u16, record: &Record<'_>) {
+        let pointer = record.pointer.size();
+        let Some((_, fields)) = known::hook(hook, record.version, record.payload, pointer) else {
+            return;
+        };
+        let text = |name: &str| fields.text(name).filter(|t| !t.is_empty()).map(str::to_owned);
+        match hook {
+            0x0304 => {
+                if let (Some(pid), Some(name)) = (fields.id("ProcessId"), text("ImageFileName"))
+                    && self.late_names.len() < 1 << 16
+                {
+                    self.late_names.insert(pid, name);
+                }
+            }
+            0x0b0a => {
+                self.facts.host = text("ComputerName");
+                self.facts.mhz = fields.id("MHz");
+                self.facts.sharing = fields.number("HyperThreadingFlag");
+            }
+            0x0b18 => {
+                let node = |value: &Value| match value {
+                    Value::Record(node) => {
+                        Some((u16::try_from(node.number("Group")?).ok()?, node.number("Mask")?))
+                    }
+                    _ => None,
+                };
+                self.facts.nodes = fields.list("Nodes").iter().filter_map(node).collect();
+            }
+            0x0b19 => {
+                for (field, key) in [
+                    ("SystemManufacturer", "system_manufacturer"),
+                    ("SystemProductName", "system_product"),
+                    ("BiosVersion", "bios_version"),
+                ] {
+                    self.setting(key, text(field));
+                }
+            }
+            0x0b1a => {
+                let mask = |value: &Value| match value {
+                    Value::Unsigned(mask) => Some(*mask),
+                    _ => None,
+                };
+                self.group_masks = fields.list("Affinity").iter().filter_map(mask).collect();
+            }
+            0x0b1b => {
+                let place = |value: &Value| match value {
+                    Value::Record(place) => {
+                        let group = u16::try_from(place.number("Group")?).ok()?;
+                        Some((group, u8::try_from(place.number("Number")?).ok()?))
+                    }
+                    _ => None,
+                };
+                self.numbers = fields.list("ProcessorNumber").iter().filter_map(place).collect();
+            }
+            0x0b23 => {
+                if let Some(index) = fields.id("ProcessorIndex").filter(|index| *index < 1 << 11) {
+                    let mhz = fields.id("ProcessorSpeed").unwrap_or_default();
+                    let name = text("ProcessorName").unwrap_or_default().trim().to_owned();
+                    self.facts.processors.insert(index, Processor { mhz, name });
+                }
+            }
+            0x0b24 => {
+                for (field, key) in [
+                    ("VbsEnabled", "virtualization_based_security"),
+                    ("HvciEnabled", "hvci"),
+                    ("HyperVisorEnabled", "hypervisor"),
+                ] {
+                    let value = fields.flag(field).map(|on| if on { "on" } else { "off" });
+                    self.setting(key, value.map(str::to_owned));
+                }
+            }
+            0x0f30 => {
+                let name = |value: &Value| match value {
+                    Value::Text(text) => text.clone(),
+                    _ => String::new(),
+                };
+                self.counters = fields.list("CounterName").iter().map(name).take(16).collect();
+            }
+            _ => {}
+        }
+    }
+
+    fn setting(&mut self, key: &str, value: Option<String>) {
+        if let Some(value) = value
+            && !self.facts.settings.iter().any(|(known, _)| known == key)
+        {
+            self.facts.settings.push((key.to_owned(), value));
+        }
+    }
+
+    fn power(&mut self, id: u16, record: &Record<'_>, ts: i64) {
+        if !matches!(id, 55 | 56 | 64 | 68 | 118) {
+            return;
+        }
+        let Some((_, fields)) = self.event(record) else { return };
+        let group = fields.number("Group").and_then(|group| u16::try_from(group).ok());
+        let number = fields.number("Number").and_then(|number| u8::try_from(number).ok());
+        let (Some(group), Some(number)) = (group, number) else { return };
+        let facts = &mut self.facts;
+        if let Some(mhz) = fields.id("NominalFrequency").filter(|mhz| *mhz > 0) {
+            facts.nominal.insert((group, number), mhz);
+        }
+        if let Some(apic) = fields.id("InterruptControllerId") {
+            facts.apic.insert((group, number), apic);
+        }
+        let class = fields.number("EfficiencyClass").and_then(|class| u8::try_from(class).ok());
+        if let Some(class) = class.filter(|_| facts.classes.len() < MOST_UPDATES) {
+            facts.classes.push(ClassTold { ts, group, number, class, update: id == 118 });
+        }
+    }
+}
+
+/// The XML of a WinSAT record: version and unpacked length lie before the packed text.
+pub(super) fn winsat_xml(payload: &[u8]) -> Option<String> {
+    let (length, packed) = (crate::bytes::u32_at(payload, 4)?, payload.get(8..)?);
+    let mut xml = vec![0; (length as usize).min(LONGEST_XML)];
+    let unpacked = lznt1::unpack(packed, &mut xml);
+    let units = xml.get(..unpacked.bytes)?.chunks_exact(2);
+    let units = units.map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+    Some(char::decode_utf16(units).map(|c| c.unwrap_or('\u{fffd}')).collect())
+}
+
+/// The hook that a classic event of one of the kernel's classes stands for.
+pub(super) fn class_hook(id: &Id) -> Option<u16> {
+    match id {
+        Id::Classic { class, opcode } => known::hook_of_class(class.first(), *opcode),
+        _ => None,
+    }
+}

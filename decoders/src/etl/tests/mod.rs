@@ -1,0 +1,7 @@
+//! The container on logs built by code: order, loss, damage.
+
+mod built;
+mod damage;
+mod loss;
+mod order;
+mod records;

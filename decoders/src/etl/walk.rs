@@ -1,0 +1,96 @@
+//! The walk from record to record in a buffer, past what is damaged.
+
+use super::clock::Clock;
+use super::head::{Fault, Head};
+
+/// Where the reading of a buffer stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Walk {
+    at: usize,
+    /// Time of the last record.
+    ts: i64,
+    /// What the slow way found last.
+    found: (usize, Head),
+}
+
+const FAR: &str = "a record whose time cannot be";
+
+impl Walk {
+    /// At the begin of a buffer.
+    pub(super) fn new(clock: &Clock) -> Self {
+        Self { at: 0, ts: clock.start, found: (0, Head::default()) }
+    }
+
+    /// The next record and its place; `None` at the end. `damage` is told where bytes are no
+    /// record, and why.
+    #[inline(always)]
+    pub(super) fn next(
+        &mut self,
+        records: &[u8],
+        clock: &Clock,
+        damage: impl FnMut(usize, &'static str),
+    ) -> Option<(usize, Head)> {
+        let at = self.at;
+        if let Some(head) = Head::usual(records, at)
+            && clock.is_near(head.ts)
+        {
+            self.at = at + head.stride();
+            self.ts = head.ts;
+            return Some((at, head));
+        }
+        if self.seek(records, clock, damage) { Some(self.found) } else { None }
+    }
+
+    /// Finds the next record of any kind; `false` if there is none.
+    #[inline(never)]
+    fn seek(
+        &mut self,
+        records: &[u8],
+        clock: &Clock,
+        mut damage: impl FnMut(usize, &'static str),
+    ) -> bool {
+        while self.at < records.len() {
+            let at = self.at;
+            let what = match Head::at(records, at, self.ts) {
+                Ok(head) => {
+                    self.at = at + head.stride();
+                    if clock.is_near(head.ts) {
+                        self.ts = head.ts;
+                        self.found = (at, head);
+                        return true;
+                    }
+                    FAR
+                }
+                Err(fault) => {
+                    self.at = match fault {
+                        Fault::Items { stride } => at + stride,
+                        Fault::Marker | Fault::Size => resume(records, clock, at + 8),
+                    };
+                    fault.what()
+                }
+            };
+            damage(at, what);
+        }
+        false
+    }
+}
+
+/// The next place from which two records follow each other, or one ends the buffer.
+fn resume(records: &[u8], clock: &Clock, from: usize) -> usize {
+    // A record without a time is too little to go by.
+    let nowhere = clock.start.wrapping_add(i64::MIN);
+    let after = |at: usize| {
+        let head = Head::at(records, at, nowhere).ok()?;
+        clock.is_near(head.ts).then(|| at + head.stride())
+    };
+    let mut at = from;
+    while at < records.len() {
+        if let Some(next) = after(at)
+            && (next >= records.len() || after(next).is_some())
+        {
+            return at;
+        }
+        at += 8;
+    }
+    records.len()
+}

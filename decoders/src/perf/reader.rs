@@ -1,0 +1,81 @@
+//! perf.data as the driver sees it.
+
+use std::collections::HashMap;
+
+use arrow_array::RecordBatch;
+
+use super::columns::Batcher;
+use super::frames::Frames;
+use super::recording::Recording;
+use crate::error::DecodeError;
+use crate::frame::Frame;
+use crate::reader::{FRAME_ROWS, Finished, FrameSource, Reader, TraceFacts};
+use crate::states::Source;
+
+impl Reader for Recording {
+    fn extent(&self) -> u64 {
+        Recording::records(self)
+    }
+
+    fn records(&self) -> u64 {
+        Recording::records(self)
+    }
+
+    fn source(&self) -> Source {
+        Source::Perf
+    }
+
+    fn start_clock(&self) -> i64 {
+        Recording::start_clock(self)
+    }
+
+    fn clock_name(&self) -> &'static str {
+        Recording::clock_name(self)
+    }
+
+    fn has_yields(&self) -> bool {
+        Recording::has_yields(self)
+    }
+
+    fn has_wakings(&self) -> bool {
+        Recording::has_wakings(self)
+    }
+
+    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
+        Recording::cpu_batch(self, batcher)
+    }
+
+    fn trace_batch(
+        &self,
+        batcher: &Batcher,
+        facts: TraceFacts<'_>,
+    ) -> Result<RecordBatch, DecodeError> {
+        Recording::trace_batch(self, batcher, facts)
+    }
+
+    fn frames<'a>(
+        &'a self,
+        batcher: &'a Batcher,
+        trace_id: i64,
+        core_types: HashMap<i32, String>,
+    ) -> Box<dyn FrameSource + 'a> {
+        Box::new(Frames::new(self, batcher, trace_id, core_types, FRAME_ROWS))
+    }
+}
+
+impl FrameSource for Frames<'_> {
+    fn next_frame(
+        &mut self,
+        on_progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<Frame>, DecodeError> {
+        Frames::next_frame(self, on_progress)
+    }
+
+    fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
+        Frames::utid_at(self, tid, ts)
+    }
+
+    fn finish(&mut self) -> Result<Finished, DecodeError> {
+        Frames::finish(self)
+    }
+}

@@ -1,0 +1,104 @@
+//! What the driver asks of a reader, whatever the format.
+
+use std::collections::HashMap;
+
+use arrow_array::RecordBatch;
+
+use crate::columns::Batcher;
+use crate::error::DecodeError;
+use crate::frame::{Batches, Frame};
+use crate::states::Source;
+
+/// Rows after which a frame is closed at the next later time: few enough that a frame's memory
+/// stays in the caches.
+pub const FRAME_ROWS: usize = 1 << 18;
+
+/// The parts of a `trace` row that are not in the file.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceFacts<'a> {
+    /// Name of the step or of the file.
+    pub label: &'a str,
+    /// As given.
+    pub path: &'a str,
+    /// Earliest and latest time.
+    pub window: (Option<i64>, Option<i64>),
+    /// Records lost as the recorder tells.
+    pub events_lost: i64,
+}
+
+/// What is known when the last frame has been handed out.
+#[derive(Debug)]
+pub struct Finished {
+    /// Rows of `thread`, `process`, `thread_name`, `record_count`, `problem` and whatever else is
+    /// known only at the end.
+    pub batches: Batches,
+    /// Time of the earliest record: 0 or before, or NULL without any.
+    pub first_ns: Option<i64>,
+    /// Time of the latest record.
+    pub last_ns: Option<i64>,
+    /// Records lost as the recorder tells.
+    pub events_lost: i64,
+}
+
+/// A recording that has been opened.
+pub trait Reader {
+    /// How much there is to read, in a unit of its own.
+    fn extent(&self) -> u64;
+    /// Records in it.
+    fn records(&self) -> u64;
+    /// Where it comes from.
+    fn source(&self) -> Source;
+    /// Raw clock at ns 0.
+    fn start_clock(&self) -> i64;
+    /// ns of the session folder's clock at ns 0: on Linux the trace's clock counts ns itself.
+    fn session_ns(&self) -> i64 {
+        self.start_clock()
+    }
+    /// Name of the clock of the time stamps.
+    fn clock_name(&self) -> &'static str;
+    /// Calls of `sched_yield` were recorded.
+    fn has_yields(&self) -> bool;
+    /// Wakings were recorded.
+    fn has_wakings(&self) -> bool;
+    /// Rows of `cpu`, as far as the file tells.
+    ///
+    /// # Errors
+    /// Only what contradicts the schema.
+    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError>;
+    /// The row of `trace`.
+    ///
+    /// # Errors
+    /// Only what contradicts the schema.
+    fn trace_batch(
+        &self,
+        batcher: &Batcher,
+        facts: TraceFacts<'_>,
+    ) -> Result<RecordBatch, DecodeError>;
+    /// Reads from the begin; `core_types` by CPU, where known.
+    fn frames<'a>(
+        &'a self,
+        batcher: &'a Batcher,
+        trace_id: i64,
+        core_types: HashMap<i32, String>,
+    ) -> Box<dyn FrameSource + 'a>;
+}
+
+/// Reads a recording frame by frame.
+pub trait FrameSource {
+    /// The next frame; `None` after the last. `on_progress` gets how much has been read, in the
+    /// unit of [`Reader::extent`], and says whether to go on.
+    ///
+    /// # Errors
+    /// Only what contradicts the schema; never the contents of a recording.
+    fn next_frame(
+        &mut self,
+        on_progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<Frame>, DecodeError>;
+    /// The thread that had an id at a time, or from the begin on, once all frames are read.
+    fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64>;
+    /// Everything that is known only at the end.
+    ///
+    /// # Errors
+    /// Only what contradicts the schema.
+    fn finish(&mut self) -> Result<Finished, DecodeError>;
+}

@@ -1,0 +1,90 @@
+-- Latencies of the cells of experiments by percentile: all requests (or frames) of a cell's repeats
+-- together, with the interval that its repeats give. A percentile that fewer than 10 requests lie
+-- beyond is not told. Read from buckets, each at most 1/64 wide: a latency is its bucket's end.
+-- p_trace_id: only this recording; null for all.
+WITH
+  held AS (
+    SELECT
+      c.experiment,
+      c.cell,
+      l.trace_id,
+      l.bucket_ns,
+      sum(l.requests)::BIGINT AS requests,
+    FROM worker_latency AS l
+    JOIN experiment_cell AS c USING (trace_id)
+    WHERE p_trace_id IS NULL OR l.trace_id = p_trace_id
+    GROUP BY c.experiment, c.cell, l.trace_id, l.bucket_ns
+  ),
+  asked AS (
+    SELECT unnest([50.0, 90.0, 99.0, 99.9, 99.99, 99.999]::DOUBLE[]) AS percentile
+  ),
+  of_run AS (
+    SELECT
+      *,
+      sum(requests) OVER (PARTITION BY trace_id ORDER BY bucket_ns) AS so_far,
+      sum(requests) OVER (PARTITION BY trace_id) AS total,
+    FROM held
+  ),
+  run_value AS (
+    SELECT
+      experiment,
+      cell,
+      trace_id,
+      percentile,
+      min(bucket_ns) FILTER (WHERE so_far >= total * percentile / 100) AS ns,
+      any_value(total) AS total,
+    FROM of_run, asked
+    GROUP BY experiment, cell, trace_id, percentile
+    HAVING any_value(total) * (1 - percentile / 100) >= 10
+  ),
+  ends AS (
+    SELECT experiment, cell, percentile, list_sort(list(ns)) AS kept, count(*) AS repeats
+    FROM run_value
+    GROUP BY experiment, cell, percentile
+  ),
+  all_runs AS (
+    SELECT
+      experiment,
+      cell,
+      bucket_ns,
+      sum(sum(requests)) OVER (PARTITION BY experiment, cell ORDER BY bucket_ns) AS so_far,
+      sum(sum(requests)) OVER (PARTITION BY experiment, cell) AS total,
+    FROM held
+    GROUP BY experiment, cell, bucket_ns
+  ),
+  pooled AS (
+    SELECT
+      experiment,
+      cell,
+      percentile,
+      any_value(total)::BIGINT AS requests,
+      min(bucket_ns) FILTER (WHERE so_far >= total * percentile / 100) AS ns,
+    FROM all_runs, asked
+    GROUP BY experiment, cell, percentile
+  )
+SELECT
+  -- Experiment.
+  pooled.experiment,
+  -- Name of the cell.
+  pooled.cell,
+  -- Percentile: 50, 90, 99, 99.9, 99.99 or 99.999.
+  pooled.percentile,
+  -- Latency that so many percent of the requests stay within, ns; null if fewer than 10 requests
+  -- lie beyond.
+  CASE
+    WHEN pooled.requests * (1 - pooled.percentile / 100) >= 10 THEN pooled.ns
+  END AS latency_ns,
+  -- Lower end of its interval over the repeats, ns; null if no repeat alone can tell.
+  ends.kept[r.low_rank] AS low_ns,
+  -- Upper end of its interval, ns.
+  ends.kept[r.high_rank] AS high_ns,
+  -- Confidence of the interval, percent.
+  r.coverage_pct,
+  -- Repeats behind the interval.
+  coalesce(ends.repeats, 0) AS repeats,
+  -- Requests (or frames) of all repeats together.
+  pooled.requests,
+FROM pooled
+LEFT JOIN ends USING (experiment, cell, percentile)
+LEFT JOIN median_rank() AS r ON r.n = ends.repeats
+ORDER BY pooled.experiment, pooled.cell, pooled.percentile;

@@ -1,0 +1,76 @@
+-- The experiment `pairs` with a program of the user's: how much longer the program takes beside a
+-- kernel than alone, and the kernel beside the program; medians over the repeats with intervals.
+-- p_trace_id: only this recording; null for all.
+WITH
+  ran AS (
+    SELECT
+      c.trace_id,
+      c.cell,
+      c.place,
+      c.repeat,
+      c.command_ns,
+      w.label,
+      w.slowdown AS kernel_slowdown,
+      coalesce(d.is_disturbed, FALSE) AS is_disturbed,
+    FROM experiment_cell AS c
+    LEFT JOIN pair_worker() AS w ON w.trace_id = c.trace_id
+    LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
+    WHERE c.experiment = 'pairs' AND c.load = 'command'
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+  ),
+  alone AS (
+    SELECT repeat, median(command_ns) AS ns
+    FROM ran
+    WHERE place = 'alone'
+    GROUP BY repeat
+  ),
+  beside AS (
+    SELECT
+      ran.cell,
+      ran.place,
+      ran.label,
+      ran.command_ns,
+      alone.ns AS alone_ns,
+      ran.command_ns / nullif(alone.ns, 0) AS slowdown,
+      ran.kernel_slowdown,
+    FROM ran
+    LEFT JOIN alone ON alone.repeat = ran.repeat
+    WHERE ran.place <> 'alone'
+  ),
+  measured AS (
+    SELECT
+      cell,
+      any_value(place) AS place,
+      any_value(label) AS kernel,
+      count(slowdown) AS n,
+      median(command_ns)::BIGINT AS command_ns,
+      median(alone_ns)::BIGINT AS alone_ns,
+      list_sort(list(slowdown) FILTER (WHERE slowdown IS NOT NULL)) AS slower,
+      median(kernel_slowdown) AS kernel_slowdown,
+    FROM beside
+    GROUP BY cell
+  )
+SELECT
+  -- How the program's CPU and the kernel's stand to each other.
+  place,
+  -- Kernel beside the program, and its variant where one was named.
+  kernel,
+  -- Repeats behind these numbers.
+  measured.n::INTEGER AS repeats,
+  -- Time of the program alone, ns; null if it did not end in the time asked for.
+  alone_ns,
+  -- Time of the program beside the kernel, ns.
+  command_ns,
+  -- How many times longer the program takes beside the kernel; null if either time is unknown.
+  list_median(slower) AS slowdown,
+  -- Lower end of its interval.
+  slower[r.low_rank] AS slowdown_low,
+  -- Upper end of its interval.
+  slower[r.high_rank] AS slowdown_high,
+  -- Confidence of the interval, percent.
+  r.coverage_pct,
+  -- How many times longer the kernel's work takes beside the program.
+  kernel_slowdown,
+FROM measured
+LEFT JOIN median_rank() AS r ON r.n = measured.n
+ORDER BY place, kernel;

@@ -1,0 +1,121 @@
+-- What two kernels cost each other, for each pair and place: slowdowns and combined throughput,
+-- the medians over the repeats with their intervals. Disturbed repeats are left out where there are
+-- others of the same cell.
+-- p_trace_id: only this recording; null for all.
+WITH
+  both_workers AS (
+    SELECT
+      a.trace_id,
+      a.cell,
+      a.place,
+      a.repeat,
+      a.label AS first,
+      b.label AS second,
+      [a.cpu, b.cpu] AS cpus,
+      a.slowdown AS first_slowdown,
+      b.slowdown AS second_slowdown,
+      1 / nullif(a.slowdown, 0) + 1 / nullif(b.slowdown, 0) AS combined,
+      a.ns_per_iteration AS first_ns,
+      b.ns_per_iteration AS second_ns,
+      a.cycles_per_iteration AS first_cycles,
+      b.cycles_per_iteration AS second_cycles,
+      a.ipc AS first_ipc,
+      b.ipc AS second_ipc,
+      a.predicted_slowdown AS first_predicted,
+      b.predicted_slowdown AS second_predicted,
+      coalesce(a.predicted_basis, b.predicted_basis) AS predicted_basis,
+      coalesce(a.is_disturbed, FALSE) AS is_disturbed,
+      bool_and(coalesce(a.is_disturbed, FALSE)) OVER (PARTITION BY a.cell) AS all_disturbed,
+      count(*) OVER (PARTITION BY a.cell) AS every_repeat,
+    FROM pair_worker() AS a
+    JOIN pair_worker() AS b ON b.trace_id = a.trace_id AND b.worker = 1
+    WHERE a.worker = 0 AND a.place <> 'alone'
+      AND (p_trace_id IS NULL OR a.trace_id = p_trace_id)
+  ),
+  measured AS (
+    SELECT
+      cell,
+      any_value(place) AS place,
+      any_value(first) AS first,
+      any_value(second) AS second,
+      any_value(cpus) AS cpus,
+      count(combined) AS repeats,
+      any_value(every_repeat) - count(*) AS left_out,
+      any_value(all_disturbed) AS is_disturbed,
+      list_sort(list(first_slowdown) FILTER (WHERE combined IS NOT NULL)) AS firsts,
+      list_sort(list(second_slowdown) FILTER (WHERE combined IS NOT NULL)) AS seconds,
+      list_sort(list(combined) FILTER (WHERE combined IS NOT NULL)) AS combined,
+      median(first_ns) AS first_ns,
+      median(second_ns) AS second_ns,
+      median(first_cycles) AS first_cycles,
+      median(second_cycles) AS second_cycles,
+      median(first_ipc) AS first_ipc,
+      median(second_ipc) AS second_ipc,
+      any_value(first_predicted) AS first_predicted,
+      any_value(second_predicted) AS second_predicted,
+      any_value(predicted_basis) AS predicted_basis,
+    FROM both_workers
+    WHERE all_disturbed OR NOT is_disturbed
+    GROUP BY cell
+  )
+SELECT
+  -- Name of the cell.
+  cell,
+  -- How the two CPUs stand to each other: siblings, same_l2, same_llc, across_llc, across_package,
+  -- p_beside_e; two_cpus where the system does not tell.
+  place,
+  -- Kernel of the first worker, and its variant where one was named.
+  first,
+  -- Kernel of the second worker.
+  second,
+  -- Logical CPUs of the two.
+  cpus,
+  -- Repeats behind these numbers.
+  repeats,
+  -- Repeats left out since something disturbed them.
+  left_out,
+  -- Whether every repeat was disturbed, so that these numbers rest on disturbed ones.
+  is_disturbed,
+  -- How many times longer the first one's work takes than alone; null if not measured.
+  list_median(firsts) AS first_slowdown,
+  -- Lower end of its interval.
+  firsts[r.low_rank] AS first_slowdown_low,
+  -- Upper end of its interval.
+  firsts[r.high_rank] AS first_slowdown_high,
+  -- The same of the second one.
+  list_median(seconds) AS second_slowdown,
+  -- Lower end of its interval.
+  seconds[r.low_rank] AS second_slowdown_low,
+  -- Upper end of its interval.
+  seconds[r.high_rank] AS second_slowdown_high,
+  -- Throughput of both together, each in units of its own alone: 2 costs nothing, 1 gains nothing.
+  list_median(combined) AS combined,
+  -- Lower end of its interval.
+  combined[r.low_rank] AS combined_low,
+  -- Upper end of its interval.
+  combined[r.high_rank] AS combined_high,
+  -- What the second thread adds to one thread alone, percent.
+  100.0 * (list_median(combined) - 1) AS added_pct,
+  -- Confidence of the intervals, percent.
+  r.coverage_pct,
+  -- What first_slowdown was expected to be; null where nothing is known.
+  first_predicted,
+  -- What second_slowdown was expected to be.
+  second_predicted,
+  -- What the expectation rests on.
+  predicted_basis,
+  -- Median length of an iteration of the first, ns.
+  first_ns AS first_iteration_ns,
+  -- Median length of an iteration of the second, ns.
+  second_ns AS second_iteration_ns,
+  -- The same of the first in core cycles.
+  first_cycles,
+  -- The same of the second in core cycles.
+  second_cycles,
+  -- Instructions a cycle of the first; null without counters.
+  first_ipc,
+  -- Instructions a cycle of the second; null without counters.
+  second_ipc,
+FROM measured
+LEFT JOIN median_rank() AS r ON r.n = measured.repeats
+ORDER BY place, first, second;

@@ -1,0 +1,117 @@
+-- The workers of the experiment `pairs`, run by run: how fast each was beside its neighbour against
+-- alone on a core of its type in the same repeat.
+-- p_trace_id: only this recording; null for all.
+WITH
+  place AS (
+    SELECT trace_id, cpu, arg_max(core_type, from_ns) AS core_type
+    FROM topology()
+    GROUP BY trace_id, cpu
+  ),
+  counted AS (
+    SELECT
+      w.trace_id,
+      w.worker,
+      sum(d.delta) FILTER (WHERE d.counter = 'instructions')
+        / nullif(sum(d.delta) FILTER (WHERE d.counter = 'cycles'), 0)::DOUBLE AS ipc,
+    FROM run_worker AS w
+    JOIN counter_delta AS d
+      ON d.trace_id = w.trace_id AND d.utid = w.utid AND d.ts >= w.start_ns AND d.ts < w.end_ns
+    GROUP BY w.trace_id, w.worker
+  ),
+  ran AS (
+    SELECT
+      c.trace_id,
+      c.cell,
+      c.place,
+      c.repeat,
+      e.worker,
+      e.label,
+      e.kernel,
+      t.cpu,
+      place.core_type,
+      t.unit,
+      coalesce(t.batch_per_s, t.per_s) AS per_s,
+      e.ns_per_iteration,
+      e.cycles_per_iteration,
+      counted.ipc,
+      e.predicted_slowdown,
+      e.predicted_basis,
+      d.is_disturbed,
+    FROM experiment_cell AS c
+    JOIN experiment_worker AS e USING (trace_id)
+    JOIN worker_throughput() AS t
+      ON t.trace_id = c.trace_id AND t.worker = e.worker
+    JOIN run ON run.trace_id = c.trace_id AND run.status = 'ok'
+    LEFT JOIN place ON place.trace_id = c.trace_id AND place.cpu = t.cpu
+    LEFT JOIN counted ON counted.trace_id = c.trace_id AND counted.worker = e.worker
+    LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
+    WHERE c.experiment = 'pairs'
+  ),
+  quiet AS (
+    SELECT label, core_type, median(per_s) AS per_s
+    FROM ran
+    WHERE place = 'alone' AND NOT coalesce(is_disturbed, FALSE)
+    GROUP BY label, core_type
+  ),
+  alone AS (
+    SELECT
+      a.label,
+      a.core_type,
+      a.repeat,
+      -- A run that others disturbed is no measure for its neighbours.
+      coalesce(
+        median(a.per_s) FILTER (WHERE NOT coalesce(a.is_disturbed, FALSE)),
+        any_value(quiet.per_s),
+        median(a.per_s)
+      ) AS per_s,
+    FROM ran AS a
+    LEFT JOIN quiet
+      ON quiet.label = a.label AND quiet.core_type IS NOT DISTINCT FROM a.core_type
+    WHERE a.place = 'alone'
+    GROUP BY a.label, a.core_type, a.repeat
+  )
+SELECT
+  -- Recording of the run.
+  ran.trace_id,
+  -- Name of the cell, the same in every repeat.
+  ran.cell,
+  -- How the two CPUs stand to each other; alone: one worker by itself.
+  ran.place,
+  -- Number of the repeat, from 1.
+  ran.repeat,
+  -- Number of the worker: 0 or 1.
+  ran.worker,
+  -- Kernel, and its variant where one was named.
+  ran.label,
+  -- Logical CPU it was pinned to.
+  ran.cpu,
+  -- Core type of that CPU; null if unknown.
+  ran.core_type,
+  -- What work is counted in: bytes or iterations.
+  ran.unit,
+  -- Work a second, the median over its batches.
+  ran.per_s,
+  -- Median length of an iteration, ns.
+  ran.ns_per_iteration,
+  -- Median length of an iteration in core cycles.
+  ran.cycles_per_iteration,
+  -- Instructions a cycle; null without counters.
+  ran.ipc,
+  -- Work a second of the same kernel alone on a core of this type in the same repeat, or in all
+  -- undisturbed ones where that was disturbed; null if not measured.
+  alone.per_s AS alone_per_s,
+  -- How many times longer its work takes than alone; null if that was not measured.
+  alone.per_s / nullif(ran.per_s, 0) AS slowdown,
+  -- The same, as expected; null where nothing is known.
+  ran.predicted_slowdown,
+  -- What the expectation rests on.
+  ran.predicted_basis,
+  -- Whether other programs or the hypervisor disturbed the run; null if that cannot be told.
+  ran.is_disturbed,
+FROM ran
+LEFT JOIN alone
+  ON alone.label = ran.label
+  AND alone.core_type IS NOT DISTINCT FROM ran.core_type
+  AND alone.repeat = ran.repeat
+WHERE p_trace_id IS NULL OR ran.trace_id = p_trace_id
+ORDER BY ran.cell, ran.repeat, ran.worker, ran.trace_id;

@@ -1,0 +1,117 @@
+-- The experiment `shards`: latency of pinned request loops, placed by CPU number and by topology,
+-- each shard by itself and all together, over all repeats.
+-- p_trace_id: only this recording; null for all.
+WITH
+  place AS (
+    SELECT trace_id, cpu, arg_max(core, from_ns) AS core
+    FROM topology()
+    GROUP BY trace_id, cpu
+  ),
+  crowd AS (
+    SELECT w.trace_id, place.core, count(*) AS shards
+    FROM run_worker AS w
+    JOIN place ON place.trace_id = w.trace_id AND place.cpu = w.cpu
+    GROUP BY w.trace_id, place.core
+  ),
+  seat AS (
+    SELECT
+      c.trace_id,
+      c.cell,
+      c.place,
+      w.worker,
+      w.cpu,
+      place.core,
+      crowd.shards AS on_core,
+      e.requests,
+      e.late_starts,
+      e.busy_ns,
+      e.interval_ns,
+    FROM experiment_cell AS c
+    JOIN run_worker AS w USING (trace_id)
+    JOIN experiment_worker AS e ON e.trace_id = c.trace_id AND e.worker = w.worker
+    LEFT JOIN place ON place.trace_id = w.trace_id AND place.cpu = w.cpu
+    LEFT JOIN crowd ON crowd.trace_id = w.trace_id AND crowd.core = place.core
+    WHERE c.experiment = 'shards' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+  ),
+  -- Each shard, and all of a cell (worker null).
+  part AS (
+    SELECT cell, worker, trace_id, worker AS of_worker FROM seat
+    UNION ALL
+    SELECT cell, NULL, trace_id, worker FROM seat
+  ),
+  summed AS (
+    SELECT part.cell, part.worker, l.bucket_ns, sum(l.requests) AS requests
+    FROM part
+    JOIN worker_latency AS l ON l.trace_id = part.trace_id AND l.worker = part.of_worker
+    GROUP BY part.cell, part.worker, l.bucket_ns
+  ),
+  cumulated AS (
+    SELECT
+      *,
+      sum(requests) OVER (PARTITION BY cell, worker ORDER BY bucket_ns) AS so_far,
+      sum(requests) OVER (PARTITION BY cell, worker) AS total,
+    FROM summed
+  ),
+  latency AS (
+    SELECT
+      cell,
+      worker,
+      any_value(total)::BIGINT AS requests,
+      min(bucket_ns) FILTER (WHERE so_far >= 0.5 * total) AS p50_ns,
+      min(bucket_ns) FILTER (WHERE so_far >= 0.99 * total) AS p99_ns,
+      min(bucket_ns) FILTER (WHERE so_far >= 0.999 * total) AS p999_ns,
+    FROM cumulated
+    GROUP BY cell, worker
+  ),
+  about AS (
+    SELECT
+      part.cell,
+      part.worker,
+      any_value(seat.place) AS place,
+      CASE WHEN count(DISTINCT seat.cpu) = 1 THEN any_value(seat.cpu) END AS cpu,
+      CASE WHEN count(DISTINCT seat.core) = 1 THEN any_value(seat.core) END AS core,
+      max(seat.on_core) AS most_on_core,
+      count(DISTINCT seat.core) AS cores,
+      count(DISTINCT seat.worker) AS shards,
+      sum(seat.late_starts) AS late_starts,
+      sum(seat.requests) AS counted,
+      sum(seat.busy_ns) AS busy_ns,
+      sum(seat.interval_ns) AS interval_ns,
+    FROM part
+    JOIN seat ON seat.trace_id = part.trace_id AND seat.worker = part.of_worker
+    GROUP BY part.cell, part.worker
+  )
+SELECT
+  -- by_number or by_topology.
+  about.place,
+  -- Name of the cell.
+  about.cell,
+  -- Number of the shard; null: all together.
+  about.worker,
+  -- Logical CPU of the shard; null for all together.
+  about.cpu,
+  -- Its core; null for all together, or if unknown.
+  about.core,
+  -- Shards in this row.
+  about.shards,
+  -- Cores that they are on; 0 if unknown.
+  about.cores,
+  -- The most shards that share a core; null if unknown.
+  about.most_on_core,
+  -- Requests served.
+  latency.requests,
+  -- Median latency from the intended arrival, ns.
+  latency.p50_ns,
+  -- 99 % of the requests stay within this latency, ns; null if fewer than 10 lie beyond.
+  CASE WHEN latency.requests * 0.01 >= 10 THEN latency.p99_ns END AS p99_ns,
+  -- 99.9 % stay within this latency, ns; null if fewer than 10 lie beyond.
+  CASE WHEN latency.requests * 0.001 >= 10 THEN latency.p999_ns END AS p999_ns,
+  -- Share of requests that arrived while the shard was busy, percent.
+  100.0 * about.late_starts / nullif(about.counted, 0) AS late_pct,
+  -- Share of time that the shards were busy with requests, percent: the two agree where requests
+  -- arrive at random.
+  100.0 * about.busy_ns / nullif(about.interval_ns, 0) AS busy_pct,
+FROM about
+LEFT JOIN latency
+  ON latency.cell = about.cell AND latency.worker IS NOT DISTINCT FROM about.worker
+ORDER BY about.place, about.worker NULLS FIRST;

@@ -1,0 +1,148 @@
+-- The experiment `smt-boost`: requests a second with SMT and boost off and on, under each load, the
+-- medians over the repeats with their intervals, against both off (or what comes nearest to it);
+-- as measured, and divided by the busy share of the CPUs; clock, power, requests per joule.
+-- p_trace_id: only this recording; null for all.
+WITH
+  place AS (
+    SELECT trace_id, count(DISTINCT cpu) AS cpus
+    FROM topology()
+    WHERE online IS DISTINCT FROM FALSE
+    GROUP BY trace_id
+  ),
+  reported AS (
+    SELECT
+      trace_id,
+      100.0 * sum(user_ns + system_ns + irq_ns + softirq_ns)
+        / nullif(sum(user_ns + system_ns + irq_ns + softirq_ns + idle_ns + steal_ns), 0)
+        AS busy_pct,
+    FROM steal()
+    GROUP BY trace_id
+  ),
+  joules AS (
+    SELECT trace_id, sum(joules) FILTER (WHERE NOT contains(domain, '/')) AS joules
+    FROM energy
+    GROUP BY trace_id
+  ),
+  served AS (
+    SELECT
+      trace_id,
+      sum(1e9 * requests / nullif(interval_ns, 0)) AS per_s,
+      sum(requests) AS requests,
+      sum(late_starts) AS late,
+      median(ghz_after) AS ghz,
+    FROM experiment_worker
+    GROUP BY trace_id
+  ),
+  ran AS (
+    SELECT
+      c.trace_id,
+      c.cell,
+      c.smt,
+      c.boost,
+      c.load,
+      place.cpus,
+      c.offered_per_s,
+      CASE
+        WHEN c.load = 'command' THEN 1e9 / nullif(run.end_ns - run.start_ns, 0)
+        ELSE served.per_s
+      END AS per_s,
+      coalesce(served.requests, 1) AS requests,
+      100.0 * served.late / nullif(served.requests, 0) AS late_pct,
+      coalesce(c.khz / 1e6, served.ghz) AS ghz,
+      reported.busy_pct,
+      1e9 * joules.joules / nullif(c.energy_ns, 0) AS watts,
+      c.throttles,
+    FROM experiment_cell AS c
+    JOIN run USING (trace_id)
+    LEFT JOIN place ON place.trace_id = c.trace_id
+    LEFT JOIN reported ON reported.trace_id = c.trace_id
+    LEFT JOIN joules ON joules.trace_id = c.trace_id
+    LEFT JOIN served ON served.trace_id = c.trace_id
+    WHERE c.experiment = 'smt-boost' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+  ),
+  cell AS (
+    SELECT
+      cell,
+      any_value(smt) AS smt,
+      any_value(boost) AS boost,
+      any_value(load) AS load,
+      median(cpus)::INTEGER AS cpus,
+      median(offered_per_s) AS offered_per_s,
+      count(per_s) AS runs,
+      list_sort(list(per_s) FILTER (WHERE per_s IS NOT NULL)) AS rates,
+      sum(requests)::BIGINT AS requests,
+      median(late_pct) AS late_pct,
+      median(ghz) AS ghz,
+      median(busy_pct) AS busy_pct,
+      median(watts) AS watts,
+      median(per_s / nullif(watts, 0)) AS per_joule,
+      sum(throttles)::BIGINT AS throttles,
+    FROM ran
+    GROUP BY cell
+  ),
+  rated AS (
+    SELECT
+      *,
+      list_median(rates) AS per_s,
+      100.0 * list_median(rates) / nullif(busy_pct, 0) AS normalised_per_s,
+      first_value(list_median(rates)) OVER same_load AS base_per_s,
+      first_value(100.0 * list_median(rates) / nullif(busy_pct, 0)) OVER same_load
+        AS base_normalised_per_s,
+      first_value(watts) OVER same_load AS base_watts,
+      min(busy_pct) OVER (PARTITION BY load) AS least_busy_pct,
+      max(busy_pct) OVER (PARTITION BY load) AS most_busy_pct,
+    FROM cell
+    -- `off` sorts before `on`.
+    WINDOW same_load AS (PARTITION BY load ORDER BY smt NULLS FIRST, boost NULLS FIRST)
+  )
+SELECT
+  -- Name of the cell.
+  cell,
+  -- closed: the next request follows at once; open: requests arrive at random; command.
+  load,
+  -- SMT: off or on; null: as found, since it cannot be switched here.
+  smt,
+  -- Boost: off or on; null: as found.
+  boost,
+  -- Logical CPUs online, one worker each.
+  cpus,
+  -- Repeats behind these numbers.
+  runs::INTEGER AS repeats,
+  -- Requests (or runs of the command) a second, the median.
+  per_s,
+  -- Lower end of its interval.
+  rates[r.low_rank] AS per_s_low,
+  -- Upper end of its interval.
+  rates[r.high_rank] AS per_s_high,
+  -- Confidence of the interval, percent.
+  r.coverage_pct,
+  -- Against the cell with both off, percent more.
+  100.0 * (per_s / nullif(base_per_s, 0) - 1) AS gain_pct,
+  -- Busy share of the CPUs online as the system counts it, percent; null without snapshots.
+  busy_pct,
+  -- Requests a second divided by the busy share: what the CPUs would serve if all were busy.
+  normalised_per_s,
+  -- The same against the cell with both off, percent more.
+  100.0 * (normalised_per_s / nullif(base_normalised_per_s, 0) - 1) AS normalised_gain_pct,
+  -- Whether the cells of this load ran at busy shares more than 5 points apart: the plain gain
+  -- then says less than the normalised one.
+  most_busy_pct - least_busy_pct > 5 AS is_uneven,
+  -- Requests offered a second, all workers together; null unless open.
+  offered_per_s,
+  -- Share of requests that found their worker busy, percent; null unless open.
+  CASE WHEN load = 'open' THEN late_pct END AS late_pct,
+  -- Clock, GHz, by the kernel right after, else by 64 dependent additions; null if not told.
+  ghz,
+  -- Power of all packages, watts; null where it cannot be read.
+  watts,
+  -- Power against the cell with both off, percent more.
+  100.0 * (watts / nullif(base_watts, 0) - 1) AS watts_gain_pct,
+  -- Requests for each joule of all packages; null where energy cannot be read.
+  per_joule AS requests_per_joule,
+  -- Requests of all repeats together.
+  requests,
+  -- Times that cores were slowed for their heat; null if not told.
+  throttles,
+FROM rated
+LEFT JOIN median_rank() AS r ON r.n = rated.runs
+ORDER BY load, smt NULLS FIRST, boost NULLS FIRST;

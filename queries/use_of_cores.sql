@@ -1,0 +1,34 @@
+-- The experiment `scaling`, the articles' table 1: one thread on each core, in loops of one, two and
+-- three multiplications. What the system reports, the work done of what the cores could do with
+-- their second threads, and the use of the multipliers; medians over the repeats.
+-- p_trace_id: only this recording; null for all.
+WITH
+  ran AS (
+    SELECT c.cell, r.*
+    FROM experiment_cell AS c
+    JOIN reported_vs_real() AS r USING (trace_id)
+    WHERE c.experiment = 'scaling' AND c.place = 'table'
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+  )
+SELECT
+  -- Kernel: imul1, imul2 or imul3.
+  workload,
+  -- Workers, one on each core.
+  any_value(threads) AS threads,
+  -- Repeats behind these numbers.
+  count(*)::INTEGER AS repeats,
+  -- Busy share of all logical CPUs as the system counts it, percent; null without snapshots.
+  median(reported_busy_pct) AS reported_busy_pct,
+  -- Work done in percent of what the cores could do (smt_headroom_work_pct), lower bound.
+  median(work_low_pct) AS work_low_pct,
+  -- The same, upper bound.
+  median(work_high_pct) AS work_high_pct,
+  -- Where the yield behind it is from.
+  any_value(yield_basis) AS yield_basis,
+  -- Share of the multipliers' issue slots over all cores, percent.
+  median(port_pct) AS port_pct,
+  -- What that rests on.
+  any_value(port_basis) AS port_basis,
+FROM ran
+GROUP BY workload
+ORDER BY workload;

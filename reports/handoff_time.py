@@ -1,0 +1,59 @@
+"""Hand-offs: one-way times by place and way to wait, and the frames they leave."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, row_height, rows_across
+from schedlens.sections import Figure, Nothing, Rows, Section, View
+from schedlens.wording import duration
+
+HEADING = "Hand-offs"
+ORDER = 13
+
+
+def section(view: View) -> Section | Nothing:
+    """The cells of the experiment `handoff`."""
+    answer = view.ask("handoff_time")
+    rows = [row for row in answer.rows if row["one_way_ns"] is not None]
+    if not rows:
+        return Nothing("no hand-offs were measured; `collect --experiment handoff` does")
+    told = view.rows(
+        "SELECT title FROM finding WHERE analyzer = 'handoff_time' AND severity <> 'checked' "
+        "ORDER BY finding_id"
+    )
+    lead = " ".join(f"{row['title']}." for row in told[:3])
+    return Section(
+        lead or "One-way times of a hand-off, by place and way to wait.",
+        view.all_windows(),
+        tuple(_figures(rows)),
+        (answer,),
+    )
+
+
+def _figures(rows: Rows) -> list[Figure]:
+    labels = [f"{row['place']}, {row['how']}" for row in rows]
+    times = [row["one_way_ns"] / 1e3 for row in rows]
+    plot = rows_across([bar("one way", labels, times, 0, unit="us")], "us, logarithmic")
+    plot["layout"]["xaxis"]["type"] = "log"
+    quick = min(rows, key=lambda row: row["one_way_ns"])
+    slow = max(rows, key=lambda row: row["one_way_ns"])
+    caption = (
+        f"One-way time of a hand-off: from {duration(quick['one_way_ns'])} ({quick['place']}, "
+        f"{quick['how']}) to {duration(slow['one_way_ns'])} ({slow['place']}, {slow['how']})."
+    )
+    made = [Figure(caption, plot, height=row_height(len(rows)))]
+    framed = [row for row in rows if row["frames_per_s"] is not None]
+    if framed:
+        names = [f"{row['place']}, {row['how']}" for row in framed]
+        frames = bar(
+            "frames a second", names, [row["frames_per_s"] for row in framed], 1, unit="/s"
+        )
+        worst = min(framed, key=lambda row: row["frames_per_s"])
+        made.append(
+            Figure(
+                f"Frames a second of a 60 Hz loop with {worst['handoffs']} hand-offs a frame; "
+                f"least {worst['frames_per_s']:.1f} ({worst['place']}, {worst['how']}).",
+                rows_across([frames], "frames a second"),
+                height=row_height(len(framed)),
+            )
+        )
+    return made

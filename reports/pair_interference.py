@@ -1,0 +1,102 @@
+"""Kernels beside kernels: conclusions, heat maps, the advice table, all numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlens.figures import Plot, axis, short
+from schedlens.sections import Figure, Nothing, Rows, Section, View
+from schedlens.wording import interval
+
+HEADING = "Pairs"
+ORDER = 12
+
+_MEANING = {
+    "siblings": "the siblings of one core",
+    "same_l2": "two cores with one L2",
+    "same_llc": "two cores with one last-level cache",
+    "across_llc": "two cores with different last-level caches",
+    "across_package": "two packages",
+    "p_beside_e": "a P core beside an E core",
+    "two_cpus": "two CPUs; what they share is not told",
+}
+# From a loss to twice the work; white is one thread's worth.
+_SCALE = [[0.0, "#b2182b"], [0.333, "#f7f7f7"], [1.0, "#2166ac"]]
+
+
+def section(view: View) -> Section | Nothing:
+    """The cells of the experiment `pairs`."""
+    answer = view.ask("pair_interference")
+    rows = [row for row in answer.rows if row["combined"] is not None]
+    commands = view.ask("command_beside")
+    if commands.rows:
+        return Section(_lead(view, []), view.all_windows(), (), (commands,))
+    if not rows:
+        return Nothing("no pairs of kernels were measured; `collect --experiment pairs` does")
+    advice, chase = view.ask("pair_advice"), view.ask("pair_chase")
+    knee = view.ask("multiplier_slots")
+    places = list(dict.fromkeys(row["place"] for row in rows))
+    figures = [_map(place, [row for row in rows if row["place"] == place]) for place in places]
+    answers = (advice, *((chase,) if chase.rows else ()), knee, answer)
+    return Section(_lead(view, advice.rows), view.all_windows(), tuple(figures), answers)
+
+
+def _lead(view: View, advice: Rows) -> str:
+    told = view.rows(
+        "SELECT title FROM finding WHERE analyzer = 'pair_interference' "
+        "AND severity <> 'checked' ORDER BY finding_id"
+    )
+    words = ". ".join(row["title"] for row in told[:4])
+    meaning = (
+        "Combined throughput counts each thread in units of what it does alone: 2 costs nothing, "
+        "1 gains nothing."
+    )
+    if advice:
+        meaning += " The advice table gives the effect of the second sibling by class of work."
+    return f"{words}. {meaning}" if words else meaning
+
+
+def _map(place: str, rows: Rows) -> Figure:
+    names = sorted({name for row in rows for name in (row["first"], row["second"])})
+    found = {}
+    for row in rows:
+        found[row["first"], row["second"]] = row
+        found.setdefault((row["second"], row["first"]), row)
+    grid = [[found.get((first, second)) for second in names] for first in names]
+    plot: Plot = {
+        "data": [
+            {
+                "type": "heatmap",
+                "x": [short(name) for name in names],
+                "y": [short(name) for name in names],
+                "z": [[row["combined"] if row else None for row in line] for line in grid],
+                "text": [
+                    [f"{row['combined']:.2f}" if row else "" for row in line] for line in grid
+                ],
+                "texttemplate": "%{text}",
+                "hovertemplate": "%{y} beside %{x}: %{z:.3f} of one alone<extra></extra>",
+                "zmin": 0.5,
+                "zmax": 2.0,
+                "colorscale": _SCALE,
+                "colorbar": {"title": {"text": "combined"}},
+                "xgap": 1,
+                "ygap": 1,
+            }
+        ],
+        "layout": {
+            "xaxis": axis("", type="category", automargin=True),
+            "yaxis": axis("", type="category", automargin=True, autorange="reversed"),
+        },
+    }
+    worst = min(rows, key=lambda row: row["combined"])
+    best = max(rows, key=lambda row: row["combined"])
+    caption = (
+        f"Combined throughput on {_MEANING.get(place, place)}. Least: {_told(worst)}; "
+        f"most: {_told(best)}."
+    )
+    return Figure(caption, plot, height=min(900, 160 + 34 * len(names)))
+
+
+def _told(row: dict[str, Any]) -> str:
+    ends = interval(row["combined_low"], row["combined_high"])
+    return f"{row['first']} beside {row['second']} {row['combined']:.2f}{ends}"

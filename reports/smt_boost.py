@@ -1,0 +1,64 @@
+"""SMT and boost for a service: requests, latency, energy in each state."""
+
+from __future__ import annotations
+
+from schedlens.figures import Plot, axis, bar, line
+from schedlens.sections import Figure, Nothing, Rows, Section, View
+
+HEADING = "SMT and boost"
+ORDER = 15
+
+
+def section(view: View) -> Section | Nothing:
+    """The cells of the experiment `smt-boost`."""
+    answer = view.ask("smt_boost")
+    rows = [row for row in answer.rows if row["per_s"] is not None]
+    if not rows:
+        return Nothing(
+            "SMT and boost were not switched; `collect --experiment smt-boost` does, as far as the "
+            "machine allows"
+        )
+    told = view.rows(
+        "SELECT title FROM finding WHERE analyzer = 'smt_boost' AND severity <> 'checked' "
+        "ORDER BY finding_id"
+    )
+    lead = " ".join(f"{row['title']}." for row in told[:3])
+    latency = view.ask("cell_latency")
+    figures = [_requests(rows)]
+    known = [row for row in latency.rows if row["latency_ns"] is not None]
+    if known:
+        figures.append(_latency(known))
+    return Section(lead, view.all_windows(), tuple(figures), (answer, latency))
+
+
+def _requests(rows: Rows) -> Figure:
+    labels = [row["cell"] for row in rows]
+    traces: list[Plot] = [
+        bar("as measured", labels, [row["per_s"] for row in rows], 0, unit="/s", across=False),
+        bar("divided by the busy share", labels, [row["normalised_per_s"] for row in rows], 1,
+            unit="/s", across=False),
+    ]  # fmt: skip
+    best = max(rows, key=lambda row: row["per_s"])
+    caption = f"Requests a second in each cell. The most: {best['per_s']:,.0f} in {best['cell']}."
+    layout = {
+        "barmode": "group",
+        "xaxis": axis("", type="category", automargin=True),
+        "yaxis": axis("requests a second", rangemode="tozero"),
+    }
+    return Figure(caption, {"data": traces, "layout": layout})
+
+
+def _latency(rows: Rows) -> Figure:
+    traces = []
+    for index, cell in enumerate(dict.fromkeys(row["cell"] for row in rows)):
+        mine = [row for row in rows if row["cell"] == cell]
+        names = [f"p{row['percentile']:g}" for row in mine]
+        times = [row["latency_ns"] / 1e3 for row in mine]
+        traces.append(line(cell, names, times, index, unit="us"))
+    worst = max(rows, key=lambda row: row["latency_ns"])
+    caption = (
+        "Latency by percentile, as far as at least 10 requests lie beyond; the highest is "
+        f"{worst['latency_ns'] / 1e3:,.0f} us (p{worst['percentile']:g}, {worst['cell']})."
+    )
+    layout = {"xaxis": axis("", type="category"), "yaxis": axis("us", type="log")}
+    return Figure(caption, {"data": traces, "layout": layout})

@@ -1,0 +1,68 @@
+"""Energy by perf's events, for machines whose powercap counters cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import shutil
+import subprocess
+from pathlib import Path
+
+# The kernel's names of the events, and the domain that each is kept under.
+_EVENTS = {"energy-pkg": "package", "energy-cores": "package/core", "energy-ram": "package/dram"}
+_FOLDER = "sys/bus/event_source/devices/power/events"
+_END_LIMIT_S = 10.0
+
+
+def names(root: Path = Path("/")) -> list[str]:
+    """The events that the kernel offers."""
+    return [name for name in _EVENTS if (root / _FOLDER / name).exists()]
+
+
+class EnergyEvents:
+    """`perf stat` over all CPUs, from when it is made to `end`."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        found, perf = names(root), shutil.which("perf")
+        if not found or perf is None:
+            return
+        events = ",".join(f"power/{name}/" for name in found)
+        # The program that is counted around ends when its input does.
+        command = [perf, "stat", "-a", "-x", ",", "-e", events, "--", "cat"]
+        with contextlib.suppress(OSError):
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+                env={"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+            )
+
+    def end(self) -> dict[str, float]:
+        """Joules by domain; empty where nothing was counted."""
+        if self._process is None:
+            return {}
+        process, self._process = self._process, None
+        try:
+            _, said = process.communicate("", timeout=_END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return {}
+        return parsed(said) if process.returncode == 0 else {}
+
+
+def parsed(text: str) -> dict[str, float]:
+    """Joules by domain from what `perf stat -x ,` prints: value, unit, event, ..."""
+    found: dict[str, float] = {}
+    for row in csv.reader(text.splitlines()):
+        if len(row) < 3 or row[1] != "Joules":
+            continue
+        name = row[2].split("/")[1] if "/" in row[2] else row[2]
+        with contextlib.suppress(ValueError):
+            if name in _EVENTS:
+                found[_EVENTS[name]] = float(row[0])
+    return found

@@ -1,0 +1,95 @@
+"""A process that puts settings back when the program that changes them is gone, however it ended.
+
+It holds one end of a pipe of which only that program has the other: its end, by SIGKILL too, is
+seen at once. It is in a session of its own and ignores what a terminal sends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlens.errors import KnobError
+
+_READY_LIMIT_S = 30.0
+# Taking CPUs off and on again takes its time on a machine with hundreds of them.
+_END_LIMIT_S = 120.0
+
+
+class Guard:
+    """Watches over the texts of files; `close` has them put back and waits for it."""
+
+    def __init__(self, contents: Sequence[tuple[str, str]]) -> None:
+        """Starts it; returns once it watches. Raises `KnobError`."""
+        command = [sys.executable, "-m", "schedlens.experiments.guard", json.dumps(list(contents))]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise KnobError(f"the guard cannot be started: {error.strerror}") from None
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != b"ready\n":
+            self._process.kill()
+            self._process.wait()
+            raise KnobError("the guard of the settings did not start: nothing was changed")
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def close(self) -> bool:
+        """Lets it put back what was changed; whether all of it is back."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(_END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+        return code == 0
+
+
+def put_back(contents: Sequence[tuple[str, str]]) -> list[str]:
+    """Writes the texts into the files that hold others now; the files that do not take them."""
+    failed = []
+    for name, text in contents:
+        file = Path(name)
+        try:
+            if os.fsdecode(file.read_bytes()).strip() != text:
+                file.write_text(f"{text}\n", encoding="utf-8")
+            if os.fsdecode(file.read_bytes()).strip() != text:
+                failed.append(name)
+        except OSError:
+            failed.append(name)
+    return failed
+
+
+def main() -> int:
+    """Waits for the end of standard input, then puts back what the argument says."""
+    contents = [(str(name), str(text)) for name, text in json.loads(sys.argv[1])]
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(sign, signal.SIG_IGN)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    while os.read(0, 4096):
+        pass
+    return 1 if put_back(contents) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The experiment `handoff`: what it takes to hand an item on, and what that does to frames."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedlens.errors import PlanError, SessionError
+from schedlens.experiments import cells, places
+from schedlens.experiments.cells import Cell, Load
+from schedlens.plan import Step
+from schedlens.topology import Topology
+from schedlens.whole_file import read_json
+
+NAME = "handoff"
+SAME_CPU = "same_cpu"
+WAYS = ("spin", "yield", "park")
+
+# The stall that the Intel talk explains, as long as so many slices.
+STALL_NS = 35_000_000
+# Where no slice could be measured: what 35 ms are at 250 ticks a second.
+_USUAL_HANDOFFS = 9
+
+
+def plan(topology: Topology) -> tuple[list[Cell], list[Cell], list[str]]:
+    """The hand-offs, the frames that follow them, and what cannot be measured here."""
+    usable = topology.usable
+    if not usable:
+        raise PlanError("no logical CPU is usable here")
+    try:
+        there, missing = places.find(topology)
+    except PlanError as error:
+        there, missing = [], [str(error)]
+    first = there[0].cpus[0] if there else usable[0].cpu
+    pairs = [(SAME_CPU, (first, first)), *((place.name, place.cpus) for place in there)]
+    hops = [_cell("spin_handoff", place, cpus, how) for place, cpus in pairs for how in WAYS]
+    frames = [_cell("frame", place, cpus, how) for place, cpus in pairs for how in WAYS]
+    return hops, frames, missing
+
+
+def _cell(kernel: str, place: str, cpus: tuple[int, int], how: str) -> Cell:
+    return Cell(
+        NAME, f"{kernel}-{place}-{how}", place, cpus, (Load(kernel),), threads=2,
+        options=("--how", how), facts={"how": how},
+    )  # fmt: skip
+
+
+def handoffs_for(slice_ns: float) -> int:
+    """The hand-offs that 35 ms are worth where each takes a slice."""
+    return max(1, math.ceil(STALL_NS / slice_ns))
+
+
+def measured_slice_ns(folder: Path, steps: Sequence[Step]) -> float | None:
+    """The one-way time on one CPU where both spin, the median of the steps that are done."""
+    found = []
+    for step in steps:
+        if step.cell is None or step.cell.get("name") != f"spin_handoff-{SAME_CPU}-spin":
+            continue
+        try:
+            measured = read_json(folder / step.name / "workload.json").get("measured") or {}
+        except SessionError:
+            continue
+        hop = measured.get("ns_per_hop")
+        if isinstance(hop, (int, float)) and hop > 0:
+            found.append(float(hop))
+    return statistics.median(found) if found else None
+
+
+def enter(step: Step, folder: Path, steps: Sequence[Step]) -> None:
+    """Tells a frame how many hand-offs it needs, once the slice is known."""
+    if step.cell is None or step.workload != "frame":
+        return
+    slice_ns = measured_slice_ns(folder, steps)
+    count = _USUAL_HANDOFFS if slice_ns is None else handoffs_for(slice_ns)
+    how = cells.from_step(step).options[:2]
+    step.cell["options"] = [*how, "--handoffs", str(count)]
+    step.cell["facts"] = {**step.cell["facts"], "handoffs": count}

@@ -1,0 +1,91 @@
+"""SMT and boost: where they are switched, what they are, and how to set them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedlens.errors import KnobError
+
+ON, OFF = "on", "off"
+
+_SMT = "sys/devices/system/cpu/smt/control"
+_WHY_NO_SMT = {
+    "forceoff": "SMT is switched off for good (nosmt=force): only a restart changes it",
+    "notsupported": "this CPU has no SMT, or the hypervisor hides it",
+    "notimplemented": "the kernel cannot switch SMT",
+}
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A setting of two states, in one file or several; `words` are what the files hold for each."""
+
+    name: str
+    files: tuple[Path, ...]
+    words: dict[str, str]
+
+    def state(self) -> str | None:
+        """`on` or `off`; None where the files differ or hold something else."""
+        texts = {_text(file) for file in self.files}
+        return next((state for state, word in self.words.items() if texts == {word}), None)
+
+    def set(self, state: str) -> None:
+        """Writes a state and reads it back; raises `KnobError`."""
+        for file in self.files:
+            try:
+                file.write_text(f"{self.words[state]}\n", encoding="utf-8")
+            except OSError as error:
+                raise KnobError(f"{self.name}: {file}: {error.strerror or error}") from None
+        if self.state() != state:
+            raise KnobError(f"{self.name}: {self.files[0]} does not keep the state '{state}'")
+
+    def contents(self) -> list[tuple[str, str]]:
+        """The files with the texts that they hold now, for `guard`."""
+        return [(str(file), _text(file) or "") for file in self.files]
+
+
+def find(root: Path = Path("/")) -> tuple[dict[str, Knob], list[str]]:
+    """The knobs that can be turned here, by name, and a line for each that cannot."""
+    found: dict[str, Knob] = {}
+    missing = []
+    for name, knob, why in (("smt", *_smt(root)), ("boost", *_boost(root))):
+        if knob is None:
+            missing.append(f"{name}: {why}")
+        elif not all(os.access(file, os.W_OK) for file in knob.files):
+            missing.append(f"{name}: {knob.files[0]} can only be changed by root")
+        elif knob.state() is None:
+            missing.append(f"{name}: {knob.files[0]} is in no state that could be put back")
+        else:
+            found[name] = knob
+    return found, missing
+
+
+def _smt(root: Path) -> tuple[Knob | None, str]:
+    text = _text(root / _SMT)
+    if text is None:
+        return None, "the system does not tell of SMT (smt/control)"
+    if text in _WHY_NO_SMT:
+        return None, _WHY_NO_SMT[text]
+    return Knob("smt", (root / _SMT,), {ON: "on", OFF: "off"}), ""
+
+
+def _boost(root: Path) -> tuple[Knob | None, str]:
+    cpu = root / "sys/devices/system/cpu"
+    pstate = cpu / "intel_pstate/no_turbo"
+    if pstate.exists():
+        return Knob("boost", (pstate,), {ON: "0", OFF: "1"}), ""
+    if (cpu / "cpufreq/boost").exists():
+        return Knob("boost", (cpu / "cpufreq/boost",), {ON: "1", OFF: "0"}), ""
+    policies = tuple(sorted(cpu.glob("cpufreq/policy*/boost")))
+    if policies:
+        return Knob("boost", policies, {ON: "1", OFF: "0"}), ""
+    return None, "the system has no switch for it (cpufreq/boost, intel_pstate/no_turbo)"
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return os.fsdecode(file.read_bytes()).strip()
+    except OSError:
+        return None

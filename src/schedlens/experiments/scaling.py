@@ -1,0 +1,105 @@
+"""The experiment `scaling`: 1 to N threads in three placements, turbo, table 1, and the yield Y."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schedlens import placement, plan, thread_range
+from schedlens.errors import PlanError
+from schedlens.experiments import cells
+from schedlens.experiments.cells import ALONE, Cell, Load
+from schedlens.topology import Cpu, Topology
+
+NAME = "scaling"
+SWEEP = "sweep"
+TABLE = "table"
+BOTH = "siblings"
+KNEE = "knee"
+
+# What the machine is calibrated with: classes of work whose second threads gain differently.
+CALIBRATED = (
+    Load("imul1"), Load("sha256"), Load("matmul"), Load("scan"), Load("pointer_chase", "private"),
+)  # fmt: skip
+# One thread on each core that fills a third, two thirds and all of its one multiplier.
+_TABLE = ("imul1", "imul2", "imul3")
+
+
+def plan_cells(
+    topology: Topology, kernel: Load, threads: str | None
+) -> tuple[list[Cell], list[str]]:
+    """The cells of one repeat, and what cannot be measured here; raises `PlanError`."""
+    usable = topology.usable
+    counts = thread_range.parse(threads or "1..max", len(usable))
+    missing: list[str] = []
+    made = _sweep(topology, kernel, counts)
+    try:
+        cores = placement.order(topology, "physical")[: len(_cores(usable))]
+    except PlanError as error:
+        return made, [str(error)]
+    made += [
+        Cell(NAME, f"table-{name}", TABLE, tuple(cores), (Load(name),), threads=len(cores),
+             placements=("physical",))
+        for name in _TABLE
+    ]  # fmt: skip
+    made += [
+        Cell(NAME, f"{name}-{kind or 'core'}-knee", KNEE, (cpu,), (Load(name),))
+        for name in (f"imul{chains}" for chains in range(1, 11))
+        for kind, cpu in _seats(usable)[0].items()
+    ]
+    loads = list(dict.fromkeys([kernel, *CALIBRATED]))
+    refused = {load.label: why for load in loads if (why := cells.refusal(load)) is not None}
+    missing += [f"{label}: {why}" for label, why in refused.items()]
+    alone, both = _seats(usable)
+    if not both:
+        missing.append("the yield of the second thread: no core has two usable logical CPUs")
+    for load in loads:
+        if load.label in refused:
+            continue
+        for core_type, cpu in alone.items():
+            made.append(
+                Cell(NAME, f"{load.label}-{core_type or 'core'}-alone", ALONE, (cpu,), (load,))
+            )
+        for core_type, pair in both.items():
+            made.append(
+                Cell(NAME, f"{load.label}-{core_type or 'core'}-both", BOTH, pair, (load, load))
+            )
+    return made, missing
+
+
+def _sweep(topology: Topology, kernel: Load, counts: Sequence[int]) -> list[Cell]:
+    """Every number of threads in every placement; identical plans are one cell."""
+    made = []
+    for step in plan.sweep(topology, kernel.kernel, counts, _placements(topology), 1, None):
+        cpus = None if step.planned_cpus is None else tuple(step.planned_cpus)
+        made.append(
+            Cell(NAME, f"sweep-{step.placement}-t{step.threads:02d}", SWEEP, cpus, (kernel,),
+                 threads=step.threads or 1, placements=tuple(step.placements))
+        )  # fmt: skip
+    return made
+
+
+def _placements(topology: Topology) -> tuple[str, ...]:
+    known = all(cpu.core is not None for cpu in topology.usable)
+    return placement.PLACEMENTS if known else ("default",)
+
+
+def _cores(usable: Sequence[Cpu]) -> set[int | None]:
+    return {cpu.core for cpu in usable}
+
+
+def _seats(
+    usable: Sequence[Cpu],
+) -> tuple[dict[str | None, int], dict[str | None, tuple[int, int]]]:
+    """A CPU of each core type for one worker alone, and two siblings of that very core for both."""
+    by_core: dict[int | None, list[Cpu]] = {}
+    for cpu in usable:
+        by_core.setdefault(cpu.core, []).append(cpu)
+    alone: dict[str | None, int] = {}
+    both: dict[str | None, tuple[int, int]] = {}
+    # Cores with siblings first, so that alone and both are measured on the same one.
+    for core in sorted(by_core.values(), key=lambda cpus: (-min(len(cpus), 2), cpus[0].cpu)):
+        kind = core[0].core_type
+        alone.setdefault(kind, core[0].cpu)
+        if len(core) > 1 and alone[kind] == core[0].cpu:
+            both.setdefault(kind, (core[0].cpu, core[1].cpu))
+    return alone, both

@@ -1,0 +1,100 @@
+"""The experiment `smt-boost`: requests a second with SMT and boost on and off, each with each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from schedlens import changes
+from schedlens import topology as topology_
+from schedlens.errors import KnobError
+from schedlens.experiments.cells import Cell, Load
+from schedlens.experiments.guard import Guard
+from schedlens.experiments.knobs import OFF, ON, Knob
+from schedlens.plan import Step
+from schedlens.topology import Topology
+
+NAME = "smt-boost"
+
+_CLOSED, _OPEN, _COMMAND = "closed", "open", "command"
+
+
+def plan(knobs: Mapping[str, Knob], command: Sequence[str], offered_per_s: float) -> list[Cell]:
+    """The cells of one repeat: every state of the knobs there are, under every load.
+
+    `offered_per_s` is what all workers of an open loop together are offered, the same in every
+    state: so the states are compared at one load, as users would see them.
+    """
+    choices = [[(name, state) for state in (OFF, ON)] for name in sorted(knobs)]
+    made = []
+    for state in itertools.product(*choices):
+        facts = dict(state)
+        name = "-".join(f"{knob}-{value}" for knob, value in state) or "as-found"
+        if command:
+            made.append(
+                Cell(NAME, f"command-{name}", name, None, facts={**facts, "load": _COMMAND})
+            )
+            continue
+        made.append(
+            Cell(NAME, f"closed-{name}", name, None, (Load("serve", "closed"),),
+                 facts={**facts, "load": _CLOSED})
+        )  # fmt: skip
+        made.append(
+            Cell(NAME, f"open-{name}", name, None, (Load("serve", "open"),),
+                 facts={**facts, "load": _OPEN, "how": "park", "offered_per_s": offered_per_s})
+        )  # fmt: skip
+    return made
+
+
+class States:
+    """Sets the knobs for a cell; puts them back at the end, whatever happens.
+
+    `root` is another place with a copy of sysfs.
+    """
+
+    def __init__(self, knobs: Mapping[str, Knob], root: Path = Path("/")) -> None:
+        self._knobs = knobs
+        self._root = root
+        self._before = [row for knob in knobs.values() for row in knob.contents()]
+        self._guard: Guard | None = None
+
+    def begin(self) -> None:
+        """The guard watches from here on; raises `KnobError`."""
+        if self._knobs and self._guard is None:
+            self._guard = Guard(self._before)
+            if self._root == Path("/"):
+                # Should the guard be killed too, `doctor --restore` still knows.
+                changes.remember(self._before)
+
+    def enter(self, step: Step) -> Topology:
+        """Sets what the cell asks for, and gives it all CPUs that there are then."""
+        self.begin()
+        assert step.cell is not None
+        facts = step.cell["facts"]
+        for name, knob in self._knobs.items():
+            if knob.state() != facts[name]:
+                knob.set(facts[name])
+        machine = topology_.read(self._root)
+        step.cell["topology"] = machine.as_json()
+        if step.workload is None:
+            return machine
+        cpus = [cpu.cpu for cpu in machine.usable]
+        step.threads, step.planned_cpus = len(cpus), cpus
+        step.placements, step.placement = ["pinned"], "pinned"
+        step.cell |= {"threads": len(cpus), "cpus": cpus}
+        offered = facts.get("offered_per_s")
+        if offered is not None:
+            rate = max(10.0, offered / len(cpus))
+            step.cell["options"] = ["--rate", f"{rate:g}", "--how", "park"]
+            step.cell["facts"] = {**facts, "offered_per_s": rate * len(cpus)}
+        return machine
+
+    def close(self) -> None:
+        """Puts everything back; raises `KnobError` where something does not go back."""
+        guard, self._guard = self._guard, None
+        if guard is not None and not guard.close():
+            files = ", ".join(f"{name} ({text})" for name, text in self._before)
+            raise KnobError(f"not all settings are as they were: write them back by hand: {files}")
+        if guard is not None and self._root == Path("/"):
+            changes.forget(self._before)

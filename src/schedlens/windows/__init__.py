@@ -1,0 +1,1 @@
+"""Recording on Windows: everything that Linux does otherwise."""

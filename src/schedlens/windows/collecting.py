@@ -1,0 +1,272 @@
+"""A collection on Windows from its plan to the last step, and the same on paper anywhere."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePath, PureWindowsPath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import schedlens
+from schedlens import interrupts, system, topology, workload_program
+from schedlens.errors import NoSpaceError, RecorderError, SchedlensError, SessionError
+from schedlens.plan import Step
+from schedlens.progress import Sweep
+from schedlens.request import Request
+from schedlens.request import from_json as request_from_json
+from schedlens.session import Session
+from schedlens.topology import Topology
+from schedlens.windows import options as options_
+from schedlens.windows import processes, settings
+from schedlens.windows import topology as windows_topology
+from schedlens.windows.elevation import elevated
+from schedlens.windows.observer import command as observer_command
+from schedlens.windows.options import Options
+from schedlens.windows.runner import Runner
+
+if TYPE_CHECKING:
+    from collectors import etw, etw_refusal, presentmon
+else:
+    from schedlens.collectors import etw, etw_refusal, presentmon
+
+RAW_TOPOLOGY = "topology.bin"
+# The ring is sized for as many where the machine is another one.
+CPUS_ELSEWHERE = 16
+# What a step takes beside its measured intervals: mostly writing and merging the recording.
+STEP_COST_S = 8.0
+
+
+def begin(request: Request, options: Options, output: Path | None) -> int:
+    """Records a new session; the exit code of the command."""
+    if request.process is not None:
+        request = replace(request, pid=processes.find(request.process))
+    elif request.pid is not None and not processes.running(request.pid):
+        raise SessionError(f"--pid: no process {request.pid} runs")
+    with tempfile.TemporaryDirectory(prefix="schedlens-") as place:
+        raw = Path(place) / RAW_TOPOLOGY
+        machine = windows_topology.read(raw)
+        steps = request.steps(machine)
+        capture = _capture(request, options, machine)
+        stamp = datetime.now(UTC)
+        folder = output or Path(f"schedlens-{request.name}-{stamp:%Y%m%dT%H%M%SZ}")
+        head = {
+            "tool_version": schedlens.__version__,
+            "created_utc": f"{stamp:%Y-%m-%dT%H:%M:%SZ}",
+            "host": platform.node(),
+            "os": "Windows",
+            "kernel": platform.version(),
+            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+            "request": request.as_json(),
+            "windows": options.as_json(),
+            "topology": machine.as_json(),
+            "settings": settings.read(),
+            "capture": _capture_json(capture),
+            "changed": [],
+        }
+        session = Session.create(folder, head, steps)
+        shutil.copyfile(raw, folder / RAW_TOPOLOGY)
+    return _run(session, request, options, capture)
+
+
+def resume(folder: Path) -> int:
+    """Records what a session lacks; raises `SessionError` where the machine is another one."""
+    session = Session.resume(folder)
+    request = request_from_json(session.head.get("request"))
+    options = options_.from_json(session.head.get("windows"))
+    with tempfile.TemporaryDirectory(prefix="schedlens-") as place:
+        machine = windows_topology.read(Path(place) / RAW_TOPOLOGY)
+    if machine.as_json() != session.head.get("topology"):
+        raise SessionError(
+            f"{folder} was recorded on other CPUs than this machine offers now: begin a new session"
+        )
+    capture = _capture(request, options, machine)
+    if capture.kind != session.head.get("capture", {}).get("rung"):
+        raise SessionError(
+            f"{folder} was begun with {session.head.get('capture', {}).get('rung')}, now only "
+            f"{capture.kind} is found: begin a new session"
+        )
+    if all(step.state == "done" for step in session.steps):
+        click.echo(f"all {len(session.steps)} steps of {folder} are recorded; now type: analyze "
+                   f"{etw.shown([str(folder)])}")  # fmt: skip
+        return 0
+    return _run(session, request, options, capture)
+
+
+def dry_run(request: Request, options: Options, output: Path | None) -> int:
+    """Prints every command of a recording on Windows and writes its profile; records nothing."""
+    machine, cpus = _planned_for()
+    steps = request.steps(machine)
+    kind = options.recorder or "wpr"
+    capture = etw.Capture(kind, kind, request.counters, options.presents, options.ring_s, cpus)
+    etw.few_enough(request.counters)
+    folder = output or Path()
+    profile = folder / etw.PROFILE_FILE
+    if kind == "wpr":
+        folder.mkdir(parents=True, exist_ok=True)
+        etw.write_profile(capture, profile)
+        click.echo(f"profile: {profile}")
+    for line in capture.missing:
+        click.echo(f"not recorded: {line}")
+    place = PureWindowsPath("STEP")
+    for name, command in _commands(request, options, capture, steps[0], place):
+        click.echo(f"{name}: {etw.shown(command)}")
+    if request.workload is not None:
+        click.echo("planned for the CPUs of this machine; another has other numbers:")
+    for step in steps:
+        where = workload_program.shown(step.planned_cpus) if step.workload else ""
+        click.echo(f"{step.name:<32}{where}".rstrip())
+    click.echo(f"{len(steps)} step{'' if len(steps) == 1 else 's'}")
+    return 0
+
+
+def _planned_for() -> tuple[Topology, int]:
+    """The CPUs that a plan is made for, and for how many a ring is sized."""
+    if system.name() != "windows":
+        return topology.read(), CPUS_ELSEWHERE
+    with tempfile.TemporaryDirectory(prefix="schedlens-") as place:
+        machine = windows_topology.read(Path(place) / RAW_TOPOLOGY)
+    return machine, len(machine.usable)
+
+
+def _commands(
+    request: Request, options: Options, capture: etw.Capture, step: Step, place: PurePath
+) -> list[tuple[str, list[str]]]:
+    """All commands of a session with one step, in their order, each with what it is for."""
+    profile = PureWindowsPath(etw.PROFILE_FILE)
+    found = [("machine", list(command)) for command in settings.COMMANDS]
+    found.append(("topology", _plain(windows_topology.command(Path(RAW_TOPOLOGY)))))
+    found.append(("folder", ["mkdir", str(place)]))
+    if request.counters:
+        found.append(("counters", etw.sources(capture.program)))
+    image = processes.image_of(request.process) if request.process is not None else None
+    if image is not None:
+        found.append(("process", processes.listing(f"imagename eq {image}")))
+    found.append(("observer", _plain(observer_command())))
+    if options.presentmon is not None:
+        words = presentmon.command(options.presentmon, request.pid, image)
+        found.append(("frames", [*words, ">", str(place / presentmon.FILE)]))
+    found += [("begin", command) for command in etw.begin(capture, place, profile)]
+    if step.workload is not None and step.threads is not None:
+        command = workload_program.run_command(
+            step.workload, request.variant, step.threads, step.planned_cpus,
+            request.seconds or 0.0, place, request.kernel_options,
+        )  # fmt: skip
+        found.append(("workload", _plain(command)))
+    elif request.command:
+        found.append(("command", list(request.command)))
+    elif options.ring_s is not None:
+        found.append(("wait", ["pause"]))
+    else:
+        found.append(("wait", ["timeout", "/t", f"{request.seconds:g}"]))
+    found += [("end", command) for command in etw.end(capture, place)]
+    found += [("to give up instead", command) for command in etw.cancel(capture)]
+    return found
+
+
+def _plain(command: list[str]) -> list[str]:
+    """A command of the workload program as it is called on another machine."""
+    return [workload_program.NAME, *command[1:]]
+
+
+def _capture(request: Request, options: Options, machine: Topology) -> etw.Capture:
+    """The recorder with its counters; raises `RecorderError`."""
+    kind, program = etw.find(options.recorder)
+    if elevated() is False:
+        raise RecorderError(etw_refusal.ELEVATE)
+    capture = etw.Capture(kind, program, (), options.presents, options.ring_s, len(machine.usable))
+    if options.presentmon is not None and shutil.which(options.presentmon) is None:
+        raise RecorderError(f"--presentmon: no program is at {options.presentmon}")
+    return etw.checked_counters(capture, request.counters)
+
+
+def _run(session: Session, request: Request, options: Options, capture: etw.Capture) -> int:
+    profile = session.folder / etw.PROFILE_FILE
+    etw.write_profile(capture, profile)
+    for text in capture.missing:
+        click.echo(f"not recorded: {text}", err=True)
+    if options.ring_s is not None:
+        until = " or a slow frame" if options.stop_on_frame_ms is not None else ""
+        click.echo(f"the last {options.ring_s:g} s are kept until you press Enter{until}", err=True)
+    todo = [step for step in session.steps if step.state != "done"]
+    runner = Runner(request, options, capture, profile)
+    stopped: str | None = None
+    code = 0
+    with interrupts.handled(), Sweep([_cost(step, request) for step in todo]) as bar:
+        for step in todo:
+            try:
+                interrupts.check()
+                bar.begin(step.name)
+                row = runner.run(step, session.begin(step))
+            except KeyboardInterrupt:
+                stopped, code = "interrupted", 130
+            except NoSpaceError as error:
+                stopped = str(error)
+            except SchedlensError as error:
+                step.state, step.why = "failed", str(error)
+                bar.end(f"{step.name}: failed: {error}")
+            else:
+                step.state, step.why = "done", None
+                bar.end(_outcome(step, row))
+            if step.state != "done":
+                session.discard(step)
+            if stopped:
+                break
+            session.save()
+    return _close(session, stopped, code)
+
+
+def _close(session: Session, stopped: str | None, code: int) -> int:
+    """The last lines: how many steps there are, what failed, what to type next."""
+    done = [step for step in session.steps if step.state == "done"]
+    failed = [step for step in session.steps if step.state == "failed"]
+    folder = etw.shown([str(session.folder)])
+    if stopped:
+        click.echo(f"{stopped}; {len(done)} of {len(session.steps)} steps are whole", err=True)
+        click.echo(f"to go on: collect --resume {folder}", err=True)
+    elif failed:
+        click.echo(f"{len(failed)} of {len(session.steps)} steps failed", err=True)
+    if done:
+        noun = "step" if len(done) == 1 else "steps"
+        click.echo(f"recorded {len(done)} {noun} in {session.folder}; now type: analyze {folder}")
+    if code:
+        return code
+    if not done:
+        return 2
+    return 1 if stopped or failed else 0
+
+
+def _outcome(step: Step, row: dict[str, Any]) -> str:
+    """One line on a finished step."""
+    parts = [f"{step.name}:", f"{(row['end_mono_ns'] - row['begin_mono_ns']) / 1e9:.2f} s"]
+    done = row.get("throughput")
+    if done:
+        rate, unit = done["per_s"], done["unit"]
+        parts.append(f"{rate / 2**20:.1f} MiB/s" if unit == "bytes" else f"{rate:.4g} {unit}/s")
+    if row["slow_frame_ms"] is not None:
+        parts.append(f"ended by a frame of {row['slow_frame_ms']:.1f} ms")
+    parts += [f"warning: {text}" for text in row["warnings"]]
+    return "  ".join(parts)
+
+
+def _cost(step: Step, request: Request) -> float:
+    """Seconds that a step is expected to take."""
+    baseline = 2 if step.workload is not None and step.repeat == 1 else 1
+    return STEP_COST_S + (request.seconds or 10.0) * baseline
+
+
+def _capture_json(capture: etw.Capture) -> dict[str, Any]:
+    return {
+        "rung": capture.kind,
+        "missing": list(capture.missing),
+        "allow": None,
+        "perf_version": None,
+        "counters": list(capture.counters),
+        "presents": capture.presents,
+        "ring_s": capture.ring_s,
+    }

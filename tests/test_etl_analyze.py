@@ -1,0 +1,135 @@
+"""`analyze` and `inspect` on Windows recordings, end to end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+
+import duckdb
+import pytest
+from conftest import command
+from etl_truth import corpus_file
+
+from schedlens import _decoders, recording, windows_files
+
+
+def _analyze(*arguments: str) -> dict[str, object]:
+    done = command("analyze", *arguments, "--json", check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def _rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(str(folder / "analysis.duckdb"), read_only=True) as con:
+        return con.execute(sql).fetchall()
+
+
+def test_a_drawn_recording_is_answered_with_a_report(tmp_path: Path) -> None:
+    trace = corpus_file("synth_qpc64", tmp_path)
+    facts = _analyze(str(trace), "-o", str(tmp_path / "out"))
+    assert facts["not_loaded"] == []
+    assert (tmp_path / "out" / "report.html").stat().st_size > 100_000
+    assert _rows(tmp_path / "out", "SELECT source, clock_name, clock_hz FROM trace") == [
+        ("etw", "qpc", 10_000_000)
+    ]
+    # Of the stays of the two threads of the game each end is told by its record.
+    ends = _rows(
+        tmp_path / "out",
+        "SELECT tid, end_reason, count(*) FROM sched_slice JOIN thread USING (utid) "
+        "WHERE tid = 1001 GROUP BY ALL ORDER BY ALL",
+    )
+    assert ends == [
+        (1001, "blocked", 4),
+        (1001, "preempted", 1),
+        (1001, "quantum_end", 1),
+    ]
+
+
+def test_a_recording_without_switches_says_what_to_record(tmp_path: Path) -> None:
+    trace = corpus_file("pv_diaghub_kernel", tmp_path)
+    _analyze(str(trace), "-o", str(tmp_path / "out"), "--no-report")
+    answers = {
+        question: (answer, record_with)
+        for question, answer, record_with in _rows(
+            tmp_path / "out", "SELECT question, answer, record_with FROM answerable"
+        )
+    }
+    assert answers["concurrency"] == ("no", "CSwitch")
+    assert answers["worst_waits"] == ("no", "CSwitch+ReadyThread")
+    assert _rows(tmp_path / "out", "SELECT count(*) FROM process WHERE start_ns IS NOT NULL") == [
+        (18,)
+    ]
+
+
+def test_a_description_of_the_machine_is_taken(tmp_path: Path) -> None:
+    trace = corpus_file("synth_qpc64", tmp_path)
+    machine = tmp_path / "machine.json"
+    cpus = [
+        {"cpu": cpu, "core": cpu & ~1, "smt_index": cpu & 1, "core_type": "U"} for cpu in range(4)
+    ]
+    machine.write_text(json.dumps({"cpus": cpus}), encoding="utf-8")
+    arguments = (str(trace), "-o", str(tmp_path / "out"), "--no-report")
+    _analyze(*arguments, "--topology", str(machine))
+    assert _rows(tmp_path / "out", "SELECT cpu, core, smt_index FROM cpu ORDER BY cpu") == [
+        (0, 0, 0),
+        (1, 0, 1),
+        (2, 2, 0),
+        (3, 2, 1),
+    ]
+    assert _rows(tmp_path / "out", "SELECT count(*) FROM problem WHERE place = 'clock'") == [(0,)]
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}", encoding="utf-8")
+    done = command("analyze", *arguments, "--topology", str(broken), check=False)
+    assert done.returncode == 2
+    assert "neither cpus nor slpi" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def _moved(trace: Path, to: Path, by_100ns: int) -> Path:
+    """A copy whose header says that it began and ended later."""
+    data = bytearray(trace.read_bytes())
+    payload = 0x48 + 32
+    pointer = struct.unpack_from("<I", data, payload + 44)[0]
+    start = payload + (264 if pointer == 8 else 256)
+    for at in (payload + 16, start):
+        (value,) = struct.unpack_from("<q", data, at)
+        struct.pack_into("<q", data, at, value + by_100ns)
+    to.write_bytes(data)
+    return to
+
+
+def test_files_of_one_recording_are_read_together(tmp_path: Path) -> None:
+    kernel = corpus_file("synth_qpc64", tmp_path)
+    user = tmp_path / "user.etl"
+    shutil.copy(kernel, user)
+    later = _moved(kernel, tmp_path / "later.etl", 36_000_000_000)
+    assert windows_files.together([kernel, later, user]) == [[kernel, user], [later]]
+    assert [known.files for known in recording.gather([kernel, user])] == [[str(kernel), str(user)]]
+    missing = tmp_path / "none.etl"
+    assert windows_files.together([kernel, missing]) == [[kernel], [missing]]
+
+
+def test_inspect_lists_processes_and_threads(tmp_path: Path) -> None:
+    trace = corpus_file("synth_qpc64", tmp_path)
+    facts = json.loads(_decoders.inspect(str(trace)))
+    assert [(p["pid"], p["name"]) for p in facts["processes"]] == [
+        (4, "System"),
+        (1000, "game.exe"),
+    ]
+    assert [(t["tid"], t["pid"], t["name"]) for t in facts["threads"]] == [
+        (8, 4, None),
+        (1001, 1000, "Main Thread"),
+        (1002, 1000, "Render"),
+    ]
+
+
+@pytest.mark.parametrize("only", ["0532", "ReadyThread"])
+def test_events_can_be_asked_for_by_id_or_name(tmp_path: Path, only: str) -> None:
+    trace = corpus_file("synth_qpc64", tmp_path)
+    lines = [
+        json.loads(line) for batch in _decoders.etl_events([str(trace)], only) for line in batch
+    ]
+    assert len(lines) == 7
+    assert {line["event"] for line in lines} == {"ReadyThread"}

@@ -1,0 +1,129 @@
+"""The experiment `handoff`: its plan, how many hand-offs a frame needs, its numbers, a real run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import experiment_session
+import pytest
+import sysfs_machine as fake
+from conftest import command
+
+from schedlens import topology
+from schedlens.experiments import cells, handoff
+
+
+def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
+    return topology.read(machine.write(root))
+
+
+def test_one_cpu_siblings_and_cores_in_three_ways(tmp_path: Path) -> None:
+    hops, frames, _ = handoff.plan(read(fake.ten_cores_twenty_threads(), tmp_path))
+    assert [(cell.name, cell.cpus) for cell in hops[:4]] == [
+        ("spin_handoff-same_cpu-spin", (0, 0)), ("spin_handoff-same_cpu-yield", (0, 0)),
+        ("spin_handoff-same_cpu-park", (0, 0)), ("spin_handoff-siblings-spin", (0, 10)),
+    ]  # fmt: skip
+    assert [(cell.place, cell.cpus) for cell in frames[::3]] == [
+        ("same_cpu", (0, 0)), ("siblings", (0, 10)), ("same_llc", (0, 1)),
+    ]  # fmt: skip
+    assert cells.words(hops[5].step(1, 1)) == [
+        "spin_handoff", "--threads", "2", "--cpus", "0,10", "--how", "park",
+    ]  # fmt: skip
+
+
+def test_one_cpu_is_enough_for_the_worst_case(tmp_path: Path) -> None:
+    root = fake.no_smt().write(tmp_path)
+    hops, _, missing = handoff.plan(topology.read(root, allowed=(3,)))
+    assert {cell.cpus for cell in hops} == {(3, 3)}
+    assert missing == ["two workers beside each other need two logical CPUs; one is usable here"]
+
+
+@pytest.mark.parametrize(
+    ("slice_ms", "expected"), [(4.0, 9), (3.5, 10), (35.0, 1), (31.25, 2), (0.07, 500), (100.0, 1)]
+)
+def test_a_frame_needs_as_many_hand_offs_as_35_ms_are_slices(
+    slice_ms: float, expected: int
+) -> None:
+    assert handoff.handoffs_for(slice_ms * 1e6) == expected
+
+
+def test_the_slice_is_that_of_the_steps_done(tmp_path: Path) -> None:
+    hops, frames, _ = handoff.plan(read(fake.no_smt(), tmp_path / "root"))
+    steps = cells.shuffled(hops, 2, 1)
+    frame = frames[0].step(1, 99)
+    handoff.enter(frame, tmp_path, steps)
+    assert frame.cell is not None
+    assert frame.cell["facts"]["handoffs"] == 9
+    for step in steps:
+        if step.cell is not None and step.cell["name"] == "spin_handoff-same_cpu-spin":
+            (tmp_path / step.name).mkdir()
+            hop = {1: 3.0e6, 2: 4.0e6}[step.repeat]
+            (tmp_path / step.name / "workload.json").write_text(
+                json.dumps({"measured": {"ns_per_hop": hop}})
+            )
+    handoff.enter(frame, tmp_path, steps)
+    assert frame.cell["facts"] == {"how": "spin", "handoffs": 10}
+    assert cells.words(frame)[-4:] == ["--how", "spin", "--handoffs", "10"]
+
+
+def test_the_numbers_of_a_session(tmp_path: Path) -> None:
+    """4 ms one way where both spin on one CPU: a party's own hops are 8 ms apart."""
+    machine = read(fake.no_smt(), tmp_path / "root")
+    hops, frames, missing = handoff.plan(machine)
+    steps = cells.shuffled(hops, 6, 1) + cells.shuffled(frames, 6, 2, after=36)
+    rates, workers = {}, {}
+    for cell in hops:
+        slow = cell.place == "same_cpu" and cell.facts["how"] == "spin"
+        rates[cell.name] = [125.0] * 2 if slow else [5e6] * 2
+    for cell in frames:
+        slow = cell.place == "same_cpu" and cell.facts["how"] == "spin"
+        rates[cell.name] = [60.0, 60.0]
+        ns = 36_000_000 if slow else 16_666_667
+        counts = {"frames": 20, "missed_frames": 20 if slow else 0, "interval_ns": 20 * ns}
+        workers[cell.name] = [{"counts": counts, "latency": [[ns, 20]]}, {}]
+    for step in steps:
+        if step.cell is not None and step.workload == "frame":
+            step.cell["facts"] = {**step.cell["facts"], "handoffs": 9}
+    folder = experiment_session.write(
+        tmp_path / "session", machine, steps, rates, workers=workers,
+        experiment={"name": "handoff", "missing": missing},
+    )  # fmt: skip
+    with experiment_session.analyzed(folder) as con:
+        rows = con.execute(
+            "SELECT place, how, one_way_ns, handoffs, round(frames_per_s, 2), frames, missed_pct, "
+            "coverage_pct FROM handoff_time WHERE how = 'spin'"
+        ).fetchall()
+        assert rows == [
+            ("same_cpu", "spin", 4e6, 9, 27.78, 120, 100.0, 96.875),
+            ("same_llc", "spin", 100.0, 9, 60.0, 120, 0.0, 96.875),
+        ]
+        shown = experiment_session.section(con, "handoff_time")
+        assert shown["figures"][1]["caption"] == (
+            "Frames a second of a 60 Hz loop with 9 hand-offs a frame; least 27.8 (same_cpu, spin)."
+        )
+        [(title, advice)] = con.execute(
+            "SELECT title, advice FROM finding WHERE analyzer = 'handoff_time' "
+            "AND severity = 'warning'"
+        ).fetchall()
+    assert title == (
+        "A 60 Hz loop with 9 hand-offs a frame reaches 27.8 frames a second where both parties "
+        "spin on one CPU: each hand-off takes 4 ms"
+    )
+    assert advice == "Let the waiting party park or yield, or give the two a CPU each."
+
+
+def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
+    folder = tmp_path / "session"
+    command(
+        "collect", "--experiment", "handoff", "--seconds", "0.1", "--repeat", "1",
+        "-o", str(folder),
+    )  # fmt: skip
+    done = command("analyze", str(folder), "--json", "--no-report", check=False)
+    assert done.returncode in (0, 1)
+    rows = json.loads(done.stdout)["experiment"]["handoff"]["cells"]
+    found = {(row["place"], row["how"]): row for row in rows}
+    spin, parked = found["same_cpu", "spin"], found["same_cpu", "park"]
+    # A whole slice against a wake-up: the scheduler's tick is 1 ms at least.
+    assert spin["one_way_ns"] > 3 * parked["one_way_ns"]
+    assert {row["handoffs"] for row in rows} == {handoff.handoffs_for(spin["one_way_ns"])}

@@ -1,0 +1,76 @@
+"""The state of the machine around a step: energy, heat, clock, load, from an injected sysfs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from schedlens import energy_events, machine_state
+from schedlens.machine_state import MachineState
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n")
+
+
+def _domain(root: Path, folder: str, name: str, energy: int) -> None:
+    _put(root / f"sys/class/powercap/{folder}/name", name)
+    _put(root / f"sys/class/powercap/{folder}/energy_uj", str(energy))
+    _put(root / f"sys/class/powercap/{folder}/max_energy_range_uj", "1000000")
+
+
+def test_energy_heat_clock_and_load(tmp_path: Path) -> None:
+    _domain(tmp_path, "intel-rapl:0", "package-0", 900_000)
+    _domain(tmp_path, "intel-rapl:0:0", "core", 100)
+    _domain(tmp_path, "intel-rapl:1", "package-1", 5)
+    # The same counters once more, over memory-mapped registers.
+    _domain(tmp_path, "intel-rapl-mmio:0", "package-0", 900_000)
+    cpu = tmp_path / "sys/devices/system/cpu"
+    for number, count in ((0, 3), (1, 4)):
+        _put(cpu / f"cpu{number}/thermal_throttle/core_throttle_count", str(count))
+        _put(cpu / f"cpu{number}/cpufreq/scaling_cur_freq", str(3_000_000 + number))
+    _put(tmp_path / "proc/loadavg", "0.25 0.10 0.05 1/200 4711")
+    before = time.monotonic_ns()
+    state = MachineState(tmp_path)
+    # The first package's counter goes round its range.
+    _put(tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj", "400000")
+    _put(tmp_path / "sys/class/powercap/intel-rapl:0:0/energy_uj", "250100")
+    _put(tmp_path / "sys/class/powercap/intel-rapl:1/energy_uj", "2000005")
+    _put(cpu / "cpu1/thermal_throttle/core_throttle_count", "9")
+    found = state.end()
+    assert 0 < found.pop("energy_ns") <= time.monotonic_ns() - before
+    assert found == {
+        "load": 0.25,
+        "throttles": 5,
+        "khz": [3_000_000, 3_000_001],
+        "energy": {"package-0": 0.500001, "package-0/core": 0.25, "package-1": 2.0},
+    }
+
+
+def test_what_is_not_told_is_unknown(tmp_path: Path) -> None:
+    found = MachineState(tmp_path).end()
+    del found["energy_ns"]
+    assert found == {"load": None, "throttles": None, "khz": None, "energy": {}}
+    assert not machine_state.has_energy(tmp_path)
+
+
+def test_a_counter_that_runs_backwards_without_a_range_is_left_out() -> None:
+    before = {"package-0": 10, "psys": 10}
+    after = {"package-0": 30, "psys": 5, "dram": 7}
+    assert machine_state.joules(before, after, {}) == {"package-0": 2e-05}
+
+
+def test_energy_by_the_events_of_perf(tmp_path: Path) -> None:
+    for name in ("energy-pkg", "energy-ram", "energy-gpu"):
+        _put(tmp_path / f"sys/bus/event_source/devices/power/events/{name}", "event=0x02")
+    assert energy_events.names(tmp_path) == ["energy-pkg", "energy-ram"]
+    assert machine_state.has_energy(tmp_path)
+    said = (
+        "# started on Thu Jan  1 00:00:00 1970\n"
+        "12.50,Joules,power/energy-pkg/,1000000,100.00,,\n"
+        "<not counted>,Joules,power/energy-cores/,0,0.00,,\n"
+        "1.25,Joules,power/energy-ram/,1000000,100.00,,\n"
+        "7,,context-switches,1000000,100.00,,\n"
+    )
+    assert energy_events.parsed(said) == {"package": 12.5, "package/dram": 1.25}

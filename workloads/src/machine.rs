@@ -1,0 +1,103 @@
+//! `topology` and `observe`: what the machine is, and what it reports of itself.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::json::Value;
+use crate::topology::Topology;
+
+/// No machine's buffer is longer: one of 2048 logical CPUs takes less than a third.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The topology in a recorded buffer; all its CPUs count as allowed.
+///
+/// # Errors
+/// One line that names the file.
+pub fn recorded_topology(path: &Path) -> Result<Value, String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+    let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    read.map_err(|error| named(&error))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(named(&format_args!("more than {MOST_BYTES} bytes, so no such buffer")));
+    }
+    let topology = Topology::read(&bytes).map_err(|error| named(&error))?;
+    let all: Vec<usize> = topology.cpus.iter().map(|cpu| cpu.cpu).collect();
+    Ok(topology.json(&all))
+}
+
+#[cfg(windows)]
+mod system {
+    use std::fs;
+    use std::io::{self, BufRead, Write};
+    use std::path::Path;
+
+    use crate::json::Value;
+    use crate::os;
+    use crate::topology::Topology;
+
+    /// The topology of this machine; `raw`: a file to keep the system's own bytes in.
+    ///
+    /// # Errors
+    /// One line that says what does not work.
+    pub fn topology(raw: Option<&Path>) -> Result<Value, String> {
+        let bytes = os::processor_information()
+            .map_err(|error| format!("the system does not tell its CPUs: {error}"))?;
+        if let Some(path) = raw {
+            fs::write(path, &bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let topology = Topology::read(&bytes).map_err(|error| error.to_string())?;
+        Ok(topology.json(&os::allowed_cpus(&topology)))
+    }
+
+    fn say(line: &str) -> Result<(), String> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
+    }
+
+    /// Says `ready`, answers the lines `begin` and `end` with a snapshot each, and ends.
+    ///
+    /// # Errors
+    /// One line that says what does not work.
+    pub fn observe() -> Result<(), String> {
+        let mut observer = os::Observer::new()?;
+        say("ready")?;
+        for line in io::stdin().lock().lines() {
+            match line.map_err(|error| error.to_string())?.trim() {
+                "begin" => say(&observer.begin()?.to_string())?,
+                "end" => return say(&observer.end()?.to_string()),
+                other => {
+                    let shown: String = other.chars().take(40).collect();
+                    return Err(format!("expected the line \"begin\" or \"end\", found {shown:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(windows))]
+mod system {
+    use std::path::Path;
+
+    use crate::json::Value;
+
+    /// Only Windows is asked so.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn topology(_raw: Option<&Path>) -> Result<Value, String> {
+        Err("topology needs --buffer FILE here: only Windows tells it by itself".to_owned())
+    }
+
+    /// Only Windows is asked so.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn observe() -> Result<(), String> {
+        Err("observe is for Windows: elsewhere /proc tells all of it".to_owned())
+    }
+}
+
+pub use system::{observe, topology};
