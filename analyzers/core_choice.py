@@ -1,9 +1,9 @@
 """Whether long-running threads sat on E cores while a whole P core that they may use stood idle.
 
-Judged are threads that ran for at least 25 % of the window, and those that present frames. Counted
-is the time on E or LP-E cores in which an unparked P core stood idle, wholly and for at least
-100 us on end. It is a warning from 1 % of the window, critical from 10 %. The three costliest are
-named.
+Judged are threads that present frames or are on at least 25 % of their critical path; in recordings
+without frames those that ran for at least 25 % of the window. Counted is the time on E or LP-E
+cores in which an unparked P core stood idle, wholly and for at least 100 us on end. It is a warning
+from 1 % of the window, critical from 10 %. The three costliest are named.
 """
 
 from __future__ import annotations
@@ -35,10 +35,14 @@ def judge(scope: Scope) -> Iterable[Finding]:
         )
         return
     rows = scope.rows(
+        "WITH critical AS (SELECT DISTINCT trace_id, utid FROM path_thread "
+        f"WHERE presents OR path_pct >= {LONG_PCT} "
+        "UNION SELECT trace_id, utid FROM frame WHERE utid IS NOT NULL) "
         f"SELECT c.*, w.start_ns, w.end_ns, w.dur_ns, trace.label FROM ({asked}) AS c "
         "JOIN analysis_span AS w USING (trace_id) JOIN trace USING (trace_id) "
-        f"WHERE (100 * c.run_ns >= {LONG_PCT} * w.dur_ns "
-        "OR c.utid IN (SELECT utid FROM frame WHERE utid IS NOT NULL)) "
+        "WHERE CASE WHEN c.trace_id IN (SELECT trace_id FROM critical) "
+        "THEN c.utid IN (SELECT utid FROM critical) "
+        f"ELSE 100 * c.run_ns >= {LONG_PCT} * w.dur_ns END "
         f"AND 100 * c.e_beside_idle_p_ns >= {WARNING_PCT} * w.dur_ns "
         "ORDER BY c.e_beside_idle_p_ns DESC, c.trace_id, c.utid"
     )
@@ -50,8 +54,8 @@ def judge(scope: Scope) -> Iterable[Finding]:
         analyzer="core_choice",
         severity="checked",
         title=(
-            f"No thread that ran for {percent(LONG_PCT)} of the window, or presents, was on an "
-            f"E core for {percent(WARNING_PCT)} of it while a P core stood idle"
+            "No thread that frames wait for, or that runs long, was on an E core for "
+            f"{percent(WARNING_PCT)} of the window while a P core stood idle"
         ),
         evidence_sql=(
             f"SELECT * FROM ({asked}) ORDER BY e_beside_idle_p_ns DESC, trace_id, utid LIMIT 20"

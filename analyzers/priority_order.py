@@ -3,7 +3,8 @@
 Two costs are judged a recording: running time of lower priorities while higher priority work stood
 ready that may use the same CPU (warning from 1 % of the window, critical from 10 %), and running
 time of lower priorities on P cores while higher priority work ran on E cores that may use them
-(warning from 10 %, critical from 100 %: a whole P core all the time). Told is also each priority
+(warning from 10 %, critical from 100 %: a whole P core all the time; told only, if the threads that
+present spent less than 20 % of their running time on E cores). Told is also each priority
 whose threads ran for at least 25 % of the window and stood ready for at least 40 % of their
 runnable time.
 """
@@ -18,6 +19,7 @@ from schedlens.wording import count, duration, elsewhere, percent, thread_name
 
 READY_WARNING_PCT, READY_CRITICAL_PCT = 1.0, 10.0
 PLACE_WARNING_PCT, PLACE_CRITICAL_PCT = 10.0, 100.0
+SPARED_PCT = 20.0
 RAN_PCT = 25.0
 STARVED_PCT = 40.0
 
@@ -80,6 +82,8 @@ def _in_the_way(
         "GROUP BY ALL ORDER BY ns DESC, utid, priority LIMIT 1"
     )[0]
     severity: Severity = "critical" if share >= critical else "warning"
+    if column == "higher_on_e_ns" and _frames_spared(scope, row["trace_id"]):
+        severity = "info"
     name = thread_name(most["thread"], most["tid"], most["process"])
     return Finding(
         analyzer="priority_order",
@@ -105,6 +109,16 @@ def _in_the_way(
         ),
         counter_evidence_sql=(f"SELECT * FROM core_type_priority(p_trace_id := {row['trace_id']})"),
     )
+
+
+def _frames_spared(scope: Scope, trace_id: int) -> bool:
+    """Whether the threads that present were hardly on E cores; False where none presents."""
+    row = scope.rows(
+        "SELECT sum(run_ns) FILTER (WHERE core_type IN ('E', 'LP-E')) AS slow, sum(run_ns) AS ran "
+        f"FROM core_type_residency(p_trace_id := {trace_id}) "
+        "WHERE utid IN (SELECT utid FROM frame WHERE utid IS NOT NULL)"
+    )[0]
+    return bool(row["ran"]) and 100 * (row["slow"] or 0) < SPARED_PCT * row["ran"]
 
 
 def _starved(scope: Scope) -> Iterable[Finding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from schedlens.figures import axis, line
 from schedlens.sections import Figure, Nothing, Section, View
 
@@ -25,7 +27,8 @@ def section(view: View) -> Section | Nothing:
         drawn["mode"] = "lines"
         traces.append(drawn)
     first = rows[0]
-    lines, notes: list[str] = [], []
+    lines: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
     for column, name in (("p_cores", "P"), ("cores", "P+E"), ("cpus", "P+E+SMT")):
         if not first[column] or first[column] in [note["y"] for note in notes]:
             continue
