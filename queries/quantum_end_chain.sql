@@ -44,7 +44,8 @@ WITH
     FROM allowed
     GROUP BY trace_id, chain
   ),
-  -- Parking may begin while a chain runs: what held for most of it counts.
+  -- Parking may begin while a chain runs, and its first and last stay may be long: what held for
+  -- half as long as the chain was serialized counts.
   parking AS (
     SELECT f.trace_id, f.chain, p.cpu
     FROM found AS f
@@ -52,7 +53,8 @@ WITH
       ON p.trace_id = f.trace_id AND p.ts < f.ts + f.dur AND p.ts + p.dur > f.ts
     WHERE p.state IN ('parked', 'soft_parked')
     GROUP BY f.trace_id, f.chain, p.cpu
-    HAVING 2 * sum(least(p.ts + p.dur, f.ts + f.dur) - greatest(p.ts, f.ts)) > any_value(f.dur)
+    HAVING 2 * sum(least(p.ts + p.dur, f.ts + f.dur) - greatest(p.ts, f.ts))
+      > any_value(coalesce(nullif(f.serialized_ns, 0), f.dur))
   ),
   parked AS (
     SELECT trace_id, chain, list_sort(list(cpu)) AS cpus
@@ -102,7 +104,8 @@ SELECT
   f.idle_elsewhere_ns,
   -- CPUs allowed to any of its threads when it began; null if not known of any.
   reach.cpus AS allowed_cpus,
-  -- CPUs parked or soft-parked for more than half of it; null: none that is told.
+  -- CPUs parked or soft-parked in it for more than half of serialized_ns (of dur, if that is 0);
+  -- null: none that is told.
   parked.cpus AS parked_cpus,
   -- The ideal processor of one of its threads lay outside its allowed CPUs; null if not recorded.
   ideal.outside AS ideal_outside,
