@@ -24,6 +24,12 @@ SELECT
   c.*,
   trace.label,
   w.dur_ns,
+  EXISTS (
+    SELECT 1
+    FROM topology AS other
+    WHERE other.trace_id = c.trace_id AND other.online
+      AND NOT list_contains(c.allowed_cpus, other.cpu)
+  ) AS is_bound,
   NOT EXISTS (
     SELECT 1 FROM (SELECT unnest(c.utids) AS utid) AS member
     WHERE member.utid NOT IN (SELECT utid FROM workload_thread)
@@ -47,6 +53,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
             if chain["serialized_ns"] < WARNING_NS
             and chain["idle_elsewhere_ns"] >= WARNING_NS
             and chain["affinity_known"]
+            and chain["is_bound"]
         ),
         key=lambda chain: (chain["is_planned"], -chain["idle_elsewhere_ns"], chain["trace_id"]),
     )
