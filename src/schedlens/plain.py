@@ -40,6 +40,13 @@ _SENTENCES = (
     ),
     ("thread_summary", "", "A thread that could work waits long for a CPU."),
     ("pinned_cpu_visitor", "", "Other work runs on a CPU kept for one thread, and holds it up."),
+    (
+        "oversubscription",
+        "",
+        "A pool has about as many workers as there are logical CPUs, or more.",
+    ),
+    ("short_run", "", "A thread that looks like one worker among many carries the frames."),
+    ("pinned_sibling", "", "Two threads are bound to one core while another core is idle."),
     ("steal", "", "The host of this virtual machine takes CPU time away."),
     ("throttled_cgroup", "", "A CPU quota stops these threads although they have work to do."),
     (
