@@ -1,6 +1,7 @@
 # make run    sets up, records the sha256 sweep on this machine, analyzes it, names the report
 # make test   sets up, checks and passes every test
 # make check  formatting, lints, types
+# make detectors  precision and recall of what the analyzers find, on faults planted in simulations
 # make experiments-check  the load generator of the experiments against theory
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -14,7 +15,7 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test check setup setup-run setup-test lock bench experiments-check fuzz fuzz-etl clean
+.PHONY: run test check setup setup-run setup-test lock bench detectors experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.first_run
@@ -61,6 +62,9 @@ bench: setup-run
 # The load generator of the experiments, against what queueing theory says of it.
 experiments-check: setup
 	$(BIN)/python benches/late_starts.py
+
+detectors: setup
+	PYTHONPATH=tests $(BIN)/python -m planted
 
 fuzz: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py

@@ -24,6 +24,12 @@ SELECT
   c.*,
   trace.label,
   w.dur_ns,
+  EXISTS (
+    SELECT 1
+    FROM topology AS other
+    WHERE other.trace_id = c.trace_id AND other.online
+      AND NOT list_contains(c.allowed_cpus, other.cpu)
+  ) AS is_bound,
   NOT EXISTS (
     SELECT 1 FROM (SELECT unnest(c.utids) AS utid) AS member
     WHERE member.utid NOT IN (SELECT utid FROM workload_thread)
@@ -47,6 +53,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
             if chain["serialized_ns"] < WARNING_NS
             and chain["idle_elsewhere_ns"] >= WARNING_NS
             and chain["affinity_known"]
+            and chain["is_bound"]
         ),
         key=lambda chain: (chain["is_planned"], -chain["idle_elsewhere_ns"], chain["trace_id"]),
     )
@@ -85,13 +92,22 @@ def _reason(chain: dict[str, Any]) -> str:
     allowed = chain["allowed_cpus"]
     if allowed == [chain["cpu"]]:
         return f"their affinity allows CPU {chain['cpu']} alone"
-    if allowed and set(allowed) - {chain["cpu"]} <= set(chain["parked_cpus"] or []):
-        return "the other CPUs their affinity allows were parked"
-    if chain["ideal_outside"]:
-        return "an ideal processor lies outside their affinity"
+    reasons = _reasons(chain)
+    if reasons:
+        return ", and ".join(reasons)
     if allowed:
         return f"their affinity allows {count(len(allowed), 'CPU')} alone"
     return "which CPUs they may use is not known"
+
+
+def _reasons(chain: dict[str, Any]) -> list[str]:
+    """What kept the scheduler from another CPU, as far as parking and ideal processors tell."""
+    allowed, reasons = chain["allowed_cpus"], []
+    if allowed and set(allowed) - {chain["cpu"]} <= set(chain["parked_cpus"] or []):
+        reasons.append("the other CPUs their affinity allows were parked")
+    if chain["ideal_outside"]:
+        reasons.append("an ideal processor lies outside their affinity")
+    return reasons
 
 
 def _no_choice(chain: dict[str, Any], more: int) -> Finding:
@@ -125,12 +141,14 @@ def _no_choice(chain: dict[str, Any], more: int) -> Finding:
 
 def _finding(chain: dict[str, Any], more: int) -> Finding:
     ids = ", ".join(str(utid) for utid in chain["utids"])
+    reasons = ", and ".join(_reasons(chain))
     return Finding(
         analyzer="quantum_end_chain",
         severity="critical" if chain["serialized_ns"] >= CRITICAL_NS else "warning",
         title=(
             f"{_turns(chain)}, {duration(chain['serialized_ns'])} of it with another allowed CPU "
-            f"free ({chain['label']}){and_more(more)}"
+            f"idle or parked{': ' if reasons else ''}{reasons} "
+            f"({chain['label']}){and_more(more)}"
         ),
         trace_id=chain["trace_id"],
         cost_ns=chain["serialized_ns"],

@@ -47,6 +47,20 @@ WITH
     SELECT trace_id, 'isolated', count(*) FROM machine_setting
     WHERE key = 'isolated_cpus' GROUP BY ALL
     UNION ALL
+    SELECT trace_id, 'priority', count(priority) FROM sched_slice WHERE NOT is_idle GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'base', count(base_priority) FROM thread GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'boost', count(*) FROM priority_change GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'parking', count(*) FROM cpu_parking GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'initial', count(*) FROM cpu_parking WHERE ts IS NULL OR ts <= 0 GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'frame', count(*) FROM frame GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'path', count(*) FROM frame_path GROUP BY ALL
+    UNION ALL
     SELECT trace_id, 'pinned', count(cpu) FROM run_worker GROUP BY ALL
   ),
   wide AS (
@@ -70,6 +84,13 @@ WITH
       coalesce(max(n) FILTER (WHERE kind = 'baseline'), 0) > 0 AS baselines,
       coalesce(max(n) FILTER (WHERE kind = 'counter'), 0) > 0 AS counters,
       coalesce(max(n) FILTER (WHERE kind IN ('isolated', 'pinned')), 0) > 0 AS reserved,
+      coalesce(max(n) FILTER (WHERE kind = 'priority'), 0) > 0 AS priorities,
+      coalesce(max(n) FILTER (WHERE kind = 'base'), 0) > 0 AS bases,
+      coalesce(max(n) FILTER (WHERE kind = 'boost'), 0) > 0 AS boosts,
+      coalesce(max(n) FILTER (WHERE kind = 'parking'), 0) > 0 AS parkings,
+      coalesce(max(n) FILTER (WHERE kind = 'initial'), 0) > 0 AS initials,
+      coalesce(max(n) FILTER (WHERE kind = 'frame'), 0) > 0 AS frames,
+      coalesce(max(n) FILTER (WHERE kind = 'path'), 0) > 0 AS paths,
     FROM recording
     LEFT JOIN fact USING (trace_id)
     GROUP BY trace_id
@@ -93,6 +114,15 @@ WITH
       ('yields', 'perf record -a -e syscalls:sys_enter_sched_yield', 'CSwitch'),
       ('cgroups', 'collect', NULL),
       ('snapshots', 'collect', NULL),
+      ('priorities', 'perf record -a -e sched:sched_switch', 'CSwitch'),
+      ('bases', NULL, 'ProcessThread'),
+      ('boosts', NULL, 'ThreadPriority'),
+      ('parkings', NULL, 'Microsoft-Windows-Kernel-Processor-Power'),
+      ('initials', NULL, 'Microsoft-Windows-Kernel-Processor-Power with CaptureStateOnSave'),
+      ('frames', 'analyze perf.data FRAMES.csv (a PresentMon file of the same run)',
+        'Microsoft-Windows-DXGI, or analyze TRACE FRAMES.csv (a PresentMon file of the same run)'),
+      ('paths', 'perf record -a -e sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new',
+        'CSwitch+ReadyThread'),
       ('workers', 'collect --workload NAME', 'collect --workload NAME'),
       ('baselines', 'collect --workload NAME', 'collect --workload NAME'),
       ('counters', 'collect on a machine with a PMU, or collect --counters EVENT',
@@ -166,6 +196,59 @@ WITH
             why: 'no workload of known work'},
           {question: 'recorder_cost', need: 'baselines', met: baselines, limits: FALSE,
             why: 'no run without the recorder to compare with'},
+          {question: 'core_choice', need: 'core_types', met: core_types AND switches,
+            limits: FALSE, why: 'the core types are unknown'},
+          {question: 'core_choice', need: NULL, met: hybrid OR NOT core_types,
+            limits: TRUE, why: 'all cores are of one type'},
+          {question: 'core_choice', need: 'affinities', met: affinities, limits: TRUE,
+            why: 'allowed CPUs are unknown: taken as those a thread was seen on'},
+          {question: 'core_choice', need: 'initials', met: initials OR source <> 'etw',
+            limits: TRUE, why: 'what is parked at the begin is unknown: no core counts as free'},
+          {question: 'smt_comparison', need: 'cores', met: cores AND switches, limits: FALSE,
+            why: 'which logical CPUs share a core is unknown'},
+          {question: 'smt_comparison', need: NULL, met: siblings OR NOT cores, limits: FALSE,
+            why: 'no core has siblings'},
+          {question: 'background_running', need: 'priorities', met: priorities, limits: FALSE,
+            why: 'no priorities'},
+          {question: 'background_running', need: 'wakings', met: wakings, limits: TRUE,
+            why: 'no wakings: ready time after a wait is unknown'},
+          {question: 'priority_share', need: 'priorities', met: priorities, limits: FALSE,
+            why: 'no priorities'},
+          {question: 'priority_share', need: 'wakings', met: wakings, limits: TRUE,
+            why: 'no wakings: ready time after a wait is unknown'},
+          {question: 'priority_boost', need: 'bases', met: bases, limits: FALSE,
+            why: 'no base priorities'},
+          {question: 'priority_boost', need: 'boosts', met: boosts, limits: TRUE,
+            why: 'boosts and their decay are not recorded: only stays above the base are seen'},
+          {question: 'frame_time', need: 'frames', met: frames, limits: FALSE, why: 'no frames'},
+          {question: 'frame_concurrency', need: 'frames', met: frames, limits: FALSE,
+            why: 'no frames'},
+          {question: 'path_thread', need: 'frames', met: frames, limits: FALSE, why: 'no frames'},
+          {question: 'path_thread', need: 'paths', met: paths OR NOT frames, limits: FALSE,
+            why: 'no critical path: frames without their thread, or no wakings'},
+          {question: 'short_run', need: 'wakings', met: wakings, limits: FALSE, why: 'no wakings'},
+          {question: 'parking', need: 'parkings', met: parkings OR source <> 'etw',
+            limits: FALSE, why: 'no parking'},
+          {question: 'parking', need: 'initials', met: initials OR source <> 'etw',
+            limits: TRUE, why: 'what is parked at the begin is unknown'},
+          {question: 'frame_parking', need: 'frames', met: frames, limits: FALSE,
+            why: 'no frames'},
+          {question: 'frame_parking', need: 'parkings', met: parkings OR source <> 'etw',
+            limits: FALSE, why: 'no parking'},
+          {question: 'parallel_section', need: 'wakings', met: wakings, limits: FALSE,
+            why: 'no wakings: ready time after a wait is unknown'},
+          {question: 'smt_tax', need: 'counters', met: counters, limits: FALSE,
+            why: 'no counters at switches'},
+          {question: 'smt_tax', need: NULL, met: siblings OR NOT cores, limits: FALSE,
+            why: 'no core has siblings'},
+          {question: 'thread_cpi', need: 'counters', met: counters, limits: FALSE,
+            why: 'no counters at switches'},
+          {question: 'turbo_slope', need: 'frequencies', met: frequencies, limits: FALSE,
+            why: 'no changes of frequency'},
+          {question: 'pinned_sibling', need: 'affinities', met: affinities, limits: FALSE,
+            why: 'allowed CPUs are unknown'},
+          {question: 'pinned_sibling', need: NULL, met: siblings OR NOT cores, limits: FALSE,
+            why: 'no core has siblings'},
           {question: 'counter_delta', need: 'counters', met: counters, limits: FALSE,
             why: 'no counters at switches'}
         ], recursive := TRUE),

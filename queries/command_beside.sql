@@ -1,5 +1,6 @@
 -- The experiment `pairs` with a program of the user's: how much longer the program takes beside a
 -- kernel than alone, and the kernel beside the program; medians over the repeats with intervals.
+-- p_trace_id: only this recording; null for all.
 WITH
   ran AS (
     SELECT
@@ -15,6 +16,7 @@ WITH
     LEFT JOIN pair_worker() AS w ON w.trace_id = c.trace_id
     LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
     WHERE c.experiment = 'pairs' AND c.load = 'command'
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
   ),
   alone AS (
     SELECT repeat, median(command_ns) AS ns

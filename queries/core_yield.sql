@@ -1,6 +1,7 @@
 -- The experiment `scaling`: the yield Y of the second thread by kernel and core type, both siblings
 -- of a core against one alone in the same repeat, the median with its interval. Disturbed repeats
 -- are left out where there are others.
+-- p_trace_id: only this recording; null for all.
 WITH
   place AS (
     SELECT trace_id, cpu, arg_max(core_type, from_ns) AS core_type
@@ -23,6 +24,7 @@ WITH
     LEFT JOIN place ON place.trace_id = c.trace_id AND place.cpu = t.cpu
     LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
     WHERE c.experiment = 'scaling' AND c.place IN ('alone', 'siblings')
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
     GROUP BY c.trace_id, c.repeat, c.place, run.workload, run.variant, place.core_type
   ),
   matched AS (

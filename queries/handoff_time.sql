@@ -1,6 +1,7 @@
 -- The experiment `handoff`: what it takes to hand an item on, by place and way to wait, and the
 -- frame rate of a 60 Hz loop that needs as many hand-offs as 35 ms are slices; medians over the
 -- repeats with their intervals.
+-- p_trace_id: only this recording; null for all.
 WITH
   hop AS (
     SELECT
@@ -14,6 +15,7 @@ WITH
     JOIN experiment_worker AS e USING (trace_id)
     LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
     WHERE c.experiment = 'handoff' AND e.kernel = 'spin_handoff'
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
     GROUP BY c.trace_id, c.place, c.how
   ),
   frame AS (
@@ -30,6 +32,7 @@ WITH
     JOIN experiment_worker AS e USING (trace_id)
     LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
     WHERE c.experiment = 'handoff' AND e.frames IS NOT NULL
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
     GROUP BY c.trace_id, c.place, c.how
   ),
   hops AS (

@@ -2,6 +2,7 @@
 -- with at least 95 % confidence, whatever the values' distribution (the binomial law); where n is
 -- too small for that, the lowest and the highest do, with the confidence that they have. For the
 -- repeats of experiments: no rows where none was measured.
+-- p_trace_id: none where this recording is of no experiment; null for any.
 -- p_n: only for so many values; null for 1 to 200.
 WITH
   part AS (
@@ -13,7 +14,9 @@ WITH
         OVER (PARTITION BY n.n ORDER BY i.i) AS tail,
     FROM generate_series(1, 200) AS n(n)
     JOIN generate_series(0, 99) AS i(i) ON 2 * i.i < n.n
-    WHERE (p_n IS NULL OR n.n = p_n) AND (SELECT count(*) FROM experiment_cell) > 0
+    WHERE (p_n IS NULL OR n.n = p_n) AND EXISTS (
+        SELECT 1 FROM experiment_cell AS c WHERE (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+      )
   ),
   allowed AS (
     SELECT

@@ -1,6 +1,7 @@
 -- What the second thread of a core is good for, by class of work: kernels beside themselves on
 -- siblings, as measured here, with what follows from it. `helps` and `costs` where the interval of
 -- the gain lies beyond 3 %, `little` where it lies within, else `unclear`.
+-- p_trace_id: only this recording; null for all.
 WITH
   class AS (
     FROM (VALUES
@@ -32,7 +33,7 @@ WITH
       coverage_pct,
       greatest(first_slowdown, second_slowdown) AS slowdown,
       is_disturbed,
-    FROM pair_interference()
+    FROM pair_interference(p_trace_id)
     LEFT JOIN class ON class.kernel = split_part(first, ':', 1)
     WHERE first = second AND place = 'siblings' AND added_pct IS NOT NULL
   ),

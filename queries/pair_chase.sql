@@ -1,12 +1,13 @@
 -- The pointer chase of two workers on two cores and on the siblings of one, under the names that
 -- the chapter on cores and siblings gives its results.
+-- p_trace_id: only this recording; null for all.
 WITH
   hop AS (
     SELECT label, place, median(ns_per_iteration) AS ns
-    FROM pair_worker()
+    FROM pair_worker(p_trace_id)
     WHERE starts_with(label, 'pointer_chase') AND place <> 'alone'
       AND cell IN (
-        SELECT cell FROM pair_interference() WHERE first = second
+        SELECT cell FROM pair_interference(p_trace_id) WHERE first = second
       )
     GROUP BY label, place
   ),

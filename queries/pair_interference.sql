@@ -1,6 +1,7 @@
 -- What two kernels cost each other, for each pair and place: slowdowns and combined throughput,
 -- the medians over the repeats with their intervals. Disturbed repeats are left out where there are
 -- others of the same cell.
+-- p_trace_id: only this recording; null for all.
 WITH
   both_workers AS (
     SELECT
@@ -29,6 +30,7 @@ WITH
     FROM pair_worker() AS a
     JOIN pair_worker() AS b ON b.trace_id = a.trace_id AND b.worker = 1
     WHERE a.worker = 0 AND a.place <> 'alone'
+      AND (p_trace_id IS NULL OR a.trace_id = p_trace_id)
   ),
   measured AS (
     SELECT

@@ -4,7 +4,7 @@
 WITH
   place AS (
     SELECT trace_id, cpu, arg_max(core_type, from_ns) AS core_type
-    FROM topology(p_trace_id)
+    FROM topology()
     GROUP BY trace_id, cpu
   ),
   counted AS (
@@ -39,7 +39,7 @@ WITH
       d.is_disturbed,
     FROM experiment_cell AS c
     JOIN experiment_worker AS e USING (trace_id)
-    JOIN worker_throughput(p_trace_id) AS t
+    JOIN worker_throughput() AS t
       ON t.trace_id = c.trace_id AND t.worker = e.worker
     JOIN run ON run.trace_id = c.trace_id AND run.status = 'ok'
     LEFT JOIN place ON place.trace_id = c.trace_id AND place.cpu = t.cpu

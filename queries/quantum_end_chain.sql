@@ -44,23 +44,21 @@ WITH
     FROM allowed
     GROUP BY trace_id, chain
   ),
+  -- Parking may begin while a chain runs, and its first and last stay may be long: what held for
+  -- half as long as the chain was serialized counts.
   parking AS (
-    SELECT
-      f.trace_id,
-      f.chain,
-      p.cpu,
-      max_by(
-        coalesce(p.parked, false) OR coalesce(p.soft_parked, false),
-        coalesce(p.ts, f.ts - 1)
-      ) AS parked,
+    SELECT f.trace_id, f.chain, p.cpu
     FROM found AS f
-    JOIN cpu_parking AS p ON p.trace_id = f.trace_id AND (p.ts IS NULL OR p.ts <= f.ts)
+    JOIN parking_spell(p_trace_id) AS p
+      ON p.trace_id = f.trace_id AND p.ts < f.ts + f.dur AND p.ts + p.dur > f.ts
+    WHERE p.state IN ('parked', 'soft_parked')
     GROUP BY f.trace_id, f.chain, p.cpu
+    HAVING 2 * sum(least(p.ts + p.dur, f.ts + f.dur) - greatest(p.ts, f.ts))
+      > any_value(coalesce(nullif(f.serialized_ns, 0), f.dur))
   ),
   parked AS (
     SELECT trace_id, chain, list_sort(list(cpu)) AS cpus
     FROM parking
-    WHERE parked
     GROUP BY trace_id, chain
   ),
   ideal AS (
@@ -106,7 +104,8 @@ SELECT
   f.idle_elsewhere_ns,
   -- CPUs allowed to any of its threads when it began; null if not known of any.
   reach.cpus AS allowed_cpus,
-  -- CPUs parked or soft-parked when it began; null: none that is told.
+  -- CPUs parked or soft-parked in it for more than half of serialized_ns (of dur, if that is 0);
+  -- null: none that is told.
   parked.cpus AS parked_cpus,
   -- The ideal processor of one of its threads lay outside its allowed CPUs; null if not recorded.
   ideal.outside AS ideal_outside,

@@ -1,5 +1,6 @@
 -- The experiment `shards`: latency of pinned request loops, placed by CPU number and by topology,
 -- each shard by itself and all together, over all repeats.
+-- p_trace_id: only this recording; null for all.
 WITH
   place AS (
     SELECT trace_id, cpu, arg_max(core, from_ns) AS core
@@ -30,7 +31,7 @@ WITH
     JOIN experiment_worker AS e ON e.trace_id = c.trace_id AND e.worker = w.worker
     LEFT JOIN place ON place.trace_id = w.trace_id AND place.cpu = w.cpu
     LEFT JOIN crowd ON crowd.trace_id = w.trace_id AND crowd.core = place.core
-    WHERE c.experiment = 'shards'
+    WHERE c.experiment = 'shards' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
   ),
   -- Each shard, and all of a cell (worker null).
   part AS (

@@ -1,6 +1,7 @@
 -- Shared core time that only the threads' affinity kept from idle cores: at each moment the number
 -- of threads beside a busy sibling beyond the first of their core, at most one for each whole idle
--- core, whether they may use it or not. What they may use is in avoidable_sharing_total.
+-- core that is not parked, whether they may use it or not. What they may use is in
+-- avoidable_sharing_total.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -12,17 +13,66 @@ WITH
       greatest(c.ts, start_ns) AS ts,
       least(c.ts + c.dur, end_ns) AS end_ns,
       CASE WHEN c.busy > 1 THEN least(c.threads, c.busy - 1) ELSE 0 END AS spare,
-      (c.busy = 0 AND c.unknown = 0 AND c.online > 0)::INTEGER AS idle,
+      c.core,
+      CASE WHEN c.busy = 0 AND c.unknown = 0 THEN c.online ELSE 0 END AS free,
     FROM core_state AS c
     JOIN span ON span.trace_id = c.trace_id
     WHERE c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
   ),
+  place AS (SELECT DISTINCT trace_id, cpu, core FROM cpu WHERE core IS NOT NULL),
+  told AS (
+    SELECT
+      p.trace_id,
+      p.cpu,
+      place.core,
+      greatest(coalesce(p.ts, start_ns), start_ns) AS ts,
+      (coalesce(p.parked, true) OR coalesce(p.soft_parked, false))::INTEGER AS parked,
+      p.ts AS told_ns,
+    FROM cpu_parking AS p
+    JOIN span ON span.trace_id = p.trace_id
+    JOIN place ON place.trace_id = p.trace_id AND place.cpu = p.cpu
+  ),
+  -- Idle CPUs of a core that stands idle as a whole, and parked ones, at each of their changes.
+  core_level AS (
+    SELECT
+      trace_id,
+      core,
+      ts,
+      lead(ts) OVER (PARTITION BY trace_id, core ORDER BY ts) AS end_ns,
+      sum(sum(free)) OVER (PARTITION BY trace_id, core ORDER BY ts) AS free,
+      sum(sum(parked)) OVER (PARTITION BY trace_id, core ORDER BY ts) AS parked,
+    FROM (
+      SELECT trace_id, core, ts, free, 0 AS parked FROM piece
+      UNION ALL
+      SELECT trace_id, core, end_ns, -free, 0 FROM piece
+      UNION ALL
+      SELECT
+        trace_id,
+        core,
+        ts,
+        0,
+        parked - lag(parked, 1, 0) OVER (
+          PARTITION BY trace_id, cpu ORDER BY told_ns NULLS FIRST
+        ),
+      FROM told
+    )
+    GROUP BY trace_id, core, ts
+  ),
+  usable AS (
+    SELECT trace_id, ts, end_ns
+    FROM core_level
+    WHERE free > parked AND end_ns > ts
+  ),
   edge AS (
     SELECT trace_id, ts, sum(spare) AS spare, sum(idle) AS idle
     FROM (
-      SELECT trace_id, ts, spare, idle FROM piece
+      SELECT trace_id, ts, spare, 0 AS idle FROM piece
       UNION ALL
-      SELECT trace_id, end_ns, -spare, -idle FROM piece
+      SELECT trace_id, end_ns, -spare, 0 FROM piece
+      UNION ALL
+      SELECT trace_id, ts, 0, 1 FROM usable
+      UNION ALL
+      SELECT trace_id, end_ns, 0, -1 FROM usable
     )
     GROUP BY trace_id, ts
   ),

@@ -1,6 +1,7 @@
 -- The experiment `smt-boost`: requests a second with SMT and boost off and on, under each load, the
 -- medians over the repeats with their intervals, against both off (or what comes nearest to it);
 -- as measured, and divided by the busy share of the CPUs; clock, power, requests per joule.
+-- p_trace_id: only this recording; null for all.
 WITH
   place AS (
     SELECT trace_id, count(DISTINCT cpu) AS cpus
@@ -57,7 +58,7 @@ WITH
     LEFT JOIN reported ON reported.trace_id = c.trace_id
     LEFT JOIN joules ON joules.trace_id = c.trace_id
     LEFT JOIN served ON served.trace_id = c.trace_id
-    WHERE c.experiment = 'smt-boost'
+    WHERE c.experiment = 'smt-boost' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
   ),
   cell AS (
     SELECT

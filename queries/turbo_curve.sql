@@ -1,5 +1,6 @@
 -- The experiment `scaling`: clock and throughput of a thread against the cores in use, whole cores
 -- first, the medians over the repeats with their intervals, and the power where it can be read.
+-- p_trace_id: only this recording; null for all.
 WITH
   place AS (
     SELECT
@@ -34,6 +35,7 @@ WITH
     LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
     WHERE c.experiment = 'scaling' AND c.place = 'sweep' AND list_contains(run.placements, 'physical')
       AND NOT run.oversubscribed
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
     GROUP BY c.trace_id
   ),
   judged AS (

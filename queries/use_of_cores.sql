@@ -1,12 +1,14 @@
 -- The experiment `scaling`, the articles' table 1: one thread on each core, in loops of one, two and
 -- three multiplications. What the system reports, the work done of what the cores could do with
 -- their second threads, and the use of the multipliers; medians over the repeats.
+-- p_trace_id: only this recording; null for all.
 WITH
   ran AS (
     SELECT c.cell, r.*
     FROM experiment_cell AS c
     JOIN reported_vs_real() AS r USING (trace_id)
     WHERE c.experiment = 'scaling' AND c.place = 'table'
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
   )
 SELECT
   -- Kernel: imul1, imul2 or imul3.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schedlens.figures import axis, bar
 from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.time_strips import capacity
 
 HEADING = "Concurrency"
 ORDER = 95
@@ -31,10 +32,7 @@ def section(view: View) -> Section | Nothing:
         traces.insert(0, bar("all idle", counts, idle, 0, unit="%", across=False, colour="@mid"))
     mean = sum(row["busy"] * row["pct"] for row in rows) / 100
     most = max(rows, key=lambda row: row["pct"])
-    online = view.rows(
-        f"SELECT count(DISTINCT cpu) AS cpus, count(DISTINCT core) AS cores "
-        f"FROM topology(p_trace_id := {view.trace_id}) WHERE online"
-    )[0]
+    limits = capacity(view)
     caption = (
         f"Share of the window at each number of busy logical CPUs: {mean:.2f} on average, most "
         f"often {most['busy']} ({most['pct']:.1f} % of the time)."
@@ -42,12 +40,12 @@ def section(view: View) -> Section | Nothing:
     lines = [
         {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper",
          "line": {"color": "@dark", "dash": dash, "width": 1.5}}
-        for x, dash in _limits(online)
+        for (x, _), dash in zip(limits, ("dot", "dashdot", "dash"), strict=False)
     ]  # fmt: skip
     notes = [
         {"x": x, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right",
          "showarrow": False, "text": name, "font": {"size": 11}}
-        for (x, _), name in zip(_limits(online), ("all cores", "all CPUs"), strict=False)
+        for x, name in limits
     ]  # fmt: skip
     plot = {
         "data": traces,
@@ -63,17 +61,9 @@ def section(view: View) -> Section | Nothing:
     }
     return Section(
         "Bars at the right edge mean a full machine, where only less work helps; bars far to the "
-        "left mean work that waits for one thread. Beyond the line `all cores` every further "
-        "thread shares a core.",
+        "left mean work that waits for one thread. Beyond the last line but one (`P + E` or "
+        "`all cores`) every further thread shares a core.",
         view.step_window(),
         (Figure(caption, plot),),
         (answer, view.ask_step("concurrency_process", process=view.process).fold()),
     )
-
-
-def _limits(online: dict[str, int]) -> list[tuple[int, str]]:
-    if not online["cpus"]:
-        return []
-    if online["cores"] in (0, online["cpus"]):
-        return [(online["cpus"], "dash")]
-    return [(online["cores"], "dot"), (online["cpus"], "dash")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from schedlens import time_strips
 from schedlens.figures import short
 from schedlens.sections import Answer, Figure, Nothing, Section, View
 
@@ -13,14 +14,14 @@ ORDER = 40
 # Rows carried to the page: below this, every stay as it is; above, reduced to columns.
 MOST_RUNS = 60_000
 COLUMNS = 2000
-# Threads with a letter of their own: the first few, and those with this share of the window.
+# Threads that can be found; always shown are the first few and those with this share of the window.
 THREADS = 256
 FIRST = 8
 LEAST_PCT = 1
 
 _CODES = (
     "CASE t.state WHEN 'idle' THEN 0 WHEN 'unknown' THEN 1 WHEN 'offline' THEN 2 "
-    "WHEN 'interrupt' THEN 3 ELSE 4 + coalesce(r.rank, 0) END"
+    "WHEN 'interrupt' THEN 3 ELSE coalesce(5 + r.rank, 4) END"
 )
 
 
@@ -35,6 +36,8 @@ def section(view: View) -> Section | Nothing:
     view.con.execute(f"CREATE OR REPLACE TEMP TABLE report_timeline AS {sql}")
     try:
         plot = _plot(view, span)
+        spells = time_strips.parking(view, span)
+        plot["parked"] = _parked(plot, spells, span)
     finally:
         view.con.execute("DROP TABLE report_timeline")
     if not plot["runs"]["row"]:
@@ -46,20 +49,31 @@ def section(view: View) -> Section | Nothing:
         "shorter window (`--from`, `--to`) shows more"
     )
     caption = (
-        f"One row per logical CPU, siblings next to each other. {how}. Drag to zoom, double-click "
-        "for the whole window, press a name below to single it out. The letters in the figure are "
-        "those of the key."
+        f"One row per logical CPU, siblings next to each other. {how}. Press a name below to "
+        "single it out, or find one at the side; the letters in the figure are those of the key."
     )
     height = 90 + len(plot["cpus"]) * (22 if len(plot["cpus"]) <= 40 else 7)
+    figures = [Figure(caption, plot, kind="timeline", height=max(200, height))]
+    answers = [Answer(sql, "cpu_timeline", (), [])]
+    parked = time_strips.parked_count(spells, len(plot["cpus"]), span)
+    if parked is not None:
+        figures.insert(0, parked)
+    asked = view.call("frame_time", trace_id=view.trace_id, process=view.process)
+    frames = time_strips.frames(view.rows(asked), span, height=150)
+    if frames is not None:
+        figures.insert(0, frames)
+        answers.append(Answer(asked, "frame_time", (), []))
+    busy = time_strips.concurrency(view, span)
+    if busy is not None:
+        answers.append(busy[0])
+        figures.append(busy[1])
     return Section(
-        "Read across for what one CPU did, and down for what ran at the same moment. Other steps: "
-        "`analyze --step NAME`.",
+        "Read across for what one CPU did, and down for what happened at the same moment. All "
+        "figures here share one time axis: drag in any of them to zoom all, double-click for the "
+        "whole window. Other steps: `analyze --step NAME`.",
         view.step_window(),
-        (Figure(caption, plot, kind="timeline", height=max(200, height)),),
-        (
-            Answer(sql, "cpu_timeline", (), []),
-            view.ask_step("thread_cpu", process=view.process).fold(),
-        ),
+        tuple(figures),
+        (*answers, view.ask_step("thread_cpu", process=view.process).fold()),
     )
 
 
@@ -91,8 +105,7 @@ def _plot(view: View, span: dict[str, Any]) -> dict[str, Any]:
         f"WHERE state = 'thread' GROUP BY utid ORDER BY run_ns DESC, utid LIMIT {THREADS}"
     )
     least = span["dur_ns"] * LEAST_PCT / 100
-    threads = [row for i, row in enumerate(threads) if i < FIRST or row["run_ns"] >= least]
-    ranks = ", ".join(f"({int(row['utid'])}, {i})" for i, row in enumerate(threads, 1))
+    ranks = ", ".join(f"({int(row['utid'])}, {i})" for i, row in enumerate(threads))
     places = ", ".join(f"({row['cpu']}, {i})" for i, row in enumerate(order))
     runs = view.table(
         f"SELECT p.place AS row, t.start_ns - {span['start_ns']} AS start, t.dur_ns AS dur, "
@@ -103,13 +116,35 @@ def _plot(view: View, span: dict[str, Any]) -> dict[str, Any]:
     )
     return {
         "cpus": [_label(row) for row in order],
+        "numbers": [row["cpu"] for row in order],
         "threads": [
-            {"name": f"{short(row['thread'], 40)} ({row['tid']})", "run_ns": row["run_ns"]}
-            for row in threads
+            {
+                "name": f"{short(row['thread'], 40)} ({row['tid']})",
+                "process": short(row["process"], 40) if row["process"] else "",
+                "run_ns": row["run_ns"],
+                "shown": i < FIRST or row["run_ns"] >= least,
+            }
+            for i, row in enumerate(threads)
         ],
         "runs": {name: runs.column(name).to_pylist() for name in ("row", "start", "dur", "code")},
         "from_ns": span["start_ns"],
         "to_ns": span["end_ns"],
+    }
+
+
+def _parked(
+    plot: dict[str, Any], spells: list[dict[str, Any]], span: dict[str, Any]
+) -> dict[str, list[int]]:
+    """The spells as columns: row of the figure, begin after the window's, length."""
+    places = {cpu: place for place, cpu in enumerate(plot["numbers"])}
+    drawn = [spell for spell in spells if spell["cpu"] in places]
+    if len(drawn) > MOST_RUNS:
+        # The longest are what a screen can show.
+        drawn = sorted(drawn, key=lambda spell: spell["ts"] - spell["end_ns"])[:MOST_RUNS]
+    return {
+        "row": [places[spell["cpu"]] for spell in drawn],
+        "start": [spell["ts"] - span["start_ns"] for spell in drawn],
+        "dur": [spell["end_ns"] - spell["ts"] for spell in drawn],
     }
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.figures import axis, bar, line, ms, row_height, rows_across, short
+from schedlens import time_strips
+from schedlens.figures import bar, ms, row_height, rows_across, short
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Frames"
 ORDER = 15
 
-# Frames drawn at most; of more only the stutters and every so many-th even one.
-_MOST_POINTS = 4_000
 _MOST_BARS = 24
 PARTS = (
     ("run_p_alone", "runs on its own P core", "@blue", 0),
@@ -38,11 +37,9 @@ def section(view: View) -> Section | Nothing:
     if not timed:
         return Nothing("no frames are recorded; DXGI presents or a PresentMon file give them")
     slow = [row for row in timed if row["stutter"]]
-    caption = (
-        f"{len(timed)} frames, {len(slow)} of them stutters (marked). Length over time; the GPU's "
-        "part where it is told."
-    )
-    figures = [Figure(caption, _over_time(timed))]
+    span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    strip = time_strips.frames(timed, span, height=300)
+    figures = [strip] if strip is not None else []
     answers = [view.ask_each("frame_summary"), frames.fold()]
     for path, words in ((True, "the critical path"), (False, "the presenting thread")):
         ledger = view.ask_step("frame_ledger", process=view.process, path=path)
@@ -69,29 +66,6 @@ def section(view: View) -> Section | Nothing:
         tuple(figures),
         tuple(answers),
     )
-
-
-def _over_time(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    step = max(1, len(rows) // _MOST_POINTS)
-    even = [row for number, row in enumerate(rows) if number % step == 0 or row["stutter"]]
-    x = [row["start_ns"] / 1e9 for row in even]
-    traces = [line("frame", x, [ms(row["dur_ns"]) for row in even], 0, unit="ms")]
-    traces[0]["mode"] = "lines"
-    if any(row["gpu_busy_ns"] is not None for row in even):
-        gpu = line("GPU busy", x, [ms(row["gpu_busy_ns"]) for row in even], 2, unit="ms")
-        gpu["mode"] = "lines"
-        traces.append(gpu)
-    slow = [row for row in rows if row["stutter"]]
-    marks = line(
-        "stutter", [row["start_ns"] / 1e9 for row in slow], [ms(row["dur_ns"]) for row in slow], 4,
-        unit="ms",
-    )  # fmt: skip
-    marks["mode"] = "markers"
-    traces.append(marks)
-    return {
-        "data": traces,
-        "layout": {"xaxis": axis("s"), "yaxis": axis("ms", rangemode="tozero")},
-    }
 
 
 def _ledger(rows: list[dict[str, Any]], stutters: bool) -> tuple[dict[str, Any], int] | None:

@@ -15,9 +15,10 @@ from unittest import mock
 
 import duckdb
 
-from schedlens import batches, findings, questions, recording, store, sweeps
+from schedlens import batches, findings, page_table, questions, recording, store, sweeps
 from schedlens.experiments import cells
 from schedlens.plan import Step
+from schedlens.sections import Section, View, chapters
 from schedlens.topology import Topology
 
 MS = 1_000_000
@@ -76,6 +77,18 @@ def analyzed(folder: Path) -> duckdb.DuckDBPyConnection:
     assert failures == []
     findings.store(con, list(findings.judge_all(findings.Scope(con), JUDGES)))
     return con
+
+
+def section(con: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
+    """The section of the report by that name, as the page gets it; fails where there is none."""
+    [chapter] = [chapter for chapter in chapters() if chapter.name == name]
+    made = chapter.section(View(con, None, 1, ""))
+    assert isinstance(made, Section), made.reason
+    answers = [page_table.table(answer) for answer in made.answers]
+    shown = {"lead": made.lead, "answers": answers, "figures": [vars(f) for f in made.figures]}
+    # The page takes no NaN and no value that JSON does not have.
+    json.dumps(shown, allow_nan=False)
+    return shown
 
 
 def _of(values: Mapping[str, Any], step: Step) -> Any:

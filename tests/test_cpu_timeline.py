@@ -98,8 +98,8 @@ def test_the_report_carries_the_stays_as_they_are(con: duckdb.DuckDBPyConnection
     plot = next(s for s in shown["sections"] if s["name"] == "cpu_timeline")["figures"][0]["plot"]
     assert plot["cpus"] == ["CPU 0", "CPU 1"]
     assert plot["threads"] == [
-        {"name": "A (71)", "run_ns": 31},
-        {"name": "B (72)", "run_ns": 3},
+        {"name": "A (71)", "process": "game", "run_ns": 31, "shown": True},
+        {"name": "B (72)", "process": "", "run_ns": 3, "shown": True},
     ]
     # Codes: 0 idle, 1 unknown, 3 interrupt, 5 and 6 the threads.
     assert plot["runs"] == {

@@ -98,6 +98,10 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
             ("same_cpu", "spin", 4e6, 9, 27.78, 120, 100.0, 96.875),
             ("same_llc", "spin", 100.0, 9, 60.0, 120, 0.0, 96.875),
         ]
+        shown = experiment_session.section(con, "handoff_time")
+        assert shown["figures"][1]["caption"] == (
+            "Frames a second of a 60 Hz loop with 9 hand-offs a frame; least 27.8 (same_cpu, spin)."
+        )
         [(title, advice)] = con.execute(
             "SELECT title, advice FROM finding WHERE analyzer = 'handoff_time' "
             "AND severity = 'warning'"

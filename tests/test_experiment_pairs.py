@@ -212,6 +212,9 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
             "smt_overhead_pct": pytest.approx(60.0),
             "siblings_detected": [0, 10],
         }
+        shown = experiment_session.section(con, "pair_interference")
+        assert [figure["plot"]["data"][0]["type"] for figure in shown["figures"]] == ["heatmap"] * 2
+        assert shown["lead"].startswith("CPU 0 and CPU 1 share a core, though the system says two")
         # Where a PMU counts, each thread has its instructions a cycle.
         assert con.execute("SELECT count(first_ipc) FROM pair_interference").fetchall() == [(0,)]
         con.execute("UPDATE run_worker SET utid = 1000 * trace_id + worker")

@@ -121,6 +121,8 @@ def test_yield_clock_and_power_of_a_session(tmp_path: Path) -> None:
         ).fetchall()]  # fmt: skip
         assert titles[0].startswith("Both siblings of a core against one alone (Y): imul1 2.00")
         assert titles[1].startswith("The clock falls with the cores in use: 4.65 GHz with 1 core")
+        shown = experiment_session.section(con, "turbo_curve")
+        assert "4.65 GHz with 1, 3.60 GHz with 10" in shown["figures"][0]["caption"]
         kept = calibration.store(con, recording.gather([folder])[0].session)
     assert kept is not None
     value = json.loads(kept.read_text())

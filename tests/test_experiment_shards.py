@@ -93,6 +93,10 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
             (50.0, 5_000, 5_000, 6), (90.0, 5_000, 5_000, 6), (99.0, 9_000, 9_000, 6),
             (99.9, None, None, 0), (99.99, None, None, 0), (99.999, None, None, 0),
         ]  # fmt: skip
+        shown = experiment_session.section(con, "shard_latency")
+        assert shown["figures"][0]["caption"] == (
+            "Latency of each shard. The highest p99 is 28 us: by_number, shard 0 on CPU 0."
+        )
         [(severity, title)] = con.execute(
             "SELECT severity, title FROM finding WHERE analyzer = 'shard_latency'"
         ).fetchall()

@@ -276,6 +276,10 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
             ("on", "off", 20, 143_000, 43.0, 7.0, 1336.0, 6),
             ("on", "on", 20, 186_000, 86.0, 58.0, 1177.0, 6),
         ]
+        shown = experiment_session.section(con, "smt_boost")
+        assert shown["figures"][0]["caption"] == (
+            "Requests a second in each cell. The most: 186,000 in closed-boost-on-smt-on."
+        )
         [title] = con.execute("SELECT title FROM finding WHERE analyzer = 'smt_boost'").fetchall()
     assert title[0] == (
         "closed: 100,000 a second with SMT off and boost off; against that SMT off and boost on "

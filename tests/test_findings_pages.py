@@ -12,7 +12,7 @@ from schedlens import findings, questions
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "findings"
 NAMES = sorted(findings.analyzers())
 # Tables that pages send the reader to, beside the queries.
-TABLES = {"finding", "machine_setting", "loss"}
+TABLES = {"finding", "machine_setting", "loss", "frame_path"}
 
 
 def _text(name: str) -> str:

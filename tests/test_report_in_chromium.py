@@ -11,6 +11,7 @@ from typing import Any
 import chromium
 import pytest
 import report_database
+import report_with_frames
 
 from schedlens import report
 
@@ -31,7 +32,7 @@ DRAW_ALL = """(async () => {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three reports: plain, with hostile names, and of 256 CPUs."""
+    """Four reports: plain, with hostile names, of 256 CPUs, and with frames."""
     folder = tmp_path_factory.mktemp("reports")
     hostile = report_database.HOSTILE + "x" * 10_000
     wide = report_database.Machine(cores=128, packages=2, cores_per_llc=8)
@@ -39,6 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("plain", report_database.create(threads=(1, 10, 14))),
         ("hostile", report_database.create(threads=(14,), name=hostile, placements=("siblings",))),
         ("wide", report_database.create(machine=wide, threads=(160,), placements=("default",))),
+        ("frames", report_with_frames.create()),
     ):
         with con:
             if name == "hostile":
@@ -72,7 +74,7 @@ def all_drawn(found: list[list[Any]], figures: int) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", ["plain", "hostile", "wide"])
+@pytest.mark.parametrize("name", ["plain", "hostile", "wide", "frames"])
 def test_every_figure_is_drawn_and_nothing_complains(
     browser: chromium.Browser, folder: Path, name: str
 ) -> None:
@@ -202,6 +204,164 @@ def test_the_timeline_zooms_and_singles_out(browser: chromium.Browser, folder: P
         )
         == 1
     )
+
+
+STRIPS = "[...document.querySelectorAll('.strip .plot')]"
+
+
+def ranges(browser: chromium.Browser) -> list[list[float]]:
+    """The range of the time axis of each figure on it, in ms."""
+    found: list[list[float]] = browser.evaluate(
+        f"{STRIPS}.filter((p) => p.dataset.state === 'drawn').map((p) => p._fullLayout.xaxis.range)"
+    )
+    return found
+
+
+def test_a_zoom_in_one_figure_is_a_zoom_in_all_of_the_same_time(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "frames.html")
+    # What is drawn later takes the range that holds then.
+    browser.evaluate("document.querySelector('#frame_time').scrollIntoView()")
+    browser.wait("document.querySelector('#frame_time .plot').dataset.state === 'drawn'")
+    browser.evaluate("document.querySelector('#frame_time [aria-label=\"Zoom in\"]').click()")
+    browser.evaluate(DRAW_ALL)
+    # Frames; and in the timeline frames, parked CPUs, what each CPU ran, and how many were busy.
+    assert ranges(browser) == [[80, 220]] * 5
+    places = browser.evaluate(
+        f"{STRIPS}.map((p) => [p.getBoundingClientRect().left + p._fullLayout._size.l, "
+        "p._fullLayout._size.w])"
+    )
+    assert places == [places[0]] * 5
+    for dragged in range(5):
+        begin = 100 + dragged
+        browser.evaluate(
+            f"void Plotly.relayout({STRIPS}[{dragged}], "
+            f"{{'xaxis.range[0]': {begin}, 'xaxis.range[1]': 140}})"
+        )
+        browser.wait(f"{STRIPS}.every((p) => p._fullLayout.xaxis.range[0] === {begin})")
+        assert ranges(browser) == [[begin, 140]] * 5
+    browser.evaluate(f"void Plotly.relayout({STRIPS}[4], {{'xaxis.autorange': true}})")
+    browser.wait(f"{STRIPS}.every((p) => p._fullLayout.xaxis.range[0] === 10)")
+    assert ranges(browser) == [[10, 290]] * 5
+    browser.evaluate(
+        "document.querySelector('#cpu_timeline [aria-label=\"Go to the next stutter\"]').click()"
+    )
+    assert ranges(browser) == [[30, 190]] * 5
+    assert browser.complaints == []
+
+
+def test_parked_cpus_and_the_stutter_are_seen_in_the_timeline(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "frames.html")
+    browser.evaluate(DRAW_ALL)
+    plot = f"{STRIPS}[3]"
+    # CPU 5 is idle and unparked at 100 ms, parked at 250 ms; columns are 175 us wide.
+    row = browser.evaluate(f"{plot}.layout.yaxis.ticktext.findIndex((t) => t.startsWith('CPU 5'))")
+    texts = browser.evaluate(f"[90, 240].map((ms) => {plot}.data[0].text[{row}][ms / 0.175 | 0])")
+    assert texts == ["idle", "parked and idle"]
+    bands = browser.evaluate(f"{STRIPS}.map((p) => p.layout.shapes.filter((s) => s.type === 'rect')"
+                             ".map((s) => [s.x0, s.x1]))")  # fmt: skip
+    assert bands == [[[90, 130]]] * 5
+    # Lines at 6 P cores, 10 cores, 16 logical CPUs.
+    limits = browser.evaluate(
+        f"{STRIPS}[4].layout.shapes.filter((s) => s.type === 'line').map((s) => s.y0)"
+    )
+    assert limits == [6, 10, 16]
+
+
+def search(browser: chromium.Browser, text: str) -> None:
+    """Types into the search for threads and waits until it is done."""
+    browser.evaluate(
+        "(() => { const box = document.getElementById('threads'); "
+        f"box.value = {text!r}; box.dispatchEvent(new Event('input')); }})()"
+    )
+    wanted = "yes" if text else "no"
+    browser.wait(f"document.documentElement.dataset.searching === '{wanted}'")
+    browser.evaluate("new Promise((done) => setTimeout(done, 200))")
+
+
+def test_the_search_narrows_the_timeline_and_the_tables_of_threads(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "plain.html")
+    browser.evaluate(DRAW_ALL)
+    table = "#thread_summary .answer"
+    headers = browser.evaluate(
+        f"[...document.querySelectorAll('{table} thead')[0].querySelectorAll('th')]"
+        ".map((h) => h.textContent)"
+    )
+    thread = headers.index("thread")
+    others = "document.querySelector('#concurrency tbody').rows.length"
+    rows = browser.evaluate(others)
+    before = column(browser, table, thread)
+    shown = (
+        "[...document.querySelectorAll('#cpu_timeline .key li')].filter((item) => !item.hidden)"
+        ".map((item) => item.querySelector('.name').textContent)"
+    )
+    keys = browser.evaluate(shown)
+    plot = "document.querySelector('#cpu_timeline .plot')"
+    drawn = f"new Set({plot}.data[0].text.flat().filter((t) => /kworker/.test(t)))"
+    # It runs 100 us every 20 ms: it has no colour of its own, and is found all the same.
+    search(browser, "KWORKER/7:")
+    assert browser.evaluate(shown) == ["kworker/7:1 (27)"]
+    assert browser.evaluate(f"[...{drawn}].map((t) => t.slice(t.indexOf(' ') + 1))") == [
+        "kworker/7:1 (27) of kthreadd"
+    ]
+    assert column(browser, table, thread) == ["kworker/7:1"]
+    assert browser.evaluate("document.getElementById('matches').textContent").startswith(
+        "1 thread in the timeline, "
+    )
+    # Tables without threads stay whole.
+    assert browser.evaluate(others) == rows
+    search(browser, "kworker/7:, kworker/8:")
+    assert sorted(column(browser, table, thread)) == ["kworker/7:1", "kworker/8:1"]
+    search(browser, "")
+    assert column(browser, table, thread) == before
+    assert browser.evaluate(shown) == keys
+    assert browser.evaluate("document.getElementById('matches').textContent") == ""
+    assert browser.complaints == []
+
+
+def test_the_first_screen_says_what_is_wrong_what_it_costs_and_what_to_try(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "frames.html")
+    first = "document.querySelector('.first > li')"
+    assert browser.evaluate(f"{first}.getBoundingClientRect().bottom") < 800
+    text = browser.evaluate(f"{first}.textContent")
+    assert "The picture stutters: some frames last much longer than those around them." in text
+    assert "What it costs24.0 ms8.6 % of the window1.5 ms a frame (16 frames, " in text
+    assert "What to tryRecord the thread that presents" in text
+    link = browser.evaluate(f"{first}.querySelector('.try a').getAttribute('href')")
+    assert browser.evaluate(f"document.querySelector('{link} h3').textContent").startswith(
+        "1 stutter in 16 frames of game cost 24 ms"
+    )
+
+
+def test_a_finding_is_copied_as_markdown_with_cost_evidence_and_sql(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "frames.html")
+    browser.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', "
+        "{ value: { writeText: async (text) => { window.copied = text; } } })"
+    )
+    card = "document.querySelector('.finding[data-severity=critical]')"
+    browser.evaluate(f"{card}.querySelector('.then button').click()")
+    browser.wait("window.copied !== undefined")
+    parts = browser.evaluate("window.copied").split("\n\n")
+    assert parts[0].startswith("**Critical: 1 stutter in 16 frames of game cost 24 ms")
+    assert parts[2] == (
+        "Cost: 24.0 ms; 8.6 % of the window; 1.5 ms a frame (16 frames, frames usually last "
+        "16.0 ms)"
+    )
+    assert parts[-1].startswith("```sql\nSELECT bound_by")
+    browser.evaluate("window.copied = undefined")
+    browser.evaluate("document.querySelector('#findings .head button').click()")
+    browser.wait("window.copied !== undefined")
+    assert parts[0] in browser.evaluate("window.copied")
 
 
 def test_dark_and_light_are_both_readable(browser: chromium.Browser, folder: Path) -> None:

@@ -180,7 +180,8 @@ def test_cards_go_by_severity_then_cost_and_gather_their_like(
         )
         told = report.payload(report._view(con, None, None))["findings"]
         assert [card["title"] for card in told["cards"]] == ["c1", "w2", "w3"]
-        assert told["headline"] == "1 critical finding and 3 warnings. First: c1"
+        assert told["headline"] == "1 critical finding and 3 warnings."
+        assert [told["cards"][place]["title"] for place in told["top"]] == ["c1", "w2", "w3"]
         assert told["cards"][2]["advice"] == "a\nb\\u001b"
         assert told["checked"] == ["all fine"]
         others = told["cards"][1]["others"]

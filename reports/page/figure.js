@@ -66,15 +66,16 @@ function show(element, data, layout, height) {
   return library.react(element, resolved(data, ''), dressed(resolved(layout, ''), height), CONFIG);
 }
 
-/** A figure of the page; `draw(element)` is called when it is seen, printed, or dressed anew. */
-function addFigure(spec) {
+/** A figure of the page, drawn when it is seen, printed, or dressed anew; `next` is the one below. */
+function addFigure(spec, next) {
   const plot = make('div', { class: 'plot', 'data-state': 'waiting', role: 'img', 'aria-label': spec.caption });
   if (spec.height) plot.style.minHeight = `${spec.height}px`;
-  const drawer = spec.kind === 'timeline' ? timeline(plot, spec) : { draw: () => show(plot, spec.plot.data, spec.plot.layout, spec.height) };
+  const kinds = { timeline, steps, frames: frameStrip };
+  const drawer = kinds[spec.kind] ? kinds[spec.kind](plot, spec, Boolean(next && kinds[next.kind])) : { draw: () => show(plot, spec.plot.data, spec.plot.layout, spec.height) };
   const figure = { plot, draw: drawer.draw, state: 'waiting' };
   figures.push(figure);
   seen.observe(plot);
-  return make('figure', {}, make('figcaption', {}, prose(spec.caption)), drawer.before, plot, drawer.after);
+  return make('figure', { class: kinds[spec.kind] ? 'strip' : null }, make('figcaption', {}, prose(spec.caption)), drawer.before, plot, drawer.after);
 }
 
 function drawFigure(figure) {

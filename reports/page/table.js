@@ -24,6 +24,8 @@ function tableOf(answer) {
   let order = null;
   let words = [];
   let all = false;
+  let sought = null;
+  const named = answer.columns.flatMap((c, i) => (THREAD_COLUMN.test(c.name) ? [i] : []));
 
   function sortBy(index) {
     const descending = order && order.index === index ? !order.descending : styles[index].numeric;
@@ -43,6 +45,7 @@ function tableOf(answer) {
         return words.every((word) => text.includes(word));
       });
     }
+    if (sought) rows = rows.filter((row) => sought(named.map((i) => (row[i] === null ? '' : String(row[i]))).join(' ')));
     if (order) {
       const sign = order.descending ? -1 : 1;
       const at = order.index;
@@ -58,10 +61,11 @@ function tableOf(answer) {
     more.hidden = shown.length === rows.length;
     more.textContent = `Show all ${grouped(rows.length, 0)} rows`;
     const cut = answer.total > answer.rows.length ? `the first ${grouped(answer.rows.length, 0)} of ${grouped(answer.total, 0)} rows; the SQL returns all` : `${grouped(answer.total, 0)} ${answer.total === 1 ? 'row' : 'rows'}`;
-    found.textContent = words.length ? `${grouped(rows.length, 0)} match in ${cut}` : cut;
+    found.textContent = words.length || sought ? `${grouped(rows.length, 0)} match in ${cut}` : cut;
   }
 
   draw();
+  if (named.length) onSearch((test) => { if (test || sought) { sought = test; draw(); } return { narrowed: Boolean(test) }; });
   const filter = answer.rows.length > FIRST_ROWS
     ? make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': `Filter rows of ${answer.query}`, oninput: (e) => { words = e.target.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); } })
     : null;

@@ -4,6 +4,8 @@ const COLUMNS = 1600;
 const HUES = ['blue', 'orange', 'green', 'purple', 'red', 'teal', 'brown', 'pink'];
 const FIXED = ['idle', 'unknown', 'offline', 'interrupt', 'other threads'];
 const SHORT = ['', '?', 'off', 'int', '…'];
+const IDLE = 0;
+const OTHERS = 4;
 
 /** Short name of the n-th thread: A to Z, then AA and so on. */
 function letter(n) {
@@ -20,24 +22,38 @@ function isLight(hex) {
   return 0.3 * r + 0.59 * g + 0.11 * b > 140;
 }
 
-function timeline(plot, spec) {
-  const { cpus, threads, runs, from_ns: from, to_ns: to } = spec.plot;
-  const names = [...FIXED, ...threads.map((t, i) => `${letter(i)}: ${t.name}`)];
-  const letters = [...SHORT, ...threads.map((t, i) => letter(i))];
-  let range = [from, to];
+function timeline(plot, spec, above) {
+  const { cpus, threads, runs, parked, from_ns: from, to_ns: to } = spec.plot;
+  // Behind the threads comes one more code: idle and parked.
+  const PARKED = FIXED.length + threads.length;
+  const names = [...FIXED, ...threads.map((t, i) => `${letter(i)}: ${t.name}${t.process ? ` of ${t.process}` : ''}`), 'parked and idle'];
+  const letters = [...SHORT, ...threads.map((t, i) => letter(i)), '×'];
+  const isShown = (code) => code < FIXED.length || code === PARKED || threads[code - FIXED.length].shown;
   let chosen = null;
-  let busy = false;
+  let found = null;
 
   function colours() {
     const ink = colour('ink');
     const list = [colour('pale'), mixed(colour('mid'), colour('card'), 0.35), colour('card'), colour('dark'), colour('mid')];
-    threads.forEach((_, i) => {
+    threads.forEach((thread, i) => {
       const base = colour(HUES[i % HUES.length]);
       const lap = Math.floor(i / HUES.length) % 3;
       list.push(lap === 0 ? base : mixed(base, lap === 1 ? colour('card') : ink, 0.42));
     });
-    if (chosen !== null) return list.map((c, code) => (code === chosen ? c : mixed(c, colour('card'), 0.82)));
+    list.push(mixed(colour('purple'), colour('card'), 0.72));
+    if (chosen) return list.map((c, code) => (chosen.has(code) ? c : mixed(c, colour('card'), code === PARKED ? 0.4 : 0.85)));
     return list;
+  }
+
+  /** Turns idle into parked where a column's middle lies in a spell of parking. */
+  function park(z, a, width) {
+    for (let i = 0; i < parked.row.length; i += 1) {
+      const begin = parked.start[i] + from;
+      const first = Math.max(0, Math.ceil((begin - a) / width - 0.5));
+      const last = Math.min(COLUMNS - 1, Math.ceil((begin + parked.dur[i] - a) / width - 0.5) - 1);
+      const line = z[parked.row[i]];
+      for (let c = first; c <= last; c += 1) if (line[c] === IDLE) line[c] = PARKED;
+    }
   }
 
   /** The code with the most time in each column of the range, and the long runs to be labelled. */
@@ -50,15 +66,19 @@ function timeline(plot, spec) {
     let sums = new Map();
     const settle = () => {
       if (at < 0 || !sums.size) return;
+      // What is singled out wins its columns, however short: it is what the reader looks for.
       let best = null;
-      for (const [code, sum] of sums) if (best === null || sum > best[1]) best = [code, sum];
+      for (const [code, sum] of sums) {
+        const sought = Boolean(chosen) && chosen.has(code);
+        if (best === null || (sought && !best[2]) || (sought === best[2] && sum > best[1])) best = [code, sum, sought];
+      }
       z[row][at] = best[0];
     };
     for (let i = 0; i < runs.row.length; i += 1) {
       const begin = Math.max(runs.start[i] + from, a);
       const end = Math.min(runs.start[i] + runs.dur[i] + from, b);
       if (end <= begin) continue;
-      const code = runs.code[i];
+      const code = isShown(runs.code[i]) || (chosen && chosen.has(runs.code[i])) ? runs.code[i] : OTHERS;
       const first = Math.min(COLUMNS - 1, Math.floor((begin - a) / width));
       const last = Math.min(COLUMNS - 1, Math.max(first, Math.ceil((end - a) / width) - 1));
       if (runs.row[i] !== row || first !== at) { settle(); row = runs.row[i]; at = first; sums = new Map(); }
@@ -72,11 +92,19 @@ function timeline(plot, spec) {
       if (code > 0 && end - begin > (b - a) * 0.018) long.push({ row, middle: (begin + end) / 2, code, length: end - begin });
     }
     settle();
+    park(z, a, width);
+    for (let i = 0; i < parked.row.length; i += 1) {
+      const begin = Math.max(parked.start[i] + from, a);
+      const end = Math.min(parked.start[i] + parked.dur[i] + from, b);
+      const middle = (begin + end) / 2;
+      // A letter only where the middle of the spell is idle: a bound thread may run there.
+      const free = z[parked.row[i]][Math.min(COLUMNS - 1, Math.max(0, Math.floor((middle - a) / width)))] === PARKED;
+      if (free && end - begin > (b - a) * 0.018) long.push({ row: parked.row[i], middle, code: PARKED, length: end - begin });
+    }
     return { z, width, long: long.sort((x, y) => y.length - x.length).slice(0, 400) };
   }
 
-  function draw() {
-    const [a, b] = range;
+  const draw = joinTime(plot, spec, ([a, b]) => {
     const { z, width, long } = columnsOf(a, b);
     const list = colours();
     const steps = list.flatMap((c, i) => [[i / list.length, c], [(i + 1) / list.length, c]]);
@@ -94,61 +122,54 @@ function timeline(plot, spec) {
       text: readable.map((l) => letters[l.code]), hoverinfo: 'skip', showlegend: false,
       textfont: { size: cpus.length > 40 ? 8 : 10, color: readable.map((l) => (isLight(list[l.code]) ? '#10151b' : '#ffffff')) },
     });
-    busy = true;
-    const done = show(plot, data, {
-      xaxis: { title: { text: 'time in the recording (ms)' }, range: [a / 1e6, b / 1e6], showgrid: false, zeroline: false },
+    return show(plot, data, {
+      xaxis: timeAxis([a, b], above),
       yaxis: {
         tickvals: rows.filter((i) => i % every === 0), ticktext: cpus.filter((_, i) => i % every === 0), range: [cpus.length - 0.5, -0.5],
-        fixedrange: true, showgrid: false, zeroline: false, tickfont: { size: cpus.length > 40 ? 9 : 11 },
+        fixedrange: true, showgrid: false, zeroline: false, automargin: false, tickfont: { size: cpus.length > 40 ? 9 : 11 },
       },
-      margin: { l: 60, r: 12, t: 28, b: 44 }, dragmode: 'zoom', showlegend: false,
+      margin: timeMargin(above), dragmode: 'zoom', showlegend: false, shapes: stutterBands([a, b], 0.06),
     }, spec.height);
-    done.then(() => { busy = false; listen(); });
-    return done;
+  });
+
+  function redrawIfDrawn() {
+    if (library && plot.dataset.state === 'drawn') draw();
   }
 
-  let listening = false;
-  function listen() {
-    if (listening) return;
-    listening = true;
-    plot.on('plotly_relayout', (change) => {
-      if (busy) return;
-      if (change['xaxis.autorange']) go([from, to]);
-      else if (change['xaxis.range[0]'] !== undefined) go([change['xaxis.range[0]'] * 1e6, change['xaxis.range[1]'] * 1e6]);
+  function choose(code) {
+    const alone = chosen && chosen.size === 1 && chosen.has(code);
+    chosen = alone ? found : new Set([code]);
+    press();
+    redrawIfDrawn();
+  }
+
+  function press() {
+    buttons.forEach((button) => {
+      const code = Number(button.dataset.code);
+      button.setAttribute('aria-pressed', String(Boolean(chosen) && chosen.has(code)));
+      button.parentElement.hidden = found ? !found.has(code) : !isShown(code) && !(chosen && chosen.has(code));
     });
   }
 
-  function go([a, b]) {
-    const length = Math.min(to - from, Math.max(2000, b - a));
-    const begin = Math.min(Math.max(a, from), to - length);
-    range = [begin, begin + length];
-    draw();
-  }
-  const middle = () => (range[0] + range[1]) / 2;
-  const half = () => (range[1] - range[0]) / 2;
-  const steer = (label, text, move) => make('button', { type: 'button', 'aria-label': text, title: text, onclick: () => { if (library) go(move()); } }, label);
-  const before = make('div', { class: 'steer', role: 'group', 'aria-label': 'Move along the time axis' },
-    steer('+', 'Zoom in', () => [middle() - half() / 2, middle() + half() / 2]),
-    steer('−', 'Zoom out', () => [middle() - half() * 2, middle() + half() * 2]),
-    steer('◀', 'Earlier', () => [range[0] - half(), range[1] - half()]),
-    steer('▶', 'Later', () => [range[0] + half(), range[1] + half()]),
-    steer('All', 'The whole window', () => [from, to]));
+  onSearch((test) => {
+    found = test ? new Set(threads.flatMap((t, i) => (test(`${t.name} ${t.process}`) ? [FIXED.length + i] : []))) : null;
+    chosen = found;
+    press();
+    redrawIfDrawn();
+    return { threads: found ? found.size : undefined };
+  });
 
-  function choose(code, buttons) {
-    chosen = chosen === code ? null : code;
-    buttons.forEach((item) => item.setAttribute('aria-pressed', String(Number(item.dataset.code) === chosen)));
-    if (library && plot.dataset.state === 'drawn') draw();
-  }
   const present = new Set(runs.code);
+  if (parked.row.length) present.add(PARKED);
   const buttons = [];
   const after = make('ul', { class: 'key', 'aria-label': 'Key; press to single out' }, names.map((name, code) => {
     if (!present.has(code)) return null;
     const thread = threads[code - FIXED.length];
     const swatch = make('span', { class: 'swatch', 'data-code': code }, letters[code] || ' ');
-    const button = make('button', { type: 'button', 'aria-pressed': 'false', 'data-code': code, title: name, onclick: () => choose(code, buttons) },
+    const button = make('button', { type: 'button', 'aria-pressed': 'false', 'data-code': code, title: name, onclick: () => choose(code) },
       swatch, make('span', { class: 'name' }, thread ? thread.name : name), thread ? make('span', { class: 'said' }, duration(thread.run_ns)) : null);
     buttons.push(button);
-    return make('li', {}, button);
+    return make('li', { hidden: !isShown(code) }, button);
   }));
 
   function paint() {
@@ -162,5 +183,5 @@ function timeline(plot, spec) {
       swatch.style.color = isLight(c) ? '#10151b' : '#ffffff';
     });
   }
-  return { draw: () => { paint(); return draw(); }, before, after };
+  return { draw: () => { paint(); return draw(); }, after };
 }

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from schedlens.sections import Rows
 
 # The page's script is these files, one after the other.
-_SCRIPTS = ("unpack", "number", "table", "figure", "topology", "timeline", "page")
+_SCRIPTS = (
+    "unpack", "number", "search", "table", "figure", "topology", "time", "steps", "timeline",
+    "findings", "page",
+)  # fmt: skip
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 
 

@@ -45,13 +45,15 @@ class Answer:
 class Figure:
     """A figure: `plot` (plain Plotly data and layout), or the words of one of the page's own.
 
+    `timeline`, `frames` and `steps` lie on the page's one time axis.
+
     Colours are tokens (`@blue`, see page/page.css) that the page resolves for light and dark.
     `caption` tells the same in words. `height` is in CSS pixels; None where the kind decides.
     """
 
     caption: str
     plot: dict[str, Any]
-    kind: Literal["plot", "topology", "timeline"] = "plot"
+    kind: Literal["plot", "topology", "timeline", "frames", "steps"] = "plot"
     height: int | None = 360
 
 

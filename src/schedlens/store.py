@@ -112,6 +112,19 @@ def load(
 
     `window` is (from, to) in ns, None for the default end; it fills `analysis_window`.
     """
+    failures = load_rows(con, recordings, window, progress)
+    if len(failures) < len(recordings):
+        questions.install(con)
+    return failures
+
+
+def load_rows(
+    con: duckdb.DuckDBPyConnection,
+    recordings: list[Recording],
+    window: tuple[int | None, int | None],
+    progress: Progress,
+) -> list[Failure]:
+    """As `load`, for a database that holds the questions already."""
     failures: list[Failure] = []
     loaded: list[int] = []
     for trace_id, recording in enumerate(recordings, start=1):
@@ -140,7 +153,6 @@ def load(
     sweeps.build(con, loaded)
     for trace_id in loaded:
         frames.build_paths(con, trace_id)
-    questions.install(con)
     return failures
 
 

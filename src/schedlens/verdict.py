@@ -10,10 +10,16 @@ import duckdb
 from schedlens.figures import short, visible
 from schedlens.findings import SEVERITIES
 from schedlens.page_table import table
+from schedlens.plain import sentence
 from schedlens.sections import Answer, View
 
 CARDS = 12
 EVIDENCE_ROWS = 50
+# Findings told on the first screen.
+TOP = 3
+
+# Shares that are not of the window.
+_SHARES = {"sibling_overlap": "of the time in which cores were busy"}
 
 _LIST = "SELECT * FROM finding ORDER BY finding_id"
 
@@ -36,6 +42,7 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     return {
         "headline": _headline(tally, ranked, len(checked)),
         "tally": [[severity, tally[severity]] for severity in SEVERITIES if tally[severity]],
+        "top": _top(ranked),
         "cards": [_card(view, rows, labels, section_names) for rows in ranked[:CARDS]]
         + [_brief(view, rows, labels, section_names) for rows in ranked[CARDS:]],
         "checked": checked,
@@ -54,7 +61,6 @@ def _headline(tally: Counter[str], ranked: list[list[dict[str, Any]]], checked: 
             "No analyzer has judged this database yet: run `analyze` on the recordings, then look "
             "here again."
         )
-    worst = ranked[0][0]
     counted = [
         f"{tally[severity]} {noun if tally[severity] == 1 else plural}"
         for severity, noun, plural in (
@@ -65,7 +71,42 @@ def _headline(tally: Counter[str], ranked: list[list[dict[str, Any]]], checked: 
         if tally[severity]
     ]
     joined = counted[0] if len(counted) == 1 else f"{', '.join(counted[:-1])} and {counted[-1]}"
-    return f"{joined[0].upper()}{joined[1:]}. First: {short(worst['title'], 220)}"
+    return f"{joined[0].upper()}{joined[1:]}."
+
+
+def _top(ranked: list[list[dict[str, Any]]]) -> list[int]:
+    """Places of the cards told first: frames that stutter, what else befell that recording."""
+    severe = [rows[0] for rows in ranked]
+    shaky = next(
+        (row for row in severe if row["analyzer"] == "frame_time" and row["severity"] != "info"),
+        None,
+    )
+    about = shaky["trace_id"] if shaky else None
+    order = sorted(
+        range(len(severe)),
+        key=lambda place: (
+            SEVERITIES.index(severe[place]["severity"]),
+            severe[place] is not shaky,
+            about is not None and severe[place]["trace_id"] != about,
+            place,
+        ),
+    )
+    return order[:TOP]
+
+
+def _per_frame(view: View, row: dict[str, Any]) -> dict[str, Any] | None:
+    """What the finding cost a frame, on average over the frames of its recording."""
+    if row["trace_id"] is None or row["cost_ns"] is None:
+        return None
+    asked = view.call("frame_summary", trace_id=row["trace_id"], process=view.process)
+    frames = view.rows(f"SELECT * FROM ({asked}) ORDER BY frames DESC, upid LIMIT 1")
+    if not frames:
+        return None
+    return {
+        "ns": round(row["cost_ns"] / frames[0]["frames"]),
+        "frames": frames[0]["frames"],
+        "usual_ns": frames[0]["p50_ns"],
+    }
 
 
 def _where(row: dict[str, Any], labels: dict[int, str], view: View) -> str:
@@ -90,6 +131,9 @@ def _brief(
     return {
         "severity": first["severity"],
         "title": visible(str(first["title"]))[:600],
+        "plain": sentence(first["analyzer"], str(first["title"])),
+        "per_frame": _per_frame(view, first),
+        "share_of": _SHARES.get(first["analyzer"], "of the window"),
         "cost_ns": first["cost_ns"],
         "cost_pct": first["cost_pct"],
         "bound": first["bound"],

@@ -78,6 +78,7 @@ pub(super) fn losses(
 impl StateMachine {
     /// Applies a gap on a CPU: whoever was there is not known from `start` to `end`.
     pub(super) fn gap(&mut self, cpu: i32, start: i64, end: i64) {
+        self.gap_end = self.gap_end.max(end);
         let place = self.cpu(cpu);
         let from = place.from;
         let (occupant, orphan) = (place.occupant, place.orphan.take());
@@ -269,6 +270,16 @@ impl StateMachine {
         let ran = &self.threads[prev as usize];
         let since = ran.stay.map_or(ran.since, |stay| stay.from);
         if !ran.is_idle && (since > from || (ran.phase == Phase::Running && since == from)) {
+            return false;
+        }
+        // Who is woken only later still waited then, and who is woken although it is ready has run
+        // and waited since: a record between is lost.
+        let waited = matches!(ran.phase, Phase::Untouched | Phase::Blocked)
+            && !ran.wakings.is_empty()
+            && ran.wakings.iter().all(|waking| waking.ts > from);
+        let has_run = self.is_here(switch.cpu, planned)
+            && self.threads[planned as usize].wakings.iter().any(|waking| waking.ts > from);
+        if waited || has_run {
             return false;
         }
         self.problems.add(Trouble::Planned);

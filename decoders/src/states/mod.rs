@@ -138,6 +138,8 @@ pub struct StateMachine {
     early_slices: Vec<leaving::Ended>,
     losses: Vec<gap::Loss>,
     open_gaps: Vec<gap::Gap>,
+    /// Where the latest gap on any CPU ends.
+    gap_end: i64,
     wakeups: wakeups::Wakeups,
     records: records::Records,
     counters: counters::Counters,
@@ -159,6 +161,7 @@ impl StateMachine {
             early_slices: Vec::new(),
             losses: Vec::new(),
             open_gaps: Vec::new(),
+            gap_end: rows::BEGIN,
             wakeups: wakeups::Wakeups::default(),
             records: records::Records::default(),
             counters: counters::Counters::default(),

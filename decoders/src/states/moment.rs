@@ -1,10 +1,10 @@
 //! All records of one time, taken together: for each thread switch-out, ready, switch-in.
 
-use super::StateMachine;
 use super::cpu::Occupant;
 use super::leaving::Ended;
 use super::switches::Switch;
 use super::wakeups::Waking;
+use super::{Source, StateMachine};
 
 /// Rows of one moment, in the order (cpu, seq); kept to be filled again.
 #[derive(Default)]
@@ -44,6 +44,9 @@ impl StateMachine {
 
     fn apply_wakings(&mut self, moment: &Scratch) {
         for (thread, waking) in &moment.wakings {
+            if self.settings.source == Source::Etw {
+                self.threads[*thread as usize].doubt(waking, self.gap_end, &mut self.wakeups);
+            }
             self.threads[*thread as usize].wake(*waking, &mut self.wakeups);
         }
         for &(thread, cpu) in &moment.moves {

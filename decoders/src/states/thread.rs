@@ -197,6 +197,30 @@ impl Thread {
         entry
     }
 
+    /// Windows: a ready thread is not made ready again. One that is has run and waited since,
+    /// unrecorded: it was planned in vain, or a gap that ended at `gap_end` hid it. What it did is
+    /// not known up to that waking.
+    pub(super) fn doubt(&mut self, waking: &Waking, gap_end: i64, wakeups: &mut Wakeups) {
+        let begun = match self.phase {
+            Phase::Replanned if waking.ts > self.since => {
+                self.replanned.take().map(|entry| entry.since)
+            }
+            Phase::Runnable if waking.ts > self.since && gap_end > self.since => Some(self.since),
+            Phase::Blocked => {
+                let from = self.since;
+                let woken = |w: &&Waking| w.ts >= from && w.ts < waking.ts && w.ts < gap_end;
+                self.wakings.iter().find(woken).map(|_| from)
+            }
+            _ => None,
+        };
+        let Some(begun) = begun else { return };
+        self.phase = Phase::Unknown { out_seen: false };
+        self.since = begun;
+        self.left_censored = true;
+        self.reason = None;
+        self.drop_wakings(|_| false, wakeups);
+    }
+
     /// Settles as ineffective all open wakings but those to keep.
     pub(super) fn drop_wakings(&mut self, keep: impl Fn(&Waking) -> bool, wakeups: &mut Wakeups) {
         if self.wakings.is_empty() {

@@ -48,6 +48,13 @@ class Rules:
     """Deferred calls on each CPU."""
     replaced_share: float = 0.0
     """Share of preempting switch-ins whose record names the thread planned before."""
+    stranded_share: float = 0.0
+    """Share of wakings after which a thread queues on its own CPU, busy, though another is idle:
+    what Linux does when it wakes threads near their waker."""
+    start_work_ns: int = 0
+    """Work of a new thread before its script begins."""
+    moves_running: bool = True
+    """Whether a thread whose quantum ends goes to a better CPU that idles."""
 
     @property
     def quantum_ns(self) -> int:
@@ -162,6 +169,7 @@ class Simulation:
         made = Thread(self._next_id(), name, process, priority, allowed, ideal, start_ns, eco)
         made.priority = priority
         made.steps = body(made)
+        made.work = self.rules.start_work_ns / TICK_NS
         self.threads.append(made)
         self.at(start_ns, lambda: self._begin(made))
         return made
@@ -365,6 +373,8 @@ class Simulation:
         another, or to an idle one of a better kind."""
         if core.parked and any(not self._cpus[cpu].parked for cpu in thread.affinity):
             return True
+        if not self.rules.moves_running:
+            return False
         here = self._rank(core, thread)
         return any(self._rank(other, thread) < here for other in self._idle_allowed(thread))
 
@@ -393,7 +403,7 @@ class Simulation:
         """Finds a CPU for a thread that has become ready, or a queue."""
         thread.state = "ready"
         thread.ready_since = self.now
-        idle = self._idle_cpu(thread)
+        idle = None if self._strands(thread) else self._idle_cpu(thread)
         if idle is not None:
             self._enter(self._cpus[idle], thread)
             return
@@ -408,6 +418,12 @@ class Simulation:
             queue.append(thread)
         if thread.priority < 15:
             self.at(self.now + self.rules.starved_ns, lambda: self._starved(thread))
+
+    def _strands(self, thread: Thread) -> bool:
+        share = self.rules.stranded_share
+        if not share or self.random.random() >= share:
+            return False
+        return self._cpus[self._home(thread)].running is not None
 
     def _starved(self, thread: Thread) -> None:
         if thread.state != "ready" or self.now - thread.ready_since < self.rules.starved_ns:

@@ -36,10 +36,15 @@ def base_tables(
 
 
 def write_folder(simulation: Simulation, folder: Path, *, label: str = "simulated") -> None:
-    """Writes a simulation as a folder of tables that `analyze` takes; its manifest comes last."""
+    """Writes a simulation as a folder of tables that `analyze` takes."""
+    write_tables(base_tables(simulation, label=label), folder)
+
+
+def write_tables(tables: dict[str, pa.RecordBatch], folder: Path) -> None:
+    """Writes base tables as such a folder; its manifest comes last."""
     folder.mkdir(parents=True, exist_ok=True)
-    tables = base_tables(simulation, label=label)
-    facts = tables.pop("trace").to_pylist()[0]
+    facts = tables["trace"].to_pylist()[0]
+    tables = {table: rows for table, rows in tables.items() if table != "trace"}
     for table, rows in tables.items():
         file = str(folder / f"{table}{tables_folder.SUFFIX}")
         with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:

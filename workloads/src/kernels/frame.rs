@@ -294,8 +294,6 @@ mod tests {
             assert_eq!((main.done, partner.done, main.lengths.total()), (5, 4, 2));
             assert!(main.measured_ns as i64 >= FRAME_NS * 18 / 10, "{}", main.measured_ns);
             assert!(main.prove().iter().chain(&partner.prove()).all(Proof::holds));
-            let shortest = main.lengths.buckets().next().map(|(upper_ns, _)| upper_ns);
-            assert!(shortest.is_some_and(|ns| ns as i64 >= FRAME_NS * 9 / 10), "{shortest:?}");
         }
     }
 

@@ -203,3 +203,62 @@ fn a_thread_that_cannot_have_run_there_breaks_the_chain() {
         .run();
     assert_eq!(answer.losses(), ["cpu0 20..50 chain_break"]);
 }
+
+// 11 entered cpu0 at 20 as planned, and left to wait at 30; that record is lost. At 50 it is 12 that
+// leaves, but 11 was woken at 40: it has run.
+#[test]
+fn a_planned_thread_that_is_woken_again_has_run() {
+    let scene = Scene::windows(2, 100)
+        .thread(10)
+        .thread(11)
+        .thread(12)
+        .wake(10, 0, "ready", 11, 10)
+        .wake(15, 0, "ready", 12, 10)
+        .cswitch(20, 0, (10, 11), (WAITING, 0));
+    let before =
+        scene.clone().wake(40, 1, "ready", 11, 1).cswitch(50, 0, (12, 11), (WAITING, 0)).run();
+    assert_eq!(before.losses(), ["cpu0 20..50 chain_break"]);
+    // The same, woken after the next record only: it had been taken for ready until then.
+    let after = scene
+        .cswitch(50, 0, (12, 0), (WAITING, 0))
+        .wake(60, 1, "ready", 11, 1)
+        .cswitch(70, 0, (0, 11), (READY, 0))
+        .run();
+    assert_eq!(
+        after.states_of(11),
+        ["unknown 0..60 <", "ready 60..70 by1", "running 70..100 cpu0 >"]
+    );
+}
+
+// 12 waits up to 30: it cannot have entered at 20, whoever was planned.
+#[test]
+fn a_thread_that_is_woken_later_cannot_have_entered() {
+    let answer = Scene::windows(1, 100)
+        .thread(10)
+        .thread(12)
+        .cswitch(10, 0, (12, 10), (WAITING, 0))
+        .cswitch(20, 0, (10, 0), (WAITING, 0))
+        .wake(30, 0, "ready", 12, 0)
+        .cswitch(50, 0, (12, 0), (WAITING, 0))
+        .run();
+    assert_eq!(answer.losses(), ["cpu0 20..50 chain_break"]);
+    assert_eq!(answer.states_of(12)[1..3], ["waiting 10..20 Executive >", "unknown 20..50 < >"]);
+}
+
+// 11 is woken at 25, runs and waits again within the gap on cpu0, and is woken again at 60.
+#[test]
+fn a_thread_that_a_gap_hid_is_not_ready_all_the_time() {
+    let answer = Scene::windows(2, 100)
+        .thread(10)
+        .thread(11)
+        .cswitch(10, 0, (11, 0), (WAITING, 0))
+        .wake(25, 1, "ready", 11, 1)
+        .lost(0, Some(20), Some(40))
+        .wake(60, 1, "ready", 11, 1)
+        .cswitch(70, 0, (0, 11), (READY, 0))
+        .run();
+    assert_eq!(
+        answer.states_of(11),
+        ["running 0..10 cpu0 <", "unknown 10..60 <", "ready 60..70 by1", "running 70..100 cpu0 >"]
+    );
+}

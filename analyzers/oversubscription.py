@@ -1,0 +1,108 @@
+"""Whether a pool of workers has as many threads as the machine has logical CPUs, and gains by it.
+
+A pool is at least 3 threads of a process whose names differ in digits only. One that has as many
+threads as logical CPUs (or at most two fewer, or more) on a machine with siblings or E cores is
+told; it is a warning if its workers stood ready for at least 10 % of their runnable time, or if
+another recording shows the same pool with fewer threads and sections that last at most 1 % longer
+on average: then the further workers do not help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from schedlens.findings import Finding, Scope
+from schedlens.wording import count, duration, percent
+
+READY_PCT = 10.0
+LONGER_PCT = 1.0
+NAMED = 3
+_FOLLOWS = ("logical CPUs", "more than logical CPUs")
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """The pools that follow the number of logical CPUs, the busiest first, or what was checked."""
+    asked = scope.call("worker_pool", process=scope.process)
+    pools = scope.rows(
+        f"SELECT p.*, trace.label, w.start_ns, w.end_ns, w.dur_ns FROM ({asked}) AS p "
+        "JOIN trace USING (trace_id) JOIN analysis_span AS w USING (trace_id) "
+        "ORDER BY p.run_ns DESC, p.trace_id, p.upid, p.pool"
+    )
+    wide = [
+        pool for pool in pools if pool["follows"] in _FOLLOWS and pool["p_cores"] < pool["cpus"]
+    ]
+    for pool in wide[:NAMED]:
+        yield _finding(pool, _smaller(pool, pools))
+    if not wide:
+        yield Finding(
+            analyzer="oversubscription",
+            severity="checked",
+            title=(
+                f"{count(len(pools), 'pool')} of workers, none with as many threads as logical CPUs"
+                if pools
+                else "No pool of workers: no three threads of a process have names alike"
+            ),
+            evidence_sql="FROM worker_pool",
+        )
+
+
+def _smaller(pool: dict[str, Any], pools: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The smallest pool of the same name elsewhere that is no slower."""
+    alike = [
+        other
+        for other in pools
+        if (other["process"], other["pool"]) == (pool["process"], pool["pool"])
+        and other["trace_id"] != pool["trace_id"]
+        and other["threads"] < pool["threads"]
+        and _section(other) is not None
+        and _section(pool) is not None
+        and 100 * _section(other) <= (100 + LONGER_PCT) * _section(pool)
+    ]
+    return min(alike, key=lambda other: (other["threads"], other["trace_id"]), default=None)
+
+
+def _section(pool: dict[str, Any]) -> Any:
+    return pool["section_mean_ns"]
+
+
+def _finding(pool: dict[str, Any], smaller: dict[str, Any] | None) -> Finding:
+    ready = pool["ready_ns"] or 0
+    ready_pct = 100 * ready / (ready + pool["run_ns"])
+    shared = 100 * pool["shared_ns"] / pool["run_ns"]
+    title = (
+        f"{count(pool['threads'], 'thread')} {pool['pool']} of {pool['process']} on "
+        f"{pool['cpus']} logical CPUs ({pool['cores']} cores): {percent(shared)} of their time "
+        f"beside a busy sibling, ready for {percent(ready_pct)} of their runnable time "
+        f"({pool['label']})"
+    )
+    if smaller is not None:
+        title += (
+            f"; with {smaller['threads']} their sections are no longer: "
+            f"{duration(smaller['section_mean_ns'])} against {duration(pool['section_mean_ns'])} "
+            f"({smaller['label']})"
+        )
+    harmful = smaller is not None or ready_pct >= READY_PCT
+    return Finding(
+        analyzer="oversubscription",
+        severity="warning" if harmful else "info",
+        title=title,
+        trace_id=pool["trace_id"],
+        cost_ns=ready,
+        cost_pct=100 * ready / pool["dur_ns"],
+        start_ns=pool["start_ns"],
+        end_ns=pool["end_ns"],
+        bound="at_least",
+        advice=(
+            "Do not size the pool by the number of logical CPUs: try one worker for each P core, "
+            "then more, and keep what shortens the sections; leave CPUs for the other threads."
+        ),
+        evidence_sql=(
+            f"SELECT * FROM section_scaling(p_trace_id := {pool['trace_id']}) "
+            f"WHERE upid = {pool['upid']} ORDER BY pool, workers"
+        ),
+        counter_evidence_sql=(
+            "SELECT thread, tid, core_type, shared_ns, tax_ns, tax_low_ns, tax_high_ns, refused "
+            f"FROM smt_tax(p_trace_id := {pool['trace_id']})"
+        ),
+    )

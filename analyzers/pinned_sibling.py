@@ -1,0 +1,85 @@
+"""Whether threads bound to siblings of one core ran together while another core stood idle.
+
+Counted is the time in which two threads, each allowed on one and the same core only, ran beside
+each other while a whole other core stood idle for at least 100 us. It is a warning from 1 % of the
+window, critical from 10 %. The three costliest pairs are named; threads that a workload of
+`collect` pinned so are told only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from schedlens.findings import Finding, Scope, Severity
+from schedlens.wording import and_more, duration, thread_name
+
+WARNING_PCT = 1.0
+CRITICAL_PCT = 10.0
+NAMED = 3
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """The costliest pairs, or what was checked."""
+    asked = scope.call("pinned_sibling", process=scope.process)
+    rows = scope.rows(
+        f"SELECT p.*, trace.label, w.start_ns, w.end_ns, w.dur_ns, "
+        "p.utid IN (SELECT utid FROM workload_thread) "
+        "AND p.other_utid IN (SELECT utid FROM workload_thread) AS is_planned "
+        f"FROM ({asked}) AS p "
+        "JOIN trace USING (trace_id) JOIN analysis_span AS w USING (trace_id) "
+        "ORDER BY is_planned, p.idle_ns DESC, p.trace_id, p.utid, p.other_utid"
+    )
+    costly = [row for row in rows if 100 * row["idle_ns"] >= WARNING_PCT * row["dur_ns"]]
+    for place, row in enumerate(costly[:NAMED]):
+        yield _finding(row, len(costly) - NAMED if place == NAMED - 1 else 0)
+    if not costly:
+        yield Finding(
+            analyzer="pinned_sibling",
+            severity="checked",
+            title=(
+                "Threads bound to one core ran together only while no other core was idle"
+                if rows
+                else "No two threads bound to the siblings of one core ran beside each other"
+            ),
+            evidence_sql="FROM pinned_sibling",
+        )
+
+
+def _finding(row: dict[str, Any], more: int) -> Finding:
+    share = 100 * row["idle_ns"] / row["dur_ns"]
+    severity: Severity = "critical" if share >= CRITICAL_PCT else "warning"
+    one = thread_name(row["thread"], row["tid"], row["process"])
+    other = thread_name(row["other_thread"], row["other_tid"], row["other_process"])
+    return Finding(
+        analyzer="pinned_sibling",
+        severity="info" if row["is_planned"] else severity,
+        title=(
+            f"{one} and {other} are bound to core {row['core']} and ran there together for "
+            f"{duration(row['together_ns'])}, {duration(row['idle_ns'])} of it while another "
+            f"whole core stood idle ({row['label']}){and_more(more)}"
+        ),
+        trace_id=row["trace_id"],
+        cost_ns=row["idle_ns"],
+        cost_pct=share,
+        utid=row["utid"],
+        cpu=row["cpus"][0],
+        start_ns=row["start_ns"],
+        end_ns=row["end_ns"],
+        advice=(
+            "The workload was pinned so: this is what it measures."
+            if row["is_planned"]
+            else "Pin by topology, not by number: one logical CPU of each core before any second "
+            "(thread_siblings_list says which share one)."
+        ),
+        evidence_sql=(
+            "SELECT ts, dur, cpu, utid, other_cpu, other_utid FROM sibling_slice "
+            f"WHERE trace_id = {row['trace_id']} AND core = {row['core']} "
+            f"AND utid IN ({row['utid']}, {row['other_utid']}) "
+            f"AND other_utid IN ({row['utid']}, {row['other_utid']}) ORDER BY ts"
+        ),
+        counter_evidence_sql=(
+            "SELECT utid, source, valid_from_ns, cpus FROM affinity "
+            f"WHERE utid IN ({row['utid']}, {row['other_utid']}) ORDER BY utid, valid_from_ns"
+        ),
+    )

@@ -1,0 +1,233 @@
+-- Running time of each thread on each logical CPU, and how much of it while work of a higher
+-- priority stood ready that may use this CPU, or, on a P core, ran on an E core and may use this
+-- CPU. A stay and the ready time before it count at the priority of its switch-in; ready time that
+-- no stay follows is left out (a lower bound), and so are threads that may use one CPU alone. On
+-- Linux a lower number is the higher priority, and only real-time ones are strict.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name run; whoever is ready counts. Null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  place AS (FROM topology(p_trace_id)),
+  stay AS MATERIALIZED (
+    SELECT
+      s.trace_id,
+      s.utid,
+      s.cpu,
+      s.ts,
+      s.ts + s.dur AS end_ns,
+      s.ts - s.ready_ns AS ready_ns,
+      s.priority,
+      CASE WHEN trace.source = 'etw' THEN s.priority ELSE -s.priority END AS urgency,
+      place.core_type IN ('P', 'U') AS on_p,
+      place.core_type IN ('E', 'LP-E') AS on_e,
+    FROM sched_slice AS s
+    JOIN span ON span.trace_id = s.trace_id
+    JOIN trace ON trace.trace_id = s.trace_id
+    LEFT JOIN place
+      ON place.trace_id = s.trace_id AND place.cpu = s.cpu
+      AND s.ts >= place.from_ns AND s.ts < place.to_ns
+    WHERE NOT s.is_idle AND s.priority IS NOT NULL
+      AND s.ts - coalesce(s.ready_ns, 0) < span.end_ns AND s.ts + s.dur > span.start_ns
+  ),
+  -- The 60 highest urgencies apart; those below them as one.
+  level AS (
+    SELECT
+      trace_id,
+      urgency,
+      greatest(
+        0,
+        60 - row_number() OVER (PARTITION BY trace_id ORDER BY urgency DESC)
+      )::INTEGER AS place,
+    FROM (SELECT DISTINCT trace_id, urgency FROM stay)
+  ),
+  allowed AS (
+    SELECT utid, list_sort(cpus) AS cpus
+    FROM affinity
+    WHERE p_trace_id IS NULL OR trace_id = p_trace_id
+    -- The last set of a thread stands for all its life.
+    QUALIFY row_number() OVER (
+      PARTITION BY utid
+      ORDER BY valid_from_ns DESC NULLS LAST,
+        list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source), cpus
+    ) = 1
+  ),
+  reach AS (
+    SELECT
+      seen.trace_id,
+      seen.utid,
+      coalesce(allowed.cpus, seen.cpus) AS cpus,
+    FROM (
+      SELECT trace_id, utid, list_sort(list(DISTINCT cpu)) AS cpus FROM stay GROUP BY ALL
+    ) AS seen
+    LEFT JOIN allowed ON allowed.utid = seen.utid
+  ),
+  set_of AS (
+    SELECT trace_id, utid, cpus, dense_rank() OVER (ORDER BY trace_id, cpus) AS class
+    FROM reach
+    WHERE len(cpus) > 1
+  ),
+  -- CPUs that the same sets hold are one group.
+  grouped AS (
+    SELECT *, dense_rank() OVER (ORDER BY trace_id, classes) AS place_group
+    FROM (
+      SELECT trace_id, cpu, list_sort(list(DISTINCT class)) AS classes
+      FROM (SELECT DISTINCT trace_id, class, unnest(cpus) AS cpu FROM set_of)
+      GROUP BY trace_id, cpu
+    )
+  ),
+  group_class AS (
+    SELECT DISTINCT trace_id, place_group, unnest(classes) AS class FROM grouped
+  ),
+  wish AS (
+    SELECT utid, ready_ns AS ts, ts AS end_ns, urgency, 'ready' AS kind
+    FROM stay
+    WHERE ready_ns < ts
+    UNION ALL
+    SELECT utid, ts, end_ns, urgency, 'on_e'
+    FROM stay
+    WHERE on_e AND end_ns > ts
+  ),
+  wished AS (
+    SELECT set_of.trace_id, set_of.class, wish.kind, wish.ts, wish.end_ns, level.place
+    FROM wish
+    JOIN set_of ON set_of.utid = wish.utid
+    JOIN level ON level.trace_id = set_of.trace_id AND level.urgency = wish.urgency
+  ),
+  edge AS (
+    SELECT w.trace_id, g.place_group, w.kind, w.place, w.ts, sum(w.step_by) AS step_by
+    FROM (
+      SELECT trace_id, class, kind, place, ts, 1 AS step_by FROM wished
+      UNION ALL
+      SELECT trace_id, class, kind, place, end_ns, -1 FROM wished
+    ) AS w
+    JOIN group_class AS g ON g.trace_id = w.trace_id AND g.class = w.class
+    GROUP BY w.trace_id, g.place_group, w.kind, w.place, w.ts
+  ),
+  -- For each urgency at which something runs: whether anything above it wishes, at each edge.
+  below AS (
+    SELECT edge.trace_id, edge.place_group, edge.kind, low.place, edge.ts,
+      sum(edge.step_by) AS step_by,
+    FROM edge
+    JOIN (SELECT DISTINCT trace_id, place FROM level) AS low
+      ON low.trace_id = edge.trace_id AND low.place < edge.place
+    GROUP BY ALL
+  ),
+  counted AS (
+    SELECT
+      * EXCLUDE (step_by),
+      sum(step_by) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts) > 0 AS holds,
+    FROM below
+  ),
+  turn AS (
+    SELECT *
+    FROM counted
+    QUALIFY holds IS DISTINCT FROM
+      lag(holds) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts)
+  ),
+  asked AS (
+    SELECT
+      stay.trace_id,
+      stay.utid,
+      stay.cpu,
+      stay.priority,
+      grouped.place_group,
+      level.place,
+      kind.kind,
+      stay.on_p,
+      greatest(stay.ts, span.start_ns) AS from_ns,
+      least(stay.end_ns, span.end_ns) AS to_ns,
+    FROM stay
+    JOIN span ON span.trace_id = stay.trace_id
+    SEMI JOIN who ON who.utid = stay.utid
+    JOIN level ON level.trace_id = stay.trace_id AND level.urgency = stay.urgency
+    JOIN grouped ON grouped.trace_id = stay.trace_id AND grouped.cpu = stay.cpu
+    CROSS JOIN (VALUES ('ready'), ('on_e')) AS kind (kind)
+    WHERE stay.end_ns > span.start_ns AND stay.ts < span.end_ns
+      AND (kind.kind = 'ready' OR stay.on_p)
+  ),
+  -- Turns and the begins (sign -1) and ends (1) of stays in one stream: the time that holds up to
+  -- an end, less that up to its begin, is exact.
+  stream AS (
+    SELECT trace_id, place_group, kind, place, ts, holds, 0 AS sign,
+      NULL AS utid, NULL AS cpu, NULL AS priority,
+    FROM turn
+    UNION ALL
+    SELECT trace_id, place_group, kind, place, from_ns, NULL, -1, utid, cpu, priority FROM asked
+    UNION ALL
+    SELECT trace_id, place_group, kind, place, to_ns, NULL, 1, utid, cpu, priority FROM asked
+  ),
+  in_turn AS (
+    SELECT
+      * EXCLUDE (holds),
+      row_number() OVER sofar AS number,
+      CASE WHEN last_value(holds IGNORE NULLS) OVER sofar THEN lead(ts) OVER sofar - ts ELSE 0 END
+        AS held_ns,
+    FROM stream
+    WINDOW sofar AS (
+      PARTITION BY trace_id, place_group, kind, place ORDER BY ts ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  beside AS (
+    SELECT utid, cpu, priority, kind, sum(sign * before_ns)::BIGINT AS ns
+    FROM (
+      SELECT
+        *,
+        coalesce(
+          sum(held_ns) OVER (
+            PARTITION BY trace_id, place_group, kind, place ORDER BY number
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ),
+          0
+        ) AS before_ns,
+      FROM in_turn
+    )
+    WHERE sign <> 0
+    GROUP BY utid, cpu, priority, kind
+  ),
+  spent AS (
+    SELECT
+      stay.utid,
+      stay.cpu,
+      stay.priority,
+      bool_or(stay.on_p) AS on_p,
+      sum(least(stay.end_ns, span.end_ns) - greatest(stay.ts, span.start_ns))::BIGINT AS run_ns,
+    FROM stay
+    JOIN span ON span.trace_id = stay.trace_id
+    WHERE stay.end_ns > span.start_ns AND stay.ts < span.end_ns
+    GROUP BY stay.utid, stay.cpu, stay.priority
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Priority of these stays as recorded.
+  spent.priority,
+  -- Logical CPU.
+  spent.cpu,
+  -- Running time here at this priority, ns.
+  spent.run_ns,
+  -- Of it: while work of a higher priority stood ready that may use this CPU, ns.
+  coalesce(ready.ns, 0)::BIGINT AS higher_ready_ns,
+  -- Of it: while such work ran on an E core, ns; null on a CPU that is not P.
+  CASE WHEN spent.on_p THEN coalesce(on_e.ns, 0) END::BIGINT AS higher_on_e_ns,
+FROM spent
+JOIN who ON who.utid = spent.utid
+LEFT JOIN beside AS ready
+  ON ready.utid = spent.utid AND ready.cpu = spent.cpu AND ready.priority = spent.priority
+  AND ready.kind = 'ready'
+LEFT JOIN beside AS on_e
+  ON on_e.utid = spent.utid AND on_e.cpu = spent.cpu AND on_e.priority = spent.priority
+  AND on_e.kind = 'on_e'
+ORDER BY
+  who.trace_id, coalesce(higher_on_e_ns, 0) + higher_ready_ns DESC, run_ns DESC, who.utid, cpu,
+  priority;

@@ -1,0 +1,73 @@
+-- How many logical CPUs were busy at each moment of the window, what they were, and how many
+-- threads stood ready: every change as it is, or the means in a number of columns.
+-- A core with k > 0 busy CPUs counts 1 for its core type and k - 1 for smt, so that
+-- p + e + other + smt = busy.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_columns: columns of the window; null for every change as it is.
+WITH
+  span AS (
+    SELECT
+      trace_id,
+      start_ns,
+      end_ns,
+      CASE WHEN p_columns IS NOT NULL
+        THEN greatest(1, ceil(dur_ns / p_columns)::BIGINT)
+      END AS width_ns,
+    FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)
+    WHERE dur_ns > 0
+  ),
+  piece AS (
+    SELECT
+      c.*,
+      span.start_ns,
+      span.width_ns,
+      greatest(c.ts, span.start_ns) - span.start_ns AS begin_ns,
+      least(c.ts + c.dur, span.end_ns) - span.start_ns AS end_ns,
+    FROM concurrency_slice AS c
+    JOIN span ON span.trace_id = c.trace_id
+    WHERE c.dur > 0 AND c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
+  ),
+  cut AS (
+    SELECT
+      *,
+      unnest(
+        CASE WHEN width_ns IS NULL THEN [NULL::BIGINT]
+          ELSE range(begin_ns // width_ns, (end_ns - 1) // width_ns + 1)
+        END
+      ) AS col,
+    FROM piece
+  ),
+  placed AS (
+    SELECT
+      * REPLACE (greatest(begin_ns, coalesce(col * width_ns, begin_ns)) AS begin_ns),
+      least(end_ns, coalesce((col + 1) * width_ns, end_ns))
+      - greatest(begin_ns, coalesce(col * width_ns, begin_ns)) AS ns,
+      coalesce(col * width_ns, begin_ns) AS place_ns,
+    FROM cut
+  )
+SELECT
+  -- Recording.
+  trace_id,
+  -- Begin, ns.
+  (any_value(start_ns) + min(begin_ns))::BIGINT AS start_ns,
+  -- Length, ns.
+  sum(ns)::BIGINT AS dur_ns,
+  -- Mean number of busy logical CPUs.
+  sum(busy * ns) / sum(ns) AS busy,
+  -- Mean number of cores of type P or U with work.
+  sum(p * ns) / sum(ns) AS p,
+  -- Mean number of cores of type E or LP-E with work.
+  sum(e * ns) / sum(ns) AS e,
+  -- Mean number of cores of unknown or numbered type with work.
+  sum(other * ns) / sum(ns) AS other,
+  -- Mean number of busy CPUs beyond the first of their core.
+  sum(smt * ns) / sum(ns) AS smt,
+  -- Mean number of ready threads.
+  sum(ready * ns) / sum(ns) AS ready,
+  -- Mean number of logical CPUs in state unknown, so that more may be busy.
+  sum(unknown * ns) / sum(ns) AS unknown,
+FROM placed
+GROUP BY trace_id, place_ns
+ORDER BY trace_id, start_ns;

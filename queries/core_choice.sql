@@ -1,0 +1,196 @@
+-- What kind of core each thread ran on: a P core alone, a P core beside a busy sibling, an E core;
+-- and how much of it while a better place stood idle. A place is better only if the thread may
+-- use it, it is not parked, and the whole core stood idle for at least p_min_idle_ns.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+-- p_min_idle_ns [100000]: shortest stand-still of a core that counts.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  used AS (
+    SELECT
+      trace_id,
+      any_value(process) AS process,
+      any_value(thread) AS thread,
+      any_value(tid) AS tid,
+      utid,
+      sum(run_ns)::BIGINT AS run_ns,
+      coalesce(sum(alone_ns) FILTER (WHERE core_type IN ('P', 'U')), 0)::BIGINT AS p_alone_ns,
+      coalesce(sum(shared_ns) FILTER (WHERE core_type IN ('P', 'U')), 0)::BIGINT AS p_shared_ns,
+      coalesce(sum(unknown_ns) FILTER (WHERE core_type IN ('P', 'U')), 0)::BIGINT AS p_unknown_ns,
+      coalesce(sum(run_ns) FILTER (WHERE core_type IN ('E', 'LP-E')), 0)::BIGINT AS e_ns,
+    FROM thread_core_use(p_trace_id, p_from_ns, p_to_ns, p_process)
+    GROUP BY trace_id, utid
+  ),
+  shared AS (
+    SELECT
+      s.utid,
+      sum(least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns))::BIGINT AS idle_ns,
+    FROM sharing_slice AS s
+    JOIN span ON span.trace_id = s.trace_id
+    JOIN topology(p_trace_id) AS place
+      ON place.trace_id = s.trace_id AND place.cpu = s.cpu
+      AND s.ts >= place.from_ns AND s.ts < place.to_ns
+    WHERE s.any_type_idle_ns >= p_min_idle_ns AND place.core_type IN ('P', 'U')
+      AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
+    GROUP BY s.utid
+  ),
+  slow AS (
+    SELECT
+      s.trace_id,
+      s.utid,
+      greatest(s.ts, span.start_ns, place.from_ns) AS from_ns,
+      least(s.ts + s.dur, span.end_ns, place.to_ns) AS to_ns,
+    FROM sched_slice AS s
+    JOIN span ON span.trace_id = s.trace_id
+    JOIN topology(p_trace_id) AS place
+      ON place.trace_id = s.trace_id AND place.cpu = s.cpu
+      AND place.to_ns > s.ts AND place.from_ns < s.ts + s.dur
+    SEMI JOIN used ON used.utid = s.utid
+    WHERE NOT s.is_idle AND place.core_type IN ('E', 'LP-E')
+      AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
+  ),
+  -- The CPUs a thread may use: the last set in force when it was switched in; if no set is known,
+  -- those it was seen on.
+  told AS (
+    SELECT utid, coalesce(valid_from_ns, -9223372036854775807) AS from_ns, list_sort(cpus) AS cpus
+    FROM affinity
+    WHERE utid IN (SELECT utid FROM slow)
+    QUALIFY row_number() OVER (
+      PARTITION BY utid, valid_from_ns
+      ORDER BY list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source), cpus
+    ) = 1
+  ),
+  seen AS (
+    SELECT utid, -9223372036854775807 AS from_ns, list_sort(list(DISTINCT cpu)) AS cpus
+    FROM sched_slice
+    WHERE utid IN (SELECT utid FROM slow ANTI JOIN told USING (utid))
+    GROUP BY utid
+  ),
+  allowed AS (
+    SELECT *, dense_rank() OVER (ORDER BY cpus) AS class, true AS is_known FROM told
+    UNION ALL
+    SELECT *, -dense_rank() OVER (ORDER BY cpus), false FROM seen
+  ),
+  placed AS (
+    SELECT slow.*, allowed.class
+    FROM slow
+    ASOF JOIN allowed ON allowed.utid = slow.utid AND allowed.from_ns <= slow.from_ns
+  ),
+  class AS (
+    SELECT DISTINCT thread.trace_id, allowed.class, allowed.cpus
+    FROM allowed
+    JOIN thread ON thread.utid = allowed.utid
+  ),
+  free AS (
+    SELECT class.trace_id, class.class, idle.core, idle.ts, idle.ts + idle.dur AS end_ns
+    FROM whole_idle_core(p_trace_id, p_min_idle_ns) AS idle
+    JOIN class ON class.trace_id = idle.trace_id AND list_has_any(class.cpus, idle.cpus)
+    WHERE idle.core_type IN ('P', 'U')
+  ),
+  -- Each core alone, and (core -1) any of them.
+  free_each AS (
+    SELECT trace_id, class, unnest([core, -1]) AS core, ts, end_ns FROM free
+  ),
+  asked AS (
+    SELECT placed.*, place.core, row_number() OVER () AS id
+    FROM placed
+    JOIN (SELECT DISTINCT trace_id, class, core FROM free_each) AS place
+      ON place.trace_id = placed.trace_id AND place.class = placed.class
+  ),
+  -- Begins and ends of stand-stills (step_by) and of stays (sign) in one stream: the time that is
+  -- free up to an end, less that up to its begin, is exact.
+  stream AS (
+    SELECT trace_id, class, core, ts, 1 AS step_by, 0 AS sign, NULL AS id, NULL AS utid
+    FROM free_each
+    UNION ALL
+    SELECT trace_id, class, core, end_ns, -1, 0, NULL, NULL FROM free_each
+    UNION ALL
+    SELECT trace_id, class, core, from_ns, 0, -1, id, utid FROM asked
+    UNION ALL
+    SELECT trace_id, class, core, to_ns, 0, 1, id, utid FROM asked
+  ),
+  level AS (
+    SELECT
+      *,
+      row_number() OVER sofar AS place,
+      CASE WHEN sum(step_by) OVER sofar > 0 THEN lead(ts) OVER sofar - ts ELSE 0 END AS free_ns,
+    FROM stream
+    WINDOW sofar AS (PARTITION BY trace_id, class, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
+  ),
+  beside AS (
+    SELECT any_value(utid) AS utid, any_value(core) AS core, sum(sign * before_ns) AS ns
+    FROM (
+      SELECT
+        id,
+        utid,
+        core,
+        sign,
+        coalesce(
+          sum(free_ns) OVER (
+            PARTITION BY trace_id, class, core ORDER BY place
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ),
+          0
+        ) AS before_ns,
+      FROM level
+    )
+    WHERE id IS NOT NULL
+    GROUP BY id
+  ),
+  core_sum AS (
+    SELECT utid, core, sum(ns)::BIGINT AS ns, max(ns)::BIGINT AS longest_ns
+    FROM beside
+    GROUP BY utid, core
+  ),
+  better AS (
+    SELECT
+      utid,
+      max(ns) FILTER (WHERE core = -1) AS idle_ns,
+      max(longest_ns) FILTER (WHERE core = -1) AS longest_ns,
+      arg_max(core, (ns, -core)) FILTER (WHERE core >= 0 AND ns > 0) AS idle_core,
+      max(ns) FILTER (WHERE core >= 0 AND ns > 0) AS idle_core_ns,
+    FROM core_sum
+    GROUP BY utid
+  )
+SELECT
+  -- Recording.
+  used.trace_id,
+  -- Name of the process; null if not recorded.
+  used.process,
+  -- Name of the thread.
+  used.thread,
+  -- Thread id.
+  used.tid,
+  -- Thread, unique in the database.
+  used.utid,
+  -- Running time, ns.
+  used.run_ns,
+  -- Of it: on a P core (or one of a uniform machine) whose other CPUs were idle, ns.
+  used.p_alone_ns,
+  -- Of it: on such a core beside a busy sibling, ns.
+  used.p_shared_ns,
+  -- Of it: on such a core, the state of a sibling unknown, ns.
+  used.p_unknown_ns,
+  -- Of it: on an E or LP-E core, ns.
+  used.e_ns,
+  -- Of it: on a core of unknown or numbered type, ns.
+  (used.run_ns - used.p_alone_ns - used.p_shared_ns - used.p_unknown_ns - used.e_ns)::BIGINT
+    AS other_ns,
+  -- Of e_ns: while a whole P core stood idle, ns.
+  coalesce(better.idle_ns, 0)::BIGINT AS e_beside_idle_p_ns,
+  -- The longest such part of one stay, ns; null if there is none.
+  nullif(better.longest_ns, 0)::BIGINT AS e_beside_idle_p_longest_ns,
+  -- The P core that was idle longest meanwhile; null if none was.
+  better.idle_core,
+  -- For how long it was, ns; null if none was.
+  better.idle_core_ns::BIGINT AS idle_core_ns,
+  -- Of p_shared_ns: while a whole core of any type stood idle, ns.
+  coalesce(shared.idle_ns, 0)::BIGINT AS p_shared_beside_idle_ns,
+  -- False: the CPUs it may use are taken as those it was seen on (a lower bound); null: no matter.
+  (SELECT bool_and(is_known) FROM allowed WHERE allowed.utid = used.utid) AS affinity_known,
+FROM used
+LEFT JOIN better ON better.utid = used.utid
+LEFT JOIN shared ON shared.utid = used.utid
+ORDER BY used.trace_id, used.run_ns DESC, used.utid;

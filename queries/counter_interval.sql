@@ -1,0 +1,107 @@
+-- Each interval between two readings of the counters on a logical CPU that has both cycles and
+-- instructions, with the part of it beside a busy sibling. Intervals wholly in the window.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  named AS (
+    SELECT
+      d.*,
+      regexp_matches(
+        lower(d.counter), '(^|/)(cpu-cycles|cycles|totalcycles|unhaltedcorecycles)(/|:|$)'
+      ) AS is_cycles,
+    FROM counter_delta AS d
+    WHERE (p_trace_id IS NULL OR d.trace_id = p_trace_id)
+      AND d.counter IN (
+        SELECT DISTINCT counter
+        FROM counter_delta
+        WHERE regexp_matches(
+          lower(counter),
+          '(^|/)(cpu-cycles|cycles|totalcycles|unhaltedcorecycles|instructions|instructions?retired)'
+          || '(/|:|$)'
+        )
+      )
+  ),
+  pair AS MATERIALIZED (
+    SELECT
+      n.trace_id,
+      n.cpu,
+      n.utid,
+      n.ts,
+      n.dur,
+      row_number() OVER () AS id,
+      any_value(n.core_type) AS core_type,
+      max(n.delta) FILTER (WHERE n.is_cycles) AS cycles,
+      max(n.delta) FILTER (WHERE NOT n.is_cycles) AS instructions,
+    FROM named AS n
+    JOIN span ON span.trace_id = n.trace_id
+    WHERE n.ts >= span.start_ns AND n.ts + n.dur <= span.end_ns AND n.dur > 0
+    GROUP BY n.trace_id, n.cpu, n.utid, n.ts, n.dur
+    HAVING cycles IS NOT NULL AND instructions IS NOT NULL
+  ),
+  -- Begins and ends of sharing (step_by) and of the intervals (sign) in one stream for each thread:
+  -- the time shared up to an end, less that up to its begin, is exact.
+  stream AS (
+    SELECT utid, ts, 1 AS step_by, 0 AS sign, NULL AS id
+    FROM sharing_slice
+    WHERE dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    UNION ALL
+    SELECT utid, ts + dur, -1, 0, NULL
+    FROM sharing_slice
+    WHERE dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    UNION ALL
+    SELECT utid, ts, 0, -1, id FROM pair
+    UNION ALL
+    SELECT utid, ts + dur, 0, 1, id FROM pair
+  ),
+  level AS (
+    SELECT
+      utid,
+      id,
+      sign,
+      row_number() OVER sofar AS place,
+      CASE WHEN sum(step_by) OVER sofar > 0 THEN lead(ts) OVER sofar - ts ELSE 0 END AS shared_ns,
+    FROM stream
+    WINDOW sofar AS (PARTITION BY utid ORDER BY ts ROWS UNBOUNDED PRECEDING)
+  ),
+  shared AS (
+    SELECT id, sum(sign * before_ns)::BIGINT AS shared_ns
+    FROM (
+      SELECT
+        id,
+        sign,
+        coalesce(
+          sum(shared_ns) OVER (
+            PARTITION BY utid ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ),
+          0
+        ) AS before_ns,
+      FROM level
+    )
+    WHERE id IS NOT NULL
+    GROUP BY id
+  )
+SELECT
+  -- Recording.
+  pair.trace_id,
+  -- Logical CPU.
+  pair.cpu,
+  -- Thread that ran, unique in the database.
+  pair.utid,
+  -- Begin, ns.
+  pair.ts,
+  -- Length, ns.
+  pair.dur,
+  -- Core type of the CPU; null if unknown.
+  pair.core_type,
+  -- Cycles counted.
+  pair.cycles,
+  -- Instructions counted.
+  pair.instructions,
+  -- The part of it beside a busy sibling, ns.
+  shared.shared_ns,
+FROM pair
+JOIN shared ON shared.id = pair.id
+SEMI JOIN (SELECT utid FROM thread WHERE NOT is_idle) AS own ON own.utid = pair.utid
+ORDER BY pair.trace_id, pair.ts, pair.cpu, pair.utid;

@@ -1,0 +1,123 @@
+-- How many logical CPUs were busy during each frame, on average: of the machine, and by threads of
+-- the process that presents; with the capacity lines P, P+E, P+E+SMT.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only frames of processes of this name; null for all.
+WITH
+  chosen AS (
+    SELECT trace_id, process, upid, frame, start_ns, start_ns + dur_ns AS end_ns, dur_ns, stutter
+    FROM frame_time(p_trace_id, p_from_ns, p_to_ns, p_process)
+    WHERE dur_ns > 0
+  ),
+  presenter AS (SELECT DISTINCT trace_id, upid FROM chosen),
+  -- Steps of each number: of the machine (upid 0), and of the threads of each process.
+  step AS (
+    SELECT trace_id, 0 AS upid, ts, busy, ready, p, e, smt
+    FROM concurrency_slice
+    SEMI JOIN presenter USING (trace_id)
+    UNION ALL
+    SELECT trace_id, 0, ts + dur, -busy, -ready, -p, -e, -smt
+    FROM concurrency_slice
+    SEMI JOIN presenter USING (trace_id)
+    UNION ALL
+    SELECT s.trace_id, t.upid, unnest([s.ts, s.ts + s.dur]), unnest([1, -1]), 0, 0, 0, 0
+    FROM cpu_state AS s
+    JOIN thread AS t ON t.utid = s.utid
+    SEMI JOIN presenter ON presenter.upid = t.upid
+    WHERE s.state = 'thread' AND s.dur > 0
+  ),
+  -- Steps and the begins (sign -1) and ends (1) of frames in one stream: the integral up to an end,
+  -- less that up to its begin, is exact.
+  stream AS (
+    SELECT *, 0 AS sign, NULL AS frame, NULL AS own FROM step
+    UNION ALL
+    SELECT trace_id, unnest([0, 0, upid, upid]), unnest([start_ns, end_ns, start_ns, end_ns]),
+      0, 0, 0, 0, 0, unnest([-1, 1, -1, 1]), frame, upid,
+    FROM chosen
+  ),
+  level AS (
+    SELECT
+      trace_id,
+      upid,
+      own,
+      frame,
+      sign,
+      row_number() OVER sofar AS place,
+      lead(ts) OVER sofar - ts AS dur,
+      sum(busy) OVER sofar AS busy,
+      sum(ready) OVER sofar AS ready,
+      sum(p) OVER sofar AS p,
+      sum(e) OVER sofar AS e,
+      sum(smt) OVER sofar AS smt,
+    FROM stream
+    WINDOW sofar AS (PARTITION BY trace_id, upid ORDER BY ts ROWS UNBOUNDED PRECEDING)
+  ),
+  upto AS (
+    SELECT
+      trace_id,
+      upid = 0 AS of_machine,
+      own,
+      frame,
+      sign,
+      sum(busy * dur) OVER sofar AS busy,
+      sum(ready * dur) OVER sofar AS ready,
+      sum(p * dur) OVER sofar AS p,
+      sum(e * dur) OVER sofar AS e,
+      sum(smt * dur) OVER sofar AS smt,
+    FROM level
+    WINDOW sofar AS (
+      PARTITION BY trace_id, upid ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+  ),
+  summed AS (
+    SELECT
+      own AS upid,
+      frame,
+      sum(sign * busy) FILTER (WHERE of_machine) AS busy,
+      sum(sign * busy) FILTER (WHERE NOT of_machine) AS own_busy,
+      sum(sign * ready) FILTER (WHERE of_machine) AS ready,
+      sum(sign * p) FILTER (WHERE of_machine) AS p,
+      sum(sign * e) FILTER (WHERE of_machine) AS e,
+      sum(sign * smt) FILTER (WHERE of_machine) AS smt,
+    FROM upto
+    WHERE frame IS NOT NULL
+    GROUP BY own, frame
+  )
+SELECT
+  -- Recording.
+  c.trace_id,
+  -- Name of the process that presents.
+  c.process,
+  -- Process, unique in the database.
+  c.upid,
+  -- Number of the frame in its process.
+  c.frame,
+  -- Begin, ns.
+  c.start_ns,
+  -- Length, ns.
+  c.dur_ns,
+  -- The frame stuttered.
+  c.stutter,
+  -- Busy logical CPUs on average.
+  s.busy / c.dur_ns AS busy,
+  -- CPUs that ran threads of this process on average.
+  coalesce(s.own_busy, 0) / c.dur_ns AS own_busy,
+  -- Ready threads on average.
+  s.ready / c.dur_ns AS ready,
+  -- Cores of type P or U with work on average.
+  s.p / c.dur_ns AS p,
+  -- Cores of type E or LP-E with work on average.
+  s.e / c.dur_ns AS e,
+  -- Busy CPUs beyond the first of their core on average.
+  s.smt / c.dur_ns AS smt,
+  -- Capacity line P: cores of type P or U.
+  line.p_cores,
+  -- Capacity line P+E: all cores.
+  line.cores,
+  -- Capacity line P+E+SMT: all logical CPUs.
+  line.cpus,
+FROM chosen AS c
+JOIN summed AS s ON s.upid = c.upid AND s.frame = c.frame
+LEFT JOIN capacity_line(p_trace_id) AS line ON line.trace_id = c.trace_id
+ORDER BY c.trace_id, c.process, c.upid, c.start_ns, c.frame;

@@ -1,0 +1,71 @@
+-- Whether each logical CPU was parked over time: spells that tile the recording. Before its first
+-- record a CPU of a Windows recording is unknown; Linux parks none.
+-- p_trace_id: only this recording; null for all.
+WITH
+  recording AS (
+    SELECT trace_id, coalesce(first_ns, 0) AS first_ns, duration_ns, source = 'etw' AS can_park
+    FROM trace
+    WHERE p_trace_id IS NULL OR trace_id = p_trace_id
+  ),
+  told AS (
+    SELECT
+      r.trace_id,
+      p.cpu,
+      greatest(coalesce(p.ts, r.first_ns), r.first_ns) AS ts,
+      p.ts AS told_ns,
+      CASE
+        WHEN p.parked THEN 'parked'
+        WHEN p.soft_parked THEN 'soft_parked'
+        WHEN p.parked IS NULL THEN 'unknown'
+        ELSE 'unparked'
+      END AS state,
+      p.reason,
+    FROM cpu_parking AS p
+    JOIN recording AS r ON r.trace_id = p.trace_id
+    UNION ALL
+    SELECT DISTINCT
+      r.trace_id,
+      c.cpu,
+      r.first_ns,
+      NULL,
+      CASE WHEN r.can_park THEN 'unknown' ELSE 'unparked' END,
+      NULL,
+    FROM cpu AS c
+    JOIN recording AS r ON r.trace_id = c.trace_id
+  ),
+  -- Of several records at one moment the last holds, and what is told rather than what is not.
+  one AS (
+    SELECT *
+    FROM told
+    QUALIFY row_number() OVER (
+      PARTITION BY trace_id, cpu, ts
+      ORDER BY state = 'unknown', told_ns DESC NULLS LAST, state, reason
+    ) = 1
+  ),
+  changed AS (
+    SELECT *
+    FROM one
+    QUALIFY (state, reason) IS DISTINCT FROM (
+      lag(state) OVER (PARTITION BY trace_id, cpu ORDER BY ts),
+      lag(reason) OVER (PARTITION BY trace_id, cpu ORDER BY ts)
+    ) OR lag(ts) OVER (PARTITION BY trace_id, cpu ORDER BY ts) IS NULL
+  )
+SELECT
+  -- Recording.
+  c.trace_id,
+  -- Logical CPU.
+  c.cpu,
+  -- Begin, ns.
+  c.ts,
+  -- Length, ns.
+  (
+    lead(c.ts, 1, greatest(r.duration_ns, c.ts)) OVER (PARTITION BY c.trace_id, c.cpu ORDER BY c.ts)
+    - c.ts
+  )::BIGINT AS dur,
+  -- unparked, parked, soft_parked (only avoided) or unknown.
+  c.state,
+  -- Why it changed, where the recording says it.
+  c.reason,
+FROM changed AS c
+JOIN recording AS r ON r.trace_id = c.trace_id
+ORDER BY c.trace_id, c.cpu, c.ts;

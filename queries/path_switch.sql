@@ -1,0 +1,77 @@
+-- Each time the thread that a frame waited for lost its CPU in the middle of its work, and where
+-- it came back: switches on the critical path at which it could have gone on.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only frames of processes of this name; null for all.
+WITH
+  chosen AS (
+    SELECT trace_id, process, upid, frame, stutter
+    FROM frame_time(p_trace_id, p_from_ns, p_to_ns, p_process)
+  ),
+  path AS (
+    SELECT p.trace_id, p.upid, p.frame, p.utid, p.ts, p.ts + p.dur AS end_ns, c.process, c.stutter
+    FROM frame_path AS p
+    JOIN chosen AS c ON c.upid = p.upid AND c.frame = p.frame
+    WHERE p.dur > 0
+  ),
+  stay AS (
+    SELECT
+      s.trace_id,
+      s.utid,
+      s.cpu,
+      s.ts + s.dur AS out_ns,
+      s.end_reason,
+      lead(s.ts) OVER later AS in_ns,
+      lead(s.cpu) OVER later AS in_cpu,
+    FROM sched_slice AS s
+    SEMI JOIN path ON path.utid = s.utid
+    WINDOW later AS (PARTITION BY s.utid ORDER BY s.ts, s.dur)
+  ),
+  cut AS (
+    SELECT *
+    FROM stay
+    WHERE end_reason IN (
+      'preempted', 'quantum_end', 'quantum_end_or_yield', 'yield', 'runnable_other',
+      'throttled_or_moved'
+    )
+  ),
+  place AS (FROM topology(p_trace_id))
+SELECT
+  -- Recording.
+  path.trace_id,
+  -- Name of the process that presents.
+  path.process,
+  -- Process, unique in the database.
+  path.upid,
+  -- Number of the frame in its process.
+  path.frame,
+  -- The frame stuttered.
+  path.stutter,
+  -- Thread, unique in the database.
+  cut.utid,
+  -- Switch-out, ns.
+  cut.out_ns,
+  -- Why it left.
+  cut.end_reason,
+  -- Logical CPU it left.
+  cut.cpu AS from_cpu,
+  -- Core type it left; null if unknown.
+  left_of.core_type AS from_type,
+  -- Logical CPU it came back on; null if not seen.
+  cut.in_cpu AS to_cpu,
+  -- Core type it came back on; null if unknown or not seen.
+  back_on.core_type AS to_type,
+  -- From the switch-out to the next switch-in, ns; null if not seen.
+  (cut.in_ns - cut.out_ns)::BIGINT AS off_ns,
+FROM cut
+-- One path may have a thread in several frames, but each moment in one of each process.
+ASOF JOIN path ON path.utid = cut.utid AND path.ts < cut.out_ns
+LEFT JOIN place AS left_of
+  ON left_of.trace_id = cut.trace_id AND left_of.cpu = cut.cpu
+  AND cut.out_ns >= left_of.from_ns AND cut.out_ns < left_of.to_ns
+LEFT JOIN place AS back_on
+  ON back_on.trace_id = cut.trace_id AND back_on.cpu = cut.in_cpu
+  AND cut.in_ns >= back_on.from_ns AND cut.in_ns < back_on.to_ns
+WHERE cut.out_ns < path.end_ns
+ORDER BY path.trace_id, cut.out_ns, cut.utid, path.upid;

@@ -1,0 +1,126 @@
+-- Threads bound to logical CPUs of one and the same core that ran beside each other, and how long
+-- some other whole core, allowed to them or not, stood idle meanwhile.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only pairs with a thread of a process of this name; null for all.
+-- p_min_idle_ns [100000]: shortest stand-still of a core that counts.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, NULL)),
+  place AS (
+    SELECT trace_id, cpu, any_value(core) AS core FROM topology(p_trace_id) GROUP BY ALL
+  ),
+  -- Kernel threads of one CPU are bound by nature, not by choice.
+  told AS (
+    SELECT trace_id, utid, cpus
+    FROM affinity
+    WHERE source <> 'kernel_thread' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    QUALIFY row_number() OVER (
+      PARTITION BY utid
+      ORDER BY valid_from_ns DESC NULLS LAST,
+        list_position(['event', 'pin', 'snapshot', 'rundown'], source), cpus
+    ) = 1
+  ),
+  bound AS (
+    SELECT one.utid, any_value(place.core) AS core, list_sort(list(one.cpu)) AS cpus
+    FROM (SELECT trace_id, utid, unnest(cpus)::INTEGER AS cpu FROM told) AS one
+    JOIN place ON place.trace_id = one.trace_id AND place.cpu = one.cpu
+    GROUP BY one.utid
+    HAVING count(DISTINCT place.core) = 1 AND count(place.core) = count(*)
+  ),
+  pair AS MATERIALIZED (
+    SELECT
+      s.trace_id,
+      s.core,
+      least(s.utid, s.other_utid) AS utid,
+      greatest(s.utid, s.other_utid) AS other_utid,
+      greatest(s.ts, span.start_ns) AS from_ns,
+      least(s.ts + s.dur, span.end_ns) AS to_ns,
+    FROM sibling_slice AS s
+    JOIN span ON span.trace_id = s.trace_id
+    SEMI JOIN bound AS a ON a.utid = s.utid
+    SEMI JOIN bound AS b ON b.utid = s.other_utid
+    WHERE s.ts < span.end_ns AND s.ts + s.dur > span.start_ns AND s.dur > 0
+      AND s.utid <> s.other_utid
+  ),
+  -- Their own core is busy: any idle one is another.
+  idle AS (
+    SELECT trace_id, ts, ts + dur AS end_ns
+    FROM whole_idle_core(p_trace_id, p_min_idle_ns)
+    SEMI JOIN pair USING (trace_id)
+  ),
+  stream AS (
+    SELECT trace_id, unnest([ts, end_ns]) AS ts, unnest([1, -1]) AS step_by, 0 AS sign,
+      NULL AS core, NULL AS utid, NULL AS other_utid,
+    FROM idle
+    UNION ALL
+    SELECT trace_id, unnest([from_ns, to_ns]), 0, unnest([-1, 1]), core, utid, other_utid
+    FROM pair
+  ),
+  level AS (
+    SELECT
+      *,
+      row_number() OVER sofar AS place,
+      CASE WHEN sum(step_by) OVER sofar > 0 THEN lead(ts) OVER sofar - ts ELSE 0 END AS idle_ns,
+    FROM stream
+    WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts ROWS UNBOUNDED PRECEDING)
+  ),
+  beside AS (
+    SELECT core, utid, other_utid, sum(sign * before_ns)::BIGINT AS idle_ns
+    FROM (
+      SELECT
+        *,
+        coalesce(
+          sum(idle_ns) OVER (
+            PARTITION BY trace_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ),
+          0
+        ) AS before_ns,
+      FROM level
+    )
+    WHERE sign <> 0
+    GROUP BY core, utid, other_utid
+  ),
+  spent AS (
+    SELECT trace_id, core, utid, other_utid, sum(to_ns - from_ns)::BIGINT AS ns
+    FROM pair
+    GROUP BY ALL
+  )
+SELECT
+  -- Recording.
+  spent.trace_id,
+  -- Core: the lowest logical CPU number of its siblings.
+  spent.core,
+  -- Name of the process of the one; null if not recorded.
+  a.process,
+  -- Name of the one.
+  a.thread,
+  -- Its thread id.
+  a.tid,
+  -- The one, unique in the database.
+  spent.utid,
+  -- CPUs it is bound to.
+  one.cpus,
+  -- Name of the process of the other; null if not recorded.
+  b.process AS other_process,
+  -- Name of the other.
+  b.thread AS other_thread,
+  -- Its thread id.
+  b.tid AS other_tid,
+  -- The other, unique in the database.
+  spent.other_utid,
+  -- CPUs it is bound to.
+  other.cpus AS other_cpus,
+  -- Time beside each other, ns.
+  spent.ns AS together_ns,
+  -- Of it: while another whole core stood idle, ns.
+  beside.idle_ns,
+FROM spent
+JOIN beside USING (core, utid, other_utid)
+JOIN who AS a ON a.utid = spent.utid
+JOIN who AS b ON b.utid = spent.other_utid
+JOIN bound AS one ON one.utid = spent.utid
+JOIN bound AS other ON other.utid = spent.other_utid
+WHERE p_process IS NULL OR a.process = p_process OR b.process = p_process
+ORDER BY spent.trace_id, beside.idle_ns DESC, together_ns DESC, spent.utid, spent.other_utid;

@@ -1,0 +1,103 @@
+-- Boosts of each thread: stays above its base priority, and the changes of priority that are
+-- recorded. Only threads with a base priority; a boost decays by steps at the end of a quantum.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (
+    SELECT w.*, t.base_priority, trace.source = 'etw' AS higher_wins
+    FROM thread_with_process(p_trace_id, p_process) AS w
+    JOIN thread AS t ON t.utid = w.utid
+    JOIN trace ON trace.trace_id = w.trace_id
+    WHERE t.base_priority IS NOT NULL
+  ),
+  -- A base priority that the recording changes holds from then on.
+  base AS (
+    SELECT utid, ts, new_priority AS base_priority
+    FROM priority_change
+    WHERE kind = 'base' AND new_priority IS NOT NULL
+    UNION ALL
+    SELECT
+      who.utid,
+      -9223372036854775807,
+      coalesce(arg_min(c.old_priority, c.ts), any_value(who.base_priority)),
+    FROM who
+    LEFT JOIN priority_change AS c
+      ON c.utid = who.utid AND c.kind = 'base' AND c.old_priority IS NOT NULL
+    GROUP BY who.utid
+  ),
+  stay AS (
+    SELECT
+      who.utid,
+      least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns) AS run_ns,
+      CASE WHEN who.higher_wins THEN s.priority - b.base_priority ELSE b.base_priority - s.priority
+      END AS above,
+      s.ts >= span.start_ns AND NOT s.left_censored AS begins,
+    FROM sched_slice AS s
+    JOIN span ON span.trace_id = s.trace_id
+    JOIN who ON who.utid = s.utid
+    ASOF JOIN base AS b ON b.utid = s.utid AND b.ts <= s.ts
+    WHERE s.ts <= span.end_ns AND s.ts + s.dur >= span.start_ns
+  ),
+  ran AS (
+    SELECT
+      utid,
+      sum(run_ns)::BIGINT AS run_ns,
+      coalesce(sum(run_ns) FILTER (WHERE above > 0), 0)::BIGINT AS boosted_ns,
+      count(*) FILTER (WHERE above > 0 AND begins) AS boosted_stays,
+      count(*) FILTER (WHERE begins) AS switches_in,
+      max(above) FILTER (WHERE above > 0) AS highest,
+    FROM stay
+    GROUP BY utid
+  ),
+  changed AS (
+    SELECT
+      c.utid,
+      count(*) FILTER (
+        WHERE CASE WHEN who.higher_wins THEN c.new_priority > c.old_priority
+          ELSE c.new_priority < c.old_priority END
+      ) AS raised,
+      count(*) FILTER (
+        WHERE CASE WHEN who.higher_wins THEN c.new_priority < c.old_priority
+          ELSE c.new_priority > c.old_priority END
+      ) AS lowered,
+    FROM priority_change AS c
+    JOIN span ON span.trace_id = c.trace_id
+    JOIN who ON who.utid = c.utid
+    WHERE c.kind = 'dynamic' AND c.ts BETWEEN span.start_ns AND span.end_ns
+    GROUP BY c.utid
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Base priority.
+  who.base_priority,
+  -- Running time, ns.
+  ran.run_ns,
+  -- Of it: above the base priority, ns.
+  ran.boosted_ns,
+  -- Switch-ins above the base priority.
+  ran.boosted_stays,
+  -- All switch-ins.
+  ran.switches_in,
+  -- Most that it ran above its base priority; null if it never did.
+  ran.highest,
+  -- Recorded boosts; null if no change of priority is recorded of it.
+  changed.raised,
+  -- Recorded steps of decay; null if no change of priority is recorded of it.
+  changed.lowered,
+FROM ran
+JOIN who ON who.utid = ran.utid
+LEFT JOIN changed ON changed.utid = who.utid
+WHERE ran.boosted_stays > 0 OR ran.boosted_ns > 0 OR changed.raised > 0 OR changed.lowered > 0
+ORDER BY who.trace_id, boosted_ns DESC, who.utid;

@@ -1,0 +1,41 @@
+-- Runnable work against the machine: time at each number of busy CPUs and ready threads together.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  machine AS (
+    SELECT trace_id, count(DISTINCT cpu) AS cpus
+    FROM topology(p_trace_id)
+    WHERE online IS NOT FALSE
+    GROUP BY trace_id
+  ),
+  piece AS (
+    SELECT
+      c.trace_id,
+      c.busy + c.ready AS runnable,
+      c.ready,
+      least(c.ts + c.dur, span.end_ns) - greatest(c.ts, span.start_ns) AS ns,
+      span.dur_ns,
+    FROM concurrency_slice AS c
+    JOIN span ON span.trace_id = c.trace_id
+    WHERE c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
+  )
+SELECT
+  -- Recording.
+  piece.trace_id,
+  -- Busy logical CPUs and ready threads.
+  piece.runnable,
+  -- Time with exactly so many, ns.
+  sum(piece.ns)::BIGINT AS ns,
+  -- That time as a share of the window, percent.
+  100.0 * sum(piece.ns) / nullif(any_value(piece.dur_ns), 0) AS pct,
+  -- Mean number of ready threads in this time.
+  sum(piece.ready * piece.ns) / sum(piece.ns) AS ready,
+  -- More than the machine has logical CPUs; null if that is not known.
+  piece.runnable > any_value(machine.cpus) AS above_cpus,
+FROM piece
+LEFT JOIN machine ON machine.trace_id = piece.trace_id
+WHERE piece.ns > 0
+GROUP BY piece.trace_id, piece.runnable
+ORDER BY piece.trace_id, piece.runnable;

@@ -1,0 +1,91 @@
+-- Runs of each thread after a wake: from the switch-in that a waking (or the end of a wait) brought
+-- about to the next wait, preemptions in between left out of the time. Threads with mostly short
+-- runs look like workers that find little to do. Runs that begin in the window.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+-- p_short_ns [1000000]: a run shorter than this is short.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  stay AS (
+    SELECT
+      s.trace_id,
+      s.utid,
+      s.ts,
+      s.dur,
+      s.end_reason,
+      s.right_censored,
+      (coalesce(s.wait_ns, 0) > 0 OR s.waker_utid IS NOT NULL) AND NOT s.left_censored AS woken,
+    FROM sched_slice AS s
+    SEMI JOIN who ON who.utid = s.utid
+    WHERE NOT s.is_idle AND s.dur > 0
+  ),
+  numbered AS (
+    SELECT
+      *,
+      count(*) FILTER (WHERE woken) OVER (
+        PARTITION BY utid ORDER BY ts ROWS UNBOUNDED PRECEDING
+      ) AS run,
+    FROM stay
+  ),
+  run AS (
+    SELECT
+      trace_id,
+      utid,
+      min(ts) AS ts,
+      sum(dur) AS run_ns,
+      count(*) AS stays,
+      bool_or(right_censored) AS is_cut,
+    FROM numbered
+    WHERE run > 0
+    GROUP BY trace_id, utid, run
+  ),
+  summed AS (
+    SELECT
+      run.utid,
+      count(*) AS runs,
+      count(*) FILTER (WHERE run_ns < p_short_ns) AS short_runs,
+      sum(run_ns)::BIGINT AS run_ns,
+      sum(run_ns) FILTER (WHERE run_ns < p_short_ns) AS short_ns,
+      quantile_disc(run_ns, 0.5) AS p50_ns,
+      max(run_ns) AS longest_ns,
+      count(*) FILTER (WHERE stays > 1) AS interrupted,
+    FROM run
+    JOIN span ON span.trace_id = run.trace_id
+    -- A run that the recording cuts is only as long as was seen.
+    WHERE run.ts >= span.start_ns AND run.ts < span.end_ns
+      AND NOT (is_cut AND run_ns < p_short_ns)
+    GROUP BY run.utid
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Runs after a wake.
+  summed.runs,
+  -- Short ones.
+  summed.short_runs,
+  -- The same as a share of the runs, percent.
+  100.0 * summed.short_runs / summed.runs AS short_pct,
+  -- Running time in all runs, ns.
+  summed.run_ns,
+  -- Of it: in short ones, ns.
+  coalesce(summed.short_ns, 0)::BIGINT AS short_ns,
+  -- Median run, ns.
+  summed.p50_ns::BIGINT AS p50_ns,
+  -- Longest run, ns.
+  summed.longest_ns::BIGINT AS longest_ns,
+  -- Runs in which it lost its CPU before it waited again.
+  summed.interrupted,
+FROM summed
+JOIN who ON who.utid = summed.utid
+ORDER BY who.trace_id, summed.run_ns DESC, who.utid;

@@ -1,0 +1,131 @@
+-- How long each thread ran on each logical CPU, and how much of it beside a busy sibling.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  place AS (FROM topology(p_trace_id)),
+  -- The time in which some CPU of a core is unknown, up to each row: differences are exact.
+  unclear AS (
+    SELECT
+      trace_id,
+      core,
+      ts,
+      unknown > 0 AS is_unknown,
+      coalesce(
+        sum(CASE WHEN unknown > 0 THEN dur ELSE 0 END) OVER (
+          PARTITION BY trace_id, core ORDER BY ts, dur
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        0
+      ) AS before_ns,
+    FROM core_state
+    SEMI JOIN (SELECT DISTINCT trace_id, core FROM core_state WHERE unknown > 0 AND dur > 0)
+      USING (trace_id, core)
+    WHERE dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
+  part AS (
+    SELECT trace_id, utid, cpu, ts, ts + dur AS end_ns, NOT left_censored AS begins, 'run' AS kind
+    FROM sched_slice
+    WHERE NOT is_idle
+    UNION ALL
+    SELECT trace_id, utid, cpu, ts, ts + dur, false, 'shared'
+    FROM sharing_slice
+    WHERE dur > 0
+  ),
+  clipped AS (
+    SELECT
+      part.trace_id,
+      part.utid,
+      part.cpu,
+      part.kind,
+      place.core,
+      place.core_type,
+      place.efficiency_class,
+      greatest(part.ts, span.start_ns, coalesce(place.from_ns, span.start_ns)) AS from_ns,
+      least(part.end_ns, span.end_ns, coalesce(place.to_ns, span.end_ns)) AS to_ns,
+      part.begins AND part.ts >= span.start_ns
+        AND (place.from_ns IS NULL OR part.ts >= place.from_ns) AS begins,
+    FROM part
+    JOIN span ON span.trace_id = part.trace_id
+    SEMI JOIN who ON who.utid = part.utid
+    LEFT JOIN place
+      ON place.trace_id = part.trace_id AND place.cpu = part.cpu
+      AND place.to_ns > part.ts AND place.from_ns <= part.end_ns
+    WHERE part.ts <= span.end_ns AND part.end_ns >= span.start_ns
+  ),
+  beside_unknown AS (
+    SELECT
+      c.utid,
+      c.cpu,
+      c.core_type,
+      c.efficiency_class,
+      sum(
+        (b.before_ns + CASE WHEN b.is_unknown THEN c.to_ns - b.ts ELSE 0 END)
+        - (a.before_ns + CASE WHEN a.is_unknown THEN c.from_ns - a.ts ELSE 0 END)
+      )::BIGINT AS unknown_ns,
+    FROM clipped AS c
+    ASOF JOIN unclear AS a
+      ON a.trace_id = c.trace_id AND a.core = c.core AND a.ts <= c.from_ns
+    ASOF JOIN unclear AS b
+      ON b.trace_id = c.trace_id AND b.core = c.core AND b.ts <= c.to_ns
+    WHERE c.kind = 'run' AND c.to_ns > c.from_ns
+    GROUP BY c.utid, c.cpu, c.core_type, c.efficiency_class
+  ),
+  spent AS (
+    SELECT
+      utid,
+      cpu,
+      core_type,
+      efficiency_class,
+      coalesce(sum(to_ns - from_ns) FILTER (WHERE kind = 'run'), 0)::BIGINT AS run_ns,
+      coalesce(sum(to_ns - from_ns) FILTER (WHERE kind = 'shared'), 0)::BIGINT AS shared_ns,
+      count(*) FILTER (WHERE begins) AS switches_in,
+      max(to_ns - from_ns) FILTER (WHERE kind = 'run') AS longest_ns,
+    FROM clipped
+    WHERE to_ns >= from_ns
+    GROUP BY utid, cpu, core_type, efficiency_class
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Logical CPU.
+  spent.cpu,
+  -- Core type: U (uniform), P, E or LP-E; null if unknown.
+  spent.core_type,
+  -- Class number as the system gives it; null if unknown.
+  spent.efficiency_class,
+  -- Time on this CPU, ns.
+  spent.run_ns,
+  -- Of it: all siblings idle, or none there, ns.
+  (spent.run_ns - spent.shared_ns - coalesce(u.unknown_ns, 0))::BIGINT AS alone_ns,
+  -- Of it: beside a busy sibling, ns.
+  spent.shared_ns,
+  -- Of it: the state of a sibling is unknown, ns.
+  coalesce(u.unknown_ns, 0)::BIGINT AS unknown_ns,
+  -- Switch-ins here.
+  spent.switches_in,
+  -- Longest stay here within the window, ns.
+  spent.longest_ns::BIGINT AS longest_ns,
+  -- Time here as a share of the thread's running time, percent.
+  100.0 * spent.run_ns / nullif(sum(spent.run_ns) OVER (PARTITION BY who.utid), 0)
+    AS of_thread_pct,
+FROM spent
+JOIN who ON who.utid = spent.utid
+LEFT JOIN beside_unknown AS u
+  ON u.utid = spent.utid AND u.cpu = spent.cpu
+  AND u.core_type IS NOT DISTINCT FROM spent.core_type
+  AND u.efficiency_class IS NOT DISTINCT FROM spent.efficiency_class
+ORDER BY
+  who.trace_id, sum(spent.run_ns) OVER (PARTITION BY who.utid) DESC, who.utid, run_ns DESC, cpu,
+  efficiency_class;

@@ -1,0 +1,52 @@
+"""What kind of core each thread ran on: P alone, P beside a busy sibling, E."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, ms, row_height, rows_across, thread_label, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Time by kind of core"
+ORDER = 88
+
+_MOST_BARS = 30
+_KINDS = (
+    ("p_alone_ns", "P alone", "@blue", 0),
+    ("p_shared_ns", "P beside a busy sibling", "@teal", 1),
+    ("e_ns", "E", "@green", 2),
+    ("p_unknown_ns", "P, sibling unknown", "@mid", 5),
+    ("other_ns", "core type unknown", "@mid", 3),
+)
+
+
+def section(view: View) -> Section | Nothing:
+    """Stacked bars of the longest-running threads of the step in view."""
+    answer = view.ask_step("core_choice", process=view.process)
+    rows = [row for row in answer.rows if row["run_ns"]]
+    if not rows:
+        return Nothing("no thread ran in this window")
+    if not any(row["e_ns"] or row["p_shared_ns"] for row in rows):
+        return Nothing("every thread ran on a P core alone, or the cores are not known")
+    chosen = rows[:_MOST_BARS]
+    labels = unique(thread_label(row) for row in chosen)
+    traces = [
+        bar(name, labels, [ms(row[column]) for row in chosen], index, unit="ms", colour=colour)
+        for column, name, colour, index in _KINDS
+        if any(row[column] for row in chosen)
+    ]
+    caption = (
+        f"Running time of the {len(chosen)} longest-running of {len(rows)} threads by kind of "
+        "core, longest first."
+    )
+    return Section(
+        "Long-running threads belong on P cores of their own. Two columns of the table say when a "
+        "better place stood idle: `e_beside_idle_p_ns` and `p_shared_beside_idle_ns`.",
+        view.step_window(),
+        (Figure(caption, rows_across(traces, "ms running"), height=row_height(len(chosen))),),
+        (
+            answer.showing(
+                "thread", "tid", "process", "run_ns", "p_alone_ns", "p_shared_ns", "e_ns",
+                "e_beside_idle_p_ns", "idle_core", "p_shared_beside_idle_ns",
+            ),
+            view.ask_step("thread_core_use", process=view.process).fold(),
+        ),
+    )  # fmt: skip

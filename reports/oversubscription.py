@@ -1,0 +1,52 @@
+"""Runnable work against the machine, and the pools of workers."""
+
+from __future__ import annotations
+
+from schedlens.figures import axis, bar
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Over-subscription"
+ORDER = 97
+
+
+def section(view: View) -> Section | Nothing:
+    """Time at each number of runnable threads of the step in view, and the pools of all."""
+    runnable = view.ask_step("runnable_count")
+    rows = runnable.rows
+    if not rows:
+        return Nothing("no CPU has a state in this window")
+    online = view.rows(
+        "SELECT count(DISTINCT cpu) AS cpus "
+        f"FROM topology(p_trace_id := {view.trace_id}) WHERE online IS NOT FALSE"
+    )[0]["cpus"]
+    above = sum(row["pct"] for row in rows if row["above_cpus"])
+    caption = (
+        f"Share of the window at each number of busy CPUs and ready threads together; above the "
+        f"{online} logical CPUs for {above:.1f} % of it."
+    )
+    plot = {
+        "data": [
+            bar("runnable", [row["runnable"] for row in rows], [row["pct"] for row in rows], 0,
+                unit="%", across=False)
+        ],
+        "layout": {
+            "xaxis": axis("busy CPUs and ready threads"),
+            "yaxis": axis("percent of the window", rangemode="tozero"),
+            "shapes": [
+                {"type": "line", "x0": online + 0.5, "x1": online + 0.5, "y0": 0, "y1": 1,
+                 "yref": "paper", "line": {"color": "@dark", "dash": "dash", "width": 1.5}}
+            ],
+        },
+    }  # fmt: skip
+    return Section(
+        "Right of the line more threads want to run than there are CPUs. A pool with as many "
+        "workers as logical CPUs leaves none for the other threads; where sections with more "
+        "workers are not shorter, another worker does not help.",
+        view.step_window(),
+        (Figure(caption, plot),),
+        (
+            view.ask_each("worker_pool", "trace_id, run_ns DESC, upid, pool", process=view.process),
+            view.ask_step("section_scaling", process=view.process),
+            runnable.fold(),
+        ),
+    )

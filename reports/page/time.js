@@ -1,0 +1,94 @@
+/* One time axis for all figures over the time of a recording: a zoom in one is a zoom in all. */
+
+const SHORTEST_NS = 2000;
+const MOST_MARKS = 200;
+// Same margins and no automatic ones, so that a moment lies at the same place in every figure.
+const TIME_MARGIN = { l: 92, r: 14, t: 28, b: 40 };
+const time = { from: 0, to: 1, range: [0, 1], marks: [], members: [], busy: false };
+
+/** A figure joins the axis; `spec.plot` has from_ns and to_ns, `draw(range)` draws it. */
+function joinTime(plot, spec, draw) {
+  if (!time.members.length) Object.assign(time, { from: spec.plot.from_ns, to: spec.plot.to_ns, range: [spec.plot.from_ns, spec.plot.to_ns] });
+  // Every figure of the frames brings the same marks.
+  if (!time.marks.length) time.marks = spec.plot.marks || [];
+  const member = { plot, draw: () => {
+    time.busy = true;
+    const done = draw(time.range);
+    done.then(() => { time.busy = false; listenTo(plot); });
+    return done;
+  } };
+  time.members.push(member);
+  return member.draw;
+}
+
+function listenTo(plot) {
+  if (plot.dataset.listening) return;
+  plot.dataset.listening = 'yes';
+  plot.on('plotly_relayout', (change) => {
+    if (time.busy) return;
+    if (change['xaxis.autorange']) zoomTo([time.from, time.to]);
+    else if (change['xaxis.range[0]'] !== undefined) zoomTo([change['xaxis.range[0]'] * 1e6, change['xaxis.range[1]'] * 1e6]);
+    else if (change['xaxis.range']) zoomTo(change['xaxis.range'].map((v) => v * 1e6));
+  });
+}
+
+/** Shows this range in every figure that is drawn; the others take it when they are. */
+function zoomTo([a, b]) {
+  const length = Math.min(time.to - time.from, Math.max(SHORTEST_NS, b - a));
+  const begin = Math.min(Math.max(a, time.from), time.to - length);
+  time.range = [begin, begin + length];
+  for (const member of time.members) if (member.plot.dataset.state === 'drawn') member.draw();
+  say(`Time axis: ${duration(length)} from ${grouped(begin / 1e6, 3)} ms on`);
+}
+
+/** The axis of a figure; `above` another one of the same time it leaves the title to that. */
+function timeAxis([a, b], above) {
+  return { title: { text: above ? '' : 'time in the recording (ms)' }, range: [a / 1e6, b / 1e6], showgrid: false, zeroline: false, automargin: false };
+}
+
+function timeMargin(above) {
+  return { ...TIME_MARGIN, b: above ? 20 : TIME_MARGIN.b };
+}
+
+/** The stutters of the range as shaded bands, longest first. */
+function stutterBands([a, b], opacity = 0.13) {
+  const inside = time.marks.filter(([x, y]) => y > a && x < b);
+  const chosen = inside.sort((x, y) => (y[1] - y[0]) - (x[1] - x[0])).slice(0, MOST_MARKS);
+  return chosen.map(([x, y]) => ({
+    type: 'rect', xref: 'x', yref: 'paper', x0: x / 1e6, x1: y / 1e6, y0: 0, y1: 1, layer: 'above',
+    fillcolor: '@red', opacity, line: { width: 0 },
+  }));
+}
+
+/** Buttons that move along the axis. */
+function steering(hasStutters) {
+  const middle = () => (time.range[0] + time.range[1]) / 2;
+  const half = () => (time.range[1] - time.range[0]) / 2;
+  const steer = (label, text, move) => make('button', { type: 'button', 'aria-label': text, title: text, onclick: () => { if (library) zoomTo(move()); } }, label);
+  return make('div', { class: 'steer', role: 'group', 'aria-label': 'Move along the time axis of all figures' },
+    steer('+', 'Zoom in', () => [middle() - half() / 2, middle() + half() / 2]),
+    steer('−', 'Zoom out', () => [middle() - half() * 2, middle() + half() * 2]),
+    steer('◀', 'Earlier', () => [time.range[0] - half(), time.range[1] - half()]),
+    steer('▶', 'Later', () => [time.range[0] + half(), time.range[1] + half()]),
+    steer('All', 'The whole window', () => [time.from, time.to]),
+    hasStutters ? steer('Next stutter', 'Go to the next stutter', nextStutter) : null);
+}
+
+/** The range around the first stutter that begins after the middle of what is seen, or the first. */
+function nextStutter() {
+  const sorted = [...time.marks].sort((x, y) => x[0] - y[0]);
+  const whole = time.range[1] - time.range[0] >= time.to - time.from;
+  const middle = (time.range[0] + time.range[1]) / 2;
+  const [a, b] = (whole ? null : sorted.find(([x, y]) => (x + y) / 2 > middle + 1)) || sorted[0];
+  return [a - (b - a) * 1.5, b + (b - a) * 1.5];
+}
+
+/** Frames as steps over time, with the stutters marked. */
+function frameStrip(plot, spec, above) {
+  const draw = joinTime(plot, spec, ([a, b]) => show(plot, spec.plot.data, {
+    xaxis: timeAxis([a, b], above),
+    yaxis: { title: { text: spec.plot.title }, rangemode: 'tozero', automargin: false, fixedrange: true, nticks: 4 },
+    margin: timeMargin(above), shapes: stutterBands([a, b]), dragmode: 'zoom',
+  }, spec.height));
+  return { draw };
+}

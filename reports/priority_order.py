@@ -1,0 +1,42 @@
+"""Running and ready time by priority, and low priorities in the way of higher ones."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, ms, row_height, rows_across
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Priorities"
+ORDER = 92
+
+
+def section(view: View) -> Section | Nothing:
+    """Bars of running and ready time at each priority of the step in view."""
+    share = view.ask_step("priority_share", process=view.process)
+    rows = [row for row in share.rows if row["priority"] is not None and row["run_ns"]]
+    if not rows:
+        return Nothing("no priority is recorded; scheduler events hold it")
+    rows.sort(key=lambda row: row["priority"])
+    labels = [f"priority {row['priority']}" for row in rows]
+    traces = [
+        bar("running", labels, [ms(row["run_ns"]) for row in rows], 0, unit="ms"),
+        bar("ready", labels, [ms(row["ready_ns"]) for row in rows], 1, unit="ms"),
+    ]
+    most = max(rows, key=lambda row: row["ready_pct"] or 0.0)
+    told = (
+        f"priority {most['priority']} was ready for {most['ready_pct']:.1f} % of its runnable time"
+        if most["ready_pct"]
+        else "no ready time is known of any"
+    )
+    caption = f"Running and ready time of all threads at each of {len(rows)} priorities; {told}."
+    return Section(
+        "Work of a low priority that is ready half the time shares the machine with the rest; work "
+        "that never waits is not held back by its priority. The second table says which of it ran "
+        "on a P core while higher priorities ran on E cores, or stood ready.",
+        view.step_window(),
+        (Figure(caption, rows_across(traces, "ms"), height=row_height(len(rows))),),
+        (
+            share,
+            view.ask_step("background_running"),
+            view.ask_step("priority_boost", process=view.process).fold(),
+        ),
+    )

@@ -1,0 +1,46 @@
+"""Who carries the frames: threads on the critical path, their short runs, their lost CPUs."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, row_height, rows_across, thread_label, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Who the frames wait for"
+ORDER = 18
+
+_MOST_BARS = 16
+
+
+def section(view: View) -> Section | Nothing:
+    """Shares of the critical path, short runs after a wake, and mid-frame switches."""
+    path = view.ask_step("path_thread", process=view.process)
+    runs = view.ask_step("short_run", process=view.process)
+    if not path.rows:
+        if not runs.rows:
+            return Nothing("no run after a wake was seen")
+        return Nothing("no frames with a critical path are recorded")
+    chosen = path.rows[:_MOST_BARS]
+    labels = unique(thread_label(row) for row in chosen)
+    short = {row["utid"]: row["short_pct"] for row in runs.rows}
+    traces = [
+        bar("of the critical path", labels, [row["path_pct"] for row in chosen], 0, unit="%"),
+        bar("runs under 1 ms", labels, [short.get(row["utid"]) for row in chosen], 1, unit="%"),
+    ]
+    caption = (
+        "Share of the frames' critical path, and the share of runs after a wake that last under "
+        f"1 ms, of the {len(chosen)} threads the frames waited for longest."
+    )
+    return Section(
+        "A thread with mostly short runs looks like a worker; if it is long on the critical path "
+        "it carries the frame. The second table says where such a thread lost its CPU in the "
+        "middle of a frame and on which core it came back.",
+        view.step_window(),
+        (
+            Figure(
+                caption,
+                rows_across(traces, "percent", stacked=False),
+                height=row_height(2 * len(chosen)),
+            ),
+        ),
+        (path, view.ask_step("path_switch", process=view.process), runs.fold()),
+    )

@@ -1,0 +1,48 @@
+"""Cycles an instruction by core type, and what busy siblings cost."""
+
+from __future__ import annotations
+
+from schedlens.figures import bar, row_height, rows_across, thread_label, unique
+from schedlens.sections import Figure, Nothing, Section, View
+
+HEADING = "Counters: speed by core type, cost of siblings"
+ORDER = 87
+
+_MOST_BARS = 24
+_INDEX = {"P": 0, "U": 0, "E": 2, "LP-E": 5}
+
+
+def section(view: View) -> Section | Nothing:
+    """CPI of the busiest threads by core type, and the SMT tax, of the step in view."""
+    cpi = view.ask_step("thread_cpi", process=view.process)
+    rows = [row for row in cpi.rows if row["cpi"] is not None]
+    if not rows:
+        return Nothing("no cycles and instructions are recorded at switches")
+    chosen = list(dict.fromkeys(row["utid"] for row in rows))[:_MOST_BARS]
+    first = {row["utid"]: row for row in reversed(rows)}
+    labels = unique(thread_label(first[utid]) for utid in chosen)
+    known = {(row["utid"], row["core_type"]): row["cpi"] for row in rows}
+    kinds = sorted({kind for _, kind in known}, key=str)
+    traces = [
+        bar(kind or "unknown", labels, [known.get((utid, kind)) for utid in chosen],
+            _INDEX.get(kind or "", 3), unit="cycles an instruction")
+        for kind in kinds
+    ]  # fmt: skip
+    caption = (
+        f"Cycles an instruction of the {len(chosen)} longest-measured threads on each core type: "
+        "lower is better; cores of other frequencies compare by instructions a second."
+    )
+    return Section(
+        "`relative_to_p` is the speed on an E core relative to P cores. What a busy sibling cost "
+        "is the time beside one x (1 - CPI alone / CPI beside one), with a 95 % confidence "
+        "interval, and refused where too few intervals are purely alone or shared.",
+        view.step_window(),
+        (
+            Figure(
+                caption,
+                rows_across(traces, "cycles an instruction", stacked=False),
+                height=row_height(2 * len(chosen)),
+            ),
+        ),
+        (view.ask_step("smt_tax", process=view.process), cpi),
+    )

@@ -1,0 +1,58 @@
+"""Programs with a scheduling fault, for recordings on a real Linux: `linux_faults.py FAULT`."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+
+SECONDS = 1.2
+PR_SET_NAME = 15
+
+
+def named(name: str) -> None:
+    """Names the calling process in its recording."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def spin(seconds: float) -> None:
+    """Computes without end."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+def crowd() -> None:
+    """Three busy processes for each CPU."""
+    children = []
+    for _ in range(3 * (os.cpu_count() or 1)):
+        child = os.fork()
+        if not child:
+            named("crowd")
+            spin(SECONDS)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def hog() -> None:
+    """Two processes of high priority and one of the lowest, all on one CPU."""
+    cpu = min(os.sched_getaffinity(0))
+    children = []
+    for name, nice in (("hog", -15), ("hog", -15), ("starved", 19)):
+        child = os.fork()
+        if not child:
+            named(name)
+            os.sched_setaffinity(0, {cpu})
+            os.nice(nice)
+            spin(SECONDS)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    {"crowd": crowd, "hog": hog}[sys.argv[1]]()

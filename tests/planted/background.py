@@ -1,0 +1,81 @@
+"""A random machine and the harmless programs on it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from schedlens.simulate import engine
+from schedlens.simulate.engine import MS, Game
+from schedlens.simulate.machine import Machine, machine
+from schedlens.simulate.scheduler import Rules, Simulation
+
+WINDOW_NS = 700 * MS
+# P cores and E cores; without E cores all are of one type.
+MACHINES = ((4, 0), (6, 0), (8, 0), (2, 4), (4, 4), (4, 8), (6, 8), (8, 8), (8, 16))
+
+
+@dataclass
+class Scene:
+    """A simulation being set up, and the chance that draws it."""
+
+    simulation: Simulation
+    chance: random.Random
+
+    @property
+    def machine(self) -> Machine:
+        """What it runs on."""
+        return self.simulation.machine
+
+    def is_hybrid(self) -> bool:
+        """Whether it has P cores and E cores."""
+        return bool(self.machine.of_type("E"))
+
+    def whole_cores(self) -> list[int]:
+        """The first logical CPU of each core."""
+        return [cpu.cpu for cpu in self.machine.cpus if cpu.smt_index == 0]
+
+
+def draw(chance: random.Random, *, hybrid: bool | None = None, **rules: Any) -> Scene:
+    """A machine with a few short threads, in some runs with a game that leaves it mostly idle."""
+    fitting = [
+        (p, e) for p, e in MACHINES if hybrid is None or hybrid == bool(e)
+    ]  # fmt: skip
+    tick_ms, ticks = chance.choice([(1, 4), (1, 12), (4, 2), (15.625, 2)])
+    drawn = Rules(
+        clock_tick_ns=int(tick_ms * MS),
+        quantum_ticks=ticks,
+        wake_boost=chance.choice([0, 1, 2]),
+        interrupts_per_s=chance.uniform(20, 250),
+        start_work_ns=2_000,
+        replaced_share=chance.choice([0.0, 0.0, 0.3]),
+        **rules,
+    )
+    simulation = Simulation(machine(*chance.choice(fitting)), drawn, seed=chance.getrandbits(30))
+    scene = Scene(simulation, chance)
+    engine.interlopers(simulation, chance.randrange(1, 6))
+    for number in range(chance.randrange(3)):
+        engine.background(
+            simulation,
+            1,
+            name=f"Light {number}",
+            priority=chance.randrange(4, 10),
+            work_ms=chance.uniform(0.5, 3.0),
+            pause_ms=chance.uniform(15.0, 60.0),
+            eco=chance.random() < 0.5,
+        )
+    if chance.random() < 0.4:
+        engine.play(
+            simulation,
+            Game(
+                game_ms=chance.uniform(1.0, 3.0),
+                render_ms=chance.uniform(1.0, 3.0),
+                job_ms=chance.uniform(0.1, 0.3),
+                game_jobs=chance.randrange(4),
+                workers=chance.randrange(1, 4),
+                gpu_ms=chance.uniform(2.0, 6.0),
+            ),
+            name="other.exe",
+        )
+    return scene

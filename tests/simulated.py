@@ -1,0 +1,29 @@
+"""Simulated recordings, loaded as `analyze` loads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from schedlens import questions, recording, store
+from schedlens.simulate import tables
+from schedlens.simulate.scheduler import Simulation
+
+
+@contextmanager
+def simulated_database(
+    folder: Path, simulations: Sequence[tuple[str, Simulation]]
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database of these simulations in their order; trace_id counts from 1."""
+    paths = []
+    for label, simulation in simulations:
+        tables.write_folder(simulation, folder / label, label=label)
+        paths.append(folder / label)
+    with store.create(folder / "analysis.duckdb") as con:
+        failures = store.load(con, recording.gather(paths), (None, None), lambda *_: None)
+        assert failures == []
+        questions.install(con)
+        yield con

@@ -1,0 +1,75 @@
+"""Two threads bound to the siblings of core 0 while core 2 is idle for a part of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens import findings, questions
+from schedlens.findings import Scope
+
+MS = 1_000_000
+CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
+# ms     0    10   20   30   40
+# cpu 0  A A A A A A            0..30
+# cpu 1       B B B B B B       10..40
+# cpu 2  C C C                  0..15    core 2 idle 15..40
+STAYS = [
+    Stay("game/A", 0, 0, 30 * MS),
+    Stay("game/B", 1, 10 * MS, 30 * MS),
+    Stay("other/C", 2, 0, 15 * MS),
+]
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as database:
+        trace = DrawnTrace(database, STAYS, CPUS, 40 * MS)
+        trace.add(
+            "sibling_slice", core=0, ts=10 * MS, dur=20 * MS, cpu=0, utid=trace.utid("game/A"),
+            other_cpu=1, other_utid=trace.utid("game/B"),
+        )  # fmt: skip
+        for core, begin, end, busy in ((0, 0, 40, 1), (2, 0, 15, 1), (2, 15, 40, 0)):
+            trace.add("core_state", core=core, ts=begin * MS, dur=(end - begin) * MS, online=2,
+                      unknown=0, busy=busy, threads=busy)  # fmt: skip
+        trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="snapshot")
+        trace.add("affinity", utid=trace.utid("game/B"), cpus=[0, 1], source="snapshot")
+        questions.install(database)
+        yield database
+
+
+@pytest.fixture
+def con(drawn: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    drawn.execute("BEGIN")
+    yield drawn
+    drawn.execute("ROLLBACK")
+
+
+def test_time_together_and_beside_an_idle_core(con: duckdb.DuckDBPyConnection) -> None:
+    rows = con.execute(
+        "SELECT core, thread, cpus, other_thread, other_cpus, together_ns, idle_ns "
+        "FROM pinned_sibling"
+    ).fetchall()
+    assert rows == [(0, "A", [0], "B", [0, 1], 20 * MS, 15 * MS)]
+    rows = con.execute(
+        "SELECT together_ns, idle_ns "
+        "FROM pinned_sibling(p_from_ns := 12000000, p_to_ns := 18000000)"
+    ).fetchall()
+    assert rows == [(6 * MS, 3 * MS)]
+
+
+def test_a_thread_that_may_leave_is_not_bound(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("UPDATE affinity SET cpus = [1, 2] WHERE len(cpus) = 2")
+    assert con.execute("FROM pinned_sibling").fetchall() == []
+    (found,) = findings.analyzers()["pinned_sibling"](Scope(con))
+    assert found.severity == "checked"
+
+
+def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
+    (found,) = findings.analyzers()["pinned_sibling"](Scope(con))
+    assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 15 * MS, 37.5)
+    assert len(con.execute(found.evidence_sql).fetchall()) == 1
+    assert len(con.execute(found.counter_evidence_sql or "").fetchall()) == 2

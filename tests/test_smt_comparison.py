@@ -1,0 +1,64 @@
+"""Two drawn recordings with the shares a published comparison has, by all three denominators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from drawn_trace import Cpu, DrawnTrace, drawn_database
+
+from schedlens import findings, questions
+from schedlens.findings import Scope
+
+CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1)]
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as database:
+        # Of 10,000 ns: none, one, both busy.
+        for trace_id, spells in ((1, (3320, 2906, 3774)), (2, (3555, 4041, 2404))):
+            trace = DrawnTrace(database, [], CPUS, 10_000, trace_id=trace_id)
+            ts = 0
+            for busy, dur in enumerate(spells):
+                trace.add("core_state", core=0, ts=ts, dur=dur, online=2, busy=busy,
+                          threads=busy, unknown=0)  # fmt: skip
+                ts += dur
+        questions.install(database)
+        yield database
+
+
+def test_a_third_less_by_which_denominator(con: duckdb.DuckDBPyConnection) -> None:
+    rows = con.execute(
+        "SELECT first, second, measure, round(first_pct, 2), round(second_pct, 2), "
+        "round(less_pct, 1) FROM smt_comparison"
+    ).fetchall()
+    pair = ("drawn-1", "drawn-2")
+    assert rows == [
+        (*pair, "none of trace time", 33.2, 35.55, -7.1),
+        (*pair, "one of trace time", 29.06, 40.41, -39.1),
+        (*pair, "both of trace time", 37.74, 24.04, 36.3),
+        (*pair, "both of busy core time", 56.5, 37.3, 34.0),
+        (*pair, "shared of thread time", 72.2, 54.33, 24.7),
+        (*pair, "load", 52.27, 44.25, 15.4),
+    ]
+
+
+def test_the_other_way_round(con: duckdb.DuckDBPyConnection) -> None:
+    rows = con.execute(
+        "SELECT first_trace_id, second_trace_id, less_pct "
+        "FROM smt_comparison(p_base := 2) WHERE measure = 'both of trace time'"
+    ).fetchall()
+    assert rows == [(2, 1, 100 * (1 - 37.74 / 24.04))]
+    assert con.execute("FROM smt_comparison(p_trace_id := 1)").fetchall() == []
+
+
+def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
+    (found,) = findings.analyzers()["smt_comparison"](Scope(con))
+    assert (found.severity, found.trace_id) == ("info", 2)
+    assert found.title == (
+        "Siblings were busy together for 36.3 % less of trace time, 34 % less of busy core time, "
+        "24.7 % less of thread time in drawn-2 than in drawn-1; load 52.3 % and 44.2 %"
+    )
+    assert len(con.execute(found.evidence_sql).fetchall()) == 6
