@@ -66,6 +66,15 @@ def _section(pool: dict[str, Any]) -> Any:
     return pool["section_mean_ns"]
 
 
+def _evidence(pool: dict[str, Any]) -> str:
+    """Its sections; where none begins in the window, as one fills the whole of it, the pool."""
+    if _section(pool) is None:
+        asked = f"SELECT * FROM worker_pool(p_trace_id := {pool['trace_id']})"
+        return f"{asked} WHERE upid = {pool['upid']} ORDER BY pool"
+    asked = f"SELECT * FROM section_scaling(p_trace_id := {pool['trace_id']})"
+    return f"{asked} WHERE upid = {pool['upid']} ORDER BY pool, workers"
+
+
 def _finding(pool: dict[str, Any], smaller: dict[str, Any] | None) -> Finding:
     ready = pool["ready_ns"] or 0
     ready_pct = 100 * ready / (ready + pool["run_ns"])
@@ -97,10 +106,7 @@ def _finding(pool: dict[str, Any], smaller: dict[str, Any] | None) -> Finding:
             "Do not size the pool by the number of logical CPUs: try one worker for each P core, "
             "then more, and keep what shortens the sections; leave CPUs for the other threads."
         ),
-        evidence_sql=(
-            f"SELECT * FROM section_scaling(p_trace_id := {pool['trace_id']}) "
-            f"WHERE upid = {pool['upid']} ORDER BY pool, workers"
-        ),
+        evidence_sql=_evidence(pool),
         counter_evidence_sql=(
             "SELECT thread, tid, core_type, shared_ns, tax_ns, tax_low_ns, tax_high_ns, refused "
             f"FROM smt_tax(p_trace_id := {pool['trace_id']})"

@@ -16,8 +16,9 @@ WITH
     FROM (
       SELECT
         c.*,
-        lead(c.ts, 1, greatest(c.ts, trace.duration_ns)) OVER (
-          PARTITION BY c.trace_id, c.cpu ORDER BY c.ts
+        coalesce(
+          lead(c.ts) OVER (PARTITION BY c.trace_id, c.cpu ORDER BY c.ts),
+          greatest(c.ts, trace.duration_ns)
         ) AS until_ns,
       FROM cpu_frequency AS c
       JOIN trace ON trace.trace_id = c.trace_id

@@ -48,7 +48,9 @@ SELECT
   -- Begin, ns.
   c.ts,
   -- Length, ns.
-  (lead(c.ts, 1, last.end_ns) OVER (PARTITION BY c.trace_id ORDER BY c.ts) - c.ts)::BIGINT AS dur,
+  (
+    coalesce(lead(c.ts) OVER (PARTITION BY c.trace_id ORDER BY c.ts), last.end_ns) - c.ts
+  )::BIGINT AS dur,
   -- Logical CPUs that are parked.
   c.parked::INTEGER AS parked,
   -- Those that are soft-parked: avoided, not closed.

@@ -59,7 +59,10 @@ SELECT
   c.ts,
   -- Length, ns.
   (
-    lead(c.ts, 1, greatest(r.duration_ns, c.ts)) OVER (PARTITION BY c.trace_id, c.cpu ORDER BY c.ts)
+    coalesce(
+      lead(c.ts) OVER (PARTITION BY c.trace_id, c.cpu ORDER BY c.ts),
+      greatest(r.duration_ns, c.ts)
+    )
     - c.ts
   )::BIGINT AS dur,
   -- unparked, parked, soft_parked (only avoided) or unknown.

@@ -51,8 +51,8 @@ WITH
         core,
         ts,
         0,
-        parked - lag(parked, 1, 0) OVER (
-          PARTITION BY trace_id, cpu ORDER BY told_ns NULLS FIRST
+        parked - coalesce(
+          lag(parked) OVER (PARTITION BY trace_id, cpu ORDER BY told_ns NULLS FIRST), 0
         ),
       FROM told
     )

@@ -53,7 +53,9 @@ WITH
       trace_id,
       core,
       ts,
-      lead(ts, 1, end_ns) OVER (PARTITION BY trace_id, core, still_ns ORDER BY ts) AS end_ns,
+      coalesce(
+        lead(ts) OVER (PARTITION BY trace_id, core, still_ns ORDER BY ts), end_ns
+      ) AS end_ns,
       end_ns - still_ns AS idle_ns,
     FROM cut
   ),

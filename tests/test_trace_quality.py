@@ -129,7 +129,8 @@ def test_breaks_without_the_second_kind_of_record_ask_for_it() -> None:
     advised = {}
     for name in ("no_switch_events", "with_switch_events"):
         with drawn_database() as con:
-            trace = DrawnTrace(con, [], [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
+            stays = [Stay("game/A", 1, 0, 10_000_000)]
+            trace = DrawnTrace(con, stays, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
             trace.add(
                 "loss", cpu=0, start_ns=2_000_000, end_ns=4_000_000, signalled_by="chain_break"
             )
