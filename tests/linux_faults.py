@@ -54,5 +54,24 @@ def hog() -> None:
         os.waitpid(child, 0)
 
 
+def bursts(cpu: int) -> None:
+    """A real-time thread that takes a CPU for 40 ms of each 400 ms, until it is ended."""
+    named("frame-hog")
+    os.sched_setaffinity(0, {cpu})
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        print("refused", flush=True)
+        return
+    print("ready", flush=True)
+    while True:
+        spin(0.04)
+        time.sleep(0.36)
+
+
 if __name__ == "__main__":
-    {"crowd": crowd, "hog": hog}[sys.argv[1]]()
+    fault = sys.argv[1]
+    if fault == "bursts":
+        bursts(int(sys.argv[2]))
+    else:
+        {"crowd": crowd, "hog": hog}[fault]()

@@ -131,7 +131,7 @@ fn run_with(arguments: &RunArguments, waiter: &Waiter) -> u8 {
 fn finish(arguments: &RunArguments, outcome: &Outcome) -> u8 {
     let value = report::finished(&arguments.plan, outcome, &[]);
     if let Some(folder) = &arguments.out
-        && let Err(reason) = folder::write(folder, &outcome.samples, &value)
+        && let Err(reason) = folder::write(folder, &outcome.samples, &outcome.frames(), &value)
     {
         return fail(&reason);
     }
