@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 import pytest
 import windows_buffers
 import windows_texts
+from recording_writer import write
 from test_windows_collect_with_stand_ins import load, run, stand_ins
-from windows_stand_ins import StandIns, header_only_etl
+from windows_stand_ins import StandIns
 
 from schedlens import changes, cli
 from schedlens.errors import KnobError
@@ -38,7 +39,9 @@ else:
 
 __all__ = ["run"]
 
-EDGES_NS = (500_010_000_000, 501_010_000_000)
+MS = 1_000_000
+BEGIN_NS = 500_000_000_000
+EDGES_NS = (BEGIN_NS + 10 * MS, BEGIN_NS + 1_010 * MS)
 Run = Callable[..., tuple[int, str]]
 
 SET = ["sub_processor", "perfboostmode"]
@@ -53,10 +56,27 @@ def switched(plan: str, mode: int) -> list[list[str]]:
     ]
 
 
+def drawn_etl(path: Path) -> bytes:
+    """Simulated: 1.02 s of two siblings, CPU 0 busy from 100 to 600 ms, CPU 1 idle."""
+    cpus = [{"cpu": cpu, "core": 0, "l2": 0, "l3": 0} for cpu in (0, 1)]
+    head = {"machine": {"cpus": cpus}, "etl": {"start_ticks": BEGIN_NS // 100}}
+    process = {"pid": 100, "name": "work.exe", "phase": "rundown_start"}
+    thread = {"pid": 100, "tid": 101, "phase": "rundown_start"}
+    lines = [
+        {"ts": 0, "cpu": 0, "event": "process", **process},
+        {"ts": 0, "cpu": 0, "event": "thread", **thread},
+        {"ts": 100 * MS, "cpu": 0, "event": "switch", "old": 0, "new": 101, "leaves": "blocked"},
+        {"ts": 600 * MS, "cpu": 0, "event": "switch", "old": 101, "new": 0, "leaves": "blocked"},
+        {"ts": 1_020 * MS, "cpu": 1, "event": "switch", "old": 0, "new": 101, "leaves": "blocked"},
+    ]
+    write(head, lines, path)
+    return path.read_bytes()
+
+
 @pytest.fixture
 def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
     """A machine of one core with two siblings that calls itself Windows; boost is aggressive."""
-    made = stand_ins(tmp_path, monkeypatch, header_only_etl(), EDGES_NS)
+    made = stand_ins(tmp_path, monkeypatch, drawn_etl(tmp_path / "drawn.etl"), EDGES_NS)
     made.power(2, 2)
     (made.home / "buffer").write_bytes(windows_buffers.one_core_of_two())
     monkeypatch.setenv("SCHEDLENS_STATE_DIR", str(tmp_path / "state"))

@@ -7,13 +7,13 @@ use std::ptr;
 
 use windows_sys::Win32::Foundation::CloseHandle;
 use windows_sys::Win32::System::JobObjects::{
-    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_AFFINITY,
-    JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
-    JobObjectExtendedLimitInformation, SetInformationJobObject,
+    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation,
+    SetInformationJobObject,
 };
 use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;
 use windows_sys::Win32::System::Threading::{
-    GetCurrentProcess, GetCurrentThread, GetThreadGroupAffinity,
+    GetCurrentProcess, GetCurrentThread, GetThreadGroupAffinity, SetProcessAffinityMask,
 };
 
 use super::processors;
@@ -34,7 +34,9 @@ pub fn run_bound(cpu: usize, command: &[String]) -> Result<u8, String> {
     }
     // Console events are for the command; this program waits for its end.
     let _waiter = Waiter::new();
-    confine(1 << number).map_err(|error| format!("CPU {cpu}: {error}"))?;
+    bind(1 << number)
+        .and_then(|()| end_together())
+        .map_err(|error| format!("CPU {cpu}: {error}"))?;
     let status = Command::new(program)
         .args(words)
         .status()
@@ -42,13 +44,18 @@ pub fn run_bound(cpu: usize, command: &[String]) -> Result<u8, String> {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Puts this program into a job of that mask, which ends all that is in it when the program ends.
-fn confine(mask: usize) -> io::Result<()> {
+/// Binds this program; what it starts inherits the mask.
+fn bind(mask: usize) -> io::Result<()> {
+    // SAFETY: no memory; the pseudo handle needs no closing.
+    let done = unsafe { SetProcessAffinityMask(GetCurrentProcess(), mask) } != 0;
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Puts this program into a job, which ends all that is in it when this program ends.
+fn end_together() -> io::Result<()> {
     // SAFETY: all zeros are a valid value of it: no limit at all.
     let mut limits: JOBOBJECT_EXTENDED_LIMIT_INFORMATION = unsafe { mem::zeroed() };
-    limits.BasicLimitInformation.LimitFlags =
-        JOB_OBJECT_LIMIT_AFFINITY | JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
-    limits.BasicLimitInformation.Affinity = mask;
+    limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
     // SAFETY: the pointers are to a local of the size stated, or null where that is allowed. The
     // handle of the job stays open as long as this program: its end closes it.
     unsafe {
