@@ -50,6 +50,8 @@ class Detector:
     subject: Callable[[Finding, Simulation], Subject] = lambda finding, simulation: None
     """What a finding is about, in the words of `truth`."""
     severities: tuple[str, ...] = ("critical", "warning")
+    doubt: Callable[[Case], Strengths] = lambda case: {}
+    """How much the strengths would be more if what the recording does not decide were true."""
 
     def finds(self, finding: Finding) -> bool:
         """Whether it is a finding of this kind."""
@@ -126,6 +128,24 @@ def _of_window(sum_ns: Callable[[Facts], int], pct: float) -> Callable[[Case], S
         return {None: 100 * sum_ns(case.facts) / case.facts.window_ns / pct}
 
     return truth
+
+
+def _doubtful(pct: float) -> Callable[[Case], Strengths]:
+    """Time of which a lost switch leaves open whether a thread ran or was ready."""
+
+    def doubt(case: Case) -> Strengths:
+        return {None: 100 * sum(case.spoilt.doubtful.values()) / case.facts.window_ns / pct}
+
+    return doubt
+
+
+def _doubtful_ready(case: Case) -> Strengths:
+    first = (1 << 32) + len(case.simulation.machine.cpus)
+    return {
+        case.simulation.threads[utid - first].tid: ns / 4e6
+        for utid, ns in case.spoilt.doubtful.items()
+        if utid >= first
+    }
 
 
 def _chain(case: Case) -> Strengths:
@@ -295,11 +315,11 @@ DETECTORS = (
     Detector("quantum_end_chain", "quantum_end_chain", _chain, subject=_cpu),
     Detector(
         "ready_while_idle", "ready_obstacle", _of_window(lambda f: f.ready_idle_ns, 1.0),
-        title="they may use was idle",
+        title="they may use was idle", doubt=_doubtful(1.0),
     ),
     Detector(
         "ready_while_parked", "ready_obstacle", _of_window(lambda f: f.ready_parked_ns, 1.0),
-        title="they may use was parked",
+        title="they may use was parked", doubt=_doubtful(1.0),
     ),
     Detector(
         "avoidable_sharing", "avoidable_sharing", _of_window(lambda f: f.sharing_ns, 1.0),
@@ -318,8 +338,13 @@ DETECTORS = (
         title="^Exactly one", severities=("info",),
     ),
     Detector("wide_pool", "oversubscription", _wide, subject=_said(r"# of (\S+) on ")),
-    Detector("long_ready", "thread_summary", _long_ready, subject=_thread),
-    Detector("priority_inverted", "priority_order", _inverted, title="stood ready, "),
+    Detector(
+        "long_ready", "thread_summary", _long_ready, subject=_thread, doubt=_doubtful_ready,
+    ),
+    Detector(
+        "priority_inverted", "priority_order", _inverted, title="stood ready, ",
+        doubt=_doubtful(1.0),
+    ),
     Detector(
         "priority_on_e", "priority_order", _of_window(lambda f: f.order.above_on_e_ns, 10.0),
         title="ran on E cores, ", severities=_TOLD,

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from planted import background, perturb, truth
 from planted.background import Scene
-from planted.detectors import DETECTORS, Case, Subject
+from planted.detectors import DETECTORS, Case, Strengths, Subject
 from planted.faults import FAULTS, Fault
 from schedlens import _decoders, findings, questions, recording, store
 from schedlens.findings import Finding, Scope
@@ -34,7 +34,8 @@ class Run:
     seed: int
     planted: tuple[str, ...]
     damage: tuple[str, ...]
-    strengths: dict[str, dict[Subject, float]]
+    strengths: dict[str, Strengths]
+    doubts: dict[str, Strengths]
     found: dict[str, list[tuple[Subject, str]]]
     """By detector: subject and title of its findings."""
     relabelled: tuple[str, ...] = ()
@@ -102,6 +103,7 @@ def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
     spoilt = perturb.spoil(tables.base_tables(simulation), chance)
     case = Case(scene, truth.measure(simulation), spoilt)
     strengths = {detector.name: detector.truth(case) for detector in DETECTORS}
+    doubts = {detector.name: detector.doubt(case) for detector in DETECTORS}
     found: dict[str, list[tuple[Subject, str]]] = defaultdict(list)
     for finding in bench.ask(spoilt, scene):
         for detector in DETECTORS:
@@ -115,7 +117,7 @@ def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
         if causes.get((label.process, label.tid, label.part), 0.0) < max(causes.values(), default=0)
     )
     names = tuple(fault.name for fault in faults)
-    return Run(seed, names, tuple(spoilt.done), strengths, dict(found), relabelled)
+    return Run(seed, names, tuple(spoilt.done), strengths, doubts, dict(found), relabelled)
 
 
 def plan(seeds: Iterator[int], each: int) -> Iterator[tuple[int, tuple[Fault, ...]]]:

@@ -2,7 +2,8 @@
 
 Every detector is judged on every run: a subject that reaches `SURE` times what the analyzer asks
 for must be found, and a finding of a subject below `CLEAN` times that is false. What lies between
-is not judged: loss and a coarse clock move numbers that are so near to the line.
+is not judged: loss and a coarse clock move numbers that are so near to the line. A finding that
+what is missing of the recording may bear out is undecided, and counted apart.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Count:
     hits: list[int] = field(default_factory=list)
     missed: list[int] = field(default_factory=list)
     false: list[tuple[int, str]] = field(default_factory=list)
+    undecided: list[tuple[int, str]] = field(default_factory=list)
     silent: int = 0
     """Runs without such a fault in which it rightly said nothing."""
 
@@ -57,7 +59,10 @@ def judge(runs: Iterable[Run]) -> dict[str, Count]:
             worst = max(strengths.values(), default=0.0)
             wrong = [one for one in found if strengths.get(one[0], 0.0) < CLEAN]
             right = len(found) > len(wrong)
-            count.false += [(run.seed, title) for _, title in wrong]
+            for subject, title in wrong:
+                doubt = run.doubts[name].get(subject, 0.0)
+                open_ = strengths.get(subject, 0.0) + doubt >= CLEAN
+                (count.undecided if open_ else count.false).append((run.seed, title))
             if right:
                 count.hits.append(run.seed)
             elif worst >= SURE:
@@ -69,13 +74,14 @@ def judge(runs: Iterable[Run]) -> dict[str, Count]:
 
 def report(counts: dict[str, Count]) -> Iterator[str]:
     """A line for each detector."""
-    yield f"{'detector':22}{'recall':>12}{'95 %':>16}{'precision':>14}{'95 %':>16}{'silent':>8}"
+    heads = f"{'recall':>12}{'95 %':>16}{'precision':>14}{'95 %':>16}"
+    yield f"{'detector':22}{heads}{'undecided':>11}{'silent':>8}"
     for name, count in counts.items():
         parts = []
         for right, of in (count.recall(), count.precision()):
             low, high = wilson(right, of)
             parts.append(f"{right:5}/{of:<5}{100 * low:8.1f} to {100 * high:5.1f}")
-        yield f"{name:22}{parts[0]:>28}{parts[1]:>30}{count.silent:>8}"
+        yield f"{name:22}{parts[0]:>28}{parts[1]:>30}{len(count.undecided):>11}{count.silent:>8}"
 
 
 def damage(runs: Iterable[Run]) -> str:

@@ -97,8 +97,9 @@ def measure(simulation: Simulation) -> Facts:
         if span.end < simulation.now:
             length = span.end - span.start
             facts.longest_ready_ns[span.tid] = max(facts.longest_ready_ns[span.tid], length)
-    for cpu in range(len(simulation.machine.cpus)):
-        facts.chain_ns[cpu] = _chained(simulation, cpu, free)
+    since = {(span.tid, span.end): span.start for span in simulation.truth.ready}
+    for cpu in every:
+        facts.chain_ns[cpu] = _chained(simulation, cpu, free, since)
     return facts
 
 
@@ -156,19 +157,30 @@ def matching(wishes: Sequence[set[int]]) -> int:
     return sum(place(wish, set()) for wish in range(len(wishes)))
 
 
-def _chained(simulation: Simulation, cpu: int, free: list[_Free]) -> int:
-    """Of the turns by the clock on this CPU, the longest time that one waited needlessly."""
+def _chained(
+    simulation: Simulation, cpu: int, free: list[_Free], since: dict[tuple[int, int], int]
+) -> int:
+    """Of the turns by the clock on this CPU, the longest time that one waited needlessly.
+
+    `since`: for thread and end of a ready span, its begin.
+    """
     stays = sorted(
         (s for s in simulation.truth.stays if s.cpu == cpu and s.end > s.start),
         key=lambda stay: stay.start,
     )
-    hands = {hand.ts for hand in simulation.truth.handoffs if hand.cpu == cpu}
+    hands = {hand.ts: hand.taker for hand in simulation.truth.handoffs if hand.cpu == cpu}
     stays = _whole(stays)
     best = 0
     start, turns = 0, 0
     members: set[int] = set()
     for before, after in pairwise(stays):
-        goes_on = before.end in hands and after.start == before.end
+        # Who waited for only a part of the slice did not wait for the clock.
+        taker = hands.get(before.end)
+        goes_on = (
+            taker is not None
+            and after.start == before.end
+            and since.get((taker, before.end), before.end) <= before.start
+        )
         if goes_on:
             if not turns:
                 start, members = before.start, {before.tid}
@@ -182,18 +194,28 @@ def _chained(simulation: Simulation, cpu: int, free: list[_Free]) -> int:
 
 
 def _whole(stays: list[Stay]) -> list[Stay]:
-    """Stays in which the short ones of others that cut in are left out, one after another."""
+    """Stays in which the short ones of others that cut in are left out, one after another.
+
+    A short stay cuts in if it begins by a preemption: of the one that is cut, or of one that cuts.
+    """
     kept: list[Stay] = []
+    before: Stay | None = None
     for stay in stays:
-        last = kept[-1] if kept else None
-        follows = last is not None and last.why == "preempted" and stay.start == last.end
-        if last is not None and follows and stay.tid == last.tid:
+        last = kept[-1] if kept else stay
+        follows = before is not None and last.why == "preempted" and stay.start == last.end
+        if follows and stay.tid == last.tid:
             kept[-1] = replace(stay, start=last.start)
-        elif last is not None and follows and stay.end - stay.start < INTERLOPER_NS:
+        elif follows and _cuts_in(stay, before):
             kept[-1] = replace(last, end=stay.end)
         else:
             kept.append(stay)
+        before = stay
     return kept
+
+
+def _cuts_in(stay: Stay, before: Stay | None) -> bool:
+    preempts = before is not None and before.why == "preempted"
+    return preempts and stay.end - stay.start < INTERLOPER_NS
 
 
 def _free_ns(free: list[_Free], start: int, end: int, cpu: int, members: set[int]) -> int:
