@@ -163,8 +163,6 @@ def collect(
         target=target,
     )
     if target == "windows":
-        if experiment is not None:
-            raise click.UsageError("--experiment: these are measured on Linux only as yet")
         from schedlens.windows import collecting as on_windows
 
         options.check(request, seconds_given=seconds is not None)

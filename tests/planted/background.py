@@ -9,7 +9,8 @@ from typing import Any
 from schedlens.simulate import engine
 from schedlens.simulate.engine import MS, Game
 from schedlens.simulate.machine import Machine, machine
-from schedlens.simulate.scheduler import Rules, Simulation
+from schedlens.simulate.rules import Rules
+from schedlens.simulate.scheduler import Simulation
 
 WINDOW_NS = 700 * MS
 # P cores and E cores; without E cores all are of one type.

@@ -9,7 +9,6 @@ from typing import Any
 from planted.background import WINDOW_NS, Scene
 from schedlens.simulate import engine
 from schedlens.simulate.engine import MS
-from schedlens.simulate.scheduler import Thread
 from schedlens.simulate.script import (
     Body,
     Gate,
@@ -21,6 +20,7 @@ from schedlens.simulate.script import (
     SleepUntil,
     Spin,
 )
+from schedlens.simulate.thread import Thread
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from itertools import pairwise
 from statistics import median
 
 from schedlens.simulate.records import Interrupt, Park
-from schedlens.simulate.scheduler import FOREVER, Simulation
+from schedlens.simulate.rules import FOREVER
+from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.truth import Frame, Stay
 
 MIN_IDLE_NS = 100_000
