@@ -5,7 +5,7 @@ from __future__ import annotations
 from schedlens.figures import bar, ms, row_height, rows_across, short, unique
 from schedlens.sections import Figure, Nothing, Section, View
 
-HEADING = "Priorities"
+HEADING = "Time by priority"
 ORDER = 110
 
 _MOST_BARS = 24
