@@ -75,7 +75,7 @@ WITH
     FROM (
       SELECT
         *,
-        count(*) FILTER (WHERE before_ns IS NULL OR ts > before_ns)
+        count(CASE WHEN before_ns IS NULL OR ts > before_ns THEN 1 END)
           OVER (PARTITION BY trace_id, cpu ORDER BY ts, seq ROWS UNBOUNDED PRECEDING) AS run,
       FROM hit
     )

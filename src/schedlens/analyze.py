@@ -210,7 +210,7 @@ _FITTING = (
     ("handoff_time", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'handoff'"),
     ("shard_latency", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'shards'"),
     ("smt_boost", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'smt-boost'"),
-    ("turbo_curve", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
+    ("scaling_clock", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
     ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),
     ("sibling_overlap", "SELECT count(*) > 0 FROM cpu WHERE smt_index > 0"),
     ("core_type_residency", "SELECT count(*) > 0 FROM cpu WHERE core_type IN ('E', 'LP-E')"),
