@@ -35,7 +35,9 @@ def section(view: View) -> Section | Nothing:
     frames = view.ask_step("frame_time", process=view.process)
     timed = [row for row in frames.rows if row["dur_ns"] is not None]
     if not timed:
-        return Nothing("no frames are recorded; DXGI presents, a PresentMon file or a program's own stamps give them")
+        return Nothing(
+            "no frames are recorded; DXGI presents, a PresentMon file or a program's own stamps give them"
+        )
     slow = [row for row in timed if row["stutter"]]
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
     strip = time_strips.frames(timed, span, height=300)

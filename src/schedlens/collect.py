@@ -27,7 +27,11 @@ from schedlens.experiments import NAMES
     help="Only this placement; may be given again. All three otherwise.",
 )  # fmt: skip
 @click.option("--cpus", help="Pins worker by worker to these CPUs instead: 0,2 or 1,1.")
-@click.option("--seconds", type=float, help="Length of a recording; 1 with a workload (frame, game: 3), else 10.")
+@click.option(
+    "--seconds",
+    type=float,
+    help="Length of a recording; 1 with a workload (frame, game: 3), else 10.",
+)
 @click.option("--repeat", "repeats", type=int, help="Runs of each; 1, of an experiment 6.")
 @click.option("--depth", type=click.IntRange(1, 64), help="Places in the kernel `queue`.")
 @click.option(

@@ -133,8 +133,11 @@ def _view(con: duckdb.DuckDBPyConnection, process: str | None, step: str | None)
 
 def _title(view: View) -> str:
     runs = view.rows("SELECT DISTINCT workload FROM run WHERE workload IS NOT NULL ORDER BY 1")
+    tried = view.rows("SELECT DISTINCT experiment FROM experiment_cell ORDER BY 1")
     hosts = view.rows("SELECT DISTINCT host FROM trace WHERE host IS NOT NULL ORDER BY 1")
     what = ", ".join(short(row["workload"]) for row in runs) or short(view.label, 60) or "recording"
+    if tried:
+        what = f"Experiment {', '.join(short(row['experiment']) for row in tried)}"
     where = f" on {', '.join(short(row['host'], 40) for row in hosts)}" if hosts else ""
     return f"{what}{where}"
 
