@@ -209,11 +209,12 @@ impl Tables {
         self.rows += 1;
     }
 
-    /// The tables that have rows.
+    /// The tables that have rows; `tells_ideal`: whether switches tell ideal processors.
     pub(super) fn finish(
         self,
         batcher: &Batcher,
         shelves: &Shelves,
+        tells_ideal: bool,
     ) -> Result<Batches, DecodeError> {
         let mut batches = Batches::new();
         let mut add = |table: &'static str, rows: usize, columns| -> Result<(), DecodeError> {
@@ -230,7 +231,7 @@ impl Tables {
         };
 
         let rows = self.switches.len();
-        add("context_switch", rows, self.switches.columns(shelves)?)?;
+        add("context_switch", rows, self.switches.columns(shelves, tells_ideal)?)?;
         let rows = self.wakeups.len();
         add("wakeup", rows, self.wakeups.columns(shelves)?)?;
 
