@@ -24,6 +24,7 @@ mod lives;
 mod log;
 mod loss;
 mod lznt1;
+mod manifests;
 mod merge;
 mod message;
 mod names;
