@@ -5,8 +5,8 @@ use super::payload::switching::{CSwitch, ReadyThread};
 use super::rows::{Change, Interrupt};
 use super::session::Session;
 use super::switches::Switch;
-use super::tables::Moment;
 use super::wakeups::Wakeup;
+use crate::tables::{Busy, Moment};
 
 /// `KTHREAD_STATE` of a thread that has left for good.
 const TERMINATED: i8 = 4;
@@ -100,7 +100,9 @@ impl Session<'_> {
         {
             self.note_qos(next, (before.qos(), qos), at);
         }
-        self.current.tables.switch(at, Switch { prev, next, details: read.details() });
+        let tells_ideal = self.tells_ideal();
+        let row = Switch { prev, next, details: read.details(), tells_ideal };
+        self.current.tables.switches.put(at, row);
         if !counters.is_empty() {
             self.counters(counters, prev, at);
         }
@@ -108,7 +110,7 @@ impl Session<'_> {
 
     /// Whether the byte with the ideal processor tells it.
     #[inline(always)]
-    pub(super) fn tells_ideal(&self) -> bool {
+    fn tells_ideal(&self) -> bool {
         self.survey.numbering.len() <= IDEAL_LIMIT
     }
 
@@ -152,7 +154,7 @@ impl Session<'_> {
         self.scheduling.cpu(cpu).given = given;
     }
 
-    fn frame(&mut self, number: u64) -> Option<&mut super::tables::Tables> {
+    fn frame(&mut self, number: u64) -> Option<&mut super::Tables> {
         if self.current.number == number {
             return Some(&mut self.current.tables);
         }
@@ -198,7 +200,7 @@ impl Session<'_> {
             waker: waker.map(|waker| self.lives.utid(waker)),
             in_interrupt: read.in_dpc(),
         };
-        self.current.tables.wakeup(at, row);
+        self.current.tables.wakeups.put(at, row);
     }
 
     /// A stack belongs to the record of its time. That of a waking names the waker, that of a

@@ -1,10 +1,10 @@
 //! Rows of `context_switch`.
 
 use super::payload::switching::Details;
-use super::tables::Moment;
 use crate::columns::{Bits, Column, Named};
 use crate::error::DecodeError;
 use crate::shelf::Shelves;
+use crate::tables::{Busy, Moment};
 
 /// A row of `context_switch` without its moment.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub(super) struct Switch {
     pub(super) prev: i64,
     pub(super) next: i64,
     pub(super) details: Details,
+    /// Whether the ideal processor is one: the same in all rows.
+    pub(super) tells_ideal: bool,
 }
 
 /// Rows that are put down before they are spread over the columns.
@@ -32,6 +34,7 @@ struct Block {
 #[derive(Debug)]
 pub(super) struct Switches {
     rows: usize,
+    tells_ideal: bool,
     block: Block,
     ts: Column<i64>,
     cpu: Column<i32>,
@@ -49,48 +52,7 @@ pub(super) struct Switches {
     has_cstate: Bits,
 }
 
-impl Default for Switches {
-    fn default() -> Self {
-        Self::new(&Shelves::default())
-    }
-}
-
 impl Switches {
-    /// Empty.
-    pub(super) fn new(shelves: &Shelves) -> Self {
-        let long = || Column::within(shelves.int64.take());
-        let short = || Column::within(shelves.int32.take());
-        Self {
-            rows: 0,
-            block: Block {
-                ts: [0; BLOCK],
-                cpu: [0; BLOCK],
-                seq: [0; BLOCK],
-                prev: [0; BLOCK],
-                next: [0; BLOCK],
-                details: [Details::default(); BLOCK],
-            },
-            ts: long(),
-            cpu: short(),
-            seq: long(),
-            prev: long(),
-            next: long(),
-            prev_state: short(),
-            prev_priority: short(),
-            next_priority: short(),
-            wait_reason: short(),
-            wait_mode: short(),
-            ideal_cpu: short(),
-            cstate: short(),
-            has_cstate: Bits::default(),
-        }
-    }
-
-    /// Rows so far.
-    pub(super) fn len(&self) -> usize {
-        self.rows
-    }
-
     #[inline(always)]
     pub(super) fn put(&mut self, moment: Moment, switch: Switch) {
         let at = self.rows % BLOCK;
@@ -101,6 +63,7 @@ impl Switches {
         block.prev[at] = switch.prev;
         block.next[at] = switch.next;
         block.details[at] = switch.details;
+        self.tells_ideal = switch.tells_ideal;
         self.rows += 1;
         if self.rows.is_multiple_of(BLOCK) {
             self.settle();
@@ -133,13 +96,44 @@ impl Switches {
         unsigned(&mut self.cstate, Details::CSTATE);
         self.has_cstate.extend(details.iter().map(|of| of.has_cstate()));
     }
+}
 
-    /// All columns; `tells_ideal`: whether the ideal processor is known.
-    pub(super) fn columns(
-        mut self,
-        shelves: &Shelves,
-        tells_ideal: bool,
-    ) -> Result<Vec<Named>, DecodeError> {
+impl Busy for Switches {
+    fn new(shelves: &Shelves) -> Self {
+        let long = || Column::within(shelves.int64.take());
+        let short = || Column::within(shelves.int32.take());
+        Self {
+            rows: 0,
+            tells_ideal: false,
+            block: Block {
+                ts: [0; BLOCK],
+                cpu: [0; BLOCK],
+                seq: [0; BLOCK],
+                prev: [0; BLOCK],
+                next: [0; BLOCK],
+                details: [Details::default(); BLOCK],
+            },
+            ts: long(),
+            cpu: short(),
+            seq: long(),
+            prev: long(),
+            next: long(),
+            prev_state: short(),
+            prev_priority: short(),
+            next_priority: short(),
+            wait_reason: short(),
+            wait_mode: short(),
+            ideal_cpu: short(),
+            cstate: short(),
+            has_cstate: Bits::default(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(mut self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
         self.settle();
         let rows = self.rows;
         let long = |column: Column<i64>| column.array_from(&shelves.int64);
@@ -158,7 +152,7 @@ impl Switches {
             ("prev_cstate", self.cstate.array_where(&shelves.int32, self.has_cstate)),
             ("source", Column::<u8>::repeated(rows, &shelves.uint8, "switch")?),
         ];
-        if tells_ideal {
+        if self.tells_ideal {
             columns.push(("prev_ideal_cpu", short(self.ideal_cpu)));
         }
         Ok(columns)

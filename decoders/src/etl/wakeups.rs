@@ -1,9 +1,9 @@
 //! Rows of `wakeup`.
 
-use super::tables::Moment;
 use crate::columns::{Bits, Column, Named};
 use crate::error::DecodeError;
 use crate::shelf::Shelves;
+use crate::tables::{Busy, Moment};
 
 /// A row of `wakeup` without its moment.
 #[derive(Clone, Copy, Debug)]
@@ -45,41 +45,7 @@ pub(super) struct Wakeups {
     in_interrupt: Bits,
 }
 
-impl Default for Wakeups {
-    fn default() -> Self {
-        Self::new(&Shelves::default())
-    }
-}
-
 impl Wakeups {
-    /// Empty.
-    pub(super) fn new(shelves: &Shelves) -> Self {
-        let long = || Column::within(shelves.int64.take());
-        Self {
-            rows: 0,
-            block: Block {
-                ts: [0; BLOCK],
-                cpu: [0; BLOCK],
-                seq: [0; BLOCK],
-                utid: [0; BLOCK],
-                waker: [0; BLOCK],
-                flags: [0; BLOCK],
-            },
-            ts: long(),
-            cpu: Column::within(shelves.int32.take()),
-            seq: long(),
-            utid: long(),
-            waker: long(),
-            waker_known: Bits::default(),
-            in_interrupt: Bits::default(),
-        }
-    }
-
-    /// Rows so far.
-    pub(super) fn len(&self) -> usize {
-        self.rows
-    }
-
     /// Time of the last row.
     #[inline(always)]
     pub(super) fn latest(&self) -> Option<i64> {
@@ -146,9 +112,36 @@ impl Wakeups {
         self.waker_known.extend(flags.iter().map(|of| of & WAKER_KNOWN != 0));
         self.in_interrupt.extend(flags.iter().map(|of| of & IN_INTERRUPT != 0));
     }
+}
 
-    /// All columns.
-    pub(super) fn columns(mut self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
+impl Busy for Wakeups {
+    fn new(shelves: &Shelves) -> Self {
+        let long = || Column::within(shelves.int64.take());
+        Self {
+            rows: 0,
+            block: Block {
+                ts: [0; BLOCK],
+                cpu: [0; BLOCK],
+                seq: [0; BLOCK],
+                utid: [0; BLOCK],
+                waker: [0; BLOCK],
+                flags: [0; BLOCK],
+            },
+            ts: long(),
+            cpu: Column::within(shelves.int32.take()),
+            seq: long(),
+            utid: long(),
+            waker: long(),
+            waker_known: Bits::default(),
+            in_interrupt: Bits::default(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(mut self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
         self.settle();
         let rows = self.rows;
         Ok(vec![
@@ -170,7 +163,7 @@ mod tests {
 
     #[test]
     fn wakers_are_mended_in_and_behind_the_block() {
-        let mut table = Wakeups::default();
+        let mut table = Wakeups::new(&Shelves::default());
         for row in 0..600_i64 {
             let moment = Moment { ts: row * 10, cpu: 1, seq: row };
             let waker = (row % 3 != 0).then_some(row);
