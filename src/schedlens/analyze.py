@@ -99,7 +99,8 @@ def analyze(
             from schedlens import report
 
             report.write(con, report_file, process=process, step=step)
-        partly = bool(failures) or _lost_or_damaged(con)
+        refused = _refused(con)
+        partly = bool(failures or refused) or _lost_or_damaged(con)
         facts = _facts(con, failures, database, None if no_report else report_file)
         facts["experiment"] = results.read(con, recordings[0].session)
         kept = calibration.store(con, recordings[0].session)
@@ -108,6 +109,8 @@ def analyze(
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
         _summary(facts)
+    for line in refused:
+        click.echo(f"analyze: {line}", err=True)
     gate = (
         findings.SEVERITIES[: findings.SEVERITIES.index(cast(findings.Severity, fail_on)) + 1]
         if fail_on
@@ -171,6 +174,15 @@ def _lost_or_damaged(con: duckdb.DuckDBPyConnection) -> bool:
         "SELECT count(*) FROM loss WHERE signalled_by IN ('truncated', 'damaged')"
     ).fetchone()
     return bool(row and row[0])
+
+
+def _refused(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """What was recorded in a form that is not read, a line each."""
+    rows = con.execute(
+        "SELECT label, count, what FROM problem JOIN trace USING (trace_id) "
+        "WHERE place = 'CompactCSwitch' ORDER BY trace_id"
+    ).fetchall()
+    return [f"{label}: {count} {what}" for label, count, what in rows]
 
 
 def _facts(
