@@ -1,8 +1,8 @@
 -- Running time of each thread on each logical CPU, and how much of it while work of a higher
 -- priority stood ready that may use this CPU, or, on a P core, ran on an E core and may use this
--- CPU. A stay and the ready time before it count at the priority of its switch-in; ready time that
--- no stay follows is left out (a lower bound), and so are threads that may use one CPU alone. On
--- Linux a lower number is the higher priority, and only real-time ones are strict.
+-- CPU. Running and ready time count at the priority and with the allowed CPUs of each moment; ready
+-- time that no stay follows is left out (a lower bound), and so are threads while they may use one
+-- CPU alone. On Linux a lower number is the higher priority, and only real-time ones are strict.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -20,17 +20,70 @@ WITH
       s.ts + s.dur AS end_ns,
       s.ts - s.ready_ns AS ready_ns,
       s.priority,
-      CASE WHEN trace.source = 'etw' THEN s.priority ELSE -s.priority END AS urgency,
-      place.core_type IN ('P', 'U') AS on_p,
-      place.core_type IN ('E', 'LP-E') AS on_e,
+      coalesce(place.core_type IN ('P', 'U'), false) AS on_p,
+      coalesce(place.core_type IN ('E', 'LP-E'), false) AS on_e,
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
-    JOIN trace ON trace.trace_id = s.trace_id
     LEFT JOIN place
       ON place.trace_id = s.trace_id AND place.cpu = s.cpu
       AND s.ts >= place.from_ns AND s.ts < place.to_ns
     WHERE NOT s.is_idle AND s.priority IS NOT NULL
       AND s.ts - coalesce(s.ready_ns, 0) < span.end_ns AND s.ts + s.dur > span.start_ns
+  ),
+  spell AS MATERIALIZED (
+    SELECT *, dense_rank() OVER (ORDER BY trace_id, cpus) AS class
+    FROM affinity_spell(p_trace_id)
+    SEMI JOIN stay USING (utid)
+  ),
+  -- What happens to each thread, in order; at equal times an end comes first, a switch-in last.
+  moment AS (
+    SELECT utid, end_ns AS ts, 0 AS turn, 'off' AS state, NULL AS cpu, NULL AS on_p, NULL AS on_e,
+      NULL AS class, NULL AS told_after, NULL AS told_before,
+    FROM stay
+    WHERE end_ns > ts
+    UNION ALL
+    SELECT utid, from_ns, 1, NULL, NULL, NULL, NULL, class, NULL, NULL FROM spell
+    UNION ALL
+    SELECT utid, ready_ns, 2, 'ready', NULL, NULL, NULL, NULL, NULL, NULL
+    FROM stay
+    WHERE ready_ns < ts
+    UNION ALL
+    SELECT utid, ts, 3, NULL, NULL, NULL, NULL, NULL, new_priority, old_priority
+    FROM priority_change
+    WHERE kind = 'dynamic' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    UNION ALL
+    SELECT utid, ts, 4, CASE WHEN end_ns > ts THEN 'running' ELSE 'off' END, cpu, on_p, on_e,
+      NULL, priority, priority,
+    FROM stay
+  ),
+  -- Running holds the priority told last; ready the one before what is told next.
+  piece AS MATERIALIZED (
+    SELECT
+      trace.trace_id,
+      m.* EXCLUDE (told_after, told_before),
+      CASE WHEN m.state = 'running' THEN told_after ELSE told_before END AS priority,
+      CASE WHEN trace.source = 'etw' THEN 1 ELSE -1 END
+        * CASE WHEN m.state = 'running' THEN told_after ELSE told_before END AS urgency,
+    FROM (
+      SELECT
+        utid,
+        ts,
+        lead(ts) OVER sofar AS end_ns,
+        last_value(state IGNORE NULLS) OVER sofar AS state,
+        last_value(cpu IGNORE NULLS) OVER sofar AS cpu,
+        last_value(on_p IGNORE NULLS) OVER sofar AS on_p,
+        last_value(on_e IGNORE NULLS) OVER sofar AS on_e,
+        last_value(class IGNORE NULLS) OVER sofar AS class,
+        last_value(told_after IGNORE NULLS) OVER sofar AS told_after,
+        first_value(told_before IGNORE NULLS) OVER (
+          PARTITION BY utid ORDER BY ts, turn ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+        ) AS told_before,
+      FROM moment
+      WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
+    ) AS m
+    JOIN thread ON thread.utid = m.utid
+    JOIN trace ON trace.trace_id = thread.trace_id
+    WHERE m.state IN ('running', 'ready') AND m.ts < m.end_ns
   ),
   -- The 60 highest urgencies apart; those below them as one.
   level AS (
@@ -41,34 +94,9 @@ WITH
         0,
         60 - row_number() OVER (PARTITION BY trace_id ORDER BY urgency DESC)
       )::INTEGER AS place,
-    FROM (SELECT DISTINCT trace_id, urgency FROM stay)
+    FROM (SELECT DISTINCT trace_id, urgency FROM piece)
   ),
-  allowed AS (
-    SELECT utid, list_sort(cpus) AS cpus
-    FROM affinity
-    WHERE p_trace_id IS NULL OR trace_id = p_trace_id
-    -- The last set of a thread stands for all its life.
-    QUALIFY row_number() OVER (
-      PARTITION BY utid
-      ORDER BY valid_from_ns DESC NULLS LAST,
-        list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source), cpus
-    ) = 1
-  ),
-  reach AS (
-    SELECT
-      seen.trace_id,
-      seen.utid,
-      coalesce(allowed.cpus, seen.cpus) AS cpus,
-    FROM (
-      SELECT trace_id, utid, list_sort(list(DISTINCT cpu)) AS cpus FROM stay GROUP BY ALL
-    ) AS seen
-    LEFT JOIN allowed ON allowed.utid = seen.utid
-  ),
-  set_of AS (
-    SELECT trace_id, utid, cpus, dense_rank() OVER (ORDER BY trace_id, cpus) AS class
-    FROM reach
-    WHERE len(cpus) > 1
-  ),
+  set_of AS (SELECT DISTINCT trace_id, class, cpus FROM spell WHERE len(cpus) > 1),
   -- CPUs that the same sets hold are one group.
   grouped AS (
     SELECT *, dense_rank() OVER (ORDER BY trace_id, classes) AS place_group
@@ -81,20 +109,14 @@ WITH
   group_class AS (
     SELECT DISTINCT trace_id, place_group, unnest(classes) AS class FROM grouped
   ),
-  wish AS (
-    SELECT utid, ready_ns AS ts, ts AS end_ns, urgency, 'ready' AS kind
-    FROM stay
-    WHERE ready_ns < ts
-    UNION ALL
-    SELECT utid, ts, end_ns, urgency, 'on_e'
-    FROM stay
-    WHERE on_e AND end_ns > ts
-  ),
   wished AS (
-    SELECT set_of.trace_id, set_of.class, wish.kind, wish.ts, wish.end_ns, level.place
-    FROM wish
-    JOIN set_of ON set_of.utid = wish.utid
-    JOIN level ON level.trace_id = set_of.trace_id AND level.urgency = wish.urgency
+    SELECT piece.trace_id, piece.class, wish.kind, piece.ts, piece.end_ns, level.place
+    FROM piece
+    JOIN (VALUES ('ready', 'ready'), ('running', 'on_e')) AS wish (state, kind)
+      ON wish.state = piece.state
+    SEMI JOIN set_of ON set_of.class = piece.class
+    JOIN level ON level.trace_id = piece.trace_id AND level.urgency = piece.urgency
+    WHERE piece.state = 'ready' OR piece.on_e
   ),
   edge AS (
     SELECT w.trace_id, g.place_group, w.kind, w.place, w.ts, sum(w.step_by) AS step_by
@@ -129,24 +151,23 @@ WITH
   ),
   asked AS (
     SELECT
-      stay.trace_id,
-      stay.utid,
-      stay.cpu,
-      stay.priority,
+      piece.trace_id,
+      piece.utid,
+      piece.cpu,
+      piece.priority,
       grouped.place_group,
       level.place,
       kind.kind,
-      stay.on_p,
-      greatest(stay.ts, span.start_ns) AS from_ns,
-      least(stay.end_ns, span.end_ns) AS to_ns,
-    FROM stay
-    JOIN span ON span.trace_id = stay.trace_id
-    SEMI JOIN who ON who.utid = stay.utid
-    JOIN level ON level.trace_id = stay.trace_id AND level.urgency = stay.urgency
-    JOIN grouped ON grouped.trace_id = stay.trace_id AND grouped.cpu = stay.cpu
+      greatest(piece.ts, span.start_ns) AS from_ns,
+      least(piece.end_ns, span.end_ns) AS to_ns,
+    FROM piece
+    JOIN span ON span.trace_id = piece.trace_id
+    SEMI JOIN who ON who.utid = piece.utid
+    JOIN level ON level.trace_id = piece.trace_id AND level.urgency = piece.urgency
+    JOIN grouped ON grouped.trace_id = piece.trace_id AND grouped.cpu = piece.cpu
     CROSS JOIN (VALUES ('ready'), ('on_e')) AS kind (kind)
-    WHERE stay.end_ns > span.start_ns AND stay.ts < span.end_ns
-      AND (kind.kind = 'ready' OR stay.on_p)
+    WHERE piece.state = 'running' AND piece.end_ns > span.start_ns AND piece.ts < span.end_ns
+      AND (kind.kind = 'ready' OR piece.on_p)
   ),
   -- Turns and the begins (sign -1) and ends (1) of stays in one stream: the time that holds up to
   -- an end, less that up to its begin, is exact.
@@ -189,15 +210,15 @@ WITH
   ),
   spent AS (
     SELECT
-      stay.utid,
-      stay.cpu,
-      stay.priority,
-      bool_or(stay.on_p) AS on_p,
-      sum(least(stay.end_ns, span.end_ns) - greatest(stay.ts, span.start_ns))::BIGINT AS run_ns,
-    FROM stay
-    JOIN span ON span.trace_id = stay.trace_id
-    WHERE stay.end_ns > span.start_ns AND stay.ts < span.end_ns
-    GROUP BY stay.utid, stay.cpu, stay.priority
+      piece.utid,
+      piece.cpu,
+      piece.priority,
+      bool_or(piece.on_p) AS on_p,
+      sum(least(piece.end_ns, span.end_ns) - greatest(piece.ts, span.start_ns))::BIGINT AS run_ns,
+    FROM piece
+    JOIN span ON span.trace_id = piece.trace_id
+    WHERE piece.state = 'running' AND piece.end_ns > span.start_ns AND piece.ts < span.end_ns
+    GROUP BY piece.utid, piece.cpu, piece.priority
   )
 SELECT
   -- Recording.
@@ -210,7 +231,7 @@ SELECT
   who.tid,
   -- Thread, unique in the database.
   who.utid,
-  -- Priority of these stays as recorded.
+  -- Priority in this time as recorded.
   spent.priority,
   -- Logical CPU.
   spent.cpu,

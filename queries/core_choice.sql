@@ -1,6 +1,7 @@
 -- What kind of core each thread ran on: a P core alone, a P core beside a busy sibling, an E core;
 -- and how much of it while a better place stood idle. A place is better only if the thread may
--- use it, it is not parked, and the whole core stood idle for at least p_min_idle_ns.
+-- use it at that moment, it is not parked, and the whole core stood idle for at least
+-- p_min_idle_ns.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -36,52 +37,50 @@ WITH
       AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
     GROUP BY s.utid
   ),
-  slow AS (
+  slow AS MATERIALIZED (
     SELECT
       s.trace_id,
       s.utid,
       greatest(s.ts, span.start_ns, place.from_ns) AS from_ns,
       least(s.ts + s.dur, span.end_ns, place.to_ns) AS to_ns,
+      row_number() OVER () AS stay,
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     JOIN topology(p_trace_id) AS place
       ON place.trace_id = s.trace_id AND place.cpu = s.cpu
       AND place.to_ns > s.ts AND place.from_ns < s.ts + s.dur
     SEMI JOIN used ON used.utid = s.utid
-    WHERE NOT s.is_idle AND place.core_type IN ('E', 'LP-E')
+    WHERE NOT s.is_idle AND place.core_type IN ('E', 'LP-E') AND s.dur > 0
       AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
   ),
-  -- The CPUs a thread may use: the last set in force when it was switched in; if no set is known,
-  -- those it was seen on.
-  told AS (
-    SELECT utid, coalesce(valid_from_ns, -9223372036854775807) AS from_ns, list_sort(cpus) AS cpus
-    FROM affinity
-    WHERE utid IN (SELECT utid FROM slow)
-    QUALIFY row_number() OVER (
-      PARTITION BY utid, valid_from_ns
-      ORDER BY list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source), cpus
-    ) = 1
+  allowed AS MATERIALIZED (
+    SELECT *, dense_rank() OVER (ORDER BY trace_id, cpus) AS class
+    FROM affinity_spell(p_trace_id)
+    SEMI JOIN slow USING (utid)
   ),
-  seen AS (
-    SELECT utid, -9223372036854775807 AS from_ns, list_sort(list(DISTINCT cpu)) AS cpus
-    FROM sched_slice
-    WHERE utid IN (SELECT utid FROM slow ANTI JOIN told USING (utid))
-    GROUP BY utid
-  ),
-  allowed AS (
-    SELECT *, dense_rank() OVER (ORDER BY cpus) AS class, true AS is_known FROM told
+  class AS (SELECT DISTINCT trace_id, class, cpus FROM allowed),
+  -- Stays are cut where the set of CPUs that the thread may use changes. Ends come first.
+  edge AS (
+    SELECT utid, to_ns AS ts, 0 AS turn, -1 AS stay, NULL AS class, NULL AS is_known FROM slow
     UNION ALL
-    SELECT *, -dense_rank() OVER (ORDER BY cpus), false FROM seen
+    SELECT utid, from_ns, 1, NULL, class, is_known FROM allowed
+    UNION ALL
+    SELECT utid, from_ns, 2, stay, NULL, NULL FROM slow
   ),
-  placed AS (
-    SELECT slow.*, allowed.class
-    FROM slow
-    ASOF JOIN allowed ON allowed.utid = slow.utid AND allowed.from_ns <= slow.from_ns
-  ),
-  class AS (
-    SELECT DISTINCT thread.trace_id, allowed.class, allowed.cpus
-    FROM allowed
-    JOIN thread ON thread.utid = allowed.utid
+  placed AS MATERIALIZED (
+    SELECT *
+    FROM (
+      SELECT
+        utid,
+        ts AS from_ns,
+        lead(ts) OVER sofar AS to_ns,
+        last_value(stay IGNORE NULLS) OVER sofar AS stay,
+        last_value(class IGNORE NULLS) OVER sofar AS class,
+        last_value(is_known IGNORE NULLS) OVER sofar AS is_known,
+      FROM edge
+      WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
+    )
+    WHERE stay > 0 AND from_ns < to_ns
   ),
   free AS (
     SELECT class.trace_id, class.class, idle.core, idle.ts, idle.ts + idle.dur AS end_ns
@@ -94,22 +93,22 @@ WITH
     SELECT trace_id, class, unnest([core, -1]) AS core, ts, end_ns FROM free
   ),
   asked AS (
-    SELECT placed.*, place.core, row_number() OVER () AS id
+    SELECT placed.*, place.trace_id, place.core
     FROM placed
     JOIN (SELECT DISTINCT trace_id, class, core FROM free_each) AS place
-      ON place.trace_id = placed.trace_id AND place.class = placed.class
+      ON place.class = placed.class
   ),
   -- Begins and ends of stand-stills (step_by) and of stays (sign) in one stream: the time that is
   -- free up to an end, less that up to its begin, is exact.
   stream AS (
-    SELECT trace_id, class, core, ts, 1 AS step_by, 0 AS sign, NULL AS id, NULL AS utid
+    SELECT trace_id, class, core, ts, 1 AS step_by, 0 AS sign, NULL AS stay, NULL AS utid
     FROM free_each
     UNION ALL
     SELECT trace_id, class, core, end_ns, -1, 0, NULL, NULL FROM free_each
     UNION ALL
-    SELECT trace_id, class, core, from_ns, 0, -1, id, utid FROM asked
+    SELECT trace_id, class, core, from_ns, 0, -1, stay, utid FROM asked
     UNION ALL
-    SELECT trace_id, class, core, to_ns, 0, 1, id, utid FROM asked
+    SELECT trace_id, class, core, to_ns, 0, 1, stay, utid FROM asked
   ),
   level AS (
     SELECT
@@ -120,10 +119,10 @@ WITH
     WINDOW sofar AS (PARTITION BY trace_id, class, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),
   beside AS (
-    SELECT any_value(utid) AS utid, any_value(core) AS core, sum(sign * before_ns) AS ns
+    SELECT any_value(utid) AS utid, core, sum(sign * before_ns) AS ns
     FROM (
       SELECT
-        id,
+        stay,
         utid,
         core,
         sign,
@@ -136,8 +135,8 @@ WITH
         ) AS before_ns,
       FROM level
     )
-    WHERE id IS NOT NULL
-    GROUP BY id
+    WHERE stay IS NOT NULL
+    GROUP BY stay, core
   ),
   core_sum AS (
     SELECT utid, core, sum(ns)::BIGINT AS ns, max(ns)::BIGINT AS longest_ns
@@ -189,8 +188,10 @@ SELECT
   -- Of p_shared_ns: while a whole core of any type stood idle, ns.
   coalesce(shared.idle_ns, 0)::BIGINT AS p_shared_beside_idle_ns,
   -- False: the CPUs it may use are taken as those it was seen on (a lower bound); null: no matter.
-  (SELECT bool_and(is_known) FROM allowed WHERE allowed.utid = used.utid) AS affinity_known,
+  told.is_known AS affinity_known,
 FROM used
+LEFT JOIN (SELECT utid, bool_and(is_known) AS is_known FROM placed GROUP BY utid) AS told
+  ON told.utid = used.utid
 LEFT JOIN better ON better.utid = used.utid
 LEFT JOIN shared ON shared.utid = used.utid
 ORDER BY used.trace_id, used.run_ns DESC, used.utid;

@@ -5,32 +5,61 @@
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only frames of processes of this name; null for all.
 WITH
-  -- CPU time parked (unknown) up to each change: differences are exact.
-  summed AS MATERIALIZED (
+  framed AS MATERIALIZED (
     SELECT
-      *,
-      coalesce(sum(parked * dur) OVER sofar, 0) AS parked_before,
-      coalesce(sum(unknown * dur) OVER sofar, 0) AS unknown_before,
-    FROM parked_count(p_trace_id)
-    WINDOW sofar AS (
-      PARTITION BY trace_id ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    )
-  ),
-  framed AS (
-    SELECT trace_id, process, upid, start_ns, start_ns + dur_ns AS end_ns, dur_ns, stutter, over_ns
+      trace_id,
+      process,
+      upid,
+      start_ns,
+      start_ns + dur_ns AS end_ns,
+      dur_ns,
+      stutter,
+      over_ns,
+      row_number() OVER () AS id,
     FROM frame_time(p_trace_id, p_from_ns, p_to_ns, p_process)
     WHERE dur_ns > 0
   ),
-  weighed AS (
+  -- Changes and the begins (sign -1) and ends (1) of frames in one stream: the CPU time parked
+  -- (unknown) up to an end, less that up to its begin, is exact.
+  stream AS (
+    SELECT trace_id, ts, parked, unknown, 0 AS sign, NULL AS id FROM parked_count(p_trace_id)
+    UNION ALL
+    SELECT trace_id, unnest([start_ns, end_ns]), NULL, NULL, unnest([-1, 1]), id FROM framed
+  ),
+  level AS (
     SELECT
-      f.*,
-      (b.parked_before + b.parked * (f.end_ns - b.ts))
-        - (a.parked_before + a.parked * (f.start_ns - a.ts)) AS parked_ns,
-      (b.unknown_before + b.unknown * (f.end_ns - b.ts))
-        - (a.unknown_before + a.unknown * (f.start_ns - a.ts)) AS unknown_ns,
-    FROM framed AS f
-    ASOF JOIN summed AS a ON a.trace_id = f.trace_id AND a.ts <= f.start_ns
-    ASOF JOIN summed AS b ON b.trace_id = f.trace_id AND b.ts <= f.end_ns
+      trace_id,
+      sign,
+      id,
+      row_number() OVER sofar AS number,
+      coalesce(last_value(parked IGNORE NULLS) OVER sofar, 0)
+        * (lead(ts) OVER sofar - ts) AS parked_ns,
+      -- Before the recording nothing is known.
+      coalesce(last_value(unknown IGNORE NULLS) OVER sofar, 1)
+        * (lead(ts) OVER sofar - ts) AS unknown_ns,
+    FROM stream
+    WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts ROWS UNBOUNDED PRECEDING)
+  ),
+  spent AS (
+    SELECT id, sum(sign * parked_before) AS parked_ns, sum(sign * unknown_before) AS unknown_ns
+    FROM (
+      SELECT
+        id,
+        sign,
+        coalesce(sum(parked_ns) OVER sofar, 0) AS parked_before,
+        coalesce(sum(unknown_ns) OVER sofar, 0) AS unknown_before,
+      FROM level
+      WINDOW sofar AS (
+        PARTITION BY trace_id ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      )
+    )
+    WHERE id IS NOT NULL
+    GROUP BY id
+  ),
+  weighed AS (
+    SELECT framed.*, spent.parked_ns, spent.unknown_ns
+    FROM framed
+    JOIN spent ON spent.id = framed.id
   )
 SELECT
   -- Recording.

@@ -9,8 +9,17 @@ WITH
     SELECT trace_id, process, upid, frame, stutter
     FROM frame_time(p_trace_id, p_from_ns, p_to_ns, p_process)
   ),
-  path AS (
-    SELECT p.trace_id, p.upid, p.frame, p.utid, p.ts, p.ts + p.dur AS end_ns, c.process, c.stutter
+  path AS MATERIALIZED (
+    SELECT
+      p.trace_id,
+      p.upid,
+      p.frame,
+      p.utid,
+      p.ts,
+      p.ts + p.dur AS end_ns,
+      c.process,
+      c.stutter,
+      row_number() OVER () AS id,
     FROM frame_path AS p
     JOIN chosen AS c ON c.upid = p.upid AND c.frame = p.frame
     WHERE p.dur > 0
@@ -36,6 +45,22 @@ WITH
       'throttled_or_moved'
     )
   ),
+  -- The piece of a path that began last before each switch-out. One path may have a thread in
+  -- several frames, but each moment in one of each process.
+  during AS (
+    SELECT *
+    FROM (
+      SELECT *, last_value(id IGNORE NULLS) OVER sofar AS path_id
+      FROM (
+        SELECT utid, out_ns AS ts, 0 AS turn, NULL AS id, trace_id, cpu, end_reason, in_ns, in_cpu
+        FROM cut
+        UNION ALL
+        SELECT utid, ts, 1, id, NULL, NULL, NULL, NULL, NULL FROM path
+      )
+      WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn, id ROWS UNBOUNDED PRECEDING)
+    )
+    WHERE turn = 0 AND path_id IS NOT NULL
+  ),
   place AS (FROM topology(p_trace_id))
 SELECT
   -- Recording.
@@ -51,7 +76,7 @@ SELECT
   -- Thread, unique in the database.
   cut.utid,
   -- Switch-out, ns.
-  cut.out_ns,
+  cut.ts AS out_ns,
   -- Why it left.
   cut.end_reason,
   -- Logical CPU it left.
@@ -63,15 +88,14 @@ SELECT
   -- Core type it came back on; null if unknown or not seen.
   back_on.core_type AS to_type,
   -- From the switch-out to the next switch-in, ns; null if not seen.
-  (cut.in_ns - cut.out_ns)::BIGINT AS off_ns,
-FROM cut
--- One path may have a thread in several frames, but each moment in one of each process.
-ASOF JOIN path ON path.utid = cut.utid AND path.ts < cut.out_ns
+  (cut.in_ns - cut.ts)::BIGINT AS off_ns,
+FROM during AS cut
+JOIN path ON path.id = cut.path_id
 LEFT JOIN place AS left_of
   ON left_of.trace_id = cut.trace_id AND left_of.cpu = cut.cpu
-  AND cut.out_ns >= left_of.from_ns AND cut.out_ns < left_of.to_ns
+  AND cut.ts >= left_of.from_ns AND cut.ts < left_of.to_ns
 LEFT JOIN place AS back_on
   ON back_on.trace_id = cut.trace_id AND back_on.cpu = cut.in_cpu
   AND cut.in_ns >= back_on.from_ns AND cut.in_ns < back_on.to_ns
-WHERE cut.out_ns < path.end_ns
-ORDER BY path.trace_id, cut.out_ns, cut.utid, path.upid;
+WHERE cut.ts < path.end_ns
+ORDER BY path.trace_id, cut.ts, cut.utid, path.upid;

@@ -1,5 +1,5 @@
--- Threads bound to logical CPUs of one and the same core that ran beside each other, and how long
--- some other whole core, allowed to them or not, stood idle meanwhile.
+-- Threads bound to logical CPUs of one and the same core that ran beside each other while they were,
+-- and how long some other whole core, allowed to them or not, stood idle meanwhile.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -12,24 +12,18 @@ WITH
     SELECT trace_id, cpu, any_value(core) AS core FROM topology(p_trace_id) GROUP BY ALL
   ),
   -- Kernel threads of one CPU are bound by nature, not by choice.
-  told AS (
-    SELECT trace_id, utid, cpus
-    FROM affinity
-    WHERE source <> 'kernel_thread' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
-    QUALIFY row_number() OVER (
-      PARTITION BY utid
-      ORDER BY valid_from_ns DESC NULLS LAST,
-        list_position(['event', 'pin', 'snapshot', 'rundown'], source), cpus
-    ) = 1
-  ),
-  bound AS (
-    SELECT one.utid, any_value(place.core) AS core, list_sort(list(one.cpu)) AS cpus
-    FROM (SELECT trace_id, utid, unnest(cpus)::INTEGER AS cpu FROM told) AS one
+  bound AS MATERIALIZED (
+    SELECT one.utid, one.from_ns, one.to_ns, any_value(one.cpus) AS cpus
+    FROM (
+      SELECT *, unnest(cpus)::INTEGER AS cpu
+      FROM affinity_spell(p_trace_id)
+      WHERE is_known AND source <> 'kernel_thread'
+    ) AS one
     JOIN place ON place.trace_id = one.trace_id AND place.cpu = one.cpu
-    GROUP BY one.utid
+    GROUP BY one.utid, one.from_ns, one.to_ns
     HAVING count(DISTINCT place.core) = 1 AND count(place.core) = count(*)
   ),
-  pair AS MATERIALIZED (
+  beside_each AS (
     SELECT
       s.trace_id,
       s.core,
@@ -39,10 +33,24 @@ WITH
       least(s.ts + s.dur, span.end_ns) AS to_ns,
     FROM sibling_slice AS s
     JOIN span ON span.trace_id = s.trace_id
-    SEMI JOIN bound AS a ON a.utid = s.utid
-    SEMI JOIN bound AS b ON b.utid = s.other_utid
     WHERE s.ts < span.end_ns AND s.ts + s.dur > span.start_ns AND s.dur > 0
       AND s.utid <> s.other_utid
+  ),
+  -- Only the time in which both are bound.
+  pair AS MATERIALIZED (
+    SELECT
+      s.trace_id,
+      s.core,
+      s.utid,
+      s.other_utid,
+      greatest(s.from_ns, a.from_ns, b.from_ns) AS from_ns,
+      least(s.to_ns, a.to_ns, b.to_ns) AS to_ns,
+      a.cpus,
+      b.cpus AS other_cpus,
+    FROM beside_each AS s
+    JOIN bound AS a ON a.utid = s.utid AND a.from_ns < s.to_ns AND a.to_ns > s.from_ns
+    JOIN bound AS b ON b.utid = s.other_utid AND b.from_ns < s.to_ns AND b.to_ns > s.from_ns
+    WHERE greatest(s.from_ns, a.from_ns, b.from_ns) < least(s.to_ns, a.to_ns, b.to_ns)
   ),
   -- Their own core is busy: any idle one is another.
   idle AS (
@@ -83,9 +91,16 @@ WITH
     GROUP BY core, utid, other_utid
   ),
   spent AS (
-    SELECT trace_id, core, utid, other_utid, sum(to_ns - from_ns)::BIGINT AS ns
+    SELECT
+      trace_id,
+      core,
+      utid,
+      other_utid,
+      sum(to_ns - from_ns)::BIGINT AS ns,
+      arg_max(cpus, from_ns) AS cpus,
+      arg_max(other_cpus, from_ns) AS other_cpus,
     FROM pair
-    GROUP BY ALL
+    GROUP BY trace_id, core, utid, other_utid
   )
 SELECT
   -- Recording.
@@ -100,8 +115,8 @@ SELECT
   a.tid,
   -- The one, unique in the database.
   spent.utid,
-  -- CPUs it is bound to.
-  one.cpus,
+  -- CPUs it is bound to, the last of several sets.
+  spent.cpus,
   -- Name of the process of the other; null if not recorded.
   b.process AS other_process,
   -- Name of the other.
@@ -110,8 +125,8 @@ SELECT
   b.tid AS other_tid,
   -- The other, unique in the database.
   spent.other_utid,
-  -- CPUs it is bound to.
-  other.cpus AS other_cpus,
+  -- CPUs it is bound to, the last of several sets.
+  spent.other_cpus,
   -- Time beside each other, ns.
   spent.ns AS together_ns,
   -- Of it: while another whole core stood idle, ns.
@@ -120,7 +135,5 @@ FROM spent
 JOIN beside USING (core, utid, other_utid)
 JOIN who AS a ON a.utid = spent.utid
 JOIN who AS b ON b.utid = spent.other_utid
-JOIN bound AS one ON one.utid = spent.utid
-JOIN bound AS other ON other.utid = spent.other_utid
 WHERE p_process IS NULL OR a.process = p_process OR b.process = p_process
 ORDER BY spent.trace_id, beside.idle_ns DESC, together_ns DESC, spent.utid, spent.other_utid;

@@ -7,20 +7,8 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
-  -- The time in which some CPU of a core is unknown, up to each row: differences are exact.
   unclear AS (
-    SELECT
-      trace_id,
-      core,
-      ts,
-      unknown > 0 AS is_unknown,
-      coalesce(
-        sum(CASE WHEN unknown > 0 THEN dur ELSE 0 END) OVER (
-          PARTITION BY trace_id, core ORDER BY ts, dur
-          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ),
-        0
-      ) AS before_ns,
+    SELECT trace_id, core, ts, unknown > 0 AS is_unknown
     FROM core_state
     SEMI JOIN (SELECT DISTINCT trace_id, core FROM core_state WHERE unknown > 0 AND dur > 0)
       USING (trace_id, core)
@@ -35,7 +23,7 @@ WITH
     FROM sharing_slice
     WHERE dur > 0
   ),
-  clipped AS (
+  clipped AS MATERIALIZED (
     SELECT
       part.trace_id,
       part.utid,
@@ -56,23 +44,44 @@ WITH
       AND place.to_ns > part.ts AND place.from_ns <= part.end_ns
     WHERE part.ts <= span.end_ns AND part.end_ns >= span.start_ns
   ),
-  beside_unknown AS (
+  -- Turns of what is unknown and the begins (sign -1) and ends (1) of stays in one stream: the time
+  -- unknown up to an end, less that up to its begin, is exact.
+  stream AS (
+    SELECT trace_id, core, ts, is_unknown, 0 AS sign,
+      NULL AS utid, NULL AS cpu, NULL AS core_type, NULL AS efficiency_class,
+    FROM unclear
+    UNION ALL
+    SELECT trace_id, core, unnest([from_ns, to_ns]), NULL, unnest([-1, 1]),
+      utid, cpu, core_type, efficiency_class,
+    FROM clipped
+    SEMI JOIN (SELECT DISTINCT trace_id, core FROM unclear) USING (trace_id, core)
+    WHERE kind = 'run' AND from_ns < to_ns
+  ),
+  level AS (
     SELECT
-      c.utid,
-      c.cpu,
-      c.core_type,
-      c.efficiency_class,
-      sum(
-        (b.before_ns + CASE WHEN b.is_unknown THEN c.to_ns - b.ts ELSE 0 END)
-        - (a.before_ns + CASE WHEN a.is_unknown THEN c.from_ns - a.ts ELSE 0 END)
-      )::BIGINT AS unknown_ns,
-    FROM clipped AS c
-    ASOF JOIN unclear AS a
-      ON a.trace_id = c.trace_id AND a.core = c.core AND a.ts <= c.from_ns
-    ASOF JOIN unclear AS b
-      ON b.trace_id = c.trace_id AND b.core = c.core AND b.ts <= c.to_ns
-    WHERE c.kind = 'run' AND c.to_ns > c.from_ns
-    GROUP BY c.utid, c.cpu, c.core_type, c.efficiency_class
+      * EXCLUDE (is_unknown),
+      row_number() OVER sofar AS number,
+      CASE WHEN last_value(is_unknown IGNORE NULLS) OVER sofar THEN lead(ts) OVER sofar - ts
+        ELSE 0 END AS unknown_ns,
+    FROM stream
+    WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
+  ),
+  beside_unknown AS (
+    SELECT utid, cpu, core_type, efficiency_class, sum(sign * before_ns)::BIGINT AS unknown_ns
+    FROM (
+      SELECT
+        *,
+        coalesce(
+          sum(unknown_ns) OVER (
+            PARTITION BY trace_id, core ORDER BY number
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ),
+          0
+        ) AS before_ns,
+      FROM level
+    )
+    WHERE sign <> 0
+    GROUP BY utid, cpu, core_type, efficiency_class
   ),
   spent AS (
     SELECT

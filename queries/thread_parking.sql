@@ -13,10 +13,6 @@ WITH
     FROM thread_with_process(p_trace_id, p_process)
     WHERE p_thread IS NULL OR thread = p_thread
   ),
-  level AS MATERIALIZED (
-    SELECT trace_id, ts, CASE WHEN unknown = 0 THEN parked END AS parked
-    FROM parked_count(p_trace_id)
-  ),
   stay AS (
     SELECT s.trace_id, s.utid, s.ts, s.dur, s.ready_ns
     FROM sched_slice AS s
@@ -24,6 +20,27 @@ WITH
     SEMI JOIN who ON who.utid = s.utid
     WHERE s.dur >= p_long_ns AND s.ts >= span.start_ns AND s.ts < span.end_ns
       AND NOT s.left_censored
+  ),
+  -- A change at the switch-in counts already.
+  placed AS (
+    SELECT *, CASE WHEN unknown = 0 THEN level END AS parked
+    FROM (
+      SELECT
+        utid,
+        dur,
+        ready_ns,
+        last_value(parked IGNORE NULLS) OVER sofar AS level,
+        last_value(unknown IGNORE NULLS) OVER sofar AS unknown,
+      FROM (
+        SELECT trace_id, ts, 0 AS turn, parked, unknown, NULL AS utid, NULL AS dur,
+          NULL AS ready_ns,
+        FROM parked_count(p_trace_id)
+        UNION ALL
+        SELECT trace_id, ts, 1, NULL, NULL, utid, dur, ready_ns FROM stay
+      )
+      WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
+    )
+    WHERE utid IS NOT NULL AND unknown IS NOT NULL
   )
 SELECT
   -- Recording.
@@ -37,19 +54,18 @@ SELECT
   -- Thread, unique in the database.
   who.utid,
   -- Logical CPUs parked at the switch-in; null if not known of all.
-  level.parked,
+  placed.parked,
   -- Long stays.
   count(*) AS stays,
   -- Their sum, ns.
-  sum(stay.dur)::BIGINT AS run_ns,
+  sum(placed.dur)::BIGINT AS run_ns,
   -- Longest, ns.
-  max(stay.dur) AS longest_ns,
+  max(placed.dur) AS longest_ns,
   -- Time ready before them, ns; null if not known of any.
-  sum(stay.ready_ns)::BIGINT AS ready_ns,
+  sum(placed.ready_ns)::BIGINT AS ready_ns,
   -- Longest time ready before one, ns; null if not known of any.
-  max(stay.ready_ns) AS ready_max_ns,
-FROM stay
-JOIN who ON who.utid = stay.utid
-ASOF JOIN level ON level.trace_id = stay.trace_id AND level.ts <= stay.ts
-GROUP BY who.utid, level.parked
-ORDER BY trace_id, who.utid, level.parked NULLS LAST;
+  max(placed.ready_ns) AS ready_max_ns,
+FROM placed
+JOIN who ON who.utid = placed.utid
+GROUP BY who.utid, placed.parked
+ORDER BY trace_id, who.utid, placed.parked NULLS LAST;

@@ -19,7 +19,7 @@ WITH
   still AS (
     SELECT trace_id, core, min(ts) AS ts, max(end_ns) AS end_ns
     FROM (
-      SELECT *, count(*) FILTER (WHERE begins) OVER (
+      SELECT *, count(CASE WHEN begins THEN 1 END) OVER (
         PARTITION BY trace_id, core ORDER BY ts ROWS UNBOUNDED PRECEDING
       ) AS spell,
       FROM numbered
@@ -39,14 +39,25 @@ WITH
     FROM parking
     JOIN place ON place.trace_id = parking.trace_id AND place.cpu = parking.cpu
   ),
-  cut AS (
-    SELECT trace_id, core, ts AS still_ns, ts, end_ns FROM still
+  -- A change at the begin of a stand-still cuts nothing: it comes first there.
+  mixed AS (
+    SELECT trace_id, core, ts, NULL AS still_ns, NULL AS end_ns, 0 AS turn FROM change
     UNION ALL
-    SELECT still.trace_id, still.core, still.ts, change.ts, still.end_ns
-    FROM change
-    ASOF JOIN still
-      ON still.trace_id = change.trace_id AND still.core = change.core AND still.ts < change.ts
-    WHERE change.ts < still.end_ns
+    SELECT trace_id, core, ts, ts, end_ns, 1 FROM still
+  ),
+  cut AS (
+    SELECT *
+    FROM (
+      SELECT
+        trace_id,
+        core,
+        ts,
+        last_value(still_ns IGNORE NULLS) OVER sofar AS still_ns,
+        last_value(end_ns IGNORE NULLS) OVER sofar AS end_ns,
+      FROM mixed
+      WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
+    )
+    WHERE ts < end_ns
   ),
   piece AS (
     SELECT
@@ -67,10 +78,18 @@ WITH
       AND piece.ts >= place.from_ns AND piece.ts < place.to_ns
   ),
   usable AS (
-    SELECT e.*, parking.state
-    FROM each_cpu AS e
-    ASOF JOIN parking
-      ON parking.trace_id = e.trace_id AND parking.cpu = e.cpu AND parking.ts <= e.ts
+    SELECT
+      *,
+      last_value(told IGNORE NULLS) OVER (
+        PARTITION BY trace_id, cpu ORDER BY ts, turn ROWS UNBOUNDED PRECEDING
+      ) AS state,
+    FROM (
+      SELECT trace_id, cpu, ts, state AS told, 0 AS turn, NULL AS core, NULL AS core_type,
+        NULL AS end_ns, NULL AS idle_ns,
+      FROM parking
+      UNION ALL
+      SELECT trace_id, cpu, ts, NULL, 1, core, core_type, end_ns, idle_ns FROM each_cpu
+    )
   )
 SELECT
   -- Recording.

@@ -162,6 +162,30 @@ def test_only_cores_the_thread_may_use_count(
     assert row == expected
 
 
+def test_the_cpus_allowed_at_each_moment_count(con: duckdb.DuckDBPyConnection) -> None:
+    # Any CPU up to 600, then 0 and 4: core 2 counts 400..600, core 0 450..650.
+    con.execute("INSERT INTO affinity SELECT 1, utid, 600_000, [0, 4], 'event' FROM affinity")
+    row = con.execute(
+        "SELECT e_ns, e_beside_idle_p_ns, e_beside_idle_p_longest_ns, idle_core, idle_core_ns, "
+        "affinity_known FROM core_choice WHERE thread = 'E'"
+    ).fetchone()
+    assert row == (1000 * US, 250 * US, 250 * US, 0, 200 * US, True)
+    # Without the first set, what it was seen on holds before: CPU 4 alone.
+    con.execute("DELETE FROM affinity WHERE valid_from_ns IS NULL")
+    row = con.execute(
+        "SELECT e_beside_idle_p_ns, idle_core, affinity_known FROM core_choice WHERE thread = 'E'"
+    ).fetchone()
+    assert row == (50 * US, 0, False)
+    rows = con.execute(
+        "SELECT from_ns < 0, to_ns, cpus, is_known, source FROM affinity_spell "
+        "WHERE utid = (SELECT utid FROM affinity) ORDER BY from_ns"
+    ).fetchall()
+    assert rows == [
+        (True, 600 * US, [4], False, None),
+        (False, 9223372036854775807, [0, 4], True, "event"),
+    ]
+
+
 def test_in_a_window_and_with_a_longer_stand_still(con: duckdb.DuckDBPyConnection) -> None:
     ask = "SELECT e_ns, e_beside_idle_p_ns FROM core_choice({}) WHERE thread = 'E'"
     assert con.execute(ask.format("p_from_ns := 500000, p_to_ns := 900000")).fetchone() == (

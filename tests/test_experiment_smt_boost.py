@@ -18,7 +18,7 @@ from conftest import command
 
 from schedlens import changes, topology
 from schedlens.errors import KnobError
-from schedlens.experiments import cells, guard, knobs, smt_boost
+from schedlens.experiments import cells, guard, host, knobs, smt_boost
 
 CPU = "sys/devices/system/cpu"
 
@@ -120,7 +120,7 @@ def test_the_two_by_two_under_two_loads(tmp_path: Path) -> None:
 def test_a_cell_gets_its_state_and_all_cpus_that_are_then_online(tmp_path: Path) -> None:
     root = machine_with(tmp_path, boost="1")
     found, _ = knobs.find(root)
-    states = smt_boost.States(found, root)
+    states = smt_boost.States(found, host.linux(root))
     by_name = {cell.name: cell for cell in smt_boost.plan(found, (), 20_000.0)}
     try:
         step = by_name["open-boost-off-smt-off"].step(1, 1)
@@ -147,7 +147,7 @@ def test_a_cell_gets_its_state_and_all_cpus_that_are_then_online(tmp_path: Path)
 def test_the_states_come_back_at_the_end_and_after_an_error(tmp_path: Path) -> None:
     root = machine_with(tmp_path, smt="off", no_turbo="1")
     found, _ = knobs.find(root)
-    states = smt_boost.States(found, root)
+    states = smt_boost.States(found, host.linux(root))
     for cell in smt_boost.plan(found, (), 1000.0):
         states.enter(cell.step(1, 1))
     assert (text(root, "smt/control"), text(root, "intel_pstate/no_turbo")) == ("on", "0")
@@ -163,10 +163,10 @@ def test_the_states_come_back_at_the_end_and_after_an_error(tmp_path: Path) -> N
 _PARENT = """
 import sys, time
 from pathlib import Path
-from schedlens.experiments import knobs, smt_boost
+from schedlens.experiments import host, knobs, smt_boost
 root = Path(sys.argv[1])
 found, _ = knobs.find(root)
-states = smt_boost.States(found, root)
+states = smt_boost.States(found, host.linux(root))
 states.begin()
 for knob in found.values():
     knob.set("off")

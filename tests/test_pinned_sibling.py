@@ -68,6 +68,18 @@ def test_a_thread_that_may_leave_is_not_bound(con: duckdb.DuckDBPyConnection) ->
     assert found.severity == "checked"
 
 
+def test_only_while_both_are_bound(con: duckdb.DuckDBPyConnection) -> None:
+    # A may leave from 20 on; B is bound to CPU 1 from 14 on, which is the same core.
+    con.execute(
+        "INSERT INTO affinity SELECT 1, utid, CASE WHEN len(cpus) = 1 THEN 20 ELSE 14 END "
+        "* 1_000_000, CASE WHEN len(cpus) = 1 THEN [0, 2] ELSE [1] END, 'event' FROM affinity"
+    )
+    rows = con.execute(
+        "SELECT cpus, other_cpus, together_ns, idle_ns FROM pinned_sibling"
+    ).fetchall()
+    assert rows == [([0], [1], 10 * MS, 5 * MS)]
+
+
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = findings.analyzers()["pinned_sibling"](Scope(con))
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 15 * MS, 37.5)

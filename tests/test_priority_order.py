@@ -87,6 +87,47 @@ def test_only_threads_that_may_use_the_cpu_are_in_the_way(
     ]
 
 
+def test_the_cpus_allowed_at_each_moment_count(
+    drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace],
+) -> None:
+    con, trace = drawn
+    con.execute("BEGIN")
+    # From 30 on high may use CPU 2 alone; before it was in the way of both, 10..30.
+    trace.add("affinity", utid=trace.utid("game/high"), valid_from_ns=30 * MS, cpus=[2],
+              source="event")  # fmt: skip
+    rows = con.execute(
+        f"SELECT {COLUMNS} FROM background_running WHERE cpu < 2 ORDER BY priority"
+    ).fetchall()
+    con.execute("ROLLBACK")
+    assert rows == [
+        ("low", 9, 0, 60 * MS, 20 * MS, 20 * MS),
+        ("mid", 10, 1, 40 * MS, 20 * MS, 20 * MS),
+        ("late", 11, 1, 10 * MS, 0, 0),
+    ]
+
+
+def test_the_priority_of_each_moment_counts(
+    drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace],
+) -> None:
+    con, trace = drawn
+    con.execute("BEGIN")
+    # late is raised from 8 to 11 in the middle of its ready time, low from 9 to 14 as it runs.
+    for name, ts, old, new in (("game/late", 30, 8, 11), ("back/low", 45, 9, 14)):
+        trace.add("priority_change", ts=ts * MS, cpu=0, utid=trace.utid(name), old_priority=old,
+                  new_priority=new, kind="dynamic")  # fmt: skip
+    rows = con.execute(
+        f"SELECT {COLUMNS} FROM background_running WHERE cpu < 2 ORDER BY priority"
+    ).fetchall()
+    con.execute("ROLLBACK")
+    # high (12) is on the E core 10..50.
+    assert rows == [
+        ("low", 9, 0, 45 * MS, 10 * MS, 35 * MS),
+        ("mid", 10, 1, 40 * MS, 10 * MS, 30 * MS),
+        ("late", 11, 1, 10 * MS, 0, 10 * MS),
+        ("low", 14, 0, 15 * MS, 0, 0),
+    ]
+
+
 def test_on_linux_the_lower_number_is_the_higher_priority(
     con: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -11,6 +11,11 @@ def duration(ns: float) -> str:
     return f"{ns:.0f} ns"
 
 
+def minutes(seconds: float) -> str:
+    """How long something will take: 40 s, 12 min."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
 def percent(value: float) -> str:
     """A share in percent: 0.43 %, 12.3 %, 100 %."""
     return f"{value:.0f} %" if abs(value) >= 99.95 else f"{value:.3g} %"

@@ -4,17 +4,18 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
+use super::Tables;
 use super::chosen::Chosen;
 use super::loss::Gap;
 use super::merge::Merge;
 use super::recording::Recording;
 use super::rows::Rows;
 use super::session::{Filling, Session};
-use super::tables::{Loss, Tables};
 use crate::columns::Batcher;
 use crate::error::DecodeError;
 use crate::frame::Frame;
 use crate::reader::{FRAME_ROWS, Finished, FrameSource};
+use crate::tables::Loss;
 
 /// Records between two looks at how far the reading is.
 const STEP: u64 = 1 << 16;

@@ -40,7 +40,6 @@ mod session;
 mod source;
 mod survey;
 mod switches;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -63,3 +62,6 @@ pub use self::record::{Id, Kind, Place, Pointer, Record};
 pub use self::recording::Recording;
 pub use self::scan::Scan;
 pub use self::unpack::{Packing, unpack_lznt1};
+
+/// The base tables of a frame.
+type Tables = crate::tables::Tables<switches::Switches, wakeups::Wakeups>;

@@ -4,8 +4,8 @@ use super::payload::switching::{CSwitch, ReadyThread};
 use super::rows::{Change, Interrupt};
 use super::session::Session;
 use super::switches::Switch;
-use super::tables::Moment;
 use super::wakeups::Wakeup;
+use crate::tables::{Busy, Moment};
 
 /// `KTHREAD_STATE` of a thread that has left for good.
 const TERMINATED: i8 = 4;
@@ -116,7 +116,7 @@ impl Session<'_> {
             ideal_cpu: ideal.map(i32::from),
             cstate: read.previous_cstate.filter(|_| idle_leaves).map(i32::from),
         };
-        self.current.tables.switch(at, row);
+        self.current.tables.switches.put(at, row);
         if !counters.is_empty() {
             self.counters(counters, prev, at);
         }
@@ -147,7 +147,7 @@ impl Session<'_> {
         self.scheduling.cpu(cpu).given = given;
     }
 
-    fn frame(&mut self, number: u64) -> Option<&mut super::tables::Tables> {
+    fn frame(&mut self, number: u64) -> Option<&mut super::Tables> {
         if self.current.number == number {
             return Some(&mut self.current.tables);
         }
@@ -193,7 +193,7 @@ impl Session<'_> {
             waker: waker.map(|waker| self.lives.utid(waker)),
             in_interrupt: read.in_dpc(),
         };
-        self.current.tables.wakeup(at, row);
+        self.current.tables.wakeups.put(at, row);
     }
 
     /// A stack belongs to the record of its time. That of a waking names the waker, that of a

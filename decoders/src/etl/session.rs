@@ -1,5 +1,6 @@
 //! The records of a recording in the order of time, and what follows from each.
 
+use super::Tables;
 use super::clock::Clock;
 use super::head::Brief;
 use super::lives::Lives;
@@ -10,10 +11,10 @@ use super::record::{Id, Kind, Record};
 use super::rows::Rows;
 use super::scheduling::Scheduling;
 use super::survey::{self, Survey};
-use super::tables::{Moment, Tables};
 use crate::bytes::CPU_LIMIT;
 use crate::problem::Problems;
 use crate::shelf::Shelves;
+use crate::tables::Moment;
 
 /// Rows of one frame.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Rows of `context_switch`.
 
-use super::tables::Moment;
 use crate::columns::{Column, Named};
 use crate::error::DecodeError;
 use crate::shelf::Shelves;
 use crate::staged::{Staged, is_full};
+use crate::tables::{Busy, Moment};
 
 /// A row of `context_switch` without its moment.
 #[derive(Clone, Copy, Debug)]
@@ -43,40 +43,7 @@ pub(super) struct Switches {
     has_cstate: Staged<bool>,
 }
 
-impl Default for Switches {
-    fn default() -> Self {
-        Self::new(&Shelves::default())
-    }
-}
-
 impl Switches {
-    /// Empty.
-    pub(super) fn new(shelves: &Shelves) -> Self {
-        let long = || Staged::new(Column::within(shelves.int64.take()));
-        let short = || Staged::new(Column::within(shelves.int32.take()));
-        Self {
-            rows: 0,
-            ts: long(),
-            cpu: short(),
-            seq: long(),
-            prev: long(),
-            next: long(),
-            prev_state: short(),
-            prev_priority: short(),
-            next_priority: short(),
-            wait_reason: short(),
-            wait_mode: short(),
-            ideal_cpu: short(),
-            cstate: short(),
-            has_cstate: Staged::new(Column::within(shelves.boolean.take())),
-        }
-    }
-
-    /// Rows so far.
-    pub(super) fn len(&self) -> usize {
-        self.rows
-    }
-
     #[inline(always)]
     pub(super) fn put(&mut self, moment: Moment, switch: Switch) {
         let row = self.rows;
@@ -116,9 +83,35 @@ impl Switches {
         self.cstate.settle(rows);
         self.has_cstate.settle(rows);
     }
+}
 
-    /// All columns.
-    pub(super) fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
+impl Busy for Switches {
+    fn new(shelves: &Shelves) -> Self {
+        let long = || Staged::new(Column::within(shelves.int64.take()));
+        let short = || Staged::new(Column::within(shelves.int32.take()));
+        Self {
+            rows: 0,
+            ts: long(),
+            cpu: short(),
+            seq: long(),
+            prev: long(),
+            next: long(),
+            prev_state: short(),
+            prev_priority: short(),
+            next_priority: short(),
+            wait_reason: short(),
+            wait_mode: short(),
+            ideal_cpu: short(),
+            cstate: short(),
+            has_cstate: Staged::new(Column::within(shelves.boolean.take())),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
         let rows = self.rows;
         let long = |staged: Staged<i64>| staged.column(rows).array_from(&shelves.int64);
         let short = |staged: Staged<i32>| staged.column(rows).array_from(&shelves.int32);

@@ -1,10 +1,10 @@
 //! Rows of `wakeup`.
 
-use super::tables::Moment;
 use crate::columns::{Column, Named};
 use crate::error::DecodeError;
 use crate::shelf::Shelves;
 use crate::staged::{Staged, is_full};
+use crate::tables::{Busy, Moment};
 
 /// A row of `wakeup` without its moment.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Wakeup {
 }
 
 /// The table of a frame. Stacks that come later look for their row, and mend its waker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Wakeups {
     ts: Column<i64>,
     cpu: Column<i32>,
@@ -50,28 +50,7 @@ impl Rest {
     }
 }
 
-impl Default for Rest {
-    fn default() -> Self {
-        Self::new(&Shelves::default())
-    }
-}
-
 impl Wakeups {
-    /// Empty.
-    pub(super) fn new(shelves: &Shelves) -> Self {
-        Self {
-            ts: Column::within(shelves.int64.take()),
-            cpu: Column::within(shelves.int32.take()),
-            waker: Column::within(shelves.int64.take()),
-            rest: Rest::new(shelves),
-        }
-    }
-
-    /// Rows so far.
-    pub(super) fn len(&self) -> usize {
-        self.rest.rows
-    }
-
     /// Times of the rows so far.
     pub(super) fn times(&self) -> &[i64] {
         self.ts.values()
@@ -107,9 +86,23 @@ impl Wakeups {
             rest.settle();
         }
     }
+}
 
-    /// All columns.
-    pub(super) fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
+impl Busy for Wakeups {
+    fn new(shelves: &Shelves) -> Self {
+        Self {
+            ts: Column::within(shelves.int64.take()),
+            cpu: Column::within(shelves.int32.take()),
+            waker: Column::within(shelves.int64.take()),
+            rest: Rest::new(shelves),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.rest.rows
+    }
+
+    fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
         let rest = self.rest;
         let rows = rest.rows;
         Ok(vec![

@@ -1,0 +1,53 @@
+-- The logical CPUs each thread may use over time: spells that tile all time, one thread after the
+-- other. Where no set is recorded, and before the first one, those the thread was seen on.
+-- p_trace_id: only this recording; null for all.
+WITH
+  -- Of several sets from one moment on the one that was asked for holds.
+  told AS (
+    SELECT
+      trace_id,
+      utid,
+      coalesce(valid_from_ns, -9223372036854775807) AS from_ns,
+      list_sort(cpus) AS cpus,
+      source,
+    FROM affinity
+    WHERE p_trace_id IS NULL OR trace_id = p_trace_id
+    QUALIFY row_number() OVER (
+      PARTITION BY utid, valid_from_ns
+      ORDER BY list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source), cpus
+    ) = 1
+  ),
+  seen AS (
+    SELECT s.trace_id, s.utid, list_sort(list(s.cpu)) AS cpus
+    FROM (
+      SELECT DISTINCT trace_id, utid, cpu
+      FROM sched_slice
+      WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    ) AS s
+    ANTI JOIN (SELECT utid FROM told WHERE from_ns = -9223372036854775807) AS known
+      ON known.utid = s.utid
+    GROUP BY s.trace_id, s.utid
+  ),
+  spell AS (
+    SELECT *, true AS is_known FROM told
+    UNION ALL
+    SELECT trace_id, utid, -9223372036854775807, cpus, NULL, false FROM seen
+  )
+SELECT
+  -- Recording.
+  trace_id,
+  -- Thread, unique in the database.
+  utid,
+  -- From when on it holds, ns; the smallest number: from the beginning.
+  from_ns::BIGINT AS from_ns,
+  -- Until when it holds, ns; the largest number: to the end.
+  coalesce(lead(from_ns) OVER (PARTITION BY utid ORDER BY from_ns), 9223372036854775807)::BIGINT
+    AS to_ns,
+  -- Logical CPUs it may use, in order.
+  cpus,
+  -- False: those it was seen on (a lower bound).
+  is_known,
+  -- Where it comes from: snapshot, pin, event, rundown or kernel_thread; null if not recorded.
+  source,
+FROM spell
+ORDER BY trace_id, utid, from_ns;
