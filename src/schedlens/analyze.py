@@ -210,7 +210,7 @@ _FITTING = (
     ("handoff_time", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'handoff'"),
     ("shard_latency", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'shards'"),
     ("smt_boost", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'smt-boost'"),
-    ("turbo_curve", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
+    ("scaling_clock", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
     ("frame_ledger_total", "SELECT count(*) > 0 FROM frame WHERE utid IS NOT NULL"),
     ("frame_time", "SELECT count(*) > 0 FROM frame"),
     ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # The page's script is these files, one after the other.
 _SCRIPTS = (
-    "unpack", "number", "search", "table", "figure", "topology", "time", "steps", "timeline",
-    "findings", "page",
+    "unpack", "number", "search", "table", "figure", "bars", "topology", "time", "steps",
+    "columns", "timeline", "threads", "findings", "page",
 )  # fmt: skip
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 

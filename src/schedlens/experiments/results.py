@@ -19,7 +19,7 @@ _ANSWERS = {
     },
     "scaling": {
         "curve": "scaling_curve",
-        "turbo": "turbo_curve",
+        "clock": "scaling_clock",
         "yield": "core_yield",
         "table": "use_of_cores",
     },
