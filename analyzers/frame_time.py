@@ -30,8 +30,8 @@ _PARTS = {
     ),
     "run_p_shared": (
         "running beside a busy sibling",
-        "Start fewer workers than logical CPUs, or give this thread a core: an ideal processor of "
-        "its own and workers that leave siblings of P cores alone.",
+        "Start fewer workers than logical CPUs, or give this thread a core: workers that leave the "
+        "sibling of its CPU alone (on Windows by an ideal processor of its own).",
     ),
     "run_e": (
         "running on an E core",
@@ -40,16 +40,17 @@ _PARTS = {
     ),
     "run_other": ("running on a core of unknown type", "Give the topology with --topology FILE."),
     "interrupt": (
-        "interrupts on top of the running thread",
+        "held up by interrupts",
         "Look for the driver: FROM interrupt_time.",
     ),
     "ready_all_busy": (
-        "ready while all its CPUs were busy",
-        "Raise the priority of the thread the frame waits for, or run less beside it.",
+        "ready while all allowed CPUs were busy",
+        "Raise the priority of the thread the frame waits for, or run less beside it: who ran "
+        "instead is in FROM worst_waits.",
     ),
     "ready_idle_available": (
-        "ready while a CPU it may use was idle",
-        "Widen its affinity; set an ideal processor instead of a mask.",
+        "ready while an allowed CPU was idle",
+        "Widen its affinity (on Windows an ideal processor takes the place of a mask).",
     ),
     "ready_parked_available": (
         "ready while only parked CPUs were idle",
@@ -57,7 +58,7 @@ _PARTS = {
         "power plan's core parking.",
     ),
     "ready_idle_exit": (
-        "ready while its CPU woke up",
+        "ready while the CPU woke up",
         "Look at the idle states of the power plan.",
     ),
     "ready_throttled": ("held back by a CPU quota", "Raise the quota."),
@@ -68,7 +69,7 @@ _PARTS = {
         "FROM frame_path.",
     ),
     "new": ("created and not yet runnable", "Create threads before they are needed."),
-    "unknown": ("unknown", "Record without loss."),
+    "unknown": ("in an unknown state", "Record without loss."),
 }
 
 
@@ -120,9 +121,11 @@ def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
     if cause is not None:
         meaning, advice = _PARTS.get(cause["part"], (cause["part"], ""))
         named = thread_name(cause["thread"], cause["tid"])
-        if cause["others"]:
+        several = bool(cause["others"])
+        if several:
             named += f" and {count(cause['others'], 'other thread')}"
-        title += f": {percent(cause['grown_pct'])} of it {named} {meaning}"
+        verb = "were" if several else "was"
+        title += f"; for {percent(cause['grown_pct'])} of it {named} {verb} {meaning}"
         path = cause["path"]
     who = f"p_trace_id := {row['trace_id']}, p_process := {literal(row['process'])}"
     return Finding(
@@ -139,9 +142,10 @@ def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
         end_ns=row["end_ns"],
         advice=advice,
         evidence_sql=(
-            "SELECT frame, start_ns, frame_ns, utid, part, reason, dur "
-            f"FROM frame_ledger({who}, p_path := {path}) WHERE stutter "
-            "ORDER BY frame_ns DESC, frame, dur DESC"
+            "SELECT l.frame, l.start_ns, l.frame_ns, thread.name AS thread, thread.tid, l.part, "
+            f"l.reason, l.dur FROM frame_ledger({who}, p_path := {path}) AS l "
+            "JOIN thread USING (utid) WHERE l.stutter "
+            "ORDER BY l.frame_ns DESC, l.frame, l.dur DESC, thread.tid"
         ),
         counter_evidence_sql=(
             f"SELECT bound_by, count(*) AS frames, count(*) FILTER (WHERE stutter) AS stutters "

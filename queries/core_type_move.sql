@@ -30,7 +30,7 @@ WITH
   numbered AS (
     SELECT
       *,
-      count(*) FILTER (WHERE on_p) OVER sofar AS p_stays,
+      count(CASE WHEN on_p THEN 1 END) OVER sofar AS p_stays,
     FROM spell
     WINDOW sofar AS (
       PARTITION BY utid ORDER BY ts, ts + dur ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW

@@ -15,19 +15,30 @@ WITH
     FROM frame_time(p_trace_id, p_from_ns, p_to_ns, p_process)
     WHERE dur_ns > 0 AND utid IS NOT NULL
   ),
-  segment AS (
-    SELECT trace_id, upid, frame, utid, start_ns AS ts, start_ns + dur_ns AS end_ns
-    FROM chosen
-    WHERE NOT p_path
-    UNION ALL
-    SELECT p.trace_id, p.upid, p.frame, p.utid, p.ts, p.ts + p.dur
-    FROM frame_path AS p
-    SEMI JOIN chosen ON chosen.upid = p.upid AND chosen.frame = p.frame
-    WHERE p_path
+  segment AS MATERIALIZED (
+    SELECT *, row_number() OVER () AS id
+    FROM (
+      SELECT trace_id, upid, frame, utid, start_ns AS ts, start_ns + dur_ns AS end_ns
+      FROM chosen
+      WHERE NOT p_path
+      UNION ALL
+      SELECT p.trace_id, p.upid, p.frame, p.utid, p.ts, p.ts + p.dur
+      FROM frame_path AS p
+      SEMI JOIN chosen ON chosen.upid = p.upid AND chosen.frame = p.frame
+      WHERE p_path AND p.dur > 0
+    )
   ),
   who AS (SELECT DISTINCT upid, utid FROM segment),
-  state AS (
-    SELECT t.trace_id, t.utid, t.ts, t.ts + t.dur AS end_ns, t.state, t.cpu, t.reason
+  state AS MATERIALIZED (
+    SELECT
+      t.trace_id,
+      t.utid,
+      t.ts,
+      t.ts + t.dur AS end_ns,
+      t.state,
+      t.cpu,
+      t.reason,
+      row_number() OVER () AS id,
     FROM thread_state AS t
     SEMI JOIN who USING (utid)
     WHERE t.dur > 0
@@ -38,8 +49,8 @@ WITH
     SEMI JOIN who USING (utid)
     WHERE s.dur > 0
   ),
-  hindered AS (
-    SELECT r.utid, r.ts, r.ts + r.dur AS end_ns, r.obstacle
+  hindered AS MATERIALIZED (
+    SELECT r.utid, r.ts, r.ts + r.dur AS end_ns, r.obstacle, row_number() OVER () AS id
     FROM ready_obstacle_slice(p_trace_id, -9223372036854775807, 9223372036854775807, p_min_idle_ns)
       AS r
     SEMI JOIN who USING (utid)
@@ -64,92 +75,114 @@ WITH
     FROM (
       SELECT
         *,
-        count(*) FILTER (WHERE before_ns IS NULL OR ts > before_ns)
+        count(CASE WHEN before_ns IS NULL OR ts > before_ns THEN 1 END)
           OVER (PARTITION BY trace_id, cpu ORDER BY ts, seq ROWS UNBOUNDED PRECEDING) AS run,
       FROM hit
     )
     GROUP BY trace_id, cpu, run
   ),
-  running AS (FROM state WHERE state.state = 'running'),
+  -- Stays and interrupts of each CPU in one stream, stays first at equal times.
+  on_cpu AS (
+    SELECT
+      turn,
+      ts,
+      last_value(utid IGNORE NULLS) OVER sofar AS utid,
+      last_value(stay_end IGNORE NULLS) OVER sofar AS stay_end,
+      last_value(hit_end IGNORE NULLS) OVER sofar AS hit_end,
+    FROM (
+      SELECT trace_id, cpu, ts, 0 AS turn, utid, end_ns AS stay_end, NULL AS hit_end
+      FROM state
+      WHERE state.state = 'running'
+      UNION ALL
+      SELECT trace_id, cpu, ts, 1, NULL, NULL, end_ns FROM merged
+    )
+    WINDOW sofar AS (PARTITION BY trace_id, cpu ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
+  ),
   -- The part of each interrupt that lies on top of one of the threads: those that begin in its
   -- stay, and the one that goes on from before it.
   cut_in AS (
-    SELECT s.utid, m.ts, least(m.end_ns, s.end_ns) AS end_ns
-    FROM merged AS m
-    ASOF JOIN running AS s ON s.trace_id = m.trace_id AND s.cpu = m.cpu AND s.ts <= m.ts
-    WHERE m.ts < s.end_ns
-    UNION ALL
-    SELECT s.utid, s.ts, least(m.end_ns, s.end_ns)
-    FROM running AS s
-    ASOF JOIN merged AS m ON m.trace_id = s.trace_id AND m.cpu = s.cpu AND m.ts < s.ts
-    WHERE m.end_ns > s.ts
+    SELECT utid, ts, least(hit_end, stay_end) AS end_ns
+    FROM on_cpu
+    WHERE CASE WHEN turn = 1 THEN ts < stay_end ELSE ts < hit_end END
   ),
-  edge AS (
-    SELECT DISTINCT who.upid, cut.utid, cut.ts
-    FROM who
-    JOIN (
-      SELECT utid, unnest([ts, end_ns]) AS ts FROM segment
-      UNION ALL SELECT utid, unnest([ts, end_ns]) FROM state
-      UNION ALL SELECT utid, unnest([ts, end_ns]) FROM shared
-      UNION ALL SELECT utid, unnest([ts, end_ns]) FROM hindered
-      UNION ALL SELECT utid, unnest([ts, end_ns]) FROM cut_in
+  -- What begins for each thread, in one stream; the rest are edges only. Every piece between two of
+  -- them lies wholly inside or outside of whatever began last.
+  begun AS (
+    SELECT upid, utid, ts, id AS segment_id, NULL AS state_id, NULL AS hindered_id,
+      NULL AS shared_end, NULL AS hit_end,
+    FROM segment
+    UNION ALL
+    SELECT who.upid, told.*
+    FROM (
+      SELECT utid, end_ns AS ts, NULL, NULL, NULL, NULL, NULL FROM segment
+      UNION ALL SELECT utid, ts, NULL, id, NULL, NULL, NULL FROM state
+      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL FROM state
+      UNION ALL SELECT utid, ts, NULL, NULL, id, NULL, NULL FROM hindered
+      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL FROM hindered
+      UNION ALL SELECT utid, ts, NULL, NULL, NULL, end_ns, NULL FROM shared
+      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL FROM shared
+      UNION ALL SELECT utid, ts, NULL, NULL, NULL, NULL, end_ns FROM cut_in
+      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL FROM cut_in
       UNION ALL
-      SELECT who.utid, cpu.valid_from_ns
+      SELECT w.utid, cpu.valid_from_ns, NULL, NULL, NULL, NULL, NULL
       FROM cpu
       JOIN thread ON thread.trace_id = cpu.trace_id
-      JOIN who ON who.utid = thread.utid
+      JOIN (SELECT DISTINCT utid FROM who) AS w ON w.utid = thread.utid
       WHERE cpu.valid_from_ns IS NOT NULL
-    ) AS cut ON cut.utid = who.utid
+    ) AS told
+    JOIN who ON who.utid = told.utid
   ),
-  piece AS (
+  edge AS (
     SELECT
       upid,
       utid,
       ts,
-      lead(ts) OVER (PARTITION BY upid, utid ORDER BY ts) AS end_ns,
-    FROM edge
+      max(segment_id) AS segment_id,
+      max(state_id) AS state_id,
+      max(hindered_id) AS hindered_id,
+      max(shared_end) AS shared_end,
+      max(hit_end) AS hit_end,
+    FROM begun
+    GROUP BY upid, utid, ts
   ),
-  -- Every piece lies wholly inside or outside of whatever began last at its begin.
-  framed AS (
-    SELECT segment.trace_id, segment.upid, segment.frame, piece.utid, piece.ts, piece.end_ns
-    FROM piece
-    ASOF JOIN segment
-      ON segment.upid = piece.upid AND segment.utid = piece.utid AND segment.ts <= piece.ts
-    WHERE piece.end_ns IS NOT NULL AND piece.ts < segment.end_ns
-  ),
-  stated AS (
+  piece AS (
     SELECT
-      framed.*,
-      CASE WHEN framed.ts < state.end_ns THEN state.state END AS state,
-      state.cpu,
-      state.reason,
-    FROM framed
-    ASOF LEFT JOIN state ON state.utid = framed.utid AND state.ts <= framed.ts
-  ),
-  accompanied AS (
-    SELECT stated.*, coalesce(stated.ts < shared.end_ns, false) AS is_shared
-    FROM stated
-    ASOF LEFT JOIN shared ON shared.utid = stated.utid AND shared.ts <= stated.ts
+      ts,
+      lead(ts) OVER sofar AS end_ns,
+      last_value(segment_id IGNORE NULLS) OVER sofar AS segment_id,
+      last_value(state_id IGNORE NULLS) OVER sofar AS state_id,
+      last_value(hindered_id IGNORE NULLS) OVER sofar AS hindered_id,
+      coalesce(ts < last_value(shared_end IGNORE NULLS) OVER sofar, false) AS is_shared,
+      coalesce(ts < last_value(hit_end IGNORE NULLS) OVER sofar, false) AS is_interrupted,
+    FROM edge
+    WINDOW sofar AS (PARTITION BY upid, utid ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),
   explained AS (
     SELECT
-      accompanied.*,
-      CASE WHEN accompanied.ts < hindered.end_ns THEN hindered.obstacle END AS obstacle,
-    FROM accompanied
-    ASOF LEFT JOIN hindered
-      ON hindered.utid = accompanied.utid AND hindered.ts <= accompanied.ts
-  ),
-  interrupted AS (
-    SELECT explained.*, coalesce(explained.ts < cut_in.end_ns, false) AS is_interrupted
-    FROM explained
-    ASOF LEFT JOIN cut_in ON cut_in.utid = explained.utid AND cut_in.ts <= explained.ts
+      segment.trace_id,
+      segment.upid,
+      segment.frame,
+      segment.utid,
+      piece.ts,
+      piece.end_ns,
+      CASE WHEN piece.ts < state.end_ns THEN state.state END AS state,
+      state.cpu,
+      state.reason,
+      piece.is_shared,
+      piece.is_interrupted,
+      CASE WHEN piece.ts < hindered.end_ns THEN hindered.obstacle END AS obstacle,
+    FROM piece
+    JOIN segment ON segment.id = piece.segment_id
+    LEFT JOIN state ON state.id = piece.state_id
+    LEFT JOIN hindered ON hindered.id = piece.hindered_id
+    WHERE piece.end_ns IS NOT NULL AND piece.ts < segment.end_ns
   ),
   placed AS (
-    SELECT interrupted.*, place.core_type
-    FROM interrupted
+    SELECT explained.*, place.core_type
+    FROM explained
     LEFT JOIN topology(p_trace_id) AS place
-      ON place.trace_id = interrupted.trace_id AND place.cpu = interrupted.cpu
-      AND interrupted.ts >= place.from_ns AND interrupted.ts < place.to_ns
+      ON place.trace_id = explained.trace_id AND place.cpu = explained.cpu
+      AND explained.ts >= place.from_ns AND explained.ts < place.to_ns
   ),
   named AS (
     SELECT

@@ -50,7 +50,7 @@ WITH
   numbered AS (
     SELECT
       *,
-      count(*) FILTER (WHERE live = 0) OVER (
+      count(CASE WHEN live = 0 THEN 1 END) OVER (
         PARTITION BY place ORDER BY ts ROWS UNBOUNDED PRECEDING
       ) AS section,
     FROM level

@@ -25,7 +25,7 @@ WITH
   numbered AS (
     SELECT
       *,
-      count(*) FILTER (WHERE woken) OVER (
+      count(CASE WHEN woken THEN 1 END) OVER (
         PARTITION BY utid ORDER BY ts ROWS UNBOUNDED PRECEDING
       ) AS run,
     FROM stay

@@ -50,7 +50,7 @@ WITH
         id,
         sign,
         coalesce(sum(now_khz::HUGEINT * dur) OVER before, 0) AS product,
-        coalesce(sum(dur) FILTER (WHERE now_khz IS NOT NULL) OVER before, 0) AS known,
+        coalesce(sum(CASE WHEN now_khz IS NOT NULL THEN dur END) OVER before, 0) AS known,
       FROM level
       WINDOW before AS (
         PARTITION BY trace_id, cpu ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING

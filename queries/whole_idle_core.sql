@@ -19,7 +19,7 @@ WITH
   still AS (
     SELECT trace_id, core, min(ts) AS ts, max(end_ns) AS end_ns
     FROM (
-      SELECT *, count(*) FILTER (WHERE begins) OVER (
+      SELECT *, count(CASE WHEN begins THEN 1 END) OVER (
         PARTITION BY trace_id, core ORDER BY ts ROWS UNBOUNDED PRECEDING
       ) AS spell,
       FROM numbered

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, ms, row_height, rows_across, short, thread_label, unique
+from schedlens.figures import (
+    MOST_SOUGHT,
+    bar,
+    ms,
+    row_height,
+    rows_across,
+    short,
+    thread_label,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Avoidable sharing"
@@ -44,8 +54,9 @@ def section(view: View) -> Section | Nothing:
     threads = view.ask_step("avoidable_sharing", process=view.process)
     rows = sorted(
         (row for row in threads.rows if row["any_type_ns"]), key=lambda row: -row["any_type_ns"]
-    )[:_MOST_BARS]
+    )[:MOST_SOUGHT]
     if rows:
+        shown = min(len(rows), _MOST_BARS)
         labels = unique(thread_label(row) for row in rows)
         plot = rows_across(
             [
@@ -56,12 +67,14 @@ def section(view: View) -> Section | Nothing:
             ],
             "ms",
             stacked=False,
+            sought=[thread_words(row) for row in rows],
+            first=_MOST_BARS,
         )  # fmt: skip
         caption = (
-            f"The {len(rows)} threads that could have moved for longest. Each alone: together they "
+            f"The {shown} threads that could have moved for longest. Each alone: together they "
             "could not all have moved at once."
         )
-        figures.append(Figure(caption, plot, height=row_height(len(rows), each=30)))
+        figures.append(Figure(caption, plot, height=row_height(shown, each=30)))
     return Section(
         "What the machine could have avoided is the number to act on: at each moment no more "
         "threads than idle cores. Where `sharing_by_affinity` is larger, only the affinity of the "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from schedlens.figures import axis, bar
-from schedlens.sections import Figure, Nothing, Section, View
+from typing import Any
+
+from schedlens.figures import Plot, axis, bar, short
+from schedlens.sections import Figure, Nothing, Rows, Section, View
 from schedlens.time_strips import capacity
 
 HEADING = "Concurrency"
@@ -13,7 +15,7 @@ _BANDS = (("p", "P or uniform", 0), ("e", "E", 2), ("other", "other", 3), ("smt"
 
 
 def section(view: View) -> Section | Nothing:
-    """Share of the window at each number of busy CPUs, split by what they were."""
+    """Share of the window at each number of busy CPUs: of the machine, and of the process."""
     answer = view.ask_step("concurrency")
     rows = answer.rows
     if not rows:
@@ -37,6 +39,46 @@ def section(view: View) -> Section | Nothing:
         f"Share of the window at each number of busy logical CPUs: {mean:.2f} on average, most "
         f"often {most['busy']} ({most['pct']:.1f} % of the time)."
     )
+    figures = [Figure(caption, _plot(traces, limits, "busy logical CPUs", len(rows)))]
+    processes = view.ask_step("concurrency_process", process=view.process)
+    own = _process(processes.rows, limits)
+    if own is not None:
+        figures.append(own)
+    return Section(
+        "Bars at the right edge mean a full machine, where only less work helps; bars far to the "
+        "left mean work that waits for one thread. Beyond the last line but one (`P + E` or "
+        "`all cores`) every further thread shares a core.",
+        view.step_window(),
+        tuple(figures),
+        (answer, processes.fold(), view.ask_step("capacity_line").fold()),
+    )
+
+
+def _process(rows: Rows, limits: list[tuple[int, str]]) -> Figure | None:
+    """The same of the process that ran most, against the same lines."""
+    ran: dict[str, float] = {}
+    for row in rows:
+        if row["process"] is not None:
+            ran[row["process"]] = ran.get(row["process"], 0) + row["running"] * row["pct"]
+    if not ran:
+        return None
+    name = max(sorted(ran), key=lambda process: ran[process])
+    mine = [row for row in rows if row["process"] == name]
+    counts = [0, *(row["running"] for row in mine)]
+    share = [max(0.0, 100 - sum(row["pct"] for row in mine)), *(row["pct"] for row in mine)]
+    most = counts[share.index(max(share))]
+    caption = (
+        f"Share of the window at each number of threads of {short(name, 40)} that ran at once: "
+        f"{ran[name] / 100:.2f} on average, most often {most} ({max(share):.1f} % of the time)."
+    )
+    traces = [bar(short(name, 40), counts, share, 5, unit="%", across=False)]
+    plot = _plot(traces, limits, "threads of the process that run at once", len(counts))
+    return Figure(caption, plot)
+
+
+def _plot(
+    traces: list[Plot], limits: list[tuple[int, str]], title: str, columns: int
+) -> dict[str, Any]:
     lines = [
         {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper",
          "line": {"color": "@dark", "dash": dash, "width": 1.5}}
@@ -44,14 +86,16 @@ def section(view: View) -> Section | Nothing:
     ]  # fmt: skip
     notes = [
         {"x": x, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right",
-         "showarrow": False, "text": name, "font": {"size": 11}}
+         "showarrow": False, "text": f"{name}: {x}", "font": {"size": 11}}
         for x, name in limits
     ]  # fmt: skip
-    plot = {
+    widest = max([*(x for x, _ in limits), columns])
+    return {
         "data": traces,
         "layout": {
             "barmode": "stack",
-            "xaxis": axis("busy logical CPUs", dtick=1 if len(rows) <= 40 else None),
+            "showlegend": True,
+            "xaxis": axis(title, dtick=1 if widest <= 40 else None),
             "yaxis": axis("percent of the window", rangemode="tozero"),
             "shapes": lines,
             "annotations": notes,
@@ -59,11 +103,3 @@ def section(view: View) -> Section | Nothing:
             "margin": {"l": 60, "r": 20, "t": 56, "b": 44},
         },
     }
-    return Section(
-        "Bars at the right edge mean a full machine, where only less work helps; bars far to the "
-        "left mean work that waits for one thread. Beyond the last line but one (`P + E` or "
-        "`all cores`) every further thread shares a core.",
-        view.step_window(),
-        (Figure(caption, plot),),
-        (answer, view.ask_step("concurrency_process", process=view.process).fold()),
-    )

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, ms, row_height, rows_across, thread_label, unique
+from schedlens import column_strips
+from schedlens.figures import (
+    MOST_SOUGHT,
+    bar,
+    ms,
+    row_height,
+    rows_across,
+    thread_label,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Time by kind of core"
@@ -26,7 +36,8 @@ def section(view: View) -> Section | Nothing:
         return Nothing("no thread ran in this window")
     if not any(row["e_ns"] or row["p_shared_ns"] for row in rows):
         return Nothing("every thread ran on a P core alone, or the cores are not known")
-    chosen = rows[:_MOST_BARS]
+    chosen = rows[:MOST_SOUGHT]
+    shown = min(len(chosen), _MOST_BARS)
     labels = unique(thread_label(row) for row in chosen)
     traces = [
         bar(name, labels, [ms(row[column]) for row in chosen], index, unit="ms", colour=colour)
@@ -34,19 +45,30 @@ def section(view: View) -> Section | Nothing:
         if any(row[column] for row in chosen)
     ]
     caption = (
-        f"Running time of the {len(chosen)} longest-running of {len(rows)} threads by kind of "
+        f"Running time of the {shown} longest-running of {len(rows)} threads by kind of "
         "core, longest first."
     )
+    plot = rows_across(
+        traces, "ms running", sought=[thread_words(row) for row in chosen], first=_MOST_BARS
+    )
+    figures = [Figure(caption, plot, height=row_height(shown))]
+    answers = []
+    span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    for strip in (column_strips.core_kinds(view, span), column_strips.thread_states(view, span)):
+        if strip is not None:
+            answers.append(strip[0])
+            figures.append(strip[1])
     return Section(
         "Long-running threads belong on P cores of their own. Two columns of the table say when a "
         "better place stood idle: `e_beside_idle_p_ns` and `p_shared_beside_idle_ns`.",
         view.step_window(),
-        (Figure(caption, rows_across(traces, "ms running"), height=row_height(len(chosen))),),
+        tuple(figures),
         (
             answer.showing(
                 "thread", "tid", "process", "run_ns", "p_alone_ns", "p_shared_ns", "e_ns",
                 "e_beside_idle_p_ns", "idle_core", "p_shared_beside_idle_ns",
             ),
             view.ask_step("thread_core_use", process=view.process).fold(),
+            *answers,
         ),
     )  # fmt: skip

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, ms, row_height, rows_across, thread_label, unique
+from schedlens.figures import (
+    MOST_SOUGHT,
+    bar,
+    ms,
+    row_height,
+    rows_across,
+    thread_label,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Core types"
@@ -26,7 +35,8 @@ def section(view: View) -> Section | Nothing:
     total: dict[int, int] = {}
     for row in answer.rows:
         total[row["utid"]] = total.get(row["utid"], 0) + row["run_ns"]
-    chosen = sorted(total, key=lambda utid: -total[utid])[:_MOST_BARS]
+    chosen = sorted(total, key=lambda utid: -total[utid])[:MOST_SOUGHT]
+    shown = min(len(chosen), _MOST_BARS)
     first = {row["utid"]: row for row in answer.rows}
     labels = unique(thread_label(first[utid]) for utid in chosen)
     spent = {(row["utid"], row["core_type"]): row["run_ns"] for row in answer.rows}
@@ -40,12 +50,16 @@ def section(view: View) -> Section | Nothing:
             bar("unknown", labels, [ms(spent.get((utid, None))) for utid in chosen], 3,
                 unit="ms", colour="@mid")
         )  # fmt: skip
-    caption = f"Running time by core type of the {len(chosen)} busiest of {len(total)} threads."
+    caption = f"Running time by core type of the {shown} busiest of {len(total)} threads."
+    plot = rows_across(
+        traces, "ms running", sought=[thread_words(first[utid]) for utid in chosen],
+        first=_MOST_BARS,
+    )  # fmt: skip
     moves = view.ask_step("core_type_move", process=view.process)
     return Section(
         "Long-running and critical threads belong on P cores; short and background work is well "
         "placed on E cores. The second table holds each move from P to E and the time to return.",
         view.step_window(),
-        (Figure(caption, rows_across(traces, "ms running"), height=row_height(len(chosen))),),
+        (Figure(caption, plot, height=row_height(shown)),),
         (answer, moves, view.ask_step("core_type_priority", process=view.process).fold()),
     )

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, ms, row_height, rows_across, thread_label, unique
+from schedlens.figures import (
+    MOST_SOUGHT,
+    bar,
+    ms,
+    row_height,
+    rows_across,
+    thread_label,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Visitors on pinned CPUs"
@@ -16,7 +25,8 @@ def section(view: View) -> Section | Nothing:
     answer = view.ask_step("pinned_cpu_visitor", process=view.process)
     if not answer.rows:
         return Nothing("no CPU is isolated or pinned to, or nobody else ran there")
-    rows = sorted(answer.rows, key=lambda row: -row["run_ns"])[:_MOST_BARS]
+    rows = sorted(answer.rows, key=lambda row: -row["run_ns"])[:MOST_SOUGHT]
+    shown = min(len(rows), _MOST_BARS)
     labels = unique(f"{thread_label(row)}, CPU {row['cpu']}" for row in rows)
     plot = rows_across(
         [
@@ -26,16 +36,18 @@ def section(view: View) -> Section | Nothing:
         ],
         "ms of the window",
         stacked=False,
+        sought=[thread_words(row) for row in rows],
+        first=_MOST_BARS,
     )  # fmt: skip
     most = rows[0]
     caption = (
-        f"The {len(rows)} longest of {len(answer.rows)} visits by thread and CPU; the longest is "
+        f"The {shown} longest of {len(answer.rows)} visits by thread and CPU; the longest is "
         f"{thread_label(most)} on CPU {most['cpu']}, {most['run_ns'] / 1e6:,.3f} ms."
     )
     return Section(
         "A CPU that is kept for one thread is disturbed by every other that runs there. Kernel "
         "threads bound to the CPU cannot be moved; the others can, by affinity or isolation.",
         view.step_window(),
-        (Figure(caption, plot, height=row_height(len(rows), each=30)),),
+        (Figure(caption, plot, height=row_height(shown, each=30)),),
         (answer,),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schedlens import column_strips
 from schedlens.figures import bar, ms, row_height, rows_across
 from schedlens.sections import Figure, Nothing, Section, View
 
@@ -28,15 +29,22 @@ def section(view: View) -> Section | Nothing:
         else "no ready time is known of any"
     )
     caption = f"Running and ready time of all threads at each of {len(rows)} priorities; {told}."
+    span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    strips = column_strips.priorities(view, span)
     return Section(
         "Work of a low priority that is ready half the time shares the machine with the rest; work "
         "that never waits is not held back by its priority. The second table says which of it ran "
         "on a P core while higher priorities ran on E cores, or stood ready.",
         view.step_window(),
-        (Figure(caption, rows_across(traces, "ms"), height=row_height(len(rows))),),
+        (
+            Figure(caption, rows_across(traces, "ms"), height=row_height(len(rows))),
+            *(figure for _, figure in strips),
+        ),
         (
             share,
             view.ask_step("background_running"),
+            view.ask_step("thread_by_priority", process=view.process).fold(),
             view.ask_step("priority_boost", process=view.process).fold(),
+            *(answer for answer, _ in strips[:1]),
         ),
     )

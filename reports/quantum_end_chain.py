@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, ms, row_height, rows_across, short, unique
+from schedlens.figures import MOST_SOUGHT, bar, ms, row_height, rows_across, short, unique
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Quantum-end chains"
@@ -18,7 +18,8 @@ def section(view: View) -> Section | Nothing:
         return Nothing(
             "no 3 hand-offs in a row at the end of a slice among at most 8 threads were seen"
         )
-    rows = sorted(answer.rows, key=lambda row: (-row["serialized_ns"], -row["dur"]))[:_MOST_BARS]
+    rows = sorted(answer.rows, key=lambda row: (-row["serialized_ns"], -row["dur"]))[:MOST_SOUGHT]
+    shown = min(len(rows), _MOST_BARS)
     names = view.labels()
     several = len(names) > 1
     labels = unique(
@@ -38,10 +39,12 @@ def section(view: View) -> Section | Nothing:
         ],
         "ms",
         stacked=False,
+        sought=[" ".join(short(name, 80) for name in row["threads"] or []) for row in rows],
+        first=_MOST_BARS,
     )  # fmt: skip
     longest = rows[0]
     caption = (
-        f"The {len(rows)} worst of {len(answer.rows)} chains. The first: CPU {longest['cpu']}, "
+        f"The {shown} worst of {len(answer.rows)} chains. The first: CPU {longest['cpu']}, "
         f"{longest['dur'] / 1e6:,.3f} ms long, {longest['serialized_ns'] / 1e6:,.3f} ms of it "
         "while another CPU that a waiting thread may use was idle or parked."
     )
@@ -50,6 +53,6 @@ def section(view: View) -> Section | Nothing:
         "hand-off: let the waiter block, or give the two threads a CPU each. Look at the allowed "
         "CPUs for the reason why the scheduler had no choice.",
         view.all_windows(),
-        (Figure(caption, plot, height=row_height(len(rows), each=34)),),
+        (Figure(caption, plot, height=row_height(shown, each=34)),),
         (answer.without("trace_id", "utids"),),
     )

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.figures import Plot, bar, ms, row_height, rows_across, thread_label, unique
+from schedlens.figures import (
+    MOST_SOUGHT,
+    Plot,
+    bar,
+    ms,
+    row_height,
+    rows_across,
+    thread_label,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Ready time by what stood in the way"
@@ -27,7 +37,8 @@ def section(view: View) -> Section | Nothing:
     held = sorted((row for row in answer.rows if row["ready_ns"]), key=lambda row: -row["ready_ns"])
     if not held:
         return Nothing("no thread of the step in view was ready without running")
-    rows = held[:_MOST_BARS]
+    rows = held[:MOST_SOUGHT]
+    shown = min(len(rows), _MOST_BARS)
     parts = _bars(rows, unique(thread_label(row) for row in rows))
     total = sum(row["ready_ns"] for row in held)
     causes = sorted(
@@ -35,16 +46,21 @@ def section(view: View) -> Section | Nothing:
         reverse=True,
     )
     caption = (
-        f"Ready time of the {len(rows)} longest of {len(held)} threads by what stood in the way. "
+        f"Ready time of the {shown} longest of {len(held)} threads by what stood in the way. "
         f"Of {total / 1e6:,.3f} ms in all, {causes[0][0] / 1e6:,.3f} ms: {causes[0][1]}."
     )
-    figures = [Figure(caption, rows_across(parts, "ms ready"), height=row_height(len(rows)))]
+    words = [thread_words(row) for row in rows]
+    plot = rows_across(parts, "ms ready", sought=words, first=_MOST_BARS)
+    figures = [Figure(caption, plot, height=row_height(shown))]
     waits = view.ask_step("worst_waits", process=view.process).without(
         "trace_id", "utid", "instead_utid"
     )
     if waits.rows:
         labels = [f"{row['place']}. {thread_label(row)}" for row in waits.rows]
-        plot = rows_across(_bars(waits.rows, labels), "ms ready")
+        words = [f"{thread_words(r)} {thread_words(r, before='instead_')}" for r in waits.rows]
+        plot = rows_across(
+            _bars(waits.rows, labels), "ms ready", sought=words, first=len(waits.rows)
+        )
         caption = (
             f"The {len(waits.rows)} longest single waits; the longest, "
             f"{waits.rows[0]['ready_ns'] / 1e6:,.3f} ms, of {thread_label(waits.rows[0])}"

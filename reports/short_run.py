@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, row_height, rows_across, thread_label, unique
+from schedlens.figures import (
+    MOST_SOUGHT,
+    bar,
+    row_height,
+    rows_across,
+    thread_label,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Who the frames wait for"
@@ -19,7 +27,8 @@ def section(view: View) -> Section | Nothing:
         if not runs.rows:
             return Nothing("no run after a wake was seen")
         return Nothing("no frames with a critical path are recorded")
-    chosen = path.rows[:_MOST_BARS]
+    chosen = path.rows[:MOST_SOUGHT]
+    shown = min(len(chosen), _MOST_BARS)
     labels = unique(thread_label(row) for row in chosen)
     short = {row["utid"]: row["short_pct"] for row in runs.rows}
     traces = [
@@ -28,7 +37,7 @@ def section(view: View) -> Section | Nothing:
     ]
     caption = (
         "Share of the frames' critical path, and the share of runs after a wake that last under "
-        f"1 ms, of the {len(chosen)} threads the frames waited for longest."
+        f"1 ms, of the {shown} threads the frames waited for longest."
     )
     return Section(
         "A thread with mostly short runs looks like a worker; if it is long on the critical path "
@@ -38,8 +47,14 @@ def section(view: View) -> Section | Nothing:
         (
             Figure(
                 caption,
-                rows_across(traces, "percent", stacked=False),
-                height=row_height(2 * len(chosen)),
+                rows_across(
+                    traces,
+                    "percent",
+                    stacked=False,
+                    sought=[thread_words(row) for row in chosen],
+                    first=_MOST_BARS,
+                ),
+                height=row_height(2 * shown),
             ),
         ),
         (path, view.ask_step("path_switch", process=view.process), runs.fold()),

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, row_height, rows_across, thread_label, unique
+from schedlens.figures import (
+    MOST_SOUGHT,
+    bar,
+    row_height,
+    rows_across,
+    thread_label,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Counters: speed by core type, cost of siblings"
@@ -18,7 +26,8 @@ def section(view: View) -> Section | Nothing:
     rows = [row for row in cpi.rows if row["cpi"] is not None]
     if not rows:
         return Nothing("no cycles and instructions are recorded at switches")
-    chosen = list(dict.fromkeys(row["utid"] for row in rows))[:_MOST_BARS]
+    chosen = list(dict.fromkeys(row["utid"] for row in rows))[:MOST_SOUGHT]
+    shown = min(len(chosen), _MOST_BARS)
     first = {row["utid"]: row for row in reversed(rows)}
     labels = unique(thread_label(first[utid]) for utid in chosen)
     known = {(row["utid"], row["core_type"]): row["cpi"] for row in rows}
@@ -29,7 +38,7 @@ def section(view: View) -> Section | Nothing:
         for kind in kinds
     ]  # fmt: skip
     caption = (
-        f"Cycles an instruction of the {len(chosen)} longest-measured threads on each core type: "
+        f"Cycles an instruction of the {shown} longest-measured threads on each core type: "
         "lower is better; cores of other frequencies compare by instructions a second."
     )
     return Section(
@@ -40,8 +49,14 @@ def section(view: View) -> Section | Nothing:
         (
             Figure(
                 caption,
-                rows_across(traces, "cycles an instruction", stacked=False),
-                height=row_height(2 * len(chosen)),
+                rows_across(
+                    traces,
+                    "cycles an instruction",
+                    stacked=False,
+                    sought=[thread_words(first[utid]) for utid in chosen],
+                    first=_MOST_BARS,
+                ),
+                height=row_height(2 * shown),
             ),
         ),
         (view.ask_step("smt_tax", process=view.process), cpi),

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, ms, row_height, rows_across, thread_label, unique
+from schedlens.figures import (
+    MOST_SOUGHT,
+    bar,
+    ms,
+    row_height,
+    rows_across,
+    thread_label,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Threads"
@@ -16,7 +25,8 @@ def section(view: View) -> Section | Nothing:
     answer = view.ask_step("thread_summary", process=view.process)
     if not answer.rows:
         return Nothing("no thread has any time in this window; choose another with --from and --to")
-    rows = sorted(answer.rows, key=lambda row: -(row["run_ns"] + row["ready_ns"]))[:_MOST_BARS]
+    rows = sorted(answer.rows, key=lambda row: -(row["run_ns"] + row["ready_ns"]))[:MOST_SOUGHT]
+    shown = min(len(rows), _MOST_BARS)
     labels = unique(thread_label(row) for row in rows)
     worst = [
         "" if row["ready_max_ns"] is None else f"longest ready {row['ready_max_ns'] / 1e6:,.3f} ms"
@@ -31,6 +41,8 @@ def section(view: View) -> Section | Nothing:
                 colour="@mid"),
         ],
         "ms of the window",
+        sought=[thread_words(row) for row in rows],
+        first=_MOST_BARS,
     )  # fmt: skip
     longest = max(
         (row for row in answer.rows if row["ready_max_ns"] is not None),
@@ -43,12 +55,12 @@ def section(view: View) -> Section | Nothing:
         else f"The longest single wait for a CPU was {longest['ready_max_ns'] / 1e6:,.3f} ms, of "
         f"{thread_label(longest)}."
     )
-    caption = f"Time by state of the {len(rows)} busiest of {len(answer.rows)} threads. {told}"
+    caption = f"Time by state of the {shown} busiest of {len(answer.rows)} threads. {told}"
     return Section(
         "Ready means able to run and held up by others: the time to win back. Waiting means "
         "blocked, which is often right. Unknown is what the recording does not tell.",
         view.step_window(),
-        (Figure(caption, plot, height=row_height(len(rows))),),
+        (Figure(caption, plot, height=row_height(shown)),),
         (
             answer.without("trace_id", "utid", "new_ns", "migrations_unknown", "ready_count"),
             view.ask_step("process_summary", process=view.process).fold(),

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.figures import bar, ms, row_height, rows_across, short, unique
+from schedlens.figures import (
+    MOST_SOUGHT,
+    bar,
+    ms,
+    row_height,
+    rows_across,
+    short,
+    thread_words,
+    unique,
+)
 from schedlens.sections import Figure, Nothing, Section, View
 
 HEADING = "Wakings"
@@ -32,7 +41,8 @@ def section(view: View) -> Section | Nothing:
             (),
             (answer,),
         )
-    rows = sorted(held, key=lambda row: -row["ready_ns"])[:_MOST_BARS]
+    rows = sorted(held, key=lambda row: -row["ready_ns"])[:MOST_SOUGHT]
+    shown = min(len(rows), _MOST_BARS)
     labels = unique(f"{_waker(row)} → {short(row['thread'], 22)} {row['tid']}" for row in rows)
     plot = rows_across(
         [
@@ -40,15 +50,16 @@ def section(view: View) -> Section | Nothing:
                 unit="ms", detail=[f"{row['wakings']:,} wakings" for row in rows]),
         ],
         "ms of the window",
+        sought=[f"{thread_words(row)} {thread_words(row, before='waker_')}" for row in rows],
+        first=_MOST_BARS,
     )  # fmt: skip
     caption = (
-        f"Ready time between waking and switch-in, the {len(rows)} longest of "
-        f"{len(answer.rows)} pairs."
+        f"Ready time between waking and switch-in, the {shown} longest of {len(answer.rows)} pairs."
     )
     return Section(
         _LEAD,
         view.step_window(),
-        (Figure(caption, plot, height=row_height(len(rows))),),
+        (Figure(caption, plot, height=row_height(shown)),),
         (answer,),
     )
 

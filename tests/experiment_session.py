@@ -59,7 +59,7 @@ def write(
 
 
 JUDGES = (
-    "pair_interference", "turbo_curve", "handoff_time", "shard_latency", "smt_boost",
+    "pair_interference", "scaling_clock", "handoff_time", "shard_latency", "smt_boost",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 import time
+from pathlib import Path
 
 SECONDS = 1.2
 PR_SET_NAME = 15
@@ -35,6 +36,36 @@ def crowd() -> None:
         children.append(child)
     for child in children:
         os.waitpid(child, 0)
+
+
+def background() -> None:
+    """Three processes and one of a lower priority on two CPUs: prints what that one's clock says.
+
+    At any time one of the three stands ready, or runs on the other CPU with another one ready.
+    """
+    cpus = set(sorted(os.sched_getaffinity(0))[:2])
+    children = []
+    for name, nice in (("urgent", 0), ("urgent", 0), ("urgent", 0), ("background", 5)):
+        child = os.fork()
+        if not child:
+            named(name)
+            os.sched_setaffinity(0, cpus)
+            os.nice(nice)
+            spin(SECONDS)
+            if name == "background":
+                print(f"background {time.process_time_ns()}", flush=True)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def limited(folder: str) -> None:
+    """A busy process in the cgroup whose folder is given, until it is ended."""
+    named("limited")
+    (Path(folder) / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+    print("ready", flush=True)
+    spin(60)
 
 
 def hog() -> None:
@@ -73,5 +104,7 @@ if __name__ == "__main__":
     fault = sys.argv[1]
     if fault == "bursts":
         bursts(int(sys.argv[2]))
+    elif fault == "limited":
+        limited(sys.argv[2])
     else:
-        {"crowd": crowd, "hog": hog}[fault]()
+        {"background": background, "crowd": crowd, "hog": hog}[fault]()

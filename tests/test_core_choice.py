@@ -178,7 +178,7 @@ def test_the_cpus_allowed_at_each_moment_count(con: duckdb.DuckDBPyConnection) -
     assert row == (50 * US, 0, False)
     rows = con.execute(
         "SELECT from_ns < 0, to_ns, cpus, is_known, source FROM affinity_spell "
-        "WHERE utid = (SELECT utid FROM affinity)"
+        "WHERE utid = (SELECT utid FROM affinity) ORDER BY from_ns"
     ).fetchall()
     assert rows == [
         (True, 600 * US, [4], False, None),

@@ -112,16 +112,16 @@ def test_yield_clock_and_power_of_a_session(tmp_path: Path) -> None:
             ("sha256", 1.06, 1.04, 1.08, 6),
         ]  # fmt: skip
         turbo = con.execute(
-            "SELECT threads, cores, ghz, watts, round(work_per_joule) FROM turbo_curve"
+            "SELECT threads, cores, ghz, watts, round(work_per_joule) FROM scaling_clock"
         ).fetchall()
         # Ten threads of 100 M/s at 50 W; the cores are part of the package.
         assert turbo == [(1, 1, 4.65, None, None), (10, 10, 3.6, 50.0, 2e7)]
         titles = [row[0] for row in con.execute(
-            "SELECT title FROM finding WHERE analyzer = 'turbo_curve' ORDER BY title"
+            "SELECT title FROM finding WHERE analyzer = 'scaling_clock' ORDER BY title"
         ).fetchall()]  # fmt: skip
         assert titles[0].startswith("Both siblings of a core against one alone (Y): imul1 2.00")
         assert titles[1].startswith("The clock falls with the cores in use: 4.65 GHz with 1 core")
-        shown = experiment_session.section(con, "turbo_curve")
+        shown = experiment_session.section(con, "scaling_clock")
         assert "4.65 GHz with 1, 3.60 GHz with 10" in shown["figures"][0]["caption"]
         kept = calibration.store(con, recording.gather([folder])[0].session)
     assert kept is not None
@@ -203,7 +203,7 @@ def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     assert done.returncode in (0, 1)
     facts = json.loads(done.stdout)
     answer = facts["experiment"]["scaling"]
-    assert {row["threads"] for row in answer["turbo"]} <= {1, 2}
+    assert {row["threads"] for row in answer["clock"]} <= {1, 2}
     assert [row["workload"] for row in answer["table"]] == ["imul1", "imul2", "imul3"]
     assert {"add8", "imul1"} <= {row["workload"] for row in answer["yield"]}
     assert Path(facts["calibration"]).parent == tmp_path / "calibration"

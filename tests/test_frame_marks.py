@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
 from conftest import command
+from decoded import decoded
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from fixture_files import fixture
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +21,7 @@ from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTrace
 from schedlens.frame_marks import FrameMark
 
 ZERO = 5_000_000_000
+MS = 1_000_000
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -167,3 +171,40 @@ def test_a_file_belongs_to_the_recording_before_it(tmp_path: Path) -> None:
     done = command("analyze", str(path), check=False)
     assert done.returncode == 2
     assert "holds frames alone: give the trace of the same time beside it" in done.stderr
+
+
+def test_a_gate_fails_where_frames_stutter(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    trace = fixture("own_tree", tmp_path_factory)
+    tables = decoded(trace)
+    (facts,) = tables["trace"].to_pylist()
+    start, last = facts["start_clock"], facts["duration_ns"]
+    assert last >= 220 * MS
+    pids = {row["upid"]: row["pid"] for row in tables["process"].to_pylist()}
+    tid, pid = next(
+        (row["tid"], pids[row["upid"]])
+        for row in tables["thread"].to_pylist()
+        if not row["is_idle"] and row["upid"] in pids
+    )
+    # Ten frames of 10 ms, the sixth of them of 70 ms.
+    begins = [10 * n + (60 if n > 5 else 0) for n in range(11)]
+    path = write(
+        tmp_path / "frames.csv",
+        "pid,tid,start_mono_ns",
+        *(f"{pid},{tid},{start + ms * MS}" for ms in begins),
+    )
+
+    def gated(severity: str, *recorded: str) -> tuple[int, str]:
+        done = command(
+            "analyze", *recorded, "-o", str(tmp_path / "out"), "--only", "frame_time",
+            "--no-report", "--fail-on", severity, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stderr
+
+    said = "analyze: --fail-on critical: 1 finding\n"
+    assert gated("critical", str(trace), str(path)) == (1, said)
+    code, _ = gated("critical", str(trace))
+    assert code == 0
+    with duckdb.connect(str(tmp_path / "out" / "analysis.duckdb"), read_only=True) as con:
+        assert con.execute("SELECT severity FROM finding").fetchall() == [("checked",)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from planted import score
+from planted import runs, score
 from planted.detectors import DETECTORS
 from planted.faults import FAULTS
 
@@ -21,8 +21,8 @@ def test_wilson_interval_is_that_of_the_textbook() -> None:
 
 
 def test_planted_faults_are_found_and_nothing_else() -> None:
-    runs = score.play_all(FIRST_SEED, EACH)
-    counts = score.judge(runs)
+    played = runs.play_all(FIRST_SEED, EACH)
+    counts = score.judge(played)
     told = "\n".join(score.report(counts))
     # Each detector was asked: there was something to find, and something to be silent about.
     for name, count in counts.items():
@@ -33,5 +33,5 @@ def test_planted_faults_are_found_and_nothing_else() -> None:
     false = [(name, *one) for name, count in counts.items() for one in count.false]
     judged = sum(count.recall()[1] for count in counts.values())
     assert len(missed) + len(false) <= 0.05 * judged, (missed, false, told)
-    assert {fault for run in runs for fault in run.planted} == {fault.name for fault in FAULTS}
+    assert {fault for run in played for fault in run.planted} == {fault.name for fault in FAULTS}
     assert len(counts) == len(DETECTORS)

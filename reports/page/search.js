@@ -1,4 +1,4 @@
-/* The search for threads and processes: one box that narrows the timeline and every table of them. */
+/* The search for threads and processes: one box that narrows the timelines, the bars and every table of them. */
 
 const THREAD_COLUMN = /(^|_)(thread|process|tid|waker|wakee|comm)$/;
 const searchers = [];
@@ -13,17 +13,20 @@ function searchFor(text) {
   const test = parts.length ? (one) => { const low = one.toLowerCase(); return parts.some((part) => low.includes(part)); } : null;
   let threads = null;
   let cut = 0;
+  let figuresCut = 0;
   for (const follow of searchers) {
     const told = follow(test);
     if (told && told.threads !== undefined) threads = told.threads;
     if (told && told.narrowed) cut += 1;
+    if (told && told.figure) figuresCut += 1;
   }
   document.documentElement.dataset.searching = test ? 'yes' : 'no';
   const said = document.getElementById('matches');
   if (!test) said.textContent = '';
   else {
     const shown = threads === null ? '' : `${threads} ${threads === 1 ? 'thread' : 'threads'} in the timeline, `;
-    said.textContent = `${shown}${cut} ${cut === 1 ? 'table' : 'tables'} narrowed`;
+    const bars = figuresCut ? `${figuresCut} ${figuresCut === 1 ? 'figure' : 'figures'} and ` : '';
+    said.textContent = `${shown}${bars}${cut} ${cut === 1 ? 'table' : 'tables'} narrowed`;
   }
 }
 

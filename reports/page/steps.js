@@ -20,19 +20,23 @@ function stepsIn(layer, from, [a, b], to) {
   const width = (b - a) / STEP_COLUMNS;
   const x = Array.from({ length: STEP_COLUMNS + 1 }, (_, i) => (a + i * width) / 1e6);
   const sums = series.map(() => new Array(STEP_COLUMNS).fill(0));
-  const weights = new Array(STEP_COLUMNS).fill(0);
+  const weights = series.map(() => new Array(STEP_COLUMNS).fill(0));
   for (let i = first; i < last; i += 1) {
     let begin = Math.max(a, start[i] + from);
     const end = Math.min(b, i + 1 < start.length ? start[i + 1] + from : to);
     while (begin < end) {
       const at = Math.min(STEP_COLUMNS - 1, Math.floor((begin - a) / width));
       const until = at === STEP_COLUMNS - 1 ? end : Math.min(end, Math.max(a + (at + 1) * width, begin + 1));
-      weights[at] += until - begin;
-      series.forEach((one, s) => { sums[s][at] += one.values[i] * (until - begin); });
+      series.forEach((one, s) => {
+        // Unknown has no weight.
+        if (one.values[i] === null) return;
+        weights[s][at] += until - begin;
+        sums[s][at] += one.values[i] * (until - begin);
+      });
       begin = until;
     }
   }
-  const values = sums.map((sum) => { const mean = sum.map((v, i) => (weights[i] ? v / weights[i] : null)); mean.push(mean[mean.length - 1]); return mean; });
+  const values = sums.map((sum, s) => { const mean = sum.map((v, i) => (weights[s][i] ? v / weights[s][i] : null)); mean.push(mean[mean.length - 1]); return mean; });
   return { x, values };
 }
 
@@ -50,14 +54,14 @@ function steps(plot, spec, above) {
         data.push({
           type: 'scatter', mode: 'lines', name: one.name, x, y: values[i],
           ...(area ? { stackgroup: 'one', fillcolor: `@${one.color.slice(1)}`, fillpattern: { shape: one.pattern, fillmode: 'overlay', fgcolor: '@card', size: 6, solidity: 0.25 } } : {}),
-          line: { shape: 'hv', width: area ? 0 : 1, color: one.color },
+          line: { shape: 'hv', width: area ? 0 : one.pattern ? 1.6 : 1, color: one.color, dash: area ? 'solid' : one.pattern || 'solid' },
           hovertemplate: `${one.name.replace(/[<&]/g, '')}: %{y:,.2~f}<extra></extra>`,
         });
       });
     }
     return show(plot, data, {
       xaxis: timeAxis(range, above),
-      yaxis: { title: { text: title }, rangemode: 'tozero', automargin: false, fixedrange: true, nticks: 5, zeroline: false },
+      yaxis: { title: { text: title }, rangemode: spec.plot.from_zero === false ? 'normal' : 'tozero', automargin: false, fixedrange: true, nticks: 5, zeroline: false },
       margin: timeMargin(above), dragmode: 'zoom', hovermode: 'x unified',
       shapes: [...stutterBands(range), ...limits.map((limit, i) => ({
         type: 'line', xref: 'paper', x0: 0, x1: 1, y0: limit.at, y1: limit.at, line: { color: '@dark', width: 1.3, dash: LIMIT_DASHES[i] },

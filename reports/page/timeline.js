@@ -1,6 +1,5 @@
 /* What each logical CPU ran: one row a CPU, a column for each few pixels, drawn anew at each zoom. */
 
-const COLUMNS = 1600;
 const HUES = ['blue', 'orange', 'green', 'purple', 'red', 'teal', 'brown', 'pink'];
 const FIXED = ['idle', 'unknown', 'offline', 'interrupt', 'other threads'];
 const SHORT = ['', '?', 'off', 'int', '…'];
@@ -56,42 +55,10 @@ function timeline(plot, spec, above) {
     }
   }
 
-  /** The code with the most time in each column of the range, and the long runs to be labelled. */
+  /** The rows as columns, with what is parked, and the long runs to be labelled. */
   function columnsOf(a, b) {
-    const width = (b - a) / COLUMNS;
-    const z = cpus.map(() => new Array(COLUMNS).fill(null));
-    const long = [];
-    let row = -1;
-    let at = -1;
-    let sums = new Map();
-    const settle = () => {
-      if (at < 0 || !sums.size) return;
-      // What is singled out wins its columns, however short: it is what the reader looks for.
-      let best = null;
-      for (const [code, sum] of sums) {
-        const sought = Boolean(chosen) && chosen.has(code);
-        if (best === null || (sought && !best[2]) || (sought === best[2] && sum > best[1])) best = [code, sum, sought];
-      }
-      z[row][at] = best[0];
-    };
-    for (let i = 0; i < runs.row.length; i += 1) {
-      const begin = Math.max(runs.start[i] + from, a);
-      const end = Math.min(runs.start[i] + runs.dur[i] + from, b);
-      if (end <= begin) continue;
-      const code = isShown(runs.code[i]) || (chosen && chosen.has(runs.code[i])) ? runs.code[i] : OTHERS;
-      const first = Math.min(COLUMNS - 1, Math.floor((begin - a) / width));
-      const last = Math.min(COLUMNS - 1, Math.max(first, Math.ceil((end - a) / width) - 1));
-      if (runs.row[i] !== row || first !== at) { settle(); row = runs.row[i]; at = first; sums = new Map(); }
-      sums.set(code, (sums.get(code) || 0) + Math.min(end, a + (first + 1) * width) - begin);
-      if (last > first) {
-        settle();
-        for (let c = first + 1; c < last; c += 1) z[row][c] = code;
-        at = last;
-        sums = new Map([[code, end - (a + last * width)]]);
-      }
-      if (code > 0 && end - begin > (b - a) * 0.018) long.push({ row, middle: (begin + end) / 2, code, length: end - begin });
-    }
-    settle();
+    const codeOf = (code) => (isShown(code) || (chosen && chosen.has(code)) ? code : OTHERS);
+    const { z, width, long } = inColumns(runs, cpus.length, from, [a, b], codeOf, (code) => Boolean(chosen) && chosen.has(code));
     park(z, a, width);
     for (let i = 0; i < parked.row.length; i += 1) {
       const begin = Math.max(parked.start[i] + from, a);
@@ -99,7 +66,7 @@ function timeline(plot, spec, above) {
       const middle = (begin + end) / 2;
       // A letter only where the middle of the spell is idle: a bound thread may run there.
       const free = z[parked.row[i]][Math.min(COLUMNS - 1, Math.max(0, Math.floor((middle - a) / width)))] === PARKED;
-      if (free && end - begin > (b - a) * 0.018) long.push({ row: parked.row[i], middle, code: PARKED, length: end - begin });
+      if (free && end - begin > (b - a) * LONG) long.push({ row: parked.row[i], middle, code: PARKED, length: end - begin });
     }
     return { z, width, long: long.sort((x, y) => y.length - x.length).slice(0, 400) };
   }
@@ -107,12 +74,11 @@ function timeline(plot, spec, above) {
   const draw = joinTime(plot, spec, ([a, b]) => {
     const { z, width, long } = columnsOf(a, b);
     const list = colours();
-    const steps = list.flatMap((c, i) => [[i / list.length, c], [(i + 1) / list.length, c]]);
     const rows = cpus.map((_, i) => i);
     const every = cpus.length > 130 ? 8 : cpus.length > 70 ? 4 : 1;
     const data = [{
       type: 'heatmap', z, x0: (a + width / 2) / 1e6, dx: width / 1e6, y: rows, zmin: -0.5, zmax: list.length - 0.5,
-      colorscale: steps, showscale: false, hoverongaps: false, ygap: cpus.length > 64 ? 0 : 1,
+      colorscale: stepped(list), showscale: false, hoverongaps: false, ygap: cpus.length > 64 ? 0 : 1,
       text: z.map((line) => line.map((code) => (code === null ? '' : names[code]))), customdata: z.map((line, i) => line.map(() => cpus[i])),
       hovertemplate: '%{customdata}<br>%{x:.3f} ms<br>%{text}<extra></extra>',
     }];

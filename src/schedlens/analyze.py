@@ -53,8 +53,8 @@ def analyze(
     """Load recordings and explain them.
 
     PATHS are a session folder that `collect` wrote, or perf.data and .etl files of any origin, each
-    with a file of its frames behind it if there is one (PresentMon's, or docs/frame-marks.md); the kernel and the user file of one Windows
-    recording are read together.
+    with a file of its frames behind it if there is one (PresentMon's, or the program's own stamps:
+    docs/frame-marks.md); the kernel and the user file of one Windows recording are read together.
     Exit code 0: all was read. 1: answered, but a part could not be read, or --fail-on found
     something. 2: no answer.
     """
@@ -210,7 +210,7 @@ _FITTING = (
     ("handoff_time", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'handoff'"),
     ("shard_latency", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'shards'"),
     ("smt_boost", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'smt-boost'"),
-    ("turbo_curve", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
+    ("scaling_clock", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
     ("frame_ledger_total", "SELECT count(*) > 0 FROM frame WHERE utid IS NOT NULL"),
     ("frame_time", "SELECT count(*) > 0 FROM frame"),
     ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),

@@ -8,6 +8,9 @@ from typing import Any
 
 Plot = dict[str, Any]
 
+# Rows of bars carried for the search for threads; only the first few are shown without one.
+MOST_SOUGHT = 240
+
 # Each colour goes with its own hatching, dash and symbol.
 COLOURS = ("@blue", "@orange", "@green", "@purple", "@red", "@teal", "@brown", "@pink")
 PATTERNS = ("", "/", ".", "x", "\\", "-", "+", "|")
@@ -150,11 +153,32 @@ def axis(title: str, **more: object) -> Plot:
     return {"title": {"text": title}, **more}
 
 
+def thread_words(row: dict[str, Any], *, before: str = "") -> str:
+    """What the search for threads looks at: name, number and process of the thread of a row.
+
+    `before` stands before the names of the columns: `waker_` for `waker_thread` and its siblings.
+    """
+    parts = (row.get(f"{before}thread"), row.get(f"{before}tid"), row.get(f"{before}process"))
+    return " ".join(short(part, 80) for part in parts if part is not None)
+
+
 def rows_across(
-    traces: Sequence[Plot], title: str, *, stacked: bool = True, **more: object
+    traces: Sequence[Plot],
+    title: str,
+    *,
+    stacked: bool = True,
+    sought: Sequence[str] = (),
+    first: int = 0,
+    **more: object,
 ) -> Plot:
-    """Bars along x, the first label on top."""
+    """Bars along x, the first label on top.
+
+    With `sought`, a text for each row, the page shows the first so many rows, or those whose text
+    matches the search for threads.
+    """
+    narrowed = {"sought": list(sought), "first": first} if sought else {}
     return {
+        **narrowed,
         "data": list(traces),
         "layout": {
             "barmode": "stack" if stacked else "group",

@@ -32,7 +32,8 @@ SELECT
   state.dur,
   CASE state.state WHEN 'running' THEN 0 WHEN 'ready' THEN 1 WHEN 'waiting' THEN 2 ELSE 3 END
     ::TINYINT AS state,
-  CASE WHEN NOT waker.is_idle THEN state.waker_utid END AS waker_utid
+  -- What a clock or a device wakes, the thread that runs there has not woken.
+  CASE WHEN NOT waker.is_idle AND alarm.utid IS NULL THEN state.waker_utid END AS waker_utid
 FROM (
   SELECT utid, ts, dur, state, waker_utid
   FROM thread_state
@@ -44,6 +45,9 @@ FROM (
   WHERE trace_id = $trace_id AND ready_ns = 0 AND waker_utid IS NOT NULL
 ) AS state
 LEFT JOIN thread AS waker ON waker.utid = state.waker_utid
+LEFT JOIN (
+  SELECT DISTINCT utid, ts FROM wakeup WHERE trace_id = $trace_id AND in_interrupt AND effective
+) AS alarm ON alarm.utid = state.utid AND alarm.ts = state.ts
 ORDER BY state.utid, state.ts, state.dur
 """
 

@@ -19,14 +19,15 @@ from schedlens.errors import UnknownNameError
 from schedlens.figures import short, visible
 from schedlens.page_table import table
 from schedlens.sections import Figure, Section, View, chapters
+from schedlens.wording import count
 
 if TYPE_CHECKING:
     from schedlens.sections import Rows
 
 # The page's script is these files, one after the other.
 _SCRIPTS = (
-    "unpack", "number", "search", "table", "figure", "topology", "time", "steps", "timeline",
-    "findings", "page",
+    "unpack", "number", "search", "table", "figure", "bars", "topology", "time", "steps",
+    "columns", "timeline", "threads", "findings", "page",
 )  # fmt: skip
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 
@@ -136,8 +137,11 @@ def _title(view: View) -> str:
     tried = view.rows("SELECT DISTINCT experiment FROM experiment_cell ORDER BY 1")
     hosts = view.rows("SELECT DISTINCT host FROM trace WHERE host IS NOT NULL ORDER BY 1")
     what = ", ".join(short(row["workload"]) for row in runs) or short(view.label, 60) or "recording"
+    others = view.rows("SELECT count(*) - 1 AS n FROM trace")[0]["n"]
     if tried:
         what = f"Experiment {', '.join(short(row['experiment']) for row in tried)}"
+    elif not runs and others > 0:
+        what += f" and {count(others, 'other recording')}"
     where = f" on {', '.join(short(row['host'], 40) for row in hosts)}" if hosts else ""
     return f"{what}{where}"
 

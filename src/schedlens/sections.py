@@ -45,7 +45,7 @@ class Answer:
 class Figure:
     """A figure: `plot` (plain Plotly data and layout), or the words of one of the page's own.
 
-    `timeline`, `frames` and `steps` lie on the page's one time axis.
+    `timeline`, `frames`, `steps` and `threads` lie on the page's one time axis.
 
     Colours are tokens (`@blue`, see page/page.css) that the page resolves for light and dark.
     `caption` tells the same in words. `height` is in CSS pixels; None where the kind decides.
@@ -53,7 +53,7 @@ class Figure:
 
     caption: str
     plot: dict[str, Any]
-    kind: Literal["plot", "topology", "timeline", "frames", "steps"] = "plot"
+    kind: Literal["plot", "topology", "timeline", "frames", "steps", "threads"] = "plot"
     height: int | None = 360
 
 

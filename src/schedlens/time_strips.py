@@ -143,8 +143,8 @@ def parked_count(spells: list[dict[str, Any]], cpus: int, span: Span) -> Figure 
         "The scheduler leaves a parked CPU alone unless a thread is bound to it."
     )
     means, starts = _means(starts, counts, span)
-    band = _layer(starts, span, [("parked CPUs", means, "@purple", "x", "area")])
-    return Figure(caption, _plot(span, [band], [], "parked"), kind="steps", height=120)
+    band = layer(starts, span, [("parked CPUs", means, "@purple", "x", "area")])
+    return Figure(caption, steps_plot(span, [band], [], "parked"), kind="steps", height=120)
 
 
 def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
@@ -160,11 +160,11 @@ def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
     rows = view.rows(call)
     names = [entry for entry in _LAYERS if any(row[entry[0]] for row in rows)]
     steps = [
-        (name, [_brief(row[column]) for row in rows], colour, pattern, "area")
+        (name, [brief(row[column]) for row in rows], colour, pattern, "area")
         for column, name, colour, pattern in names
     ]
     starts = [row["start_ns"] for row in rows]
-    wanted = [_brief(row["busy"] + row["ready"]) for row in rows]
+    wanted = [brief(row["busy"] + row["ready"]) for row in rows]
     steps.append(("running or ready threads", wanted, "@ink", "", "line"))
     limits = capacity(view)
     mean = sum(row["busy"] * row["dur_ns"] for row in rows) / span["dur_ns"]
@@ -181,7 +181,7 @@ def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
         )
     elif over:
         caption += "At no time did more threads want to run than there are CPUs."
-    plot = _plot(span, [_layer(starts, span, steps)], limits, "CPUs")
+    plot = steps_plot(span, [layer(starts, span, steps)], limits, "CPUs")
     answer = Answer(call, "concurrency_timeline", (), [])
     return answer, Figure(caption.strip(), plot, kind="steps", height=280)
 
@@ -223,17 +223,19 @@ def _means(starts: list[int], values: list[int], span: Span) -> tuple[list[float
             at = until
     begins = list(range(0, span["dur_ns"], width))
     lengths = [min(width, span["dur_ns"] - begin) for begin in begins]
-    means = [_brief(total / length) for total, length in zip(sums, lengths, strict=False)]
+    means = [brief(total / length) for total, length in zip(sums, lengths, strict=False)]
     return means, [span["start_ns"] + begin for begin in begins]
 
 
-def _brief(value: float) -> float | int:
+def brief(value: float) -> float | int:
+    """The number as it is written into the page: whole, or with three decimals."""
     return int(value) if value == int(value) else round(value, 3)
 
 
-def _layer(
+def layer(
     starts: list[int], span: Span, series: list[tuple[str, Any, str, str, str]]
 ) -> dict[str, Any]:
+    """Series with the same begins: name, values, colour, pattern or dash, and area or line."""
     return {
         "start": [start - span["start_ns"] for start in starts],
         "series": [
@@ -243,9 +245,10 @@ def _layer(
     }
 
 
-def _plot(
+def steps_plot(
     span: Span, layers: list[dict[str, Any]], limits: list[tuple[int, str]], title: str
 ) -> dict[str, Any]:
+    """What a figure of the kind `steps` draws; `limits` are lines across it."""
     return {
         "from_ns": span["start_ns"],
         "to_ns": span["end_ns"],

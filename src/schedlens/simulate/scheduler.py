@@ -244,13 +244,14 @@ class Simulation:
         if boost and thread.priority < 15 and thread.priority == thread.base_priority:
             thread.priority = min(thread.base_priority + boost, 15)
         thread.quantum_left = self.rules.quantum_ns
-        self._place(thread)
+        self._place(thread, woken=True)
 
-    def _place(self, thread: Thread, *, head: bool = False) -> None:
+    def _place(self, thread: Thread, *, head: bool = False, woken: bool = False) -> None:
         """Finds a CPU for a thread that has become ready, or a queue."""
         thread.state = "ready"
         thread.ready_since = self.now
-        idle = None if self._placement.strands(thread) else self._placement.idle_cpu(thread)
+        stays = woken and self._placement.strands(thread)
+        idle = None if stays else self._placement.idle_cpu(thread)
         if idle is not None:
             self._enter(self._cpus[idle], thread)
             return

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from schedlens import column_strips
 from schedlens.figures import axis, line
 from schedlens.sections import Figure, Nothing, Section, View
 
-HEADING = "Turbo"
+HEADING = "Turbo: frequency against active cores"
 ORDER = 106
 
 
@@ -26,14 +27,17 @@ def section(view: View) -> Section | Nothing:
         "data": traces,
         "layout": {"xaxis": axis("cores with work"), "yaxis": axis("GHz")},
     }
+    span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    strips = column_strips.frequencies(view, span)
     return Section(
         "Where the lines fall every further core makes the others slower; the slope and how well a "
         "line fits stand in the first table.",
         view.step_window(),
-        (Figure(caption, plot),),
+        (Figure(caption, plot), *(figure for _, figure in strips)),
         (
             view.ask_step("turbo_slope"),
             view.ask_step("thread_frequency_type", process=view.process),
             answer.fold(),
+            *(asked for asked, _ in strips),
         ),
     )

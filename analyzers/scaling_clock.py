@@ -21,7 +21,7 @@ _WIDE = 0.10
 
 def judge(scope: Scope) -> Iterable[Finding]:
     """What the experiment `scaling` shows beside its curves, or that it was not done."""
-    turbo = scope.rows("FROM turbo_curve")
+    turbo = scope.rows("FROM scaling_clock")
     yields = scope.rows("FROM core_yield")
     if not turbo and not yields:
         yield _found("checked", "No cells of the experiment scaling: nothing to judge")
@@ -78,6 +78,6 @@ def _clock(turbo: list[Row]) -> Finding:
 
 
 def _found(
-    severity: Any, title: str, advice: str = "", evidence: str = "FROM turbo_curve"
+    severity: Any, title: str, advice: str = "", evidence: str = "FROM scaling_clock"
 ) -> Finding:
-    return Finding("turbo_curve", severity, title, evidence, advice)
+    return Finding("scaling_clock", severity, title, evidence, advice)

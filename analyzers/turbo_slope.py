@@ -31,7 +31,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
     ]
     if not steep:
         yield Finding(
-            analyzer="turbo",
+            analyzer="turbo_slope",
             severity="checked",
             title=(
                 f"No frequency falls by {percent(TOLD_PCT)} with a further active core"
@@ -45,7 +45,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
     others = len({other["trace_id"] for other in steep} - {row["trace_id"]})
     kind = f"{row['core_type']} cores" if row["core_type"] else "cores of unknown type"
     yield Finding(
-        analyzer="turbo",
+        analyzer="turbo_slope",
         severity="info",
         title=(
             f"Each further active core costs {kind} {-row['khz_per_core'] / 1000:.0f} MHz "

@@ -6,19 +6,19 @@ from schedlens.figures import axis, line, with_interval
 from schedlens.sections import Figure, Nothing, Rows, Section, View
 from schedlens.throughput import unit_text
 
-HEADING = "Turbo and yield"
+HEADING = "Clock and yield by cores in use"
 ORDER = 21
 
 
 def section(view: View) -> Section | Nothing:
     """Clock and throughput of a thread against the cores in use, Y, and the three numbers."""
-    turbo, yields = view.ask("turbo_curve"), view.ask("core_yield")
+    turbo, yields = view.ask("scaling_clock"), view.ask("core_yield")
     if not turbo.rows and not yields.rows:
         return Nothing(
             "clock and yield were not measured by cores in use; `collect --experiment scaling` does"
         )
     told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'turbo_curve' ORDER BY severity, finding_id"
+        "SELECT title FROM finding WHERE analyzer = 'scaling_clock' ORDER BY severity, finding_id"
     )
     lead = " ".join(f"{row['title']}." for row in told[:3])
     meaning = (

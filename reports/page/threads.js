@@ -1,0 +1,58 @@
+/* What each of some threads did: one row a thread, a colour and a letter for each state. */
+
+function threadStates(plot, spec, above) {
+  const { threads, codes, runs, from_ns: from } = spec.plot;
+  const present = new Set(runs.code);
+  let rows = threads.map((_, i) => i);
+
+  const draw = joinTime(plot, spec, ([a, b]) => {
+    const { z, width, long } = inColumns(runs, threads.length, from, [a, b], (code) => code, () => false);
+    const list = codes.map((code) => colour(code.color.slice(1)));
+    const names = rows.map((row) => threads[row].name);
+    const data = [{
+      type: 'heatmap', z: rows.map((row) => z[row]), x0: (a + width / 2) / 1e6, dx: width / 1e6, y: rows.map((_, i) => i),
+      zmin: -0.5, zmax: list.length - 0.5, colorscale: stepped(list), showscale: false, hoverongaps: false, ygap: 2,
+      text: rows.map((row) => z[row].map((code) => (code === null ? '' : codes[code].name))),
+      customdata: rows.map((row) => z[row].map(() => threads[row].name)),
+      hovertemplate: '%{customdata}<br>%{x:.3f} ms<br>%{text}<extra></extra>',
+    }];
+    const places = new Map(rows.map((row, i) => [row, i]));
+    const labelled = long.filter((one) => places.has(one.row)).sort((x, y) => y.length - x.length).slice(0, 300);
+    if (labelled.length) data.push({
+      type: 'scatter', mode: 'text', x: labelled.map((one) => one.middle / 1e6), y: labelled.map((one) => places.get(one.row)),
+      text: labelled.map((one) => codes[one.code].letter), hoverinfo: 'skip', showlegend: false,
+      textfont: { size: 10, color: labelled.map((one) => (isLight(list[one.code]) ? '#10151b' : '#ffffff')) },
+    });
+    return show(plot, data, {
+      xaxis: timeAxis([a, b], above),
+      yaxis: {
+        tickvals: rows.map((_, i) => i), ticktext: names.map((name) => (name.length > 15 ? `${name.slice(0, 8)}…${name.slice(-6)}` : name)),
+        range: [rows.length - 0.5, -0.5], fixedrange: true, showgrid: false, zeroline: false, automargin: false, tickfont: { size: 10 },
+      },
+      margin: timeMargin(above), dragmode: 'zoom', showlegend: false, shapes: stutterBands([a, b], 0.06),
+    }, 70 + 22 * Math.max(1, rows.length));
+  });
+
+  onSearch((test) => {
+    rows = threads.flatMap((thread, i) => (!test || test(thread.sought) ? [i] : []));
+    if (library && plot.dataset.state === 'drawn') draw();
+    return { figure: Boolean(test) };
+  });
+
+  const swatches = [];
+  const after = make('ul', { class: 'key', 'aria-label': 'Key' }, codes.map((code, i) => {
+    if (!present.has(i)) return null;
+    const swatch = make('span', { class: 'swatch' }, code.letter || ' ');
+    swatches.push([swatch, code]);
+    return make('li', { class: 'state' }, swatch, make('span', { class: 'name' }, code.name), make('span', { class: 'said' }, duration(code.dur_ns)));
+  }));
+
+  function paint() {
+    for (const [swatch, code] of swatches) {
+      const c = colour(code.color.slice(1));
+      swatch.style.background = c;
+      swatch.style.color = isLight(c) ? '#10151b' : '#ffffff';
+    }
+  }
+  return { draw: () => { paint(); return draw(); }, after };
+}
