@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # The analyzer that judges each experiment: its findings are what was asked for.
 JUDGES = {
     "pairs": "pair_interference",
-    "scaling": "turbo_curve",
+    "scaling": "scaling_clock",
     "smt-boost": "smt_boost",
     "handoff": "handoff_time",
     "shards": "shard_latency",
