@@ -11,7 +11,7 @@ from schedlens.figures import (
     thread_words,
     unique,
 )
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.sections import Answer, Figure, Nothing, Section, View
 
 HEADING = "Who the frames wait for"
 ORDER = 18
@@ -41,8 +41,9 @@ def section(view: View) -> Section | Nothing:
     )
     return Section(
         "A thread with mostly short runs looks like a worker; if it is long on the critical path "
-        "it carries the frame. The second table says where such a thread lost its CPU in the "
-        "middle of a frame and on which core it came back.",
+        "it carries the frame. `path_hop` follows the longest frame from waking to waking; "
+        "`path_switch` says where such a thread lost its CPU in the middle of a frame and on which "
+        "core it came back.",
         view.step_window(),
         (
             Figure(
@@ -57,5 +58,22 @@ def section(view: View) -> Section | Nothing:
                 height=row_height(2 * shown),
             ),
         ),
-        (path, view.ask_step("path_switch", process=view.process), runs.fold()),
+        (
+            path,
+            *_longest(view),
+            view.ask_step("path_switch", process=view.process),
+            runs.fold(),
+        ),
     )
+
+
+def _longest(view: View) -> list[Answer]:
+    """The path of the longest frame, piece by piece."""
+    asked = view.call("path_hop", trace_id=view.trace_id, process=view.process)
+    found = view.rows(f"SELECT frame FROM ({asked}) ORDER BY dur_ns DESC, frame LIMIT 1")
+    return [
+        view.ask_step("path_hop", process=view.process, frame=row["frame"]).without(
+            "trace_id", "upid", "utid"
+        )
+        for row in found
+    ]

@@ -288,6 +288,33 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
     )
 
 
+def test_a_program_counts_by_its_own_time_and_a_gain_by_the_same_repeat(tmp_path: Path) -> None:
+    """Half the time with boost; one repeat of two was ended, which is no fast one."""
+    root = machine_with(tmp_path / "root", smt=None, boost="1")
+    found, _ = knobs.find(root)
+    steps = cells.shuffled(smt_boost.plan(found, ("make",), 0.0), 7, 1)
+    folder = experiment_session.write(tmp_path / "session", topology.read(root), steps, {})
+    for step in steps:
+        file = folder / step.name / "step.json"
+        row = json.loads(file.read_text())
+        boosted = cells.from_step(step).facts["boost"] == "on"
+        # The whole machine is slower from repeat to repeat, which cancels out.
+        row["command_ns"] = step.repeat * (500_000_000 if boosted else 1_000_000_000)
+        if step.repeat == 4 and boosted:
+            row["command_ns"] = None
+        file.write_text(json.dumps(row))
+    with experiment_session.analyzed(folder) as con:
+        rows = con.execute(
+            "SELECT boost, repeats, round(per_s, 6), round(gain_pct, 6), round(gain_low_pct, 6), "
+            "round(gain_high_pct, 6) FROM smt_boost"
+        ).fetchall()
+    assert rows == [
+        ("off", 7, 0.25, 0.0, 0.0, 0.0),
+        # The median of 2, 1, 2/3, 2/5, 1/3 and 2/7.
+        ("on", 6, round((2 / 3 + 2 / 5) / 2, 6), 100.0, 100.0, 100.0),
+    ]
+
+
 def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     # Nothing is switched: the machine of a test belongs to others too.
     if knobs.find()[0]:

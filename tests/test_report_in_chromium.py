@@ -207,6 +207,14 @@ def test_the_timeline_zooms_and_singles_out(browser: chromium.Browser, folder: P
 
 
 STRIPS = "[...document.querySelectorAll('.strip .plot')]"
+# Of the report with frames: frames; in the timeline frames, parked CPUs, what each CPU ran, and how
+# many were busy; kinds of core and threads; running and ready by priority; frames, parked CPUs and
+# threads.
+STRIP_SECTIONS = [
+    "frame_time", *["cpu_timeline"] * 4, *["core_choice"] * 2, *["priority_order"] * 2,
+    *["parking"] * 3,
+]  # fmt: skip
+STRIP_COUNT = len(STRIP_SECTIONS)
 
 
 def ranges(browser: chromium.Browser) -> list[list[float]]:
@@ -226,28 +234,29 @@ def test_a_zoom_in_one_figure_is_a_zoom_in_all_of_the_same_time(
     browser.wait("document.querySelector('#frame_time .plot').dataset.state === 'drawn'")
     browser.evaluate("document.querySelector('#frame_time [aria-label=\"Zoom in\"]').click()")
     browser.evaluate(DRAW_ALL)
-    # Frames; and in the timeline frames, parked CPUs, what each CPU ran, and how many were busy.
-    assert ranges(browser) == [[80, 220]] * 5
+    assert browser.evaluate(f"{STRIPS}.map((p) => p.closest('section').id)") == STRIP_SECTIONS
+    assert ranges(browser) == [[80, 220]] * STRIP_COUNT
     places = browser.evaluate(
         f"{STRIPS}.map((p) => [p.getBoundingClientRect().left + p._fullLayout._size.l, "
         "p._fullLayout._size.w])"
     )
-    assert places == [places[0]] * 5
-    for dragged in range(5):
+    assert places == [places[0]] * STRIP_COUNT
+    # One of each kind, and of each section.
+    for dragged in (0, 2, 3, 4, 5, 6, 8, 11):
         begin = 100 + dragged
         browser.evaluate(
             f"void Plotly.relayout({STRIPS}[{dragged}], "
             f"{{'xaxis.range[0]': {begin}, 'xaxis.range[1]': 140}})"
         )
         browser.wait(f"{STRIPS}.every((p) => p._fullLayout.xaxis.range[0] === {begin})")
-        assert ranges(browser) == [[begin, 140]] * 5
+        assert ranges(browser) == [[begin, 140]] * STRIP_COUNT
     browser.evaluate(f"void Plotly.relayout({STRIPS}[4], {{'xaxis.autorange': true}})")
     browser.wait(f"{STRIPS}.every((p) => p._fullLayout.xaxis.range[0] === 10)")
-    assert ranges(browser) == [[10, 290]] * 5
+    assert ranges(browser) == [[10, 290]] * STRIP_COUNT
     browser.evaluate(
         "document.querySelector('#cpu_timeline [aria-label=\"Go to the next stutter\"]').click()"
     )
-    assert ranges(browser) == [[30, 190]] * 5
+    assert ranges(browser) == [[30, 190]] * STRIP_COUNT
     assert browser.complaints == []
 
 
@@ -263,7 +272,7 @@ def test_parked_cpus_and_the_stutter_are_seen_in_the_timeline(
     assert texts == ["idle", "parked and idle"]
     bands = browser.evaluate(f"{STRIPS}.map((p) => p.layout.shapes.filter((s) => s.type === 'rect')"
                              ".map((s) => [s.x0, s.x1]))")  # fmt: skip
-    assert bands == [[[90, 130]]] * 5
+    assert bands == [[[90, 130]]] * STRIP_COUNT
     # Lines at 6 P cores, 10 cores, 16 logical CPUs.
     limits = browser.evaluate(
         f"{STRIPS}[4].layout.shapes.filter((s) => s.type === 'line').map((s) => s.y0)"
@@ -321,6 +330,44 @@ def test_the_search_narrows_the_timeline_and_the_tables_of_threads(
     assert column(browser, table, thread) == before
     assert browser.evaluate(shown) == keys
     assert browser.evaluate("document.getElementById('matches').textContent") == ""
+    assert browser.complaints == []
+
+
+def test_the_search_narrows_bars_and_the_states_of_threads(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "plain.html")
+    browser.evaluate(DRAW_ALL)
+    bars = "document.querySelector('#thread_summary .plot')"
+    labels = f"[...new Set({bars}.data[0].y)]"
+    before = browser.evaluate(labels)
+    assert len(before) == 30
+    heights = [browser.evaluate(f"{bars}._fullLayout.height")]
+    states = "document.querySelector('#core_choice .strip:last-of-type .plot')"
+    # The longest-running are shown; what is searched for may come far below them.
+    hidden = browser.evaluate(
+        "[...document.querySelectorAll('#thread_summary tbody tr')].map((r) => "
+        "r.cells[0].textContent)"
+    )
+    assert "kworker/9:1 29" not in before
+    assert "kworker/9:1" not in hidden
+    search(browser, "kworker/9:, kworker/7:")
+    assert sorted(browser.evaluate(labels)) == ["kworker/7:1 27", "kworker/9:1 29"]
+    assert browser.evaluate(
+        "document.querySelector('#thread_summary .narrowed').textContent"
+    ).startswith("Narrowed to 2 of ")
+    heights.append(browser.evaluate(f"{bars}._fullLayout.height"))
+    assert heights[0] > 3 * heights[1]
+    search(browser, "nobody has this name")
+    assert browser.evaluate(f"{bars}.hidden") is True
+    assert (
+        browser.evaluate("document.querySelector('#thread_summary .narrowed').textContent")
+        == "No bar here matches the search."
+    )
+    search(browser, "")
+    assert browser.evaluate(labels) == before
+    assert browser.evaluate(f"{bars}._fullLayout.height") == heights[0]
+    assert browser.evaluate(f"{states} === null || {states}.dataset.state === 'drawn'") is True
     assert browser.complaints == []
 
 

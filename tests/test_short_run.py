@@ -71,6 +71,19 @@ def test_who_the_frames_waited_for(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [("main", 2, 27 * MS, 67.5, True), ("W", 1, 13 * MS, 32.5, False)]
 
 
+def test_the_path_from_waking_to_waking(con: duckdb.DuckDBPyConnection) -> None:
+    rows = con.execute(
+        "SELECT hop, thread, ts, dur, waker_thread FROM path_hop(p_frame := 0)"
+    ).fetchall()
+    assert rows == [
+        (1, "main", 0, 2 * MS, None),
+        (2, "W", 2 * MS, 13 * MS, "main"),
+        (3, "main", 15 * MS, 5 * MS, "W"),
+    ]
+    tiled = con.execute("SELECT frame, sum(dur) = any_value(dur_ns) FROM path_hop GROUP BY frame")
+    assert sorted(tiled.fetchall()) == [(0, True), (1, True)]
+
+
 def test_where_it_lost_its_cpu(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT frame, out_ns, end_reason, from_cpu, from_type, to_cpu, to_type, off_ns "

@@ -26,6 +26,13 @@ def interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None or low == high else f" ({low:.3g} to {high:.3g})"
 
 
+def times(low_ns: float | None, high_ns: float | None) -> str:
+    """The interval of a length of time, as it stands behind it: ` (207 ns to 1.2 us)`."""
+    if low_ns is None or high_ns is None or duration(low_ns) == duration(high_ns):
+        return ""
+    return f" ({duration(low_ns)} to {duration(high_ns)})"
+
+
 def thread_name(thread: str | None, tid: int | None, process: str | None = None) -> str:
     """`name (tid)` with its process where that is another name; control characters made visible."""
     own = _visible(thread) if thread else "a thread without a name"

@@ -169,7 +169,7 @@ def _chained(
         key=lambda stay: stay.start,
     )
     hands = {hand.ts: hand.taker for hand in simulation.truth.handoffs if hand.cpu == cpu}
-    stays = _whole(stays)
+    stays = whole(stays)
     best = 0
     start, turns = 0, 0
     members: set[int] = set()
@@ -193,7 +193,7 @@ def _chained(
     return best
 
 
-def _whole(stays: list[Stay]) -> list[Stay]:
+def whole(stays: list[Stay]) -> list[Stay]:
     """Stays in which the short ones of others that cut in are left out, one after another.
 
     A short stay cuts in if it begins by a preemption: of the one that is cut, or of one that cuts.

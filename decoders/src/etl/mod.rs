@@ -4,6 +4,7 @@
 //! the file, counts it and shows those that were asked for; [`Scan::merge`] reads them in the order
 //! of time. [`Recording`] turns them into rows.
 
+mod batch;
 mod buffer;
 pub mod chosen;
 pub mod clock;
@@ -23,6 +24,7 @@ mod lives;
 mod log;
 mod loss;
 mod lznt1;
+mod manifests;
 mod merge;
 mod message;
 mod names;

@@ -1,0 +1,72 @@
+"""Processor time of each question on one recording, once and twice as long.
+
+A simulated game of a few tenths of a second is laid end to end up to about 120,000 and 240,000
+switches (or as many as asked for: `benches/questions.py 1000000`). Printed are the seconds and the
+ratio; with a ratio above 3 a question is worse than linear.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+from simulated import simulated_database
+from tiled_recording import tile
+
+from schedlens import questions
+from schedlens.simulate import cases
+
+SWITCHES = 240_000
+SECONDS = 0.5
+MOST = 3.0
+# Below this the fixed cost of a question is most of it.
+LEAST_S = 0.05
+
+
+def main() -> int:
+    """0: all are linear; 1: one is not."""
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else SWITCHES
+    play = next(case for case in cases.CASES if case.name == "critical_path")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with simulated_database(folder, [("play", play.play(seed=1, seconds=SECONDS))]) as con:
+            stays = con.execute("SELECT count(*) FROM sched_slice").fetchall()[0][0]
+        times = [max(1, round(wanted / stays / part)) for part in (2, 1)]
+        files = [folder / f"{number}.duckdb" for number in (1, 2)]
+        for file, copies in zip(files, times, strict=True):
+            with duckdb.connect(str(file)) as con:
+                questions.create_schema(con)
+                con.execute(f"ATTACH '{folder / 'analysis.duckdb'}' AS source (READ_ONLY)")
+                tile(con, "source", copies)
+                questions.install(con)
+        worse = 0
+        print(f"{stays * times[0]:,} and {stays * times[1]:,} stays")
+        for query in questions.load_all():
+            spent = [_spent(file, query.full_name) for file in files]
+            ratio = spent[1] / spent[0]
+            bad = spent[1] > LEAST_S and ratio > MOST
+            worse += bad
+            print(
+                f"{'WORSE' if bad else 'ok   '} {query.full_name:32} {spent[0]:7.3f} s "
+                f"{spent[1]:7.3f} s  {ratio:4.1f}",
+                flush=True,
+            )
+    return 1 if worse else 0
+
+
+def _spent(file: Path, name: str) -> float:
+    """Seconds of processor time of the question, the shorter of two tries."""
+    with duckdb.connect(str(file), read_only=True) as con:
+        found = []
+        for _ in range(2):
+            before = time.process_time()
+            con.execute(f"SELECT count(*), bit_xor(hash(q)) FROM {name} AS q").fetchall()
+            found.append(time.process_time() - before)
+    return min(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
