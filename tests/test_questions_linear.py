@@ -16,7 +16,7 @@ from tiled_recording import tile
 from schedlens import questions
 from schedlens.simulate import cases
 
-COPIES = 12
+COPIES = 8
 QUESTIONS = (
     "core_choice", "whole_idle_core", "thread_core_use", "frame_parking", "thread_parking",
     "path_switch", "frame_ledger", "frame_ledger(p_path := true)", "thread_frequency",
@@ -28,7 +28,7 @@ LOOPS = {"NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "IE_JOIN"}
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A play of 0.25 s laid end to end, once and twice as often, some cores unknown at times."""
     folder = tmp_path_factory.mktemp("linear")
     (play,) = [case for case in cases.CASES if case.name == "critical_path"]
@@ -43,7 +43,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
             tile(con, "source", copies)
             con.execute("UPDATE core_state SET unknown = 1 WHERE ts // 1000 % 7 = 0")
             questions.install(con)
-    yield made
+    return made
 
 
 def _spent(con: duckdb.DuckDBPyConnection, form: str) -> float:

@@ -241,8 +241,8 @@ def test_a_zoom_in_one_figure_is_a_zoom_in_all_of_the_same_time(
         "p._fullLayout._size.w])"
     )
     assert places == [places[0]] * STRIP_COUNT
-    # One of each kind, and of each section.
-    for dragged in (0, 2, 3, 4, 5, 6, 8, 11):
+    # One of each kind.
+    for dragged in (0, 3, 6, 11):
         begin = 100 + dragged
         browser.evaluate(
             f"void Plotly.relayout({STRIPS}[{dragged}], "
