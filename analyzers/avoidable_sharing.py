@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from schedlens.findings import Finding, Scope
+from schedlens.virtual_machine import claim
 from schedlens.wording import duration, elsewhere, percent, thread_name
 
 MIN_IDLE_NS = 100_000
@@ -84,9 +85,11 @@ def judge(scope: Scope) -> Iterable[Finding]:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="exact" if row["affinity_known"] else "at_least",
-        advice=(
+        advice=claim(
+            scope,
+            row["trace_id"],
             "Do not pin by CPU number: ask the machine which CPUs share a core, and use one of "
-            "each before any second."
+            "each before any second.",
         ),
         evidence_sql=f"FROM avoidable_sharing(p_trace_id := {row['trace_id']})",
         counter_evidence_sql=f"FROM avoidable_sharing_total(p_trace_id := {row['trace_id']})",
@@ -122,10 +125,12 @@ def _bound(scope: Scope) -> Finding | None:
         cost_pct=row["affinity_pct"],
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=(
+        advice=claim(
+            scope,
+            row["trace_id"],
             f"The placement {row['placement']} asks for it; see what it costs in scaling_curve."
             if planned
-            else "Widen the affinity, or pin to one CPU of each core before any second."
+            else "Widen the affinity, or pin to one CPU of each core before any second.",
         ),
         evidence_sql="FROM sharing_by_affinity ORDER BY affinity_ns DESC",
         counter_evidence_sql=f"FROM sibling_overlap(p_trace_id := {row['trace_id']})",

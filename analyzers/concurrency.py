@@ -35,11 +35,14 @@ JOIN (
 WHERE c.ts < w.end_ns AND c.ts + c.dur > w.start_ns
 """
 
+# A workload that makes frames is judged as a game is: by them, not by what it gets done.
+_BEAT = "(SELECT DISTINCT trace_id FROM frame WHERE dialect = 'mark')"
+
 _BY_TRACE = f"""
 SELECT
   trace_id,
   trace.label,
-  bool_or(run.workload IS NOT NULL) AS is_workload,
+  bool_or(run.workload IS NOT NULL AND beat.trace_id IS NULL) AS is_workload,
   any_value(cpus) AS cpus,
   any_value(window_ns) AS window_ns,
   coalesce(sum(dur) FILTER (WHERE busy >= cpus AND ready > 0), 0)::BIGINT AS crowded_ns,
@@ -49,6 +52,7 @@ SELECT
 FROM ({_WINDOWED})
 JOIN trace USING (trace_id)
 LEFT JOIN run USING (trace_id)
+LEFT JOIN {_BEAT} AS beat USING (trace_id)
 GROUP BY trace_id, trace.label
 ORDER BY crowded_ready_ns DESC, trace_id
 """
@@ -129,7 +133,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         )
 
 
-_ON_PURPOSE = """
+_ON_PURPOSE = f"""
 SELECT
   run.trace_id,
   run.step,
@@ -145,6 +149,7 @@ JOIN (
 JOIN workload_thread AS t ON t.trace_id = run.trace_id AND t.is_worker
 JOIN thread_state AS s
   ON s.utid = t.utid AND s.state = 'ready' AND s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
+ANTI JOIN {_BEAT} AS beat ON beat.trace_id = run.trace_id
 WHERE run.oversubscribed AND w.dur_ns > 0
 GROUP BY ALL
 ORDER BY ready_ns DESC, run.trace_id

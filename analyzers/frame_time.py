@@ -4,7 +4,7 @@ A stutter lasts 1.5 times what is usual and 4 ms more than it; usual is the medi
 around it, or of all where that is shorter. Named are the three processes whose stutters cost most;
 critical from 100 ms in all or from 5 % of the frames, else a warning. What they lasted longer is
 laid to the part of the critical path (or, where it is not known, of the presenting thread) that
-grew most from the even frames to the stutters.
+grew most from the even frames to the stutters, and to the thread that has the most of it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from schedlens.wording import and_more, count, duration, percent, thread_name
 CRITICAL_NS = 100_000_000
 CRITICAL_PCT = 5.0
 NAMED = 3
+# A part that is one thread's to such a share is told as that thread's alone.
+ALMOST_ALL = 0.8
 
 # What each part of a frame means, and what to try when it is the one that grew.
 _PARTS = {
     "run_p_alone": (
-        "running on a core of its own",
+        "running alone on a core",
         "The work itself grew: profile this thread in these frames, or split its work.",
     ),
     "run_p_shared": (
         "running beside a busy sibling",
-        "Start fewer workers than logical CPUs, or give this thread a core: an ideal processor of "
-        "its own and workers that leave siblings of P cores alone.",
+        "Start fewer workers than logical CPUs, or give this thread a core: workers that leave the "
+        "sibling of its CPU alone (on Windows by an ideal processor of its own).",
     ),
     "run_e": (
         "running on an E core",
@@ -38,16 +40,17 @@ _PARTS = {
     ),
     "run_other": ("running on a core of unknown type", "Give the topology with --topology FILE."),
     "interrupt": (
-        "interrupts on top of the running thread",
+        "held up by interrupts",
         "Look for the driver: FROM interrupt_time.",
     ),
     "ready_all_busy": (
-        "ready while all its CPUs were busy",
-        "Raise the priority of the thread the frame waits for, or run less beside it.",
+        "ready while all allowed CPUs were busy",
+        "Raise the priority of the thread the frame waits for, or run less beside it: who ran "
+        "instead is in FROM worst_waits.",
     ),
     "ready_idle_available": (
-        "ready while a CPU it may use was idle",
-        "Widen its affinity; set an ideal processor instead of a mask.",
+        "ready while an allowed CPU was idle",
+        "Widen its affinity (on Windows an ideal processor takes the place of a mask).",
     ),
     "ready_parked_available": (
         "ready while only parked CPUs were idle",
@@ -55,7 +58,7 @@ _PARTS = {
         "power plan's core parking.",
     ),
     "ready_idle_exit": (
-        "ready while its CPU woke up",
+        "ready while the CPU woke up",
         "Look at the idle states of the power plan.",
     ),
     "ready_throttled": ("held back by a CPU quota", "Raise the quota."),
@@ -66,7 +69,7 @@ _PARTS = {
         "FROM frame_path.",
     ),
     "new": ("created and not yet runnable", "Create threads before they are needed."),
-    "unknown": ("unknown", "Record without loss."),
+    "unknown": ("in an unknown state", "Record without loss."),
 }
 
 
@@ -82,7 +85,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield Finding(
             analyzer="frame_time",
             severity="checked",
-            title="No frames are recorded: no process presents, and no PresentMon file was given",
+            title="No frames are recorded: no process presents, and no file of frames was given",
             evidence_sql="FROM frame_summary",
         )
         return
@@ -110,12 +113,19 @@ def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
         f"{count(row['stutters'], 'stutter')} in {row['frames']} frames of {row['process']} cost "
         f"{duration(row['stutter_ns'])}"
     )
-    advice = "Record the thread that presents (DXGI events in the trace) to see where it went."
+    advice = (
+        "Record the thread that presents to see where it went: DXGI events on Windows, the column "
+        "tid in a file of frames on Linux."
+    )
     path = "false"
     if cause is not None:
         meaning, advice = _PARTS.get(cause["part"], (cause["part"], ""))
         named = thread_name(cause["thread"], cause["tid"])
-        title += f": {percent(cause['grown_pct'])} of it {named} {meaning}"
+        several = bool(cause["others"])
+        if several:
+            named += f" and {count(cause['others'], 'other thread')}"
+        verb = "were" if several else "was"
+        title += f"; for {percent(cause['grown_pct'])} of it {named} {verb} {meaning}"
         path = cause["path"]
     who = f"p_trace_id := {row['trace_id']}, p_process := {literal(row['process'])}"
     return Finding(
@@ -132,9 +142,10 @@ def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
         end_ns=row["end_ns"],
         advice=advice,
         evidence_sql=(
-            "SELECT frame, start_ns, frame_ns, utid, part, reason, dur "
-            f"FROM frame_ledger({who}, p_path := {path}) WHERE stutter "
-            "ORDER BY frame_ns DESC, frame, dur DESC"
+            "SELECT l.frame, l.start_ns, l.frame_ns, thread.name AS thread, thread.tid, l.part, "
+            f"l.reason, l.dur FROM frame_ledger({who}, p_path := {path}) AS l "
+            "JOIN thread USING (utid) WHERE l.stutter "
+            "ORDER BY l.frame_ns DESC, l.frame, l.dur DESC, thread.tid"
         ),
         counter_evidence_sql=(
             f"SELECT bound_by, count(*) AS frames, count(*) FILTER (WHERE stutter) AS stutters "
@@ -144,7 +155,10 @@ def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
 
 
 def _cause(scope: Scope, row: dict[str, Any]) -> dict[str, Any] | None:
-    """The part that grew most from the even frames to the stutters, of which thread."""
+    """The part that grew most from the even frames to the stutters, and the thread most of it is.
+
+    `others`: the threads beside it, where it has less than `ALMOST_ALL` of the part.
+    """
     for path in ("true", "false"):
         ledger = scope.rows(
             f"""
@@ -162,24 +176,36 @@ WITH
   ),
   grown AS (
     SELECT
-      utid,
       part,
+      utid,
       coalesce(sum(dur) FILTER (WHERE stutter), 0)
       - coalesce(sum(dur) FILTER (WHERE NOT stutter), 0) * any_value(shaky)
         / nullif(any_value(even), 0) AS grown_ns,
     FROM part, frames
-    GROUP BY utid, part
+    GROUP BY part, utid
+  ),
+  whole AS (
+    SELECT part, sum(grown_ns) AS part_ns, count(*) FILTER (WHERE grown_ns > 0) AS threads
+    FROM grown
+    GROUP BY part
   )
-SELECT g.utid, g.part, thread.name AS thread, thread.tid, g.grown_ns
+SELECT
+  g.utid,
+  part,
+  thread.name AS thread,
+  thread.tid,
+  whole.part_ns,
+  CASE WHEN g.grown_ns < {ALMOST_ALL} * whole.part_ns THEN whole.threads - 1 ELSE 0 END AS others,
 FROM grown AS g
+JOIN whole USING (part)
 JOIN thread USING (utid)
-WHERE g.grown_ns > 0
-ORDER BY g.grown_ns DESC, g.utid, g.part
+WHERE whole.part_ns > 0
+ORDER BY whole.part_ns DESC, part, g.grown_ns DESC, g.utid
 LIMIT 1
 """
         )
         if ledger:
             found = ledger[0]
-            share = 100 * found["grown_ns"] / row["stutter_ns"]
+            share = 100 * found["part_ns"] / row["stutter_ns"]
             return {**found, "path": path, "grown_pct": min(100.0, share)}
     return None

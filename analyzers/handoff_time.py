@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.findings import Finding, Scope
-from schedlens.wording import count, duration, interval
+from schedlens.wording import count, duration, interval, times
 
 Row = dict[str, Any]
 
@@ -57,5 +57,9 @@ def _slow(row: Row, better: list[str]) -> Finding:
 
 
 def _told(rows: list[Row]) -> str:
-    parts = [f"{row['place']} {row['how']} {duration(row['one_way_ns'])}" for row in rows]
+    parts = [
+        f"{row['place']} {row['how']} {duration(row['one_way_ns'])}"
+        f"{times(row['one_way_low_ns'], row['one_way_high_ns'])}"
+        for row in rows
+    ]
     return f"One-way time of a hand-off: {', '.join(parts)}"

@@ -54,7 +54,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
 def _beside(rows: list[Row]) -> Finding:
     """How the user's program fares beside the kernels."""
     parts = [
-        f"{100 * (row['slowdown'] - 1):+.0f} % beside {row['kernel']} ({row['place']})"
+        f"{100 * (row['slowdown'] - 1):+.0f} %{_ends(row)} beside {row['kernel']} ({row['place']})"
         for row in sorted(rows, key=lambda row: -row["slowdown"])
     ]
     return Finding(
@@ -64,6 +64,14 @@ def _beside(rows: list[Row]) -> Finding:
         "FROM command_beside",
         "Keep work of the classes that cost it most off the siblings of its CPUs.",
     )
+
+
+def _ends(row: Row) -> str:
+    """The interval of a slowdown, in whole percent."""
+    ends = [row["slowdown_low"], row["slowdown_high"]]
+    if None in ends or ends[0] == ends[1]:
+        return ""
+    return f" ({100 * (ends[0] - 1):+.0f} to {100 * (ends[1] - 1):+.0f})"
 
 
 def _found(severity: Any, title: str, advice: str = "") -> Finding:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.findings import Finding, Scope, Severity
+from schedlens.virtual_machine import claim
 from schedlens.wording import and_more, duration, thread_name
 
 WARNING_PCT = 1.0
@@ -32,7 +33,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
     )
     costly = [row for row in rows if 100 * row["idle_ns"] >= WARNING_PCT * row["dur_ns"]]
     for place, row in enumerate(costly[:NAMED]):
-        yield _finding(row, len(costly) - NAMED if place == NAMED - 1 else 0)
+        yield _finding(scope, row, len(costly) - NAMED if place == NAMED - 1 else 0)
     if not costly:
         yield Finding(
             analyzer="pinned_sibling",
@@ -46,7 +47,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         )
 
 
-def _finding(row: dict[str, Any], more: int) -> Finding:
+def _finding(scope: Scope, row: dict[str, Any], more: int) -> Finding:
     share = 100 * row["idle_ns"] / row["dur_ns"]
     severity: Severity = "critical" if share >= CRITICAL_PCT else "warning"
     one = thread_name(row["thread"], row["tid"], row["process"])
@@ -66,11 +67,13 @@ def _finding(row: dict[str, Any], more: int) -> Finding:
         cpu=row["cpus"][0],
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=(
+        advice=claim(
+            scope,
+            row["trace_id"],
             "The workload was pinned so: this is what it measures."
             if row["is_planned"]
             else "Pin by topology, not by number: one logical CPU of each core before any second "
-            "(thread_siblings_list says which share one)."
+            "(thread_siblings_list says which share one).",
         ),
         evidence_sql=(
             "SELECT ts, dur, cpu, utid, other_cpu, other_utid FROM sibling_slice "

@@ -36,7 +36,10 @@ DISTURBED_PCT = 10.0
 def judge(scope: Scope) -> Iterable[Finding]:
     """What the curves show, or that there are none."""
     points = scope.rows("FROM scaling_curve")
-    if not points:
+    disturbed = scope.rows("FROM step_disturbance WHERE is_disturbed ORDER BY trace_id")
+    # The cells of an experiment are judged by its own analyzer; that others disturbed them is told
+    # here.
+    if not points and not (disturbed and scope.rows("FROM experiment_cell LIMIT 1")):
         yield Finding(
             analyzer="scaling_curve",
             severity="checked",
@@ -44,12 +47,11 @@ def judge(scope: Scope) -> Iterable[Finding]:
             evidence_sql="FROM run_throughput",
         )
         return
-    disturbed = scope.rows("FROM step_disturbance WHERE is_disturbed ORDER BY trace_id")
     stalled = [row for row in disturbed if (row["stalled_pct"] or 0) >= STALLED_PCT]
     found: list[Finding] = []
-    if stalled:
+    if stalled and points:
         found.append(_stalled(stalled, len(points)))
-    else:
+    elif points:
         found += _curves(points, _cores(scope))
         found += _placements(points)
     foreign = [
@@ -68,6 +70,8 @@ def judge(scope: Scope) -> Iterable[Finding]:
             title=(
                 f"{count(len(points), 'point')}, none disturbed: no knee, no placement "
                 f"{percent(WORSE_PCT)} worse than another, no loss by too many threads"
+                if points
+                else "No sweep of a workload: no curve to judge"
             ),
             evidence_sql="FROM scaling_curve",
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.findings import Finding, Scope
-from schedlens.wording import count, duration, percent
+from schedlens.wording import count, duration, percent, times
 
 _WORSE = 1.10
 _APART_POINTS = 5.0
@@ -32,7 +32,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield _found(
             "info",
             f"By number and by topology {count(topology['shards'], 'shard')} get the same CPUs "
-            f"here: p99 {_time(topology['p99_ns'])}",
+            f"here: p99 {_p99(topology)}",
         )
     for row in rows:
         if row["late_pct"] is None or row["busy_pct"] is None:
@@ -54,8 +54,8 @@ def _compared(topology: dict[str, Any], number: dict[str, Any]) -> Finding:
     shared = (number["most_on_core"] or 1) > 1
     title = (
         f"{count(number['shards'], 'shard')} placed by CPU number are on "
-        f"{count(number['cores'], 'core')}, p99 {_time(second)}; by topology on "
-        f"{count(topology['cores'], 'core')}, p99 {_time(first)}"
+        f"{count(number['cores'], 'core')}, p99 {_p99(number)}; by topology on "
+        f"{count(topology['cores'], 'core')}, p99 {_p99(topology)}"
     )
     if shared and second >= _WORSE * first:
         return _found(
@@ -71,5 +71,7 @@ def _found(severity: Any, title: str, advice: str = "") -> Finding:
     return Finding("shard_latency", severity, title, _EVIDENCE, advice)
 
 
-def _time(ns: float | None) -> str:
-    return "unknown" if ns is None else duration(ns)
+def _p99(row: dict[str, Any]) -> str:
+    if row["p99_ns"] is None:
+        return "unknown"
+    return duration(row["p99_ns"]) + times(row["p99_low_ns"], row["p99_high_ns"])

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.findings import Finding, Scope
-from schedlens.wording import percent
+from schedlens.wording import interval, percent
 
 Row = dict[str, Any]
 
@@ -34,7 +34,7 @@ def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
     if not others:
         yield _found(
             "info",
-            f"{load}: {base['per_s']:,.0f} a second, {_state(base)}: nothing to compare with, "
+            f"{load}: {_rate(base)} a second, {_state(base)}: nothing to compare with, "
             "since neither SMT nor boost can be switched here",
         )
         return
@@ -49,11 +49,12 @@ def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
         )
     parts = []
     for row in others:
-        part = f"{_state(row)} {row['gain_pct']:+.0f} %"
+        part = f"{_state(row)} {row['gain_pct']:+.0f} %{_ends(row, 'gain')}"
         if row["is_uneven"] and row["normalised_gain_pct"] is not None:
-            part += f" (normalised {row['normalised_gain_pct']:+.0f} %)"
+            part += f" (normalised {row['normalised_gain_pct']:+.0f} %"
+            part += f"{_ends(row, 'normalised_gain')})"
         if row["watts_gain_pct"] is not None:
-            part += f" at {row['watts_gain_pct']:+.0f} % power"
+            part += f" at {row['watts_gain_pct']:+.0f} % power{_ends(row, 'watts_gain')}"
         parts.append(part)
         if row["gain_pct"] < _FALLS_PCT and row["per_s_high"] < base["per_s_low"]:
             yield _found(
@@ -63,7 +64,7 @@ def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
             )
     yield _found(
         "info",
-        f"{load}: {base['per_s']:,.0f} a second with {_state(base)}; against that "
+        f"{load}: {_rate(base)} a second with {_state(base)}; against that "
         f"{', '.join(parts)}{_thrifty(rows)}",
     )
 
@@ -73,7 +74,25 @@ def _thrifty(rows: list[Row]) -> str:
     if not known:
         return ""
     best = max(known, key=lambda row: row["requests_per_joule"])
-    return f"; most requests per joule with {_state(best)} ({best['requests_per_joule']:.3g})"
+    low, high = best["requests_per_joule_low"], best["requests_per_joule_high"]
+    return (
+        f"; most requests per joule with {_state(best)} ({best['requests_per_joule']:.3g}"
+        f"{interval(low, high)})"
+    )
+
+
+def _rate(row: Row) -> str:
+    low, high = row["per_s_low"], row["per_s_high"]
+    ends = "" if low is None or low == high else f" ({low:,.0f} to {high:,.0f})"
+    return f"{row['per_s']:,.0f}{ends}"
+
+
+def _ends(row: Row, name: str) -> str:
+    """The interval of a gain, in whole percent."""
+    low, high = row[f"{name}_low_pct"], row[f"{name}_high_pct"]
+    if low is None or f"{low:+.0f}" == f"{high:+.0f}":
+        return ""
+    return f" ({low:+.0f} to {high:+.0f})"
 
 
 def _state(row: Row) -> str:

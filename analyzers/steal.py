@@ -2,7 +2,7 @@
 
 Stolen time looks like running time in the trace, so every time of such a step is too long by it. It
 is told from 0.1 % of a CPU's step, a warning from 1 % (the accuracy the other numbers claim),
-critical from 10 %.
+critical from 10 %. In a virtual machine the topology is a claim of the host, and told as such.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from schedlens.findings import Finding, Scope, Severity
+from schedlens.virtual_machine import claim
 from schedlens.wording import duration, elsewhere, percent
 
 TOLD_PCT = 0.1
@@ -34,6 +35,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
                 if rows
                 else "No snapshots of what the system counts: whether CPUs were stolen is unknown"
             ),
+            advice=claim(scope, None),
             evidence_sql="SELECT trace_id, cpu, step_ns, steal_ns, steal_pct FROM steal",
         )
         return
@@ -52,9 +54,11 @@ def judge(scope: Scope) -> Iterable[Finding]:
         cpu=row["cpu"],
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=(
+        advice=claim(
+            scope,
+            row["trace_id"],
             "Take running times of this step as upper bounds, and repeat it on a quieter host or "
-            "with dedicated CPUs before comparing throughput."
+            "with dedicated CPUs before comparing throughput.",
         ),
         evidence_sql=(
             "SELECT trace_id, cpu, step_ns, steal_ns, steal_pct FROM steal "

@@ -3,17 +3,33 @@
 -- beyond is not told. Read from buckets, each at most 1/64 wide: a latency is its bucket's end.
 -- p_trace_id: only this recording; null for all.
 WITH
+  cell AS (
+    SELECT *
+    FROM (
+      SELECT
+        c.trace_id,
+        c.experiment,
+        c.cell,
+        coalesce(d.is_disturbed, FALSE) AS is_disturbed,
+        bool_and(coalesce(d.is_disturbed, FALSE)) OVER (PARTITION BY c.experiment, c.cell)
+          AS all_of_them,
+      FROM experiment_cell AS c
+      LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
+      WHERE p_trace_id IS NULL OR c.trace_id = p_trace_id
+    )
+    WHERE all_of_them OR NOT is_disturbed
+  ),
   held AS (
     SELECT
       c.experiment,
       c.cell,
+      c.all_of_them,
       l.trace_id,
       l.bucket_ns,
       sum(l.requests)::BIGINT AS requests,
     FROM worker_latency AS l
-    JOIN experiment_cell AS c USING (trace_id)
-    WHERE p_trace_id IS NULL OR l.trace_id = p_trace_id
-    GROUP BY c.experiment, c.cell, l.trace_id, l.bucket_ns
+    JOIN cell AS c USING (trace_id)
+    GROUP BY c.experiment, c.cell, c.all_of_them, l.trace_id, l.bucket_ns
   ),
   asked AS (
     SELECT unnest([50.0, 90.0, 99.0, 99.9, 99.99, 99.999]::DOUBLE[]) AS percentile
@@ -47,6 +63,7 @@ WITH
       experiment,
       cell,
       bucket_ns,
+      any_value(all_of_them) AS is_disturbed,
       sum(sum(requests)) OVER (PARTITION BY experiment, cell ORDER BY bucket_ns) AS so_far,
       sum(sum(requests)) OVER (PARTITION BY experiment, cell) AS total,
     FROM held
@@ -58,6 +75,7 @@ WITH
       cell,
       percentile,
       any_value(total)::BIGINT AS requests,
+      any_value(is_disturbed) AS is_disturbed,
       min(bucket_ns) FILTER (WHERE so_far >= total * percentile / 100) AS ns,
     FROM all_runs, asked
     GROUP BY experiment, cell, percentile
@@ -84,6 +102,8 @@ SELECT
   coalesce(ends.repeats, 0) AS repeats,
   -- Requests (or frames) of all repeats together.
   pooled.requests,
+  -- Whether every repeat was disturbed; else disturbed repeats are left out.
+  pooled.is_disturbed,
 FROM pooled
 LEFT JOIN ends USING (experiment, cell, percentile)
 LEFT JOIN median_rank() AS r ON r.n = ends.repeats

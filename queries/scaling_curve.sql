@@ -1,7 +1,8 @@
 -- Throughput against the number of threads, for each placement: the median over the repeats. A
 -- plan that stands for several placements appears in the curve of each. Steps whose kernel did
 -- not prove itself are left out, and so are disturbed repeats (step_disturbance) where there are
--- others of the same point.
+-- others of the same point, and workloads that make frames: they keep a beat with any threads.
+-- Of an experiment only the cells of its sweep count.
 -- p_trace_id: only this step, the one point that it gives; null for all of the database.
 WITH
   placed AS (
@@ -17,7 +18,10 @@ WITH
       coalesce(d.is_disturbed, FALSE) AS is_disturbed,
     FROM run_throughput(p_trace_id) AS r
     LEFT JOIN step_disturbance() AS d ON d.trace_id = r.trace_id
+    ANTI JOIN (SELECT trace_id FROM frame WHERE dialect = 'mark') AS beat
+      ON beat.trace_id = r.trace_id
     WHERE status = 'ok' AND per_s IS NOT NULL
+      AND r.trace_id NOT IN (SELECT trace_id FROM experiment_cell WHERE place <> 'sweep')
   ),
   measured AS (
     SELECT

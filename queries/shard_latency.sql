@@ -1,5 +1,6 @@
 -- The experiment `shards`: latency of pinned request loops, placed by CPU number and by topology,
--- each shard by itself and all together, over all repeats.
+-- each shard by itself and all together, over all repeats; disturbed ones (step_disturbance) are
+-- left out where a cell has others.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (
@@ -12,6 +13,19 @@ WITH
     FROM run_worker AS w
     JOIN place ON place.trace_id = w.trace_id AND place.cpu = w.cpu
     GROUP BY w.trace_id, place.core
+  ),
+  undisturbed AS (
+    SELECT trace_id, all_of_them
+    FROM (
+      SELECT
+        c.trace_id,
+        coalesce(d.is_disturbed, FALSE) AS is_disturbed,
+        bool_and(coalesce(d.is_disturbed, FALSE)) OVER (PARTITION BY c.cell) AS all_of_them,
+      FROM experiment_cell AS c
+      LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
+      WHERE c.experiment = 'shards'
+    )
+    WHERE all_of_them OR NOT is_disturbed
   ),
   seat AS (
     SELECT
@@ -32,6 +46,7 @@ WITH
     LEFT JOIN place ON place.trace_id = w.trace_id AND place.cpu = w.cpu
     LEFT JOIN crowd ON crowd.trace_id = w.trace_id AND crowd.core = place.core
     WHERE c.experiment = 'shards' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+      AND c.trace_id IN (SELECT trace_id FROM undisturbed)
   ),
   -- Each shard, and all of a cell (worker null).
   part AS (
@@ -63,6 +78,32 @@ WITH
     FROM cumulated
     GROUP BY cell, worker
   ),
+  -- The p99 of each repeat by itself, for the interval.
+  of_run AS (
+    SELECT
+      part.cell,
+      part.worker,
+      part.trace_id,
+      l.bucket_ns,
+      sum(sum(l.requests)) OVER (
+        PARTITION BY part.cell, part.worker, part.trace_id ORDER BY l.bucket_ns
+      ) AS so_far,
+      sum(sum(l.requests)) OVER (PARTITION BY part.cell, part.worker, part.trace_id) AS total,
+    FROM part
+    JOIN worker_latency AS l ON l.trace_id = part.trace_id AND l.worker = part.of_worker
+    GROUP BY part.cell, part.worker, part.trace_id, l.bucket_ns
+  ),
+  ends AS (
+    SELECT cell, worker, list_sort(list(ns)) AS kept, count(*) AS repeats
+    FROM (
+      SELECT
+        cell, worker, trace_id, min(bucket_ns) FILTER (WHERE so_far >= 0.99 * total) AS ns,
+      FROM of_run
+      GROUP BY cell, worker, trace_id
+      HAVING any_value(total) * 0.01 >= 10
+    )
+    GROUP BY cell, worker
+  ),
   about AS (
     SELECT
       part.cell,
@@ -77,8 +118,10 @@ WITH
       sum(seat.requests) AS counted,
       sum(seat.busy_ns) AS busy_ns,
       sum(seat.interval_ns) AS interval_ns,
+      bool_and(undisturbed.all_of_them) AS is_disturbed,
     FROM part
     JOIN seat ON seat.trace_id = part.trace_id AND seat.worker = part.of_worker
+    JOIN undisturbed ON undisturbed.trace_id = part.trace_id
     GROUP BY part.cell, part.worker
   )
 SELECT
@@ -104,6 +147,12 @@ SELECT
   latency.p50_ns,
   -- 99 % of the requests stay within this latency, ns; null if fewer than 10 lie beyond.
   CASE WHEN latency.requests * 0.01 >= 10 THEN latency.p99_ns END AS p99_ns,
+  -- Lower end of its interval over the repeats, ns; null if no repeat alone can tell.
+  ends.kept[r.low_rank] AS p99_low_ns,
+  -- Upper end of its interval, ns.
+  ends.kept[r.high_rank] AS p99_high_ns,
+  -- Confidence of the interval, percent.
+  r.coverage_pct,
   -- 99.9 % stay within this latency, ns; null if fewer than 10 lie beyond.
   CASE WHEN latency.requests * 0.001 >= 10 THEN latency.p999_ns END AS p999_ns,
   -- Share of requests that arrived while the shard was busy, percent.
@@ -111,7 +160,12 @@ SELECT
   -- Share of time that the shards were busy with requests, percent: the two agree where requests
   -- arrive at random.
   100.0 * about.busy_ns / nullif(about.interval_ns, 0) AS busy_pct,
+  -- Whether every repeat was disturbed.
+  about.is_disturbed,
 FROM about
 LEFT JOIN latency
   ON latency.cell = about.cell AND latency.worker IS NOT DISTINCT FROM about.worker
+LEFT JOIN ends
+  ON ends.cell = about.cell AND ends.worker IS NOT DISTINCT FROM about.worker
+LEFT JOIN median_rank() AS r ON r.n = ends.repeats
 ORDER BY about.place, about.worker NULLS FIRST;

@@ -1,6 +1,8 @@
 -- The experiment `smt-boost`: requests a second with SMT and boost off and on, under each load, the
 -- medians over the repeats with their intervals, against both off (or what comes nearest to it);
 -- as measured, and divided by the busy share of the CPUs; clock, power, requests per joule.
+-- Disturbed repeats (step_disturbance) are left out where a cell has others. A gain is the median
+-- over the repeats, each against the same repeat of the cell it is compared with.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (
@@ -37,13 +39,15 @@ WITH
     SELECT
       c.trace_id,
       c.cell,
+      c.repeat,
       c.smt,
       c.boost,
       c.load,
       place.cpus,
       c.offered_per_s,
       CASE
-        WHEN c.load = 'command' THEN 1e9 / nullif(run.end_ns - run.start_ns, 0)
+        -- Null where it failed, or had to be ended.
+        WHEN c.load = 'command' THEN 1e9 / nullif(c.command_ns, 0)
         ELSE served.per_s
       END AS per_s,
       coalesce(served.requests, 1) AS requests,
@@ -52,13 +56,50 @@ WITH
       reported.busy_pct,
       1e9 * joules.joules / nullif(c.energy_ns, 0) AS watts,
       c.throttles,
+      coalesce(d.is_disturbed, FALSE) AS is_disturbed,
     FROM experiment_cell AS c
     JOIN run USING (trace_id)
+    LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
     LEFT JOIN place ON place.trace_id = c.trace_id
     LEFT JOIN reported ON reported.trace_id = c.trace_id
     LEFT JOIN joules ON joules.trace_id = c.trace_id
     LEFT JOIN served ON served.trace_id = c.trace_id
     WHERE c.experiment = 'smt-boost' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+  ),
+  kept AS (
+    SELECT
+      *,
+      per_s / nullif(watts, 0) AS per_joule,
+      100.0 * per_s / nullif(busy_pct, 0) AS normalised_per_s,
+    FROM (
+      SELECT
+        *,
+        bool_and(is_disturbed) OVER (PARTITION BY cell) AS all_of_them,
+        count(*) OVER (PARTITION BY cell) AS every_repeat,
+      FROM ran
+    )
+    WHERE all_of_them OR NOT is_disturbed
+  ),
+  base AS (
+    SELECT load, arg_min(cell, rank) AS cell
+    FROM (
+      SELECT load, cell, row_number() OVER (ORDER BY smt NULLS FIRST, boost NULLS FIRST) AS rank
+      FROM kept
+    )
+    GROUP BY load
+  ),
+  gain AS (
+    SELECT
+      kept.cell,
+      list_sort(list(100.0 * (kept.per_s / nullif(b.per_s, 0) - 1))) AS plain,
+      list_sort(list(100.0 * (kept.normalised_per_s / nullif(b.normalised_per_s, 0) - 1)))
+        AS normalised,
+      list_sort(list(100.0 * (kept.watts / nullif(b.watts, 0) - 1))) AS watts,
+    FROM kept
+    JOIN base ON base.load = kept.load
+    JOIN kept AS b ON b.cell = base.cell AND b.repeat = kept.repeat
+    WHERE kept.per_s IS NOT NULL AND b.per_s IS NOT NULL
+    GROUP BY kept.cell
   ),
   cell AS (
     SELECT
@@ -75,9 +116,13 @@ WITH
       median(ghz) AS ghz,
       median(busy_pct) AS busy_pct,
       median(watts) AS watts,
-      median(per_s / nullif(watts, 0)) AS per_joule,
+      list_sort(list(watts) FILTER (WHERE watts IS NOT NULL)) AS powers,
+      list_sort(list(per_joule) FILTER (WHERE per_joule IS NOT NULL)) AS thrifts,
+      list_sort(list(ghz) FILTER (WHERE ghz IS NOT NULL)) AS clocks,
+      any_value(every_repeat) - count(*) AS left_out,
+      bool_and(is_disturbed) AS is_disturbed,
       sum(throttles)::BIGINT AS throttles,
-    FROM ran
+    FROM kept
     GROUP BY cell
   ),
   rated AS (
@@ -97,7 +142,7 @@ WITH
   )
 SELECT
   -- Name of the cell.
-  cell,
+  rated.cell,
   -- closed: the next request follows at once; open: requests arrive at random; command.
   load,
   -- SMT: off or on; null: as found, since it cannot be switched here.
@@ -108,6 +153,10 @@ SELECT
   cpus,
   -- Repeats behind these numbers.
   runs::INTEGER AS repeats,
+  -- Repeats left out since something disturbed them.
+  left_out::INTEGER AS left_out,
+  -- Whether every repeat was disturbed, so that these numbers rest on disturbed ones.
+  is_disturbed,
   -- Requests (or runs of the command) a second, the median.
   per_s,
   -- Lower end of its interval.
@@ -117,13 +166,24 @@ SELECT
   -- Confidence of the interval, percent.
   r.coverage_pct,
   -- Against the cell with both off, percent more.
-  100.0 * (per_s / nullif(base_per_s, 0) - 1) AS gain_pct,
+  coalesce(list_median(gain.plain), 100.0 * (per_s / nullif(base_per_s, 0) - 1)) AS gain_pct,
+  -- Lower end of its interval; null where no repeat has both cells.
+  gain.plain[g.low_rank] AS gain_low_pct,
+  -- Upper end of its interval.
+  gain.plain[g.high_rank] AS gain_high_pct,
   -- Busy share of the CPUs online as the system counts it, percent; null without snapshots.
   busy_pct,
   -- Requests a second divided by the busy share: what the CPUs would serve if all were busy.
   normalised_per_s,
   -- The same against the cell with both off, percent more.
-  100.0 * (normalised_per_s / nullif(base_normalised_per_s, 0) - 1) AS normalised_gain_pct,
+  coalesce(
+    list_median(gain.normalised),
+    100.0 * (normalised_per_s / nullif(base_normalised_per_s, 0) - 1)
+  ) AS normalised_gain_pct,
+  -- Lower end of its interval; null where no repeat has both cells.
+  gain.normalised[g.low_rank] AS normalised_gain_low_pct,
+  -- Upper end of its interval.
+  gain.normalised[g.high_rank] AS normalised_gain_high_pct,
   -- Whether the cells of this load ran at busy shares more than 5 points apart: the plain gain
   -- then says less than the normalised one.
   most_busy_pct - least_busy_pct > 5 AS is_uneven,
@@ -133,16 +193,37 @@ SELECT
   CASE WHEN load = 'open' THEN late_pct END AS late_pct,
   -- Clock, GHz, by the kernel right after, else by 64 dependent additions; null if not told.
   ghz,
+  -- Lower end of its interval.
+  clocks[c.low_rank] AS ghz_low,
+  -- Upper end of its interval.
+  clocks[c.high_rank] AS ghz_high,
   -- Power of all packages, watts; null where it cannot be read.
-  watts,
+  rated.watts,
+  -- Lower end of its interval.
+  powers[w.low_rank] AS watts_low,
+  -- Upper end of its interval.
+  powers[w.high_rank] AS watts_high,
   -- Power against the cell with both off, percent more.
-  100.0 * (watts / nullif(base_watts, 0) - 1) AS watts_gain_pct,
+  coalesce(list_median(gain.watts), 100.0 * (rated.watts / nullif(base_watts, 0) - 1))
+    AS watts_gain_pct,
+  -- Lower end of its interval; null where no repeat has both cells, or power is not read.
+  gain.watts[g.low_rank] AS watts_gain_low_pct,
+  -- Upper end of its interval.
+  gain.watts[g.high_rank] AS watts_gain_high_pct,
   -- Requests for each joule of all packages; null where energy cannot be read.
-  per_joule AS requests_per_joule,
+  list_median(thrifts) AS requests_per_joule,
+  -- Lower end of its interval.
+  thrifts[w.low_rank] AS requests_per_joule_low,
+  -- Upper end of its interval.
+  thrifts[w.high_rank] AS requests_per_joule_high,
   -- Requests of all repeats together.
   requests,
   -- Times that cores were slowed for their heat; null if not told.
   throttles,
 FROM rated
+LEFT JOIN gain ON gain.cell = rated.cell
 LEFT JOIN median_rank() AS r ON r.n = rated.runs
+LEFT JOIN median_rank() AS g ON g.n = len(gain.plain)
+LEFT JOIN median_rank() AS c ON c.n = len(rated.clocks)
+LEFT JOIN median_rank() AS w ON w.n = len(rated.powers)
 ORDER BY load, smt NULLS FIRST, boost NULLS FIRST;

@@ -13,7 +13,7 @@ ORDER = 15
 
 _MOST_BARS = 24
 PARTS = (
-    ("run_p_alone", "runs on its own P core", "@blue", 0),
+    ("run_p_alone", "runs alone on its core", "@blue", 0),
     ("run_p_shared", "runs beside a busy sibling", "@teal", 1),
     ("run_e", "runs on an E core", "@green", 2),
     ("run_other", "runs, core type unknown", "@mid", 5),
@@ -28,6 +28,9 @@ PARTS = (
     ("new", "new", "@mid", 3),
     ("unknown", "unknown", "@mid", 4),
 )
+# Where there are slow cores too, the fast ones are named.
+_HYBRID = (("run_p_alone", "runs alone on a P core", "@blue", 0), *PARTS[1:])
+_SLOW_CORE = "SELECT 1 FROM cpu WHERE core_type IN ('E', 'LP-E')"
 
 
 def section(view: View) -> Section | Nothing:
@@ -35,15 +38,19 @@ def section(view: View) -> Section | Nothing:
     frames = view.ask_step("frame_time", process=view.process)
     timed = [row for row in frames.rows if row["dur_ns"] is not None]
     if not timed:
-        return Nothing("no frames are recorded; DXGI presents or a PresentMon file give them")
+        return Nothing(
+            "no frames are recorded; DXGI presents, a PresentMon file or a program's own stamps "
+            "give them"
+        )
     slow = [row for row in timed if row["stutter"]]
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
     strip = time_strips.frames(timed, span, height=300)
     figures = [strip] if strip is not None else []
+    hybrid = bool(view.rows(f"{_SLOW_CORE} AND trace_id = {view.trace_id} LIMIT 1"))
     answers = [view.ask_each("frame_summary"), frames.fold()]
     for path, words in ((True, "the critical path"), (False, "the presenting thread")):
         ledger = view.ask_step("frame_ledger", process=view.process, path=path)
-        drawn = _ledger(ledger.rows, bool(slow))
+        drawn = _ledger(ledger.rows, bool(slow), hybrid)
         if drawn is not None:
             plot, count = drawn
             kind = "stutters" if slow else "frames"
@@ -68,7 +75,9 @@ def section(view: View) -> Section | Nothing:
     )
 
 
-def _ledger(rows: list[dict[str, Any]], stutters: bool) -> tuple[dict[str, Any], int] | None:
+def _ledger(
+    rows: list[dict[str, Any]], stutters: bool, hybrid: bool
+) -> tuple[dict[str, Any], int] | None:
     frames: dict[tuple[Any, Any], dict[str, int]] = {}
     length: dict[tuple[Any, Any], int] = {}
     label: dict[tuple[Any, Any], str] = {}
@@ -87,7 +96,7 @@ def _ledger(rows: list[dict[str, Any]], stutters: bool) -> tuple[dict[str, Any],
     traces = [
         bar(name, labels, [ms(frames[key].get(part)) for key in chosen], index,
             unit="ms", colour=colour)
-        for part, name, colour, index in PARTS
+        for part, name, colour, index in (_HYBRID if hybrid else PARTS)
         if any(frames[key].get(part) for key in chosen)
     ]  # fmt: skip
     return rows_across(traces, "ms"), len(chosen)

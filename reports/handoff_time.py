@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, row_height, rows_across
+from schedlens.figures import bar, row_height, rows_across, with_interval
 from schedlens.sections import Figure, Nothing, Rows, Section, View
 from schedlens.wording import duration
 
@@ -21,6 +21,7 @@ def section(view: View) -> Section | Nothing:
         "ORDER BY finding_id"
     )
     lead = " ".join(f"{row['title']}." for row in told[:3])
+    lead += " Whiskers are the intervals over the repeats." if lead else ""
     return Section(
         lead or "One-way times of a hand-off, by place and way to wait.",
         view.all_windows(),
@@ -32,7 +33,11 @@ def section(view: View) -> Section | Nothing:
 def _figures(rows: Rows) -> list[Figure]:
     labels = [f"{row['place']}, {row['how']}" for row in rows]
     times = [row["one_way_ns"] / 1e3 for row in rows]
-    plot = rows_across([bar("one way", labels, times, 0, unit="us")], "us, logarithmic")
+    ends = ("one_way_low_ns", "one_way_ns", "one_way_high_ns")
+    times_of = with_interval(
+        bar("one way", labels, times, 0, unit="us"), rows, ends, size=1e3, across=True
+    )
+    plot = rows_across([times_of], "us, logarithmic")
     plot["layout"]["xaxis"]["type"] = "log"
     quick = min(rows, key=lambda row: row["one_way_ns"])
     slow = max(rows, key=lambda row: row["one_way_ns"])
@@ -47,6 +52,8 @@ def _figures(rows: Rows) -> list[Figure]:
         frames = bar(
             "frames a second", names, [row["frames_per_s"] for row in framed], 1, unit="/s"
         )
+        ends = ("frames_per_s_low", "frames_per_s", "frames_per_s_high")
+        with_interval(frames, framed, ends, across=True)
         worst = min(framed, key=lambda row: row["frames_per_s"])
         made.append(
             Figure(

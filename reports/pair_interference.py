@@ -37,7 +37,9 @@ def section(view: View) -> Section | Nothing:
     knee = view.ask("multiplier_slots")
     places = list(dict.fromkeys(row["place"] for row in rows))
     figures = [_map(place, [row for row in rows if row["place"] == place]) for place in places]
-    answers = (advice, *((chase,) if chase.rows else ()), knee, answer)
+    # Without siblings there is nothing to advise on.
+    first = tuple(found for found in (advice, chase) if found.rows)
+    answers = (*first, knee, answer)
     return Section(_lead(view, advice.rows), view.all_windows(), tuple(figures), answers)
 
 
@@ -74,7 +76,15 @@ def _map(place: str, rows: Rows) -> Figure:
                     [f"{row['combined']:.2f}" if row else "" for row in line] for line in grid
                 ],
                 "texttemplate": "%{text}",
-                "hovertemplate": "%{y} beside %{x}: %{z:.3f} of one alone<extra></extra>",
+                "customdata": [
+                    [
+                        interval(row["combined_low"], row["combined_high"]) if row else ""
+                        for row in line
+                    ]
+                    for line in grid
+                ],
+                "hovertemplate": "%{y} beside %{x}: %{z:.3f} of one alone%{customdata}"
+                "<extra></extra>",
                 "zmin": 0.5,
                 "zmax": 2.0,
                 "colorscale": _SCALE,

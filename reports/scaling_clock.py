@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.figures import axis, line
+from schedlens.figures import axis, line, with_interval
 from schedlens.sections import Figure, Nothing, Rows, Section, View
 from schedlens.throughput import unit_text
 
@@ -33,6 +33,7 @@ def section(view: View) -> Section | Nothing:
 def _figures(rows: Rows) -> list[Figure]:
     cores = [row["threads"] for row in rows]
     clock = line("clock", cores, [row["ghz"] for row in rows], 0, unit="GHz")
+    with_interval(clock, rows, ("ghz_low", "ghz", "ghz_high"))
     first, last = rows[0], rows[-1]
     made = [
         Figure(

@@ -20,7 +20,7 @@ def section(view: View) -> Section | Nothing:
     answer = view.ask("scaling_curve")
     if not answer.rows:
         return Nothing(
-            "no workload of schedlens was recorded; `collect --workload sha256 --threads 1..max` "
+            "no sweep of a workload was recorded; `collect --workload sha256 --threads 1..max` "
             "records one"
         )
     figures = [

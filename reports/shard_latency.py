@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.figures import Plot, bar, row_height, rows_across
+from schedlens.figures import Plot, bar, row_height, rows_across, with_interval
 from schedlens.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Shards"
@@ -21,7 +21,8 @@ def section(view: View) -> Section | Nothing:
     lead = " ".join(f"{row['title']}." for row in told[:3])
     each = [row for row in answer.rows if row["worker"] is not None]
     return Section(
-        f"{lead} Latency counts from the intended arrival of a request.".strip(),
+        f"{lead} Latency counts from the intended arrival of a request; whiskers are the "
+        "intervals of the p99 over the repeats.".strip(),
         view.all_windows(),
         (_figure(each),),
         (answer, view.ask("cell_latency")),
@@ -33,7 +34,12 @@ def _figure(rows: Rows) -> Figure:
     traces: list[Plot] = []
     for index, (name, column) in enumerate((("p50", "p50_ns"), ("p99", "p99_ns"))):
         times = [None if row[column] is None else row[column] / 1e3 for row in rows]
-        traces.append(bar(name, labels, times, index, unit="us"))
+        trace = bar(name, labels, times, index, unit="us")
+        if name == "p99":
+            with_interval(
+                trace, rows, ("p99_low_ns", "p99_ns", "p99_high_ns"), size=1e3, across=True
+            )
+        traces.append(trace)
     plot = rows_across(traces, "us from the intended arrival", stacked=False)
     known = [row for row in rows if row["p99_ns"] is not None]
     caption = "Latency of each shard."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.figures import Plot, axis, bar, line
+from schedlens.figures import Plot, axis, bar, line, with_interval
 from schedlens.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "SMT and boost"
@@ -23,6 +23,7 @@ def section(view: View) -> Section | Nothing:
         "ORDER BY finding_id"
     )
     lead = " ".join(f"{row['title']}." for row in told[:3])
+    lead += " Whiskers are the intervals over the repeats."
     latency = view.ask("cell_latency")
     figures = [_requests(rows)]
     known = [row for row in latency.rows if row["latency_ns"] is not None]
@@ -34,7 +35,10 @@ def section(view: View) -> Section | Nothing:
 def _requests(rows: Rows) -> Figure:
     labels = [row["cell"] for row in rows]
     traces: list[Plot] = [
-        bar("as measured", labels, [row["per_s"] for row in rows], 0, unit="/s", across=False),
+        with_interval(
+            bar("as measured", labels, [row["per_s"] for row in rows], 0, unit="/s", across=False),
+            rows, ("per_s_low", "per_s", "per_s_high"),
+        ),
         bar("divided by the busy share", labels, [row["normalised_per_s"] for row in rows], 1,
             unit="/s", across=False),
     ]  # fmt: skip
@@ -54,7 +58,9 @@ def _latency(rows: Rows) -> Figure:
         mine = [row for row in rows if row["cell"] == cell]
         names = [f"p{row['percentile']:g}" for row in mine]
         times = [row["latency_ns"] / 1e3 for row in mine]
-        traces.append(line(cell, names, times, index, unit="us"))
+        trace = line(cell, names, times, index, unit="us")
+        ends = ("low_ns", "latency_ns", "high_ns")
+        traces.append(with_interval(trace, mine, ends, size=1e3))
     worst = max(rows, key=lambda row: row["latency_ns"])
     caption = (
         "Latency by percentile, as far as at least 10 requests lie beyond; the highest is "

@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 import time
+from pathlib import Path
 
 SECONDS = 1.2
 PR_SET_NAME = 15
@@ -37,6 +38,36 @@ def crowd() -> None:
         os.waitpid(child, 0)
 
 
+def background() -> None:
+    """Three processes and one of a lower priority on two CPUs: prints what that one's clock says.
+
+    At any time one of the three stands ready, or runs on the other CPU with another one ready.
+    """
+    cpus = set(sorted(os.sched_getaffinity(0))[:2])
+    children = []
+    for name, nice in (("urgent", 0), ("urgent", 0), ("urgent", 0), ("background", 5)):
+        child = os.fork()
+        if not child:
+            named(name)
+            os.sched_setaffinity(0, cpus)
+            os.nice(nice)
+            spin(SECONDS)
+            if name == "background":
+                print(f"background {time.process_time_ns()}", flush=True)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def limited(folder: str) -> None:
+    """A busy process in the cgroup whose folder is given, until it is ended."""
+    named("limited")
+    (Path(folder) / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+    print("ready", flush=True)
+    spin(60)
+
+
 def hog() -> None:
     """Two processes of high priority and one of the lowest, all on one CPU."""
     cpu = min(os.sched_getaffinity(0))
@@ -54,5 +85,26 @@ def hog() -> None:
         os.waitpid(child, 0)
 
 
+def bursts(cpu: int) -> None:
+    """A real-time thread that takes a CPU for 40 ms of each 400 ms, until it is ended."""
+    named("frame-hog")
+    os.sched_setaffinity(0, {cpu})
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        print("refused", flush=True)
+        return
+    print("ready", flush=True)
+    while True:
+        spin(0.04)
+        time.sleep(0.36)
+
+
 if __name__ == "__main__":
-    {"crowd": crowd, "hog": hog}[sys.argv[1]]()
+    fault = sys.argv[1]
+    if fault == "bursts":
+        bursts(int(sys.argv[2]))
+    elif fault == "limited":
+        limited(sys.argv[2])
+    else:
+        {"background": background, "crowd": crowd, "hog": hog}[fault]()

@@ -355,7 +355,10 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
     return (
         begin * CELL,
         enters,
-        to_idle and left is not None and plan.cpus[left][cell] == ".",
+        to_idle
+        and left is not None
+        and plan.cpus[left][cell] == "."
+        and plan.parking_of(left, cell) not in ("soft", "hard"),
         thread in plan.throttled,
         enters is not None and (end - cell) * CELL <= 1_000_000 and plan.cpus[enters][cell] == ".",
         max(free, default=None),

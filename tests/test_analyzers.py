@@ -251,6 +251,15 @@ def test_a_hypervisor_that_steals(con: duckdb.DuckDBPyConnection) -> None:
     for edge, ts, steal in (("begin", 0, 5), ("end", 100 * MS, 2 * MS + 5)):
         trace.add("snapshot_cpu", ts=ts, edge=edge, cpu=1, steal_ns=steal)
     assert _brief(_judge(con, "steal")) == [("warning", 2 * MS, 2.0, "exact")]
+    assert "host claims" not in _judge(con, "steal")[0].advice
+    trace.add("machine_setting", key="hypervisor", value="none")
+    assert "host claims" not in _judge(con, "steal")[0].advice
+    con.execute("UPDATE machine_setting SET value = 'KVM'")
+    assert "which CPUs share a core or a cache, and which are fast, is what its host claims" in (
+        _judge(con, "steal")[0].advice
+    )
+    con.execute("UPDATE snapshot_cpu SET steal_ns = 0")
+    assert "host claims" in _judge(con, "steal")[0].advice
 
 
 def test_more_runnable_threads_than_cpus(con: duckdb.DuckDBPyConnection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 from pathlib import Path
@@ -133,3 +134,20 @@ def test_events_can_be_asked_for_by_id_or_name(tmp_path: Path, only: str) -> Non
     ]
     assert len(lines) == 7
     assert {line["event"] for line in lines} == {"ReadyThread"}
+
+
+def test_batches_of_compact_switches_are_refused_in_one_line(tmp_path: Path) -> None:
+    trace = corpus_file("synth_qpc64", tmp_path)
+    # Hook 0524, CSwitch, in a header of type 17 becomes 0525, CompactCSwitch.
+    switch = re.compile(rb"(..\x11\xc0..)\x24\x05", re.DOTALL)
+    whole, changed = switch.subn(rb"\1" + b"\x25\x05", trace.read_bytes())
+    assert changed == 28
+    trace.write_bytes(whole)
+    done = command("analyze", str(trace), "-o", str(tmp_path / "out"), "--no-report", check=False)
+    assert done.returncode == 1, done.stderr
+    line = "record again with CSwitch in place of CompactCSwitch"
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.endswith(f"{line}\n"), done.stderr
+    assert _rows(tmp_path / "out", "SELECT count(*) FROM context_switch") == [(0,)]
+    problems = "SELECT count FROM problem WHERE place = 'CompactCSwitch'"
+    assert _rows(tmp_path / "out", problems) == [(changed,)]

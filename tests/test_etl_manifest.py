@@ -24,6 +24,12 @@ PROVIDERS = ("Microsoft-Windows-",)
 _CUT = "..."
 # Bytes here, text there.
 _SOCKET_ADDRESS = "Address"
+# EventSource providers whose manifest, XML in chunks, lies in the file.
+EVENT_SOURCES = (
+    "PerfView/",
+    "System.Diagnostics.Eventing.FrameworkEventSource/",
+    "System.Threading.Tasks.TplEventSource/",
+)
 
 Json = dict[str, Any]
 
@@ -110,3 +116,32 @@ def test_tracelogging_fields_are_those_of_the_baseline(tmp_path: Path) -> None:
 def test_fields_by_embedded_schemas_are_those_of_the_baseline(tmp_path: Path) -> None:
     found = _compare("pv_net452_x64", "net.4.5.2.x64.baseline.txt.xz", tmp_path, PROVIDERS)
     assert found == Counter(events=150, equal=457)
+
+
+def test_event_sources_are_read_by_the_manifest_that_they_write(tmp_path: Path) -> None:
+    events = _events("pv_net452_x64", tmp_path)
+    seen: Counter[str] = Counter()
+    for shown in _baseline("net.4.5.2.x64.baseline.txt.xz"):
+        if not shown["name"].startswith(EVENT_SOURCES):
+            continue
+        at = round(float(shown["ms"].replace(",", "")) * 1000)
+        ids = (int(shown["pid"]), int(shown["tid"]))
+        near = [event for us in (at - 1, at, at + 1) for event in events.get((*ids, us), [])]
+        named = [e for e in near if f"{e['provider']}/{e['event']}" == shown["name"]]
+        assert named, shown[0]
+        parts = shown["fields"].rstrip("; ").split("; ")
+        fields = dict(part.split("=", 1) for part in parts if "=" in part)
+        # The length of the chunk is PerfView's own word.
+        fields.pop("PayloadLength", None)
+        verdicts = [
+            [_same(text, event["fields"][field]) for field, text in fields.items()]
+            for event in named
+            if set(event["fields"]) == set(fields)
+        ]
+        assert verdicts, shown[0]
+        seen["events"] += 1
+        best = min(verdicts, key=lambda verdict: verdict.count(False))
+        seen["equal"] += best.count(True)
+        seen["different"] += best.count(False)
+        seen["not told"] += best.count(None)
+    assert seen == Counter({"events": 42, "equal": 0})

@@ -10,8 +10,10 @@ import pytest
 import sysfs_machine as fake
 from conftest import command
 
-from schedlens import topology
+from schedlens import analyze, findings, topology, verdict
 from schedlens.experiments import cells, handoff
+from schedlens.findings import Finding, Scope
+from schedlens.sections import View
 
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
@@ -67,7 +69,7 @@ def test_the_slice_is_that_of_the_steps_done(tmp_path: Path) -> None:
     assert cells.words(frame)[-4:] == ["--how", "spin", "--handoffs", "10"]
 
 
-def test_the_numbers_of_a_session(tmp_path: Path) -> None:
+def session(tmp_path: Path) -> Path:
     """4 ms one way where both spin on one CPU: a party's own hops are 8 ms apart."""
     machine = read(fake.no_smt(), tmp_path / "root")
     hops, frames, missing = handoff.plan(machine)
@@ -85,10 +87,14 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
     for step in steps:
         if step.cell is not None and step.workload == "frame":
             step.cell["facts"] = {**step.cell["facts"], "handoffs": 9}
-    folder = experiment_session.write(
+    return experiment_session.write(
         tmp_path / "session", machine, steps, rates, workers=workers,
         experiment={"name": "handoff", "missing": missing},
     )  # fmt: skip
+
+
+def test_the_numbers_of_a_session(tmp_path: Path) -> None:
+    folder = session(tmp_path)
     with experiment_session.analyzed(folder) as con:
         rows = con.execute(
             "SELECT place, how, one_way_ns, handoffs, round(frames_per_s, 2), frames, missed_pct, "
@@ -127,3 +133,30 @@ def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     # A whole slice against a wake-up: the scheduler's tick is 1 ms at least.
     assert spin["one_way_ns"] > 3 * parked["one_way_ns"]
     assert {row["handoffs"] for row in rows} == {handoff.handoffs_for(spin["one_way_ns"])}
+
+
+def test_what_an_experiment_was_for_is_told_before_all_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = session(tmp_path)
+    with experiment_session.analyzed(folder) as con:
+        noise = Finding("steal", "warning", "The hypervisor took CPU 0 away", "FROM steal")
+        found = list(findings.judge_all(Scope(con), experiment_session.JUDGES))
+        findings.store(con, [noise, *found])
+        shown = verdict.payload(View(con, None, 1, ""), set())
+        rows = Scope(con).rows("SELECT * FROM finding ORDER BY finding_id")
+    titles = [card["title"] for card in shown["cards"]]
+    assert titles[-1] == noise.title
+    assert titles[0].startswith("A 60 Hz loop with ")
+    assert [titles[place] for place in shown["top"]][-1] == noise.title
+    facts = {
+        "traces": [], "not_loaded": [], "findings": rows, "database": "session/analysis.duckdb",
+        "report": None, "calibration": None, "worth_typing": [],
+    }  # fmt: skip
+    analyze._summary(facts)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line[:8].strip()]
+    signs = [line.split()[0] for line in lines if line.split()[0] in ("warning", "info")]
+    assert signs == ["warning", "info", "warning"]
+    assert "One-way time of a hand-off" in lines[2]
+    # Experiments that were not made are no judgement.
+    assert not any("pair_interference" in line for line in lines)

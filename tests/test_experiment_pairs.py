@@ -86,6 +86,26 @@ def test_the_default_plan_is_that_of_the_articles(tmp_path: Path) -> None:
     assert len(missing) == 1
 
 
+def test_the_stride_is_that_of_the_articles_where_memory_suffices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = read(fake.ten_cores_twenty_threads(), tmp_path)
+
+    def strides(short: dict[str, str]) -> tuple[set[str], list[str]]:
+        monkeypatch.setattr(cells, "refusal", lambda load: short.get(load.label))
+        made, missing = pairs.plan(machine, full=False, only=())
+        labels = {load.label for cell in made for load in cell.loads}
+        return {label for label in labels if label.startswith("mem_stride")}, missing[1:]
+
+    assert strides({}) == ({"mem_stride:1g"}, [])
+    why = "1 worker(s) need 1282 MiB of memory, 1024 MiB are available"
+    assert strides({"mem_stride:1g": why}) == (
+        {"mem_stride:64m"}, [f"mem_stride:1g: {why}: 64 MiB by 2 KiB take its place"],
+    )  # fmt: skip
+    found, missing = strides({"mem_stride:1g": why, "mem_stride:64m": "none is left"})
+    assert (found, missing) == (set(), [f"mem_stride:1g: {why}"])
+
+
 def test_without_siblings_the_nearest_cores_take_their_place(tmp_path: Path) -> None:
     made, missing = pairs.plan(read(fake.no_smt(), tmp_path), full=False, only=())
     assert {cell.place for cell in made} == {"alone", "same_llc"}

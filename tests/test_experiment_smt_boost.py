@@ -18,7 +18,7 @@ from conftest import command
 
 from schedlens import changes, topology
 from schedlens.errors import KnobError
-from schedlens.experiments import cells, guard, knobs, smt_boost
+from schedlens.experiments import cells, guard, host, knobs, smt_boost
 
 CPU = "sys/devices/system/cpu"
 
@@ -120,7 +120,7 @@ def test_the_two_by_two_under_two_loads(tmp_path: Path) -> None:
 def test_a_cell_gets_its_state_and_all_cpus_that_are_then_online(tmp_path: Path) -> None:
     root = machine_with(tmp_path, boost="1")
     found, _ = knobs.find(root)
-    states = smt_boost.States(found, root)
+    states = smt_boost.States(found, host.linux(root))
     by_name = {cell.name: cell for cell in smt_boost.plan(found, (), 20_000.0)}
     try:
         step = by_name["open-boost-off-smt-off"].step(1, 1)
@@ -147,7 +147,7 @@ def test_a_cell_gets_its_state_and_all_cpus_that_are_then_online(tmp_path: Path)
 def test_the_states_come_back_at_the_end_and_after_an_error(tmp_path: Path) -> None:
     root = machine_with(tmp_path, smt="off", no_turbo="1")
     found, _ = knobs.find(root)
-    states = smt_boost.States(found, root)
+    states = smt_boost.States(found, host.linux(root))
     for cell in smt_boost.plan(found, (), 1000.0):
         states.enter(cell.step(1, 1))
     assert (text(root, "smt/control"), text(root, "intel_pstate/no_turbo")) == ("on", "0")
@@ -163,10 +163,10 @@ def test_the_states_come_back_at_the_end_and_after_an_error(tmp_path: Path) -> N
 _PARENT = """
 import sys, time
 from pathlib import Path
-from schedlens.experiments import knobs, smt_boost
+from schedlens.experiments import host, knobs, smt_boost
 root = Path(sys.argv[1])
 found, _ = knobs.find(root)
-states = smt_boost.States(found, root)
+states = smt_boost.States(found, host.linux(root))
 states.begin()
 for knob in found.values():
     knob.set("off")
@@ -286,6 +286,33 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         "+40 % at +35 % power, SMT on and boost off +43 % at +7 % power, SMT on and boost on +86 % "
         "at +58 % power; most requests per joule with SMT on and boost off (1.34e+03)"
     )
+
+
+def test_a_program_counts_by_its_own_time_and_a_gain_by_the_same_repeat(tmp_path: Path) -> None:
+    """Half the time with boost; one repeat of two was ended, which is no fast one."""
+    root = machine_with(tmp_path / "root", smt=None, boost="1")
+    found, _ = knobs.find(root)
+    steps = cells.shuffled(smt_boost.plan(found, ("make",), 0.0), 7, 1)
+    folder = experiment_session.write(tmp_path / "session", topology.read(root), steps, {})
+    for step in steps:
+        file = folder / step.name / "step.json"
+        row = json.loads(file.read_text())
+        boosted = cells.from_step(step).facts["boost"] == "on"
+        # The whole machine is slower from repeat to repeat, which cancels out.
+        row["command_ns"] = step.repeat * (500_000_000 if boosted else 1_000_000_000)
+        if step.repeat == 4 and boosted:
+            row["command_ns"] = None
+        file.write_text(json.dumps(row))
+    with experiment_session.analyzed(folder) as con:
+        rows = con.execute(
+            "SELECT boost, repeats, round(per_s, 6), round(gain_pct, 6), round(gain_low_pct, 6), "
+            "round(gain_high_pct, 6) FROM smt_boost"
+        ).fetchall()
+    assert rows == [
+        ("off", 7, 0.25, 0.0, 0.0, 0.0),
+        # The median of 2, 1, 2/3, 2/5, 1/3 and 2/7.
+        ("on", 6, round((2 / 3 + 2 / 5) / 2, 6), 100.0, 100.0, 100.0),
+    ]
 
 
 def test_a_small_run_on_this_machine(tmp_path: Path) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from collect_command import collect
 from conftest import command, needs_tracing
+
+from schedlens import cgroups
 
 Finding = dict[str, Any]
 PROGRAM = Path(__file__).parent / "linux_faults.py"
@@ -77,3 +82,132 @@ def test_a_program_that_others_keep_off_is_named(tmp_path: Path) -> None:
     assert {"starved", "hog"} <= by_name.keys()
     # The weight of nice 19 is 15, that of nice -15 is 29154: its share is a thousandth.
     assert by_name["starved"]["ready_ns"] >= 5 * by_name["starved"]["run_ns"]
+
+
+def test_a_queue_with_more_parties_than_cpus_is_told(workload: str, tmp_path: Path) -> None:
+    threads = str(8 * len(os.sched_getaffinity(0)))
+    (first, *_) = found(
+        tmp_path / "s", "concurrency", "--", workload, "run", "queue", "--threads", threads,
+        "--depth", "64", "--seconds", "1",
+    )  # fmt: skip
+    assert first["severity"] in ("warning", "critical")
+    assert "CPUs were busy and threads stood ready for" in first["title"]
+    assert first["cost_pct"] >= 30.0
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT count(*) AS threads, sum(run_ns)::BIGINT AS run_ns, "
+            "sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary WHERE thread LIKE 'queue-%'",
+        ).stdout
+    )  # fmt: skip
+    assert row["threads"] == int(threads)
+    # Four pairs for each CPU: while one party runs, several others could.
+    assert row["ready_ns"] >= row["run_ns"]
+
+
+def test_work_of_a_lower_priority_that_runs_while_a_higher_one_is_ready(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU alone: threads that may use one CPU are left out")
+    said = tmp_path / "said"
+    script = f"{sys.executable} {PROGRAM} background > {said}"
+    rows = found(tmp_path / "s", "priority_order", "--", "sh", "-c", script)
+    (told,) = [row for row in rows if row["title"].startswith("Lower priorities ran")]
+    # Nice 5 is priority 125; its weight is 335 of the 1024 that nice 0 has.
+    assert "background (" in told["title"]
+    assert "at priority 125 most with" in told["title"]
+    assert told["severity"] in ("warning", "critical")
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT sum(run_ns)::BIGINT AS run_ns, sum(higher_ready_ns)::BIGINT AS ready_ns "
+            "FROM background_running WHERE thread = 'background' AND priority = 125",
+        ).stdout
+    )  # fmt: skip
+    # Its own clock: all that it ran, from its fork to what it printed.
+    clock_ns = int(said.read_text().split()[1])
+    assert row["run_ns"] == pytest.approx(clock_ns, rel=0.05)
+    # While it runs, one of the three urgent ones always stands ready, but at the very end.
+    assert row["ready_ns"] >= 0.8 * row["run_ns"]
+
+
+@contextlib.contextmanager
+def cgroup(quota_us: int, period_us: int) -> Iterator[Path]:
+    """A cgroup with a CPU quota; skips where none can be made."""
+    mounts = cgroups.mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+    mount = next((one for one in mounts if "cpu" in one.controllers), None)
+    mount = mount or next((one for one in mounts if one.unified), None)
+    if mount is None:
+        pytest.skip("no hierarchy of cgroups is mounted: no quota can be set")
+    folder = mount.folder / f"schedlens-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        if mount.unified:
+            (folder / "cpu.max").write_text(f"{quota_us} {period_us}", encoding="ascii")
+        else:
+            (folder / "cpu.cfs_period_us").write_text(str(period_us), encoding="ascii")
+            (folder / "cpu.cfs_quota_us").write_text(str(quota_us), encoding="ascii")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        pytest.skip(f"no CPU quota can be set here: {error}")
+    try:
+        yield folder
+    finally:
+        folder.rmdir()
+
+
+def throttled_ns(folder: Path) -> int:
+    """What the system counts by now."""
+    for line in (folder / "cpu.stat").read_text(encoding="ascii").splitlines():
+        key, _, value = line.partition(" ")
+        if key in ("throttled_time", "throttled_usec"):
+            return int(value) * (1000 if key.endswith("usec") else 1)
+    raise AssertionError("the system counts nothing")
+
+
+# 5 ms of each 100 ms for two busy processes: they are held back for the rest.
+def test_a_cgroup_that_a_quota_holds_back_is_found(tmp_path: Path) -> None:
+    needs_tracing()
+    with cgroup(5_000, 100_000) as folder, contextlib.ExitStack() as stack:
+        for _ in range(2):
+            words = [sys.executable, str(PROGRAM), "limited", str(folder)]
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        before = throttled_ns(folder)
+        rows = found(tmp_path / "s", "throttled_cgroup", "--seconds", "1.5")
+        most = throttled_ns(folder) - before
+        name = folder.name
+    (told,) = rows
+    assert told["severity"] == "critical"
+    assert f"/{name} held its threads back for" in told["title"]
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT quota_cpus, used_cpus, step_ns, throttled_ns, throttled_periods, threads, "
+            f"ready_ns, ready_throttled_ns FROM throttled_cgroup WHERE cgroup LIKE '%/{name}'",
+        ).stdout
+    )  # fmt: skip
+    assert row["quota_cpus"] == pytest.approx(0.05)
+    # Version 1 may count the time in a hierarchy of its own, where this cgroup is not. A CPU takes
+    # a part of the quota at a time, so a period may give a little more.
+    assert row["used_cpus"] is None or row["used_cpus"] <= 0.2
+    assert row["threads"] == 2
+    # Fifteen periods and their edges; what the system counts meanwhile bounds what it did before.
+    assert 10 <= row["throttled_periods"] <= 17
+    assert 0.5 * row["step_ns"] <= row["throttled_ns"] <= most
+    # The trace shows two threads that stand ready for most of the step.
+    assert 1.5 * row["step_ns"] <= row["ready_ns"] <= 2 * row["step_ns"]
+    assert row["ready_throttled_ns"] <= row["ready_ns"]
+    assert told["cost_ns"] == (row["ready_throttled_ns"] or row["throttled_ns"])
+    (idle,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT min(idle_ns / step_ns) AS share FROM steal",
+        ).stdout
+    )  # fmt: skip
+    if idle["share"] >= 0.5:
+        # Where every CPU is busy too, that is what stood in their way.
+        assert row["ready_throttled_ns"] >= 0.7 * row["step_ns"]

@@ -304,9 +304,15 @@ def test_a_quiet_planned_session_raises_no_alarm(analyzed: Analyzed) -> None:
 
 def test_the_affinity_is_named_as_the_reason_for_sharing(analyzed: Analyzed) -> None:
     found = analyzed.rows(
-        "SELECT severity, bound, title FROM finding WHERE analyzer = 'avoidable_sharing'"
+        "SELECT severity, bound, title, cost_ns, cost_pct, advice FROM finding "
+        "WHERE analyzer = 'avoidable_sharing'"
     )
     assert [row[:2] for row in found] == [("info", "exact")]
+    # Five of the ten could have had a core of their own: five threads, over all of the window.
+    _, _, begin, end = analyzed.window("sha256-siblings-t10-r1")
+    assert found[0][3] == pytest.approx(5 * (end - begin), rel=0.01)
+    assert found[0][4] == pytest.approx(500, rel=0.01)
+    assert "is what its host claims" in found[0][5]
     assert found[0][2] == (
         "The affinity kept 4.97 threads on average (at most 5) beside a busy sibling while as many "
         "whole cores stood idle (sha256-siblings-t10-r1) (and in 1 other recording)"

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from schedlens.simulate import cases, engine
 from schedlens.simulate.machine import machine
 from schedlens.simulate.records import Ready, Switch
-from schedlens.simulate.scheduler import Rules, Simulation, Thread
+from schedlens.simulate.rules import Rules
+from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.script import Body, Run, Script, Signal, Sleep, Spin, Wait, Yield
 from schedlens.simulate.script import Gate as Semaphore
+from schedlens.simulate.thread import Thread
 
 MS = 1_000_000
 S = 1_000_000_000

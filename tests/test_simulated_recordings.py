@@ -16,7 +16,8 @@ from schedlens.recording import Recording
 from schedlens.simulate import engine, tables
 from schedlens.simulate.engine import MS, Game
 from schedlens.simulate.machine import machine
-from schedlens.simulate.scheduler import Rules, Simulation
+from schedlens.simulate.rules import Rules
+from schedlens.simulate.scheduler import Simulation
 
 TABLES, ETL, PERF = 1, 2, 3
 Rows = list[tuple[Any, ...]]

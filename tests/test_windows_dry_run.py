@@ -85,7 +85,7 @@ def test_the_page_leads_from_an_empty_machine_to_a_report() -> None:
     order = ["winget", "py", r".venv\Scripts\activate", "python", "collect", "analyze", "start"]
     assert [first.index(word) for word in order] == sorted(first.index(word) for word in order)
     assert "make" not in first
-    assert len(COLLECT) == 8
+    assert len(COLLECT) == 10
 
 
 @pytest.mark.parametrize("line", COLLECT)
@@ -106,14 +106,19 @@ def test_every_other_command_of_the_page_is_one_the_dry_run_prints(tmp_path: Pat
 
 
 def test_the_page_quotes_what_the_program_says() -> None:
+    places = {
+        "collectors": "*.py",
+        "src/schedlens/windows": "*.py",
+        "workloads/src/os/windows": "*.rs",
+    }
     sources = "".join(
         path.read_text(encoding="utf-8")
-        for folder in ("collectors", "src/schedlens/windows")
-        for path in (ROOT / folder).glob("*.py")
+        for folder, pattern in places.items()
+        for path in (ROOT / folder).glob(pattern)
     )
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)
     said = [row for row in rows if row not in ("what it says", "---")]
-    assert len(said) == 7
+    assert len(said) == 9
     for text in said:
         # The program puts numbers or names between the words of two of them.
         words = {"this machine offers no such counter": "this machine offers no",

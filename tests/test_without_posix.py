@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import windows_buffers
 from fixture_files import fixture
 from windows_stand_ins import StandIns, header_only_etl
 
@@ -51,6 +53,22 @@ def test_a_recording_is_planned_by_the_machines_own_topology(tmp_path: Path) -> 
     # The P cores of the hybrid machine in the stand-in's buffer, then its first E core.
     line = next(line for line in done.stdout.splitlines() if line.startswith("imul1-physical"))
     assert line.split() == ["imul1-physical-t09-r1", "CPU", "0,2,4,6,8,10,12,14,16"]
+
+
+def test_the_cells_of_an_experiment_are_measured(tmp_path: Path) -> None:
+    stands = StandIns(tmp_path / "stand-ins", header_only_etl(), (500_010_000_000, 501_000_000_000))
+    (stands.home / "buffer").write_bytes(windows_buffers.one_core_of_two())
+    done = without_posix(
+        "collect", "--experiment", "pairs", "--pair", "imul1+imul1", "--seconds", "0.05",
+        "--repeat", "1", "-o", "session", cwd=tmp_path, environment=stands.environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    steps = sorted(path.name for path in (tmp_path / "session").glob("*-r1"))
+    assert steps == ["imul1+imul1-siblings-r1", "imul1-alone-cpu0-r1"]
+    for name in steps:
+        step = json.loads((tmp_path / "session" / name / "step.json").read_text())
+        assert step["cell"]["experiment"] == "pairs"
+        assert step["throughput"]["unit"] == "iterations"
 
 
 def test_a_recording_is_analyzed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -52,6 +52,7 @@ KERNELS = [
     "pause",
     "spin_handoff",
     "frame",
+    "game",
     "queue",
 ]
 PAIRED = {"spin_handoff", "frame", "queue"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 from test_workloads import recorded, run
@@ -69,3 +71,16 @@ def test_a_kernel_that_cannot_stand_beside_another_is_refused() -> None:
     done = run("run", "imul1", "--beside", "spin_handoff")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == ("schedlens-workloads: --beside: spin_handoff runs workers in pairs\n")
+
+
+def test_a_command_is_bound_and_its_code_passed_on() -> None:
+    cpu = max(os.sched_getaffinity(0))
+    program = "import os, sys; print(os.sched_getaffinity(0)); sys.exit(3)"
+    done = run("bind", "--cpu", str(cpu), "--", sys.executable, "-c", program)
+    assert (done.returncode, done.stdout) == (3, f"{{{cpu}}}\n")
+    done = run("bind", "--cpu", "60000", "--", sys.executable)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("schedlens-workloads: CPU 60000: ")
+    done = run("bind", "--cpu", str(cpu), "--", "/no/such/program")
+    assert done.returncode == 2
+    assert done.stderr.startswith("schedlens-workloads: /no/such/program: No such file")

@@ -247,3 +247,25 @@ def test_the_programs_own_tests_pass_as_a_windows_program(windows: wine.Wine) ->
     said = wine.cargo("test", environment={**windows.environment, runner: str(wine.wine())})
     assert "os::windows::processors::tests::a_bound_thread_runs_where_it_is_bound ... ok" in said
     assert " 0 failed; 0 ignored;" in said
+
+
+def test_a_command_is_bound_with_what_it_starts_and_its_code_is_passed_on(
+    windows: wine.Wine,
+) -> None:
+    cpu = cpus(windows)[-1]
+    program = "Z:" + str(windows.program).replace("/", "\\")
+    bound = ["bind", "--cpu", str(cpu), "--", program]
+    done = windows.run(*bound, "topology")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["allowed"] == [cpu]
+    # One more between: the mask is that of all that the command starts.
+    done = windows.run(*bound, *bound[:3], "--", program, "topology")
+    assert json.loads(done.stdout)["allowed"] == [cpu], done.stderr
+    done = windows.run(*bound, "run", "imul11")
+    assert (done.returncode, "no kernel" in done.stderr) == (2, True)
+    done = windows.run("bind", "--cpu", "5000", "--", program, "list")
+    assert done.returncode == 2
+    assert "there is no CPU 5000" in done.stderr
+    done = windows.run("bind", "--cpu", str(cpu), "--", "no-such-program")
+    assert done.returncode == 2
+    assert "no-such-program" in done.stderr

@@ -68,6 +68,14 @@ def hybrid_8p8e() -> bytes:
     return b"".join(parts)
 
 
+def one_core_of_two() -> bytes:
+    """Simulated: one core with two siblings."""
+    both = (0, 0b11)
+    caches = [cache(level, UNIFIED, 1 << 20, both) for level in (2, 3)]
+    parts = [core(0, both, smt=True), cache(1, DATA, 48 << 10, both), *caches]
+    return b"".join([*parts, package(both), node(0, both), groups(0b11)])
+
+
 def server_96() -> bytes:
     """Simulated: two packages of 24 cores with siblings, a group of 48 CPUs each."""
     half = (1 << 48) - 1

@@ -9,11 +9,13 @@ import importlib
 import importlib.abc
 import os
 import pkgutil
+import shutil
 import signal
 import sys
 import time
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 
 MODULES = {"fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog", "posix"}
@@ -52,6 +54,15 @@ def main() -> int:
     for name in MODULES:
         sys.modules.pop(name, None)
     sys.meta_path.insert(0, _Missing())
+    statvfs = os.statvfs
+
+    def disk_usage(path: str | Path) -> shutil._ntuple_diskusage:
+        """What Windows asks in its own way."""
+        found = statvfs(path)
+        total, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+        return shutil._ntuple_diskusage(total, total - free, free)
+
+    shutil.disk_usage = disk_usage  # type: ignore[assignment]
     for module, names in NAMES.items():
         for name in names:
             if hasattr(module, name):

@@ -83,6 +83,40 @@ if not answers:
 print(answers[0][1], end="")
 """
 
+# Keeps the boost mode of one plan; what else it is asked, the text of the processor's settings.
+_POWERCFG = r"""
+import json, os, sys
+from pathlib import Path
+
+home = Path(os.environ["STAND_IN_HOME"])
+words = sys.argv[1:]
+with (home / "calls").open("a") as calls:
+    calls.write(json.dumps(["powercfg", *words]) + "\n")
+state = json.loads((home / "power").read_text())
+plan, known = state["plan"], ("scheme_current", state["plan"])
+setting = ["sub_processor", "perfboostmode"]
+if words == ["/getactivescheme"]:
+    print(f"Power Scheme GUID: {plan}  (Balanced)")
+elif words[:1] == ["/qh"] and words[1] in known and words[2:] == ["sub_processor"]:
+    text = (home / "processor_power").read_text()
+    head, found, tail = text.partition("GUID Alias: PERFBOOSTMODE")
+    for kind in ("AC", "DC"):
+        tail = tail.replace(
+            f"Current {kind} Power Setting Index: 0x00000002",
+            f"Current {kind} Power Setting Index: {state[kind.lower()]:#010x}",
+        )
+    print(head + found + tail)
+elif words[0] in ("/setacvalueindex", "/setdcvalueindex") and words[2:4] == setting:
+    if state.get("refuses") or words[1] not in known:
+        print("Unable to perform operation. The policy of this computer forbids it.")
+        sys.exit(1)
+    state[words[0][4:6]] = int(words[4])
+    (home / "power").write_text(json.dumps(state))
+elif words != ["/setactive", "scheme_current"]:
+    print("Invalid Parameters -- try \"/?\" for help")
+    sys.exit(1)
+"""
+
 # The observer's times are those of the stand-in recording, so that the two join; a workload that
 # runs has the clock of this system.
 _WORKLOADS = r"""
@@ -169,6 +203,19 @@ class StandIns:
         path = self.bin / name
         path.write_text(f"#!{sys.executable}\n{source}")
         path.chmod(0o755)
+
+    def power(self, ac: int, dc: int, *, refuses: bool = False) -> None:
+        """A powercfg that keeps the boost mode of the plan in force."""
+        self._program("powercfg", _POWERCFG)
+        state = {"plan": windows_texts.PLAN, "ac": ac, "dc": dc, "refuses": refuses}
+        (self.home / "power").write_text(json.dumps(state))
+        (self.home / "processor_power").write_text(windows_texts.PROCESSOR_POWER)
+
+    @property
+    def boost_modes(self) -> tuple[int, int]:
+        """The boost mode on mains and on battery now."""
+        state = json.loads((self.home / "power").read_text())
+        return int(state["ac"]), int(state["dc"])
 
     def texts(self, answers: list[tuple[list[str], str]]) -> None:
         """What reg, powercfg, powershell and tasklist answer to which words."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+PLAN = "381b4222-f694-41f0-9685-ff5bb260df2e"
+
 ACTIVE_SCHEME = "Power Scheme GUID: 381b4222-f694-41f0-9685-ff5bb260df2e  (Balanced)\n"
 
 PROCESSOR_POWER = """\

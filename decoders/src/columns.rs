@@ -9,7 +9,7 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, RecordBatch,
     StringArray, UInt8Array, new_null_array,
 };
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer, ScalarBuffer};
 
 use crate::error::DecodeError;
 use crate::schema;
@@ -60,14 +60,15 @@ impl<T: Copy + Default> Column<T> {
         self.unknown.push(row as u32);
     }
 
+    /// Adds known values one by one.
+    #[inline]
+    pub(crate) fn extend_with(&mut self, values: impl ExactSizeIterator<Item = T>) {
+        self.values.extend(values);
+    }
+
     /// Rows so far.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
-    }
-
-    /// Whether a row holds NULL.
-    pub(crate) fn is_unknown(&self, row: usize) -> bool {
-        self.unknown.binary_search(&(row as u32)).is_ok()
     }
 
     /// All values; those that are unknown are zero.
@@ -113,6 +114,11 @@ impl Column<i64> {
         let nulls = self.nulls();
         Arc::new(Int64Array::new(shelf.lend(self.values), nulls))
     }
+
+    /// The same; NULL where `known` says no.
+    pub(crate) fn array_where(self, shelf: &Shelf<i64>, known: Bits) -> ArrayRef {
+        Arc::new(Int64Array::new(shelf.lend(self.values), known.nulls()))
+    }
 }
 
 impl Column<i32> {
@@ -127,19 +133,10 @@ impl Column<i32> {
         let nulls = self.nulls();
         Arc::new(Int32Array::new(shelf.lend(self.values), nulls))
     }
-}
 
-impl Column<i32> {
-    /// As [`Column::array_from`]; NULL where `known` says no.
-    pub(crate) fn array_where(
-        self,
-        shelf: &Shelf<i32>,
-        known: Column<bool>,
-        known_shelf: &Shelf<bool>,
-    ) -> ArrayRef {
-        let nulls = NullBuffer::new(BooleanBuffer::from(&*known.values));
-        known_shelf.put(known.values);
-        Arc::new(Int32Array::new(shelf.lend(self.values), Some(nulls)))
+    /// The same; NULL where `known` says no.
+    pub(crate) fn array_where(self, shelf: &Shelf<i32>, known: Bits) -> ArrayRef {
+        Arc::new(Int32Array::new(shelf.lend(self.values), known.nulls()))
     }
 }
 
@@ -149,13 +146,70 @@ impl Column<bool> {
         let nulls = self.nulls();
         Arc::new(BooleanArray::new(BooleanBuffer::from(self.values), nulls))
     }
+}
 
+impl Column<bool> {
     /// As `Boolean`; the memory goes back to the shelf.
     pub(crate) fn array_from(self, shelf: &Shelf<bool>) -> ArrayRef {
         let nulls = self.nulls();
         let values = BooleanBuffer::from(&*self.values);
         shelf.put(self.values);
         Arc::new(BooleanArray::new(values, nulls))
+    }
+}
+
+/// Flags, a bit each.
+#[derive(Debug, Default)]
+pub(crate) struct Bits {
+    words: Vec<u64>,
+    len: usize,
+}
+
+/// Bits of a word.
+const WORD: usize = 64;
+
+impl Bits {
+    /// Adds flags.
+    #[inline]
+    pub(crate) fn extend(&mut self, mut flags: impl ExactSizeIterator<Item = bool>) {
+        while flags.len() > 0 {
+            let free = WORD - self.len % WORD;
+            let fresh = free.min(flags.len());
+            let mut word = 0;
+            for (bit, flag) in flags.by_ref().take(fresh).enumerate() {
+                word |= u64::from(flag) << bit;
+            }
+            match self.words.last_mut().filter(|_| free < WORD) {
+                Some(last) => *last |= word << (WORD - free),
+                None => self.words.push(word),
+            }
+            self.len += fresh;
+        }
+    }
+
+    /// Whether a flag is set.
+    pub(crate) fn has(&self, row: usize) -> bool {
+        self.words.get(row / WORD).is_some_and(|word| word >> (row % WORD) & 1 != 0)
+    }
+
+    /// Sets a flag that is there.
+    pub(crate) fn set(&mut self, row: usize) {
+        if let Some(word) = self.words.get_mut(row / WORD) {
+            *word |= 1 << (row % WORD);
+        }
+    }
+
+    fn buffer(self) -> BooleanBuffer {
+        BooleanBuffer::new(Buffer::from_vec(self.words), 0, self.len)
+    }
+
+    /// As `Boolean`.
+    pub(crate) fn array(self) -> ArrayRef {
+        Arc::new(BooleanArray::new(self.buffer(), None))
+    }
+
+    fn nulls(self) -> Option<NullBuffer> {
+        Some(NullBuffer::new(self.buffer())).filter(|nulls| nulls.null_count() > 0)
     }
 }
 
@@ -350,6 +404,26 @@ mod tests {
         let array = column.array();
         assert!(array.is_null(0));
         assert!(array.is_valid(1));
+    }
+
+    #[test]
+    fn bits_come_out_as_they_went_in_over_the_borders_of_words() {
+        for parts in [vec![0], vec![1], vec![63, 1, 1], vec![64, 64], vec![10, 200, 3, 0, 61]] {
+            let mut bits = Bits::default();
+            let mut all = Vec::new();
+            for part in parts {
+                let flags: Vec<bool> =
+                    (0..part).map(|n| (n * 7 + all.len()).is_multiple_of(3)).collect();
+                bits.extend(flags.iter().copied());
+                all.extend(flags);
+            }
+            if all.len() > 1 && !all[1] {
+                bits.set(1);
+                all[1] = true;
+            }
+            assert!((0..all.len()).all(|row| bits.has(row) == all[row]));
+            assert_eq!(bits.array().as_ref(), &BooleanArray::from(all) as &dyn Array);
+        }
     }
 
     #[test]

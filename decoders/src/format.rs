@@ -51,6 +51,9 @@ mod tests {
         log[0] = 0x48;
         log[0x48..0x50].copy_from_slice(&[2, 0, 2, 0xc0, 0x68, 0x01, 0, 0]);
         assert_eq!(of_begin(&log), Format::Etl);
+        // Its first record may be longer than what is looked at.
+        log[0x4d] = 0x20;
+        assert_eq!(of_begin(&log), Format::Etl);
         log[0x4f] = 5;
         assert_eq!(of_begin(&log), Format::Perf);
     }

@@ -21,6 +21,7 @@ mod shelf;
 mod staged;
 pub mod states;
 pub mod sweeps;
+mod tables;
 
 #[cfg(feature = "python")]
 mod python_states;

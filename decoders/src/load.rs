@@ -18,8 +18,8 @@ use crate::session;
 use crate::states::{End, Settings, StateError, StateMachine};
 use crate::{etl, perf};
 
-/// Batches that wait to be taken, at most.
-const WAITING_BATCHES: usize = 8;
+/// Batches that wait to be taken, at most: what is read while one table's rows are written.
+const WAITING_BATCHES: usize = 32;
 /// Name of the threads that read recordings.
 pub const THREAD_NAME: &str = "schedlens-decode";
 /// Tables of a frame that the state machine hands on itself.

@@ -226,7 +226,7 @@ CREATE TABLE frame (
   gpu_busy_ns BIGINT,              -- GPU time.
   displayed_ns BIGINT,             -- When it was on screen.
   dropped BOOLEAN,                 -- Never shown.
-  dialect VARCHAR,                 -- Source: dxgi, d3d9, dxgkrnl, presentmon1, presentmon2, presentmon2.3, mark.
+  dialect VARCHAR,                 -- Source: dxgi, d3d9, dxgkrnl, presentmon1, presentmon2, presentmon2.3, mark (the program's own stamps: nothing of GPU and screen).
   clock_residual_ns BIGINT         -- Uncertainty of the clock join; 0 for the same clock.
 );
 

@@ -50,7 +50,7 @@ CREATE TABLE ready_slice (
   dur BIGINT NOT NULL,             -- Length.
   ready_ts BIGINT NOT NULL,        -- Begin of the ready period this is a part of.
   entered_cpu INTEGER,             -- CPU it then entered; NULL: not seen.
-  throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- It left runnable to the idle thread and that CPU is idle now, or WrCpuRateControl.
+  throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- It left runnable to the idle thread and that CPU is idle now and not parked, or WrCpuRateControl.
   cgroup_throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- Its cgroup's throttled time grew in the step.
   idle_exit BOOLEAN NOT NULL,      -- At most 1 ms before its switch-in, and the CPU it enters is idle.
   idle_ns BIGINT,                  -- Length of the longest idle interval, at this moment, of an allowed online unparked CPU; NULL: none idle.

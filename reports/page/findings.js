@@ -3,6 +3,13 @@
 const SEVERITY = { critical: 'Critical', warning: 'Warning', info: 'Worth knowing', checked: 'Looked at' };
 const MARKDOWN_ROWS = 5;
 
+/** A share of the window; more than all of it is added up over CPUs or threads. */
+function shareText(card) {
+  return card.cost_pct > 100 && card.share_of === 'of the window'
+    ? `${grouped(card.cost_pct / 100, 1)} times the window, added up`
+    : `${grouped(card.cost_pct, 1)} % ${card.share_of}`;
+}
+
 /** What a finding costs, in the words of the page: time, share of the window, time a frame. */
 function costParts(card) {
   if (card.cost_ns === null) return [];
@@ -11,7 +18,7 @@ function costParts(card) {
   const usual = frame && frame.usual_ns ? `, frames usually last ${duration(frame.usual_ns)}` : '';
   return [
     `${bound}${duration(card.cost_ns)}`,
-    card.cost_pct === null ? null : `${grouped(card.cost_pct, 1)} % ${card.share_of}`,
+    card.cost_pct === null ? null : shareText(card),
     frame ? `${duration(frame.ns)} a frame (${grouped(frame.frames, 0)} frames${usual})` : null,
   ].filter(Boolean);
 }

@@ -6,13 +6,22 @@ function grouped(value, digits) {
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** How a column is written: its unit, chosen once from its largest value, and a function. */
+/** How a column is written: its unit, chosen once for all its values, and a function. */
 function column(kind, values) {
   let most = 0;
-  for (const value of values) if (typeof value === 'number' && Math.abs(value) > most) most = Math.abs(value);
+  let least = Infinity;
+  for (const value of values) {
+    if (typeof value !== 'number' || !value) continue;
+    most = Math.max(most, Math.abs(value));
+    least = Math.min(least, Math.abs(value));
+  }
   if (kind === 'ns') {
     if (!most) return { unit: 'ms', numeric: true, write: (v) => (v ? String(v) : '0') };
-    const [unit, size] = TIME_UNITS.find(([, s]) => most >= s * (s === 1e9 ? 10 : 1)) || TIME_UNITS[3];
+    let place = TIME_UNITS.findIndex(([, s]) => most >= s * (s === 1e9 ? 10 : 1));
+    if (place < 0) place = TIME_UNITS.length - 1;
+    // A smaller unit where the least would else be written as 0.
+    while (place < TIME_UNITS.length - 1 && least < TIME_UNITS[place][1] / 1e3) place += 1;
+    const [unit, size] = TIME_UNITS[place];
     const digits = size === 1 ? 0 : 3;
     return { unit, numeric: true, write: (v) => grouped(v / size, digits) };
   }

@@ -53,8 +53,8 @@ def analyze(
     """Load recordings and explain them.
 
     PATHS are a session folder that `collect` wrote, or perf.data and .etl files of any origin, each
-    with a PresentMon file behind it if there is one; the kernel and the user file of one Windows
-    recording are read together.
+    with a file of its frames behind it if there is one (PresentMon's, or the program's own stamps:
+    docs/frame-marks.md); the kernel and the user file of one Windows recording are read together.
     Exit code 0: all was read. 1: answered, but a part could not be read, or --fail-on found
     something. 2: no answer.
     """
@@ -99,7 +99,8 @@ def analyze(
             from schedlens import report
 
             report.write(con, report_file, process=process, step=step)
-        partly = bool(failures) or _lost_or_damaged(con)
+        refused = _refused(con)
+        partly = bool(failures or refused) or _lost_or_damaged(con)
         facts = _facts(con, failures, database, None if no_report else report_file)
         facts["experiment"] = results.read(con, recordings[0].session)
         kept = calibration.store(con, recordings[0].session)
@@ -108,6 +109,8 @@ def analyze(
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
         _summary(facts)
+    for line in refused:
+        click.echo(f"analyze: {line}", err=True)
     gate = (
         findings.SEVERITIES[: findings.SEVERITIES.index(cast(findings.Severity, fail_on)) + 1]
         if fail_on
@@ -173,6 +176,15 @@ def _lost_or_damaged(con: duckdb.DuckDBPyConnection) -> bool:
     return bool(row and row[0])
 
 
+def _refused(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """What was recorded in a form that is not read, a line each."""
+    rows = con.execute(
+        "SELECT label, count, what FROM problem JOIN trace USING (trace_id) "
+        "WHERE place = 'CompactCSwitch' ORDER BY trace_id"
+    ).fetchall()
+    return [f"{label}: {count} {what}" for label, count, what in rows]
+
+
 def _facts(
     con: duckdb.DuckDBPyConnection,
     failures: list[Failure],
@@ -211,6 +223,8 @@ _FITTING = (
     ("shard_latency", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'shards'"),
     ("smt_boost", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'smt-boost'"),
     ("scaling_clock", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
+    ("frame_ledger_total", "SELECT count(*) > 0 FROM frame WHERE utid IS NOT NULL"),
+    ("frame_time", "SELECT count(*) > 0 FROM frame"),
     ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),
     ("sibling_overlap", "SELECT count(*) > 0 FROM cpu WHERE smt_index > 0"),
     ("core_type_residency", "SELECT count(*) > 0 FROM cpu WHERE core_type IN ('E', 'LP-E')"),
@@ -226,6 +240,8 @@ _QUERIES_SHOWN = 3
 # What fits on a screen; the rest is in the report and in the table.
 _MOST_SHOWN = {"critical": 6, "warning": 6, "info": 5}
 _FEW_CHECKED = 3
+# So begins a judgement on an experiment that was not made.
+_NOTHING_TO_JUDGE = "No cells of the experiment "
 
 _SIGNS = {
     "critical": "[bold red]critical[/]",
@@ -239,6 +255,7 @@ def _summary(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from schedlens.experiments.results import JUDGES
     from schedlens.wording import count
 
     console = Console(highlight=False, soft_wrap=True)
@@ -247,8 +264,15 @@ def _summary(facts: dict[str, Any]) -> None:
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
     for failure in facts["not_loaded"]:
         console.print(f"[red]not loaded[/] {escape(failure['label'])}: {escape(failure['why'])}")
+    rest = []
+    for finding in facts["findings"]:
+        # What an experiment was for comes first.
+        if finding["analyzer"] in JUDGES.values() and finding["severity"] != "checked":
+            _show_finding(console, finding)
+        else:
+            rest.append(finding)
     for severity, most in _MOST_SHOWN.items():
-        found = [f for f in facts["findings"] if f["severity"] == severity]
+        found = [f for f in rest if f["severity"] == severity]
         for finding in found[:most]:
             _show_finding(console, finding)
         if len(found) > most:
@@ -288,5 +312,6 @@ def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
         for found in checked:
             console.print(f"{_SIGNS['checked']} {escape(found['title'])}")
         return
-    names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in checked)))
+    judged = [found for found in checked if not found["title"].startswith(_NOTHING_TO_JUDGE)]
+    names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in judged)))
     console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")

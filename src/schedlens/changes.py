@@ -6,14 +6,18 @@ them; where all were killed, the next one does, or `schedlens doctor --restore`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import IO
 
+from schedlens import system
 from schedlens.errors import RecorderError
 from schedlens.experiments.guard import put_back
 from schedlens.whole_file import write_json
@@ -41,9 +45,16 @@ class _State:
 
 
 def state_folder() -> Path:
-    """Where the file lies: a place that a restart empties, as it undoes the changes."""
+    """Where the file lies: a place that a restart empties, as it undoes the changes.
+
+    On Windows one that stays, as the power plan does.
+    """
     given = os.environ.get("SCHEDLENS_STATE_DIR")
-    return Path(given) if given else Path("/run/schedlens")
+    if given:
+        return Path(given)
+    if system.name() == "windows":
+        return Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "schedlens"
+    return Path("/run/schedlens")
 
 
 class Changes:
@@ -95,9 +106,10 @@ class Changes:
 
 
 def remember(contents: Sequence[tuple[str, str]], folder: Path | None = None) -> None:
-    """Writes down files and the texts they hold, before an experiment writes others into them.
+    """Writes down settings and what they hold, before an experiment sets others.
 
-    Raises `RecorderError` where that cannot be written down.
+    They are files, or those of a power plan of Windows. Raises `RecorderError` where that cannot
+    be written down.
     """
     with _locked(folder or state_folder()) as state:
         for name, text in contents:
@@ -107,7 +119,7 @@ def remember(contents: Sequence[tuple[str, str]], folder: Path | None = None) ->
 
 
 def forget(contents: Sequence[tuple[str, str]], folder: Path | None = None) -> None:
-    """The files hold those texts again."""
+    """The settings hold those texts again."""
     known = {(f"{_SET}{name}", text) for name, text in contents}
     with _locked(folder or state_folder()) as state:
         state.pending = [c for c in state.pending if (c.what, c.before) not in known]
@@ -189,11 +201,8 @@ def _locked(folder: Path) -> Iterator[_State]:
             f"{folder} cannot be written ({error.strerror}), and no change is made to this machine "
             "that is not written down first: set SCHEDLENS_STATE_DIR"
         ) from None
-    # Not at the top: Windows has no such module, and no tracefs to mount either.
-    import fcntl
-
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _lock(lock)
         state = _load(folder)
         state.users = _alive(state)
         yield state
@@ -201,6 +210,23 @@ def _locked(folder: Path) -> Iterator[_State]:
             _save(folder, state)
         else:
             _file(folder).unlink(missing_ok=True)
+
+
+def _lock(file: IO[str]) -> None:
+    """Waits until no other program holds the file; it is let go when it is closed."""
+    # Not at the top: each system lacks the other's module.
+    if sys.platform == "win32":
+        import msvcrt
+
+        # It gives up after ten seconds; the other program has no reason to.
+        while True:
+            with contextlib.suppress(OSError):
+                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                return
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _save(folder: Path, state: _State) -> None:

@@ -27,12 +27,16 @@ from schedlens.experiments import NAMES
     help="Only this placement; may be given again. All three otherwise.",
 )  # fmt: skip
 @click.option("--cpus", help="Pins worker by worker to these CPUs instead: 0,2 or 1,1.")
-@click.option("--seconds", type=float, help="Length of a recording; 1 with a workload, else 10.")
+@click.option(
+    "--seconds",
+    type=float,
+    help="Length of a recording; 1 with a workload (frame, game: 3), else 10.",
+)
 @click.option("--repeat", "repeats", type=int, help="Runs of each; 1, of an experiment 6.")
 @click.option("--depth", type=click.IntRange(1, 64), help="Places in the kernel `queue`.")
 @click.option(
     "--how", type=click.Choice(["spin", "yield", "park"]),
-    help="How the parties of the kernel `spin_handoff` wait.",
+    help="How the parties of the kernels `spin_handoff` and `frame` wait.",
 )  # fmt: skip
 @click.option("--pid", type=int, help="The process the recording is about.")
 @click.option("--process", help="The same by name.")
@@ -159,8 +163,6 @@ def collect(
         target=target,
     )
     if target == "windows":
-        if experiment is not None:
-            raise click.UsageError("--experiment: these are measured on Linux only as yet")
         from schedlens.windows import collecting as on_windows
 
         options.check(request, seconds_given=seconds is not None)

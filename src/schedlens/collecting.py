@@ -19,7 +19,7 @@ import schedlens
 from schedlens import interrupts, settings, topology, workload_program
 from schedlens.changes import Changes
 from schedlens.errors import NoSpaceError, SchedlensError, SessionError
-from schedlens.experiments import cells, conduct
+from schedlens.experiments import cells, conduct, host
 from schedlens.plan import Step
 from schedlens.progress import Sweep
 from schedlens.request import Request
@@ -27,6 +27,7 @@ from schedlens.request import from_json as request_from_json
 from schedlens.runner import Job, Runner
 from schedlens.session import Session
 from schedlens.topology import Topology
+from schedlens.wording import minutes
 
 if TYPE_CHECKING:
     from collectors import perf
@@ -40,7 +41,7 @@ STEP_COST_S = 1.2
 def begin(request: Request, output: Path | None) -> int:
     """Records a new session; the exit code of the command."""
     machine = topology.read()
-    conductor = conduct.of(request)
+    conductor = conduct.of(request, host.linux())
     steps = conductor.steps(machine)
     stamp = datetime.now(UTC)
     folder = output or Path(f"schedlens-{request.name}-{stamp:%Y%m%dT%H%M%SZ}")
@@ -88,13 +89,13 @@ def resume(folder: Path) -> int:
                 f"possible{f': {capture.allow}' if capture.allow else ''}"
             )
         session.head["changed"] = [*session.head.get("changed", []), *_changed_json(changes)]
-        return _run(session, conduct.of(request), machine, capture, changes)
+        return _run(session, conduct.of(request, host.linux()), machine, capture, changes)
 
 
 def dry_run(request: Request) -> int:
     """Prints the plan and the commands of its first step; records nothing but the probe."""
     machine = topology.read()
-    conductor = conduct.of(request)
+    conductor = conduct.of(request, host.linux())
     steps = conductor.steps(machine)
     with _changes() as changes:
         capture = prepare(request, machine, changes)
@@ -102,6 +103,7 @@ def dry_run(request: Request) -> int:
     for line in [*told(capture), *conductor.said_first()]:
         click.echo(line)
     for step in steps:
+        conductor.preview(step, machine)
         click.echo(describe(step))
     place = Path("STEP")
     if capture.rung != "none":
@@ -121,7 +123,7 @@ def dry_run(request: Request) -> int:
         click.echo(f"workload: {shlex.join(command)}")
     elif request.command:
         click.echo(f"command: {shlex.join(request.command)}")
-    click.echo(f"{len(steps)} steps, about {_minutes(sum(_costs(steps, request, capture)))}")
+    click.echo(f"{len(steps)} steps, about {minutes(sum(_costs(steps, request, capture)))}")
     return 0
 
 
@@ -155,7 +157,7 @@ def told(capture: perf.Capture) -> list[str]:
 def describe(step: Step) -> str:
     """One line of the plan."""
     parts = [f"{step.name:<32}"]
-    if step.workload is not None:
+    if step.workload is not None or step.planned_cpus is not None:
         parts.append(workload_program.shown(step.planned_cpus))
     if step.oversubscribed and step.cell is None:
         parts.append("more threads than CPUs")
@@ -176,7 +178,7 @@ def _run(
     for line in [*told(capture), *conductor.said_first()]:
         click.echo(line, err=True)
     if request.experiment:
-        took = _minutes(sum(_costs(todo, request, capture)))
+        took = minutes(sum(_costs(todo, request, capture)))
         click.echo(f"{len(todo)} steps, about {took}", err=True)
     job = Job(
         request.seconds, request.variant, request.command, request.pid, request.kernel_options
@@ -328,7 +330,3 @@ def _os_name() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
     except OSError:
         return platform.system()
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

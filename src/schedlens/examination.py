@@ -33,7 +33,7 @@ class Row:
 
 def examine() -> list[Row]:
     """All rows; recordings of well under a second are made and thrown away."""
-    left = _left_behind()
+    left = left_behind()
     rows = [*left, *_cpus(), *_settings()]
     before = changes.tracefs_mount()
     made = changes.Changes()
@@ -52,7 +52,8 @@ def examine() -> list[Row]:
     return rows
 
 
-def _left_behind() -> list[Row]:
+def left_behind() -> list[Row]:
+    """What killed runs changed and did not put back."""
     return [
         Row("left behind", False, f"{row.what} by a killed run", "`schedlens doctor --restore`")
         for row in changes.left_behind()

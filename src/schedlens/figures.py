@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 Plot = dict[str, Any]
@@ -118,6 +118,33 @@ def line(
     }
     if detail:
         trace["customdata"] = list(detail)
+    return trace
+
+
+def with_interval(
+    trace: Plot,
+    rows: Sequence[Mapping[str, Any]],
+    columns: tuple[str, str, str],
+    *,
+    size: float = 1.0,
+    across: bool = False,
+) -> Plot:
+    """The trace with whiskers; `columns` are low, middle and high of each row, in `size`."""
+    low, middle, high = ([row[name] for row in rows] for name in columns)
+
+    def gaps(upper: list[float | None], lower: list[float | None]) -> list[float]:
+        both = zip(upper, lower, strict=True)
+        return [0.0 if u is None or v is None else max(0.0, u - v) / size for u, v in both]
+
+    trace["error_x" if across else "error_y"] = {
+        "type": "data",
+        "symmetric": False,
+        "array": gaps(high, middle),
+        "arrayminus": gaps(middle, low),
+        "width": 3,
+        "thickness": 1.5,
+        "color": "@mid",
+    }
     return trace
 
 

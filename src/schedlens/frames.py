@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from schedlens import _decoders, frame_clock, presentmon
+from schedlens import _decoders, frame_clock, frame_marks, marked_frames, presentmon
 from schedlens.errors import UnsupportedTraceError
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ SELECT
   state.dur,
   CASE state.state WHEN 'running' THEN 0 WHEN 'ready' THEN 1 WHEN 'waiting' THEN 2 ELSE 3 END
     ::TINYINT AS state,
-  CASE WHEN NOT waker.is_idle THEN state.waker_utid END AS waker_utid
+  -- What a clock or a device wakes, the thread that runs there has not woken.
+  CASE WHEN NOT waker.is_idle AND alarm.utid IS NULL THEN state.waker_utid END AS waker_utid
 FROM (
   SELECT utid, ts, dur, state, waker_utid
   FROM thread_state
@@ -44,17 +45,35 @@ FROM (
   WHERE trace_id = $trace_id AND ready_ns = 0 AND waker_utid IS NOT NULL
 ) AS state
 LEFT JOIN thread AS waker ON waker.utid = state.waker_utid
+LEFT JOIN (
+  SELECT DISTINCT utid, ts FROM wakeup WHERE trace_id = $trace_id AND in_interrupt AND effective
+) AS alarm ON alarm.utid = state.utid AND alarm.ts = state.ts
 ORDER BY state.utid, state.ts, state.dur
 """
 
 
 def load(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> None:
-    """Puts the frames of a PresentMon file into `frame`.
+    """Puts the frames of a PresentMon file, or those a program stamped itself, into `frame`.
 
     They replace the frames of the same processes that the trace itself shows, since they tell
-    more of each; the thread that presents is taken from there. Raises `NotATraceError`,
-    `DamagedTraceError`, and `UnsupportedTraceError` where the clocks cannot be brought together.
+    more of each. Raises `NotATraceError`, `DamagedTraceError`, and `UnsupportedTraceError` where
+    the clocks cannot be brought together.
     """
+    if frame_marks.is_one(path):
+        rows = marked_frames.rows(con, trace_id, path)
+    else:
+        rows = _presented(con, trace_id, path)
+    for upid in {row["upid"] for row in rows} - {None}:
+        con.execute("DELETE FROM frame WHERE trace_id = ? AND upid = ?", [trace_id, upid])
+    schema = _decoders.schemas()["frame"]
+    batch = pa.RecordBatch.from_pylist([{"trace_id": trace_id, **row} for row in rows], schema)
+    con.register("presented", batch)
+    con.execute("INSERT INTO frame BY NAME FROM presented")
+    con.unregister("presented")
+
+
+def _presented(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> list[dict[str, Any]]:
+    """Rows of a PresentMon file; the thread that presents is taken from the trace's frames."""
     capture = presentmon.read(path)
     start_clock, clock_hz = _one(
         con, "SELECT start_clock, clock_hz FROM trace WHERE trace_id = ?", trace_id
@@ -74,17 +93,12 @@ def load(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> None:
             [trace_id, upid],
         ).fetchall()
         rows.extend(_rows(capture, own, upid, presents, start_clock, clock_hz))
-        con.execute("DELETE FROM frame WHERE trace_id = ? AND upid = ?", [trace_id, upid])
-    schema = _decoders.schemas()["frame"]
-    batch = pa.RecordBatch.from_pylist([{"trace_id": trace_id, **row} for row in rows], schema)
-    con.register("presented", batch)
-    con.execute("INSERT INTO frame BY NAME FROM presented")
-    con.unregister("presented")
     if capture.skipped:
         con.execute(
             "INSERT INTO problem VALUES (?, ?, 'rows that hold no frame', ?)",
             [trace_id, path.name, capture.skipped],
         )
+    return rows
 
 
 def _rows(

@@ -21,6 +21,7 @@ _EXACT = 2**53
 _IDS = {
     "cpu", "core", "tid", "pid", "utid", "upid", "trace_id", "worker", "chain", "finding_id",
     "package", "llc", "l2", "numa_node", "smt_index", "state_no", "priority", "repeat",
+    "percentile",
 }  # fmt: skip
 _SUFFIXES = (("_ns", "ns"), ("_ts", "ns"), ("_dur", "ns"), ("_pct", "pct"), ("_khz", "khz"))
 

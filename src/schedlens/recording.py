@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from schedlens import presentmon, tables_folder
+from schedlens import frame_marks, presentmon, tables_folder
 from schedlens.errors import NothingToReadError
 
 Json = dict[str, Any]
 
 # The recording of a step, by recorder.
 TRACES = ("perf.data", "trace.etl")
+# Its frames, by who tells of them: the presents of all programs before the stamps of one.
+FRAMES = ("presentmon.csv", "frames.csv")
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Recording:
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
     frames: Path | None = None
-    """A PresentMon file of the same time."""
+    """Frames of the same time: a PresentMon file, or one that the program itself wrote."""
     beside: tuple[Path, ...] = ()
     """More files of the same recording: those of Windows programs beside the kernel's."""
 
@@ -54,7 +56,7 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
 
     A session folder stands for its finished steps, a step's folder for itself; a file, a
     `perf record --threads` folder or a folder of tables for one recording, and so do the kernel
-    and the user file of one Windows recording. A PresentMon file belongs to the recording given
+    and the user file of one Windows recording. A file of frames belongs to the recording given
     before it, or to the only one. Raises `NothingToReadError`.
     """
     from schedlens import windows_files
@@ -67,7 +69,7 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
                 f"{path} does not exist: give a session folder that `collect` wrote, a perf.data "
                 "or an .etl file"
             )
-        if path.is_file() and presentmon.is_presentmon(path):
+        if path.is_file() and (presentmon.is_presentmon(path) or frame_marks.is_one(path)):
             captures.append((max(0, len(found) - 1), path))
         elif path.is_dir() and (path / "session.json").exists():
             found.extend(_session(path))
@@ -114,7 +116,8 @@ def _step(folder: Path, session: Json) -> Recording:
     if isinstance(cell, dict) and cell.get("topology"):
         # The experiment took CPUs off or on for this cell.
         session = {**session, "topology": cell["topology"]}
-    frames = folder / "presentmon.csv"
+    # An experiment judges its frames as a whole (handoff_time), not each late one.
+    frames = [] if cell else [folder / name for name in FRAMES if (folder / name).exists()]
     return Recording(
         label=folder.name,
         trace=traces[0] if traces else None,
@@ -123,7 +126,7 @@ def _step(folder: Path, session: Json) -> Recording:
         step=step,
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
-        frames=frames if frames.exists() else None,
+        frames=frames[0] if frames else None,
     )
 
 

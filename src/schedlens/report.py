@@ -19,6 +19,7 @@ from schedlens.errors import UnknownNameError
 from schedlens.figures import short, visible
 from schedlens.page_table import table
 from schedlens.sections import Figure, Section, View, chapters
+from schedlens.wording import count
 
 if TYPE_CHECKING:
     from schedlens.sections import Rows
@@ -133,8 +134,14 @@ def _view(con: duckdb.DuckDBPyConnection, process: str | None, step: str | None)
 
 def _title(view: View) -> str:
     runs = view.rows("SELECT DISTINCT workload FROM run WHERE workload IS NOT NULL ORDER BY 1")
+    tried = view.rows("SELECT DISTINCT experiment FROM experiment_cell ORDER BY 1")
     hosts = view.rows("SELECT DISTINCT host FROM trace WHERE host IS NOT NULL ORDER BY 1")
     what = ", ".join(short(row["workload"]) for row in runs) or short(view.label, 60) or "recording"
+    others = view.rows("SELECT count(*) - 1 AS n FROM trace")[0]["n"]
+    if tried:
+        what = f"Experiment {', '.join(short(row['experiment']) for row in tried)}"
+    elif not runs and others > 0:
+        what += f" and {count(others, 'other recording')}"
     where = f" on {', '.join(short(row['host'], 40) for row in hosts)}" if hosts else ""
     return f"{what}{where}"
 

@@ -25,8 +25,15 @@ from schedlens.plan import Step
 from schedlens.topology import Topology
 
 WORKLOAD_S = 1.0
+# Of a kernel that makes 60 frames a second: enough of them to tell which are late.
+FRAMES_S = 3.0
+# Its threads: with fewer there is no worker beside the render and the game thread.
+FRAMES_THREADS = 4
 RECORDING_S = 10.0
 SHORTEST_S, LONGEST_S = 0.001, 86_400.0
+# Kernels that take --depth, and those that take --how.
+_DEEP = ("queue",)
+_WAITING = ("spin_handoff", "frame")
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ class Request:
         if seconds is None and experiment is not None:
             seconds = experiments.COMMAND_S if command else experiments.CELL_S[experiment]
         if seconds is None and not command:
-            seconds = WORKLOAD_S if workload else RECORDING_S
+            seconds = _workload_s(workload) if workload else RECORDING_S
         if repeats is None:
             repeats = experiments.REPEATS if experiment else 1
         here = target == system.name()
@@ -129,9 +136,9 @@ class Request:
             raise PlanError(f"--pid: no process {pid} runs")
         if workload is not None:
             _check_kernel(workload, variant)
-        for option, value, kernel in (("--depth", depth, "queue"), ("--how", how, "spin_handoff")):
-            if value is not None and workload != kernel:
-                raise PlanError(f"{option} is for {kernel}, not for {workload}")
+        for option, value, kernels in (("--depth", depth, _DEEP), ("--how", how, _WAITING)):
+            if value is not None and workload not in kernels:
+                raise PlanError(f"{option} is for {' and '.join(kernels)}, not for {workload}")
         return cls(
             workload,
             variant,
@@ -158,9 +165,10 @@ class Request:
         if self.workload is None:
             return plan.single(self.name, self.repeats)
         usable = len(topology.usable)
+        kernel = workload_program.kernel(self.workload)
         pinned = cpulist.parse_in_order(self.cpus) if self.cpus is not None else None
-        counts = thread_range.parse(self.threads or self._default_threads(pinned), usable)
-        parties = int(workload_program.kernel(self.workload).get("parties") or 1)
+        counts = thread_range.parse(self.threads or self._default_threads(kernel, pinned), usable)
+        parties = int(kernel.get("parties") or 1)
         odd = [count for count in counts if count % parties]
         if odd and self.threads is not None and len(odd) == len(counts):
             raise PlanError(
@@ -170,8 +178,11 @@ class Request:
         counts = [count for count in counts if count % parties == 0]
         return plan.sweep(topology, self.workload, counts, self.placements, self.repeats, pinned)
 
-    def _default_threads(self, pinned: Sequence[int] | None) -> str:
-        return str(len(pinned)) if pinned else "1..max"
+    def _default_threads(self, kernel: dict[str, Any], pinned: Sequence[int] | None) -> str:
+        if pinned:
+            return str(len(pinned))
+        one_game = kernel.get("keeps_beat") and int(kernel.get("parties") or 1) == 1
+        return str(FRAMES_THREADS) if one_game else "1..max"
 
     @property
     def kernel_options(self) -> tuple[str, ...]:
@@ -220,6 +231,11 @@ def _check_kernel(name: str, variant: str | None) -> None:
     why = variants.get(variant or str(row.get("default_variant")))
     if why is not None:
         raise WorkloadError(f"{name} is not supported here: {why}")
+
+
+def _workload_s(name: str) -> float:
+    """How long a kernel runs unless told."""
+    return FRAMES_S if workload_program.kernel(name).get("keeps_beat") else WORKLOAD_S
 
 
 # What each experiment can be told beside the time and the repeats.

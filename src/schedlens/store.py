@@ -26,16 +26,19 @@ from schedlens import (
 from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
 from schedlens.experiments import calibration, loading
 from schedlens.recording import Recording
+from schedlens.row_groups import RowGroups
 
 # The newest form that DuckDB 1.5 shells read; the default of DuckDB 2 they cannot.
 STORAGE_VERSION = "v1.5.0"
 
 SCHEMA_VERSION = 1
 
-# Rows handed to DuckDB at once, so that inserts and the decoder take turns from early on, and rows
-# of the pieces that its threads share: one row group each.
-INSERT_ROWS = 1_000_000
-_ROW_GROUP = 122_880
+# Nearly all columns are numbers that change from row to row, for which DuckDB chooses this anyway
+# after it has tried others; those that hardly change name theirs, and texts have none of this.
+_COMPRESSION = "bitpacking"
+
+# Row groups handed to DuckDB at once: its threads share them, and the decoder goes on beside.
+INSERT_ROW_GROUPS = 8
 
 # Rows that correct rows of the table so named; the state machine declares them.
 _MENDS = {
@@ -65,7 +68,13 @@ def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     remove(aside)
     try:
-        con = duckdb.connect(str(aside), config={"storage_compatibility_version": STORAGE_VERSION})
+        con = duckdb.connect(
+            str(aside),
+            config={
+                "storage_compatibility_version": STORAGE_VERSION,
+                "force_compression": _COMPRESSION,
+            },
+        )
     except duckdb.Error as error:
         raise DatabaseError(
             f"cannot write {path}: {_first_line(error)}; choose another place with -o"
@@ -169,20 +178,18 @@ def load_base_and_derived(
         _load_untraced(con, recording, trace_id)
         return
     loader = _loader(recording, recording.trace, trace_id)
-    held: dict[str, list[pa.RecordBatch]] = {}
-    rows: dict[str, int] = {}
+    held: dict[str, RowGroups] = {}
     for table, columns in _MENDS.items():
         con.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({columns})")
     with loader:
         for table, batch in loader:
-            held.setdefault(table, []).append(batch)
-            rows[table] = rows.get(table, 0) + batch.num_rows
-            if rows[table] >= INSERT_ROWS:
-                _insert(con, table, held.pop(table))
-                rows[table] = 0
+            groups = held.setdefault(table, RowGroups())
+            groups.add(batch)
+            if groups.full >= INSERT_ROW_GROUPS:
+                _insert(con, table, groups.take_full())
             progress(loader.progress())
-    for table, batches in held.items():
-        _insert(con, table, batches)
+    for table, groups in held.items():
+        _insert(con, table, groups.take_all())
     _mend(con, "wakeup", "effective = mend.effective, target_cpu = mend.target_cpu")
     _mend(con, "context_switch", "next_utid = mend.next_utid, next_priority = NULL")
     if recording.folder:
@@ -268,12 +275,11 @@ def _shifted(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
 
 
 def _insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordBatch]) -> None:
-    # One schema for all: where a dictionary differs between batches, each keeps its own.
-    arrow = pa.Table.from_batches(batches)
-    batches = arrow.to_batches(max_chunksize=_ROW_GROUP)
+    if not batches:
+        return
     # DuckDB finds the variable by its name. A registered view would keep its rows in memory until
     # the transaction ends.
-    incoming = pa.Table.from_batches(batches, arrow.schema)  # noqa: F841
+    incoming = pa.Table.from_batches(batches)  # noqa: F841
     con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from schedlens.experiments.results import JUDGES
 from schedlens.figures import short, visible
 from schedlens.findings import SEVERITIES
 from schedlens.page_table import table
@@ -33,10 +34,15 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
         if row["severity"] != "checked":
             groups.setdefault((row["severity"], row["analyzer"]), []).append(row)
     labels = {row["trace_id"]: row["label"] for row in view.rows("FROM trace")}
-    # Cards go by severity, then by the cost of the costliest of a kind.
+    # What an experiment was for comes first; then cards go by severity, then by the cost of the
+    # costliest of a kind.
     ranked = sorted(
         groups.values(),
-        key=lambda rows: (SEVERITIES.index(rows[0]["severity"]), -(rows[0]["cost_ns"] or 0)),
+        key=lambda rows: (
+            rows[0]["analyzer"] not in JUDGES.values(),
+            SEVERITIES.index(rows[0]["severity"]),
+            -(rows[0]["cost_ns"] or 0),
+        ),
     )
     tally = Counter(row["severity"] for row in found)
     return {
@@ -85,6 +91,7 @@ def _top(ranked: list[list[dict[str, Any]]]) -> list[int]:
     order = sorted(
         range(len(severe)),
         key=lambda place: (
+            severe[place]["analyzer"] not in JUDGES.values(),
             SEVERITIES.index(severe[place]["severity"]),
             severe[place] is not shaky,
             about is not None and severe[place]["trace_id"] != about,

@@ -11,6 +11,11 @@ def duration(ns: float) -> str:
     return f"{ns:.0f} ns"
 
 
+def minutes(seconds: float) -> str:
+    """How long something will take: 40 s, 12 min."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
 def percent(value: float) -> str:
     """A share in percent: 0.43 %, 12.3 %, 100 %."""
     return f"{value:.0f} %" if abs(value) >= 99.95 else f"{value:.3g} %"
@@ -19,6 +24,13 @@ def percent(value: float) -> str:
 def interval(low: float | None, high: float | None) -> str:
     """The interval of a number, as it stands behind it: ` (4.9 to 6.2)`; empty if there is none."""
     return "" if low is None or high is None or low == high else f" ({low:.3g} to {high:.3g})"
+
+
+def times(low_ns: float | None, high_ns: float | None) -> str:
+    """The interval of a length of time, as it stands behind it: ` (207 ns to 1.2 us)`."""
+    if low_ns is None or high_ns is None or duration(low_ns) == duration(high_ns):
+        return ""
+    return f" ({duration(low_ns)} to {duration(high_ns)})"
 
 
 def thread_name(thread: str | None, tid: int | None, process: str | None = None) -> str:

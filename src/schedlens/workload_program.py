@@ -87,7 +87,7 @@ def run_command(
     return [*command, *options, "--gate", "--out", str(folder)]
 
 
-def cell_command(words: Sequence[str], seconds: float, folder: Path) -> list[str]:
+def cell_command(words: Sequence[str], seconds: float, folder: PurePath) -> list[str]:
     """The command for one run of a cell of an experiment, gated; `words` name kernels and CPUs."""
     return [
         program(), "run", *words, "--seconds", f"{seconds:g}", "--gate", "--out", str(folder),

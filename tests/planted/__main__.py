@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import sys
-import time
 
-from planted import score
+from planted import runs, score
+from planted.faults import FAULTS
 
 # Thresholds and rules were tuned on seeds below this one.
 TEST_SEEDS = 1_000_000
@@ -16,14 +17,18 @@ def main() -> int:
     """Prints the table; 1 if a detector falls below the mark."""
     each = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     first = int(sys.argv[2]) if len(sys.argv) > 2 else TEST_SEEDS
-    before = time.process_time()
-    runs = score.play_all(first, each)
-    counts = score.judge(runs)
+    played = runs.play_all(first, each, _told if sys.stderr.isatty() else lambda done, of: None)
+    counts = score.judge(played)
     print("\n".join(score.report(counts)))
-    spent = time.process_time() - before
-    print(f"{len(runs)} runs from seed {first}, {spent / len(runs):.2f} s each of CPU time")
-    print(f"damage: {score.damage(runs)}")
-    notes = {run.seed: f"{'+'.join((*run.planted, *run.damage)) or 'clean'}" for run in runs}
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = used.ru_utime + used.ru_stime
+    print(
+        f"{len(played)} runs from seed {first}, each of {len(FAULTS)} faults {each} times; "
+        f"{spent / 60:.1f} min of CPU time"
+    )
+    print(f"damage: {score.damage(played)}")
+    print(f"stutters in which something else outgrew what was planted: {_relabelled(played)}")
+    notes = {run.seed: "+".join((*run.planted, *run.damage)) or "clean" for run in played}
     below = False
     for name, count in counts.items():
         for seed, title in count.false:
@@ -33,6 +38,15 @@ def main() -> int:
         for right, of in (count.recall(), count.precision()):
             below |= bool(of) and right < LEAST * of
     return int(below)
+
+
+def _relabelled(played: list[runs.Run]) -> str:
+    planted = sum("stutter" in name for run in played for name in run.planted)
+    return f"{sum(len(run.relabelled) for run in played)} of {planted}"
+
+
+def _told(done: int, of: int) -> None:
+    print(f"\r{done}/{of}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

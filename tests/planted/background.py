@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from planted.host import Host
 from schedlens.simulate import engine
 from schedlens.simulate.engine import MS, Game
 from schedlens.simulate.machine import Machine, machine
-from schedlens.simulate.scheduler import Rules, Simulation
+from schedlens.simulate.rules import Rules
+from schedlens.simulate.scheduler import Simulation
 
 WINDOW_NS = 700 * MS
 # P cores and E cores; without E cores all are of one type.
 MACHINES = ((4, 0), (6, 0), (8, 0), (2, 4), (4, 4), (4, 8), (6, 8), (8, 8), (8, 16))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A process whose frames stutter, the thread they wait for, and what its time goes into."""
+
+    process: str
+    tid: int
+    part: str
 
 
 @dataclass
@@ -22,6 +33,9 @@ class Scene:
 
     simulation: Simulation
     chance: random.Random
+    host: Host = field(default_factory=Host)
+    planted: list[Expected] = field(default_factory=list)
+    """What a stutter that was planted shall be laid to."""
 
     @property
     def machine(self) -> Machine:
@@ -37,8 +51,17 @@ class Scene:
         return [cpu.cpu for cpu in self.machine.cpus if cpu.smt_index == 0]
 
 
-def draw(chance: random.Random, *, hybrid: bool | None = None, **rules: Any) -> Scene:
-    """A machine with a few short threads, in some runs with a game that leaves it mostly idle."""
+def draw(
+    chance: random.Random,
+    *,
+    hybrid: bool | None = None,
+    speeds: tuple[float, float] | None = None,
+    **rules: Any,
+) -> Scene:
+    """A machine with a few short threads, in some runs with a game that leaves it mostly idle.
+
+    `speeds`: of an E core, and of each sibling while both are busy.
+    """
     fitting = [
         (p, e) for p, e in MACHINES if hybrid is None or hybrid == bool(e)
     ]  # fmt: skip
@@ -52,8 +75,13 @@ def draw(chance: random.Random, *, hybrid: bool | None = None, **rules: Any) -> 
         replaced_share=chance.choice([0.0, 0.0, 0.3]),
         **rules,
     )
-    simulation = Simulation(machine(*chance.choice(fitting)), drawn, seed=chance.getrandbits(30))
+    p_cores, e_cores = chance.choice(fitting)
+    e_speed, shared_speed = speeds or (chance.uniform(0.45, 0.7), chance.uniform(0.5, 0.75))
+    made = replace(machine(p_cores, e_cores, e_speed=e_speed), shared_speed=shared_speed)
+    simulation = Simulation(made, drawn, seed=chance.getrandbits(30))
     scene = Scene(simulation, chance)
+    if chance.random() < 0.4:
+        scene.host.draw(simulation, chance)
     engine.interlopers(simulation, chance.randrange(1, 6))
     for number in range(chance.randrange(3)):
         engine.background(

@@ -6,13 +6,36 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from planted.background import Scene
+from planted.frame_truth import short_share, worst_frame
+from planted.order_truth import by_priority, pools
 from planted.perturb import Spoilt
+from planted.sibling_truth import tax
 from planted.truth import Facts
 from schedlens.findings import Finding
+from schedlens.simulate.scheduler import Simulation
 
-Subject = int | str | None
+Subject = int | str | tuple[str, int, str] | None
 Strengths = dict[Subject, float]
 """How often a subject (a CPU, a thread, the machine) reaches what its analyzer asks for."""
+
+# What reaches the mark so often must be found; a finding of what lies below CLEAN is false.
+SURE = 1.3
+CLEAN = 0.7
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run to be judged: what was set up, what is true of it, what was done to its recording."""
+
+    scene: Scene
+    facts: Facts
+    spoilt: Spoilt
+
+    @property
+    def simulation(self) -> Simulation:
+        """What ran."""
+        return self.facts.simulation
 
 
 @dataclass(frozen=True)
@@ -21,13 +44,14 @@ class Detector:
 
     name: str
     analyzer: str
-    truth: Callable[[Facts, Spoilt], Strengths]
+    truth: Callable[[Case], Strengths]
     title: str = ""
     """A pattern that its titles match."""
-    subject: Callable[[Finding], Subject] = lambda finding: None
-    """A CPU, a process, or the `utid` of a thread (its `tid` in `truth`)."""
-    of_thread: bool = False
+    subject: Callable[[Finding, Simulation], Subject] = lambda finding, simulation: None
+    """What a finding is about, in the words of `truth`."""
     severities: tuple[str, ...] = ("critical", "warning")
+    doubt: Callable[[Case], Strengths] = lambda case: {}
+    """How much the strengths would be more if what the recording does not decide were true."""
 
     def finds(self, finding: Finding) -> bool:
         """Whether it is a finding of this kind."""
@@ -38,66 +62,264 @@ class Detector:
         )
 
 
-def _of_window(sum_ns: Callable[[Facts], int], pct: float) -> Callable[[Facts, Spoilt], Strengths]:
-    def truth(facts: Facts, spoilt: Spoilt) -> Strengths:
-        return {None: 100 * sum_ns(facts) / facts.window_ns / pct}
+_TOLD = ("critical", "warning", "info")
+
+
+# What a finding is about.
+
+# How a finding of a stutter names what the time went into.
+_WORDS = {
+    "running on a core of its own": "run_p_alone",
+    "running beside a busy sibling": "run_p_shared",
+    "running on an E core": "run_e",
+    "ready while all its CPUs were busy": "ready_all_busy",
+    "ready while a CPU it may use was idle": "ready_idle_available",
+    "ready while only parked CPUs were idle": "ready_parked_available",
+    "waiting": "wait",
+}
+
+
+def _cpu(finding: Finding, simulation: Simulation) -> Subject:
+    return finding.cpu
+
+
+def _core(finding: Finding, simulation: Simulation) -> Subject:
+    return None if finding.cpu is None else simulation.machine.cpus[finding.cpu].core
+
+
+def _thread(finding: Finding, simulation: Simulation) -> Subject:
+    if finding.utid is None:
+        return None
+    number = finding.utid - (1 << 32) - len(simulation.machine.cpus)
+    return simulation.threads[number].tid
+
+
+def _said(pattern: str) -> Callable[[Finding, Simulation], Subject]:
+    def subject(finding: Finding, simulation: Simulation) -> Subject:
+        found = re.search(pattern, finding.title)
+        return found[1] if found else None
+
+    return subject
+
+
+def _number(pattern: str) -> Callable[[Finding, Simulation], Subject]:
+    def subject(finding: Finding, simulation: Simulation) -> Subject:
+        found = re.search(pattern, finding.title)
+        return int(found[1]) if found else None
+
+    return subject
+
+
+_frames_of = _said(r"[Ff]rames? of (\S+)")
+
+
+def _laid_to(finding: Finding, simulation: Simulation) -> Subject:
+    """The process, the thread that is named, and the part of its time."""
+    process, tid = _frames_of(finding, simulation), _thread(finding, simulation)
+    part = next((part for words, part in _WORDS.items() if f" {words} (" in finding.title), "")
+    return (process, tid, part) if isinstance(process, str) and isinstance(tid, int) else None
+
+
+# What is true.
+
+
+def _of_window(sum_ns: Callable[[Facts], int], pct: float) -> Callable[[Case], Strengths]:
+    def truth(case: Case) -> Strengths:
+        return {None: 100 * sum_ns(case.facts) / case.facts.window_ns / pct}
 
     return truth
 
 
-def _chain(facts: Facts, spoilt: Spoilt) -> Strengths:
-    return {cpu: ns / 1e6 for cpu, ns in facts.chain_ns.items()}
+def _doubtful(pct: float) -> Callable[[Case], Strengths]:
+    """Time of which a lost switch leaves open whether a thread ran or was ready."""
+
+    def doubt(case: Case) -> Strengths:
+        return {None: 100 * sum(case.spoilt.doubtful.values()) / case.facts.window_ns / pct}
+
+    return doubt
 
 
-def _slow(facts: Facts, spoilt: Spoilt) -> Strengths:
+def _doubtful_ready(case: Case) -> Strengths:
+    first = (1 << 32) + len(case.simulation.machine.cpus)
+    return {
+        case.simulation.threads[utid - first].tid: ns / 4e6
+        for utid, ns in case.spoilt.doubtful.items()
+        if utid >= first
+    }
+
+
+def _chain(case: Case) -> Strengths:
+    return {cpu: ns / 1e6 for cpu, ns in case.facts.chain_ns.items()}
+
+
+def _slow(case: Case) -> Strengths:
+    facts = case.facts
     return {
         tid: min(100 * facts.slow_ns[tid] / max(run, 1) / 20, 100 * run / facts.window_ns / 25)
         for tid, run in facts.run_ns.items()
     }
 
 
-def _long_ready(facts: Facts, spoilt: Spoilt) -> Strengths:
-    return {tid: ns / 4e6 for tid, ns in facts.longest_ready_ns.items()}
+def _long_ready(case: Case) -> Strengths:
+    return {tid: ns / 4e6 for tid, ns in case.facts.longest_ready_ns.items()}
 
 
-def _visited(facts: Facts, spoilt: Spoilt) -> Strengths:
-    return {cpu: ns / 1e6 for cpu, ns in facts.visited_ns.items()}
+def _visited(case: Case) -> Strengths:
+    return {cpu: ns / 1e6 for cpu, ns in case.facts.visited_ns.items()}
 
 
-def _overlap(facts: Facts, spoilt: Spoilt) -> Strengths:
-    return {None: 100 * facts.both_ns / max(facts.core_busy_ns, 1) / 10}
+def _overlap(case: Case) -> Strengths:
+    return {None: 100 * case.facts.both_ns / max(case.facts.core_busy_ns, 1) / 10}
 
 
-def _stutter(facts: Facts, spoilt: Spoilt) -> Strengths:
-    return dict(facts.stutter.items())
+def _stutter(case: Case) -> Strengths:
+    return {process: worst_frame(frames) for process, frames in case.facts.frames.of.items()}
 
 
-def _lost(facts: Facts, spoilt: Spoilt) -> Strengths:
+def _cause(case: Case) -> Strengths:
+    """The part that grew most counts as 2; what grew less, in proportion."""
+    strengths: Strengths = {}
+    for process, frames in case.facts.frames.of.items():
+        if worst_frame(frames) < 1:
+            continue
+        grown = case.facts.frames.growth(process)
+        most = max(grown.values(), default=0.0)
+        if most <= 0:
+            continue
+        sure = worst_frame(frames) >= SURE
+        for (tid, part), ns in grown.items():
+            strength = 2 * max(0.0, ns) / most
+            strengths[process, tid, part] = strength if sure else min(1.0, max(strength, CLEAN))
+    return strengths
+
+
+def _lost(case: Case) -> Strengths:
     # A switch that is lost unsignalled looks as one that came otherwise than planned, and is told
     # as such: it is neither asked for nor wrong.
-    return {None: 2.0 if spoilt.lost_ns else float(spoilt.dropped > 0)}
+    return {None: 2.0 if case.spoilt.lost_ns else float(case.spoilt.dropped > 0)}
 
 
-def _process(finding: Finding) -> Subject:
-    found = re.search(r"frames? of (\S+)", finding.title)
-    return found[1] if found else None
-
-
-def _serial(facts: Facts, spoilt: Spoilt) -> Strengths:
+def _serial(case: Case) -> Strengths:
     # A CPU that idles on after a gap has no further record: that nothing ran there is not known.
-    strength = 100 * facts.serial_ns / facts.window_ns / 50
-    return {None: min(strength, 1.0) if spoilt.lost_ns or spoilt.dropped else strength}
+    strength = 100 * case.facts.serial_ns / case.facts.window_ns / 50
+    return {None: min(strength, 1.0) if case.spoilt.lost_ns or case.spoilt.dropped else strength}
+
+
+def _parted(case: Case) -> Strengths:
+    return {process: case.facts.frames.parting(process) for process in case.facts.frames.of}
+
+
+def _chosen(case: Case) -> Strengths:
+    facts, window = case.facts, case.facts.window_ns
+    frames = facts.frames
+    shares: dict[int, float] = {}
+    for process, shown in frames.of.items():
+        shares.update(frames.path_share(process))
+        shares.update(dict.fromkeys({frame.tid for frame in shown}, float("inf")))
+    return {
+        tid: min(
+            100 * ns / window,
+            (shares.get(tid, 0.0) if frames.of else 100 * facts.run_ns[tid] / window) / 25,
+        )
+        for tid, ns in facts.order.e_beside_p_ns.items()
+    }
+
+
+def _paired(case: Case) -> Strengths:
+    return {
+        core: 100 * max(pairs.values()) / case.facts.window_ns
+        for core, pairs in case.facts.order.paired_ns.items()
+    }
+
+
+def _inverted(case: Case) -> Strengths:
+    ns = case.facts.order.inverted_ns
+    return {None: min(100 * ns / case.facts.window_ns, ns / 1e6)}
+
+
+def _starving(case: Case) -> Strengths:
+    window = case.facts.window_ns
+    return {
+        priority: min(100 * run / window / 25, 100 * ready / max(run + ready, 1) / 40)
+        for priority, (run, ready) in by_priority(case.simulation).items()
+    }
+
+
+def _carries(case: Case) -> Strengths:
+    frames = case.facts.frames
+    strengths: Strengths = {}
+    for process, shown in frames.of.items():
+        presenting = {frame.tid for frame in shown}
+        for tid, share in frames.path_share(process).items():
+            if tid not in presenting and share > 25 * CLEAN:
+                strengths[tid] = min(share / 25, short_share(case.simulation, tid) / 50)
+    return strengths
+
+
+def _wide(case: Case) -> Strengths:
+    least = max(3, len(case.simulation.machine.cpus) - 2)
+    strengths: Strengths = {}
+    for process, threads, share in pools(case.simulation):
+        if threads >= least:
+            strengths[process] = max(strengths.get(process, 0.0), share / 10)
+    return strengths
+
+
+def _taxed(case: Case) -> Strengths:
+    # With as many intervals as that it must be reckoned, with fewer it must be refused.
+    least = 30
+    taxes = tax(case.simulation).values()
+    window = case.facts.window_ns
+    sure = sum(ns for ns, *counts in taxes if min(counts) >= SURE * least)
+    possible = sum(ns for ns, *counts in taxes if min(counts) >= CLEAN * least)
+    if 100 * sure / window >= SURE:
+        return {None: 100 * sure / window}
+    return {None: min(100 * possible / window, 1.0)}
+
+
+def _held(case: Case) -> Strengths:
+    window = case.facts.window_ns
+    return {quota.cgroup: 100 * quota.held_ns / window for quota in case.scene.host.quotas}
+
+
+def _stolen(case: Case) -> Strengths:
+    return {cpu: pct / 0.1 for cpu, pct in case.scene.host.stolen().items()}
+
+
+def _filled(case: Case) -> Strengths:
+    """Frames with more CPUs busy than cores; near the line a frame counts for half."""
+    cores = len({cpu.core for cpu in case.simulation.machine.cpus})
+    return _by_frames(case, 25, lambda busy, own: busy / cores)
+
+
+def _one_by_one(case: Case) -> Strengths:
+    # Of frames that fill the cores too, that is told instead.
+    filled = _filled(case)
+    return {
+        process: min(1.0, strength) if filled[process] >= CLEAN else strength
+        for process, strength in _by_frames(case, 50, lambda busy, own: 2 / max(own, 1e-9)).items()
+    }
+
+
+def _by_frames(case: Case, pct: float, level: Callable[[float, float], float]) -> Strengths:
+    strengths: Strengths = {}
+    for process in case.facts.frames.of:
+        levels = [level(*pair) for pair in zip(*case.facts.frames.crowding(process), strict=True)]
+        surely = 100 * sum(value >= 1.05 for value in levels) / len(levels) / pct
+        perhaps = 100 * sum(value >= 0.95 for value in levels) / len(levels) / pct
+        strengths[process] = surely if surely >= SURE else min(perhaps, 1.0)
+    return strengths
 
 
 DETECTORS = (
-    Detector("quantum_end_chain", "quantum_end_chain", _chain, subject=lambda f: f.cpu),
+    Detector("quantum_end_chain", "quantum_end_chain", _chain, subject=_cpu),
     Detector(
         "ready_while_idle", "ready_obstacle", _of_window(lambda f: f.ready_idle_ns, 1.0),
-        title="they may use was idle",
+        title="they may use was idle", doubt=_doubtful(1.0),
     ),
     Detector(
         "ready_while_parked", "ready_obstacle", _of_window(lambda f: f.ready_parked_ns, 1.0),
-        title="they may use was parked",
+        title="they may use was parked", doubt=_doubtful(1.0),
     ),
     Detector(
         "avoidable_sharing", "avoidable_sharing", _of_window(lambda f: f.sharing_ns, 1.0),
@@ -107,18 +329,53 @@ DETECTORS = (
         "sharing_by_affinity", "avoidable_sharing",
         _of_window(lambda f: f.bound_sharing_ns, 1.0), title="^The affinity kept",
     ),
-    Detector("on_e_cores", "core_type_residency", _slow, subject=lambda f: f.utid, of_thread=True),
+    Detector("pinned_sibling", "pinned_sibling", _paired, subject=_core),
+    Detector("on_e_cores", "core_type_residency", _slow, subject=_thread),
+    Detector("core_choice", "core_choice", _chosen, subject=_thread),
     Detector("all_busy", "concurrency", _of_window(lambda f: f.crowded_ns, 10.0)),
     Detector(
         "one_busy", "concurrency", _serial,
         title="^Exactly one", severities=("info",),
     ),
-    Detector("long_ready", "thread_summary", _long_ready, subject=lambda f: f.utid, of_thread=True),
-    Detector("pinned_visitor", "pinned_cpu_visitor", _visited, subject=lambda f: f.cpu),
+    Detector("wide_pool", "oversubscription", _wide, subject=_said(r"# of (\S+) on ")),
+    Detector(
+        "long_ready", "thread_summary", _long_ready, subject=_thread, doubt=_doubtful_ready,
+    ),
+    Detector(
+        "priority_inverted", "priority_order", _inverted, title="stood ready, ",
+        doubt=_doubtful(1.0),
+    ),
+    Detector(
+        "priority_on_e", "priority_order", _of_window(lambda f: f.order.above_on_e_ns, 10.0),
+        title="ran on E cores, ", severities=_TOLD,
+    ),
+    Detector(
+        "priority_starved", "priority_order", _starving, title="of their runnable time",
+        subject=_number(r"at priority (\d+) stood"), severities=("info",),
+    ),
+    Detector("pinned_visitor", "pinned_cpu_visitor", _visited, subject=_cpu),
     Detector("sibling_overlap", "sibling_overlap", _overlap, severities=("info",)),
-    Detector("stutter", "frame_time", _stutter, subject=_process),
+    Detector("smt_tax", "smt_tax", _taxed, severities=_TOLD),
+    Detector("stutter", "frame_time", _stutter, subject=_frames_of),
+    Detector("stutter_cause", "frame_time", _cause, title=r"% of it ", subject=_laid_to),
+    Detector("parking_frames", "parking", _parted, subject=_frames_of),
+    Detector("short_run", "short_run", _carries, subject=_thread, severities=_TOLD),
+    Detector(
+        "frames_fill_cores", "frame_concurrency", _filled, title="siblings share",
+        subject=_frames_of, severities=("info",),
+    ),
+    Detector(
+        "frames_one_by_one", "frame_concurrency", _one_by_one, title="one thread after the other",
+        subject=_frames_of, severities=("info",),
+    ),
+    Detector(
+        "throttled_cgroup", "throttled_cgroup", _held, subject=_said(r"cgroup (\S+) held"),
+    ),
+    Detector(
+        "stolen_cpu", "steal", _stolen, subject=_number(r"took CPU (\d+) away"), severities=_TOLD,
+    ),
     Detector(
         "loss", "trace_quality", _lost, title="gaps? in the window| lost|CPU time unknown",
-        severities=("critical", "warning", "info"),
+        severities=_TOLD,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pathologies, each planted with a random strength above what its analyzer asks for."""
+"""Pathologies: what is planted, what it needs of the machine, and what it goes together with."""
 
 from __future__ import annotations
 
@@ -6,323 +6,55 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planted.background import WINDOW_NS, Scene
-from schedlens.simulate import engine
-from schedlens.simulate.engine import MS
-from schedlens.simulate.scheduler import Thread
-from schedlens.simulate.script import (
-    Body,
-    Gate,
-    Present,
-    Run,
-    Script,
-    Signal,
-    Sleep,
-    SleepUntil,
-    Spin,
-)
+from planted import frame_faults, order_faults, placement_faults
+from planted.background import Scene
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is planted, for which detector, and what it needs of the machine."""
+    """What is planted, and what it needs."""
 
     name: str
     plant: Callable[[Scene], None]
     hybrid: bool | None = None
     rules: Mapping[str, Any] = field(default_factory=dict)
     """Rules of a scheduler that has this fault."""
-
-
-def spin_chain(scene: Scene) -> None:
-    """Threads in a ring that pass a turn on by spinning, all bound to one CPU."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("ring.exe")
-    count = chance.randrange(2, 6)
-    gates = [Gate(f"turn {number}", int(number == 0)) for number in range(count)]
-    cpu = chance.choice(scene.machine.cpus).cpu
-    work_ms = chance.uniform(0.01, 0.5)
-
-    def body(number: int) -> Body:
-        def script(thread: Thread) -> Script:
-            while True:
-                yield Spin(gates[number])
-                yield Run(work_ms * MS)
-                yield Signal(gates[(number + 1) % count])
-
-        return script
-
-    begin = int(chance.uniform(0, 0.3) * WINDOW_NS)
-    for number in range(count):
-        simulation.thread(
-            process, f"Ring {number}", body(number), affinity=[cpu], priority=8, start_ns=begin
-        )
-
-
-def parked(scene: Scene) -> None:
-    """More threads than CPUs bound to cores that are parked while others stand idle."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("bound.exe")
-    firsts = scene.machine.of_type("E") or scene.whole_cores()
-    chosen = sorted(chance.sample(firsts, chance.randrange(2, min(4, len(firsts)) + 1)))
-    begin, end = chance.uniform(0, 0.2) * WINDOW_NS, chance.uniform(0.7, 1.2) * WINDOW_NS
-    for cpu in chosen:
-        simulation.park(int(begin), cpu, True, "idle")
-        simulation.park(int(end), cpu, False, "busy")
-    for number in range(len(chosen)):
-        simulation.thread(
-            process,
-            f"Bound {number}",
-            engine.busy(chance.uniform(1.0, 6.0), pause_ms=chance.uniform(0.2, 2.0)),
-            affinity=chosen,
-            priority=chance.randrange(7, 10),
-        )
-
-
-def parked_tight(scene: Scene) -> None:
-    """All cores but one or two are parked, and more threads than the rest has CPUs may use any."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("tight.exe")
-    kept = chance.sample(scene.whole_cores(), chance.randrange(1, 3))
-    begin = int(chance.uniform(0, 0.2) * WINDOW_NS)
-    open_cpus = 0
-    for cpu in scene.machine.cpus:
-        if cpu.core in kept:
-            open_cpus += 1
-        else:
-            simulation.park(begin, cpu.cpu, True, "idle")
-    for number in range(open_cpus + chance.randrange(1, 4)):
-        simulation.thread(
-            process, f"Tight {number}", engine.busy(chance.uniform(2.0, 8.0), pause_ms=0.2)
-        )
-
-
-def siblings_pinned(scene: Scene) -> None:
-    """Pairs of busy threads pinned to the two siblings of a core, cores standing idle."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("pairs.exe")
-    cores = [cpu for cpu in scene.machine.cpus if cpu.smt_index == 1]
-    for core in chance.sample(cores, chance.randrange(1, len(cores) // 2 + 1)):
-        for cpu in (core.core, core.cpu):
-            simulation.thread(
-                process,
-                f"Pair {cpu}",
-                engine.busy(chance.uniform(1.0, 20.0), pause_ms=chance.uniform(0.0, 1.0)),
-                affinity=[cpu],
-            )
-
-
-def stays_shared(scene: Scene) -> None:
-    """Threads that came while every core was taken, and stay beside a sibling when cores free up.
-
-    On a scheduler that moves nobody who runs.
-    """
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("stay.exe")
-    held = chance.randrange(1, 3)
-    for number, cpu in enumerate(scene.whole_cores()):
-        work_ms = 2000.0 if number < held else chance.uniform(20.0, 60.0)
-        simulation.thread(process, f"Early {number}", _once(work_ms), ideal=cpu, priority=12)
-    for number in range(held):
-        simulation.thread(
-            process, f"Late {number}", _once(2000.0), start_ns=8 * MS, priority=12,
-            ideal=2 * number + 1,
-        )  # fmt: skip
-
-
-def _once(work_ms: float) -> Body:
-    def body(thread: Thread) -> Script:
-        yield Run(work_ms * MS)
-
-    return body
-
-
-def on_e_cores(scene: Scene) -> None:
-    """A thread that carries the load on E cores: by its mask, or because it is EcoQoS."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("carrier.exe")
-    bound = chance.random() < 0.5
-    simulation.thread(
-        process,
-        "Carrier",
-        engine.busy(chance.uniform(3.0, 12.0), pause_ms=chance.uniform(0.2, 4.0)),
-        priority=chance.randrange(8, 13),
-        affinity=scene.machine.of_type("E") if bound else None,
-        eco=not bound,
-    )
-
-
-def crowd(scene: Scene) -> None:
-    """Many more busy threads than CPUs, for a part of the time."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("crowd.exe")
-    cpus = len(scene.machine.cpus)
-    begin = chance.uniform(0, 0.4) * WINDOW_NS
-    end = begin + chance.uniform(0.25, 0.6) * WINDOW_NS
-
-    def body(thread: Thread) -> Script:
-        while thread.now_ns < end:
-            yield Run(chance.uniform(1.0, 8.0) * MS)
-
-    for number in range(cpus + chance.randrange(3, cpus + 3)):
-        simulation.thread(process, f"Crowd {number}", body, start_ns=int(begin))
-
-
-def alone(scene: Scene) -> None:
-    """One thread that works while nothing else does."""
-    chance = scene.chance
-    scene.simulation.thread(
-        scene.simulation.process("alone.exe"),
-        "Alone",
-        engine.busy(chance.uniform(5.0, 50.0), pause_ms=chance.uniform(0.0, 0.3)),
-    )
-
-
-def starved(scene: Scene) -> None:
-    """A thread of low priority bound to a CPU that one of higher priority holds long."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("starved.exe")
-    cpu = chance.choice(scene.machine.cpus).cpu
-    hog_ms = chance.uniform(12.0, 80.0)
-    simulation.thread(
-        process, "Hog", engine.busy(hog_ms, pause_ms=chance.uniform(1.0, 10.0)),
-        affinity=[cpu], priority=chance.randrange(10, 14),
-    )  # fmt: skip
-    simulation.thread(
-        process, "Starved", engine.busy(chance.uniform(0.5, 3.0), pause_ms=1.0),
-        affinity=[cpu], priority=chance.randrange(4, 8),
-    )  # fmt: skip
-
-
-def visitor(scene: Scene) -> None:
-    """Two services pinned to a CPU each, and one of higher priority that drops in on both."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("pinned.exe")
-    cpus = chance.sample(scene.whole_cores(), 2)
-    for cpu in cpus:
-        simulation.thread(
-            process,
-            f"Service {cpu}",
-            engine.busy(chance.uniform(5.0, 20.0), pause_ms=chance.uniform(0.0, 0.5)),
-            affinity=[cpu],
-        )
-    simulation.thread(
-        simulation.process("visitor.exe"),
-        "Visitor",
-        engine.busy(chance.uniform(0.3, 2.0), pause_ms=chance.uniform(5.0, 30.0)),
-        affinity=cpus,
-        priority=chance.randrange(11, 15),
-    )
-
-
-def stranded(scene: Scene) -> None:
-    """Many short threads that a scheduler leaves on busy CPUs though others idle."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("stranded.exe")
-    for number in range(len(scene.machine.cpus) // 2):
-        simulation.thread(
-            process,
-            f"Short {number}",
-            engine.busy(chance.uniform(1.0, 6.0), pause_ms=chance.uniform(1.0, 4.0)),
-            ideal=scene.whole_cores()[number % 2],
-        )
-
-
-@dataclass
-class _Frames:
-    """A render loop of 60 frames a second, some of which take longer."""
-
-    scene: Scene
-    slow: frozenset[int]
-    longer_ms: float
-
-    def loop(self, longer: Callable[[Gate], Script]) -> None:
-        """Frames of about a third of their time; the slow ones do `longer` beside."""
-        chance, simulation = self.scene.chance, self.scene.simulation
-        process = simulation.process("render.exe")
-        work_ms = chance.uniform(3.0, 7.0)
-        gate = Gate("asked")
-
-        def body(thread: Thread) -> Script:
-            frame = 0
-            while True:
-                yield SleepUntil(int(frame * 16.6667 * MS))
-                yield Run(work_ms * chance.uniform(0.9, 1.1) * MS)
-                if frame in self.slow:
-                    yield from longer(gate)
-                yield Present(int(chance.uniform(2.0, 5.0) * MS))
-                frame += 1
-
-        simulation.thread(process, "Render", body, priority=10)
-
-
-def _frames(scene: Scene) -> _Frames:
-    chance = scene.chance
-    slow = frozenset(chance.sample(range(4, 38), chance.randrange(1, 5)))
-    return _Frames(scene, slow, chance.uniform(26.0, 60.0))
-
-
-def stutter_run(scene: Scene) -> None:
-    """Frames whose own work is too long now and then."""
-    frames = _frames(scene)
-
-    def longer(gate: Gate) -> Script:
-        yield Run(frames.longer_ms * MS)
-
-    frames.loop(longer)
-
-
-def stutter_wait(scene: Scene) -> None:
-    """Frames that wait for a disk now and then."""
-    frames = _frames(scene)
-
-    def longer(gate: Gate) -> Script:
-        yield Sleep(int(frames.longer_ms * MS))
-
-    frames.loop(longer)
-
-
-def stutter_ready(scene: Scene) -> None:
-    """Frames held up by threads of higher priority on every CPU at once."""
-    frames = _frames(scene)
-    simulation, cpus = scene.simulation, len(scene.machine.cpus)
-    process = simulation.process("storm.exe")
-    # On P cores both siblings are busy at once.
-    speeds = [
-        cpu.speed * (1.0 if cpu.core_type == "E" else scene.machine.shared_speed)
-        for cpu in scene.machine.cpus
-    ]
-
-    def storm(number: int) -> Body:
-        def body(thread: Thread) -> Script:
-            for frame in sorted(frames.slow):
-                yield SleepUntil(int((frame * 16.6667 + 1.0) * MS))
-                yield Run(frames.longer_ms * MS * speeds[number])
-
-        return body
-
-    for number in range(cpus):
-        simulation.thread(process, f"Storm {number}", storm(number), affinity=[number], priority=20)
-
-    def longer(gate: Gate) -> Script:
-        yield Run(MS)
-
-    frames.loop(longer)
+    speeds: tuple[float, float] | None = None
+    """Of an E core, and of each sibling while both are busy."""
+    light: bool = False
+    """Leaves most of the machine alone: another light one may be planted beside it."""
+    beside: bool = False
+    """Planted beside any other."""
 
 
 FAULTS = (
-    Fault("spin_chain", spin_chain),
-    Fault("parked", parked),
-    Fault("parked_tight", parked_tight),
-    Fault("siblings_pinned", siblings_pinned),
-    Fault("stays_shared", stays_shared, rules={"moves_running": False}),
-    Fault("on_e_cores", on_e_cores, hybrid=True),
-    Fault("crowd", crowd),
-    Fault("alone", alone),
-    Fault("starved", starved),
-    Fault("visitor", visitor),
-    Fault("stranded", stranded, rules={"stranded_share": 0.6}),
-    Fault("stutter_run", stutter_run),
-    Fault("stutter_wait", stutter_wait),
-    Fault("stutter_ready", stutter_ready),
+    Fault("spin_chain", placement_faults.spin_chain, light=True),
+    Fault("parked", placement_faults.parked),
+    Fault("parked_tight", placement_faults.parked_tight),
+    Fault("siblings_pinned", placement_faults.siblings_pinned, light=True),
+    Fault("stays_shared", placement_faults.stays_shared, rules={"moves_running": False}),
+    Fault("on_e_cores", placement_faults.on_e_cores, hybrid=True, light=True),
+    Fault("crowd", placement_faults.crowd),
+    Fault("alone", placement_faults.alone),
+    Fault("starved", placement_faults.starved, light=True),
+    Fault("visitor", placement_faults.visitor, light=True),
+    Fault("stranded", placement_faults.stranded, rules={"stranded_share": 0.6}),
+    Fault("inverted", order_faults.inverted),
+    Fault("background_on_p", order_faults.background_on_p, hybrid=True),
+    Fault("starved_level", order_faults.starved_level, light=True),
+    Fault("wide_pool", order_faults.wide_pool),
+    Fault("taxed", order_faults.taxed, light=True),
+    Fault("throttled", order_faults.throttled, beside=True),
+    Fault("stolen", order_faults.stolen, beside=True),
+    Fault("slow_presenter", frame_faults.slow_presenter, hybrid=True, light=True),
+    Fault("carrier", frame_faults.carrier, light=True),
+    Fault("parked_frames", frame_faults.parked_frames),
+    Fault("stutter_run", frame_faults.stutter_run, light=True),
+    Fault("stutter_wait", frame_faults.stutter_wait, light=True),
+    Fault("stutter_worker", frame_faults.stutter_worker, light=True),
+    Fault("stutter_ready", frame_faults.stutter_ready),
+    Fault("stutter_parked", frame_faults.stutter_parked),
+    Fault("stutter_stranded", frame_faults.stutter_stranded, rules={"stranded_share": 1.0}),
+    Fault("stutter_e", frame_faults.stutter_e, hybrid=True, speeds=(0.35, 0.6)),
+    Fault("stutter_shared", frame_faults.stutter_shared, speeds=(0.5, 0.4)),
 )

@@ -30,6 +30,11 @@ class Spoilt:
     """CPU time in signalled gaps."""
     dropped: int = 0
     """Switches left out unsignalled."""
+    doubtful: dict[int, int] = field(default_factory=dict)
+    """By utid: the longest time of which the record does not tell whether it ran or was ready.
+
+    A switch left out looks as one that came otherwise than planned.
+    """
 
 
 def spoil(tables: Tables, chance: random.Random) -> Spoilt:
@@ -104,8 +109,23 @@ def dropped_switches(spoilt: Spoilt, chance: random.Random) -> None:
     """One switch in a few hundred is not recorded, and nothing says so."""
     share = chance.choice([0.001, 0.004])
     rows = spoilt.tables["context_switch"].to_pylist()
-    kept = [row for row in rows if chance.random() >= share]
-    spoilt.dropped += len(rows) - len(kept)
+    kept: list[Row] = []
+    gone: list[Row] = []
+    for row in rows:
+        (kept if chance.random() >= share else gone).append(row)
+    spoilt.dropped += len(gone)
+    end = spoilt.tables["trace"].to_pylist()[0]["duration_ns"]
+    for row in gone:
+        for utid in (row["prev_utid"], row["next_utid"]):
+            since = max(
+                (one["ts"] for one in kept if one["cpu"] == row["cpu"] and one["ts"] <= row["ts"]),
+                default=0,
+            )
+            until = min(
+                (one["ts"] for one in kept if one["next_utid"] == utid and one["ts"] > row["ts"]),
+                default=end,
+            )
+            spoilt.doubtful[utid] = max(spoilt.doubtful.get(utid, 0), until - since)
     _put(spoilt, "context_switch", kept)
 
 

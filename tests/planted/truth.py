@@ -7,29 +7,28 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from statistics import median
 
-from schedlens.simulate.records import Interrupt, Park
-from schedlens.simulate.scheduler import FOREVER, Simulation
-from schedlens.simulate.truth import Frame, Stay
+from planted.frame_truth import Frames
+from planted.moments import INTERRUPT, Moment, moments
+from planted.order_truth import Order
+from schedlens.simulate.scheduler import Simulation
+from schedlens.simulate.truth import Stay
 
-MIN_IDLE_NS = 100_000
-# Stands for an interrupt where a thread is named.
-INTERRUPT = -1
 # A chain of hand-overs goes on through stays that are this short.
 INTERLOPER_NS = 1_000_000
 CHAIN_HANDOFFS = 3
-NEIGHBOURS = 15
 
 
 @dataclass
 class Facts:
     """Sums over a run, by CPU or thread where they have one."""
 
-    window_ns: int
+    simulation: Simulation
+    order: Order
+    frames: Frames
     crowded_ns: int = 0
     """All CPUs busy, and a thread ready."""
     serial_ns: int = 0
@@ -51,28 +50,20 @@ class Facts:
     """By CPU: ready time of those pinned to it while the costliest other thread ran there."""
     chain_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """By CPU: time of turns by the clock in which one of them waited and another CPU was free."""
-    stutter: dict[str, float] = field(default_factory=dict)
-    """By process: how far its worst frame reaches the marks of a stutter."""
+
+    @property
+    def window_ns(self) -> int:
+        """Length of the run."""
+        return self.simulation.now
 
 
 # Begin, end, CPUs that are free, threads that are ready.
 _Free = tuple[int, int, set[int], set[int]]
 
 
-@dataclass
-class _Moment:
-    """Who is where."""
-
-    running: dict[int, int]
-    idle: set[int]
-    """CPUs in an idle spell of at least 100 us."""
-    ready: set[int]
-    parked: set[int]
-
-
 def measure(simulation: Simulation) -> Facts:
     """All of it."""
-    facts = Facts(simulation.now)
+    facts = Facts(simulation, Order(simulation), Frames(simulation))
     allowed = {thread.tid: thread.affinity for thread in simulation.threads}
     owners: dict[int, set[int]] = defaultdict(set)
     for tid, cpus in allowed.items():
@@ -84,14 +75,16 @@ def measure(simulation: Simulation) -> Facts:
         cores[described.core].append(described.cpu)
     every = set(range(len(simulation.machine.cpus)))
     free: list[_Free] = []
-    for begin, end, now in _moments(simulation):
+    for begin, end, now in moments(simulation):
         dur = end - begin
-        _concurrency(facts, now, cores, dur)
+        _concurrency(facts, now, len(every), dur)
         _sharing(facts, now, cores, allowed, dur)
         _waiting(facts, now, allowed, dur)
+        facts.order.see(dur, now)
+        facts.frames.see(begin, end, now)
         for cpu, tid in now.running.items():
             if owners.get(cpu) and tid not in owners[cpu] and tid != INTERRUPT:
-                visits[cpu, tid] += dur * len(owners[cpu] & now.ready)
+                visits[cpu, tid] += dur * len(owners[cpu] & now.ready.keys())
         if now.ready:
             free.append((begin, end, every - now.running.keys(), set(now.ready)))
     for (cpu, _), ns in visits.items():
@@ -104,130 +97,41 @@ def measure(simulation: Simulation) -> Facts:
         if span.end < simulation.now:
             length = span.end - span.start
             facts.longest_ready_ns[span.tid] = max(facts.longest_ready_ns[span.tid], length)
-    for cpu in range(len(simulation.machine.cpus)):
-        facts.chain_ns[cpu] = _chained(simulation, cpu, free)
-    owner = {thread.tid: thread.process.name for thread in simulation.threads}
-    for name in set(owner.values()):
-        frames = [frame for frame in simulation.truth.frames if owner[frame.tid] == name]
-        if frames:
-            facts.stutter[name] = worst_frame(frames)
+    since = {(span.tid, span.end): span.start for span in simulation.truth.ready}
+    for cpu in every:
+        facts.chain_ns[cpu] = _chained(simulation, cpu, free, since)
     return facts
 
 
-def _moments(simulation: Simulation) -> Iterator[tuple[int, int, _Moment]]:
-    """(begin, end, state) of every stretch in which nothing changes."""
-    edges: list[tuple[int, int, str, int, int]] = []
-    last = [0] * len(simulation.machine.cpus)
-    stays = [*simulation.truth.stays, *_interrupts(simulation)]
-    stays.sort(key=lambda stay: (stay.start, stay.end))
-
-    def idle(cpu: int, begin: int, end: int) -> None:
-        if end - begin >= MIN_IDLE_NS:
-            edges.append((begin, 1, "idle", cpu, 0))
-            edges.append((end, 0, "idle", cpu, 0))
-
-    for stay in stays:
-        if stay.end > stay.start:
-            edges.append((stay.start, 1, "run", stay.cpu, stay.tid))
-            edges.append((stay.end, 0, "run", stay.cpu, stay.tid))
-            idle(stay.cpu, last[stay.cpu], stay.start)
-            last[stay.cpu] = stay.end
-    for cpu, since in enumerate(last):
-        idle(cpu, since, simulation.now)
-    for span in simulation.truth.ready:
-        if span.end > span.start:
-            edges.append((span.start, 1, "ready", 0, span.tid))
-            edges.append((span.end, 0, "ready", 0, span.tid))
-    for record in simulation.records:
-        if isinstance(record, Park):
-            edges.append((record.ts, int(record.parked), "park", record.cpu, 0))
-    edges.sort(key=lambda edge: edge[:2])
-    now = _Moment({}, set(), set(), set())
-    before = 0
-    for ts, begins, kind, cpu, tid in edges:
-        if ts > before:
-            yield before, ts, now
-            before = ts
-        if kind == "run" and begins:
-            now.running[cpu] = tid
-        elif kind == "run":
-            del now.running[cpu]
-        else:
-            group = {"idle": now.idle, "ready": now.ready, "park": now.parked}[kind]
-            member = tid if kind == "ready" else cpu
-            (group.add if begins else group.discard)(member)
-    if simulation.now > before:
-        yield before, simulation.now, now
-
-
-def _interrupts(simulation: Simulation) -> Iterator[Stay]:
-    """The interrupts of each CPU where no thread runs, as stays."""
-    stays = defaultdict(list)
-    for stay in simulation.truth.stays:
-        if stay.end > stay.start:
-            stays[stay.cpu].append((stay.start, stay.end))
-    for busy in stays.values():
-        busy.sort()
-    for record in simulation.records:
-        if not isinstance(record, Interrupt):
-            continue
-        since, until = record.ts, min(record.ts + record.dur, simulation.now)
-        busy = stays[record.cpu]
-        at = max(0, bisect_right(busy, (since, FOREVER)) - 1)
-        for start, end in busy[at:]:
-            if start >= until:
-                break
-            if start > since:
-                yield Stay(INTERRUPT, record.cpu, since, start, "interrupt")
-            since = max(since, end)
-        if since < until:
-            yield Stay(INTERRUPT, record.cpu, since, until, "interrupt")
-
-
-def _concurrency(facts: Facts, now: _Moment, cores: dict[int, list[int]], dur: int) -> None:
-    cpus = sum(len(group) for group in cores.values())
+def _concurrency(facts: Facts, now: Moment, cpus: int, dur: int) -> None:
     facts.crowded_ns += dur * (len(now.running) == cpus and bool(now.ready))
     facts.serial_ns += dur * (len(now.running) == 1)
-    for group in cores.values():
-        busy = sum(cpu in now.running for cpu in group)
-        facts.core_busy_ns += dur * (busy > 0 and len(group) > 1)
-        facts.both_ns += dur * (busy > 1)
+    facts.core_busy_ns += dur * len(now.active)
+    facts.both_ns += dur * len(now.doubled)
 
 
 def _sharing(
     facts: Facts,
-    now: _Moment,
+    now: Moment,
     cores: dict[int, list[int]],
     allowed: dict[int, frozenset[int]],
     dur: int,
 ) -> None:
-    shared = [
-        group
-        for group in cores.values()
-        if len(group) > 1
-        and all(cpu in now.running for cpu in group)
-        and any(now.running[cpu] != INTERRUPT for cpu in group)
-    ]
-    idle = [
-        group
-        for group in cores.values()
-        if all(cpu in now.idle for cpu in group) and not all(cpu in now.parked for cpu in group)
-    ]
-    if not shared or not idle:
+    if not now.doubled or not now.still:
         return
+    idle = [open_ for core in now.still if (open_ := set(cores[core]) - now.parked)]
     wishes = []
-    for group in shared:
-        threads = {now.running[cpu] for cpu in group} - {INTERRUPT}
-        may = frozenset[int]().union(*(allowed[tid] for tid in threads))
-        wishes.append(
-            {at for at, other in enumerate(idle) if any(c in may - now.parked for c in other)}
-        )
+    for core in now.doubled:
+        threads = {now.running[cpu] for cpu in cores[core]} - {INTERRUPT}
+        if threads:
+            may = frozenset[int]().union(*(allowed[tid] for tid in threads))
+            wishes.append({at for at, other in enumerate(idle) if other & may})
     moved = matching(wishes)
     facts.sharing_ns += dur * moved
-    facts.bound_sharing_ns += dur * (min(len(shared), len(idle)) - moved)
+    facts.bound_sharing_ns += dur * (min(len(wishes), len(idle)) - moved)
 
 
-def _waiting(facts: Facts, now: _Moment, allowed: dict[int, frozenset[int]], dur: int) -> None:
+def _waiting(facts: Facts, now: Moment, allowed: dict[int, frozenset[int]], dur: int) -> None:
     if not now.ready or not now.idle:
         return
     open_cpus = now.idle - now.parked
@@ -253,19 +157,30 @@ def matching(wishes: Sequence[set[int]]) -> int:
     return sum(place(wish, set()) for wish in range(len(wishes)))
 
 
-def _chained(simulation: Simulation, cpu: int, free: list[_Free]) -> int:
-    """Of the turns by the clock on this CPU, the longest time that one waited needlessly."""
+def _chained(
+    simulation: Simulation, cpu: int, free: list[_Free], since: dict[tuple[int, int], int]
+) -> int:
+    """Of the turns by the clock on this CPU, the longest time that one waited needlessly.
+
+    `since`: for thread and end of a ready span, its begin.
+    """
     stays = sorted(
         (s for s in simulation.truth.stays if s.cpu == cpu and s.end > s.start),
         key=lambda stay: stay.start,
     )
-    hands = {hand.ts for hand in simulation.truth.handoffs if hand.cpu == cpu}
-    stays = _whole(stays, hands)
+    hands = {hand.ts: hand.taker for hand in simulation.truth.handoffs if hand.cpu == cpu}
+    stays = whole(stays)
     best = 0
     start, turns = 0, 0
     members: set[int] = set()
     for before, after in pairwise(stays):
-        goes_on = before.end in hands and after.start == before.end
+        # Who waited for only a part of the slice did not wait for the clock.
+        taker = hands.get(before.end)
+        goes_on = (
+            taker is not None
+            and after.start == before.end
+            and since.get((taker, before.end), before.end) <= before.start
+        )
         if goes_on:
             if not turns:
                 start, members = before.start, {before.tid}
@@ -278,18 +193,29 @@ def _chained(simulation: Simulation, cpu: int, free: list[_Free]) -> int:
     return best
 
 
-def _whole(stays: list[Stay], hands: set[int]) -> list[Stay]:
-    """Stays without short ones between; a thread cut by them is in one stay."""
+def whole(stays: list[Stay]) -> list[Stay]:
+    """Stays in which the short ones of others that cut in are left out, one after another.
+
+    A short stay cuts in if it begins by a preemption: of the one that is cut, or of one that cuts.
+    """
     kept: list[Stay] = []
+    before: Stay | None = None
     for stay in stays:
-        if stay.end - stay.start < INTERLOPER_NS and stay.end not in hands:
-            continue
-        gap = stay.start - kept[-1].end if kept else 0
-        if kept and kept[-1].tid == stay.tid and 0 <= gap < INTERLOPER_NS:
-            kept[-1] = Stay(stay.tid, stay.cpu, kept[-1].start, stay.end, stay.why)
+        last = kept[-1] if kept else stay
+        follows = before is not None and last.why == "preempted" and stay.start == last.end
+        if follows and stay.tid == last.tid:
+            kept[-1] = replace(stay, start=last.start)
+        elif follows and _cuts_in(stay, before):
+            kept[-1] = replace(last, end=stay.end)
         else:
             kept.append(stay)
+        before = stay
     return kept
+
+
+def _cuts_in(stay: Stay, before: Stay | None) -> bool:
+    preempts = before is not None and before.why == "preempted"
+    return preempts and stay.end - stay.start < INTERLOPER_NS
 
 
 def _free_ns(free: list[_Free], start: int, end: int, cpu: int, members: set[int]) -> int:
@@ -301,17 +227,3 @@ def _free_ns(free: list[_Free], start: int, end: int, cpu: int, members: set[int
             spent += max(0, min(until, end) - max(begin, start))
         at += 1
     return spent
-
-
-def worst_frame(frames: Sequence[Frame]) -> float:
-    """How far the worst frame reaches the two marks of a stutter, the lesser of both.
-
-    The marks are 1.5 times what is usual and 4 ms more; usual is the median of the frames around
-    it, or that of all where it is shorter.
-    """
-    lengths = [frame.end - frame.start for frame in frames]
-    worst, over_all = 0.0, median(lengths)
-    for at, length in enumerate(lengths):
-        usual = min(over_all, median(lengths[max(0, at - NEIGHBOURS) : at + NEIGHBOURS + 1]))
-        worst = max(worst, min(length / (1.5 * usual), (length - usual) / 4e6))
-    return worst

@@ -2,8 +2,8 @@
 
 use crate::kernel::Kernel;
 use crate::kernels::{
-    add1, add8, aes, frame, imul, imul_add, matmul, mem_seq, mem_stride, pause, pointer_chase,
-    queue, ruler, scan, serve, sha256, spin_handoff,
+    add1, add8, aes, frame, game, imul, imul_add, matmul, mem_seq, mem_stride, pause,
+    pointer_chase, queue, ruler, scan, serve, sha256, spin_handoff,
 };
 
 /// In the order in which they are listed and verified.
@@ -33,6 +33,7 @@ pub static KERNELS: &[&Kernel] = &[
     &pause::KERNEL,
     &spin_handoff::KERNEL,
     &frame::KERNEL,
+    &game::KERNEL,
     &queue::KERNEL,
 ];
 

@@ -17,6 +17,7 @@ schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seco
                         [--rate R] [--handoffs N] [--out DIR] [--gate] [--json]
 schedlens-workloads topology [--buffer FILE] [--raw FILE]
 schedlens-workloads observe
+schedlens-workloads bind --cpu N -- COMMAND...
 
   --variant V    a form of the kernel, as list names it
   --threads N    workers; kernels of two parties take an even number (1, or 2 for those)
@@ -35,6 +36,7 @@ schedlens-workloads observe
 
 topology prints which logical CPUs share what, as JSON. observe (Windows) prints ready, then a
 snapshot of the system for the line begin, and one with the reported load for the line end.
+bind runs a command, and what it starts, on one logical CPU; the exit status is the command's.
 Exit status: 0 done, 1 a proof did not hold, 2 no answer, 130 withdrawn before it began.
 ";
 
@@ -57,6 +59,7 @@ pub enum Command {
     Run(RunArguments),
     Topology { buffer: Option<PathBuf>, raw: Option<PathBuf> },
     Observe,
+    Bind { cpu: usize, command: Vec<String> },
 }
 
 /// The plan of a run and where its result goes.
@@ -75,7 +78,8 @@ pub fn parse(words: &[String]) -> Result<Command, String> {
     let Some((command, rest)) = words.split_first() else {
         return Err("a command is missing: list, verify or run (--help explains)".to_owned());
     };
-    if rest.iter().any(|word| word == "--help" || word == "-h") {
+    // What comes after -- is another program's.
+    if rest.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h") {
         return Ok(Command::Help);
     }
     match command.as_str() {
@@ -85,10 +89,11 @@ pub fn parse(words: &[String]) -> Result<Command, String> {
         "verify" => parse_verify(rest),
         "run" => parse_run(rest),
         "topology" => parse_topology(rest),
+        "bind" => parse_bind(rest),
         "observe" if rest.is_empty() => Ok(Command::Observe),
         "observe" => Err(format!("observe does not take {:?}", rest[0])),
         other => Err(format!(
-            "no command {other:?}: list, verify, run, topology or observe (--help explains)"
+            "no command {other:?}: list, verify, run, topology, observe or bind (--help explains)"
         )),
     }
 }
@@ -144,6 +149,18 @@ fn parse_topology(words: &[String]) -> Result<Command, String> {
         return Err("--raw is for this machine, --buffer for another: give one".to_owned());
     }
     Ok(Command::Topology { buffer, raw })
+}
+
+fn parse_bind(words: &[String]) -> Result<Command, String> {
+    let usage = || "bind is told --cpu N -- COMMAND...".to_owned();
+    let [option, cpu, dashes, command @ ..] = words else {
+        return Err(usage());
+    };
+    if option != "--cpu" || dashes != "--" || command.is_empty() {
+        return Err(usage());
+    }
+    let cpu = number(option, cpu, 0, MOST_CPUS - 1)?;
+    Ok(Command::Bind { cpu, command: command.to_vec() })
 }
 
 fn parse_run(words: &[String]) -> Result<Command, String> {
@@ -349,6 +366,15 @@ mod tests {
     }
 
     #[test]
+    fn a_command_to_bind_keeps_its_own_options() {
+        let Ok(Command::Bind { cpu, command }) = parse(&words("bind --cpu 3 -- game --help --"))
+        else {
+            panic!("every word is right");
+        };
+        assert_eq!((cpu, command), (3, words("game --help --")));
+    }
+
+    #[test]
     fn misuse_is_answered_in_one_line() {
         for (line, part) in [
             ("", "a command is missing"),
@@ -360,6 +386,10 @@ mod tests {
             ("topology --buffer", "--buffer needs a value"),
             ("topology --buffer a --raw b", "give one"),
             ("observe now", "observe does not take"),
+            ("bind", "bind is told --cpu N -- COMMAND"),
+            ("bind --cpu 1 --", "bind is told --cpu N -- COMMAND"),
+            ("bind --cpu 1 true", "bind is told --cpu N -- COMMAND"),
+            ("bind --cpu x -- true", "--cpu takes a number from 0"),
             ("run", "needs the name of a kernel"),
             ("run imul1 imul2", "is a second"),
             ("run imul1 --threads", "--threads needs a value"),

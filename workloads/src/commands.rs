@@ -11,7 +11,7 @@ use crate::engine::{self, Failure, Outcome};
 use crate::json::Value;
 use crate::kernel::Kernel;
 use crate::os::Waiter;
-use crate::{cli, folder, list, machine, report, verify};
+use crate::{cli, folder, list, machine, os, report, verify};
 
 /// Done.
 const OK: u8 = 0;
@@ -63,6 +63,10 @@ pub fn execute(command: Command) -> u8 {
                 Err(reason) => fail(&reason),
             }
         }
+        Command::Bind { cpu, command } => match os::run_bound(cpu, &command) {
+            Ok(status) => status,
+            Err(reason) => fail(&reason),
+        },
         Command::Observe => machine::observe().map_or_else(|reason| fail(&reason), |()| OK),
     }
 }
@@ -131,7 +135,7 @@ fn run_with(arguments: &RunArguments, waiter: &Waiter) -> u8 {
 fn finish(arguments: &RunArguments, outcome: &Outcome) -> u8 {
     let value = report::finished(&arguments.plan, outcome, &[]);
     if let Some(folder) = &arguments.out
-        && let Err(reason) = folder::write(folder, &outcome.samples, &value)
+        && let Err(reason) = folder::write(folder, &outcome.samples, &outcome.frames(), &value)
     {
         return fail(&reason);
     }

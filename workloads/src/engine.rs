@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::beat::FrameMark;
 use crate::clock::{Clock, Map, Pair, Stamp};
 use crate::histogram::Histogram;
 use crate::kernel::{Builder, Crew, Kernel, Options, Proof, Variant};
@@ -122,6 +123,7 @@ pub struct WorkerResult {
     pub cycle_ns: [f64; 2],
     pub counts: Vec<(&'static str, u64)>,
     pub latency: Option<Histogram>,
+    pub frames: Vec<FrameMark>,
 }
 
 /// A whole run.
@@ -139,6 +141,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The frames of all workers, each with the thread that began it.
+    pub fn frames(&self) -> Vec<(u32, FrameMark)> {
+        let of_workers = self.workers.iter();
+        of_workers.flat_map(|worker| worker.frames.iter().map(|mark| (worker.tid, *mark))).collect()
+    }
+
     /// Whether every proof holds.
     pub fn holds(&self) -> bool {
         self.proofs.iter().all(Proof::holds)
@@ -175,6 +183,8 @@ struct Measured {
     warnings: Vec<String>,
     counts: Vec<(&'static str, u64)>,
     latency: Option<Histogram>,
+    frames: Vec<FrameMark>,
+    iterates: bool,
     sizes: Vec<(&'static str, u64)>,
 }
 
@@ -320,12 +330,16 @@ fn sit(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
     result
 }
 
-fn work(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
+fn work(mut seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
     os::name_current_thread(&seat.name);
     if let Some(cpu) = seat.cpu {
         os::pin_current_thread(cpu).map_err(|error| refused_cpu(cpu, &error))?;
     }
     let mut work = (seat.build)(seat.cpu).map_err(Some)?;
+    if let Some(role) = work.role() {
+        seat.name = thread_name(role, seat.worker);
+        os::name_current_thread(&seat.name);
+    }
     let mut batches = touched(stage.room);
     let mut pairs = Vec::new();
     if !stage.phases.arrive(Phase::Calibrate) {
@@ -384,6 +398,8 @@ fn work(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
         warnings: work.warnings(),
         counts: work.counts(),
         latency: work.latency().cloned(),
+        frames: work.frames().to_vec(),
+        iterates: work.iterates(),
         sizes: work.sizes(),
     })
 }
@@ -496,7 +512,7 @@ impl Outcome {
             self.warnings.push(format!("{name}: {lost} batches were added to the one before"));
         }
         let (kernel, variant) = plan.of_worker(worker);
-        if samples.is_empty() && kernel.parties == 1 {
+        if samples.is_empty() && kernel.parties == 1 && measured.iterates {
             self.warnings.push(format!("{name}: no batch ended"));
         }
         let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
@@ -511,6 +527,7 @@ impl Outcome {
             cycle_ns: measured.cycle_ns,
             counts: measured.counts,
             latency: measured.latency,
+            frames: measured.frames,
             kernel: kernel.name,
             variant: variant.name,
             cpu: measured.cpu,

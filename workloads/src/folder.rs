@@ -4,15 +4,31 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use crate::beat::FrameMark;
+use crate::frames_file;
 use crate::json::Value;
 use crate::samples::{self, Sample};
 
-/// Writes `samples.bin`, then `workload.json`: where the second is, both are whole.
+/// What is removed before a run: a file that it may not write would be that of an earlier one.
+const RESULTS: [&str; 2] = ["workload.json", "frames.csv"];
+
+/// Writes `samples.bin`, `frames.csv` of a run with frames, then `workload.json`: where the last is,
+/// all are whole.
 ///
 /// # Errors
 /// One line that names the file.
-pub fn write(folder: &Path, samples: &[Sample], workload: &Value) -> Result<(), String> {
+pub fn write(
+    folder: &Path,
+    samples: &[Sample],
+    frames: &[(u32, FrameMark)],
+    workload: &Value,
+) -> Result<(), String> {
     replace(&folder.join("samples.bin"), |out| samples::write(out, samples))?;
+    if !frames.is_empty() {
+        let pid = std::process::id();
+        let path = folder.join("frames.csv");
+        replace(&path, |out| frames_file::write(out, pid, frames))?;
+    }
     write_workload(folder, workload)
 }
 
@@ -30,10 +46,10 @@ pub fn write_workload(folder: &Path, workload: &Value) -> Result<(), String> {
 /// One line that names the folder.
 pub fn prepare(folder: &Path) -> Result<(), String> {
     let made = fs::create_dir_all(folder).and_then(|()| {
-        match fs::remove_file(folder.join("workload.json")) {
+        RESULTS.iter().try_for_each(|name| match fs::remove_file(folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
-        }
+        })
     });
     made.map_err(|error| format!("cannot write to {}: {error}", folder.display()))
 }
@@ -63,19 +79,21 @@ mod tests {
     fn files_appear_whole_and_nothing_stays_aside() {
         let folder = std::env::temp_dir().join(format!("schedlens-folder-{}", std::process::id()));
         prepare(&folder).expect("the temporary folder is writable");
-        write(&folder, &[], &Value::from(true)).expect("the temporary folder is writable");
+        let frame = FrameMark { start_mono_ns: 5, present_mono_ns: None };
+        let value = Value::from(true);
+        write(&folder, &[], &[(7, frame)], &value).expect("the temporary folder is writable");
         let mut names: Vec<String> = fs::read_dir(&folder)
             .expect("the folder is there")
             .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
             .collect::<io::Result<_>>()
             .expect("the folder can be read");
         names.sort();
-        assert_eq!(names, ["samples.bin", "workload.json"]);
+        assert_eq!(names, ["frames.csv", "samples.bin", "workload.json"]);
         assert_eq!(fs::read(folder.join("samples.bin")).ok(), Some(samples::MAGIC.to_vec()));
         assert_eq!(fs::read_to_string(folder.join("workload.json")).ok(), Some("true\n".into()));
         prepare(&folder).expect("the folder can be used again");
-        assert!(!folder.join("workload.json").exists());
+        assert!(!folder.join("workload.json").exists() && !folder.join("frames.csv").exists());
         drop(fs::remove_dir_all(&folder));
-        assert!(write(&folder, &[], &Value::Null).is_err());
+        assert!(write(&folder, &[], &[], &Value::Null).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::beat::FrameMark;
 use crate::histogram::Histogram;
 
 /// One comparison of an exact value with what was found.
@@ -43,6 +44,21 @@ pub trait Work {
 
     /// Tells the partner, if there is one, that this worker does not go on.
     fn leave(&self) {}
+
+    /// What its thread is named after, where the kernel's name would not tell the workers apart.
+    fn role(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// It counts iterations of its own; false where it only helps others with theirs.
+    fn iterates(&self) -> bool {
+        true
+    }
+
+    /// The frames it began since `begin`.
+    fn frames(&self) -> &[FrameMark] {
+        &[]
+    }
 
     /// How long each request since `begin` took, in ns.
     fn latency(&self) -> Option<&Histogram> {
@@ -189,6 +205,13 @@ pub struct Kernel {
     pub variants: &'static [Variant],
     /// Core cycles an iteration on the cores of the literature; only ever a warning.
     pub usual_cycles: Option<f64>,
+}
+
+impl Kernel {
+    /// It keeps a beat and stamps its frames, so that its pace is the same with any threads.
+    pub fn keeps_beat(&self) -> bool {
+        ["frame", "game"].contains(&self.name)
+    }
 }
 
 /// A variant that every machine can run.

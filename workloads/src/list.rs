@@ -24,6 +24,7 @@ pub fn json() -> Value {
             ("unit", kernel.unit.name().into()),
             ("note", kernel.note.into()),
             ("parties", kernel.parties.into()),
+            ("keeps_beat", kernel.keeps_beat().into()),
             ("default_variant", kernel.variants[0].name.into()),
             ("variants", variants(kernel)),
         ])

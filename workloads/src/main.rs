@@ -1,6 +1,7 @@
 //! Pinned kernels that prove themselves, in a process of their own.
 
 mod arch;
+mod beat;
 mod catalogue;
 mod cli;
 mod clock;
@@ -8,6 +9,7 @@ mod commands;
 mod conduct;
 mod engine;
 mod folder;
+mod frames_file;
 mod histogram;
 mod json;
 mod kernel;

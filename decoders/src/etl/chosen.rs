@@ -3,12 +3,18 @@
 use super::guid::Guid;
 use super::head::Head;
 
+/// Words with a bit for each of the hooks there can be.
+const WORDS: usize = 1 << 10;
+
 /// A choice of records by hook, and by class or provider.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    hooks: Vec<u64>,
+    /// A bit for each hook.
+    hooks: Box<[u64; WORDS]>,
     /// Sorted.
     guids: Vec<Guid>,
+    /// Events with this number too, whoever their provider is.
+    event: Option<u16>,
     /// Every record, whether it has a GUID or not.
     all: bool,
 }
@@ -16,12 +22,12 @@ pub struct Chosen {
 impl Chosen {
     /// No record at all.
     pub fn none() -> Self {
-        Self { hooks: vec![0; 1 << 10], guids: Vec::new(), all: false }
+        Self { hooks: Box::new([0; WORDS]), guids: Vec::new(), event: None, all: false }
     }
 
     /// Every record.
     pub fn all() -> Self {
-        Self { hooks: vec![u64::MAX; 1 << 10], guids: Vec::new(), all: true }
+        Self { hooks: Box::new([u64::MAX; WORDS]), guids: Vec::new(), event: None, all: true }
     }
 
     /// Those with one of these hooks, classes or providers.
@@ -35,10 +41,15 @@ impl Chosen {
         chosen
     }
 
+    /// The same and manifest events with that number, whoever their provider is.
+    pub(super) fn with_event(self, event: u16) -> Self {
+        Self { event: Some(event), ..self }
+    }
+
     /// Whether the record with that head is chosen.
     #[inline(always)]
     pub fn has(&self, head: &Head, records: &[u8], at: usize) -> bool {
-        match head.hook(records, at) {
+        match head.hook() {
             Some(hook) => self.has_hook(hook),
             None => self.all || self.has_guid(head, records, at),
         }
@@ -65,5 +76,6 @@ impl Chosen {
     fn has_guid(&self, head: &Head, records: &[u8], at: usize) -> bool {
         let guid = head.guid(records, at);
         guid.is_some_and(|guid| self.guids.binary_search(&guid).is_ok())
+            || self.event.is_some_and(|event| head.event(records, at) == Some(event))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::guid::Guid;
 use super::head::Head;
 use super::record::{Kind, Pointer};
-use crate::bytes::{u16_at, u32_at};
+use crate::bytes::u16_at;
 
 /// What is counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +35,9 @@ pub enum Event {
     None,
 }
 
+/// Hooks there can be.
+const HOOKS: usize = 1 << 16;
+
 /// Counts by [`Key`].
 #[derive(Debug)]
 pub(super) struct Counts {
@@ -42,14 +45,14 @@ pub(super) struct Counts {
     slots: Vec<(u32, Key, u64)>,
     by_key: HashMap<Key, u32>,
     /// Slot that the last record with a hook had; beyond all: there was none.
-    by_hook: Vec<u32>,
+    by_hook: Box<[u32; HOOKS]>,
     /// Slot that the last record without a hook had.
     last: Option<(Key, u32)>,
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        let by_hook = vec![u32::MAX; 1 << 16];
+        let by_hook = Box::new([u32::MAX; HOOKS]);
         Self { slots: Vec::new(), by_key: HashMap::new(), by_hook, last: None }
     }
 }
@@ -57,9 +60,9 @@ impl Default for Counts {
 impl Counts {
     /// Counts a record with a hook.
     #[inline(always)]
-    pub(super) fn add_hook(&mut self, hook: u16, head: &Head, records: &[u8], at: usize) {
+    pub(super) fn add_hook(&mut self, hook: u16, head: &Head) {
         // The high byte of the version word tells of counters, not of the event.
-        let word = u32_at(records, at).unwrap_or_default() & 0xffff_00ff;
+        let word = head.marker() & 0xffff_00ff;
         let slot = self.by_hook[usize::from(hook)] as usize;
         match self.slots.get_mut(slot) {
             Some((known, _, count)) if *known == word => *count += 1,

@@ -81,14 +81,11 @@ fn key(record: &Record<'_>) -> String {
 }
 
 fn provider(survey: &Survey, record: &Record<'_>) -> Option<String> {
-    let Id::Event { provider, id, .. } = record.id else { return None };
+    let Id::Event { provider, .. } = record.id else { return None };
     let mut items = record.extended;
     let traits = items.find(|item| item.kind == EXT_TRAITS);
     let named = traits.and_then(|item| tracelogging::provider(item.data));
-    named.or_else(|| {
-        let schema = survey.schema(provider, id, record.version)?;
-        Some(schema.provider_name.clone()).filter(|name| !name.is_empty())
-    })
+    named.or_else(|| survey.provider(provider).map(str::to_owned))
 }
 
 fn line(survey: &Survey, log: &Log, record: &Record<'_>) -> String {

@@ -18,7 +18,8 @@ pub(super) fn finish(
     let numbering = &session.survey.numbering;
     let (affinity, without_group) = life_rows::affinities(&session.lives, numbering, batcher)?;
     let unnamed = session.survey.counters.is_empty();
-    let counted: [(i64, &str, &str); 6] = [
+    let manifests = &session.survey.manifests;
+    let counted: [(i64, &str, &str); 8] = [
         (session.short_payloads, "payloads", "events shorter than any version of their layout"),
         (
             session.placeless,
@@ -45,6 +46,12 @@ pub(super) fn finish(
              recording (wpr -stop or xperf -merge)",
         ),
         (session.survey.damaged_schemas, "EventMetadata", "schemas of events that are damaged"),
+        (manifests.refused, "EventSource", "manifests, or parts of them, that cannot be read"),
+        (
+            manifests.not_whole(),
+            "EventSource",
+            "manifests of which parts were not recorded: events of these providers have no fields",
+        ),
     ];
     for (count, place, what) in counted {
         if count > 0 {

@@ -4,22 +4,21 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
+use super::Tables;
 use super::chosen::Chosen;
 use super::loss::Gap;
-use super::merge::Merge;
+use super::merge::{Merge, Stretch};
 use super::recording::Recording;
 use super::rows::Rows;
 use super::session::{Filling, Session};
-use super::tables::{Loss, Tables};
 use crate::columns::Batcher;
 use crate::error::DecodeError;
 use crate::frame::Frame;
 use crate::reader::{FRAME_ROWS, Finished, FrameSource};
+use crate::tables::Loss;
 
 /// Records between two looks at how far the reading is.
 const STEP: u64 = 1 << 16;
-/// Records between two looks at whether a frame is full.
-const LOOK: u64 = 1 << 6;
 
 /// Reads a recording frame by frame.
 pub(super) struct Frames<'a> {
@@ -35,6 +34,10 @@ pub(super) struct Frames<'a> {
     threads_told: usize,
     last_ns: i64,
     read: u64,
+    /// When to look next how far the reading is.
+    next_step: u64,
+    /// The frame has all rows that it should.
+    full: bool,
     done: bool,
     /// A frame that nothing changes any more, and its end.
     ready: Option<(Filling, i64)>,
@@ -74,6 +77,8 @@ impl<'a> Frames<'a> {
             threads_told: 0,
             last_ns: i64::MIN,
             read: 0,
+            next_step: STEP,
+            full: false,
             done: false,
             ready: None,
             last: None,
@@ -97,26 +102,33 @@ impl<'a> Frames<'a> {
     fn fill(&mut self, on_progress: &mut dyn FnMut(u64) -> bool) -> Option<(Filling, i64)> {
         let (merge, session) = (&mut self.merge, &mut self.session);
         let clock = session.clock;
-        let mut full = false;
-        while let Some(raw) = merge.advance() {
-            let ts = clock.ns(raw);
-            if self.read.is_multiple_of(LOOK) {
-                full = session.current.len() >= FRAME_ROWS;
+        let mut goes_on = true;
+        while goes_on && let Some(ahead) = merge.ahead() {
+            let mut passed = 0;
+            for (number, raw) in ahead.times().enumerate() {
+                let ts = clock.ns(raw);
+                if self.full && self.last_ns < ts {
+                    self.full = false;
+                    self.ready = cut(session, ts);
+                }
+                if self.gap_due <= raw {
+                    self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, raw);
+                }
+                if !ahead.brief(number).is_some_and(|brief| session.frequent(&brief, ts)) {
+                    take_other(session, &ahead, (number, ts));
+                }
+                self.last_ns = ts;
+                passed = number + 1;
+                if self.ready.is_some() {
+                    break;
+                }
             }
-            if full && self.last_ns < ts {
-                full = false;
-                self.ready = cut(session, ts);
-            }
-            if self.gap_due <= raw {
-                self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, raw);
-            }
-            if !merge.brief().is_some_and(|brief| session.frequent(&brief, ts)) {
-                take_other(session, merge, ts);
-            }
-            self.last_ns = ts;
-            self.read += 1;
-            if self.read.is_multiple_of(STEP) && !on_progress(merge.read()) {
-                break;
+            merge.pass(passed);
+            self.full = session.current.len() >= FRAME_ROWS;
+            self.read += passed as u64;
+            if self.read >= self.next_step {
+                self.next_step = self.read + STEP;
+                goes_on = on_progress(merge.read());
             }
             if self.ready.is_some() {
                 return self.ready.take();
@@ -178,8 +190,8 @@ pub(super) fn lives(recording: &Recording) -> (Json, Json) {
 
 /// Takes a record whose header is one of the rarer kinds.
 #[inline(never)]
-fn take_other(session: &mut Session<'_>, merge: &Merge<'_>, ts: i64) {
-    if let Some(record) = merge.record() {
+fn take_other(session: &mut Session<'_>, ahead: &Stretch<'_>, (number, ts): (usize, i64)) {
+    if let Some(record) = ahead.record(number) {
         session.take(&record, ts);
     }
 }
@@ -194,7 +206,8 @@ fn cut(session: &mut Session<'_>, from_ns: i64) -> Option<(Filling, i64)> {
         number: session.current.number + 1,
         from_ns,
     };
-    let filled = std::mem::replace(&mut session.current, next);
+    let mut filled = std::mem::replace(&mut session.current, next);
+    filled.tables.wakeups.settle();
     let until = filled.from_ns;
     session.scheduling.settle(filled.number);
     session.previous.replace(filled).map(|ready| (ready, until))

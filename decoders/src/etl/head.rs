@@ -35,6 +35,10 @@ impl Fault {
 pub struct Head {
     /// Low byte of the marker's type: one of the `TRACE_HEADER_TYPE_*`.
     form: u8,
+    /// `HookId`, where the header has one.
+    hook: u16,
+    /// The first word: version, type, flags.
+    marker: u32,
     /// Bytes without padding.
     pub size: u32,
     /// Raw time; that of the record before it where it carries none.
@@ -110,6 +114,16 @@ const COUNTERS: u16 = 0x700;
 /// `EVENT_HEADER.Flags`: extended items follow the header.
 pub(super) const HAS_ITEMS: u16 = 1;
 
+/// The type that the first word of a record tells.
+fn form(word: u64) -> Option<u8> {
+    match ((word >> 24) as u8, (word >> 16) as u8) {
+        (WPP, _) => Some(MESSAGE),
+        (TIMED_TRACE, _) => Some(TIMED),
+        (flags, form) if flags & EVENT_TRACE == EVENT_TRACE => Some(form),
+        _ => None,
+    }
+}
+
 /// The parts of a kernel record that those which come by the million are made of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Brief<'a> {
@@ -118,6 +132,19 @@ pub(super) struct Brief<'a> {
     pub(super) payload: &'a [u8],
     /// The buffer's processor.
     pub(super) cpu: Option<u16>,
+}
+
+impl<'a> Brief<'a> {
+    /// The parts of the record that begins the bytes and has that size, if it has nothing else.
+    #[inline(always)]
+    pub(super) fn of(bytes: &'a [u8], size: u16, cpu: Option<u16>) -> Option<Self> {
+        let word = u64::from_le_bytes(*bytes.first_chunk()?);
+        if word & PLAIN_BITS != PLAIN {
+            return None;
+        }
+        let payload = bytes.get(PLAIN_HEADER..usize::from(size))?;
+        Some(Self { hook: (word >> 48) as u16, version: word as u8, payload, cpu })
+    }
 }
 
 /// What the first word of a `PERFINFO_TRACE_HEADER` of a 64-bit system without PEBS index and
@@ -129,28 +156,22 @@ const PLAIN_FLAGS: u64 = (EVENT_TRACE as u64) << 24;
 const PLAIN_HEADER: usize = 16;
 
 impl Head {
-    /// A head that was taken apart by [`Head::form_and_size`].
     #[inline(always)]
-    pub(super) fn of(form: u8, size: u16, ts: i64) -> Self {
-        Self { form, size: u32::from(size), ts }
-    }
-
-    /// The marker's type, under 32, and the size.
-    #[inline(always)]
-    pub(super) fn form_and_size(&self) -> (u8, u16) {
-        (self.form, self.size as u16)
+    fn new(word: u64, form: u8, size: u16, ts: i64) -> Self {
+        Self { form, hook: (word >> 48) as u16, marker: word as u32, size: size.into(), ts }
     }
 
     /// The head of the record at a place in a buffer's records, if it is of the usual kinds:
     /// one with a time, and nothing between header and payload.
     #[inline(always)]
     pub(super) fn usual(records: &[u8], at: usize) -> Option<Self> {
-        let word = u64_at(records, at)?;
+        let rest = records.get(at..)?;
+        let [word, time, ..] = rest.as_chunks().0 else { return None };
+        let word = u64::from_le_bytes(*word);
         if word & PLAIN_BITS == PLAIN {
             let size = (word >> 32) as u16;
-            let ts = u64_at(records, at + 8)?.cast_signed();
-            let fits = usize::from(size) >= PLAIN_HEADER && usize::from(size) <= records.len() - at;
-            return fits.then_some(Self { form: PERFINFO64, size: u32::from(size), ts });
+            let fits = usize::from(size) >= PLAIN_HEADER && usize::from(size) <= rest.len();
+            return fits.then_some(Self::new(word, PERFINFO64, size, i64::from_le_bytes(*time)));
         }
         let form = (word >> 16) as u8;
         let layout = LAYOUTS[usize::from(form)];
@@ -163,10 +184,16 @@ impl Head {
         let usual = (word >> 24) as u8 & EVENT_TRACE == EVENT_TRACE
             && layout.time != 0
             && size >= u16::from(layout.bytes)
-            && usize::from(size) <= records.len() - at
+            && usize::from(size) <= rest.len()
             && !extends;
-        let ts = u64_at(records, at + usize::from(layout.time))?;
-        usual.then_some(Self { form, size: u32::from(size), ts: ts.cast_signed() })
+        let ts = u64_at(rest, usize::from(layout.time))?;
+        usual.then_some(Self::new(word, form, size, ts.cast_signed()))
+    }
+
+    /// The head of a record that has been found to be one, of which size and time are known.
+    pub(super) fn known(records: &[u8], at: usize, size: u16, ts: i64) -> Option<Self> {
+        let word = u64_at(records, at)?;
+        Some(Self::new(word, form(word)?, size, ts))
     }
 
     /// The head of the record at a place in a buffer's records; `before` is the time of the
@@ -177,12 +204,7 @@ impl Head {
     #[inline(never)]
     pub fn at(records: &[u8], at: usize, before: i64) -> Result<Self, Fault> {
         let word = u64_at(records, at).ok_or(Fault::Size)?;
-        let form = match ((word >> 24) as u8, (word >> 16) as u8) {
-            (WPP, _) => MESSAGE,
-            (TIMED_TRACE, _) => TIMED,
-            (flags, form) if flags & EVENT_TRACE == EVENT_TRACE => form,
-            _ => return Err(Fault::Marker),
-        };
+        let form = form(word).ok_or(Fault::Marker)?;
         let layout = LAYOUTS[usize::from(form)];
         if layout.bytes == 0 {
             return Err(Fault::Marker);
@@ -197,7 +219,7 @@ impl Head {
             (_, 0) => None,
             (_, time) => u64_at(bytes, usize::from(time)).map(u64::cast_signed),
         };
-        let head = Self { form, size: u32::from(size), ts: ts.unwrap_or(before) };
+        let head = Self::new(word, form, size, ts.unwrap_or(before));
         head.check_extension(bytes)?;
         Ok(head)
     }
@@ -225,13 +247,17 @@ impl Head {
         (self.size as usize).next_multiple_of(8)
     }
 
-    /// The hook of a system, compact or perfinfo record at that place.
+    /// The hook of a system, compact or perfinfo record.
     #[inline(always)]
-    pub fn hook(&self, records: &[u8], at: usize) -> Option<u16> {
-        match self.form {
-            SYSTEM32..=COMPACT64 | PERFINFO32 | PERFINFO64 => u16_at(records, at + 6),
-            _ => None,
-        }
+    pub fn hook(&self) -> Option<u16> {
+        let has = matches!(self.form, SYSTEM32..=COMPACT64 | PERFINFO32 | PERFINFO64);
+        has.then_some(self.hook)
+    }
+
+    /// The first word of the header: version, type and flags.
+    #[inline(always)]
+    pub(super) fn marker(&self) -> u32 {
+        self.marker
     }
 
     /// The class of a classic event or the provider of a manifest event at that place.
@@ -241,6 +267,14 @@ impl Head {
             FULL32 | FULL64 | INSTANCE32 | INSTANCE64 | EVENT32 | EVENT64 => {
                 Guid::at(records, at + 24)
             }
+            _ => None,
+        }
+    }
+
+    /// Number of the manifest event at that place.
+    pub(super) fn event(&self, records: &[u8], at: usize) -> Option<u16> {
+        match self.form {
+            EVENT32 | EVENT64 => u16_at(records, at + 40),
             _ => None,
         }
     }
@@ -266,22 +300,6 @@ impl Head {
             SYSTEM32 | COMPACT32 | PERFINFO32 | FULL32 | INSTANCE32 | EVENT32 => Pointer::Four,
             _ => Pointer::Eight,
         }
-    }
-
-    /// The parts of the record if it has nothing but them.
-    #[inline(always)]
-    pub(super) fn brief<'a>(
-        &self,
-        records: &'a [u8],
-        at: usize,
-        cpu: Option<u16>,
-    ) -> Option<Brief<'a>> {
-        let word = u64_at(records, at)?;
-        if word & PLAIN_BITS != PLAIN {
-            return None;
-        }
-        let payload = records.get(at + PLAIN_HEADER..at + self.size as usize)?;
-        Some(Brief { hook: (word >> 48) as u16, version: word as u8, payload, cpu })
     }
 
     /// The record and its hook if its header is `PERFINFO_TRACE_HEADER`: put together in one go,

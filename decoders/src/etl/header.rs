@@ -157,10 +157,17 @@ impl LogHeader {
 
 /// Whether a file begins as a log does: the first buffer's first record is the header's.
 pub fn begins(file: &[u8]) -> bool {
-    let records = file.get(HEADER..).unwrap_or_default();
-    let Ok(head) = Head::at(records, 0, 0) else { return false };
-    head.hook(records, 0) == Some(0) && u32_at(file, 0).is_some_and(|size| size as usize >= HEADER)
+    // Not that it is there whole: names of sessions and files make it long.
+    let is_header = u64_at(file, HEADER).is_some_and(|word| {
+        matches!((word >> 16) as u16, SYSTEM32 | SYSTEM64) && (word >> 48) as u16 == 0
+    });
+    is_header && u32_at(file, 0).is_some_and(|size| size as usize >= HEADER)
 }
+
+/// Type and flags of a `SYSTEM_TRACE_HEADER`.
+const SYSTEM32: u16 = 0xc001;
+/// The same.
+const SYSTEM64: u16 = 0xc002;
 
 /// A UTF-16 text up to its NUL or to the end, and where the next begins.
 fn utf16(data: &[u8], at: usize) -> (String, usize) {

@@ -7,7 +7,7 @@ use super::processes;
 use super::record::{Kind, Record};
 use super::rows::{AffinityChange, Mark};
 use super::session::Session;
-use super::tables::Moment;
+use crate::tables::Moment;
 
 /// ns of a FILETIME's unit.
 const FILETIME_NS: i64 = 100;

@@ -6,7 +6,10 @@ use super::processes::Processes;
 
 /// Thread ids up to here are looked up in a table.
 const DENSE_TIDS: u32 = 1 << 22;
+/// In a table of ids: nobody bears it.
 const NOBODY: u32 = u32::MAX;
+/// The same: set where the one that bore it has left for good; whoever bears it next is another.
+const GONE: u32 = 1 << 31;
 /// The idle threads' process.
 const IDLE: &str = "Idle";
 
@@ -43,13 +46,32 @@ pub(super) struct Life {
     pub(super) idle: bool,
 }
 
-/// What the last switch-out of a thread said; apart from [`Life`], since every switch asks for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    /// It left for good: whoever bears its id next is another.
-    pub(super) gone: bool,
-    pub(super) ideal: Option<u8>,
-    pub(super) qos: Option<u8>,
+/// What the last switch of a thread said; apart from [`Life`], since every switch asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen(u32);
+
+impl Seen {
+    const IDEAL_KNOWN: u32 = 1 << 8;
+    const QOS_SHIFT: u32 = 16;
+    const QOS_KNOWN: u32 = 1 << 24;
+    const QOS: u32 = Self::QOS_KNOWN | 0xff << Self::QOS_SHIFT;
+
+    #[inline(always)]
+    fn of(ideal: Option<u8>, qos: Option<u8>) -> Self {
+        let ideal = ideal.map_or(0, |ideal| Self::IDEAL_KNOWN | u32::from(ideal));
+        let qos = qos.map_or(0, |qos| Self::QOS_KNOWN | u32::from(qos) << Self::QOS_SHIFT);
+        Self(ideal | qos)
+    }
+
+    /// Ideal processor.
+    pub(super) fn ideal(self) -> Option<u8> {
+        (self.0 & Self::IDEAL_KNOWN != 0).then_some(self.0 as u8)
+    }
+
+    /// Class of service.
+    pub(super) fn qos(self) -> Option<u8> {
+        (self.0 & Self::QOS_KNOWN != 0).then_some((self.0 >> Self::QOS_SHIFT) as u8)
+    }
 }
 
 /// A record of the life of a thread.
@@ -113,14 +135,14 @@ impl Lives {
         self.base | i64::from(number)
     }
 
-    #[inline(always)]
-    fn look_up(&self, tid: u32) -> Option<u32> {
+    /// Who bears an id, and whether it has left for good.
+    fn look_up(&self, tid: u32) -> Option<(u32, bool)> {
         let found = if tid < DENSE_TIDS {
             self.dense.get(tid as usize).copied().unwrap_or(NOBODY)
         } else {
             self.sparse.get(&tid).copied().unwrap_or(NOBODY)
         };
-        (found != NOBODY).then_some(found)
+        (found != NOBODY).then_some((found & !GONE, found & GONE != 0))
     }
 
     fn put(&mut self, tid: u32, life: u32) {
@@ -138,7 +160,7 @@ impl Lives {
     fn create(&mut self, tid: u32, start_ns: Option<i64>) -> u32 {
         let life = self.all.len() as u32;
         self.all.push(Life { tid, start_ns, ..Life::default() });
-        self.seen.push(Seen { gone: false, ideal: None, qos: None });
+        self.seen.push(Seen::default());
         life
     }
 
@@ -152,33 +174,61 @@ impl Lives {
     /// The thread that bears an id when a record on a CPU names it; id 0 is that CPU's idle thread.
     #[inline(always)]
     pub(super) fn now(&mut self, tid: u32, cpu: i32, ts: i64) -> u32 {
-        if tid == 0 {
-            let idle = self.idle.get(cpu as usize).copied().unwrap_or(NOBODY);
-            if idle != NOBODY {
-                return idle;
-            }
-        } else if let Some(life) = self.look_up(tid)
-            && !self.seen[life as usize].gone
-        {
-            return life;
+        let known = match tid {
+            0 => self.idle.get(cpu as usize),
+            _ => self.dense.get(tid as usize),
+        };
+        match known {
+            Some(life) if *life < GONE => *life,
+            _ => self.now_anew(tid, cpu, ts),
         }
-        self.now_anew(tid, cpu, ts)
     }
 
     #[inline(never)]
     fn now_anew(&mut self, tid: u32, cpu: i32, ts: i64) -> u32 {
         match self.look_up(tid) {
             _ if tid == 0 => self.idle(cpu),
+            Some((life, false)) => life,
             // Its start was not recorded, but it is not older than the end of the one before.
-            Some(_) => self.begin(tid, Some(ts)),
+            Some((_, true)) => self.begin(tid, Some(ts)),
             None => self.begin(tid, None),
         }
     }
 
-    /// What the last switch-out of a thread said.
+    /// The thread with that id has left its CPU for good.
+    #[inline(never)]
+    pub(super) fn leaves_for_good(&mut self, tid: u32) {
+        if let Some((life, _)) = self.look_up(tid) {
+            self.put(tid, life | GONE);
+        }
+    }
+
+    /// Notes ideal processor and class of service of a thread that leaves, where they are told;
+    /// what was known before, if that differs.
     #[inline(always)]
-    pub(super) fn seen(&mut self, life: u32) -> &mut Seen {
-        &mut self.seen[life as usize]
+    pub(super) fn saw_leave(
+        &mut self,
+        life: u32,
+        ideal: Option<u8>,
+        qos: Option<u8>,
+    ) -> Option<Seen> {
+        let seen = &mut self.seen[life as usize];
+        let before = *seen;
+        let mut now = Seen::of(ideal, qos);
+        if qos.is_none() {
+            now.0 |= before.0 & Seen::QOS;
+        }
+        *seen = now;
+        (before != now).then_some(before)
+    }
+
+    /// The same of a thread that enters: its class of service.
+    #[inline(always)]
+    pub(super) fn saw_enter(&mut self, life: u32, qos: u8) -> Option<Seen> {
+        let seen = &mut self.seen[life as usize];
+        let before = *seen;
+        seen.0 = before.0 & !Seen::QOS | Seen::of(None, Some(qos)).0;
+        (before != *seen).then_some(before)
     }
 
     /// The idle thread of a CPU.
@@ -206,9 +256,8 @@ impl Lives {
         if tid == 0 || pid == 0 {
             return;
         }
-        if let Some(life) = self.look_up(tid)
+        if let Some((life, false)) = self.look_up(tid)
             && self.all[life as usize].process.is_none()
-            && !self.seen[life as usize].gone
         {
             self.all[life as usize].process = Some(self.processes.bearing(pid));
         }
@@ -225,9 +274,9 @@ impl Lives {
             (Event::Start, _) => self.begin(told.tid, Some(ts)),
             (_, None) => self.begin(told.tid, None),
             // The end may be told after the thread has left for good.
-            (Event::End, Some(life)) if !ended(&self.all[life as usize]) => life,
-            (Event::RundownAtBegin | Event::RundownAtEnd, Some(life))
-                if !ended(&self.all[life as usize]) && !self.seen[life as usize].gone =>
+            (Event::End, Some((life, _))) if !ended(&self.all[life as usize]) => life,
+            (Event::RundownAtBegin | Event::RundownAtEnd, Some((life, false)))
+                if !ended(&self.all[life as usize]) =>
             {
                 life
             }
@@ -311,7 +360,7 @@ mod tests {
         let first = lives.now(8, 0, 10);
         lives.told(Event::End, told(8, 4), 20);
         assert_eq!(lives.now(8, 0, 21), first, "it still leaves its CPU");
-        lives.seen(first).gone = true;
+        lives.leaves_for_good(8);
         lives.told(Event::Start, told(8, 12), 30);
         let second = lives.now(8, 0, 31);
         assert_ne!(first, second);
@@ -344,8 +393,8 @@ mod tests {
     #[test]
     fn a_thread_seen_after_its_id_was_given_up_began_in_between() {
         let mut lives = lives();
-        let first = lives.now(8, 0, 10);
-        lives.seen(first).gone = true;
+        lives.now(8, 0, 10);
+        lives.leaves_for_good(8);
         let second = lives.now(8, 0, 50);
         assert_eq!(lives.all[second as usize].start_ns, Some(50));
         assert_eq!(lives.all.len(), 2);

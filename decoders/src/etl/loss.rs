@@ -201,6 +201,10 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
             gaps.push(stream.gap(*cpu, count, "missing_buffer"));
         }
     }
+    if let Some(word) = end.filter(|_| streams.is_empty()) {
+        let (start, end, events) = (None, None, None);
+        gaps.push(Gap { cpu: None, start, end, events, signalled_by: word });
+    }
     for damage in damage {
         let Some(buffer) = file.buffers.get(damage.buffer as usize) else { continue };
         let Some(stream) = streams.get(&buffer.cpu) else { continue };

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::batch::{Batch, Entry};
 use super::buffer::HEADER;
 use super::chosen::Chosen;
 use super::clock::Clock;
@@ -17,48 +18,6 @@ use super::record::{Place, Record};
 use super::scan::Scan;
 use super::unpack::Unpacker;
 use super::walk::Walk;
-
-/// A record that has its place in the order: time, slot, place among the records, head.
-#[derive(Clone, Copy)]
-struct Entry {
-    ts: i64,
-    what: u64,
-}
-
-const SIZE_BITS: u32 = 16;
-const FORM_BITS: u32 = 5;
-/// Places are multiples of 8.
-const AT_BITS: u32 = 21;
-const AT_SHIFT: u32 = SIZE_BITS + FORM_BITS;
-const SLOT_SHIFT: u32 = AT_SHIFT + AT_BITS;
-
-impl Entry {
-    #[inline(always)]
-    fn new(slot: u32, at: usize, head: &Head) -> Self {
-        let (form, size) = head.form_and_size();
-        let what = u64::from(slot) << SLOT_SHIFT
-            | (at as u64 >> 3) << AT_SHIFT
-            | u64::from(form) << SIZE_BITS
-            | u64::from(size);
-        Self { ts: head.ts, what }
-    }
-
-    #[inline(always)]
-    fn slot(self) -> usize {
-        (self.what >> SLOT_SHIFT) as usize
-    }
-
-    #[inline(always)]
-    fn at(self) -> usize {
-        ((self.what >> AT_SHIFT) as usize & ((1 << AT_BITS) - 1)) << 3
-    }
-
-    #[inline(always)]
-    fn head(self) -> Head {
-        let form = (self.what >> SIZE_BITS) as u8 & ((1 << FORM_BITS) - 1);
-        Head::of(form, self.what as u16, self.ts)
-    }
-}
 
 /// An open buffer.
 struct Slot<'a> {
@@ -91,43 +50,40 @@ struct Cursor {
     sorted: Vec<Entry>,
 }
 
-/// Merges sorted runs, whose ends are given, two by two until one is left. At equal times the
-/// earlier run comes first.
-fn merge_runs(batch: &mut Vec<Entry>, spare: &mut Vec<Entry>, ends: &mut Vec<usize>) {
-    ends.dedup();
-    while ends.len() > 1 {
-        spare.resize(batch.len(), Entry { ts: 0, what: 0 });
-        let mut from = 0;
-        let mut kept = 0;
-        for pair in 0..ends.len().div_ceil(2) {
-            let middle = ends[2 * pair];
-            let end = ends.get(2 * pair + 1).copied().unwrap_or(middle);
-            merge_two(&batch[from..middle], &batch[middle..end], &mut spare[from..end]);
-            from = end;
-            ends[kept] = end;
-            kept += 1;
-        }
-        ends.truncate(kept);
-        std::mem::swap(batch, spare);
-    }
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Records of a [`Stretch`], at most.
+const STRETCH: usize = 1 << 12;
+
+/// Records that follow each other in the order of time.
+pub(super) struct Stretch<'m> {
+    entries: &'m [Entry],
+    slots: &'m [Slot<'m>],
 }
 
-/// Merges two sorted runs into `out`, which is as long as both.
-fn merge_two(first: &[Entry], second: &[Entry], out: &mut [Entry]) {
-    let (mut a, mut b) = (0, 0);
-    let mut places = out.iter_mut();
-    // Which of them comes first is not to be foretold, so it is chosen without a branch.
-    while a < first.len() && b < second.len() {
-        let (left, right) = (first[a], second[b]);
-        let later = right.ts < left.ts;
-        let Some(place) = places.next() else { return };
-        place.ts = if later { right.ts } else { left.ts };
-        place.what = if later { right.what } else { left.what };
-        a += usize::from(!later);
-        b += usize::from(later);
+impl<'m> Stretch<'m> {
+    /// Raw times.
+    #[inline(always)]
+    pub(super) fn times(&self) -> impl Iterator<Item = i64> {
+        self.entries.iter().map(|entry| entry.ts)
     }
-    for (place, entry) in places.zip(first[a..].iter().chain(&second[b..])) {
-        *place = *entry;
+
+    /// A record.
+    #[inline(always)]
+    pub(super) fn record(&self, number: usize) -> Option<Record<'m>> {
+        let entry = self.entries.get(number)?;
+        let slot = self.slots.get(entry.slot())?;
+        let place = Place { at: (entry.at() + HEADER) as u32, ..slot.place };
+        let head = Head::known(slot.records(), entry.at(), entry.size(), entry.ts)?;
+        Some(head.record(slot.records(), entry.at(), (slot.cpu, place)))
+    }
+
+    /// The parts of a record, if it has the header that most kernel records have.
+    #[inline(always)]
+    pub(super) fn brief(&self, number: usize) -> Option<Brief<'m>> {
+        let entry = self.entries.get(number)?;
+        let slot = self.slots.get(entry.slot())?;
+        Brief::of(slot.records().get(entry.at()..)?, entry.size(), slot.cpu)
     }
 }
 
@@ -145,10 +101,7 @@ pub struct Merge<'a> {
     /// Earliest time that each lane may still have, and its number.
     waiting: BinaryHeap<Reverse<(i64, u32)>>,
     picked: Vec<u32>,
-    batch: Vec<Entry>,
-    /// Where each lane's part of the batch ends.
-    runs: Vec<usize>,
-    spare: Vec<Entry>,
+    batch: Batch,
     given: usize,
     read: u64,
 }
@@ -172,9 +125,7 @@ impl<'a> Merge<'a> {
             emptied: Vec::new(),
             waiting,
             picked: Vec::new(),
-            batch: Vec::new(),
-            runs: Vec::new(),
-            spare: Vec::new(),
+            batch: Batch::default(),
             given: 0,
             read: 0,
         }
@@ -186,45 +137,29 @@ impl<'a> Merge<'a> {
     }
 
     /// The next record; it can be used until the one after it is asked for.
-    #[inline(always)]
     pub fn next_record(&mut self) -> Option<Record<'_>> {
-        self.advance()?;
-        self.record()
+        self.ahead()?;
+        self.given += 1;
+        Stretch { entries: self.batch.entries(), slots: &self.slots }.record(self.given - 1)
     }
 
-    /// Goes to the next record; its raw time, or `None` at the end.
+    /// Some of the next records, as many as are already in order: at least one, or `None` at the
+    /// end.
     #[inline(always)]
-    pub(super) fn advance(&mut self) -> Option<i64> {
-        while self.given >= self.batch.len() {
+    pub(super) fn ahead(&mut self) -> Option<Stretch<'_>> {
+        while self.given >= self.batch.entries().len() {
             if !self.fill() {
                 return None;
             }
         }
-        let entry = self.batch[self.given];
-        self.given += 1;
-        Some(entry.ts)
+        let entries = self.batch.entries().get(self.given..)?;
+        let entries = entries.get(..STRETCH).unwrap_or(entries);
+        Some(Stretch { entries, slots: &self.slots })
     }
 
-    /// The record gone to.
-    #[inline(always)]
-    pub(super) fn record(&self) -> Option<Record<'_>> {
-        let (entry, slot, place) = self.here()?;
-        Some(entry.head().record(slot.records(), entry.at(), (slot.cpu, place)))
-    }
-
-    /// The parts of the record gone to, if it has the header that most kernel records have.
-    #[inline(always)]
-    pub(super) fn brief(&self) -> Option<Brief<'_>> {
-        let entry = *self.batch.get(self.given.checked_sub(1)?)?;
-        let slot = &self.slots[entry.slot()];
-        entry.head().brief(slot.records(), entry.at(), slot.cpu)
-    }
-
-    #[inline(always)]
-    fn here(&self) -> Option<(Entry, &Slot<'a>, Place)> {
-        let entry = *self.batch.get(self.given.checked_sub(1)?)?;
-        let slot = &self.slots[entry.slot()];
-        Some((entry, slot, Place { at: (entry.at() + HEADER) as u32, ..slot.place }))
+    /// Passes over so many of the records ahead.
+    pub(super) fn pass(&mut self, records: usize) {
+        self.given += records;
     }
 
     /// Makes the next batch, which may be empty; `false` at the end.
@@ -247,15 +182,14 @@ impl<'a> Merge<'a> {
         }
         // At equal times the order of the lanes counts, which is that of the CPUs.
         picked.sort_unstable();
-        self.runs.clear();
         for lane in &picked {
             if let Some(ts) = self.collect(*lane, until) {
                 self.waiting.push(Reverse((ts, *lane)));
             }
-            self.runs.push(self.batch.len());
+            self.batch.end_stream();
         }
         self.picked = picked;
-        merge_runs(&mut self.batch, &mut self.spare, &mut self.runs);
+        self.batch.merge();
         true
     }
 
@@ -291,17 +225,19 @@ impl<'a> Merge<'a> {
             let records = self.slots[number as usize].records();
             if !cursor.sorted.is_empty() {
                 let from = cursor.sorted.partition_point(|entry| entry.ts > until);
-                self.batch.extend(cursor.sorted.drain(from..).rev());
+                cursor.sorted.drain(from..).rev().for_each(|entry| self.batch.push(entry));
                 if let Some(next) = cursor.sorted.last() {
                     return Some(next.ts);
                 }
             }
+            let (mut walk, clock) = (cursor.walk, self.clock);
             // What is damaged has been told by the scan.
-            while let Some((at, head)) = cursor.walk.next(records, &self.clock, |_, _| {}) {
+            while let Some((at, head)) = walk.next(records, &clock, |_, _| {}) {
                 if self.chosen.has(&head, records, at) {
                     let entry = Entry::new(number, at, &head);
                     if head.ts > until {
                         cursor.ahead = Some(entry);
+                        cursor.walk = walk;
                         return Some(head.ts);
                     }
                     self.batch.push(entry);
@@ -333,6 +269,9 @@ impl<'a> Merge<'a> {
         } else {
             let want = (buffer.filled as usize).saturating_sub(HEADER);
             let body = file.body(buffer);
+            // Lanes take turns, each waiting for its next record: memory is faster asked for the
+            // whole buffer at once.
+            std::hint::black_box(body.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
             Some(body.get(..want).unwrap_or(body))
         };
         let slot = Slot { file, place, cpu: buffer.cpu, in_file, room };

@@ -4,6 +4,7 @@
 //! the file, counts it and shows those that were asked for; [`Scan::merge`] reads them in the order
 //! of time. [`Recording`] turns them into rows.
 
+mod batch;
 mod buffer;
 pub mod chosen;
 pub mod clock;
@@ -23,6 +24,7 @@ mod lives;
 mod log;
 mod loss;
 mod lznt1;
+mod manifests;
 mod merge;
 mod message;
 mod names;
@@ -40,7 +42,6 @@ mod session;
 mod source;
 mod survey;
 mod switches;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -63,3 +64,6 @@ pub use self::record::{Id, Kind, Place, Pointer, Record};
 pub use self::recording::Recording;
 pub use self::scan::Scan;
 pub use self::unpack::{Packing, unpack_lznt1};
+
+/// The base tables of a frame.
+type Tables = crate::tables::Tables<switches::Switches, wakeups::Wakeups>;

@@ -7,8 +7,8 @@ use super::payload::value::Fields;
 use super::record::Record;
 use super::rows::Parking;
 use super::session::Session;
-use super::tables::Moment;
 use crate::bytes::u32_at;
+use crate::tables::Moment;
 
 /// Nodes whose caps are kept.
 const MOST_CAPS: usize = 1024;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, ListArray};
 
-use super::tables::Moment;
 use crate::columns::{Batcher, Column, Words, texts};
 use crate::error::DecodeError;
 use crate::frame::Batches;
+use crate::tables::Moment;
 
 /// Words of `interrupt_slice.kind` and, beside it, `name`.
 pub(super) const INTERRUPTS: [(&str, Option<&str>); 6] = [

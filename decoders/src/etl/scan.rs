@@ -236,8 +236,8 @@ impl Reading<'_> {
             before = ts;
             first = first.min(ts);
             last = last.max(ts);
-            let lost = if let Some(hook) = head.hook(records, at) {
-                self.counts.add_hook(hook, &head, records, at);
+            let lost = if let Some(hook) = head.hook() {
+                self.counts.add_hook(hook, &head);
                 if !self.watched.has_hook(hook) {
                     continue;
                 }

@@ -1,11 +1,12 @@
 //! Switches, wakings and interrupts, and who ran on each CPU meanwhile.
 
+use super::lives::Seen;
 use super::payload::switching::{CSwitch, ReadyThread};
 use super::rows::{Change, Interrupt};
 use super::session::Session;
 use super::switches::Switch;
-use super::tables::Moment;
 use super::wakeups::Wakeup;
+use crate::tables::{Busy, Moment};
 
 /// `KTHREAD_STATE` of a thread that has left for good.
 const TERMINATED: i8 = 4;
@@ -75,59 +76,65 @@ impl Session<'_> {
         let old = self.lives.now(read.old_tid, at.cpu, at.ts);
         let new = self.lives.now(read.new_tid, at.cpu, at.ts);
         let cpu = self.scheduling.cpu(at.cpu);
-        if !cpu.given.is_empty() {
-            if cpu.running != Some(old) {
-                self.give_wakeups(at.cpu, old);
-            } else {
-                cpu.given.clear();
-            }
+        if !cpu.given.is_empty() && cpu.running != Some(old) {
+            self.give_wakeups(at.cpu, old);
         }
         let cpu = self.scheduling.cpu(at.cpu);
+        cpu.given.clear();
         cpu.running = Some(new);
         cpu.entered = Some((at.ts, read.new_tid));
-        let prev = self.lives.utid(old);
-        let idle_leaves = read.old_tid == 0;
-        let ideal = (self.survey.numbering.len() <= IDEAL_LIMIT).then_some(read.ideal_processor);
-        if !idle_leaves {
-            let seen = self.lives.seen(old);
-            seen.gone = read.state == TERMINATED;
-            let before = std::mem::replace(&mut seen.ideal, ideal);
-            if let (Some(before), Some(ideal)) = (before, ideal)
-                && before != ideal
-            {
-                let old = Some(before);
-                self.current.rows.ideal.push(Change { at, utid: prev, old, new: ideal });
+        let (prev, next) = (self.lives.utid(old), self.lives.utid(new));
+        let qos = read.qos();
+        if read.old_tid != 0 {
+            let ideal = self.tells_ideal().then_some(read.ideal_processor());
+            let old_qos = qos.map(|(old, _)| old);
+            if let Some(before) = self.lives.saw_leave(old, ideal, old_qos) {
+                self.note_leaver(prev, (before, ideal, old_qos), at);
             }
-            if let Some((qos, _)) = read.qos {
-                self.note_qos(old, qos, at);
+            if read.state() == TERMINATED {
+                self.lives.leaves_for_good(read.old_tid);
             }
         }
-        if let Some((_, qos)) = read.qos.filter(|_| read.new_tid != 0) {
-            self.note_qos(new, qos, at);
+        if let Some((_, qos)) = qos.filter(|_| read.new_tid != 0)
+            && let Some(before) = self.lives.saw_enter(new, qos)
+        {
+            self.note_qos(next, (before.qos(), qos), at);
         }
-        let row = Switch {
-            prev,
-            next: self.lives.utid(new),
-            prev_state: read.state.into(),
-            prev_priority: read.old_priority.into(),
-            next_priority: read.new_priority.into(),
-            wait_reason: read.wait_reason.into(),
-            wait_mode: read.wait_mode.into(),
-            ideal_cpu: ideal.map(i32::from),
-            cstate: read.previous_cstate.filter(|_| idle_leaves).map(i32::from),
-        };
-        self.current.tables.switch(at, row);
+        let tells_ideal = self.tells_ideal();
+        let row = Switch { prev, next, details: read.details(), tells_ideal };
+        self.current.tables.switches.put(at, row);
         if !counters.is_empty() {
             self.counters(counters, prev, at);
         }
     }
 
-    /// A thread whose first class of service is 0 is not noted: so are all on systems without.
+    /// Whether the byte with the ideal processor tells it.
     #[inline(always)]
-    fn note_qos(&mut self, life: u32, qos: u8, at: Moment) {
-        let before = self.lives.seen(life).qos.replace(qos);
+    fn tells_ideal(&self) -> bool {
+        self.survey.numbering.len() <= IDEAL_LIMIT
+    }
+
+    #[inline(never)]
+    fn note_leaver(
+        &mut self,
+        utid: i64,
+        (before, ideal, qos): (Seen, Option<u8>, Option<u8>),
+        at: Moment,
+    ) {
+        if let (Some(old), Some(new)) = (before.ideal(), ideal)
+            && old != new
+        {
+            self.current.rows.ideal.push(Change { at, utid, old: Some(old), new });
+        }
+        if let Some(qos) = qos {
+            self.note_qos(utid, (before.qos(), qos), at);
+        }
+    }
+
+    /// A thread whose first class of service is 0 is not noted: so are all on systems without.
+    #[inline(never)]
+    fn note_qos(&mut self, utid: i64, (before, qos): (Option<u8>, u8), at: Moment) {
         if before != Some(qos) && (before.is_some() || qos != 0) {
-            let utid = self.lives.utid(life);
             self.current.rows.qos.push(Change { at, utid, old: before, new: qos });
         }
     }
@@ -147,7 +154,7 @@ impl Session<'_> {
         self.scheduling.cpu(cpu).given = given;
     }
 
-    fn frame(&mut self, number: u64) -> Option<&mut super::tables::Tables> {
+    fn frame(&mut self, number: u64) -> Option<&mut super::Tables> {
         if self.current.number == number {
             return Some(&mut self.current.tables);
         }
@@ -193,7 +200,7 @@ impl Session<'_> {
             waker: waker.map(|waker| self.lives.utid(waker)),
             in_interrupt: read.in_dpc(),
         };
-        self.current.tables.wakeup(at, row);
+        self.current.tables.wakeups.put(at, row);
     }
 
     /// A stack belongs to the record of its time. That of a waking names the waker, that of a
@@ -201,9 +208,8 @@ impl Session<'_> {
     #[inline(always)]
     pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
         let ts = self.clock.ns(event);
-        let latest = self.current.tables.wakeups.times().last().copied();
-        let latest =
-            latest.or_else(|| self.previous.as_ref()?.tables.wakeups.times().last().copied());
+        let latest = self.current.tables.wakeups.latest();
+        let latest = latest.or_else(|| self.previous.as_ref()?.tables.wakeups.latest());
         if latest.is_none_or(|latest| latest < ts) {
             return;
         }
@@ -217,8 +223,9 @@ impl Session<'_> {
             return;
         }
         let in_current = self.current.from_ns <= ts;
-        let filling = if in_current { Some(&self.current) } else { self.previous.as_ref() };
+        let filling = if in_current { Some(&mut self.current) } else { self.previous.as_mut() };
         let Some(filling) = filling else { return };
+        filling.tables.wakeups.settle();
         let times = filling.tables.wakeups.times();
         let rows = rows_at(times, ts);
         let number = filling.number;

@@ -1,5 +1,6 @@
 //! The records of a recording in the order of time, and what follows from each.
 
+use super::Tables;
 use super::clock::Clock;
 use super::head::Brief;
 use super::lives::Lives;
@@ -10,10 +11,10 @@ use super::record::{Id, Kind, Record};
 use super::rows::Rows;
 use super::scheduling::Scheduling;
 use super::survey::{self, Survey};
-use super::tables::{Moment, Tables};
 use crate::bytes::CPU_LIMIT;
 use crate::problem::Problems;
 use crate::shelf::Shelves;
+use crate::tables::Moment;
 
 /// Rows of one frame.
 #[derive(Debug, Default)]
@@ -147,14 +148,23 @@ impl<'a> Session<'a> {
             return false;
         }
         let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
-        if let Common::Read(None) = self.common(brief, (&[], None), at) {
+        let read = match brief.hook {
+            0x0524 => CSwitch::read(brief.version, brief.payload)
+                .map(|switch| self.switch(&switch, &[], at)),
+            0x0532 => ReadyThread::read(brief.payload).map(|ready| self.ready(ready, None, at)),
+            _ => match self.common(brief, (&[], None), at) {
+                Common::Read(read) => read,
+                Common::Not => None,
+            },
+        };
+        if read.is_none() {
             self.short_payloads += 1;
         }
         true
     }
 
     /// The records that [`is_common`] names.
-    #[inline(always)]
+    #[inline(never)]
     fn common(
         &mut self,
         brief: &Brief<'_>,

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::chosen::Chosen;
 use super::guid::Guid;
 use super::lznt1;
+use super::manifests::{self, Manifests};
 use super::numbering::Numbering;
+use super::payload::manifest::schemas;
 use super::payload::providers::{self, D3D9, DXGI, PROCESSOR_POWER};
 use super::payload::schema::Schema;
 use super::payload::value::{Fields, Value};
@@ -80,6 +82,8 @@ pub(super) struct Survey {
     /// Names of the counters in the order of the headers.
     pub(super) counters: Vec<String>,
     schemas: HashMap<(Guid, u16, u8), Schema>,
+    /// Names of the providers that have schemas.
+    providers: HashMap<Guid, String>,
     pub(super) facts: Facts,
     /// Processes that DXGI or D3D9 shows presenting.
     pub(super) presenters: HashSet<u32>,
@@ -88,6 +92,7 @@ pub(super) struct Survey {
     numbers: Vec<(u16, u8)>,
     group_masks: Vec<u64>,
     pub(super) damaged_schemas: i64,
+    pub(super) manifests: Manifests,
 }
 
 impl Survey {
@@ -95,7 +100,8 @@ impl Survey {
     pub(super) fn chosen() -> Chosen {
         let hooks = [0x0304, 0x0b0a, 0x0b18, 0x0b19, 0x0b1a, 0x0b1b, 0x0b23, 0x0b24, 0x0f30];
         let classes = [METADATA, WINSAT, SYSTEM_EX, PROCESS, SYSTEM_CONFIG, PERF_INFO];
-        Chosen::of(hooks, classes.into_iter().chain([PROCESSOR_POWER, DXGI, D3D9]))
+        let providers = [PROCESSOR_POWER, DXGI, D3D9];
+        Chosen::of(hooks, classes.into_iter().chain(providers)).with_event(manifests::CHUNK)
     }
 
     /// Takes a record in; `ts` in ns.
@@ -112,6 +118,7 @@ impl Survey {
                     }
                 }
             },
+            Id::Event { id: manifests::CHUNK, .. } => self.manifest(record),
             Id::Event { provider: PROCESSOR_POWER, id, .. } => self.power(id, record, ts),
             Id::Event { provider: DXGI, id: 42 | 55, .. }
             | Id::Event { provider: D3D9, id: 1, .. } => {
@@ -133,6 +140,11 @@ impl Survey {
         if let Some(schema) = self.schema(provider, id, record.version) {
             return Some((schema.title(), schema.fields(record.payload, pointer)));
         }
+        if id == manifests::CHUNK
+            && let Some(fields) = manifests::fields(record.payload)
+        {
+            return Some(("ManifestData".to_owned(), fields));
+        }
         let event = (provider, id, record.version);
         let (name, fields) = providers::event(event, record.payload, pointer)?;
         Some((name.to_owned(), fields))
@@ -143,13 +155,42 @@ impl Survey {
         self.schemas.get(&(provider, id, version))
     }
 
+    /// The name of a provider of which the file holds schemas.
+    pub(super) fn provider(&self, provider: Guid) -> Option<&str> {
+        self.providers.get(&provider).map(String::as_str)
+    }
+
     fn metadata(&mut self, payload: &[u8]) {
         match Schema::read(payload) {
             Some(schema) if self.schemas.len() < MOST_SCHEMAS => {
+                self.name_provider(&schema);
                 self.schemas.insert((schema.provider, schema.id, schema.version), schema);
             }
             Some(_) => {}
             None => self.damaged_schemas += 1,
+        }
+    }
+
+    /// What merging embeds of an event goes before what its manifest says.
+    fn manifest(&mut self, record: &Record<'_>) {
+        let Some((provider, xml)) = self.manifests.take(record) else { return };
+        let Some(found) = schemas(&xml, provider, MOST_SCHEMAS) else {
+            self.manifests.refused += 1;
+            return;
+        };
+        for schema in found {
+            if self.schemas.len() < MOST_SCHEMAS {
+                self.name_provider(&schema);
+                let key = (schema.provider, schema.id, schema.version);
+                self.schemas.entry(key).or_insert(schema);
+            }
+        }
+    }
+
+    fn name_provider(&mut self, schema: &Schema) {
+        if !schema.provider_name.is_empty() {
+            let name = || schema.provider_name.clone();
+            self.providers.entry(schema.provider).or_insert_with(name);
         }
     }
 

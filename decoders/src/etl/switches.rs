@@ -1,61 +1,118 @@
 //! Rows of `context_switch`.
 
-use super::tables::Moment;
-use crate::columns::{Column, Named};
+use super::payload::switching::Details;
+use crate::columns::{Bits, Column, Named};
 use crate::error::DecodeError;
 use crate::shelf::Shelves;
-use crate::staged::{Staged, is_full};
+use crate::tables::{Busy, Moment};
 
 /// A row of `context_switch` without its moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Switch {
     pub(super) prev: i64,
     pub(super) next: i64,
-    pub(super) prev_state: i32,
-    pub(super) prev_priority: i32,
-    pub(super) next_priority: i32,
-    /// `KWAIT_REASON`
-    pub(super) wait_reason: i32,
-    /// `KPROCESSOR_MODE`
-    pub(super) wait_mode: i32,
-    pub(super) ideal_cpu: Option<i32>,
-    /// Of the CPU, where its idle thread leaves.
-    pub(super) cstate: Option<i32>,
+    pub(super) details: Details,
+    /// Whether the ideal processor is one: the same in all rows.
+    pub(super) tells_ideal: bool,
+}
+
+/// Rows that are put down before they are spread over the columns.
+const BLOCK: usize = 256;
+
+/// The last rows. They lie inside the table, so that each costs a few stores.
+#[derive(Debug)]
+struct Block {
+    ts: [i64; BLOCK],
+    cpu: [i32; BLOCK],
+    seq: [i64; BLOCK],
+    prev: [i64; BLOCK],
+    next: [i64; BLOCK],
+    details: [Details; BLOCK],
 }
 
 /// The table of a frame.
 #[derive(Debug)]
 pub(super) struct Switches {
     rows: usize,
-    ts: Staged<i64>,
-    cpu: Staged<i32>,
-    seq: Staged<i64>,
-    prev: Staged<i64>,
-    next: Staged<i64>,
-    prev_state: Staged<i32>,
-    prev_priority: Staged<i32>,
-    next_priority: Staged<i32>,
-    wait_reason: Staged<i32>,
-    wait_mode: Staged<i32>,
-    ideal_cpu: Staged<i32>,
-    cstate: Staged<i32>,
+    tells_ideal: bool,
+    block: Block,
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    seq: Column<i64>,
+    prev: Column<i64>,
+    next: Column<i64>,
+    prev_state: Column<i32>,
+    prev_priority: Column<i32>,
+    next_priority: Column<i32>,
+    wait_reason: Column<i32>,
+    wait_mode: Column<i32>,
+    ideal_cpu: Column<i32>,
+    cstate: Column<i32>,
     /// Which rows have a `cstate`: most have none.
-    has_cstate: Staged<bool>,
-}
-
-impl Default for Switches {
-    fn default() -> Self {
-        Self::new(&Shelves::default())
-    }
+    has_cstate: Bits,
 }
 
 impl Switches {
-    /// Empty.
-    pub(super) fn new(shelves: &Shelves) -> Self {
-        let long = || Staged::new(Column::within(shelves.int64.take()));
-        let short = || Staged::new(Column::within(shelves.int32.take()));
+    #[inline(always)]
+    pub(super) fn put(&mut self, moment: Moment, switch: Switch) {
+        let at = self.rows % BLOCK;
+        let block = &mut self.block;
+        block.ts[at] = moment.ts;
+        block.cpu[at] = moment.cpu;
+        block.seq[at] = moment.seq;
+        block.prev[at] = switch.prev;
+        block.next[at] = switch.next;
+        block.details[at] = switch.details;
+        self.tells_ideal = switch.tells_ideal;
+        self.rows += 1;
+        if self.rows.is_multiple_of(BLOCK) {
+            self.settle();
+        }
+    }
+
+    /// Spreads the rows of the block over the columns.
+    #[inline(never)]
+    fn settle(&mut self) {
+        let rows = self.rows - self.ts.len();
+        let block = &self.block;
+        self.ts.extend(&block.ts[..rows]);
+        self.cpu.extend(&block.cpu[..rows]);
+        self.seq.extend(&block.seq[..rows]);
+        self.prev.extend(&block.prev[..rows]);
+        self.next.extend(&block.next[..rows]);
+        let details = &block.details[..rows];
+        let signed = |to: &mut Column<i32>, column: u32| {
+            to.extend_with(details.iter().map(|of| of.signed(column)));
+        };
+        let unsigned = |to: &mut Column<i32>, column: u32| {
+            to.extend_with(details.iter().map(|of| of.unsigned(column)));
+        };
+        signed(&mut self.prev_state, Details::STATE);
+        signed(&mut self.prev_priority, Details::OLD_PRIORITY);
+        signed(&mut self.next_priority, Details::NEW_PRIORITY);
+        signed(&mut self.wait_reason, Details::WAIT_REASON);
+        unsigned(&mut self.wait_mode, Details::WAIT_MODE);
+        unsigned(&mut self.ideal_cpu, Details::IDEAL);
+        unsigned(&mut self.cstate, Details::CSTATE);
+        self.has_cstate.extend(details.iter().map(|of| of.has_cstate()));
+    }
+}
+
+impl Busy for Switches {
+    fn new(shelves: &Shelves) -> Self {
+        let long = || Column::within(shelves.int64.take());
+        let short = || Column::within(shelves.int32.take());
         Self {
             rows: 0,
+            tells_ideal: false,
+            block: Block {
+                ts: [0; BLOCK],
+                cpu: [0; BLOCK],
+                seq: [0; BLOCK],
+                prev: [0; BLOCK],
+                next: [0; BLOCK],
+                details: [Details::default(); BLOCK],
+            },
             ts: long(),
             cpu: short(),
             seq: long(),
@@ -68,63 +125,20 @@ impl Switches {
             wait_mode: short(),
             ideal_cpu: short(),
             cstate: short(),
-            has_cstate: Staged::new(Column::within(shelves.boolean.take())),
+            has_cstate: Bits::default(),
         }
     }
 
-    /// Rows so far.
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.rows
     }
 
-    #[inline(always)]
-    pub(super) fn put(&mut self, moment: Moment, switch: Switch) {
-        let row = self.rows;
-        self.ts.put(row, moment.ts);
-        self.cpu.put(row, moment.cpu);
-        self.seq.put(row, moment.seq);
-        self.prev.put(row, switch.prev);
-        self.next.put(row, switch.next);
-        self.prev_state.put(row, switch.prev_state);
-        self.prev_priority.put(row, switch.prev_priority);
-        self.next_priority.put(row, switch.next_priority);
-        self.wait_reason.put(row, switch.wait_reason);
-        self.wait_mode.put(row, switch.wait_mode);
-        self.ideal_cpu.put_option(row, switch.ideal_cpu);
-        self.cstate.put(row, switch.cstate.unwrap_or_default());
-        self.has_cstate.put(row, switch.cstate.is_some());
-        self.rows = row + 1;
-        if is_full(self.rows) {
-            self.settle();
-        }
-    }
-
-    #[inline(never)]
-    fn settle(&mut self) {
+    fn columns(mut self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
+        self.settle();
         let rows = self.rows;
-        self.ts.settle(rows);
-        self.cpu.settle(rows);
-        self.seq.settle(rows);
-        self.prev.settle(rows);
-        self.next.settle(rows);
-        self.prev_state.settle(rows);
-        self.prev_priority.settle(rows);
-        self.next_priority.settle(rows);
-        self.wait_reason.settle(rows);
-        self.wait_mode.settle(rows);
-        self.ideal_cpu.settle(rows);
-        self.cstate.settle(rows);
-        self.has_cstate.settle(rows);
-    }
-
-    /// All columns.
-    pub(super) fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
-        let rows = self.rows;
-        let long = |staged: Staged<i64>| staged.column(rows).array_from(&shelves.int64);
-        let short = |staged: Staged<i32>| staged.column(rows).array_from(&shelves.int32);
-        let known = self.has_cstate.column(rows);
-        let cstate = self.cstate.column(rows).array_where(&shelves.int32, known, &shelves.boolean);
-        Ok(vec![
+        let long = |column: Column<i64>| column.array_from(&shelves.int64);
+        let short = |column: Column<i32>| column.array_from(&shelves.int32);
+        let mut columns = vec![
             ("ts", long(self.ts)),
             ("cpu", short(self.cpu)),
             ("seq", long(self.seq)),
@@ -135,9 +149,12 @@ impl Switches {
             ("next_priority", short(self.next_priority)),
             ("prev_wait_reason", short(self.wait_reason)),
             ("prev_wait_mode", short(self.wait_mode)),
-            ("prev_ideal_cpu", short(self.ideal_cpu)),
-            ("prev_cstate", cstate),
+            ("prev_cstate", self.cstate.array_where(&shelves.int32, self.has_cstate)),
             ("source", Column::<u8>::repeated(rows, &shelves.uint8, "switch")?),
-        ])
+        ];
+        if self.tells_ideal {
+            columns.push(("prev_ideal_cpu", short(self.ideal_cpu)));
+        }
+        Ok(columns)
     }
 }

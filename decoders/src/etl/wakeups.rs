@@ -1,10 +1,9 @@
 //! Rows of `wakeup`.
 
-use super::tables::Moment;
-use crate::columns::{Column, Named};
+use crate::columns::{Bits, Column, Named};
 use crate::error::DecodeError;
 use crate::shelf::Shelves;
-use crate::staged::{Staged, is_full};
+use crate::tables::{Busy, Moment};
 
 /// A row of `wakeup` without its moment.
 #[derive(Clone, Copy, Debug)]
@@ -14,112 +13,185 @@ pub(super) struct Wakeup {
     pub(super) in_interrupt: bool,
 }
 
+/// Rows that are put down before they are spread over the columns.
+const BLOCK: usize = 256;
+
+/// The last rows. They lie inside the table, so that each costs a few stores.
+#[derive(Debug)]
+struct Block {
+    ts: [i64; BLOCK],
+    cpu: [i32; BLOCK],
+    seq: [i64; BLOCK],
+    utid: [i64; BLOCK],
+    waker: [i64; BLOCK],
+    /// [`WAKER_KNOWN`], [`IN_INTERRUPT`].
+    flags: [u8; BLOCK],
+}
+
+const WAKER_KNOWN: u8 = 1;
+const IN_INTERRUPT: u8 = 2;
+
 /// The table of a frame. Stacks that come later look for their row, and mend its waker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Wakeups {
+    rows: usize,
+    block: Block,
     ts: Column<i64>,
     cpu: Column<i32>,
+    seq: Column<i64>,
+    utid: Column<i64>,
     waker: Column<i64>,
-    rest: Rest,
-}
-
-/// Columns that nobody looks into before they are finished.
-#[derive(Debug)]
-struct Rest {
-    rows: usize,
-    seq: Staged<i64>,
-    utid: Staged<i64>,
-    in_interrupt: Staged<bool>,
-}
-
-impl Rest {
-    fn new(shelves: &Shelves) -> Self {
-        Self {
-            rows: 0,
-            seq: Staged::new(Column::within(shelves.int64.take())),
-            utid: Staged::new(Column::within(shelves.int64.take())),
-            in_interrupt: Staged::new(Column::within(shelves.boolean.take())),
-        }
-    }
-
-    #[inline(never)]
-    fn settle(&mut self) {
-        self.seq.settle(self.rows);
-        self.utid.settle(self.rows);
-        self.in_interrupt.settle(self.rows);
-    }
-}
-
-impl Default for Rest {
-    fn default() -> Self {
-        Self::new(&Shelves::default())
-    }
+    waker_known: Bits,
+    in_interrupt: Bits,
 }
 
 impl Wakeups {
-    /// Empty.
-    pub(super) fn new(shelves: &Shelves) -> Self {
-        Self {
-            ts: Column::within(shelves.int64.take()),
-            cpu: Column::within(shelves.int32.take()),
-            waker: Column::within(shelves.int64.take()),
-            rest: Rest::new(shelves),
-        }
+    /// Time of the last row.
+    #[inline(always)]
+    pub(super) fn latest(&self) -> Option<i64> {
+        Some(self.block.ts[self.rows.checked_sub(1)? % BLOCK])
     }
 
-    /// Rows so far.
-    pub(super) fn len(&self) -> usize {
-        self.rest.rows
-    }
-
-    /// Times of the rows so far.
+    /// Times of the rows that have settled.
     pub(super) fn times(&self) -> &[i64] {
         self.ts.values()
     }
 
-    /// CPU that wrote a row.
+    /// CPU that wrote a row that has settled.
     pub(super) fn cpu(&self, row: usize) -> Option<i32> {
         self.cpu.values().get(row).copied()
     }
 
-    /// Whether the waker of a row is not known.
+    /// Whether the waker of a row that has settled is not known.
     pub(super) fn waker_unknown(&self, row: usize) -> bool {
-        self.waker.is_unknown(row)
+        !self.waker_known.has(row)
     }
 
     /// Puts another waker in the place of the one assumed.
     pub(super) fn mend_waker(&mut self, row: usize, waker: i64) {
-        self.waker.set(row, waker);
+        if row >= self.ts.len() {
+            let at = row % BLOCK;
+            self.block.waker[at] = waker;
+            self.block.flags[at] |= WAKER_KNOWN;
+        } else {
+            self.waker.set(row, waker);
+            self.waker_known.set(row);
+        }
     }
 
     #[inline(always)]
     pub(super) fn put(&mut self, moment: Moment, wakeup: Wakeup) {
-        self.ts.push(moment.ts);
-        self.cpu.push(moment.cpu);
-        self.waker.push_option(wakeup.waker);
-        let rest = &mut self.rest;
-        let row = rest.rows;
-        rest.seq.put(row, moment.seq);
-        rest.utid.put(row, wakeup.utid);
-        rest.in_interrupt.put(row, wakeup.in_interrupt);
-        rest.rows = row + 1;
-        if is_full(rest.rows) {
-            rest.settle();
+        let at = self.rows % BLOCK;
+        let block = &mut self.block;
+        block.ts[at] = moment.ts;
+        block.cpu[at] = moment.cpu;
+        block.seq[at] = moment.seq;
+        block.utid[at] = wakeup.utid;
+        block.waker[at] = wakeup.waker.unwrap_or_default();
+        block.flags[at] = u8::from(wakeup.waker.is_some()) * WAKER_KNOWN
+            | u8::from(wakeup.in_interrupt) * IN_INTERRUPT;
+        self.rows += 1;
+        if self.rows.is_multiple_of(BLOCK) {
+            self.settle();
         }
     }
 
-    /// All columns.
-    pub(super) fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
-        let rest = self.rest;
-        let rows = rest.rows;
+    /// Spreads the rows of the block over the columns.
+    #[inline(never)]
+    pub(super) fn settle(&mut self) {
+        let rows = self.rows - self.ts.len();
+        let from = self.ts.len() % BLOCK;
+        let fresh = from..from + rows;
+        let block = &self.block;
+        self.ts.extend(&block.ts[fresh.clone()]);
+        self.cpu.extend(&block.cpu[fresh.clone()]);
+        self.seq.extend(&block.seq[fresh.clone()]);
+        self.utid.extend(&block.utid[fresh.clone()]);
+        self.waker.extend(&block.waker[fresh.clone()]);
+        let flags = &block.flags[fresh];
+        self.waker_known.extend(flags.iter().map(|of| of & WAKER_KNOWN != 0));
+        self.in_interrupt.extend(flags.iter().map(|of| of & IN_INTERRUPT != 0));
+    }
+}
+
+impl Busy for Wakeups {
+    fn new(shelves: &Shelves) -> Self {
+        let long = || Column::within(shelves.int64.take());
+        Self {
+            rows: 0,
+            block: Block {
+                ts: [0; BLOCK],
+                cpu: [0; BLOCK],
+                seq: [0; BLOCK],
+                utid: [0; BLOCK],
+                waker: [0; BLOCK],
+                flags: [0; BLOCK],
+            },
+            ts: long(),
+            cpu: Column::within(shelves.int32.take()),
+            seq: long(),
+            utid: long(),
+            waker: long(),
+            waker_known: Bits::default(),
+            in_interrupt: Bits::default(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(mut self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
+        self.settle();
+        let rows = self.rows;
         Ok(vec![
             ("ts", self.ts.array_from(&shelves.int64)),
             ("cpu", self.cpu.array_from(&shelves.int32)),
-            ("seq", rest.seq.column(rows).array_from(&shelves.int64)),
-            ("utid", rest.utid.column(rows).array_from(&shelves.int64)),
-            ("waker_utid", self.waker.array_from(&shelves.int64)),
+            ("seq", self.seq.array_from(&shelves.int64)),
+            ("utid", self.utid.array_from(&shelves.int64)),
+            ("waker_utid", self.waker.array_where(&shelves.int64, self.waker_known)),
             ("kind", Column::<u8>::repeated(rows, &shelves.uint8, "ready")?),
-            ("in_interrupt", rest.in_interrupt.column(rows).array_from(&shelves.boolean)),
+            ("in_interrupt", self.in_interrupt.array()),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Array, BooleanArray, Int64Array};
+
+    #[test]
+    fn wakers_are_mended_in_and_behind_the_block() {
+        let mut table = Wakeups::new(&Shelves::default());
+        for row in 0..600_i64 {
+            let moment = Moment { ts: row * 10, cpu: 1, seq: row };
+            let waker = (row % 3 != 0).then_some(row);
+            table.put(moment, Wakeup { utid: 7, waker, in_interrupt: row % 5 == 0 });
+            if row == 300 {
+                table.settle();
+                assert_eq!((table.times().len(), table.latest()), (301, Some(3000)));
+                assert!(table.waker_unknown(300));
+                table.mend_waker(300, -1);
+                assert!(!table.waker_unknown(300));
+            }
+        }
+        table.mend_waker(3, -2);
+        table.mend_waker(597, -3);
+        let columns = table.columns(&Shelves::default()).expect("columns");
+        let find = |name| &columns.iter().find(|(known, _)| *known == name).expect("there").1;
+        let wakers: &Int64Array = find("waker_utid").as_any().downcast_ref().expect("numbers");
+        let flags: &BooleanArray = find("in_interrupt").as_any().downcast_ref().expect("flags");
+        for row in 0..600_i64 {
+            let waker = match row {
+                300 => Some(-1),
+                3 => Some(-2),
+                597 => Some(-3),
+                _ => (row % 3 != 0).then_some(row),
+            };
+            let at = row as usize;
+            assert_eq!(wakers.is_valid(at).then(|| wakers.value(at)), waker, "{row}");
+            assert_eq!(flags.value(at), row % 5 == 0);
+        }
     }
 }

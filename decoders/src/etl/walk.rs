@@ -9,8 +9,6 @@ pub(super) struct Walk {
     at: usize,
     /// Time of the last record.
     ts: i64,
-    /// What the slow way found last.
-    found: (usize, Head),
 }
 
 const FAR: &str = "a record whose time cannot be";
@@ -18,7 +16,7 @@ const FAR: &str = "a record whose time cannot be";
 impl Walk {
     /// At the begin of a buffer.
     pub(super) fn new(clock: &Clock) -> Self {
-        Self { at: 0, ts: clock.start, found: (0, Head::default()) }
+        Self { at: 0, ts: clock.start }
     }
 
     /// The next record and its place; `None` at the end. `damage` is told where bytes are no
@@ -38,17 +36,20 @@ impl Walk {
             self.ts = head.ts;
             return Some((at, head));
         }
-        if self.seek(records, clock, damage) { Some(self.found) } else { None }
+        // By value, so that what is kept of it need not lie in memory while all is well.
+        let (walk, found) = self.seek(records, clock, damage);
+        *self = walk;
+        found
     }
 
-    /// Finds the next record of any kind; `false` if there is none.
+    /// Finds the next record of any kind.
     #[inline(never)]
     fn seek(
-        &mut self,
+        mut self,
         records: &[u8],
         clock: &Clock,
         mut damage: impl FnMut(usize, &'static str),
-    ) -> bool {
+    ) -> (Self, Option<(usize, Head)>) {
         while self.at < records.len() {
             let at = self.at;
             let what = match Head::at(records, at, self.ts) {
@@ -56,8 +57,7 @@ impl Walk {
                     self.at = at + head.stride();
                     if clock.is_near(head.ts) {
                         self.ts = head.ts;
-                        self.found = (at, head);
-                        return true;
+                        return (self, Some((at, head)));
                     }
                     FAR
                 }
@@ -71,7 +71,7 @@ impl Walk {
             };
             damage(at, what);
         }
-        false
+        (self, None)
     }
 }
 

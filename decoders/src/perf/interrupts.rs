@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::Tables;
 use super::rows::Held;
-use super::tables::Tables;
 
 /// Nesting beyond this is damage.
 const DEEPEST: usize = 16;

@@ -23,7 +23,6 @@ mod recording;
 mod rows;
 mod streams;
 mod switches;
-mod tables;
 mod thread_tables;
 mod threads;
 mod topology;
@@ -31,6 +30,9 @@ mod tracepoints;
 mod wakeups;
 
 use crate::{bytes, columns, input, problem, shelf, staged};
+
+/// The base tables of a frame.
+type Tables = crate::tables::Tables<switches::Switches, wakeups::Wakeups>;
 
 pub use self::frames::Frames;
 pub use self::inspection::inspect;

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::Tables;
 use super::attrs::Attr;
 use super::bytes::{text, u32_at, u64_at};
 use super::events::Family;
@@ -12,8 +13,8 @@ use super::recording::Recording;
 use super::shelf::Shelves;
 use super::streams::{self, NO_CPU};
 use super::switches::Switch;
-use super::tables::{Loss, Moment, Tables};
 use super::threads::{Birth, Threads};
+use crate::tables::{Loss, Moment};
 
 /// `PWR_EVENT_EXIT` of `power:cpu_idle`.
 const IDLE_EXIT: i64 = 0xffff_ffff;
@@ -329,7 +330,7 @@ impl<'a> Rows<'a> {
             by_switch_event: true,
             ..Switch::default()
         };
-        self.current.switch(moment, row);
+        self.current.switches.put(moment, row);
     }
 
     #[inline(always)]

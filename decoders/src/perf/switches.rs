@@ -3,8 +3,8 @@
 use super::columns::{Column, Named};
 use super::shelf::Shelves;
 use super::staged::{Staged, is_full};
-use super::tables::Moment;
 use crate::error::DecodeError;
+use crate::tables::{Busy, Moment};
 
 /// Words of `context_switch.source`: of the tracepoint, of a pair of `PERF_RECORD_SWITCH`.
 const SOURCES: [&str; 2] = ["switch", "switch_event"];
@@ -39,30 +39,6 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    /// Empty.
-    pub(super) fn new(shelves: &Shelves) -> Self {
-        let long = || Staged::new(Column::within(shelves.int64.take()));
-        let short = || Staged::new(Column::within(shelves.int32.take()));
-        Self {
-            rows: 0,
-            ts: long(),
-            cpu: short(),
-            seq: long(),
-            prev: long(),
-            next: long(),
-            prev_state: short(),
-            prev_priority: short(),
-            next_priority: short(),
-            prev_preempted: Staged::new(Column::within(shelves.boolean.take())),
-            source: Staged::new(Column::within(shelves.uint8.take())),
-        }
-    }
-
-    /// Rows so far.
-    pub(super) fn len(&self) -> usize {
-        self.rows
-    }
-
     #[inline(always)]
     pub(super) fn put(&mut self, moment: Moment, switch: Switch) {
         let row = self.rows;
@@ -96,9 +72,32 @@ impl Switches {
         self.prev_preempted.settle(rows);
         self.source.settle(rows);
     }
+}
 
-    /// All columns.
-    pub(super) fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
+impl Busy for Switches {
+    fn new(shelves: &Shelves) -> Self {
+        let long = || Staged::new(Column::within(shelves.int64.take()));
+        let short = || Staged::new(Column::within(shelves.int32.take()));
+        Self {
+            rows: 0,
+            ts: long(),
+            cpu: short(),
+            seq: long(),
+            prev: long(),
+            next: long(),
+            prev_state: short(),
+            prev_priority: short(),
+            next_priority: short(),
+            prev_preempted: Staged::new(Column::within(shelves.boolean.take())),
+            source: Staged::new(Column::within(shelves.uint8.take())),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
         let rows = self.rows;
         let long = |staged: Staged<i64>| staged.column(rows).array_from(&shelves.int64);
         let short = |staged: Staged<i32>| staged.column(rows).array_from(&shelves.int32);

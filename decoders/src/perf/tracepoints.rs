@@ -6,9 +6,9 @@ use super::events::{Event, Family, SwitchFields, WAKING, WakeupFields};
 use super::rows::Rows;
 use super::streams::NO_CPU;
 use super::switches::Switch;
-use super::tables::Moment;
 use super::threads::Birth;
 use super::wakeups::Wakeup;
+use crate::tables::Moment;
 
 /// What a sample says.
 #[derive(Clone, Copy)]
@@ -130,7 +130,7 @@ impl Rows<'_> {
             prev_preempted: plus_mask.map(|mask| state & mask != 0),
             by_switch_event: false,
         };
-        self.current.switch(moment, row);
+        self.current.switches.put(moment, row);
         if !around.parts.read.is_empty() {
             self.counters(attr, around.parts.read, prev, moment.apart());
         }
@@ -174,7 +174,7 @@ impl Rows<'_> {
             kind,
             in_interrupt: fields.common.in_interrupt(raw),
         };
-        self.current.wakeup(moment, row);
+        self.current.wakeups.put(moment, row);
         Some(())
     }
 
@@ -207,7 +207,8 @@ impl Rows<'_> {
                 let changed = self.threads.now(pid.id(raw)?, NO_CPU);
                 let utid = changed.map(|life| self.threads.utid(life));
                 let number = |value: Option<i64>| value.and_then(|v| i32::try_from(v).ok());
-                self.current.priority(moment, utid, number(old.read(raw)), number(new.read(raw)));
+                let change = (number(old.read(raw)), number(new.read(raw)));
+                self.current.priority("dynamic", moment, utid, change);
             }
             Family::SoftirqEntry { vec, names } => {
                 let vec = vec.read(raw)?;

@@ -4,8 +4,8 @@ use super::columns::{Column, Named};
 use super::events::WAKEUP_KINDS;
 use super::shelf::Shelves;
 use super::staged::{Staged, is_full};
-use super::tables::Moment;
 use crate::error::DecodeError;
+use crate::tables::{Busy, Moment};
 
 /// A row of `wakeup` without its moment.
 #[derive(Clone, Copy, Debug)]
@@ -35,29 +35,6 @@ pub(super) struct Wakeups {
 }
 
 impl Wakeups {
-    /// Empty.
-    pub(super) fn new(shelves: &Shelves) -> Self {
-        let long = || Staged::new(Column::within(shelves.int64.take()));
-        let short = || Staged::new(Column::within(shelves.int32.take()));
-        Self {
-            rows: 0,
-            ts: long(),
-            cpu: short(),
-            seq: long(),
-            utid: long(),
-            waker: long(),
-            prev_cpu: short(),
-            target_cpu: short(),
-            kind: Staged::new(Column::within(shelves.uint8.take())),
-            in_interrupt: Staged::new(Column::within(shelves.boolean.take())),
-        }
-    }
-
-    /// Rows so far.
-    pub(super) fn len(&self) -> usize {
-        self.rows
-    }
-
     #[inline(always)]
     pub(super) fn put(&mut self, moment: Moment, wakeup: Wakeup) {
         let row = self.rows;
@@ -89,9 +66,31 @@ impl Wakeups {
         self.kind.settle(rows);
         self.in_interrupt.settle(rows);
     }
+}
 
-    /// All columns.
-    pub(super) fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
+impl Busy for Wakeups {
+    fn new(shelves: &Shelves) -> Self {
+        let long = || Staged::new(Column::within(shelves.int64.take()));
+        let short = || Staged::new(Column::within(shelves.int32.take()));
+        Self {
+            rows: 0,
+            ts: long(),
+            cpu: short(),
+            seq: long(),
+            utid: long(),
+            waker: long(),
+            prev_cpu: short(),
+            target_cpu: short(),
+            kind: Staged::new(Column::within(shelves.uint8.take())),
+            in_interrupt: Staged::new(Column::within(shelves.boolean.take())),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError> {
         let rows = self.rows;
         let long = |staged: Staged<i64>| staged.column(rows).array_from(&shelves.int64);
         let short = |staged: Staged<i32>| staged.column(rows).array_from(&shelves.int32);

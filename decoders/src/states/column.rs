@@ -1,7 +1,9 @@
-//! A column that grows row by row and becomes an Arrow array at once.
+//! A column that grows row by row and becomes Arrow arrays of a batch each.
 
 use arrow_array::{ArrowPrimitiveType, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
+
+use crate::shelf::Shelf;
 
 /// Numbers of one column; room for a whole batch is taken with the first row.
 pub(super) struct Column<T: ArrowPrimitiveType> {
@@ -9,12 +11,13 @@ pub(super) struct Column<T: ArrowPrimitiveType> {
     /// One flag a row; empty while no value is missing.
     known: Vec<bool>,
     room: usize,
+    shelf: Shelf<T::Native>,
 }
 
 impl<T: ArrowPrimitiveType> Column<T> {
-    /// An empty column that is handed out when it has about `room` rows.
+    /// An empty column of which about `room` rows are handed out at once.
     pub(super) fn of(room: usize) -> Self {
-        Self { values: Vec::new(), known: Vec::new(), room }
+        Self { values: Vec::new(), known: Vec::new(), room, shelf: Shelf::default() }
     }
 
     /// Adds a value.
@@ -48,11 +51,19 @@ impl<T: ArrowPrimitiveType> Column<T> {
         }
     }
 
-    /// The rows so far; the column is empty again.
-    pub(super) fn finish(&mut self) -> PrimitiveArray<T> {
-        let known = std::mem::take(&mut self.known);
-        let nulls = (!known.is_empty()).then(|| NullBuffer::new(BooleanBuffer::from(known)));
-        PrimitiveArray::new(std::mem::take(&mut self.values).into(), nulls)
+    /// The first rows, at most so many; those behind them stay.
+    pub(super) fn finish(&mut self, rows: usize) -> PrimitiveArray<T> {
+        let rows = rows.min(self.values.len());
+        let mut rest = self.shelf.take();
+        rest.extend_from_slice(&self.values[rows..]);
+        let mut values = std::mem::replace(&mut self.values, rest);
+        values.truncate(rows);
+        let nulls = (!self.known.is_empty()).then(|| {
+            let known = NullBuffer::new(BooleanBuffer::from(&self.known[..rows]));
+            self.known.drain(..rows);
+            known
+        });
+        PrimitiveArray::new(self.shelf.lend(values), nulls)
     }
 }
 
@@ -67,9 +78,12 @@ impl FlagColumn {
         self.0.push(value);
     }
 
-    /// The rows so far; the column is empty again.
-    pub(super) fn finish(&mut self) -> BooleanArray {
-        BooleanArray::new(BooleanBuffer::from(std::mem::take(&mut self.0)), None)
+    /// The first rows, at most so many; those behind them stay.
+    pub(super) fn finish(&mut self, rows: usize) -> BooleanArray {
+        let rows = rows.min(self.0.len());
+        let flags = BooleanBuffer::from(&self.0[..rows]);
+        self.0.drain(..rows);
+        BooleanArray::new(flags, None)
     }
 }
 
@@ -89,13 +103,30 @@ mod tests {
         column.push(9);
         column.push_option(None);
         let expected = Int64Array::from(vec![Some(7), Some(8), None, Some(9), None]);
-        assert_eq!(column.finish(), expected);
-        assert_eq!(column.finish().len(), 0);
+        assert_eq!(column.finish(5), expected);
+        assert_eq!(column.finish(5).len(), 0);
         column.push_option(None);
         column.push_option(Some(1));
-        assert_eq!(column.finish(), Int64Array::from(vec![None, Some(1)]));
+        assert_eq!(column.finish(5), Int64Array::from(vec![None, Some(1)]));
         column.push(3);
-        assert_eq!(column.finish().nulls(), None);
+        assert_eq!(column.finish(5).nulls(), None);
+    }
+
+    #[test]
+    fn rows_behind_those_handed_out_stay() {
+        let mut column = Column::<Int64Type>::of(2);
+        let mut flags = FlagColumn::default();
+        for row in 0..7 {
+            column.push_option((row % 3 != 1).then_some(row));
+            flags.push(row % 2 == 0);
+        }
+        let first = column.finish(4);
+        assert_eq!(first, Int64Array::from(vec![Some(0), None, Some(2), Some(3)]));
+        assert_eq!(flags.finish(4), BooleanArray::from(vec![true, false, true, false]));
+        column.push(8);
+        flags.push(true);
+        assert_eq!(column.finish(9), Int64Array::from(vec![None, Some(5), Some(6), Some(8)]));
+        assert_eq!(flags.finish(9), BooleanArray::from(vec![true, false, true, true]));
     }
 
     #[test]
@@ -105,7 +136,7 @@ mod tests {
             column.push(row % 3 == 0);
         }
         let expected: BooleanArray = (0..70).map(|row| Some(row % 3 == 0)).collect();
-        assert_eq!(column.finish(), expected);
-        assert_eq!(column.finish().len(), 0);
+        assert_eq!(column.finish(70), expected);
+        assert_eq!(column.finish(70).len(), 0);
     }
 }

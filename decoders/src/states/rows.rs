@@ -12,8 +12,8 @@ use super::words::{self, CPU_STATES, CpuWord, END_REASONS, EndReason, STATES, St
 use crate::frame::Output;
 use crate::schema;
 
-/// Rows of one batch.
-pub(super) const BATCH_ROWS: usize = 1 << 20;
+/// Rows of one batch: a row group of DuckDB, which so need not put batches together.
+pub(super) const BATCH_ROWS: usize = 122_880;
 
 /// Rows to take room for: the last moment of a batch may add some.
 const ROOM: usize = BATCH_ROWS + 64;
@@ -68,10 +68,18 @@ pub(super) fn batch(
     table: &'static str,
     trace_id: i64,
     rows: usize,
+    columns: Vec<ArrayRef>,
+) -> Result<Output, StateError> {
+    batch_of(table, Int64Array::from_value(trace_id, rows), columns)
+}
+
+fn batch_of(
+    table: &'static str,
+    trace_id: Int64Array,
     mut columns: Vec<ArrayRef>,
 ) -> Result<Output, StateError> {
     let schema: SchemaRef = schema::table(table).ok_or(StateError::NoTable { table })?;
-    columns.insert(0, Arc::new(Int64Array::from_value(trace_id, rows)));
+    columns.insert(0, Arc::new(trace_id));
     Ok(Output { table, batch: RecordBatch::try_new(schema, columns)? })
 }
 
@@ -133,23 +141,25 @@ impl Slices {
         self.len += 1;
     }
 
-    fn take(&mut self, trace_id: i64) -> Result<Output, StateError> {
+    fn take(&mut self, trace_id: &Int64Array) -> Result<Output, StateError> {
+        let rows = trace_id.len();
+        self.len -= rows;
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.utid.finish()),
-            Arc::new(self.cpu.finish()),
-            Arc::new(self.ts.finish()),
-            Arc::new(self.dur.finish()),
-            Arc::new(self.is_idle.finish()),
-            Arc::new(self.priority.finish()),
-            words::column(self.end_reason.finish(), &END_REASONS),
-            Arc::new(self.ready_ns.finish()),
-            Arc::new(self.wait_ns.finish()),
-            Arc::new(self.waker.finish()),
-            Arc::new(self.prev_cpu.finish()),
-            Arc::new(self.left.finish()),
-            Arc::new(self.right.finish()),
+            Arc::new(self.utid.finish(rows)),
+            Arc::new(self.cpu.finish(rows)),
+            Arc::new(self.ts.finish(rows)),
+            Arc::new(self.dur.finish(rows)),
+            Arc::new(self.is_idle.finish(rows)),
+            Arc::new(self.priority.finish(rows)),
+            words::column(self.end_reason.finish(rows), &END_REASONS),
+            Arc::new(self.ready_ns.finish(rows)),
+            Arc::new(self.wait_ns.finish(rows)),
+            Arc::new(self.waker.finish(rows)),
+            Arc::new(self.prev_cpu.finish(rows)),
+            Arc::new(self.left.finish(rows)),
+            Arc::new(self.right.finish(rows)),
         ];
-        batch("sched_slice", trace_id, std::mem::take(&mut self.len), columns)
+        batch_of("sched_slice", trace_id.clone(), columns)
     }
 }
 
@@ -199,19 +209,21 @@ impl Spans {
         self.len += 1;
     }
 
-    fn take(&mut self, trace_id: i64, reasons: &Words) -> Result<Output, StateError> {
+    fn take(&mut self, trace_id: &Int64Array, reasons: &Words) -> Result<Output, StateError> {
+        let rows = trace_id.len();
+        self.len -= rows;
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.utid.finish()),
-            Arc::new(self.ts.finish()),
-            Arc::new(self.dur.finish()),
-            words::column(self.state.finish(), &STATES),
-            Arc::new(self.cpu.finish()),
-            reasons.column(self.reason.finish()),
-            Arc::new(self.waker.finish()),
-            Arc::new(self.left.finish()),
-            Arc::new(self.right.finish()),
+            Arc::new(self.utid.finish(rows)),
+            Arc::new(self.ts.finish(rows)),
+            Arc::new(self.dur.finish(rows)),
+            words::column(self.state.finish(rows), &STATES),
+            Arc::new(self.cpu.finish(rows)),
+            reasons.column(self.reason.finish(rows)),
+            Arc::new(self.waker.finish(rows)),
+            Arc::new(self.left.finish(rows)),
+            Arc::new(self.right.finish(rows)),
         ];
-        batch("thread_state", trace_id, std::mem::take(&mut self.len), columns)
+        batch_of("thread_state", trace_id.clone(), columns)
     }
 }
 
@@ -249,15 +261,17 @@ impl Tiles {
         self.len += 1;
     }
 
-    fn take(&mut self, trace_id: i64) -> Result<Output, StateError> {
+    fn take(&mut self, trace_id: &Int64Array) -> Result<Output, StateError> {
+        let rows = trace_id.len();
+        self.len -= rows;
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.cpu.finish()),
-            Arc::new(self.ts.finish()),
-            Arc::new(self.dur.finish()),
-            words::column(self.state.finish(), &CPU_STATES),
-            Arc::new(self.utid.finish()),
+            Arc::new(self.cpu.finish(rows)),
+            Arc::new(self.ts.finish(rows)),
+            Arc::new(self.dur.finish(rows)),
+            words::column(self.state.finish(rows), &CPU_STATES),
+            Arc::new(self.utid.finish(rows)),
         ];
-        batch("cpu_state", trace_id, std::mem::take(&mut self.len), columns)
+        batch_of("cpu_state", trace_id.clone(), columns)
     }
 }
 
@@ -270,6 +284,8 @@ pub(super) struct Rows {
     pub(super) early_spans: Vec<Span>,
     pub(super) early_tiles: Vec<Tile>,
     pub(super) reasons: Words,
+    /// The column `trace_id` of a whole batch.
+    trace_id: Option<Int64Array>,
 }
 
 impl Rows {
@@ -298,21 +314,39 @@ impl Rows {
     }
 
     /// Hands out the tables with a batch full; with `all`, every row.
+    #[inline]
     pub(super) fn take(
         &mut self,
         trace_id: i64,
         all: bool,
         out: &mut Vec<Output>,
     ) -> Result<(), StateError> {
+        let most = self.slices.len.max(self.spans.len).max(self.tiles.len);
+        if most >= BATCH_ROWS || all {
+            self.take_due(trace_id, all, out)?;
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn take_due(
+        &mut self,
+        trace_id: i64,
+        all: bool,
+        out: &mut Vec<Output>,
+    ) -> Result<(), StateError> {
+        let whole =
+            self.trace_id.get_or_insert_with(|| Int64Array::from_value(trace_id, BATCH_ROWS));
         let due = |len: usize| len >= BATCH_ROWS || (all && len > 0);
-        if due(self.slices.len) {
-            out.push(self.slices.take(trace_id)?);
+        while due(self.slices.len) {
+            out.push(self.slices.take(&whole.slice(0, self.slices.len.min(BATCH_ROWS)))?);
         }
-        if due(self.spans.len) {
-            out.push(self.spans.take(trace_id, &self.reasons)?);
+        while due(self.spans.len) {
+            let rows = whole.slice(0, self.spans.len.min(BATCH_ROWS));
+            out.push(self.spans.take(&rows, &self.reasons)?);
         }
-        if due(self.tiles.len) {
-            out.push(self.tiles.take(trace_id)?);
+        while due(self.tiles.len) {
+            out.push(self.tiles.take(&whole.slice(0, self.tiles.len.min(BATCH_ROWS)))?);
         }
         Ok(())
     }

@@ -332,9 +332,11 @@ struct View<'a> {
 impl View<'_> {
     fn look_at(&mut self, trace_id: i64, slot: &mut Slot, now_ns: i64) -> bool {
         let idle = |cpu: usize| self.machine.cpus[cpu].kind == CpuKind::Idle;
+        // A thread leaves a CPU that is parked to the idle thread as well, and nothing limits it.
+        let held = |cpu: usize| idle(cpu) && !self.machine.idle_parked.has(cpu);
         let begun = &slot.begun;
         let obstacle = Obstacle {
-            throttled: begun.rate_controlled || begun.left.is_some_and(idle),
+            throttled: begun.rate_controlled || begun.left.is_some_and(held),
             idle_exit: slot.exiting && begun.enters.is_some_and(idle),
             offer: self.classes[slot.set].offer,
             known: self.affinity.sets[slot.set].known,

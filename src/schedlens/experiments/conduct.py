@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import subprocess
-from pathlib import Path
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +12,7 @@ from schedlens.errors import PlanError, WorkloadError
 from schedlens.experiments import (
     cells,
     handoff,
-    knobs,
+    host,
     pairs,
     requests,
     scaling,
@@ -22,27 +20,22 @@ from schedlens.experiments import (
     smt_boost,
 )
 from schedlens.experiments.cells import Cell, Load
-from schedlens.machine_state import has_energy
+from schedlens.experiments.host import Host
 from schedlens.plan import Step
 from schedlens.request import Request
 from schedlens.session import Session
 from schedlens.topology import Topology
-from schedlens.wording import count
 
 # All CPUs work this long before the first cell, so that clock and heat are those of work.
 WARM_UP_S = 1.0
-# Waiting threads a CPU, as the load average counts them, from which a machine is not quiet.
-QUIET_LOAD = 0.2
-# User ids below are the system's own; the highest is that of nobody.
-_FIRST_PERSON = 1000
-_NOBODY = 65534
 
 
 class Conductor:
     """Nothing is added where no experiment is asked for; the subclasses are the experiments."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, on: Host) -> None:
         self.request = request
+        self.host = on
         self.missing: list[str] = []
 
     def __enter__(self) -> Self:
@@ -68,6 +61,9 @@ class Conductor:
         """Lines for the user before the first step."""
         return []
 
+    def preview(self, step: Step, topology: Topology) -> None:
+        """Fills in, for a dry run, what is else decided before the step."""
+
     def begin(self, topology: Topology) -> None:
         """Before the first step."""
 
@@ -87,14 +83,13 @@ class Experiment(Conductor):
 
     def head(self) -> dict[str, Any]:
         about = {"name": self.request.experiment, "missing": self.missing}
-        return {"experiment": {**about, "other_users": other_users(Path("/"))}}
+        return {"experiment": {**about, "other_users": self.host.other_users()}}
 
     def said_first(self) -> list[str]:
         lines = [f"not measured here: {text}" for text in self.missing]
-        noise = unrest(Path("/"))
-        others = other_users(Path("/"))
+        noise, others = self.host.unrest(), self.host.other_users()
         if others:
-            lines.append(f"{count(others, 'other user')} of this machine also run programs")
+            lines.append(host.others(others))
         return [*lines, noise] if noise else lines
 
     def begin(self, topology: Topology) -> None:
@@ -150,18 +145,18 @@ class Scaling(Experiment):
         request = self.request
         kernel = Load(request.workload or "sha256", request.variant)
         made, self.missing = scaling.plan_cells(topology, kernel, request.threads)
-        if not has_energy():
-            self.missing.append("energy: neither powercap nor perf's power events can be read here")
+        if why := self.host.no_energy():
+            self.missing.append(why)
         return made
 
 
 class SmtBoost(Experiment):
     """`smt-boost`."""
 
-    def __init__(self, request: Request, root: Path = Path("/")) -> None:
-        super().__init__(request)
-        self._found, self._stuck = knobs.find(root)
-        self._states = smt_boost.States(self._found, root)
+    def __init__(self, request: Request, on: Host) -> None:
+        super().__init__(request, on)
+        self._found, self._stuck = on.knobs()
+        self._states = smt_boost.States(self._found, on)
 
     def __exit__(
         self,
@@ -173,13 +168,21 @@ class SmtBoost(Experiment):
 
     def cells(self, topology: Topology) -> list[Cell]:
         self.missing = list(self._stuck)
-        if not has_energy():
-            self.missing.append("energy: neither powercap nor perf's power events can be read here")
+        if why := self.host.no_energy():
+            self.missing.append(why)
         command = self.request.command
         cores = shards.count(topology, None)
         first = topology.usable[0].cpu if topology.usable else 0
         offered = 0.0 if command else requests.rate(first) * cores
         return smt_boost.plan(self._found, command, offered)
+
+    def preview(self, step: Step, topology: Topology) -> None:
+        facts = step.cell["facts"] if step.cell is not None else {}
+        if facts.get("smt") == "off":
+            # What stays online then is the first CPU of each core.
+            first = [cpu.cpu for cpu in topology.usable if cpu.smt_index in (0, None)]
+            topology = replace(topology, allowed=tuple(first))
+        smt_boost.fill(step, topology)
 
     def enter(self, step: Step, session: Session) -> None:
         self._states.enter(step)
@@ -194,34 +197,10 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
 }
 
 
-def of(request: Request) -> Conductor:
+def of(request: Request, on: Host) -> Conductor:
     """What conducts a request; raises `PlanError` for an experiment that there is not."""
     if request.experiment is None:
-        return Conductor(request)
+        return Conductor(request, on)
     if request.experiment not in EXPERIMENTS:
         raise PlanError(f"--experiment: there are {', '.join(EXPERIMENTS)}")
-    return EXPERIMENTS[request.experiment](request)
-
-
-def other_users(root: Path) -> int:
-    """How many people beside this one have processes; accounts of the system do not count."""
-    owners = set()
-    for path in (root / "proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            owners.add(path.stat().st_uid)
-    return len({uid for uid in owners if _FIRST_PERSON <= uid < _NOBODY and uid != os.getuid()})
-
-
-def unrest(root: Path) -> str | None:
-    """A line where other programs keep the machine busy; None where it is quiet."""
-    try:
-        load = float((root / "proc/loadavg").read_text(encoding="utf-8").split()[0])
-    except (OSError, ValueError, IndexError):
-        return None
-    cpus = os.cpu_count() or 1
-    if load <= QUIET_LOAD * cpus:
-        return None
-    return (
-        f"this machine is not quiet (load average {load:.2f} on {cpus} CPUs): intervals will be "
-        "wide, and a cell that others disturbed says so"
-    )
+    return EXPERIMENTS[request.experiment](request, on)

@@ -1,7 +1,8 @@
 """A process that puts settings back when the program that changes them is gone, however it ended.
 
 It holds one end of a pipe of which only that program has the other: its end, by SIGKILL too, is
-seen at once. It is in a session of its own and ignores what a terminal sends.
+seen at once. It is in a session of its own (on Windows: has a console of its own, unseen) and
+ignores what a terminal sends.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlens.errors import KnobError
+from schedlens.windows import boost
 
 _READY_LIMIT_S = 30.0
 # Taking CPUs off and on again takes its time on a machine with hundreds of them.
@@ -23,18 +25,25 @@ _END_LIMIT_S = 120.0
 
 
 class Guard:
-    """Watches over the texts of files; `close` has them put back and waits for it."""
+    """Watches over settings and what they hold; `close` has it put back and waits for it."""
 
-    def __init__(self, contents: Sequence[tuple[str, str]]) -> None:
-        """Starts it; returns once it watches. Raises `KnobError`."""
-        command = [sys.executable, "-m", "schedlens.experiments.guard", json.dumps(list(contents))]
+    def __init__(self, contents: Sequence[tuple[str, str]], *, written_down: bool = False) -> None:
+        """Starts it; returns once it watches. Raises `KnobError`.
+
+        `written_down`: it also strikes out what `changes` remembers of them, once it is put back.
+        """
+        given = json.dumps(list(contents))
+        command = [sys.executable, "-m", "schedlens.experiments.guard", given]
+        command += ["forget"] if written_down else []
         try:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,
+                start_new_session=sys.platform != "win32",
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+                | getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
         except OSError as error:
             raise KnobError(f"the guard cannot be started: {error.strerror}") from None
@@ -65,30 +74,45 @@ class Guard:
 
 
 def put_back(contents: Sequence[tuple[str, str]]) -> list[str]:
-    """Writes the texts into the files that hold others now; the files that do not take them."""
+    """Writes the texts into the settings that hold others now; those that do not take them.
+
+    A setting is a file, or one of a power plan of Windows.
+    """
     failed = []
     for name, text in contents:
-        file = Path(name)
-        try:
-            if os.fsdecode(file.read_bytes()).strip() != text:
-                file.write_text(f"{text}\n", encoding="utf-8")
-            if os.fsdecode(file.read_bytes()).strip() != text:
-                failed.append(name)
-        except OSError:
+        back = boost.put_back(name, text) if boost.is_setting(name) else _write(Path(name), text)
+        if not back:
             failed.append(name)
     return failed
+
+
+def _write(file: Path, text: str) -> bool:
+    """Whether the file holds the text now; it is written only where it holds another."""
+    try:
+        if os.fsdecode(file.read_bytes()).strip() != text:
+            file.write_text(f"{text}\n", encoding="utf-8")
+        return os.fsdecode(file.read_bytes()).strip() == text
+    except OSError:
+        return False
 
 
 def main() -> int:
     """Waits for the end of standard input, then puts back what the argument says."""
     contents = [(str(name), str(text)) for name, text in json.loads(sys.argv[1])]
-    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(sign, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGBREAK"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     while os.read(0, 4096):
         pass
-    return 1 if put_back(contents) else 0
+    if put_back(contents):
+        return 1
+    if sys.argv[2:] == ["forget"]:
+        from schedlens import changes
+
+        changes.forget(contents)
+    return 0
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from schedlens.errors import KnobError
 
@@ -18,9 +20,29 @@ _WHY_NO_SMT = {
 }
 
 
+class Knob(Protocol):
+    """A setting of two states, `on` and `off`."""
+
+    @property
+    def name(self) -> str:
+        """`smt` or `boost`."""
+
+    def state(self) -> str | None:
+        """`on` or `off`; None where it is neither."""
+
+    def set(self, state: str) -> None:
+        """Sets a state and reads it back; raises `KnobError`."""
+
+    def contents(self) -> list[tuple[str, str]]:
+        """What it consists of, with the texts that they hold now, for `guard`."""
+
+
+Knobs = Mapping[str, Knob]
+
+
 @dataclass(frozen=True)
-class Knob:
-    """A setting of two states, in one file or several; `words` are what the files hold for each."""
+class FileKnob:
+    """A setting in one file or several; `words` are what the files hold for each state."""
 
     name: str
     files: tuple[Path, ...]
@@ -46,9 +68,9 @@ class Knob:
         return [(str(file), _text(file) or "") for file in self.files]
 
 
-def find(root: Path = Path("/")) -> tuple[dict[str, Knob], list[str]]:
+def find(root: Path = Path("/")) -> tuple[dict[str, FileKnob], list[str]]:
     """The knobs that can be turned here, by name, and a line for each that cannot."""
-    found: dict[str, Knob] = {}
+    found: dict[str, FileKnob] = {}
     missing = []
     for name, knob, why in (("smt", *_smt(root)), ("boost", *_boost(root))):
         if knob is None:
@@ -62,25 +84,25 @@ def find(root: Path = Path("/")) -> tuple[dict[str, Knob], list[str]]:
     return found, missing
 
 
-def _smt(root: Path) -> tuple[Knob | None, str]:
+def _smt(root: Path) -> tuple[FileKnob | None, str]:
     text = _text(root / _SMT)
     if text is None:
         return None, "the system does not tell of SMT (smt/control)"
     if text in _WHY_NO_SMT:
         return None, _WHY_NO_SMT[text]
-    return Knob("smt", (root / _SMT,), {ON: "on", OFF: "off"}), ""
+    return FileKnob("smt", (root / _SMT,), {ON: "on", OFF: "off"}), ""
 
 
-def _boost(root: Path) -> tuple[Knob | None, str]:
+def _boost(root: Path) -> tuple[FileKnob | None, str]:
     cpu = root / "sys/devices/system/cpu"
     pstate = cpu / "intel_pstate/no_turbo"
     if pstate.exists():
-        return Knob("boost", (pstate,), {ON: "0", OFF: "1"}), ""
+        return FileKnob("boost", (pstate,), {ON: "0", OFF: "1"}), ""
     if (cpu / "cpufreq/boost").exists():
-        return Knob("boost", (cpu / "cpufreq/boost",), {ON: "1", OFF: "0"}), ""
+        return FileKnob("boost", (cpu / "cpufreq/boost",), {ON: "1", OFF: "0"}), ""
     policies = tuple(sorted(cpu.glob("cpufreq/policy*/boost")))
     if policies:
-        return Knob("boost", policies, {ON: "1", OFF: "0"}), ""
+        return FileKnob("boost", policies, {ON: "1", OFF: "0"}), ""
     return None, "the system has no switch for it (cpufreq/boost, intel_pstate/no_turbo)"
 
 

@@ -9,6 +9,14 @@ from schedlens.recording import Json
 if TYPE_CHECKING:
     import duckdb
 
+# The analyzer that judges each experiment: its findings are what was asked for.
+JUDGES = {
+    "pairs": "pair_interference",
+    "scaling": "scaling_clock",
+    "smt-boost": "smt_boost",
+    "handoff": "handoff_time",
+    "shards": "shard_latency",
+}
 # The questions that answer each experiment, and the key of each in the object.
 _ANSWERS = {
     "pairs": {

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from schedlens import changes
-from schedlens import topology as topology_
 from schedlens.errors import KnobError
 from schedlens.experiments.cells import Cell, Load
 from schedlens.experiments.guard import Guard
-from schedlens.experiments.knobs import OFF, ON, Knob
+from schedlens.experiments.host import Host
+from schedlens.experiments.knobs import OFF, ON, Knobs
 from schedlens.plan import Step
 from schedlens.topology import Topology
 
@@ -20,7 +18,7 @@ NAME = "smt-boost"
 _CLOSED, _OPEN, _COMMAND = "closed", "open", "command"
 
 
-def plan(knobs: Mapping[str, Knob], command: Sequence[str], offered_per_s: float) -> list[Cell]:
+def plan(knobs: Knobs, command: Sequence[str], offered_per_s: float) -> list[Cell]:
     """The cells of one repeat: every state of the knobs there are, under every load.
 
     `offered_per_s` is what all workers of an open loop together are offered, the same in every
@@ -47,25 +45,40 @@ def plan(knobs: Mapping[str, Knob], command: Sequence[str], offered_per_s: float
     return made
 
 
+def fill(step: Step, machine: Topology) -> None:
+    """Gives a cell the CPUs of a machine, and each of them its part of the load."""
+    if step.workload is None or step.cell is None:
+        return
+    facts = step.cell["facts"]
+    cpus = [cpu.cpu for cpu in machine.usable]
+    step.threads, step.planned_cpus = len(cpus), cpus
+    step.placements, step.placement = ["pinned"], "pinned"
+    step.cell |= {"threads": len(cpus), "cpus": cpus}
+    offered = facts.get("offered_per_s")
+    if offered is not None:
+        rate = max(10.0, offered / len(cpus))
+        step.cell["options"] = ["--rate", f"{rate:g}", "--how", "park"]
+        step.cell["facts"] = {**facts, "offered_per_s": rate * len(cpus)}
+
+
 class States:
-    """Sets the knobs for a cell; puts them back at the end, whatever happens.
+    """Sets the knobs for a cell; puts them back at the end, whatever happens."""
 
-    `root` is another place with a copy of sysfs.
-    """
-
-    def __init__(self, knobs: Mapping[str, Knob], root: Path = Path("/")) -> None:
+    def __init__(self, knobs: Knobs, host: Host) -> None:
         self._knobs = knobs
-        self._root = root
-        self._before = [row for knob in knobs.values() for row in knob.contents()]
+        self._host = host
+        self._before: list[tuple[str, str]] = []
         self._guard: Guard | None = None
 
     def begin(self) -> None:
         """The guard watches from here on; raises `KnobError`."""
         if self._knobs and self._guard is None:
-            self._guard = Guard(self._before)
-            if self._root == Path("/"):
+            remember = self._host.remember
+            self._before = [row for knob in self._knobs.values() for row in knob.contents()]
+            self._guard = Guard(self._before, written_down=remember is not None)
+            if remember is not None:
                 # Should the guard be killed too, `doctor --restore` still knows.
-                changes.remember(self._before)
+                remember(self._before)
 
     def enter(self, step: Step) -> Topology:
         """Sets what the cell asks for, and gives it all CPUs that there are then."""
@@ -75,19 +88,9 @@ class States:
         for name, knob in self._knobs.items():
             if knob.state() != facts[name]:
                 knob.set(facts[name])
-        machine = topology_.read(self._root)
+        machine = self._host.topology()
         step.cell["topology"] = machine.as_json()
-        if step.workload is None:
-            return machine
-        cpus = [cpu.cpu for cpu in machine.usable]
-        step.threads, step.planned_cpus = len(cpus), cpus
-        step.placements, step.placement = ["pinned"], "pinned"
-        step.cell |= {"threads": len(cpus), "cpus": cpus}
-        offered = facts.get("offered_per_s")
-        if offered is not None:
-            rate = max(10.0, offered / len(cpus))
-            step.cell["options"] = ["--rate", f"{rate:g}", "--how", "park"]
-            step.cell["facts"] = {**facts, "offered_per_s": rate * len(cpus)}
+        fill(step, machine)
         return machine
 
     def close(self) -> None:
@@ -96,5 +99,5 @@ class States:
         if guard is not None and not guard.close():
             files = ", ".join(f"{name} ({text})" for name, text in self._before)
             raise KnobError(f"not all settings are as they were: write them back by hand: {files}")
-        if guard is not None and self._root == Path("/"):
-            changes.forget(self._before)
+        if guard is not None and self._host.forget is not None:
+            self._host.forget(self._before)

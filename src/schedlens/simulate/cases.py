@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from schedlens.simulate import engine
 from schedlens.simulate.engine import MS, Game
 from schedlens.simulate.machine import Machine, machine
-from schedlens.simulate.scheduler import Rules, Simulation, Thread
+from schedlens.simulate.rules import Rules
+from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.script import (
     WR_QUEUE,
     Gate,
@@ -20,6 +21,7 @@ from schedlens.simulate.script import (
     Spin,
     Wait,
 )
+from schedlens.simulate.thread import Thread
 
 S = 1_000_000_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from schedlens.simulate.scheduler import Process, Simulation, Thread
+from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.script import (
     WR_QUEUE,
     Body,
@@ -18,6 +18,7 @@ from schedlens.simulate.script import (
     SleepUntil,
     Wait,
 )
+from schedlens.simulate.thread import Process, Thread
 
 MS = 1_000_000
 # Each piece of work differs from its mean by so much at most.

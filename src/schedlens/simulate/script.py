@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from schedlens.simulate.scheduler import Thread
+    from schedlens.simulate.thread import Thread
 
 # KWAIT_REASON, as Windows numbers it.
 EXECUTIVE = 0

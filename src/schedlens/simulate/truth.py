@@ -15,6 +15,8 @@ class Stay:
     end: int
     why: str
     """Why it ended: blocked, quantum_end, preempted, yield, exit, trace_end."""
+    priority: int = 0
+    """At its begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class ReadySpan:
     tid: int
     start: int
     end: int
+    priority: int = 0
+    """At its end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,21 @@ import click
 import schedlens
 from schedlens import interrupts, system, topology, workload_program
 from schedlens.errors import NoSpaceError, RecorderError, SchedlensError, SessionError
+from schedlens.experiments import conduct
 from schedlens.plan import Step
 from schedlens.progress import Sweep
 from schedlens.request import Request
 from schedlens.request import from_json as request_from_json
 from schedlens.session import Session
 from schedlens.topology import Topology
+from schedlens.windows import companion, experiments, processes, settings
 from schedlens.windows import options as options_
-from schedlens.windows import processes, settings
 from schedlens.windows import topology as windows_topology
 from schedlens.windows.elevation import elevated
 from schedlens.windows.observer import command as observer_command
 from schedlens.windows.options import Options
-from schedlens.windows.runner import Runner
+from schedlens.windows.runner import Runner, workload_command
+from schedlens.wording import minutes
 
 if TYPE_CHECKING:
     from collectors import etw, etw_refusal, presentmon
@@ -51,7 +53,8 @@ def begin(request: Request, options: Options, output: Path | None) -> int:
     with tempfile.TemporaryDirectory(prefix="schedlens-") as place:
         raw = Path(place) / RAW_TOPOLOGY
         machine = windows_topology.read(raw)
-        steps = request.steps(machine)
+        conductor = conduct.of(request, experiments.here())
+        steps = conductor.steps(machine)
         capture = _capture(request, options, machine)
         stamp = datetime.now(UTC)
         folder = output or Path(f"schedlens-{request.name}-{stamp:%Y%m%dT%H%M%SZ}")
@@ -68,10 +71,11 @@ def begin(request: Request, options: Options, output: Path | None) -> int:
             "settings": settings.read(),
             "capture": _capture_json(capture),
             "changed": [],
+            **conductor.head(),
         }
         session = Session.create(folder, head, steps)
         shutil.copyfile(raw, folder / RAW_TOPOLOGY)
-    return _run(session, request, options, capture)
+    return _run(session, conductor, options, capture, machine)
 
 
 def resume(folder: Path) -> int:
@@ -95,13 +99,19 @@ def resume(folder: Path) -> int:
         click.echo(f"all {len(session.steps)} steps of {folder} are recorded; now type: analyze "
                    f"{etw.shown([str(folder)])}")  # fmt: skip
         return 0
-    return _run(session, request, options, capture)
+    conductor = conduct.of(request, experiments.here())
+    return _run(session, conductor, options, capture, machine)
 
 
 def dry_run(request: Request, options: Options, output: Path | None) -> int:
     """Prints every command of a recording on Windows and writes its profile; records nothing."""
     machine, cpus = _planned_for()
-    steps = request.steps(machine)
+    elsewhere = system.name() != "windows"
+    on = experiments.elsewhere(machine) if elsewhere else experiments.here()
+    conductor = conduct.of(request, on)
+    steps = conductor.steps(machine)
+    for step in steps:
+        conductor.preview(step, machine)
     kind = options.recorder or "wpr"
     capture = etw.Capture(kind, kind, request.counters, options.presents, options.ring_s, cpus)
     etw.few_enough(request.counters)
@@ -113,15 +123,20 @@ def dry_run(request: Request, options: Options, output: Path | None) -> int:
         click.echo(f"profile: {profile}")
     for line in capture.missing:
         click.echo(f"not recorded: {line}")
+    for line in conductor.said_first():
+        click.echo(line)
     place = PureWindowsPath("STEP")
-    for name, command in _commands(request, options, capture, steps[0], place):
+    for name, command in _commands(request, options, capture, steps, place):
         click.echo(f"{name}: {etw.shown(command)}")
-    if request.workload is not None:
+    if elsewhere and any(step.workload is not None for step in steps):
         click.echo("planned for the CPUs of this machine; another has other numbers:")
     for step in steps:
-        where = workload_program.shown(step.planned_cpus) if step.workload else ""
-        click.echo(f"{step.name:<32}{where}".rstrip())
-    click.echo(f"{len(steps)} step{'' if len(steps) == 1 else 's'}")
+        told = step.workload is not None or step.planned_cpus is not None
+        where = workload_program.shown(step.planned_cpus) if told else ""
+        click.echo(f"{step.name:<31} {where}".rstrip())
+    noun = "step" if len(steps) == 1 else "steps"
+    took = f", about {minutes(sum(_cost(step, request) for step in steps))}"
+    click.echo(f"{len(steps)} {noun}{took if request.experiment else ''}")
     return 0
 
 
@@ -135,9 +150,16 @@ def _planned_for() -> tuple[Topology, int]:
 
 
 def _commands(
-    request: Request, options: Options, capture: etw.Capture, step: Step, place: PurePath
+    request: Request,
+    options: Options,
+    capture: etw.Capture,
+    steps: list[Step],
+    place: PurePath,
 ) -> list[tuple[str, list[str]]]:
-    """All commands of a session with one step, in their order, each with what it is for."""
+    """All commands of a session in their order, each with what it is for.
+
+    Those of a step once; of an experiment, what each cell of the first repeat runs.
+    """
     profile = PureWindowsPath(etw.PROFILE_FILE)
     found = [("machine", list(command)) for command in settings.COMMANDS]
     found.append(("topology", _plain(windows_topology.command(Path(RAW_TOPOLOGY)))))
@@ -152,12 +174,10 @@ def _commands(
         words = presentmon.command(options.presentmon, request.pid, image)
         found.append(("frames", [*words, ">", str(place / presentmon.FILE)]))
     found += [("begin", command) for command in etw.begin(capture, place, profile)]
-    if step.workload is not None and step.threads is not None:
-        command = workload_program.run_command(
-            step.workload, request.variant, step.threads, step.planned_cpus,
-            request.seconds or 0.0, place, request.kernel_options,
-        )  # fmt: skip
-        found.append(("workload", _plain(command)))
+    if request.experiment is not None:
+        found += _cells(request, [step for step in steps if step.repeat == 1], place)
+    elif steps[0].workload is not None:
+        found.append(("workload", _plain(workload_command(request, steps[0], place))))
     elif request.command:
         found.append(("command", list(request.command)))
     elif options.ring_s is not None:
@@ -166,6 +186,21 @@ def _commands(
         found.append(("wait", ["timeout", "/t", f"{request.seconds:g}"]))
     found += [("end", command) for command in etw.end(capture, place)]
     found += [("to give up instead", command) for command in etw.cancel(capture)]
+    if any(experiments.switching(step) for step in steps):
+        found += experiments.putting_back()
+    return found
+
+
+def _cells(request: Request, steps: list[Step], place: PurePath) -> list[tuple[str, list[str]]]:
+    """What the cells of an experiment run, and what they switch before."""
+    found = []
+    for step in steps:
+        found += experiments.switching(step)
+        if step.workload is not None:
+            found.append((step.name, _plain(workload_command(request, step, place))))
+        if step.workload is None or companion.is_beside(step):
+            words = companion.command(request.command, companion.cpu_of(step))
+            found.append((step.name, words if companion.cpu_of(step) is None else _plain(words)))
     return found
 
 
@@ -185,23 +220,35 @@ def _capture(request: Request, options: Options, machine: Topology) -> etw.Captu
     return etw.checked_counters(capture, request.counters)
 
 
-def _run(session: Session, request: Request, options: Options, capture: etw.Capture) -> int:
+def _run(
+    session: Session,
+    conductor: conduct.Conductor,
+    options: Options,
+    capture: etw.Capture,
+    machine: Topology,
+) -> int:
+    request = conductor.request
     profile = session.folder / etw.PROFILE_FILE
     etw.write_profile(capture, profile)
-    for text in capture.missing:
-        click.echo(f"not recorded: {text}", err=True)
+    for text in [*(f"not recorded: {text}" for text in capture.missing), *conductor.said_first()]:
+        click.echo(text, err=True)
     if options.ring_s is not None:
         until = " or a slow frame" if options.stop_on_frame_ms is not None else ""
         click.echo(f"the last {options.ring_s:g} s are kept until you press Enter{until}", err=True)
     todo = [step for step in session.steps if step.state != "done"]
+    costs = [_cost(step, request) for step in todo]
+    if request.experiment is not None:
+        click.echo(f"{len(todo)} steps, about {minutes(sum(costs))}", err=True)
     runner = Runner(request, options, capture, profile)
     stopped: str | None = None
     code = 0
-    with interrupts.handled(), Sweep([_cost(step, request) for step in todo]) as bar:
+    with interrupts.handled(), conductor, Sweep(costs) as bar:
+        conductor.begin(machine)
         for step in todo:
             try:
                 interrupts.check()
                 bar.begin(step.name)
+                conductor.enter(step, session)
                 row = runner.run(step, session.begin(step))
             except KeyboardInterrupt:
                 stopped, code = "interrupted", 130
@@ -256,7 +303,8 @@ def _outcome(step: Step, row: dict[str, Any]) -> str:
 
 def _cost(step: Step, request: Request) -> float:
     """Seconds that a step is expected to take."""
-    baseline = 2 if step.workload is not None and step.repeat == 1 else 1
+    doubled = step.cell is None and step.workload is not None and step.repeat == 1
+    baseline = 2 if doubled else 1
     return STEP_COST_S + (request.seconds or 10.0) * baseline
 
 

@@ -116,6 +116,10 @@ class Conversation:
         while self.hear(limit_s) != word:
             pass
 
+    def ask_to_end(self) -> None:
+        """Lets it end what it does now; what it did so far counts."""
+        ask_to_end(self._process)
+
     def finish(self, limit_s: float) -> int:
         """Waits for its end; its exit code. Raises `WorkloadError`."""
         deadline = time.monotonic() + limit_s

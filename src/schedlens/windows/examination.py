@@ -6,9 +6,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schedlens import changes
 from schedlens.changes import Change
 from schedlens.errors import SchedlensError, TopologyError
-from schedlens.examination import Row, cpus, workloads
+from schedlens.examination import Row, cpus, left_behind, workloads
 from schedlens.windows import settings, topology
 from schedlens.windows.elevation import elevated
 
@@ -20,20 +21,25 @@ else:
 
 def examine() -> list[Row]:
     """All rows; nothing is recorded."""
-    return [_cpus(), _settings(), *_recorder(), workloads()]
+    return [*left_behind(), _cpus(), _settings(), *_recorder(), workloads()]
 
 
 def restore() -> tuple[list[Change], list[Change]]:
-    """Ends a recording that a killed run left behind: what was ended, and what could not be."""
+    """Undoes what a killed run left behind: what was undone, and what could not be."""
+    done, left = changes.restore()
+    return [*done, *_ended()], left
+
+
+def _ended() -> list[Change]:
+    """A recording that went on, and was ended."""
     try:
         kind, program = etw.find()
     except SchedlensError:
-        return [], []
+        return []
     capture = etw.Capture(kind, program)
-    ended = [settings.run(command) for command in etw.cancel(capture)]
-    if None in ended:
-        return [], []
-    return [Change(f"a recording by {kind}", "none", "going on", restored=True)], []
+    if None in [settings.run(command) for command in etw.cancel(capture)]:
+        return []
+    return [Change(f"a recording by {kind}", "none", "going on", restored=True)]
 
 
 def _cpus() -> Row:

@@ -41,6 +41,9 @@ class Options:
                     f"--ring: {self.ring_s:g} is not between {SHORTEST_RING_S:g} and "
                     f"{LONGEST_RING_S:g} seconds"
                 )
+            if request.experiment:
+                raise PlanError("--ring waits for something rare: an experiment records each of "
+                                "its cells from begin to end")  # fmt: skip
             if request.workload or request.command:
                 raise PlanError("--ring waits for something rare: start the program yourself, and "
                                 "name it with --process, or give neither")  # fmt: skip

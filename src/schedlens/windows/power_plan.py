@@ -52,6 +52,12 @@ def active(text: str) -> str | None:
     return None
 
 
+def plan_id(text: str) -> str | None:
+    """The id of the plan that an answer to `/getactivescheme` or `/qh` is about."""
+    found = next(filter(None, map(_NAMED.search, text.splitlines())), None)
+    return found[1].lower() if found else None
+
+
 def settings(text: str) -> dict[str, Value]:
     """Settings by alias (by id where there is none) in the answer to `/qh`."""
     found: dict[str, Value] = {}

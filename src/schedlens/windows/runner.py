@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from schedlens import interrupts, workload_program
 from schedlens.errors import NoSpaceError, WorkloadError
+from schedlens.experiments import beside, cells
 from schedlens.gated import GRACE_S, READY_LIMIT_S
 from schedlens.plan import Step
 from schedlens.request import Request
 from schedlens.runner import overhead, throughput, unit_of
 from schedlens.whole_file import cannot_write, read_json, write_json
-from schedlens.windows import conversation, processes
+from schedlens.windows import companion, processes
+from schedlens.windows.companion import TimedCommand
 from schedlens.windows.conversation import Conversation
 from schedlens.windows.enter import Enter
 from schedlens.windows.observer import Observer
@@ -74,7 +75,7 @@ class Runner:
         if shutil.disk_usage(folder).free < FREE_BYTES:
             raise NoSpaceError(f"less than {FREE_BYTES >> 20} MB left on the disk of {folder}")
         baseline = self._baseline(step, folder)
-        facts = self._workload(step, folder) if step.workload else self._watched(folder)
+        facts = self._workload(step, folder) if step.workload else self._watched(step, folder)
         if baseline is not None:
             facts["overhead"] = overhead(folder / "baseline", folder, unit_of(baseline))
         checks = etw.check(folder / etw.MAIN_FILE, facts["begin_mono_ns"])
@@ -91,6 +92,7 @@ class Runner:
             "repeat": step.repeat,
             "oversubscribed": step.oversubscribed,
             "planned_cpus": step.planned_cpus,
+            "cell": step.cell,
             "seconds": self._request.seconds,
             "missing": list(self._capture.missing),
             "recorded": True,
@@ -105,7 +107,7 @@ class Runner:
 
     def _baseline(self, step: Step, folder: Path) -> Json | None:
         """The same plan without a recorder, in the first repeat: its workload.json."""
-        if step.workload is None or step.repeat != 1:
+        if step.workload is None or step.repeat != 1 or step.cell is not None:
             return None
         place = folder / "baseline"
         place.mkdir()
@@ -116,19 +118,7 @@ class Runner:
     @contextlib.contextmanager
     def _ready(self, step: Step, folder: Path) -> Iterator[Conversation]:
         """The workload program, set up and waiting."""
-        assert step.workload is not None
-        assert step.threads is not None
-        request = self._request
-        command = workload_program.run_command(
-            step.workload,
-            request.variant,
-            step.threads,
-            step.planned_cpus,
-            request.seconds or 0.0,
-            folder,
-            request.kernel_options,
-        )
-        program = Conversation(command)
+        program = Conversation(workload_command(self._request, step, folder))
         try:
             with interrupts.waiting():
                 program.expect("ready", READY_LIMIT_S)
@@ -142,25 +132,44 @@ class Runner:
             program.expect("done", (self._request.seconds or 0.0) + GRACE_S)
 
     def _workload(self, step: Step, folder: Path) -> Json:
+        took: Json = {}
         with self._ready(step, folder) as program, self._recorded(folder, None) as recording:
             recording.begin()
-            self._measure(program)
+            if companion.is_beside(step):
+                took = {"command_ns": self._measure_beside(step, program)}
+            else:
+                self._measure(program)
             recording.end()
             result = _result(program, folder)
-        return {**recording.facts(_Interval()), "throughput": throughput(result)}
+        return {**recording.facts(_Interval()), "throughput": throughput(result), **took}
 
-    def _watched(self, folder: Path) -> Json:
+    def _measure_beside(self, step: Step, program: Conversation) -> int | None:
+        """How long the user's program took beside the kernel, which runs until it ends."""
+        program.say("go")
+        command = TimedCommand(self._request.command, companion.cpu_of(step))
+        try:
+            command.must(self._request.seconds)
+        finally:
+            command.kill()
+        program.ask_to_end()
+        with interrupts.waiting():
+            program.expect("done", GRACE_S)
+        return command.took_ns
+
+    def _watched(self, step: Step, folder: Path) -> Json:
         """A command, a running process or the machine as it is."""
         interval = _Interval(pid=self._request.pid)
         warnings = []
-        command: subprocess.Popen[bytes] | None = None
+        command: TimedCommand | None = None
         try:
             with self._recorded(folder, self._request.pid) as recording:
                 recording.begin()
                 if self._request.command:
-                    command = conversation.start(self._request.command, spoken_with=False)
-                    interval.pid = command.pid
-                    code = _ended(command, self._request.seconds)
+                    cpu = companion.cpu_of(step)
+                    command = TimedCommand(self._request.command, cpu)
+                    # Where it is bound, that is the number of the program that binds it.
+                    interval.pid = command.pid if cpu is None else None
+                    code = command.wait(self._request.seconds)
                     interval.stopped_by = "time" if code is None else "process_end"
                     if code is None:
                         warnings.append("the command was ended after the time asked for")
@@ -175,9 +184,10 @@ class Runner:
                 recording.end()
         finally:
             if command is not None:
-                conversation.end(command)
+                command.kill()
         facts = recording.facts(interval)
-        return {**facts, "warnings": facts["warnings"] + warnings, "throughput": None}
+        facts |= {"warnings": facts["warnings"] + warnings, "throughput": None}
+        return facts if command is None else {**facts, "command_ns": command.took_ns}
 
     def _ring(self, recording: _Recording, interval: _Interval) -> None:
         """Keeps recording until Enter, or until a frame takes too long."""
@@ -210,6 +220,19 @@ class Runner:
         finally:
             recording.recorder.cancel()
             recording.close()
+
+
+def workload_command(request: Request, step: Step, folder: PurePath) -> list[str]:
+    """The command of the workload program for a step."""
+    if step.cell is not None:
+        seconds = beside.seconds(step, request.seconds) or 0.0
+        return workload_program.cell_command(cells.words(step), seconds, folder)
+    assert step.workload is not None
+    assert step.threads is not None
+    return workload_program.run_command(
+        step.workload, request.variant, step.threads, step.planned_cpus, request.seconds or 0.0,
+        folder, request.kernel_options,
+    )  # fmt: skip
 
 
 class _Recording:
@@ -278,17 +301,6 @@ def _result(program: Conversation, folder: Path) -> Json:
         which = ", ".join(map(str, wrong)) or program.said
         raise WorkloadError(f"the workload is {result.get('status')}: {which}")
     return result
-
-
-def _ended(command: subprocess.Popen[bytes], seconds: float | None) -> int | None:
-    """Waits for a program; its exit code, None if it still runs after `seconds`."""
-    deadline = None if seconds is None else time.monotonic() + seconds
-    with interrupts.waiting():
-        while deadline is None or time.monotonic() < deadline:
-            left = conversation.POLL_S if deadline is None else deadline - time.monotonic()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                return command.wait(max(0.0, min(conversation.POLL_S, left)))
-    return None
 
 
 def _watch(interval: _Interval, seconds: float) -> None:

@@ -7,18 +7,14 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
-use std::time::Duration;
 
+use crate::beat::{Beat, FrameMark};
 use crate::histogram::Histogram;
 use crate::kernel::anywhere;
 use crate::kernel::{Builder, Crew, How, Kernel, Link, Options, Proof, Unit, Variant, Work};
-use crate::os;
 
-const FRAME_NS: i64 = 1_000_000_000 / 60;
 /// Spins before parking.
 const SPINS: u32 = 2000;
-/// The longest that a sleep hides the end of the run.
-const NAP_NS: i64 = 20_000_000;
 
 /// The catalogue's line.
 pub static KERNEL: Kernel = Kernel {
@@ -85,18 +81,13 @@ struct Party {
     handoffs: u64,
     done: u64,
     frames: u64,
-    missed: u64,
-    /// Sum of the lengths of the frames.
-    measured_ns: u64,
-    /// The beat that the frame under way keeps; none before the first.
-    frame_ns: Option<i64>,
-    /// When it began.
-    began_ns: i64,
-    lengths: Histogram,
+    beat: Beat,
+    /// Its frames are stamped: one loop of a process presents.
+    presents: bool,
 }
 
 impl Party {
-    fn new(table: Arc<Table>, side: u64, options: Options) -> Party {
+    fn new(table: Arc<Table>, side: u64, options: Options, presents: bool) -> Party {
         Party {
             table,
             side,
@@ -104,11 +95,8 @@ impl Party {
             handoffs: options.handoffs,
             done: 0,
             frames: 0,
-            missed: 0,
-            measured_ns: 0,
-            frame_ns: None,
-            began_ns: 0,
-            lengths: Histogram::new(),
+            beat: Beat::new(),
+            presents,
         }
     }
 
@@ -145,34 +133,9 @@ impl Party {
         }
     }
 
-    /// Sleeps until the frame may begin; false: released.
-    fn until_frame(&mut self) -> bool {
-        let now_ns = os::monotonic_ns();
-        let due_ns = self.frame_ns.map_or(now_ns, |begin_ns| begin_ns + FRAME_NS);
-        self.missed += u64::from(self.frame_ns.is_some() && now_ns > due_ns);
-        loop {
-            let left_ns = due_ns - os::monotonic_ns();
-            if left_ns <= 0 {
-                break;
-            }
-            if self.table.released() {
-                return false;
-            }
-            thread::sleep(Duration::from_nanos(left_ns.min(NAP_NS) as u64));
-        }
-        let begin_ns = os::monotonic_ns();
-        if self.frame_ns.is_some() {
-            self.lengths.add(begin_ns - self.began_ns);
-            self.measured_ns += u64::try_from(begin_ns - self.began_ns).unwrap_or(0);
-        }
-        self.began_ns = begin_ns;
-        // A frame in time keeps the beat; one that is late begins a new one.
-        self.frame_ns = Some(if now_ns > due_ns { begin_ns } else { due_ns });
-        true
-    }
-
     fn frame(&mut self) -> bool {
-        if !self.until_frame() {
+        let table = Arc::clone(&self.table);
+        if !self.beat.next(|| table.released()) {
             return false;
         }
         let target = self.table.turn.0.load(Ordering::Acquire) + self.handoffs;
@@ -181,6 +144,7 @@ impl Party {
         if !self.play(|_, turn| turn >= target) {
             return false;
         }
+        self.beat.present();
         self.frames += 1;
         true
     }
@@ -188,9 +152,7 @@ impl Party {
 
 impl Work for Party {
     fn begin(&mut self) {
-        self.frame_ns = None;
-        self.lengths.clear();
-        (self.missed, self.measured_ns) = (0, 0);
+        self.beat.restart();
     }
 
     fn batch(&mut self, iterations: u64) -> u64 {
@@ -231,29 +193,33 @@ impl Work for Party {
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
         match self.side {
-            0 => vec![
-                ("frames", self.lengths.total()),
-                ("missed_frames", self.missed),
-                ("interval_ns", self.measured_ns),
-            ],
+            0 => self.beat.counts(),
             _ => Vec::new(),
         }
     }
 
     fn latency(&self) -> Option<&Histogram> {
-        (self.side == 0).then_some(&self.lengths)
+        (self.side == 0).then_some(self.beat.lengths())
+    }
+
+    fn frames(&self) -> &[FrameMark] {
+        if self.presents { self.beat.marks() } else { &[] }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.beat.warnings()
     }
 }
 
 fn crew(threads: usize, options: Options) -> Crew {
     let mut crew = Crew { builders: Vec::new(), links: Vec::new() };
-    for _ in 0..threads / 2 {
+    for pair in 0..threads / 2 {
         let table = Arc::new(Table::new());
         for side in 0..2 {
             let table = Arc::clone(&table);
             let builder: Builder = Box::new(move |_| {
                 table.threads[side].get_or_init(thread::current);
-                Ok(Box::new(Party::new(table, side as u64, options)))
+                Ok(Box::new(Party::new(table, side as u64, options, (pair, side) == (0, 0))))
             });
             crew.builders.push(builder);
         }
@@ -265,12 +231,13 @@ fn crew(threads: usize, options: Options) -> Crew {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beat::FRAME_NS;
 
     fn parties(how: How, handoffs: u64) -> (Arc<Table>, Party, Party) {
         let table = Arc::new(Table::new());
         let options = Options { how, handoffs, ..Options::default() };
-        let main = Party::new(Arc::clone(&table), 0, options);
-        let partner = Party::new(Arc::clone(&table), 1, options);
+        let main = Party::new(Arc::clone(&table), 0, options, true);
+        let partner = Party::new(Arc::clone(&table), 1, options, false);
         (table, main, partner)
     }
 
@@ -291,8 +258,9 @@ mod tests {
                 table.release();
             });
             assert_eq!(table.turn.0.load(Ordering::Acquire), 9);
-            assert_eq!((main.done, partner.done, main.lengths.total()), (5, 4, 2));
-            assert!(main.measured_ns as i64 >= FRAME_NS * 18 / 10, "{}", main.measured_ns);
+            assert_eq!((main.done, partner.done, main.beat.lengths().total()), (5, 4, 2));
+            let begins: Vec<i64> = main.frames().iter().map(|mark| mark.start_mono_ns).collect();
+            assert!(begins[2] - begins[0] >= FRAME_NS * 18 / 10, "{begins:?}");
             assert!(main.prove().iter().chain(&partner.prove()).all(Proof::holds));
         }
     }

@@ -5,6 +5,7 @@ pub mod add8;
 pub mod aes;
 mod asm_loop;
 pub mod frame;
+pub mod game;
 pub mod imul;
 pub mod imul_add;
 pub mod matmul;

@@ -5,6 +5,8 @@
 use std::fs;
 use std::io;
 use std::mem;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::ptr;
 use std::slice;
 
@@ -83,6 +85,16 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
         libc::sched_setaffinity(0, mem::size_of_val(&mask), mask.as_ptr().cast::<libc::cpu_set_t>())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Becomes a command on one logical CPU; so it only returns with an error.
+///
+/// # Errors
+/// A line on why it cannot run there.
+pub fn run_bound(cpu: usize, command: &[String]) -> Result<u8, String> {
+    let (program, words) = command.split_first().ok_or("there is no command")?;
+    pin_current_thread(cpu).map_err(|error| format!("CPU {cpu}: {error}"))?;
+    Err(format!("{program}: {}", Command::new(program).args(words).exec()))
 }
 
 /// Names the calling thread; the kernel keeps 15 bytes.

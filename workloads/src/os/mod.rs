@@ -7,7 +7,7 @@ mod linux;
 pub use linux::{
     CLOCK_NAME, Memory, Waiter, anon_huge_bytes, available_memory_bytes, clocksource,
     cpu_clock_name, current_cpu, l1d_bytes, monotonic_ns, name_current_thread, pin_current_thread,
-    thp_mode, thread_cpu_ns, thread_id, ticks, ticks_ns,
+    run_bound, thp_mode, thread_cpu_ns, thread_id, ticks, ticks_ns,
 };
 
 #[cfg(windows)]
@@ -17,7 +17,8 @@ mod windows;
 pub use windows::{
     CLOCK_NAME, Memory, Observer, Waiter, allowed_cpus, anon_huge_bytes, available_memory_bytes,
     clocksource, cpu_clock_name, current_cpu, l1d_bytes, monotonic_ns, name_current_thread,
-    pin_current_thread, processor_information, thp_mode, thread_cpu_ns, thread_id, ticks, ticks_ns,
+    pin_current_thread, processor_information, run_bound, thp_mode, thread_cpu_ns, thread_id,
+    ticks, ticks_ns,
 };
 
 /// What ended a wait.

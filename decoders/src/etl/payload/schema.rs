@@ -1,5 +1,9 @@
-//! Events of manifest providers, decoded by the `TRACE_EVENT_INFO` that merging embeds.
+//! Events of manifest providers, decoded by what the file says of them: the `TRACE_EVENT_INFO` that
+//! merging embeds, or the manifest of an EventSource.
 
+use std::sync::Arc;
+
+use super::manifest::Size;
 use super::reader::{Reader, ansi_text};
 use super::value::{Fields, Value, guid_text, sid_text};
 use crate::bytes::{u16_at, u32_at};
@@ -14,8 +18,9 @@ const COUNT_BY_PROPERTY: u32 = 4;
 /// Structs within structs: more is damage.
 const DEEPEST: usize = 8;
 
+/// A field, or a struct of fields.
 #[derive(Clone, Debug)]
-struct Property {
+pub(super) struct Property {
     name: String,
     flags: u32,
     /// `TDH_INTYPE_*`, or the first member of a struct.
@@ -24,6 +29,28 @@ struct Property {
     out: u16,
     count: u16,
     length: u16,
+}
+
+impl Property {
+    /// A field that is no struct; `kind` is a `TDH_INTYPE_*`.
+    pub(super) fn new(name: String, kind: u16, count: Size, length: Size) -> Self {
+        let (count_flag, count) = match count {
+            Size::None => (0, 1),
+            Size::Fixed(count) => (0, count),
+            Size::Field(number) => (COUNT_BY_PROPERTY, number),
+        };
+        let (length_flag, length) = match length {
+            Size::None => (0, 0),
+            Size::Fixed(length) => (0, length),
+            Size::Field(number) => (LENGTH_BY_PROPERTY, number),
+        };
+        Self { name, flags: count_flag | length_flag, kind, out: 0, count, length }
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// How one version of an event is laid out.
@@ -36,7 +63,7 @@ pub(crate) struct Schema {
     pub(crate) task: String,
     pub(crate) opcode: String,
     top_level: usize,
-    properties: Vec<Property>,
+    properties: Arc<[Property]>,
 }
 
 /// A string by its offset; offset 0: none.
@@ -75,8 +102,27 @@ impl Schema {
             task: name_at(bytes, u32_at(bytes, 68)?),
             opcode: name_at(bytes, u32_at(bytes, 72)?),
             top_level,
-            properties,
+            properties: properties.into(),
         })
+    }
+
+    /// An event of fields without structs: provider, number and version; names of provider, task
+    /// and opcode.
+    pub(super) fn new(
+        (provider, id, version): (Guid, u16, u8),
+        [provider_name, task, opcode]: [&str; 3],
+        properties: Arc<[Property]>,
+    ) -> Self {
+        Self {
+            provider,
+            id,
+            version,
+            provider_name: provider_name.to_owned(),
+            task: task.to_owned(),
+            opcode: opcode.to_owned(),
+            top_level: properties.len(),
+            properties,
+        }
     }
 
     /// Task and opcode, as far as they have names, else the number.

@@ -8,49 +8,126 @@ use crate::bytes::u32_at;
 pub(crate) struct CSwitch {
     pub(crate) new_tid: u32,
     pub(crate) old_tid: u32,
-    pub(crate) new_priority: i8,
-    pub(crate) old_priority: i8,
-    /// From version 2 on; before, a quantum stands there.
-    pub(crate) previous_cstate: Option<u8>,
-    pub(crate) wait_reason: i8,
-    pub(crate) wait_mode: u8,
-    pub(crate) state: i8,
-    pub(crate) ideal_processor: u8,
-    /// Of the old and of the new thread; from version 3 on.
-    pub(crate) qos: Option<(u8, u8)>,
+    /// The bytes 8 to 15; all layouts agree on most of them.
+    details: u64,
+    /// From version 2 on: the C state in place of quanta.
+    has_cstate: bool,
+    /// From version 3 on: wait mode and classes of service share a byte.
+    has_flags: bool,
+}
+
+/// What a switch says beside who leaves and who enters, a byte each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Details(u64);
+
+impl Details {
+    /// Column of a byte's values among many of these.
+    pub(crate) const NEW_PRIORITY: u32 = 0;
+    /// The same.
+    pub(crate) const OLD_PRIORITY: u32 = 8;
+    /// The same; valid where [`Details::has_cstate`].
+    pub(crate) const CSTATE: u32 = 16;
+    /// `KWAIT_REASON`
+    pub(crate) const WAIT_REASON: u32 = 32;
+    /// `KPROCESSOR_MODE`
+    pub(crate) const WAIT_MODE: u32 = 40;
+    /// `KTHREAD_STATE`
+    pub(crate) const STATE: u32 = 48;
+    /// Ideal processor of the thread that leaves.
+    pub(crate) const IDEAL: u32 = 56;
+    const HAS_CSTATE: u32 = 24;
+
+    /// A byte with its sign.
+    #[inline(always)]
+    pub(crate) fn signed(self, column: u32) -> i32 {
+        i32::from((self.0 >> column) as i8)
+    }
+
+    /// A byte.
+    #[inline(always)]
+    pub(crate) fn unsigned(self, column: u32) -> i32 {
+        i32::from((self.0 >> column) as u8)
+    }
+
+    /// Whether the C state of the CPU is told.
+    #[inline(always)]
+    pub(crate) fn has_cstate(self) -> bool {
+        self.0 >> Self::HAS_CSTATE & 1 != 0
+    }
 }
 
 impl CSwitch {
     /// Reads a payload; `None` where it is shorter than any version.
     #[inline(always)]
     pub(crate) fn read(version: u8, payload: &[u8]) -> Option<Self> {
-        let p: &[u8; 16] = payload.first_chunk()?;
+        let [ids, details, ..] = payload.as_chunks().0 else { return None };
+        let ids = u64::from_le_bytes(*ids);
         let long = version >= 2 && payload.len() >= 24;
-        let flags = p[13];
         Some(Self {
-            new_tid: u32::from_le_bytes([p[0], p[1], p[2], p[3]]),
-            old_tid: u32::from_le_bytes([p[4], p[5], p[6], p[7]]),
-            new_priority: p[8].cast_signed(),
-            old_priority: p[9].cast_signed(),
-            previous_cstate: long.then_some(p[10]),
-            wait_reason: p[12].cast_signed(),
-            wait_mode: if version >= 3 { flags & 1 } else { flags },
-            state: p[14].cast_signed(),
-            ideal_processor: p[15],
-            qos: (long && version >= 3).then_some((flags >> 1 & 7, flags >> 4 & 7)),
+            new_tid: ids as u32,
+            old_tid: (ids >> 32) as u32,
+            details: u64::from_le_bytes(*details),
+            has_cstate: long,
+            has_flags: version >= 3,
         })
+    }
+
+    /// The byte from a bit on.
+    #[inline(always)]
+    fn byte(&self, bit: u32) -> u8 {
+        (self.details >> bit) as u8
+    }
+
+    /// Of the CPU, if an idle thread leaves.
+    pub(crate) fn previous_cstate(&self) -> Option<u8> {
+        self.has_cstate.then_some(self.byte(Details::CSTATE))
+    }
+
+    /// `KPROCESSOR_MODE`
+    pub(crate) fn wait_mode(&self) -> u8 {
+        let byte = self.byte(Details::WAIT_MODE);
+        if self.has_flags { byte & 1 } else { byte }
+    }
+
+    /// `KTHREAD_STATE` of the thread that leaves.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> i8 {
+        self.byte(Details::STATE).cast_signed()
+    }
+
+    /// Of the thread that leaves.
+    #[inline(always)]
+    pub(crate) fn ideal_processor(&self) -> u8 {
+        self.byte(Details::IDEAL)
+    }
+
+    /// Classes of service of the old and of the new thread.
+    #[inline(always)]
+    pub(crate) fn qos(&self) -> Option<(u8, u8)> {
+        let flags = self.byte(Details::WAIT_MODE);
+        (self.has_cstate && self.has_flags).then_some((flags >> 1 & 7, flags >> 4 & 7))
+    }
+
+    /// All that is the same in every version; the C state only where an idle thread leaves.
+    #[inline(always)]
+    pub(crate) fn details(&self) -> Details {
+        let told = u64::from(self.has_cstate && self.old_tid == 0);
+        let classes = if self.has_flags { 0xfe << Details::WAIT_MODE } else { 0 };
+        let spare = 0xff << Details::HAS_CSTATE;
+        Details(self.details & !(classes | spare) | told << Details::HAS_CSTATE)
     }
 
     /// All fields by Microsoft's names.
     pub(crate) fn fields(version: u8, payload: &[u8]) -> Option<Fields> {
         let read = Self::read(version, payload)?;
+        let details = read.details();
         let mut fields = Fields::default();
         let mut add = |name: &'static str, value: Value| fields.0.push((name.into(), value));
         add("NewThreadId", Value::Unsigned(read.new_tid.into()));
         add("OldThreadId", Value::Unsigned(read.old_tid.into()));
-        add("NewThreadPriority", Value::Signed(read.new_priority.into()));
-        add("OldThreadPriority", Value::Signed(read.old_priority.into()));
-        match read.previous_cstate {
+        add("NewThreadPriority", Value::Signed(details.signed(Details::NEW_PRIORITY).into()));
+        add("OldThreadPriority", Value::Signed(details.signed(Details::OLD_PRIORITY).into()));
+        match read.previous_cstate() {
             Some(state) => {
                 add("PreviousCState", Value::Unsigned(state.into()));
                 add("SpareByte", Value::Signed(payload[11].cast_signed().into()));
@@ -60,15 +137,15 @@ impl CSwitch {
                 add("OldThreadQuantum", Value::Signed(payload[11].cast_signed().into()));
             }
         }
-        add("OldThreadWaitReason", Value::Signed(read.wait_reason.into()));
-        add("OldThreadWaitMode", Value::Unsigned(read.wait_mode.into()));
-        if let Some((old, new)) = read.qos {
+        add("OldThreadWaitReason", Value::Signed(details.signed(Details::WAIT_REASON).into()));
+        add("OldThreadWaitMode", Value::Unsigned(read.wait_mode().into()));
+        if let Some((old, new)) = read.qos() {
             add("OldThreadQos", Value::Unsigned(old.into()));
             add("NewThreadQos", Value::Unsigned(new.into()));
         }
-        add("OldThreadState", Value::Signed(read.state.into()));
-        add("OldThreadWaitIdealProcessor", Value::Unsigned(read.ideal_processor.into()));
-        if read.previous_cstate.is_some() {
+        add("OldThreadState", Value::Signed(read.state().into()));
+        add("OldThreadWaitIdealProcessor", Value::Unsigned(read.ideal_processor().into()));
+        if read.previous_cstate().is_some() {
             for (name, at) in [("NewThreadWaitTime", 16), ("Reserved", 20), ("Unknown", 24)] {
                 if let Some(value) = u32_at(payload, at) {
                     add(name, Value::Unsigned(value.into()));
@@ -139,11 +216,17 @@ mod tests {
         let payload: Vec<u8> = (1..=28).collect();
         let first = CSwitch::read(1, &payload[..16]).expect("16 bytes");
         assert_eq!((first.new_tid, first.old_tid), (0x0403_0201, 0x0807_0605));
-        assert_eq!((first.previous_cstate, first.qos, first.wait_mode), (None, None, 14));
+        assert_eq!((first.previous_cstate(), first.qos(), first.wait_mode()), (None, None, 14));
         let second = CSwitch::read(2, &payload[..24]).expect("24 bytes");
-        assert_eq!((second.previous_cstate, second.qos, second.wait_mode), (Some(11), None, 14));
+        assert_eq!(
+            (second.previous_cstate(), second.qos(), second.wait_mode()),
+            (Some(11), None, 14)
+        );
         let fifth = CSwitch::read(5, &payload).expect("28 bytes");
-        assert_eq!((fifth.qos, fifth.wait_mode, fifth.ideal_processor), (Some((7, 0)), 0, 16));
+        assert_eq!(
+            (fifth.qos(), fifth.wait_mode(), fifth.ideal_processor()),
+            (Some((7, 0)), 0, 16)
+        );
         assert_eq!(CSwitch::read(5, &payload[..15]), None);
         let fields = CSwitch::fields(5, &payload).expect("fields");
         assert_eq!(fields.number("Unknown"), Some(0x1c1b_1a19));

@@ -85,6 +85,16 @@ fn a_log_with_fewer_buffers_than_were_written_is_cut_off() {
 }
 
 #[test]
+fn a_log_with_nothing_behind_its_first_buffer_is_cut_off_nobody_knows_where() {
+    let mut bytes = plain(&four());
+    bytes.truncate(super::built::BUFFER);
+    let expected =
+        Gap { cpu: None, start: None, end: None, events: None, signalled_by: "truncated" };
+    assert_eq!(gaps(bytes), [expected]);
+    assert_eq!(gaps(log(1, true, 0, &[])), []);
+}
+
+#[test]
 fn losses_that_only_the_header_tells_have_no_place() {
     let expected =
         Gap { cpu: None, start: None, end: None, events: Some(7), signalled_by: "header" };

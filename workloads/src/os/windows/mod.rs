@@ -1,5 +1,6 @@
 //! Windows: clocks, masks by processor group, names, memory, console events.
 
+mod bound;
 mod cpu_time;
 mod memory;
 mod observer;
@@ -15,6 +16,7 @@ use windows_sys::Win32::System::Threading::{
     GetCurrentThread, GetCurrentThreadId, SetThreadDescription,
 };
 
+pub use bound::run_bound;
 pub use cpu_time::{cpu_clock_name, thread_cpu_ns};
 pub use memory::{Memory, available_memory_bytes};
 pub use observer::Observer;

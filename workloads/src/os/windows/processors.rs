@@ -55,6 +55,11 @@ fn numbering() -> Option<&'static Numbering> {
     FOUND.get_or_init(|| Some(topology()?.numbering())).as_ref()
 }
 
+/// Processor group and number in it of a logical CPU.
+pub fn place(cpu: usize) -> Option<(u16, u8)> {
+    numbering()?.place(cpu)
+}
+
 /// The logical CPU the caller runs on.
 #[inline]
 pub fn current_cpu() -> u16 {
@@ -74,7 +79,7 @@ pub fn current_cpu() -> u16 {
 /// The system's: `ERROR_INVALID_PARAMETER` where the CPU is absent or not allowed.
 pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     let absent = || io::Error::from_raw_os_error(ERROR_INVALID_PARAMETER as i32);
-    let (group, number) = numbering().and_then(|known| known.place(cpu)).ok_or_else(absent)?;
+    let (group, number) = place(cpu).ok_or_else(absent)?;
     let affinity = GROUP_AFFINITY { Mask: 1 << number, Group: group, Reserved: [0; 3] };
     // SAFETY: a valid GROUP_AFFINITY; the mask before is not asked for.
     let done =

@@ -1,18 +1,37 @@
-//! The base tables of one frame that all Windows recordings fill, row by row.
+//! The base tables of one frame, row by row, with whatever switches and wakings the reader's
+//! system records.
 
-use super::switches::{Switch, Switches};
-use super::wakeups::{Wakeup, Wakeups};
-use crate::columns::{Batcher, Column, Words};
+use crate::columns::{Batcher, Column, Named, Words};
 use crate::error::DecodeError;
 use crate::frame::Batches;
 use crate::shelf::Shelves;
 
 /// Time, CPU and position in the CPU's stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
-    pub(super) ts: i64,
-    pub(super) cpu: i32,
-    pub(super) seq: i64,
+pub(crate) struct Moment {
+    pub(crate) ts: i64,
+    pub(crate) cpu: i32,
+    pub(crate) seq: i64,
+}
+
+impl Moment {
+    /// A copy to hand to a function that is rarely called: the original then stays in registers.
+    #[inline(always)]
+    pub(crate) fn apart(self) -> Self {
+        Self { ts: self.ts, cpu: self.cpu, seq: self.seq }
+    }
+}
+
+/// A table with a row for nearly every record: its columns differ from system to system.
+pub(crate) trait Busy {
+    /// Empty, in memory of frames that are gone where there is some.
+    fn new(shelves: &Shelves) -> Self;
+
+    /// Rows so far.
+    fn len(&self) -> usize;
+
+    /// All columns.
+    fn columns(self, shelves: &Shelves) -> Result<Vec<Named>, DecodeError>;
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +59,14 @@ struct Migrations {
 }
 
 #[derive(Debug, Default)]
+struct Interrupts {
+    moments: Moments,
+    dur: Column<i64>,
+    kind: Words,
+    name: Words,
+}
+
+#[derive(Debug, Default)]
 struct Idles {
     ts: Column<i64>,
     cpu: Column<i32>,
@@ -59,12 +86,12 @@ struct Counters {
 
 /// A stretch in which records were lost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loss {
-    pub(super) cpu: Option<i32>,
-    pub(super) start_ns: Option<i64>,
-    pub(super) end_ns: Option<i64>,
-    pub(super) events: Option<i64>,
-    pub(super) signalled_by: &'static str,
+pub(crate) struct Loss {
+    pub(crate) cpu: Option<i32>,
+    pub(crate) start_ns: Option<i64>,
+    pub(crate) end_ns: Option<i64>,
+    pub(crate) events: Option<i64>,
+    pub(crate) signalled_by: &'static str,
 }
 
 #[derive(Debug, Default)]
@@ -93,27 +120,38 @@ struct Frequencies {
     khz: Column<i64>,
 }
 
-/// All tables that grow while records are read.
 #[derive(Debug, Default)]
-pub(super) struct Tables {
-    switches: Switches,
-    pub(super) wakeups: Wakeups,
+struct Yields {
+    moments: Moments,
+    utid: Column<i64>,
+}
+
+/// All tables that grow while records are read.
+#[derive(Debug)]
+pub(crate) struct Tables<S, W> {
+    pub(crate) switches: S,
+    pub(crate) wakeups: W,
     migrations: Migrations,
+    yields: Yields,
+    interrupts: Interrupts,
     idles: Idles,
     frequencies: Frequencies,
     counters: Counters,
     priorities: Priorities,
     losses: Losses,
+    /// Rows of all but the two busy tables.
     rows: usize,
 }
 
-impl Tables {
-    /// Without rows.
-    pub(super) fn new(shelves: &Shelves) -> Self {
+impl<S: Busy, W: Busy> Tables<S, W> {
+    /// Empty, in memory of frames that are gone where there is some.
+    pub(crate) fn new(shelves: &Shelves) -> Self {
         Self {
-            switches: Switches::new(shelves),
-            wakeups: Wakeups::new(shelves),
+            switches: S::new(shelves),
+            wakeups: W::new(shelves),
             migrations: Migrations::default(),
+            yields: Yields::default(),
+            interrupts: Interrupts::default(),
             idles: Idles::default(),
             frequencies: Frequencies::default(),
             counters: Counters::default(),
@@ -124,23 +162,11 @@ impl Tables {
     }
 
     /// Rows of all tables.
-    pub(super) fn rows(&self) -> usize {
-        self.rows
+    pub(crate) fn rows(&self) -> usize {
+        self.switches.len() + self.wakeups.len() + self.rows
     }
 
-    #[inline(always)]
-    pub(super) fn switch(&mut self, moment: Moment, row: Switch) {
-        self.switches.put(moment, row);
-        self.rows += 1;
-    }
-
-    #[inline(always)]
-    pub(super) fn wakeup(&mut self, moment: Moment, row: Wakeup) {
-        self.wakeups.put(moment, row);
-        self.rows += 1;
-    }
-
-    pub(super) fn migration(&mut self, moment: Moment, utid: Option<i64>, orig: i32, dest: i32) {
+    pub(crate) fn migration(&mut self, moment: Moment, utid: Option<i64>, orig: i32, dest: i32) {
         self.migrations.moments.push(moment);
         self.migrations.utid.push_option(utid);
         self.migrations.orig.push(orig);
@@ -148,7 +174,27 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(super) fn idle(&mut self, ts: i64, cpu: i32, dur: Option<i64>, state: i32) {
+    pub(crate) fn sched_yield(&mut self, moment: Moment, utid: Option<i64>) {
+        self.yields.moments.push(moment);
+        self.yields.utid.push_option(utid);
+        self.rows += 1;
+    }
+
+    /// The begin of an interrupt; gives back its row for [`Tables::interrupt_end`].
+    pub(crate) fn interrupt(&mut self, moment: Moment, kind: &str, name: Option<&str>) -> usize {
+        self.interrupts.moments.push(moment);
+        self.interrupts.dur.push_option(None);
+        self.interrupts.kind.push(Some(kind));
+        self.interrupts.name.push(name);
+        self.rows += 1;
+        self.interrupts.dur.len() - 1
+    }
+
+    pub(crate) fn interrupt_end(&mut self, row: usize, dur: i64) {
+        self.interrupts.dur.set(row, dur);
+    }
+
+    pub(crate) fn idle(&mut self, ts: i64, cpu: i32, dur: Option<i64>, state: i32) {
         self.idles.ts.push(ts);
         self.idles.cpu.push(cpu);
         self.idles.dur.push_option(dur);
@@ -156,14 +202,14 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(super) fn frequency(&mut self, ts: i64, cpu: i32, khz: i64) {
+    pub(crate) fn frequency(&mut self, ts: i64, cpu: i32, khz: i64) {
         self.frequencies.ts.push(ts);
         self.frequencies.cpu.push(cpu);
         self.frequencies.khz.push(khz);
         self.rows += 1;
     }
 
-    pub(super) fn counter(
+    pub(crate) fn counter(
         &mut self,
         moment: Moment,
         utid: Option<i64>,
@@ -182,7 +228,7 @@ impl Tables {
     }
 
     /// A change of priority: `dynamic` or `base`, and what it was before and is after.
-    pub(super) fn priority(
+    pub(crate) fn priority(
         &mut self,
         kind: &str,
         moment: Moment,
@@ -199,7 +245,7 @@ impl Tables {
         self.rows += 1;
     }
 
-    pub(super) fn loss(&mut self, row: Loss) {
+    pub(crate) fn loss(&mut self, row: Loss) {
         let table = &mut self.losses;
         table.cpu.push_option(row.cpu);
         table.start.push_option(row.start_ns);
@@ -210,7 +256,7 @@ impl Tables {
     }
 
     /// The tables that have rows.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         self,
         batcher: &Batcher,
         shelves: &Shelves,
@@ -222,7 +268,7 @@ impl Tables {
             }
             Ok(())
         };
-        let positioned = |moments: Moments, mut columns: Vec<crate::columns::Named>| {
+        let positioned = |moments: Moments, mut columns: Vec<Named>| {
             columns.push(("ts", moments.ts.array()));
             columns.push(("cpu", moments.cpu.array()));
             columns.push(("seq", moments.seq.array()));
@@ -231,6 +277,7 @@ impl Tables {
 
         let rows = self.switches.len();
         add("context_switch", rows, self.switches.columns(shelves)?)?;
+
         let rows = self.wakeups.len();
         add("wakeup", rows, self.wakeups.columns(shelves)?)?;
 
@@ -242,6 +289,16 @@ impl Tables {
             ("dest_cpu", t.dest.array()),
         ];
         add("migration", rows, positioned(t.moments, columns))?;
+
+        let t = self.yields;
+        let rows = t.utid.len();
+        add("sched_yield", rows, positioned(t.moments, vec![("utid", t.utid.array())]))?;
+
+        let t = self.interrupts;
+        let rows = t.dur.len();
+        let columns =
+            vec![("dur", t.dur.array()), ("kind", t.kind.array()?), ("name", t.name.array()?)];
+        add("interrupt_slice", rows, positioned(t.moments, columns))?;
 
         let t = self.idles;
         let rows = t.ts.len();
@@ -293,5 +350,11 @@ impl Tables {
         ];
         add("loss", rows, columns)?;
         Ok(batches)
+    }
+}
+
+impl<S: Busy, W: Busy> Default for Tables<S, W> {
+    fn default() -> Self {
+        Self::new(&Shelves::default())
     }
 }

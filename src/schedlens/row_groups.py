@@ -1,0 +1,53 @@
+"""Batches of a table, cut into the row groups that DuckDB stores.
+
+A row group that comes in one piece is compressed by one thread and written once; of pieces DuckDB
+makes row groups of odd lengths first, and packs them anew at the checkpoint.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+# Rows of a row group: DuckDB's own number.
+ROWS = 122_880
+
+
+class RowGroups:
+    """Gathers batches of one schema and gives them back as batches of `rows` rows."""
+
+    def __init__(self, rows: int = ROWS) -> None:
+        self._rows = rows
+        self._full: list[pa.RecordBatch] = []
+        self._begun: list[pa.RecordBatch] = []
+        self._begun_rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Takes a batch of any length; its rows come after those of the batches before."""
+        start = 0
+        while start < batch.num_rows:
+            part = batch.slice(start, self._rows - self._begun_rows)
+            start += part.num_rows
+            self._begun.append(part)
+            self._begun_rows += part.num_rows
+            if self._begun_rows == self._rows:
+                self._full.append(self._joined())
+
+    @property
+    def full(self) -> int:
+        """Full row groups that wait to be taken."""
+        return len(self._full)
+
+    def take_full(self) -> list[pa.RecordBatch]:
+        """All full row groups."""
+        full, self._full = self._full, []
+        return full
+
+    def take_all(self) -> list[pa.RecordBatch]:
+        """All rows; the last batch may be shorter than a row group."""
+        if self._begun_rows:
+            self._full.append(self._joined())
+        return self.take_full()
+
+    def _joined(self) -> pa.RecordBatch:
+        begun, self._begun, self._begun_rows = self._begun, [], 0
+        return begun[0] if len(begun) == 1 else pa.concat_batches(begun)

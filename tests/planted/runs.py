@@ -1,0 +1,171 @@
+"""Plays runs: a random program with its faults, its recording, spoilt, and what is found in it."""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from planted import background, perturb, truth
+from planted.background import Scene
+from planted.detectors import DETECTORS, Case, Strengths, Subject
+from planted.faults import FAULTS, Fault
+from schedlens import _decoders, findings, questions, recording, store
+from schedlens.findings import Finding, Scope
+from schedlens.simulate import tables
+
+# Runs that a process is given at a time.
+_AT_A_TIME = 4
+
+
+@dataclass
+class Run:
+    """A played run: what was planted, what is true, what was found."""
+
+    seed: int
+    planted: tuple[str, ...]
+    damage: tuple[str, ...]
+    strengths: dict[str, Strengths]
+    doubts: dict[str, Strengths]
+    found: dict[str, list[tuple[Subject, str]]]
+    """By detector: subject and title of its findings."""
+    relabelled: tuple[str, ...] = ()
+    """Planted causes of stutters that something else outgrew."""
+
+
+class Bench:
+    """A database that has all questions, emptied after each run."""
+
+    def __init__(self) -> None:
+        self.con = duckdb.connect(":memory:")
+        self.con.execute("SET threads = 1")
+        questions.create_schema(self.con)
+        questions.install(self.con)
+        self._folder = tempfile.TemporaryDirectory()
+        rows = self.con.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE NOT temporary"
+        ).fetchall()
+        self._tables = [row[0] for row in rows]
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.con.close()
+        self._folder.cleanup()
+
+    def ask(self, spoilt: perturb.Spoilt, scene: Scene) -> list[Finding]:
+        """What the analyzers under test say of base tables, with the snapshots of the host."""
+        folder = Path(self._folder.name) / "run"
+        tables.write_tables(spoilt.tables, folder)
+        for table, rows in scene.host.tables(scene.simulation).items():
+            if rows:
+                batch = pa.RecordBatch.from_pylist(
+                    [{"trace_id": 1, **row} for row in rows], schema=_decoders.schemas()[table]
+                )
+                self.con.register("told", batch)
+                self.con.execute(f"INSERT INTO {table} BY NAME FROM told")
+                self.con.unregister("told")
+        failures = store.load_rows(
+            self.con, recording.gather((folder,)), (None, None), lambda label, share: None
+        )
+        if failures:
+            raise AssertionError(failures[0].why)
+        wanted = {detector.analyzer for detector in DETECTORS}
+        found = list(findings.judge_all(Scope(self.con), wanted))
+        for table in self._tables:
+            self.con.execute(f"DELETE FROM {table}")
+        for file in folder.iterdir():
+            file.unlink()
+        return found
+
+
+def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
+    """A run with these faults, spoilt, and what is found in it."""
+    chance = random.Random(seed)
+    hybrid = next((fault.hybrid for fault in faults if fault.hybrid is not None), None)
+    speeds = next((fault.speeds for fault in faults if fault.speeds is not None), None)
+    rules = {name: value for fault in faults for name, value in fault.rules.items()}
+    scene = background.draw(chance, hybrid=hybrid, speeds=speeds, **rules)
+    for fault in faults:
+        fault.plant(scene)
+    simulation = scene.simulation
+    simulation.run(background.WINDOW_NS)
+    spoilt = perturb.spoil(tables.base_tables(simulation), chance)
+    case = Case(scene, truth.measure(simulation), spoilt)
+    strengths = {detector.name: detector.truth(case) for detector in DETECTORS}
+    doubts = {detector.name: detector.doubt(case) for detector in DETECTORS}
+    found: dict[str, list[tuple[Subject, str]]] = defaultdict(list)
+    for finding in bench.ask(spoilt, scene):
+        for detector in DETECTORS:
+            if detector.finds(finding):
+                subject = detector.subject(finding, simulation)
+                found[detector.name].append((subject, finding.title))
+    causes = strengths["stutter_cause"]
+    relabelled = tuple(
+        label.part
+        for label in scene.planted
+        if causes.get((label.process, label.tid, label.part), 0.0) < max(causes.values(), default=0)
+    )
+    names = tuple(fault.name for fault in faults)
+    return Run(seed, names, tuple(spoilt.done), strengths, doubts, dict(found), relabelled)
+
+
+def plan(seeds: Iterator[int], each: int) -> Iterator[tuple[int, tuple[Fault, ...]]]:
+    """Seeds and faults: every fault `each` times, and as many clean runs as that.
+
+    Light ones come in pairs, and each that goes beside any other comes with one of the rest.
+    """
+    chance = random.Random(each)
+    beside = [fault for fault in FAULTS if fault.beside]
+    for _ in range(each):
+        light = [fault for fault in FAULTS if fault.light]
+        chance.shuffle(light)
+        groups = [[fault] for fault in FAULTS if not fault.light and not fault.beside]
+        groups += [light[at : at + 2] for at in range(0, len(light), 2)]
+        for group, fault in zip(chance.sample(groups, len(beside)), beside, strict=True):
+            group.append(fault)
+        for group in groups:
+            yield next(seeds), tuple(group)
+        yield next(seeds), ()
+
+
+_bench: Bench | None = None
+
+
+def _played(task: tuple[int, tuple[str, ...]]) -> Run:
+    global _bench
+    if _bench is None:
+        _bench = Bench()
+    seed, names = task
+    return play(_bench, seed, [fault for fault in FAULTS if fault.name in names])
+
+
+def play_all(
+    first_seed: int,
+    each: int,
+    told: Callable[[int, int], None] = lambda done, of: None,
+    processes: int | None = None,
+) -> list[Run]:
+    """All runs of a plan, in its order, on as many processes as there are CPUs."""
+    tasks = [
+        (seed, tuple(fault.name for fault in faults))
+        for seed, faults in plan(iter(range(first_seed, 1 << 62)), each)
+    ]
+    runs: list[Run] = []
+    # Threads of a library do not survive a fork.
+    context = get_context("spawn")
+    with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context) as pool:
+        for run in pool.map(_played, tasks, chunksize=_AT_A_TIME):
+            runs.append(run)
+            told(len(runs), len(tasks))
+    return runs

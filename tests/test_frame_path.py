@@ -1,0 +1,36 @@
+"""These wakings and this frame: who the frame waited for."""
+
+from __future__ import annotations
+
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens import frames
+
+MS = 1_000_000
+CPUS = [Cpu(0, 0), Cpu(1, 1)]
+
+# Main presents at 10 ms. It waits from 2 ms to 6 ms; at 6 ms B runs on the CPU that writes the
+# waking:   cpu 0  |main 0..2|        |main 6..10|
+#           cpu 1  |B 0..8             |
+STAYS = [
+    Stay("game/main", 0, 0, 2 * MS),
+    Stay("game/B", 1, 0, 8 * MS),
+    Stay("game/main", 0, 6 * MS, 4 * MS, wait=4 * MS, waker="game/B"),
+]
+
+
+@pytest.mark.parametrize("in_interrupt", [False, True])
+def test_what_a_clock_wakes_no_thread_has_woken(in_interrupt: bool) -> None:
+    with drawn_database() as con:
+        trace = DrawnTrace(con, STAYS, CPUS, 10 * MS)
+        main, other = trace.utid("game/main"), trace.utid("game/B")
+        trace.add("frame", frame=1, upid=7, utid=main, process="game", start_ns=0, dur_ns=10 * MS)
+        trace.add(
+            "wakeup", ts=6 * MS, cpu=1, seq=1, utid=main, waker_utid=other, kind="waking",
+            in_interrupt=in_interrupt, effective=True,
+        )  # fmt: skip
+        frames.build_paths(con, 1)
+        path = con.execute("SELECT utid, ts, dur FROM frame_path ORDER BY ts").fetchall()
+    own = [(main, 0, 10 * MS)]
+    assert path == (own if in_interrupt else [(other, 0, 6 * MS), (main, 6 * MS, 4 * MS)])

@@ -1,0 +1,52 @@
+"""Batches of any lengths come back as whole row groups, their rows in their order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schedlens.row_groups import ROWS, RowGroups
+
+
+def batch(first: int, rows: int, word: str) -> pa.RecordBatch:
+    """Numbers from `first` on, and a word column whose dictionary is this batch's own."""
+    words = pa.array([word] * rows, pa.string()).dictionary_encode()
+    return pa.record_batch({"n": pa.array(range(first, first + rows), pa.int64()), "word": words})
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 17), max_size=6))
+def test_rows_stay_in_order_and_only_the_last_group_is_short(lengths: list[int]) -> None:
+    groups, first = RowGroups(5), 0
+    taken: list[pa.RecordBatch] = []
+    for length in lengths:
+        groups.add(batch(first, length, str(length)))
+        first += length
+        assert groups.full == first // 5 - len(taken)
+        taken += groups.take_full()
+    taken += groups.take_all()
+    assert [len(one) for one in taken] == [5] * (first // 5) + [first % 5] * (first % 5 > 0)
+    rows = [number for one in taken for number in one.column("n").to_pylist()]
+    words = [word for one in taken for word in one.column("word").to_pylist()]
+    assert rows == list(range(first))
+    assert words == [str(length) for length in lengths for _ in range(length)]
+
+
+def test_a_row_group_is_as_long_as_duckdb_makes_it(tmp_path: Path) -> None:
+    groups = RowGroups()
+    for first in range(0, 300_000, 100_000):
+        groups.add(batch(first, 100_000, "ready"))
+    incoming = pa.Table.from_batches(groups.take_all())
+    with duckdb.connect(str(tmp_path / "rows.duckdb")) as con:
+        con.execute("CREATE TABLE rows AS FROM incoming")
+        stored = con.execute(
+            "SELECT sum(count) FROM pragma_storage_info('rows') "
+            "WHERE column_name = 'n' AND segment_type = 'BIGINT' "
+            "GROUP BY row_group_id ORDER BY row_group_id"
+        ).fetchall()
+    assert stored == [(ROWS,), (ROWS,), (300_000 - 2 * ROWS,)]
+    assert incoming.num_rows == 300_000
