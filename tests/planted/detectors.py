@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from planted.background import Scene
 from planted.frame_truth import short_share, worst_frame
@@ -76,16 +78,8 @@ _TOLD = ("critical", "warning", "info")
 
 # What a finding is about.
 
-# How a finding of a stutter names what the time went into.
-_WORDS = {
-    "running on a core of its own": "run_p_alone",
-    "running beside a busy sibling": "run_p_shared",
-    "running on an E core": "run_e",
-    "ready while all its CPUs were busy": "ready_all_busy",
-    "ready while a CPU it may use was idle": "ready_idle_available",
-    "ready while only parked CPUs were idle": "ready_parked_available",
-    "waiting": "wait",
-}
+# How a finding of a stutter names what the time went into: words and advice by part.
+_PARTS: dict[str, tuple[str, str]] = vars(import_module("schedlens.analyzers.frame_time"))["_PARTS"]
 
 
 def _cpu(finding: Finding, simulation: Simulation) -> Subject:
@@ -125,7 +119,8 @@ _frames_of = _said(r"[Ff]rames? of (\S+)")
 def _laid_to(finding: Finding, simulation: Simulation) -> Subject:
     """The process, the thread that is named, and the part of its time."""
     process, tid = _frames_of(finding, simulation), _thread(finding, simulation)
-    part = next((part for words, part in _WORDS.items() if f" {words} (" in finding.title), "")
+    said = (part for part, (words, _) in _PARTS.items() if f" {words} (" in finding.title)
+    part = next(said, "")
     return (process, tid, part) if isinstance(process, str) and isinstance(tid, int) else None
 
 
@@ -186,18 +181,21 @@ def _stutter(case: Case) -> Strengths:
 
 
 def _cause(case: Case) -> Strengths:
-    """The part that grew most counts as 2; what grew less, in proportion."""
+    """The part that grew most is 2 for the thread that has most of it, less in proportion."""
     strengths: Strengths = {}
     for process, frames in case.facts.frames.of.items():
-        if worst_frame(frames) < 1:
-            continue
-        grown = case.facts.frames.growth(process)
-        most = max(grown.values(), default=0.0)
+        worst = worst_frame(frames)
+        grown = case.facts.frames.growth(process) if worst >= 1 else {}
+        of_part: dict[str, list[float]] = defaultdict(list)
+        for (_, part), ns in grown.items():
+            of_part[part].append(ns)
+        most = max((sum(shares) for shares in of_part.values()), default=0.0)
         if most <= 0:
             continue
-        sure = worst_frame(frames) >= SURE
         for (tid, part), ns in grown.items():
-            strength = 2 * max(0.0, ns) / most
+            own = max(0.0, ns) / max(*of_part[part], 1.0)
+            strength = 2 * own * max(0.0, sum(of_part[part])) / most
+            sure = worst >= SURE
             strengths[process, tid, part] = strength if sure else min(1.0, max(strength, CLEAN))
     return strengths
 
@@ -368,7 +366,7 @@ DETECTORS = (
     Detector("stutter", "frame_time", _stutter, subject=_frames_of),
     Detector(
         "stutter_cause", "frame_time", _cause, title=r"% of it ", subject=_laid_to,
-        refusal=r"(ready, why is not known|unknown) \(",
+        refusal=r"(ready, why is not known|unknown state) \(",
     ),
     Detector("parking_frames", "parking", _parted, subject=_frames_of),
     Detector("short_run", "short_run", _carries, subject=_thread, severities=_TOLD),
