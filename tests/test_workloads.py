@@ -80,8 +80,11 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 def recorded(folder: Path, *words: str) -> dict[str, Any]:
     done = run("run", *words, "--out", str(folder))
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in folder.iterdir()) == ["samples.bin", "workload.json"]
     result: dict[str, Any] = json.loads((folder / "workload.json").read_text())
+    # Frames have a file of their own.
+    framed = any(worker["counts"].get("frames") for worker in result["workers"])
+    expected = [*(["frames.csv"] if framed else []), "samples.bin", "workload.json"]
+    assert sorted(path.name for path in folder.iterdir()) == expected
     return result
 
 
