@@ -22,6 +22,8 @@ Strengths = dict[Subject, float]
 # What reaches the mark so often must be found; a finding of what lies below CLEAN is false.
 SURE = 1.3
 CLEAN = 0.7
+REFUSED: Subject = "refused"
+"""Stands for what a finding is about, where it says that loss leaves that open."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,13 @@ class Detector:
     severities: tuple[str, ...] = ("critical", "warning")
     doubt: Callable[[Case], Strengths] = lambda case: {}
     """How much the strengths would be more if what the recording does not decide were true."""
+
+    refusal: str = "$^"
+    """A pattern of titles that say so."""
+
+    def refuses(self, finding: Finding) -> bool:
+        """Whether a finding of this kind says that it cannot tell."""
+        return re.search(self.refusal, finding.title) is not None
 
     def finds(self, finding: Finding) -> bool:
         """Whether it is a finding of this kind."""
@@ -357,7 +366,10 @@ DETECTORS = (
     Detector("sibling_overlap", "sibling_overlap", _overlap, severities=("info",)),
     Detector("smt_tax", "smt_tax", _taxed, severities=_TOLD),
     Detector("stutter", "frame_time", _stutter, subject=_frames_of),
-    Detector("stutter_cause", "frame_time", _cause, title=r"% of it ", subject=_laid_to),
+    Detector(
+        "stutter_cause", "frame_time", _cause, title=r"% of it ", subject=_laid_to,
+        refusal=r"(ready, why is not known|unknown) \(",
+    ),
     Detector("parking_frames", "parking", _parted, subject=_frames_of),
     Detector("short_run", "short_run", _carries, subject=_thread, severities=_TOLD),
     Detector(

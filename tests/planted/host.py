@@ -70,6 +70,11 @@ class Host:
         """Percent of the run taken from each CPU, of those that both snapshots have."""
         return {cpu: pct for cpu, pct in self.stolen_pct.items() if cpu not in self.unread}
 
+    def held(self, simulation: Simulation) -> frozenset[int]:
+        """Threads of cgroups whose quota was used up."""
+        limited = {quota.process for quota in self.quotas if quota.held_ns}
+        return frozenset(thread.tid for thread in simulation.threads if thread.process in limited)
+
     def tables(self, simulation: Simulation) -> dict[str, list[Row]]:
         """Rows of the snapshots, by table."""
         if not self.told:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from planted import background, perturb, truth
 from planted.background import Scene
-from planted.detectors import DETECTORS, Case, Strengths, Subject
+from planted.detectors import DETECTORS, REFUSED, Case, Strengths, Subject
 from planted.faults import FAULTS, Fault
 from schedlens import _decoders, findings, questions, recording, store
 from schedlens.findings import Finding, Scope
@@ -101,7 +101,7 @@ def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
     simulation = scene.simulation
     simulation.run(background.WINDOW_NS)
     spoilt = perturb.spoil(tables.base_tables(simulation), chance)
-    case = Case(scene, truth.measure(simulation), spoilt)
+    case = Case(scene, truth.measure(simulation, scene.host.held(simulation)), spoilt)
     strengths = {detector.name: detector.truth(case) for detector in DETECTORS}
     doubts = {detector.name: detector.doubt(case) for detector in DETECTORS}
     found: dict[str, list[tuple[Subject, str]]] = defaultdict(list)
@@ -109,6 +109,8 @@ def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
         for detector in DETECTORS:
             if detector.finds(finding):
                 subject = detector.subject(finding, simulation)
+                if spoilt.lost_ns and detector.refuses(finding):
+                    subject = REFUSED
                 found[detector.name].append((subject, finding.title))
     causes = strengths["stutter_cause"]
     relabelled = tuple(

@@ -3,7 +3,8 @@
 Every detector is judged on every run: a subject that reaches `SURE` times what the analyzer asks
 for must be found, and a finding of a subject below `CLEAN` times that is false. What lies between
 is not judged: loss and a coarse clock move numbers that are so near to the line. A finding that
-what is missing of the recording may bear out is undecided, and counted apart.
+what is missing of the recording may bear out is undecided, and counted apart; so is one that says
+that loss leaves open what it is about.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import sqrt
 
-from planted.detectors import CLEAN, DETECTORS, SURE
+from planted.detectors import CLEAN, DETECTORS, REFUSED, SURE
 from planted.runs import Run
 
 # Quantile of the normal distribution for an interval of 95 %.
@@ -57,6 +58,9 @@ def judge(runs: Iterable[Run]) -> dict[str, Count]:
         for name, count in counts.items():
             strengths, found = run.strengths[name], run.found.get(name, [])
             worst = max(strengths.values(), default=0.0)
+            refused = [(run.seed, title) for subject, title in found if subject == REFUSED]
+            count.undecided += refused
+            found = [one for one in found if one[0] != REFUSED]
             wrong = [one for one in found if strengths.get(one[0], 0.0) < CLEAN]
             right = len(found) > len(wrong)
             for subject, title in wrong:
@@ -65,9 +69,9 @@ def judge(runs: Iterable[Run]) -> dict[str, Count]:
                 (count.undecided if open_ else count.false).append((run.seed, title))
             if right:
                 count.hits.append(run.seed)
-            elif worst >= SURE:
+            elif worst >= SURE and not refused:
                 count.missed.append(run.seed)
-            elif worst < CLEAN and not found:
+            elif worst < CLEAN and not found and not refused:
                 count.silent += 1
     return counts
 

@@ -61,8 +61,11 @@ class Facts:
 _Free = tuple[int, int, set[int], set[int]]
 
 
-def measure(simulation: Simulation) -> Facts:
-    """All of it."""
+def measure(simulation: Simulation, held: frozenset[int] = frozenset()) -> Facts:
+    """All of it; `held` are threads of cgroups whose quota was used up.
+
+    What stands in their way is that quota first, whatever idles.
+    """
     facts = Facts(simulation, Order(simulation), Frames(simulation))
     allowed = {thread.tid: thread.affinity for thread in simulation.threads}
     owners: dict[int, set[int]] = defaultdict(set)
@@ -79,7 +82,7 @@ def measure(simulation: Simulation) -> Facts:
         dur = end - begin
         _concurrency(facts, now, len(every), dur)
         _sharing(facts, now, cores, allowed, dur)
-        _waiting(facts, now, allowed, dur)
+        _waiting(facts, now, allowed, held, dur)
         facts.order.see(dur, now)
         facts.frames.see(begin, end, now)
         for cpu, tid in now.running.items():
@@ -131,13 +134,20 @@ def _sharing(
     facts.bound_sharing_ns += dur * (min(len(wishes), len(idle)) - moved)
 
 
-def _waiting(facts: Facts, now: Moment, allowed: dict[int, frozenset[int]], dur: int) -> None:
-    if not now.ready or not now.idle:
+def _waiting(
+    facts: Facts,
+    now: Moment,
+    allowed: dict[int, frozenset[int]],
+    held: frozenset[int],
+    dur: int,
+) -> None:
+    ready = now.ready.keys() - held
+    if not ready or not now.idle:
         return
     open_cpus = now.idle - now.parked
-    facts.ready_idle_ns += dur * matching([set(allowed[tid] & open_cpus) for tid in now.ready])
+    facts.ready_idle_ns += dur * matching([set(allowed[tid] & open_cpus) for tid in ready])
     facts.ready_parked_ns += dur * sum(
-        bool(allowed[tid] & now.idle) and not allowed[tid] & open_cpus for tid in now.ready
+        bool(allowed[tid] & now.idle) and not allowed[tid] & open_cpus for tid in ready
     )
 
 
