@@ -58,6 +58,7 @@ lock: $(VENV)/.python
 bench: setup-run
 	$(BIN)/python benches/decode.py
 	$(BIN)/python benches/etl.py
+	PYTHONPATH=tests $(BIN)/python benches/questions.py
 
 # The load generator of the experiments, against what queueing theory says of it.
 experiments-check: setup

@@ -50,11 +50,11 @@ def record(target: Path, loops: int) -> None:
     )  # fmt: skip
 
 
-def seconds(job: Callable[[], None]) -> float:
-    """Wall time of one go."""
-    start = time.perf_counter()
+def seconds(job: Callable[[], None]) -> tuple[float, float]:
+    """Wall time and processor time of one go, its child processes included."""
+    start, used = time.perf_counter(), sum(os.times()[:4])
     job()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, sum(os.times()[:4]) - used
 
 
 def main(arguments: list[str]) -> int:
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         trace = Path(arguments[0]) if arguments else folder / "perf.data"
         if not arguments:
             record(trace, 1_300_000)
-        times: dict[str, list[float]] = {"timehist": [], "decode": [], "load": []}
+        times: dict[str, list[tuple[float, float]]] = {"timehist": [], "decode": [], "load": []}
         printed = folder / "timehist.txt"
 
         def timehist() -> None:
@@ -94,7 +94,10 @@ def main(arguments: list[str]) -> int:
                 name: (con.execute(f"SELECT count(*) FROM {name}").fetchone() or (0,))[0]
                 for name in ("context_switch", "wakeup", "sched_slice", "thread_state", "cpu_state")
             }
-        median = {name: statistics.median(values) for name, values in times.items()}
+        median, used = (
+            {name: statistics.median(one[kind] for one in goes) for name, goes in times.items()}
+            for kind in (0, 1)
+        )
         print(
             json.dumps(
                 {
@@ -103,6 +106,7 @@ def main(arguments: list[str]) -> int:
                     "file_mb": round(trace.stat().st_size / 1e6),
                     "cpus": os.cpu_count(),
                     "seconds": {name: round(value, 3) for name, value in median.items()},
+                    "processor_seconds": {name: round(value, 3) for name, value in used.items()},
                     "decode_records_per_s": round(records / median["decode"]),
                     "decode_times_faster_than_timehist": round(
                         median["timehist"] / median["decode"], 1

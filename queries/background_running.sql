@@ -31,7 +31,10 @@ WITH
       AND s.ts - coalesce(s.ready_ns, 0) < span.end_ns AND s.ts + s.dur > span.start_ns
   ),
   spell AS MATERIALIZED (
-    SELECT *, dense_rank() OVER (ORDER BY trace_id, cpus) AS class
+    SELECT
+      *,
+      dense_rank() OVER (ORDER BY trace_id, cpus) AS class,
+      row_number() OVER (PARTITION BY utid ORDER BY from_ns) AS number,
     FROM affinity_spell(p_trace_id)
     SEMI JOIN stay USING (utid)
   ),
@@ -60,7 +63,8 @@ WITH
   piece AS MATERIALIZED (
     SELECT
       trace.trace_id,
-      m.* EXCLUDE (told_after, told_before),
+      m.* EXCLUDE (told_after, told_before, spells),
+      spell.class,
       CASE WHEN m.state = 'running' THEN told_after ELSE told_before END AS priority,
       CASE WHEN trace.source = 'etw' THEN 1 ELSE -1 END
         * CASE WHEN m.state = 'running' THEN told_after ELSE told_before END AS urgency,
@@ -73,7 +77,7 @@ WITH
         last_value(cpu IGNORE NULLS) OVER sofar AS cpu,
         last_value(on_p IGNORE NULLS) OVER sofar AS on_p,
         last_value(on_e IGNORE NULLS) OVER sofar AS on_e,
-        last_value(class IGNORE NULLS) OVER sofar AS class,
+        count(class) OVER sofar AS spells,
         last_value(told_after IGNORE NULLS) OVER sofar AS told_after,
         first_value(told_before IGNORE NULLS) OVER (
           PARTITION BY utid ORDER BY ts, turn ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
@@ -82,6 +86,8 @@ WITH
       WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
     ) AS m
     JOIN thread ON thread.utid = m.utid
+    -- A set may hold for millions of rows: to look back for it from each takes their square.
+    LEFT JOIN spell ON spell.utid = m.utid AND spell.number = m.spells
     JOIN trace ON trace.trace_id = thread.trace_id
     WHERE m.state IN ('running', 'ready') AND m.ts < m.end_ns
   ),

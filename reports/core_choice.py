@@ -65,8 +65,8 @@ def section(view: View) -> Section | Nothing:
         tuple(figures),
         (
             answer.showing(
-                "thread", "tid", "process", "run_ns", "p_alone_ns", "p_shared_ns", "e_ns",
-                "e_beside_idle_p_ns", "idle_core", "p_shared_beside_idle_ns",
+                "thread", "tid", "run_ns", "p_alone_ns", "p_shared_ns", "e_ns",
+                "e_beside_idle_p_ns", "idle_core", "p_shared_beside_idle_ns", "process",
             ),
             view.ask_step("thread_core_use", process=view.process).fold(),
             *answers,

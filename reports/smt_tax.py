@@ -17,6 +17,13 @@ HEADING = "Counters: speed by core type, cost of siblings"
 ORDER = 87
 
 _MOST_BARS = 24
+# What the section is about, before what it rests on.
+_TAX = (
+    "thread", "tid", "core_type", "shared_ns", "alone_cpi", "shared_cpi", "tax_ns", "tax_pct",
+    "refused",
+)  # fmt: skip
+_CPI = ("thread", "tid", "core_type", "cpi", "instructions_per_s", "relative_to_p")
+_HIDDEN = {*_TAX, *_CPI, "trace_id", "utid"}
 _INDEX = {"P": 0, "U": 0, "E": 2, "LP-E": 5}
 
 
@@ -37,6 +44,7 @@ def section(view: View) -> Section | Nothing:
             _INDEX.get(kind or "", 3), unit="cycles an instruction")
         for kind in kinds
     ]  # fmt: skip
+    tax = view.ask_step("smt_tax", process=view.process)
     caption = (
         f"Cycles an instruction of the {shown} longest-measured threads on each core type: "
         "lower is better; cores of other frequencies compare by instructions a second."
@@ -59,5 +67,8 @@ def section(view: View) -> Section | Nothing:
                 height=row_height(2 * shown),
             ),
         ),
-        (view.ask_step("smt_tax", process=view.process), cpi),
+        (
+            tax.showing(*_TAX, *(name for name in tax.names if name not in _HIDDEN)),
+            cpi.showing(*_CPI, *(name for name in cpi.names if name not in _HIDDEN)),
+        ),
     )

@@ -18,6 +18,12 @@ HEADING = "Threads"
 ORDER = 100
 
 _MOST_BARS = 30
+# Sums, counts and maxima of one kind stand together; the rest comes behind.
+_FIRST = (
+    "thread", "tid", "run_ns", "ready_ns", "ready_count", "ready_max_ns", "wait_ns", "waits",
+    "wait_max_ns", "switches_in", "process",
+)  # fmt: skip
+_LAST = {*_FIRST, "trace_id", "utid", "new_ns", "migrations_unknown"}
 
 
 def section(view: View) -> Section | Nothing:
@@ -62,7 +68,7 @@ def section(view: View) -> Section | Nothing:
         view.step_window(),
         (Figure(caption, plot, height=row_height(shown)),),
         (
-            answer.without("trace_id", "utid", "new_ns", "migrations_unknown", "ready_count"),
+            answer.showing(*_FIRST, *(name for name in answer.names if name not in _LAST)),
             view.ask_step("process_summary", process=view.process).fold(),
         ),
     )

@@ -112,22 +112,34 @@ def test_work_of_a_lower_priority_that_runs_while_a_higher_one_is_ready(tmp_path
     script = f"{sys.executable} {PROGRAM} background > {said}"
     rows = found(tmp_path / "s", "priority_order", "--", "sh", "-c", script)
     (told,) = [row for row in rows if row["title"].startswith("Lower priorities ran")]
-    # Nice 5 is priority 125; its weight is 335 of the 1024 that nice 0 has.
-    assert "background (" in told["title"]
-    assert "at priority 125 most with" in told["title"]
     assert told["severity"] in ("warning", "critical")
+    # Nice 5 is priority 125; its weight is 335 of the 1024 that nice 0 has.
     (row,) = lines(
         command(
             "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT sum(run_ns)::BIGINT AS run_ns, sum(higher_ready_ns)::BIGINT AS ready_ns "
-            "FROM background_running WHERE thread = 'background' AND priority = 125",
+            "SELECT sum(run_ns)::BIGINT AS all_ns, "
+            "sum(run_ns) FILTER (WHERE priority = 125)::BIGINT AS run_ns, "
+            "sum(higher_ready_ns) FILTER (WHERE priority = 125)::BIGINT AS ready_ns "
+            "FROM background_running WHERE thread = 'background'",
         ).stdout
     )  # fmt: skip
     # Its own clock: all that it ran, from its fork to what it printed.
     clock_ns = int(said.read_text().split()[1])
-    assert row["run_ns"] == pytest.approx(clock_ns, rel=0.05)
+    assert row["all_ns"] == pytest.approx(clock_ns, rel=0.05, abs=2_000_000)
     # While it runs, one of the three urgent ones always stands ready, but at the very end.
     assert row["ready_ns"] >= 0.8 * row["run_ns"]
+    # Others may have run in somebody's way as well, on a machine that does other things too.
+    assert told["cost_ns"] >= row["ready_ns"]
+    (most,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT thread, tid, priority FROM background_running GROUP BY ALL "
+            "ORDER BY sum(higher_ready_ns) DESC LIMIT 1",
+        ).stdout
+    )  # fmt: skip
+    named = f"{most['thread']} ({most['tid']})"
+    assert named in told["title"]
+    assert f"at priority {most['priority']} most with" in told["title"]
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from tiled_recording import tile
 from schedlens import questions
 from schedlens.simulate import cases
 
-COPIES = 12
+COPIES = 8
 QUESTIONS = (
     "core_choice", "whole_idle_core", "thread_core_use", "frame_parking", "thread_parking",
     "path_switch", "frame_ledger", "frame_ledger(p_path := true)", "thread_frequency",

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 import report_database
 
-from schedlens import findings, page_table, questions, report
+from schedlens import findings, page_table, questions, report, verdict
 from schedlens.errors import UnknownNameError
 from schedlens.figures import short, unique, visible
 from schedlens.sections import Answer, chapters
@@ -240,3 +240,17 @@ def test_labels_are_short_and_visible(name: str | None, label: str) -> None:
 
 def test_equal_labels_are_numbered() -> None:
     assert unique(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
+
+
+def test_a_cause_is_told_before_the_waiting_it_leads_to() -> None:
+    def found(analyzer: str, trace_id: int = 1, severity: str = "critical") -> list[dict[str, Any]]:
+        return [{"analyzer": analyzer, "trace_id": trace_id, "severity": severity}]
+
+    # By cost; the stutters, then what befell recording 1, its causes first.
+    ranked = [
+        found("concurrency", 2), found("ready_obstacle"), found("quantum_end_chain"),
+        found("parking"), found("frame_time"), found("thread_summary", severity="warning"),
+    ]  # fmt: skip
+    assert verdict._top(ranked) == [4, 2, 3]
+    # Without frames the cost alone decides.
+    assert verdict._top(ranked[:4]) == [0, 1, 2]

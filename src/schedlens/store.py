@@ -37,6 +37,10 @@ SCHEMA_VERSION = 1
 # after it has tried others; those that hardly change name theirs, and texts have none of this.
 _COMPRESSION = "bitpacking"
 
+# An ASOF join is a nested loop where DuckDB expects few rows on its left, which it also does where
+# millions come: what a question joins at last is hard to foresee.
+_ANSWERING = "SET asof_loop_join_threshold = 0"
+
 # Row groups handed to DuckDB at once: its threads share them, and the decoder goes on beside.
 INSERT_ROW_GROUPS = 8
 
@@ -80,6 +84,7 @@ def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             f"cannot write {path}: {_first_line(error)}; choose another place with -o"
         ) from None
     try:
+        con.execute(_ANSWERING)
         questions.create_schema(con)
         yield con
         con.execute("CHECKPOINT")
@@ -106,9 +111,12 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
     if not file.exists():
         raise NothingToReadError(f"{file} does not exist: `analyze {path}` writes it")
     try:
-        return duckdb.connect(str(file), read_only=True)
+        con = duckdb.connect(str(file), read_only=True)
     except duckdb.Error as error:
         raise DatabaseError(f"cannot open {file}: {_first_line(error)}") from None
+    # Not in the configuration: another connection to this file must agree with that.
+    con.execute(_ANSWERING)
+    return con
 
 
 def load(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow
 
 from schedlens import _decoders
+from schedlens.row_groups import RowGroups
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,8 +22,8 @@ _TICK_NS = 1_000_000
 # KWAIT_REASON of a thread that its job's CPU rate control holds back.
 _RATE_CONTROL = 24
 _BATCH = 1 << 17
-# Rows are inserted once so many are gathered: batches of one row group, for its threads to share.
-_INSERT = 4 * 122_880
+# Row groups that are inserted at once: DuckDB's threads share them.
+_INSERT_ROW_GROUPS = 4
 
 _TABLES = (
     "core_state",
@@ -265,16 +266,18 @@ def _sweep(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
 def _insert(
     con: duckdb.DuckDBPyConnection, outputs: Iterator[tuple[str, pyarrow.RecordBatch]]
 ) -> None:
-    gathered: dict[str, list[pyarrow.RecordBatch]] = {}
+    gathered: dict[str, RowGroups] = {}
     for table, batch in outputs:
-        batches = gathered.setdefault(table, [])
-        batches.append(batch)
-        if sum(one.num_rows for one in batches) >= _INSERT:
-            _write(con, table, gathered.pop(table))
-    for table, batches in gathered.items():
-        _write(con, table, batches)
+        groups = gathered.setdefault(table, RowGroups())
+        groups.add(batch)
+        if groups.full >= _INSERT_ROW_GROUPS:
+            _write(con, table, groups.take_full())
+    for table, groups in gathered.items():
+        _write(con, table, groups.take_all())
 
 
 def _write(con: duckdb.DuckDBPyConnection, table: str, batches: list[pyarrow.RecordBatch]) -> None:
+    if not batches:
+        return
     # A registered view would keep its rows in memory until the transaction ends.
     con.from_arrow(pyarrow.Table.from_batches(batches)).insert_into(table)

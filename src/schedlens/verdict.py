@@ -19,6 +19,9 @@ EVIDENCE_ROWS = 50
 # Findings told on the first screen.
 TOP = 3
 
+# Sums of waiting: what made the threads wait is told first, where another finding says it.
+_SUMS = frozenset({"ready_obstacle", "thread_summary"})
+
 # Shares that are not of the window.
 _SHARES = {"sibling_overlap": "of the time in which cores were busy"}
 
@@ -81,7 +84,10 @@ def _headline(tally: Counter[str], ranked: list[list[dict[str, Any]]], checked: 
 
 
 def _top(ranked: list[list[dict[str, Any]]]) -> list[int]:
-    """Places of the cards told first: frames that stutter, what else befell that recording."""
+    """Places of the cards told first: frames that stutter, what else befell that recording.
+
+    Of the latter, what names a cause comes before sums of waiting.
+    """
     severe = [rows[0] for rows in ranked]
     shaky = next(
         (row for row in severe if row["analyzer"] == "frame_time" and row["severity"] != "info"),
@@ -95,6 +101,7 @@ def _top(ranked: list[list[dict[str, Any]]]) -> list[int]:
             SEVERITIES.index(severe[place]["severity"]),
             severe[place] is not shaky,
             about is not None and severe[place]["trace_id"] != about,
+            about is not None and severe[place]["analyzer"] in _SUMS,
             place,
         ),
     )

@@ -50,8 +50,6 @@ struct Cursor {
     sorted: Vec<Entry>,
 }
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
 /// Records of a [`Stretch`], at most.
 const STRETCH: usize = 1 << 12;
 
@@ -269,9 +267,6 @@ impl<'a> Merge<'a> {
         } else {
             let want = (buffer.filled as usize).saturating_sub(HEADER);
             let body = file.body(buffer);
-            // Lanes take turns, each waiting for its next record: memory is faster asked for the
-            // whole buffer at once.
-            std::hint::black_box(body.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
             Some(body.get(..want).unwrap_or(body))
         };
         let slot = Slot { file, place, cpu: buffer.cpu, in_file, room };

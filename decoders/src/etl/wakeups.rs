@@ -88,8 +88,9 @@ impl Wakeups {
         block.seq[at] = moment.seq;
         block.utid[at] = wakeup.utid;
         block.waker[at] = wakeup.waker.unwrap_or_default();
-        block.flags[at] = u8::from(wakeup.waker.is_some()) * WAKER_KNOWN
-            | u8::from(wakeup.in_interrupt) * IN_INTERRUPT;
+        let known = if wakeup.waker.is_some() { WAKER_KNOWN } else { 0 };
+        let inside = if wakeup.in_interrupt { IN_INTERRUPT } else { 0 };
+        block.flags[at] = known | inside;
         self.rows += 1;
         if self.rows.is_multiple_of(BLOCK) {
             self.settle();
