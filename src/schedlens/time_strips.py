@@ -19,7 +19,7 @@ MOST_FRAMES = 8_000
 _LAYERS = (
     ("p", "P or uniform cores", "@blue", ""),
     ("e", "E cores", "@green", "."),
-    ("other", "cores of another type", "@mid", "x"),
+    ("other", "cores of another or unknown type", "@mid", "x"),
     ("smt", "busy siblings beyond the first", "@orange", "/"),
     ("unknown", "state unknown", "@line", "-"),
 )
@@ -159,8 +159,15 @@ def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
     call = view.call("concurrency_timeline", trace_id=view.trace_id, columns=columns)
     rows = view.rows(call)
     names = [entry for entry in _LAYERS if any(row[entry[0]] for row in rows)]
+    alone = not {"p", "e"} & {column for column, *_ in names}
     steps = [
-        (name, [brief(row[column]) for row in rows], colour, pattern, "area")
+        (
+            "cores" if column == "other" and alone else name,
+            [brief(row[column]) for row in rows],
+            colour,
+            pattern,
+            "area",
+        )
         for column, name, colour, pattern in names
     ]
     starts = [row["start_ns"] for row in rows]
