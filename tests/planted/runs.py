@@ -47,7 +47,8 @@ class Bench:
 
     def __init__(self) -> None:
         self.con = duckdb.connect(":memory:")
-        self.con.execute("SET threads = 1")
+        # A process of a pool looks like an interactive one, in which DuckDB draws bars of its own.
+        self.con.execute("SET threads = 1; SET enable_progress_bar = false")
         questions.create_schema(self.con)
         questions.install(self.con)
         self._folder = tempfile.TemporaryDirectory()
