@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     try:
         trace = Path(arguments[0]) if arguments else folder / "perf.data"
         if not arguments:
-            record(trace, 1_300_000)
+            record(trace, 1_900_000)
         times: dict[str, list[tuple[float, float]]] = {"timehist": [], "decode": [], "load": []}
         printed = folder / "timehist.txt"
 
