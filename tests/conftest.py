@@ -69,3 +69,11 @@ def analysis(session: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     con = duckdb.connect(str(session / "analysis.duckdb"), read_only=True)
     yield con
     con.close()
+
+
+@pytest.fixture
+def con(drawn: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The drawn recording of a module, as it was again after each test."""
+    drawn.execute("BEGIN")
+    yield drawn
+    drawn.execute("ROLLBACK")

@@ -65,13 +65,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-@pytest.fixture
-def con(drawn: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    drawn.execute("BEGIN")
-    yield drawn
-    drawn.execute("ROLLBACK")
-
-
 def test_stand_stills_of_whole_cores(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute("SELECT core, ts, dur, idle_ns, cpus FROM whole_idle_core").fetchall()
     assert rows == [

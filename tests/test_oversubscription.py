@@ -50,13 +50,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-@pytest.fixture
-def con(drawn: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    drawn.execute("BEGIN")
-    yield drawn
-    drawn.execute("ROLLBACK")
-
-
 def test_runnable_work_against_cpus(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute("SELECT runnable, ns, pct, ready, above_cpus FROM runnable_count").fetchall()
     assert rows == [

@@ -56,13 +56,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-@pytest.fixture
-def con(drawn: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    drawn.execute("BEGIN")
-    yield drawn
-    drawn.execute("ROLLBACK")
-
-
 def test_time_parked_by_cpu(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT cpu, core_type, parked_ns, soft_parked_ns, unparked_ns, unknown_ns, parked_pct, "

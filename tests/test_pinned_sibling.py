@@ -41,13 +41,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-@pytest.fixture
-def con(drawn: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    drawn.execute("BEGIN")
-    yield drawn
-    drawn.execute("ROLLBACK")
-
-
 def test_time_together_and_beside_an_idle_core(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT core, thread, cpus, other_thread, other_cpus, together_ns, idle_ns "

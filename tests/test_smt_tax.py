@@ -42,13 +42,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-@pytest.fixture
-def con(drawn: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    drawn.execute("BEGIN")
-    yield drawn
-    drawn.execute("ROLLBACK")
-
-
 def test_intervals_and_their_shared_part(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT ts, cpu, cycles, instructions, shared_ns FROM counter_interval "

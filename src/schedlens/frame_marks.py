@@ -7,12 +7,12 @@ thread begins; so the last one has no length.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
+from schedlens import csv_rows
 from schedlens.errors import DamagedTraceError, NotATraceError
 
 NEEDED = frozenset({"pid", "start_mono_ns"})
@@ -44,13 +44,7 @@ class Marks:
 
 def is_one(path: Path) -> bool:
     """Whether a file begins as such files do."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except OSError:
-        return False
-    names = head.decode("utf-8-sig", "replace").split("\n", 1)[0].lower().split(",")
-    return {name.strip() for name in names} >= NEEDED
+    return csv_rows.names(path) >= NEEDED
 
 
 def read(path: Path) -> Marks:
@@ -59,20 +53,13 @@ def read(path: Path) -> Marks:
     Raises `NotATraceError` for a file that is none, `DamagedTraceError` where no frame can be read
     from it.
     """
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            rows = csv.reader(file)
-            names = [name.strip().lower() for name in next(rows, [])]
-            if not set(names) >= NEEDED:
-                raise NotATraceError(
-                    f"{path}: its first line does not name {' and '.join(sorted(NEEDED))}: "
-                    "docs/frame-marks.md tells what a file of frames holds"
-                )
-            return _marks(path, names, rows)
-    except OSError as error:
-        raise NotATraceError(f"{path} cannot be read: {error.strerror}") from None
-    except csv.Error as error:
-        raise DamagedTraceError(f"{path}: {error}: write it again") from None
+    with csv_rows.opened(path, "write it again") as (names, rows):
+        if not set(names) >= NEEDED:
+            raise NotATraceError(
+                f"{path}: its first line does not name {' and '.join(sorted(NEEDED))}: "
+                "docs/frame-marks.md tells what a file of frames holds"
+            )
+        return _marks(path, names, rows)
 
 
 def _marks(path: Path, names: list[str], rows: Iterator[list[str]]) -> Marks:

@@ -8,13 +8,13 @@ not given. Missing is `NA`; CPU busy and frame time are 0 when missing.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from schedlens import csv_rows
 from schedlens.errors import DamagedTraceError, NotATraceError
 
 MS = 1e6
@@ -80,13 +80,7 @@ class Capture:
 
 def is_presentmon(path: Path) -> bool:
     """Whether a file begins as PresentMon's CSV files do."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except OSError:
-        return False
-    names = head.decode("utf-8-sig", "replace").split("\n", 1)[0].lower().split(",")
-    return {"application", "processid", "swapchainaddress"} <= {name.strip() for name in names}
+    return {"application", "processid", "swapchainaddress"} <= csv_rows.names(path)
 
 
 def read(path: Path) -> Capture:
@@ -95,20 +89,13 @@ def read(path: Path) -> Capture:
     Raises `NotATraceError` for a file that is not PresentMon's, `DamagedTraceError` where no frame
     can be read from it.
     """
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            rows = csv.reader(file)
-            names = [name.strip().lower() for name in next(rows, [])]
-            if not {"application", "processid"} <= set(names):
-                raise NotATraceError(
-                    f"{path}: its first line does not name Application and ProcessID: not a CSV "
-                    "file of PresentMon"
-                )
-            return _capture(path, names, rows)
-    except OSError as error:
-        raise NotATraceError(f"{path} cannot be read: {error.strerror}") from None
-    except csv.Error as error:
-        raise DamagedTraceError(f"{path}: {error}: record it again") from None
+    with csv_rows.opened(path, "record it again") as (names, rows):
+        if not {"application", "processid"} <= set(names):
+            raise NotATraceError(
+                f"{path}: its first line does not name Application and ProcessID: not a CSV "
+                "file of PresentMon"
+            )
+        return _capture(path, names, rows)
 
 
 def _capture(path: Path, names: list[str], rows: Iterator[list[str]]) -> Capture:

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::catalogue::{self, KERNELS};
-use crate::engine::Plan;
 use crate::kernel::{How, Kernel, Options, Variant};
+use crate::plan::Plan;
 
 /// What `--help` prints.
 pub const HELP: &str = "\

@@ -183,9 +183,9 @@ fn summary(arguments: &RunArguments, outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Plan;
     use crate::kernel::Options;
     use crate::liar::LIAR;
+    use crate::plan::Plan;
     use std::fs;
 
     /// Exit status of a run of that variant of the liar, and its workload.json.

@@ -9,11 +9,12 @@ use std::time::Duration;
 use crate::beat::FrameMark;
 use crate::clock::{Clock, Map, Pair, Stamp};
 use crate::histogram::Histogram;
-use crate::kernel::{Builder, Crew, Kernel, Options, Proof, Variant};
+use crate::kernel::{Builder, Crew, Proof};
 use crate::kernels::ruler;
 use crate::os;
 use crate::pace::{self, Pace};
 use crate::phases::{Phase, Phases};
+use crate::plan::Plan;
 use crate::samples::Sample;
 
 /// Kernels keep 15 bytes of a thread's name.
@@ -32,52 +33,6 @@ const EDGE_TRIES: u32 = 10;
 const MOST_SAMPLES: usize = 1_000_000;
 /// How long the length of a tick is measured before a run.
 const TICK_MEASURE: Duration = Duration::from_millis(5);
-
-/// What to run.
-pub struct Plan {
-    pub kernel: &'static Kernel,
-    pub variant: &'static Variant,
-    /// Workers of that kernel.
-    pub threads: usize,
-    /// One further worker each, of a kernel without parties.
-    pub beside: Vec<(&'static Kernel, &'static Variant)>,
-    /// The CPU of worker i is `cpus[i % len]`; empty: no mask is touched.
-    pub cpus: Vec<usize>,
-    pub seconds: f64,
-    pub options: Options,
-}
-
-impl Plan {
-    /// What a worker runs.
-    pub fn of_worker(&self, worker: usize) -> (&'static Kernel, &'static Variant) {
-        match worker.checked_sub(self.threads) {
-            Some(index) => self.beside.get(index).copied().unwrap_or((self.kernel, self.variant)),
-            None => (self.kernel, self.variant),
-        }
-    }
-
-    /// The kernels' names, those beside the first behind it: `imul1+mem_seq`.
-    pub fn name(&self) -> String {
-        let beside = self.beside.iter().map(|(kernel, _)| kernel.name);
-        std::iter::once(self.kernel.name).chain(beside).collect::<Vec<_>>().join("+")
-    }
-
-    /// Why this machine cannot run it.
-    fn refusal(&self) -> Option<String> {
-        let beside = self.beside.iter().map(|(_, variant)| (variant.refusal)(1));
-        std::iter::once((self.variant.refusal)(self.threads)).chain(beside).flatten().next()
-    }
-
-    fn crew(&self) -> Crew {
-        let mut crew = (self.variant.crew)(self.threads, self.options);
-        for (_, variant) in &self.beside {
-            let Crew { builders, links } = (variant.crew)(1, self.options);
-            crew.builders.extend(builders);
-            crew.links.extend(links);
-        }
-        crew
-    }
-}
 
 /// Why there is no result.
 #[derive(Debug, PartialEq, Eq)]

@@ -21,6 +21,7 @@ mod machine;
 mod os;
 mod pace;
 mod phases;
+mod plan;
 mod report;
 mod samples;
 #[cfg(any(windows, test))]

@@ -3,11 +3,12 @@
 use std::process;
 
 use crate::clock::Clock;
-use crate::engine::{Outcome, Plan, WorkerResult};
+use crate::engine::{Outcome, WorkerResult};
 use crate::histogram::Histogram;
 use crate::json::Value;
 use crate::kernel::{Proof, Unit};
 use crate::os;
+use crate::plan::Plan;
 
 /// Version of the file.
 const SCHEMA: u64 = 1;

@@ -1,10 +1,11 @@
 //! `verify`: every kernel runs for a moment and proves itself.
 
 use crate::conduct::Timed;
-use crate::engine::{self, Failure, Outcome, Plan};
+use crate::engine::{self, Failure, Outcome};
 use crate::json::Value;
 use crate::kernel::{How, Kernel, Options, Variant};
 use crate::os::Waiter;
+use crate::plan::Plan;
 use crate::report;
 
 /// Length of each short run.
