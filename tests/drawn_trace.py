@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+from prepared_database import prepare
 
 from schedlens import questions
 
@@ -49,13 +50,17 @@ STATE_OF_END = {"blocked": 1, "exit": 16, "preempted": 256}
 
 @contextmanager
 def drawn_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database with all tables, in memory or in a file that older shells read too."""
+    """A database with all tables and questions, in memory or in a file that older shells read."""
     con = duckdb.connect(
         str(path) if path else ":memory:",
         config={"storage_compatibility_version": "v1.5.0"} if path else {},
     )
     try:
-        questions.create_schema(con)
+        if path:
+            questions.create_schema(con)
+            questions.install(con)
+        else:
+            prepare(con)
         yield con
     finally:
         con.close()

@@ -18,8 +18,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from prepared_database import prepare
 
-from schedlens import findings, questions
+from schedlens import findings
 
 MS = 1_000_000
 STEP_NS = 300 * MS
@@ -102,7 +103,6 @@ def sweep(threads: Sequence[int], placements: Sequence[str]) -> list[Step]:
 
 
 def create(
-    path: str = ":memory:",
     *,
     machine: Machine | None = None,
     threads: Sequence[int] = (1, 10, 14, 20),
@@ -113,15 +113,14 @@ def create(
     from schedlens import sweeps
 
     machine = machine or Machine()
-    con = duckdb.connect(path)
-    questions.create_schema(con)
+    con = duckdb.connect()
+    prepare(con)
     tables = Tables()
     steps = sweep(threads, placements)
     for step in steps:
         _step(tables, machine, step, name)
     tables.insert(con)
     sweeps.build(con, [step.trace_id for step in steps])
-    questions.install(con)
     findings.store(con, list(findings.judge_all(findings.Scope(con))))
     return con
 

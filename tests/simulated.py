@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens import questions, recording, store
+from schedlens import recording, store
 from schedlens.simulate import tables
 from schedlens.simulate.scheduler import Simulation
 
@@ -25,5 +25,4 @@ def simulated_database(
     with store.create(folder / "analysis.duckdb") as con:
         failures = store.load(con, recording.gather(paths), (None, None), lambda *_: None)
         assert failures == []
-        questions.install(con)
         yield con

@@ -13,8 +13,7 @@ from functools import cache
 from typing import TypeVar
 
 import duckdb
-
-from schedlens import questions
+from prepared_database import prepare
 
 # A cell; thresholds of 100 us and 1 ms are 2 and 20 cells.
 CELL = 50_000
@@ -166,10 +165,9 @@ def fill(con: duckdb.DuckDBPyConnection, plan: Schedule, trace_id: int = 1) -> N
 
 
 def database() -> duckdb.DuckDBPyConnection:
-    """An empty database with all tables, without their documentation."""
+    """An empty database with all tables and questions."""
     con = duckdb.connect()
-    for path in questions.schema_files():
-        con.execute(path.read_text(encoding="utf-8"))
+    prepare(con)
     return con
 
 

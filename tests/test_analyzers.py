@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Finding, Scope
 
 MS = 1_000_000
@@ -19,7 +19,6 @@ NAMES = sorted(findings.analyzers())
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        questions.install(database)
         yield database
 
 

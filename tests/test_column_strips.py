@@ -15,7 +15,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import column_strips, questions
+from schedlens import column_strips
 from schedlens.sections import View
 
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 0, 1, "P", 1), Cpu(2, 2, 0, "E", 0)]
@@ -35,7 +35,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
                   affinity_known=True)  # fmt: skip
         for cpu, ts, khz in ((0, 0, 4_000_000), (0, 50, 3_000_000), (2, 20, 2_000_000)):
             trace.add("cpu_frequency", ts=ts, cpu=cpu, khz=khz)
-        questions.install(database)
         yield database
 
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 # Core 0 (P) has the CPUs 0 and 1, core 2 (P) the CPUs 2 and 3, core 4 is an E core.
@@ -61,7 +61,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         _core(trace, 2, 2, (0, 400, 1, 0), (400, 750, 0, 0), (750, 850, 1, 0), (850, 1000, 0, 0))
         _core(trace, 4, 1, (0, 1000, 1, 0))
         trace.add("affinity", utid=trace.utid("game/E"), cpus=[0, 1, 2, 3, 4], source="snapshot")
-        questions.install(database)
         yield database
 
 

@@ -8,8 +8,6 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import questions
-
 CPUS = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E"),
         Cpu(2, 2, core_type="LP-E")]  # fmt: skip
 
@@ -33,7 +31,6 @@ STAYS = [
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
         DrawnTrace(database, STAYS, CPUS, 1000)
-        questions.install(database)
         yield database
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from prepared_database import prepare
 
-from schedlens import questions
 from schedlens.report import payload
 from schedlens.sections import View
 
@@ -21,7 +21,7 @@ A, B = (1 << 32) + 1, (1 << 32) + 2
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as con:
-        questions.create_schema(con)
+        prepare(con)
         con.execute(
             "INSERT INTO trace (trace_id, label, source, first_ns, duration_ns, schema_version, "
             "tool_version) VALUES (1, 'drawn', 'perf', 0, 100, 1, 'test')"
@@ -41,7 +41,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             "(1, 1, 0, 60, 'unknown', NULL), (1, 1, 60, 8, 'interrupt', NULL), "
             "(1, 1, 68, 32, 'idle', NULL)"
         )
-        questions.install(con)
         yield con
 
 

@@ -14,7 +14,7 @@ from conftest import command
 from drawn_trace import add, drawn_database
 from test_run_throughput import Step, _core_state, _fill
 
-from schedlens import questions, recording, topology
+from schedlens import recording, topology
 from schedlens.experiments import calibration, cells, scaling
 from schedlens.experiments.cells import Load
 
@@ -163,7 +163,6 @@ def test_a_later_trace_of_the_machine_gets_the_calibration(tmp_path: Path) -> No
 @pytest.fixture
 def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        questions.install(database)
         yield database
 
 

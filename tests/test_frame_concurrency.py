@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 MS = 1_000_000
@@ -39,7 +39,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             trace.add("frame", frame=number, upid=1 << 32 | 1, utid=trace.utid("game/A"),
                       process="game", start_ns=begin * MS, dur_ns=(end - begin) * MS,
                       dialect="dxgi")  # fmt: skip
-        questions.install(database)
         yield database
 
 

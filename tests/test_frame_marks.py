@@ -16,7 +16,7 @@ from fixture_files import fixture
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedlens import frame_marks, frames, questions, recording
+from schedlens import frame_marks, frames, recording
 from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
 from schedlens.frame_marks import FrameMark
 
@@ -109,7 +109,6 @@ def drawn() -> Iterator[DrawnTrace]:
             "UPDATE trace SET clock_name = 'monotonic', start_clock = ?, clock_hz = 1000000000",
             [ZERO],
         )
-        questions.install(con)
         yield trace
 
 

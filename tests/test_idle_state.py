@@ -8,8 +8,6 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import questions
-
 # ns      0    100  200  300  400  500
 # cpu 0   A A A      . A A A A            A runs 0..150 and 200..400
 # kHz     ?   1000 . . 3000 . .  2000     from 100: 1000, from 300: 3000, from 450: 2000
@@ -29,7 +27,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             (330, 15, "softirq", "TIMER"), (490, None, "softirq", "TIMER"),
         ]):  # fmt: skip
             trace.add("interrupt_slice", ts=ts, cpu=0, seq=seq, dur=dur, kind=kind, name=name)
-        questions.install(database)
         yield database
 
 

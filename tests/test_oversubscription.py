@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 MS = 1_000_000
@@ -46,7 +46,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
                 ready=ready, p=0, e=0, other=0, smt=0,
             )  # fmt: skip
         DrawnTrace(database, FEWER, CPUS, 50 * MS, trace_id=2)
-        questions.install(database)
         yield database
 
 

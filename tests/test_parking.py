@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, add_many, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 MS = 1_000_000
@@ -52,7 +52,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
             )  # fmt: skip
         trace.add("machine_setting", key="power_plan.CPMINCORES", value="10")
         trace.add("machine_setting", key="host", value="x")
-        questions.install(database)
         yield database
 
 

@@ -8,8 +8,6 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import questions
-
 # ns      0    100  200  300  400  500  600  700  800  900  1000
 # cpu 0   A A A A  V V V V  A A A A  K  A A A           A pinned to 0; V at 200, K at 600
 # A       run ...  ready 250-400 ... run 400-600, ready 600-650, run 650-800
@@ -30,7 +28,6 @@ def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as database:
         drawn = DrawnTrace(database, STAYS, [Cpu(0, 0), Cpu(1, 1)], 1000)
         drawn.add("affinity", utid=drawn.utid("kernel/ksoftirqd/0"), cpus=[0], source="snapshot")
-        questions.install(database)
         yield drawn
 
 

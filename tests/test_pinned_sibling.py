@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 MS = 1_000_000
@@ -37,7 +37,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
                       unknown=0, busy=busy, threads=busy)  # fmt: skip
         trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="snapshot")
         trace.add("affinity", utid=trace.utid("game/B"), cpus=[0, 1], source="snapshot")
-        questions.install(database)
         yield database
 
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 MS = 1_000_000
@@ -36,7 +36,6 @@ def drawn() -> Iterator[tuple[duckdb.DuckDBPyConnection, DrawnTrace]]:
         database.execute("UPDATE trace SET source = 'etw'")
         for name in ("back/low", "game/mid", "game/high", "game/late"):
             trace.add("affinity", utid=trace.utid(name), cpus=ALL, source="rundown")
-        questions.install(database)
         yield database, trace
 
 

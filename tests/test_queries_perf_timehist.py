@@ -12,8 +12,6 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, drawn_database
 
-from schedlens import questions
-
 US = 1000
 ROW = re.compile(
     r"\s*(\d+\.\d+) \[(\d+)\]\s+(.*?)\s+(\d+\.\d{3})\s+(\d+\.\d{3})\s+(\d+\.\d{3})\s*$"
@@ -50,7 +48,6 @@ class Machine:
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        questions.install(database)
         yield database
 
 

@@ -9,8 +9,6 @@ import duckdb
 import pytest
 from drawn_trace import add, drawn_database
 
-from schedlens import questions
-
 MS = 1_000_000
 LENGTH = 100 * MS
 
@@ -58,7 +56,6 @@ def _fill(con: duckdb.DuckDBPyConnection, steps: Sequence[Step]) -> None:
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        questions.install(database)
         yield database
 
 

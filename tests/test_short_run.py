@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 MS = 1_000_000
@@ -41,7 +41,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         ):  # fmt: skip
             trace.add("frame_path", upid=upid, frame=frame, hop=hop, utid=utid, ts=begin * MS,
                       dur=(end - begin) * MS)  # fmt: skip
-        questions.install(database)
         yield database
 
 

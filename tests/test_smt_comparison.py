@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1)]
@@ -25,7 +25,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
                 trace.add("core_state", core=0, ts=ts, dur=dur, online=2, busy=busy,
                           threads=busy, unknown=0)  # fmt: skip
                 ts += dur
-        questions.install(database)
         yield database
 
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 MS = 1_000_000
@@ -38,7 +38,6 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         for counter, delta in (("cycles", 1_500_000), ("instructions", 500_000), ("tsc", 1)):
             trace.add("counter_delta", cpu=2, utid=utid, ts=90 * MS, dur=MS, counter=counter,
                       core_type="E", delta=delta)  # fmt: skip
-        questions.install(database)
         yield database
 
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Finding, Scope
 
 MS = 1_000_000
@@ -47,7 +47,6 @@ def _draw(
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        questions.install(database)
         yield database
 
 

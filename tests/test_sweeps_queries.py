@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from sweep_schedule import CELL, Schedule, database, fill
 
-from schedlens import questions, sweeps
+from schedlens import sweeps
 
 
 def row(text: str) -> list[int | str]:
@@ -31,7 +31,6 @@ def answers(plan: Schedule) -> Iterator[duckdb.DuckDBPyConnection]:
     with database() as con:
         fill(con, plan)
         sweeps.build(con, [1])
-        questions.install(con)
         yield con
 
 
@@ -220,7 +219,6 @@ def test_a_chain_is_serialized_while_an_allowed_cpu_stands_idle() -> None:
             "UPDATE sched_slice SET end_reason = 'quantum_end_or_yield', ready_ns = 4000000"
         )
         sweeps.build(con, [1])
-        questions.install(con)
         found = con.execute(
             "SELECT cpu, ts, dur, hand_offs, slice_ns, threads, serialized_ns, idle_elsewhere_ns, "
             "allowed_cpus, pair_only, yield_possible, affinity_known FROM quantum_end_chain"

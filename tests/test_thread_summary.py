@@ -8,8 +8,6 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import questions
-
 # Cores {0,1} {2,3} share a cache; core {4} has another cache, core {6} another package.
 CPUS = [
     Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1),
@@ -37,7 +35,6 @@ STAYS = [
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
         DrawnTrace(database, STAYS, CPUS, 1000)
-        questions.install(database)
         yield database
 
 

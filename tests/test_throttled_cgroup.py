@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import questions
-
 # ns      0    100  200  300  400  500      A leaves runnable at 100, comes back at 400
 STAYS = [Stay("game/A", 0, 0, 100, end="throttled_or_moved"),
          Stay("game/A", 0, 400, 100, ready=300, wait=0, end="trace_end")]  # fmt: skip
@@ -40,7 +38,6 @@ def trace() -> Iterator[DrawnTrace]:
                       steal_ns=steal)  # fmt: skip
             drawn.add("snapshot_cpu", ts=0 if edge == "begin" else 500, edge=edge, cpu=1,
                       user_ns=500 - user)  # fmt: skip
-        questions.install(database)
         yield drawn
 
 

@@ -19,7 +19,6 @@ STAYS = [Stay("game/A", 0, 0, 250)]
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as database:
         drawn = DrawnTrace(database, STAYS, [Cpu(0, 0, 0), Cpu(1, 0, 1)], 500)
-        questions.install(database)
         yield drawn
 
 
@@ -137,7 +136,6 @@ def test_breaks_without_the_second_kind_of_record_ask_for_it() -> None:
             con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")
             if name == "with_switch_events":
                 trace.add("record_count", record="PERF_RECORD_SWITCH_CPU_WIDE", count=10)
-            questions.install(con)
             found = list(judge_all(Scope(con), ["trace_quality"]))
             advised[name] = [f.advice for f in found if "break" in f.title]
     (without,), (having,) = advised["no_switch_events"], advised["with_switch_events"]

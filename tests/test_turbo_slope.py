@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
+from schedlens import findings
 from schedlens.findings import Scope
 
 MS = 1_000_000
@@ -27,7 +27,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             trace.add("cpu_frequency", ts=n * 10 * MS, cpu=0, khz=5_000_000 - active * 100_000)
             trace.add("concurrency_slice", ts=n * 10 * MS, dur=10 * MS, busy=active, unknown=0,
                       ready=0, p=1, e=active - 1, other=0, smt=0)  # fmt: skip
-        questions.install(database)
         yield database
 
 

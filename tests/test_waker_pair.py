@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import questions
-
 # ns        0    100  200  300  400  500
 # cpu 0     A A A . . . B B          A 0..150 woken by nobody known; B 300..400 by A
 # cpu 1     . B B . C C C C          B 100..200 by A; C 250..450 by the interrupt on cpu 1
@@ -24,7 +22,6 @@ STAYS = [
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as database:
         drawn = DrawnTrace(database, STAYS, [Cpu(0, 0), Cpu(1, 1)], 500)
-        questions.install(database)
         yield drawn
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PARAMETER = re.compile(r"^(p_\w+)(?: \[([^\]]+)\])?: (.+)$")
 _NAME = re.compile(r'"([^"]+)"\s*$|(\w+)\s*$')
+# A name with all that is joined to it by points: `cpu.core` is not the question `cpu`.
+_WORD = re.compile(r"(?<![\w.])\w+(?:\.\w+)*\b(?!\s*\.)")
 
 
 @dataclass(frozen=True)
@@ -161,9 +163,9 @@ def _in_order(queries: list[Query]) -> list[Query]:
         if query.full_name in above:
             raise QueryFileError(query.name, f"uses itself by way of {' > '.join(above)}")
         code = re.sub(r"--.*", "", query.sql)
+        words = set(_WORD.findall(code))
         for name, other in by_name.items():
-            called = re.search(rf"(?<![\w.]){re.escape(name)}\b(?!\s*\.)", code)
-            if called and other is not query:
+            if name in words and other is not query:
                 place(other, (*above, query.full_name))
         ordered[query.full_name] = query
 
