@@ -22,7 +22,8 @@ run: setup-run
 
 test: setup-test check
 	cargo test --workspace --locked -j2
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile; beside=$$?; \
+	$(BIN)/python -m pytest -m alone && exit $$beside
 
 check: setup
 	$(BIN)/ruff check .

@@ -17,11 +17,38 @@ from schedlens.errors import WorkloadError
 
 BIN = Path(sys.executable).parent
 
+# Files whose tests record, measure time or memory, or change a setting: `make test` runs what is
+# marked `alone` one after the other, and the rest on two CPUs before.
+ALONE = {
+    "test_changes", "test_collect", "test_collect_interrupted", "test_collect_requests",
+    "test_collect_rights", "test_doctor", "test_etl_hostile", "test_frames_on_linux",
+    "test_linux_faults", "test_main_job", "test_perf_collector", "test_perf_data_hostile",
+    "test_progress", "test_questions_linear", "test_readme", "test_snapshot", "test_wheel",
+    "test_windows_experiments_with_stand_ins", "test_workloads", "test_workloads_beside",
+    "test_workloads_windows",
+}  # fmt: skip
+RECORDING_FIXTURES = {"session", "analysis", "workload"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what must have the machine to itself."""
+    for item in items:
+        if item.path.stem in ALONE or RECORDING_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("alone")
+
+
+def _nothing_beside() -> None:
+    """Fails a test that would record while others run."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        pytest.fail("it records beside other tests: mark it `alone`, or leave out -n")
+
 
 def command(
     *arguments: str, check: bool = True, **more: object
 ) -> subprocess.CompletedProcess[str]:
     """Runs one of the project's commands as a user would."""
+    if arguments[0] == "collect" and "-o" in arguments and "--dry-run" not in arguments:
+        _nothing_beside()
     done: subprocess.CompletedProcess[str] = subprocess.run(
         [str(BIN / arguments[0]), *arguments[1:]],
         check=check,
@@ -35,6 +62,7 @@ def command(
 
 def needs_tracing() -> None:
     """Skips where this machine does not let perf record scheduler events."""
+    _nothing_beside()
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed: nothing can be recorded here")
     if os.geteuid() != 0:

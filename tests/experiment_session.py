@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import duckdb
+from prepared_database import prepare
 
 from schedlens import batches, findings, page_table, questions, recording, store, sweeps
 from schedlens.experiments import cells
@@ -69,8 +70,8 @@ def analyzed(folder: Path) -> duckdb.DuckDBPyConnection:
     Without the interval sweeps: steps that were not recorded give them nothing.
     """
     con = duckdb.connect()
-    questions.create_schema(con)
-    with mock.patch.object(sweeps, "build"):
+    prepare(con)
+    with mock.patch.object(sweeps, "build"), mock.patch.object(questions, "install"):
         failures = store.load(
             con, recording.gather([folder]), (None, None), lambda label, share: None
         )

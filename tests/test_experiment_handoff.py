@@ -119,6 +119,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
     assert advice == "Let the waiting party park or yield, or give the two a CPU each."
 
 
+@pytest.mark.alone
 def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     command(

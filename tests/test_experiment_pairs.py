@@ -319,6 +319,7 @@ def test_ranks_bound_the_median_as_the_binomial_law_says(tmp_path: Path) -> None
         assert coverage == pytest.approx(100 * (1 - min(1, outside[low - 1])), abs=1e-6)
 
 
+@pytest.mark.alone
 def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     done = command(

@@ -192,6 +192,7 @@ def test_work_by_the_calibration_of_the_same_kernel_or_by_all(
     ]  # fmt: skip
 
 
+@pytest.mark.alone
 def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     command(

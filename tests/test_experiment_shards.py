@@ -106,6 +106,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.alone
 def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     command(

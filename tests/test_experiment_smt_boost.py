@@ -315,6 +315,7 @@ def test_a_program_counts_by_its_own_time_and_a_gain_by_the_same_repeat(tmp_path
     ]
 
 
+@pytest.mark.alone
 def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     # Nothing is switched: the machine of a test belongs to others too.
     if knobs.find()[0]:
