@@ -26,8 +26,11 @@ def judge(scope: Scope) -> Iterable[Finding]:
     if not turbo and not yields:
         yield _found("checked", "No cells of the experiment scaling: nothing to judge")
         return
-    if turbo:
-        yield _clock(turbo)
+    clocked = [row for row in turbo if row["ghz"] is not None]
+    if clocked:
+        yield _clock(clocked)
+    elif turbo:
+        yield _found("checked", "The clock of the cores is not known: nothing to judge")
     hot = sum(row["throttles"] or 0 for row in turbo)
     if hot:
         yield _found(

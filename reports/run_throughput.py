@@ -6,7 +6,7 @@ from typing import Any
 
 from schedlens.figures import COLOURS, SYMBOLS, Plot, axis
 from schedlens.sections import Figure, Nothing, Rows, Section, View
-from schedlens.throughput import by_kernel, scaled, unit_text
+from schedlens.throughput import by_kernel, digits, scaled, unit_text
 
 HEADING = "Throughput per thread"
 ORDER = 30
@@ -35,13 +35,18 @@ def section(view: View) -> Section | Nothing:
         for row in workers.rows
         if row["trace_id"] in by_step and by_step[row["trace_id"]]["unit"] is not None
     ]
-    figures = [_figure(kernel, found) for kernel, found in by_kernel(placed, _MOST_KERNELS)]
+    several = [row for row in placed if row["threads"] > 1]
+    # One worker alone is compared with nothing: the table tells its rate.
+    compared = {(row["workload"], row["variant"]) for row in several}
+    shown = [row for row in placed if (row["workload"], row["variant"]) in compared]
+    figures = [_figure(kernel, found) for kernel, found in by_kernel(shown, _MOST_KERNELS)]
+    table = steps.without("trace_id", "variant", "placements")
     return Section(
         "Each point is one worker. Level rows mean that every worker has a core of its own; two "
         "levels in one column mean that some share a core; a wide spread means that workers moved.",
         "Each worker over its own measured interval, all steps.",
         tuple(figures),
-        (steps.without("trace_id", "variant", "placements").fold(), workers.fold()),
+        (table.fold() if figures else table, workers.fold()),
     )
 
 
@@ -74,11 +79,12 @@ def _figure(kernel: str, rows: Rows) -> Figure:
     rates = [rate for rate in scaled(rows, "per_s", size) if rate is not None]
     low, high = (min(rates), max(rates)) if rates else (0.0, 0.0)
     caption = (
-        f"Throughput of each worker of {kernel}: from {low:,.0f} to "
-        f"{high:,.0f} {text} over all steps."
+        f"Throughput of each worker of {kernel}: from {digits(low)} to "
+        f"{digits(high)} {text} over all steps."
     )
+    most = max(row["threads"] for row in rows)
     layout = {
-        "xaxis": axis("threads of the step"),
+        "xaxis": axis("threads of the step", dtick=1 if most <= 24 else None),
         "yaxis": axis(f"{text} by worker", rangemode="tozero"),
         "hovermode": "closest",
     }

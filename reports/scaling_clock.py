@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schedlens.figures import axis, line, with_interval
+from schedlens.figures import Plot, axis, line, with_interval
 from schedlens.sections import Figure, Nothing, Rows, Section, View
-from schedlens.throughput import unit_text
+from schedlens.throughput import digits, unit_text
 
 HEADING = "Clock and yield by cores in use"
 ORDER = 21
@@ -25,40 +25,49 @@ def section(view: View) -> Section | Nothing:
         "The table of the three numbers: what the system reports, the work done of what the cores "
         "could do, and the use of the multipliers, one thread on each core."
     )
-    figures = _figures(turbo.rows) if len(turbo.rows) > 1 else []
+    figures = [*_clock(turbo.rows), *_rate(turbo.rows)]
     answers = (view.ask("use_of_cores"), yields, turbo)
     return Section(f"{lead} {meaning}".strip(), view.all_windows(), tuple(figures), answers)
 
 
-def _figures(rows: Rows) -> list[Figure]:
-    cores = [row["threads"] for row in rows]
-    clock = line("clock", cores, [row["ghz"] for row in rows], 0, unit="GHz")
-    with_interval(clock, rows, ("ghz_low", "ghz", "ghz_high"))
+def _threads(rows: Rows) -> Plot:
+    most = max(row["threads"] for row in rows)
+    return axis("threads", rangemode="tozero", dtick=1 if most <= 24 else None)
+
+
+def _clock(every: Rows) -> list[Figure]:
+    """Nothing where the clock is known with fewer than two numbers of threads."""
+    rows = [row for row in every if row["ghz"] is not None]
+    if len(rows) < 2:
+        return []
     first, last = rows[0], rows[-1]
-    made = [
-        Figure(
-            f"Clock of a core against the number of threads, whole cores first: "
-            f"{first['ghz']:.2f} GHz with {first['threads']}, {last['ghz']:.2f} GHz with "
-            f"{last['threads']}.",
-            {
-                "data": [clock],
-                "layout": {"xaxis": axis("threads", rangemode="tozero"), "yaxis": axis("GHz")},
-            },
-        )
-    ]
-    size, unit = unit_text(first["unit"], max(row["per_thread_per_s"] or 0 for row in rows))
-    rates = [row["per_thread_per_s"] / size for row in rows]
-    made.append(
-        Figure(
-            f"Throughput of one thread: {rates[0]:,.1f} {unit} with {first['threads']}, "
-            f"{rates[-1]:,.1f} with {last['threads']}.",
-            {
-                "data": [line("one thread", cores, rates, 1, unit=unit)],
-                "layout": {
-                    "xaxis": axis("threads", rangemode="tozero"),
-                    "yaxis": axis(unit, rangemode="tozero"),
-                },
-            },
-        )
+    clock = line("clock", _counts(rows), [row["ghz"] for row in rows], 0, unit="GHz")
+    with_interval(clock, rows, ("ghz_low", "ghz", "ghz_high"))
+    caption = (
+        f"Clock of a core against the number of threads, whole cores first: "
+        f"{first['ghz']:.2f} GHz with {first['threads']}, {last['ghz']:.2f} GHz with "
+        f"{last['threads']}."
     )
-    return made
+    layout = {"xaxis": _threads(rows), "yaxis": axis("GHz")}
+    return [Figure(caption, {"data": [clock], "layout": layout})]
+
+
+def _rate(every: Rows) -> list[Figure]:
+    """Nothing where the throughput is known with fewer than two numbers of threads."""
+    rows = [row for row in every if row["per_thread_per_s"] is not None]
+    if len(rows) < 2:
+        return []
+    first, last = rows[0], rows[-1]
+    size, unit = unit_text(first["unit"], max(row["per_thread_per_s"] for row in rows))
+    rates = [row["per_thread_per_s"] / size for row in rows]
+    caption = (
+        f"Throughput of one thread: {digits(rates[0])} {unit} with {first['threads']}, "
+        f"{digits(rates[-1])} with {last['threads']}."
+    )
+    layout = {"xaxis": _threads(rows), "yaxis": axis(unit, rangemode="tozero")}
+    drawn = line("one thread", _counts(rows), rates, 1, unit=unit)
+    return [Figure(caption, {"data": [drawn], "layout": layout})]
+
+
+def _counts(rows: Rows) -> list[int]:
+    return [row["threads"] for row in rows]

@@ -6,7 +6,7 @@ from typing import Any
 
 from schedlens.figures import Plot, axis, line
 from schedlens.sections import Figure, Nothing, Rows, Section, View
-from schedlens.throughput import by_kernel, scaled, unit_text
+from schedlens.throughput import by_kernel, digits, scaled, unit_text
 
 HEADING = "Scaling"
 ORDER = 20
@@ -103,5 +103,5 @@ def _end(placement: str, rows: Rows, size: float, text: str) -> str:
     last = max((row for row in rows if row["placement"] == placement), key=lambda r: r["threads"])
     if last["per_s"] is None:
         return f"{placement} unknown"
-    rate = f"{placement} {last['per_s'] / size:,.0f} {text} with {last['threads']}"
+    rate = f"{placement} {digits(last['per_s'] / size)} {text} with {last['threads']}"
     return rate if last["speedup"] is None else f"{rate} ({last['speedup']:.1f} times one thread)"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-from prepared_database import prepare
+from prepared_database import FOR_FEW_ROWS, prepare
 
 from schedlens import questions
 
@@ -53,7 +53,7 @@ def drawn_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnecti
     """A database with all tables and questions, in memory or in a file that older shells read."""
     con = duckdb.connect(
         str(path) if path else ":memory:",
-        config={"storage_compatibility_version": "v1.5.0"} if path else {},
+        config={"storage_compatibility_version": "v1.5.0"} if path else FOR_FEW_ROWS,
     )
     try:
         if path:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TypeVar
 
 import duckdb
-from prepared_database import prepare
+from prepared_database import FOR_FEW_ROWS, prepare
 
 # A cell; thresholds of 100 us and 1 ms are 2 and 20 cells.
 CELL = 50_000
@@ -166,7 +166,7 @@ def fill(con: duckdb.DuckDBPyConnection, plan: Schedule, trace_id: int = 1) -> N
 
 def database() -> duckdb.DuckDBPyConnection:
     """An empty database with all tables and questions."""
-    con = duckdb.connect()
+    con = duckdb.connect(config=FOR_FEW_ROWS)
     prepare(con)
     return con
 

@@ -132,6 +132,36 @@ def test_yield_clock_and_power_of_a_session(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_an_unknown_clock_is_neither_judged_nor_drawn(tmp_path: Path) -> None:
+    machine = read(fake.ten_cores_twenty_threads(), tmp_path / "root")
+    made, _ = scaling.plan_cells(machine, Load("sha256"), "1,10")
+    sweep = [cell for cell in made if cell.place == "sweep"]
+    unknown = [{"core_ghz_before": None, "core_ghz_after": None} for _ in range(10)]
+    folder = experiment_session.write(
+        tmp_path / "session", machine, cells.shuffled(sweep, 1, 3),
+        {cell.name: [1.5e8] * cell.threads for cell in sweep},
+        workers={cell.name: unknown for cell in sweep}, experiment={"name": "scaling"},
+    )  # fmt: skip
+    with experiment_session.analyzed(folder) as con:
+        assert con.execute("SELECT DISTINCT ghz FROM scaling_clock").fetchall() == [(None,)]
+        told = con.execute(
+            "SELECT severity, title FROM finding WHERE analyzer = 'scaling_clock'"
+        ).fetchall()
+        assert told == [("checked", "The clock of the cores is not known: nothing to judge")]
+        shown = experiment_session.section(con, "scaling_clock")
+        assert [figure["caption"] for figure in shown["figures"]] == [
+            "Throughput of one thread: 150 million iterations/s with 1, 150 with 10."
+        ]
+        curves = experiment_session.section(con, "scaling_curve")
+        assert "physical 1.5 billion iterations/s with 10" in curves["figures"][0]["caption"]
+        # A step of one worker has nothing beside it: the figure begins with ten.
+        each = experiment_session.section(con, "run_throughput")
+        assert [figure["caption"] for figure in each["figures"]] == [
+            "Throughput of each worker of sha256: from 150 to 150 million iterations/s over all "
+            "steps."
+        ]
+
+
 def test_a_later_trace_of_the_machine_gets_the_calibration(tmp_path: Path) -> None:
     folder = _session(tmp_path, repeats=1)
     with experiment_session.analyzed(folder) as con:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import duckdb
 import pytest
@@ -118,6 +119,16 @@ def random_schedule(seed: int) -> Schedule:
     )
 
 
+SEEDS = range(30)
+
+
+@pytest.fixture(scope="module")
+def laid() -> Iterator[list[duckdb.DuckDBPyConnection]]:
+    """The databases of the seeds that the laws are held against; nobody writes into them."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(built(random_schedule(seed))) for seed in SEEDS]
+
+
 def built(plan: Schedule) -> duckdb.DuckDBPyConnection:
     """A database with the schedule and its sweeps."""
     con = database()
@@ -153,45 +164,50 @@ def test_the_random_schedules_reach_every_kind_of_row() -> None:
         assert {f"{column}:True", f"{column}:False"} <= set(reached), column
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_cores_and_the_machine_are_tiled_without_gap_or_overlap(seed: int) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cores_and_the_machine_are_tiled_without_gap_or_overlap(
+    seed: int, laid: list[duckdb.DuckDBPyConnection]
+) -> None:
     plan = random_schedule(seed)
-    with built(plan) as con:
-        for table, key in (("core_state", "core"), ("concurrency_slice", "trace_id")):
-            gaps = con.execute(
-                f"SELECT count(*) FILTER (WHERE ts != before) FROM (SELECT ts, lag(ts + dur, 1, 0) "
-                f"OVER (PARTITION BY {key} ORDER BY ts) AS before FROM {table})"
-            ).fetchall()
-            ends = con.execute(f"SELECT DISTINCT max(ts + dur) FROM {table} GROUP BY {key}")
-            assert gaps == [(0,)]
-            assert ends.fetchall() == [(plan.cells * CELL,)]
+    con = laid[seed]
+    for table, key in (("core_state", "core"), ("concurrency_slice", "trace_id")):
+        gaps = con.execute(
+            f"SELECT count(*) FILTER (WHERE ts != before) FROM (SELECT ts, lag(ts + dur, 1, 0) "
+            f"OVER (PARTITION BY {key} ORDER BY ts) AS before FROM {table})"
+        ).fetchall()
+        ends = con.execute(f"SELECT DISTINCT max(ts + dur) FROM {table} GROUP BY {key}")
+        assert gaps == [(0,)]
+        assert ends.fetchall() == [(plan.cells * CELL,)]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_parts_of_ready_time_sum_to_it(seed: int) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parts_of_ready_time_sum_to_it(seed: int, laid: list[duckdb.DuckDBPyConnection]) -> None:
     plan = random_schedule(seed)
-    with built(plan) as con:
-        parts = con.execute("SELECT utid, sum(dur) FROM ready_slice GROUP BY utid ORDER BY utid")
-        whole = {t: sum(cells) * CELL for t, cells in plan.ready.items() if any(cells)}
-        assert dict(parts.fetchall()) == whole
+    con = laid[seed]
+    parts = con.execute("SELECT utid, sum(dur) FROM ready_slice GROUP BY utid ORDER BY utid")
+    whole = {t: sum(cells) * CELL for t, cells in plan.ready.items() if any(cells)}
+    assert dict(parts.fetchall()) == whole
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_the_machine_moves_no_more_than_its_threads_could(seed: int) -> None:
-    plan = random_schedule(seed)
-    with built(plan) as con:
-        for least in (0, 100_000):
-            [(machine, threads)] = con.execute(
-                "SELECT (SELECT coalesce(sum(any_type * dur), 0) FROM avoidable_match "
-                "WHERE min_idle_ns = $least), (SELECT coalesce(sum(dur), 0) FROM sharing_slice "
-                "WHERE any_type_idle_ns >= $least)",
-                {"least": least},
-            ).fetchall()
-            assert machine <= threads
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_machine_moves_no_more_than_its_threads_could(
+    seed: int, laid: list[duckdb.DuckDBPyConnection]
+) -> None:
+    con = laid[seed]
+    for least in (0, 100_000):
+        [(machine, threads)] = con.execute(
+            "SELECT (SELECT coalesce(sum(any_type * dur), 0) FROM avoidable_match "
+            "WHERE min_idle_ns = $least), (SELECT coalesce(sum(dur), 0) FROM sharing_slice "
+            "WHERE any_type_idle_ns >= $least)",
+            {"least": least},
+        ).fetchall()
+        assert machine <= threads
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_other_cpu_numbers_give_the_same_answers(seed: int) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_other_cpu_numbers_give_the_same_answers(
+    seed: int, laid: list[duckdb.DuckDBPyConnection]
+) -> None:
     plan = random_schedule(seed)
     numbers = sorted(plan.cores)
     shuffled = random.Random(seed).sample(range(200), len(numbers))
@@ -218,6 +234,7 @@ def test_other_cpu_numbers_give_the_same_answers(seed: int) -> None:
         "sharing_slice": "utid, same_type_idle_ns, any_type_idle_ns, soft_parked_idle_ns",
         "ready_slice": "utid, throttled, idle_exit, idle_ns, parked_ns, unknown_available",
     }
-    with built(plan) as one, built(other) as two:
+    one = laid[seed]
+    with built(other) as two:
         for table, columns in unnumbered.items():
             assert by_cell(one, table, columns) == by_cell(two, table, columns), table

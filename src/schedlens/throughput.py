@@ -19,16 +19,25 @@ def unit_text(unit: str | None, most: float) -> tuple[float, str]:
     return 1.0, "iterations/s"
 
 
+def digits(value: float) -> str:
+    """A rate as text: three digits, or all of a whole number: 0.1, 1.43, 1,234."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def scaled(rows: list[dict[str, Any]], column: str, size: float) -> list[float | None]:
     """A column divided by the unit; unknown stays None."""
     return [None if row[column] is None else row[column] / size for row in rows]
 
 
 def by_kernel(rows: list[dict[str, Any]], most: int) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The rows of each kernel and variant under its name, in the order of the names."""
+    """The rows of each kernel and variant under its name, in the order of the names.
+
+    The variant `default` is not part of the name.
+    """
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault((row["workload"] or "", row["variant"] or ""), []).append(row)
+        variant = "" if row["variant"] in (None, "default") else row["variant"]
+        found.setdefault((row["workload"] or "", variant), []).append(row)
     return [
         (short(" ".join(part for part in kernel if part), 60) or "the workload", found[kernel])
         for kernel in sorted(found)[:most]
