@@ -97,8 +97,9 @@ def _finding(pool: dict[str, Any], smaller: dict[str, Any] | None) -> Finding:
         severity="warning" if harmful else "info",
         title=title,
         trace_id=pool["trace_id"],
-        cost_ns=ready,
-        cost_pct=100 * ready / pool["dur_ns"],
+        # A pool that never stood ready costs no time that could be named.
+        cost_ns=ready or None,
+        cost_pct=100 * ready / pool["dur_ns"] if ready else None,
         start_ns=pool["start_ns"],
         end_ns=pool["end_ns"],
         bound="at_least",

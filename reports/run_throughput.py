@@ -82,9 +82,11 @@ def _figure(kernel: str, rows: Rows) -> Figure:
         f"Throughput of each worker of {kernel}: from {digits(low)} to "
         f"{digits(high)} {text} over all steps."
     )
-    most = max(row["threads"] for row in rows)
+    counts = sorted({row["threads"] for row in rows})
+    # A few numbers of threads are named each; halves of a thread never.
+    ticks = {"tickvals": counts} if len(counts) <= 24 else {}
     layout = {
-        "xaxis": axis("threads of the step", dtick=1 if most <= 24 else None),
+        "xaxis": axis("threads of the step", **ticks),
         "yaxis": axis(f"{text} by worker", rangemode="tozero"),
         "hovermode": "closest",
     }

@@ -349,10 +349,10 @@ def test_the_search_narrows_bars_and_the_states_of_threads(
         "[...document.querySelectorAll('#thread_summary tbody tr')].map((r) => "
         "r.cells[0].textContent)"
     )
-    assert "kworker/19:1 39" not in before
+    assert "kworker/19:1 (39)" not in before
     assert "kworker/19:1" not in hidden
     search(browser, "kworker/19:, kworker/7:")
-    assert sorted(browser.evaluate(labels)) == ["kworker/19:1 39", "kworker/7:1 27"]
+    assert sorted(browser.evaluate(labels)) == ["kworker/19:1 (39)", "kworker/7:1 (27)"]
     assert browser.evaluate(
         "document.querySelector('#thread_summary .narrowed').textContent"
     ).startswith("Narrowed to 2 of ")

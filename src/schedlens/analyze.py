@@ -62,13 +62,14 @@ def analyze(
     from schedlens.errors import NothingToReadError, UnknownNameError
     from schedlens.experiments import calibration, results
     from schedlens.progress import bar
+    from schedlens.whole_file import cannot_write
     from schedlens.wording import count
 
     if from_s is not None and to_s is not None and from_s >= to_s:
         raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
     for name in only:
         if name not in findings.analyzers():
-            raise UnknownNameError("analyzer", name, sorted(findings.analyzers()), "--help")
+            raise UnknownNameError("analyzer", name, sorted(findings.analyzers()))
     recordings = recording.gather(paths)
     if topology is not None:
         from schedlens import topology_file
@@ -76,7 +77,10 @@ def analyze(
         described = topology_file.read(topology)
         recordings = [known.described(described) for known in recordings]
     folder = output or _home(paths[0])
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
     database, report_file = folder / "analysis.duckdb", folder / "report.html"
     window = (_ns(from_s), _ns(to_s))
 
@@ -85,8 +89,8 @@ def analyze(
             failures = store.load(con, recordings, window, progress)
         if len(failures) == len(recordings):
             for failure in failures[1:]:
-                click.echo(f"analyze: {failure.label}: {failure.why}", err=True)
-            raise NothingToReadError(f"{failures[0].label}: {failures[0].why}")
+                click.echo(f"analyze: {failure.line}", err=True)
+            raise NothingToReadError(failures[0].line)
         _check_window(con, window)
         if process is not None:
             _check_process(con, process)
@@ -256,6 +260,7 @@ def _summary(facts: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from schedlens.experiments.results import JUDGES
+    from schedlens.store import Failure
     from schedlens.wording import count
 
     console = Console(highlight=False, soft_wrap=True)
@@ -263,7 +268,7 @@ def _summary(facts: dict[str, Any]) -> None:
     seconds = sum(trace["duration_ns"] for trace in traces) / 1e9
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
     for failure in facts["not_loaded"]:
-        console.print(f"[red]not loaded[/] {escape(failure['label'])}: {escape(failure['why'])}")
+        console.print(f"[red]not loaded[/] {escape(Failure(**failure).line)}")
     rest = []
     for finding in facts["findings"]:
         # What an experiment was for comes first.

@@ -63,6 +63,9 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
         )
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
     except click.UsageError as error:
         hint = f" ({error.ctx.command_path} --help shows how)" if error.ctx else ""
         click.echo(f"{name}: {error.format_message()}{hint}", err=True)

@@ -32,10 +32,14 @@ def demo(output: Path, seed: int, open_report: bool) -> int:
     from schedlens.errors import SessionError
     from schedlens.progress import bar
     from schedlens.simulate import cases, tables
+    from schedlens.whole_file import cannot_write
 
     if output.exists() and not (output / "demo.txt").exists() and any(output.iterdir()):
         raise SessionError(f"{output} exists and is no demo: choose another place with -o")
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(output, error) from None
     (output / "demo.txt").write_text(
         "Simulated recordings by `schedlens demo`; it may overwrite this folder.\n"
     )

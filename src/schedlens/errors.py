@@ -32,10 +32,11 @@ class QueryFileError(SchedlensError):
 class UnknownNameError(SchedlensError):
     """A name was given that is not among those there are."""
 
-    def __init__(self, what: str, name: str, known: Sequence[str], listing: str) -> None:
+    def __init__(self, what: str, name: str, known: Sequence[str], listing: str = "") -> None:
         near = difflib.get_close_matches(name, known, n=3)
         hint = f"did you mean {', '.join(near)}? " if near else ""
-        super().__init__(f"no {what} named '{name}': {hint}{listing} lists them")
+        every = f"{listing} lists them" if listing else f"there are {', '.join(known)}"
+        super().__init__(f"no {what} named '{name}': {hint}{every}")
 
 
 class UnknownQueryError(UnknownNameError):

@@ -36,8 +36,8 @@ def short(text: object, length: int = 28) -> str:
 
 
 def thread_label(row: dict[str, Any], name: str = "thread", tid: str = "tid") -> str:
-    """A thread as a label: its name and number."""
-    return f"{short(row.get(name))} {row.get(tid)}"
+    """A thread as a label: its name and number, as findings write them."""
+    return f"{short(row.get(name))} ({row.get(tid)})"
 
 
 def unique(labels: Iterable[str]) -> list[str]:

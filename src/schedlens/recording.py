@@ -79,6 +79,11 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             found.append(Recording(path.name, path))
         elif path.is_dir() and not (path / "data").exists():
             inside = sorted(child for child in path.iterdir() if child.suffix in (".data", ".etl"))
+            if not inside and (path / "analysis.duckdb").exists():
+                raise NothingToReadError(
+                    f"{path} holds an analysis and no recordings of its own: "
+                    f"`schedlens sql {path} QUERY` asks it"
+                )
             if not inside:
                 raise NothingToReadError(
                     f"{path} is neither a session folder (no session.json) nor a folder with "

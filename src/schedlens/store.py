@@ -62,6 +62,12 @@ class Failure:
     label: str
     why: str
 
+    @property
+    def line(self) -> str:
+        """Which and why, the file named once."""
+        named = self.why.partition(": ")[0]
+        return self.why if Path(named).name == self.label else f"{self.label}: {self.why}"
+
 
 @contextmanager
 def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -113,7 +119,10 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         con = duckdb.connect(str(file), read_only=True)
     except duckdb.Error as error:
-        raise DatabaseError(f"cannot open {file}: {_first_line(error)}") from None
+        raise DatabaseError(
+            f"cannot open {file}: {_first_line(error)} Give a folder that `analyze` wrote, or the "
+            "analysis.duckdb in it"
+        ) from None
     # Not in the configuration: another connection to this file must agree with that.
     con.execute(_ANSWERING)
     return con

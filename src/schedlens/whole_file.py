@@ -44,4 +44,6 @@ def cannot_write(path: Path, error: OSError) -> SessionError | NoSpaceError:
     """The error of our own that stands for a failed write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return NoSpaceError(f"no space left on the disk of {path.parent}: free some, then go on")
-    return SessionError(f"{path} cannot be written: {error.strerror or error}")
+    return SessionError(
+        f"{path} cannot be written: {error.strerror or error}; choose a place that can be"
+    )

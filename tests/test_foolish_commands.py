@@ -1,0 +1,79 @@
+"""What a newcomer types wrong gets one true line that says what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import command
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with files that are no recordings, and an analysis without its recordings."""
+    (tmp_path / "empty.etl").touch()
+    (tmp_path / "text.perf.data").write_text("hello\n")
+    (tmp_path / "asked").mkdir()
+    (tmp_path / "asked" / "analysis.duckdb").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ["analyze", "empty.etl"],
+            "analyze: empty.etl: the file is empty: give a perf.data or .etl file",
+        ),
+        (
+            ["analyze", "text.perf.data", "-o", "out"],
+            'analyze: text.perf.data: begins with "hello\\n", not with PERFILE2 nor as an .etl '
+            "file: give a perf.data or .etl file",
+        ),
+        (
+            ["analyze", "asked"],
+            "analyze: asked holds an analysis and no recordings of its own: "
+            "`schedlens sql asked QUERY` asks it",
+        ),
+        (
+            ["analyze", "empty.etl", "-o", "/proc/none"],
+            "analyze: /proc/none cannot be written: No such file or directory; "
+            "choose a place that can be",
+        ),
+        (
+            ["schedlens", "demo", "--no-open", "-o", "/proc/none"],
+            "schedlens: /proc/none cannot be written: No such file or directory; "
+            "choose a place that can be",
+        ),
+    ],
+)
+def test_it_is_told_in_one_line(words: list[str], line: str, folder: Path) -> None:
+    done = command(*words, check=False, cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line + "\n")
+
+
+def test_an_analyzer_that_is_not_there_gets_the_names_of_those_that_are(folder: Path) -> None:
+    done = command("analyze", "empty.etl", "--only", "trace_qualty", check=False, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "analyze: no analyzer named 'trace_qualty': did you mean trace_quality"
+    )
+    assert "? there are avoidable_sharing, " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_is_no_database_is_told_with_what_is(folder: Path) -> None:
+    done = command("schedlens", "sql", "text.perf.data", "SELECT 1", check=False, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("schedlens: cannot open text.perf.data: ")
+    assert done.stderr.endswith(
+        " Give a folder that `analyze` wrote, or the analysis.duckdb in it\n"
+    )
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_words_at_all_get_the_help(folder: Path) -> None:
+    done = command("schedlens", check=False, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: schedlens [OPTIONS] COMMAND [ARGS]...")
+    assert done.stderr.splitlines()[-1].lstrip().startswith("workloads ")
