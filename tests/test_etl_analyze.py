@@ -50,7 +50,7 @@ def test_a_drawn_recording_is_answered_with_a_report(tmp_path: Path) -> None:
 
 def test_a_recording_without_switches_says_what_to_record(tmp_path: Path) -> None:
     trace = corpus_file("pv_diaghub_kernel", tmp_path)
-    _analyze(str(trace), "-o", str(tmp_path / "out"), "--no-report")
+    told = command("analyze", str(trace), "-o", str(tmp_path / "out"), "--no-report").stdout
     answers = {
         question: (answer, record_with)
         for question, answer, record_with in _rows(
@@ -59,6 +59,11 @@ def test_a_recording_without_switches_says_what_to_record(tmp_path: Path) -> Non
     }
     assert answers["concurrency"] == ("no", "CSwitch")
     assert answers["worst_waits"] == ("no", "CSwitch+ReadyThread")
+    # Nobody is said to have found nothing wrong in what is not there.
+    _, _, names = told.partition("nothing wrong found by: ")
+    judged = set(names.partition("\n")[0].split(", "))
+    assert "trace_quality" not in judged
+    assert [name for name in judged if answers.get(name, ("yes",))[0] == "no"] == []
     assert _rows(tmp_path / "out", "SELECT count(*) FROM process WHERE start_ns IS NOT NULL") == [
         (18,)
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import command
+from conftest import BIN, command
 
 
 @pytest.fixture
@@ -70,6 +71,22 @@ def test_what_is_no_database_is_told_with_what_is(folder: Path) -> None:
         " Give a folder that `analyze` wrote, or the analysis.duckdb in it\n"
     )
     assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_and_a_full_disk_are_no_surprise(tmp_path: Path) -> None:
+    pipe = f"set -o pipefail; {BIN}/schedlens queries 2>&1 | head -n 1"
+    done = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("affinity_spell ")
+    with Path("/dev/full").open("w") as full:
+        full_disk = subprocess.run(
+            [BIN / "schedlens", "queries", "affinity_spell"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert full_disk.returncode == 2
+    assert full_disk.stderr == (
+        "schedlens: No space left on device: free some, or write elsewhere\n"
+    )
 
 
 def test_no_words_at_all_get_the_help(folder: Path) -> None:

@@ -93,7 +93,7 @@ function verdict(page) {
     cards.length ? make('h3', { class: 'all' }, 'All findings, with evidence') : null,
     make('ul', { class: 'tally' }, found.tally.map(([severity, count]) => make('li', { class: `badge ${severity}` }, `${SEVERITY[severity]}: ${count}`))),
     cards.map(findingCard),
-    found.checked.length ? make('details', {}, make('summary', {}, `Looked at, nothing wrong (${found.checked.length})`),
+    found.checked.length ? make('details', {}, make('summary', {}, `Looked at: nothing wrong, or nothing there to judge (${found.checked.length})`),
       make('ul', { class: 'plain' }, found.checked.map((title) => make('li', {}, title)))) : null,
     sqlBlock(found.sql));
 }

@@ -214,6 +214,13 @@ def _facts(
             "ORDER BY trace_id, place, what"
         ),
         "not_loaded": [vars(failure) for failure in failures],
+        "not_answered": [
+            row["question"]
+            for row in rows(
+                "SELECT question FROM answerable GROUP BY question "
+                "HAVING bool_and(answer = 'no') ORDER BY question"
+            )
+        ],
         "worth_typing": [
             name for name, fits in _FITTING if rows(f"SELECT ({fits}) AS fits")[0]["fits"]
         ][:_QUERIES_SHOWN],
@@ -230,8 +237,14 @@ _FITTING = (
     ("frame_ledger_total", "SELECT count(*) > 0 FROM frame WHERE utid IS NOT NULL"),
     ("frame_time", "SELECT count(*) > 0 FROM frame"),
     ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),
-    ("sibling_overlap", "SELECT count(*) > 0 FROM cpu WHERE smt_index > 0"),
-    ("core_type_residency", "SELECT count(*) > 0 FROM cpu WHERE core_type IN ('E', 'LP-E')"),
+    (
+        "sibling_overlap",
+        "EXISTS (FROM cpu WHERE smt_index > 0) AND EXISTS (FROM context_switch)",
+    ),
+    (
+        "core_type_residency",
+        "EXISTS (FROM cpu WHERE core_type IN ('E', 'LP-E')) AND EXISTS (FROM context_switch)",
+    ),
     ("step_disturbance", "SELECT coalesce(bool_or(is_disturbed), false) FROM step_disturbance"),
     ("worst_waits", "SELECT coalesce(max(ready_ns), 0) >= 1000000 FROM sched_slice"),
     ("thread_summary", "SELECT count(*) > 0 FROM context_switch"),
@@ -244,6 +257,7 @@ _QUERIES_SHOWN = 3
 # What fits on a screen; the rest is in the report and in the table.
 _MOST_SHOWN = {"critical": 6, "warning": 6, "info": 5}
 _FEW_CHECKED = 3
+_ADVICE_LINES = 6
 # So begins a judgement on an experiment that was not made.
 _NOTHING_TO_JUDGE = "No cells of the experiment "
 
@@ -282,7 +296,15 @@ def _summary(facts: dict[str, Any]) -> None:
             _show_finding(console, finding)
         if len(found) > most:
             console.print(f"{_SIGNS[severity]} [dim]and {len(found) - most} more in the report[/]")
-    _show_checked(console, [f for f in facts["findings"] if f["severity"] == "checked"])
+    # Who had nothing to look at found nothing wrong either, which says nothing.
+    _show_checked(
+        console,
+        [
+            found
+            for found in facts["findings"]
+            if found["severity"] == "checked" and found["analyzer"] not in facts["not_answered"]
+        ],
+    )
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
@@ -305,8 +327,11 @@ def _show_finding(console: Console, found: dict[str, Any]) -> None:
         least = "at least " if found["bound"] == "at_least" else ""
         cost = f" ({least}{duration(found['cost_ns'])})"
     console.print(f"{_SIGNS[found['severity']]} {escape(found['title'])}{cost}")
-    for line in (found["advice"] or "").splitlines():
+    lines = (found["advice"] or "").splitlines()
+    for line in lines[:_ADVICE_LINES]:
         console.print(f"         [dim]{escape(line)}[/dim]")
+    if len(lines) > _ADVICE_LINES:
+        console.print(f"         [dim]and {len(lines) - _ADVICE_LINES} more lines: FROM finding[/]")
 
 
 def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
@@ -319,4 +344,6 @@ def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
         return
     judged = [found for found in checked if not found["title"].startswith(_NOTHING_TO_JUDGE)]
     names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in judged)))
+    if not names:
+        return
     console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")

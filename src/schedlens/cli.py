@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -82,12 +83,17 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
     except SchedlensError as error:
         click.echo(f"{name}: {error}", err=True)
         return 2
+    except SystemExit:
+        # So ends rich where the reader has gone; it has closed the output already.
+        return 0
     except BrokenPipeError:
         # The reader, `head` for one, has what it wanted; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        click.echo(f"{name}: {error.strerror or error}: {error.filename or 'see above'}", err=True)
+        place = f": {error.filename}" if error.filename else ""
+        todo = ": free some, or write elsewhere" if error.errno == errno.ENOSPC else ""
+        click.echo(f"{name}: {error.strerror or error}{place}{todo}", err=True)
         return 2
     except MemoryError:
         click.echo(f"{name}: not enough memory: give fewer recordings at once", err=True)
