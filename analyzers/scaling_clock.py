@@ -75,8 +75,9 @@ def _clock(turbo: list[Row]) -> Finding:
         return _found("info", title)
     return _found(
         "checked",
-        f"The clock stays within {percent(_FALLS_PCT)} from {count(first['cores'], 'core')} in use "
-        f"to {last['cores']}: {last['ghz']:.2f} GHz",
+        f"The clock does not fall by {percent(_FALLS_PCT)} or more from "
+        f"{count(first['cores'], 'core')} in use to {last['cores']}: {first['ghz']:.2f} GHz, "
+        f"{last['ghz']:.2f} GHz",
     )
 
 

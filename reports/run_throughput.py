@@ -86,7 +86,7 @@ def _figure(kernel: str, rows: Rows) -> Figure:
     # A few numbers of threads are named each; halves of a thread never.
     ticks = {"tickvals": counts} if len(counts) <= 24 else {}
     layout = {
-        "xaxis": axis("threads of the step", **ticks),
+        "xaxis": axis("threads of the step", range=[counts[0] - 0.5, counts[-1] + 0.5], **ticks),
         "yaxis": axis(f"{text} by worker", rangemode="tozero"),
         "hovermode": "closest",
     }

@@ -26,6 +26,8 @@ def section(view: View) -> Section | Nothing:
         "could do, and the use of the multipliers, one thread on each core."
     )
     figures = [*_clock(turbo.rows), *_rate(turbo.rows)]
+    if all(row["yield"] is None for row in yields.rows):
+        yields = yields.fold()
     answers = (view.ask("use_of_cores"), yields, turbo)
     return Section(f"{lead} {meaning}".strip(), view.all_windows(), tuple(figures), answers)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from schedlens.figures import Plot, axis, line
-from schedlens.sections import Figure, Nothing, Rows, Section, View
+from schedlens.sections import Answer, Figure, Nothing, Rows, Section, View
 from schedlens.throughput import by_kernel, digits, scaled, unit_text
 
 HEADING = "Scaling"
@@ -38,8 +38,14 @@ def section(view: View) -> Section | Nothing:
         lead,
         view.all_windows(),
         tuple(figures),
-        (answer.fold() if figures else answer, view.ask("smt_yield")),
+        (answer.fold() if figures else answer, _gain(view)),
     )
+
+
+def _gain(view: View) -> Answer:
+    """What a second thread gains, folded where no row knows it."""
+    answer = view.ask("smt_yield")
+    return answer if any(row["yield"] is not None for row in answer.rows) else answer.fold()
 
 
 def _figure(kernel: str, rows: Rows) -> Figure:

@@ -309,7 +309,9 @@ def _summary(facts: dict[str, Any]) -> None:
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
     if facts["calibration"]:
-        console.print(f"kept      {escape(facts['calibration'])}, for work % of later traces")
+        console.print(
+            f"kept      {escape(facts['calibration'])}: speed and Y of each kernel, for later traces of this machine"
+        )
     folder = shlex.quote(str(Path(facts["database"]).parent))
     console.print("\nworth typing")
     for query in facts["worth_typing"]:
