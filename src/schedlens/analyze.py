@@ -310,7 +310,8 @@ def _summary(facts: dict[str, Any]) -> None:
         console.print(f"report    {escape(facts['report'])}")
     if facts["calibration"]:
         console.print(
-            f"kept      {escape(facts['calibration'])}: speed and Y of each kernel, for later traces of this machine"
+            f"kept      {escape(facts['calibration'])}: speed and Y of each kernel, for later "
+            "traces of this machine"
         )
     folder = shlex.quote(str(Path(facts["database"]).parent))
     console.print("\nworth typing")
