@@ -47,7 +47,9 @@ def command(
     *arguments: str, check: bool = True, **more: object
 ) -> subprocess.CompletedProcess[str]:
     """Runs one of the project's commands as a user would."""
-    if arguments[0] == "collect" and "-o" in arguments and "--dry-run" not in arguments:
+    # Neither a plan nor what another system is asked for is recorded here.
+    on_paper = {"--dry-run", "--os"} & set(arguments)
+    if arguments[0] == "collect" and "-o" in arguments and not on_paper:
         _nothing_beside()
     done: subprocess.CompletedProcess[str] = subprocess.run(
         [str(BIN / arguments[0]), *arguments[1:]],

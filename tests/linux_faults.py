@@ -50,7 +50,7 @@ def background() -> None:
         if not child:
             named(name)
             os.sched_setaffinity(0, cpus)
-            os.nice(nice)
+            os.setpriority(os.PRIO_PROCESS, 0, nice)
             spin(SECONDS)
             if name == "background":
                 print(f"background {time.process_time_ns()}", flush=True)
@@ -77,7 +77,7 @@ def hog() -> None:
         if not child:
             named(name)
             os.sched_setaffinity(0, {cpu})
-            os.nice(nice)
+            os.setpriority(os.PRIO_PROCESS, 0, nice)
             spin(SECONDS)
             os._exit(0)
         children.append(child)
