@@ -92,6 +92,17 @@ def test_every_figure_is_drawn_and_nothing_complains(
     assert browser.evaluate("document.documentElement.scrollWidth") == 1280
 
 
+def test_numbers_on_axes_are_written_out(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "wide.html")
+    browser.evaluate(DRAW_ALL)
+    ticks = browser.evaluate(
+        "[...document.querySelectorAll('#avoidable_sharing .xtick text')].map((t) => t.textContent)"
+    )
+    # 45k ms is no way to say 45,000 ms.
+    assert any(re.fullmatch(r"[1-9]\d,000", tick) for tick in ticks), ticks
+    assert [tick for tick in ticks if re.search(r"[a-zµ]", tick)] == []
+
+
 def test_the_map_has_a_box_for_each_cpu(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "wide.html")
     assert browser.evaluate("document.querySelectorAll('.cpu').length") == 256

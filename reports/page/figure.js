@@ -27,7 +27,7 @@ function resolved(value, key) {
 function axisStyle(given) {
   return {
     gridcolor: colour('grid'), zerolinecolor: colour('mid'), linecolor: colour('mid'), tickcolor: colour('mid'),
-    automargin: true, fixedrange: false, separatethousands: true, ...given,
+    automargin: true, fixedrange: false, separatethousands: true, exponentformat: 'none', ...given,
     title: { standoff: 10, ...(given && given.title) },
   };
 }
