@@ -85,8 +85,8 @@ def analyze(
             failures = store.load(con, recordings, window, progress)
         if len(failures) == len(recordings):
             for failure in failures[1:]:
-                click.echo(f"analyze: {failure.label}: {failure.why}", err=True)
-            raise NothingToReadError(f"{failures[0].label}: {failures[0].why}")
+                click.echo(f"analyze: {failure.line}", err=True)
+            raise NothingToReadError(failures[0].line)
         _check_window(con, window)
         if process is not None:
             _check_process(con, process)
@@ -255,6 +255,7 @@ def _summary(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from schedlens import store
     from schedlens.experiments.results import JUDGES
     from schedlens.wording import count
 
@@ -263,7 +264,7 @@ def _summary(facts: dict[str, Any]) -> None:
     seconds = sum(trace["duration_ns"] for trace in traces) / 1e9
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
     for failure in facts["not_loaded"]:
-        console.print(f"[red]not loaded[/] {escape(failure['label'])}: {escape(failure['why'])}")
+        console.print(f"[red]not loaded[/] {escape(store.Failure(**failure).line)}")
     rest = []
     for finding in facts["findings"]:
         # What an experiment was for comes first.

@@ -42,8 +42,8 @@ pub(super) fn finish(
         (
             session.power.not_described,
             "Kernel-Processor-Power",
-            "parking events whose structs only the schema in a merged file describes: merge the \
-             recording (wpr -stop or xperf -merge)",
+            "parking events of a version whose structs no public description tells: what events \
+             14, 15 and 64 say of each CPU is used alone",
         ),
         (session.survey.damaged_schemas, "EventMetadata", "schemas of events that are damaged"),
         (manifests.refused, "EventSource", "manifests, or parts of them, that cannot be read"),
