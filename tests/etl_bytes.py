@@ -43,6 +43,17 @@ def system(
     return head + struct.pack("<IIqII", ids[1], ids[0], ts, 0, 0) + payload
 
 
+def classic(
+    group: bytes, opcode: int, version: int, ts: int, payload: bytes, *,
+    ids: tuple[int, int] = (4, 8), pointer: int = 8,
+) -> bytes:  # fmt: skip
+    """`EVENT_TRACE_HEADER` of an event class; `ids`: process and thread."""
+    kind = 20 if pointer == 8 else 10
+    head = struct.pack("<HBBBBHIIq", 48 + len(payload), kind, 0xC0, opcode, 0, version,
+                       ids[1], ids[0], ts)  # fmt: skip
+    return head + group + bytes(8) + payload
+
+
 def message(ts: int, number: int, payload: bytes = b"", *, guid: bytes = bytes(16)) -> bytes:
     """`MESSAGE_TRACE_HEADER` of WPP with GUID, time and ids."""
     size = 8 + 16 + 8 + 8 + len(payload)
@@ -74,7 +85,7 @@ def switch(
 
 def thread(ts: int, pid: int, tid: int, *, opcode: int = 3, version: int = 3) -> bytes:
     """Thread start, end or rundown of a 64-bit system, with the fields of version 3."""
-    payload = struct.pack("<II8QIBBBB", pid, tid, *[0] * 4, 0xF, *[0] * 3, 0, 8, 5, 2, 0)
+    payload = struct.pack("<II7QIBBBB", pid, tid, *[0] * 4, 0xF, 0, 0, 0, 8, 5, 2, 0)
     return system(0x0500 | opcode, version, ts, payload, ids=(pid, tid))
 
 

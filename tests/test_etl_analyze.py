@@ -150,6 +150,25 @@ def test_what_cannot_be_loaded_is_named_once(tmp_path: Path) -> None:
     )
 
 
+def test_messages_of_drivers_alone_answer_nothing(tmp_path: Path) -> None:
+    messages = [etl_bytes.message(etl_bytes.START + n, 10, b"\1\0\0\0") for n in range(20)]
+    trace = tmp_path / "driver.etl"
+    trace.write_bytes(etl_bytes.Log([etl_bytes.Buffer(messages)]).encoded())
+    done = command("analyze", str(trace), "-o", str(tmp_path / "out"), "--no-report")
+    assert "driver.etl holds no context switch: who ran where cannot be told" in done.stdout
+    # Nobody is said to have checked what is not there to be checked.
+    (line,) = [line for line in done.stdout.splitlines() if "nothing wrong found by" in line]
+    checked = set(line.partition("by: ")[2].split(", "))
+    unanswered = {
+        question
+        for (question,) in _rows(
+            tmp_path / "out", "SELECT question FROM answerable WHERE answer = 'no'"
+        )
+    }
+    assert {"concurrency", "sibling_overlap", "worst_waits"} <= unanswered
+    assert not checked & unanswered
+
+
 def test_a_log_of_a_killed_session_without_wall_time_is_answered(tmp_path: Path) -> None:
     # CPU 0: idle | 10 thread 8 | 60 idle, at 100 us a switch the other way; nothing behind 160.
     start = etl_bytes.START

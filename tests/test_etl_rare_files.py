@@ -8,6 +8,7 @@ import zipfile
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import etl_bytes
 import etl_packed
@@ -15,7 +16,7 @@ import pytest
 from decoded import decoded
 from etl_bytes import Buffer, Log, perfinfo, process, switch, system, thread
 
-from schedlens import _decoders
+from schedlens import _decoders, recording
 from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
 
 US = 10  # ticks of the usual clock
@@ -278,6 +279,12 @@ def test_every_clock_counts_its_own_unit(clock: int, ns: int | Fraction, tmp_pat
     log = Log([Buffer(records)], clock=clock, hz=hz, mhz=3141, start=start)
     found = read(tmp_path, log)
     assert [row["ts"] for row in found.of("context_switch")] == [int(1_000_001 * ns)]
+    exact = {
+        2: "the clock is the system time, which goes on in steps of up to 15625 us",
+        3: "the clock counts cycles, of which the header tells 3141 million a second, rounded",
+    }.get(clock)
+    told = [row["what"] for row in found.of("problem") if row["place"] == "clock"]
+    assert [what.partition(":")[0] for what in told] == ([exact] if exact else [])
 
 
 def test_clocks_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -463,6 +470,15 @@ def test_an_archive_of_several_logs_is_one_recording(tmp_path: Path) -> None:
     assert found.problems()[-1] == ("made.etl.zip/data.clrRundown.etl", empty, 1)
 
 
+def test_archives_in_a_folder_are_found(tmp_path: Path) -> None:
+    log = Log(two_cpus()).encoded()
+    path = archive(tmp_path, {"a.etl": log})
+    (tmp_path / "symbols.zip").write_bytes(b"")
+    other = written(tmp_path, Log(two_cpus(), boot_time=etl_bytes.START_TIME - 10**9))
+    found = [known.files for known in recording.gather([tmp_path])]
+    assert found == [[str(other)], [str(path)]]
+
+
 def test_a_log_in_an_archive_is_named_where_it_cannot_be_read(tmp_path: Path) -> None:
     good = Log(two_cpus()).encoded()
     with pytest.raises(NotATraceError, match=r"zip: b\.etl in the archive: begins with"):
@@ -472,3 +488,106 @@ def test_a_log_in_an_archive_is_named_where_it_cannot_be_read(tmp_path: Path) ->
     other = Log(two_cpus(), hz=3_000_000).encoded()
     with pytest.raises(UnsupportedTraceError, match=r"b\.etl is not of the same recording"):
         Read(archive(tmp_path, {"a.etl": good, "b.etl": other}))
+
+
+# The kernel's class Thread, its class PerfInfo, and KernelTraceControl's ImageID.
+THREAD_CLASS = UUID("3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c").bytes_le
+PERF_INFO = UUID("ce1dbfb4-137e-4da6-87b0-3f59aa102cbc").bytes_le
+IMAGE_ID = UUID("b3e675d7-2554-4f18-830b-2762732560de").bytes_le
+
+
+def body(old: int, new: int) -> bytes:
+    """The payload of a CSwitch."""
+    return switch(0, old, new, state=5 if old else 2)[16:]
+
+
+@pytest.mark.parametrize(
+    "switched",
+    [
+        lambda ts, old, new: system(0x0524, 4, ts, body(old, new), ids=(0, 77)),
+        lambda ts, old, new: etl_bytes.classic(THREAD_CLASS, 36, 4, ts, body(old, new)),
+        lambda ts, old, new: perfinfo(0x0524, 4, ts, body(old, new), pointer=4),
+        lambda ts, old, new: perfinfo(0x0524, 0x8004, ts, body(old, new), words=bytes(8)),
+    ],
+    ids=["system header", "classic header", "32 bit", "PEBS index"],
+)
+def test_a_switch_is_one_under_any_header(switched: Any, tmp_path: Path) -> None:
+    records = [switched(at(us), old, 8 - old) for us, old in ((10, 0), (60, 8), (110, 0))]
+    found = read(tmp_path, Log([Buffer(life() + records)]))
+    assert [(row["ts"], row["prev_state"]) for row in found.of("context_switch")] == [
+        (10_000, 2),
+        (60_000, 5),
+        (110_000, 2),
+    ]
+    assert found.ran()[0] == (0, 8, 10_000, 50_000)
+
+
+def test_marks_come_with_two_headers(tmp_path: Path) -> None:
+    marks = [
+        perfinfo(0x0F22, 0, at(5), b"first"),
+        etl_bytes.classic(PERF_INFO, 34, 0, at(7), b"second\0"),
+    ]
+    found = read(tmp_path, Log([Buffer(marks)]))
+    assert [(row["ts"], row["name"]) for row in found.of("mark")] == [
+        (5_000, "first"),
+        (7_000, "second"),
+    ]
+
+
+def test_what_merging_adds_of_images_tells_nothing_of_threads(tmp_path: Path) -> None:
+    # It bears the thread that loaded the image and another process.
+    image = struct.pack("<QQII", 0x7FF0_0000, 0x1000, 500, 0) + "a.dll\0".encode("utf-16-le")
+    switches = [switch(at(10), 0, 8, state=2), switch(at(60), 8, 0)]
+    added = etl_bytes.classic(IMAGE_ID, 0, 2, at(20), image, ids=(500, 8))
+    found = read(tmp_path, Log([Buffer([*switches, added])]))
+    assert found.ran() == [(0, 8, 10_000, 50_000)]
+    assert [(row["tid"], row["upid"]) for row in found.of("thread") if row["tid"]] == [(8, None)]
+    assert [row["pid"] for row in found.of("process")] == [0]
+
+
+def test_a_log_of_windows_7_of_32_bits(tmp_path: Path) -> None:
+    # Process v3 with a user: TOKEN_USER of two pointers, then S-1-5-18.
+    sid = struct.pack("<IIBB6sI", 0x8000_1000, 0, 1, 1, b"\0\0\0\0\0\5", 18)
+    game = struct.pack("<IIIIiI", 0x8512_3456, 100, 4, 1, 259, 0x7F00_0000) + sid
+    game += b"game.exe\0" + "game.exe -x\0".encode("utf-16-le")
+    worker = struct.pack("<II7IIBBBB", 100, 8, *[0] * 4, 0b11, 0, 0, 0, 8, 5, 2, 0)
+    records = [
+        system(0x0303, 3, at(0), game, pointer=4),
+        system(0x0503, 3, at(0), worker, pointer=4),
+        switch(at(10), 0, 8, state=2, version=2, pointer=4),
+        switch(at(60), 8, 0, version=2, pointer=4),
+    ]
+    log = Log([Buffer(records, flags=0, cpu=1 | 8 << 8)], os=(6, 1, 7601), pointer=4, hz=2_208_984)
+    found = read(tmp_path, log)
+    assert found.facts["header"]["os_version"] == "6.1.7601"
+    assert [(p["pid"], p["name"]) for p in found.facts["processes"]] == [(100, "game.exe")]
+    begin, end = (int(Fraction(us * US * 10**9, 2_208_984)) for us in (10, 60))
+    assert found.ran() == [(1, 8, begin, end - begin)]
+    assert [row["cpus"] for row in found.of("affinity")] == [[0, 1]]
+    assert [row["base_priority"] for row in found.of("thread") if row["tid"]] == [8]
+
+
+def test_a_log_of_a_boot_knows_its_cpus_by_their_records(tmp_path: Path) -> None:
+    # The header was written before the other CPUs ran, and the wall clock was wrong.
+    found = read(tmp_path, Log(two_cpus(), cpus=1, end_time=etl_bytes.START_TIME - 10**12))
+    assert (found.ran(), found.problems(), found.gaps()) == (TWO_CPUS, [], [])
+    assert [row["cpu"] for row in found.of("cpu")] == [0, 1]
+
+
+@pytest.mark.parametrize("size", [0, 0x47])
+def test_a_buffer_without_a_size_costs_only_itself(size: int, tmp_path: Path) -> None:
+    content = bytearray(Log([*two_cpus(), Buffer(stays(8, 300, 1), sequence=3)]).encoded())
+    struct.pack_into("<I", content, 2 * 4096, size)
+    found = read(tmp_path, bytes(content))
+    assert found.ran() == [*TWO_CPUS[:3], (0, 8, 310_000, 50_000)]
+    assert found.problems() == [
+        ("bytes 0x2000 to 0x3000, before buffer 2", "bytes that are no buffer", 1)
+    ]
+    assert (0, 260_000, 310_000, "missing_buffer") in found.gaps()
+
+
+def test_a_header_that_tells_no_buffer_size_is_read_by_the_buffers(tmp_path: Path) -> None:
+    content = bytearray(Log(two_cpus()).encoded())
+    struct.pack_into("<I", content, 0x48 + 32, 0)
+    found = read(tmp_path, bytes(content))
+    assert (found.ran(), found.problems()) == (TWO_CPUS, [])
