@@ -150,7 +150,7 @@ def test_what_an_experiment_was_for_is_told_before_all_else(
     assert titles[0].startswith("A 60 Hz loop with ")
     assert [titles[place] for place in shown["top"]][-1] == noise.title
     facts = {
-        "traces": [], "not_loaded": [], "findings": rows, "database": "session/analysis.duckdb",
+        "traces": [], "not_loaded": [], "not_answered": [], "findings": rows, "database": "session/analysis.duckdb",
         "report": None, "calibration": None, "worth_typing": [],
     }  # fmt: skip
     analyze._summary(facts)
