@@ -112,6 +112,24 @@ pub(crate) fn cpu_list(list: &str) -> Vec<i32> {
     cpus
 }
 
+/// Bytes: about the time that memory needs, in records.
+const PREFETCHED_AHEAD: usize = 4096;
+
+/// Asks for the bytes that will be read after some more records: the processor's own guess ends
+/// at each page.
+#[inline(always)]
+pub(crate) fn prefetch(data: &[u8], position: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let place = data.as_ptr().wrapping_add(position).wrapping_add(PREFETCHED_AHEAD);
+        // SAFETY: a hint loads no value and cannot fault, wherever the address points.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (data, position, PREFETCHED_AHEAD);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -214,17 +214,6 @@ impl Bits {
 }
 
 impl Column<u8> {
-    /// One word in all rows, as [`Column::words_from`].
-    pub(crate) fn repeated(
-        rows: usize,
-        shelf: &Shelf<u8>,
-        word: &str,
-    ) -> Result<ArrayRef, DecodeError> {
-        let mut values = shelf.take();
-        values.resize(rows, 0);
-        Self::within(values).words_from(shelf, &[word])
-    }
-
     /// Numbers of the given words as `Dictionary(UInt8, Utf8)`, in memory that comes back.
     pub(crate) fn words_from(
         self,

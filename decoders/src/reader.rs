@@ -9,10 +9,6 @@ use crate::error::DecodeError;
 use crate::frame::{Batches, Frame};
 use crate::states::Source;
 
-/// Rows after which a frame is closed at the next later time: few enough that a frame's memory
-/// stays in the caches.
-pub const FRAME_ROWS: usize = 1 << 18;
-
 /// The parts of a `trace` row that are not in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceFacts<'a> {

@@ -4,8 +4,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use arrow_array::types::UInt8Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, StringArray, UInt8Array};
 use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer, ToByteSlice};
 use bytes::Bytes;
+
+use crate::columns::internal;
+use crate::error::DecodeError;
 
 /// Columns that are kept at most.
 const PLACES: usize = 64;
@@ -70,9 +75,31 @@ impl<T> Drop for Lent<T> {
     }
 }
 
+/// Columns that have one word in all rows; every batch has a part of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Repeated(Arc<Mutex<Vec<(&'static str, ArrayRef)>>>);
+
+impl Repeated {
+    /// A word, so many times, as `Dictionary(UInt8, Utf8)`.
+    pub(crate) fn column(&self, word: &'static str, rows: usize) -> Result<ArrayRef, DecodeError> {
+        let mut columns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = columns.iter().find(|(known, array)| *known == word && array.len() >= rows);
+        if let Some((_, array)) = known {
+            return Ok(array.slice(0, rows));
+        }
+        let keys = UInt8Array::from(vec![0; rows]);
+        let words = Arc::new(StringArray::from(vec![word]));
+        let array = DictionaryArray::<UInt8Type>::try_new(keys, words).map_err(internal)?;
+        columns.retain(|(known, _)| *known != word);
+        columns.push((word, Arc::new(array.clone())));
+        Ok(Arc::new(array))
+    }
+}
+
 /// The shelves of a reader.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shelves {
+    pub(crate) repeated: Repeated,
     pub(crate) int64: Shelf<i64>,
     pub(crate) int32: Shelf<i32>,
     pub(crate) uint8: Shelf<u8>,

@@ -1,26 +1,57 @@
 //! A batch of records on their way into the order of time.
 
-use super::head::Head;
+use super::chosen::Class;
+use super::payload::switching::{CSwitch, ReadyThread};
+use super::plain::{HEADER, Opening};
 
-/// A record that has its place in the order: time, slot, place among the records, size.
+/// A record that has its place in the order: time, slot, place among the records, sort.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
     pub(super) ts: i64,
     what: u64,
 }
 
-const SIZE_BITS: u32 = 16;
+/// What is known of a record beside its time and place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// A plain record of a switch, with all that [`CSwitch::of_long`] reads.
+    Switch,
+    /// A plain record of a waking, with all that [`ReadyThread::of`] reads.
+    Ready,
+    /// Any other; its bytes.
+    Other(u16),
+}
+
+/// The lower 16 bits of an entry: no header is as short as these.
+const SWITCH: u16 = 0;
+const READY: u16 = 1;
+const SORT_BITS: u32 = 16;
 /// Places are multiples of 8.
 const AT_BITS: u32 = 21;
-const SLOT_SHIFT: u32 = SIZE_BITS + AT_BITS;
+const SLOT_SHIFT: u32 = SORT_BITS + AT_BITS;
 
 impl Entry {
+    /// Of any record.
     #[inline(always)]
-    pub(super) fn new(slot: u32, at: usize, head: &Head) -> Self {
-        let what = u64::from(slot) << SLOT_SHIFT
-            | (at as u64 >> 3) << SIZE_BITS
-            | u64::from(head.size as u16);
-        Self { ts: head.ts, what }
+    pub(super) fn new(slot: u32, at: usize, ts: i64, size: u16) -> Self {
+        Self {
+            ts,
+            what: u64::from(slot) << SLOT_SHIFT | (at as u64 >> 3) << SORT_BITS | u64::from(size),
+        }
+    }
+
+    /// Of a plain record.
+    #[inline(always)]
+    pub(super) fn plain(slot: u32, at: usize, opening: Opening, class: Class) -> Self {
+        let size = opening.size();
+        let sort = match class {
+            Class::Switch if CSwitch::is_long(opening.version(), usize::from(size) - HEADER) => {
+                SWITCH
+            }
+            Class::Ready if usize::from(size) >= HEADER + ReadyThread::BYTES => READY,
+            _ => size,
+        };
+        Self::new(slot, at, opening.ts, sort)
     }
 
     /// Number of the open buffer that it lies in.
@@ -32,13 +63,17 @@ impl Entry {
     /// Where it begins among that buffer's records.
     #[inline(always)]
     pub(super) fn at(self) -> usize {
-        ((self.what >> SIZE_BITS) as usize & ((1 << AT_BITS) - 1)) << 3
+        ((self.what >> SORT_BITS) as usize & ((1 << AT_BITS) - 1)) << 3
     }
 
-    /// Its bytes.
+    /// What is known of it.
     #[inline(always)]
-    pub(super) fn size(self) -> u16 {
-        self.what as u16
+    pub(super) fn sort(self) -> Sort {
+        match self.what as u16 {
+            SWITCH => Sort::Switch,
+            READY => Sort::Ready,
+            size => Sort::Other(size),
+        }
     }
 }
 
@@ -74,6 +109,19 @@ impl Batch {
             None => self.room.push(entry),
         }
         self.len += 1;
+    }
+
+    /// Room for so many more records of a stream; [`Batch::filled`] says how many came.
+    pub(super) fn places(&mut self, records: usize) -> &mut [Entry] {
+        if self.room.len() - self.len < records {
+            self.room.resize(self.len + records, Entry::default());
+        }
+        &mut self.room[self.len..]
+    }
+
+    /// So many of the places have been filled.
+    pub(super) fn filled(&mut self, records: usize) {
+        self.len += records;
     }
 
     /// Ends the part of a stream.
@@ -117,29 +165,53 @@ fn merge_two(mut first: &[Entry], mut second: &[Entry], mut out: &mut [Entry]) {
         if steps == 0 {
             break;
         }
-        let (front, rest) = out.split_at_mut(steps);
-        let (middle, back) = rest.split_at_mut(rest.len() - steps);
-        let (first_end, second_end) = (first.len() - 1, second.len() - 1);
-        let (mut taken, mut taken_back) = (0, 0);
-        // Which comes next is not to be foretold: it is chosen without a branch.
-        for (step, (low, high)) in front.iter_mut().zip(back.iter_mut().rev()).enumerate() {
-            let (left, right) = (&first[step - taken], &second[taken]);
-            let later = right.ts < left.ts;
-            *low = *if later { right } else { left };
-            taken += usize::from(later);
-            let back = step - taken_back;
-            let (left, right) = (&first[first_end - back], &second[second_end - taken_back]);
-            let later = right.ts < left.ts;
-            *high = *if later { left } else { right };
-            taken_back += usize::from(!later);
-        }
+        let (taken, taken_back) = merge_ends(first, second, out, steps);
         first = &first[steps - taken..first.len() - (steps - taken_back)];
         second = &second[taken..second.len() - taken_back];
-        out = middle;
+        let end = out.len() - steps;
+        out = &mut out[steps..end];
     }
     for (place, entry) in out.iter_mut().zip(first.iter().chain(second)) {
         *place = *entry;
     }
+}
+
+/// Puts down the `steps` earliest and the `steps` latest entries of two sorted runs that are both
+/// at least so long; how many of them each came from the second run.
+#[inline(always)]
+fn merge_ends(
+    first: &[Entry],
+    second: &[Entry],
+    out: &mut [Entry],
+    steps: usize,
+) -> (usize, usize) {
+    assert!(steps <= first.len() && steps <= second.len() && 2 * steps <= out.len());
+    let (taken, taken_back);
+    // SAFETY: each step takes one entry from the front of one of the two, and one from the back of
+    // one of them. Before each, fewer than `steps` have been taken from either end of either, and
+    // both are at least so long: what is read lies in its slice. `out` has room for all.
+    unsafe {
+        let (mut low, mut high) = (out.as_mut_ptr(), out.as_mut_ptr().add(out.len()));
+        let (mut left, mut right) = (first.as_ptr(), second.as_ptr());
+        let (mut left_end, mut right_end) = (left.add(first.len()), right.add(second.len()));
+        for _ in 0..steps {
+            // Which comes next is not to be foretold: it is chosen without a branch.
+            let later = (*right).ts < (*left).ts;
+            *low = *if later { right } else { left };
+            low = low.add(1);
+            right = right.add(usize::from(later));
+            left = left.add(usize::from(!later));
+            let (left_last, right_last) = (left_end.sub(1), right_end.sub(1));
+            let later = (*right_last).ts < (*left_last).ts;
+            high = high.sub(1);
+            *high = *if later { left_last } else { right_last };
+            left_end = left_end.sub(usize::from(later));
+            right_end = right_end.sub(usize::from(!later));
+        }
+        taken = right.offset_from_unsigned(second.as_ptr());
+        taken_back = second.as_ptr().add(second.len()).offset_from_unsigned(right_end);
+    }
+    (taken, taken_back)
 }
 
 #[cfg(test)]

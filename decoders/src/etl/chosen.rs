@@ -3,14 +3,42 @@
 use super::guid::Guid;
 use super::head::Head;
 
-/// Words with a bit for each of the hooks there can be.
-const WORDS: usize = 1 << 10;
+/// Hook of `CSwitch`.
+const SWITCH: u16 = 0x0524;
+/// Hook of `ReadyThread`.
+const READY: u16 = 0x0532;
+
+/// Hooks there can be.
+const HOOKS: usize = 1 << 16;
+
+/// What is asked for of a hook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its records.
+    Record,
+    /// The same, which are switches.
+    Switch,
+    /// The same, which are wakings.
+    Ready,
+}
+
+impl Class {
+    fn of(hook: u16) -> Self {
+        match hook {
+            SWITCH => Self::Switch,
+            READY => Self::Ready,
+            _ => Self::Record,
+        }
+    }
+}
 
 /// A choice of records by hook, and by class or provider.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// A bit for each hook.
-    hooks: Box<[u64; WORDS]>,
+    hooks: Box<[Class; HOOKS]>,
     /// Sorted.
     guids: Vec<Guid>,
     /// Events with this number too, whoever their provider is.
@@ -22,12 +50,13 @@ pub struct Chosen {
 impl Chosen {
     /// No record at all.
     pub fn none() -> Self {
-        Self { hooks: Box::new([0; WORDS]), guids: Vec::new(), event: None, all: false }
+        let hooks = Box::new([Class::None; HOOKS]);
+        Self { hooks, guids: Vec::new(), event: None, all: false }
     }
 
     /// Every record.
     pub fn all() -> Self {
-        Self { hooks: Box::new([u64::MAX; WORDS]), guids: Vec::new(), event: None, all: true }
+        Self { all: true, ..Self::of(0..=u16::MAX, []) }
     }
 
     /// Those with one of these hooks, classes or providers.
@@ -58,7 +87,13 @@ impl Chosen {
     /// Whether records with a hook are chosen.
     #[inline(always)]
     pub(super) fn has_hook(&self, hook: u16) -> bool {
-        self.hooks[usize::from(hook >> 6)] >> (hook & 63) & 1 != 0
+        self.class(hook) != Class::None
+    }
+
+    /// What is asked for of a hook.
+    #[inline(always)]
+    pub(super) fn class(&self, hook: u16) -> Class {
+        self.hooks[usize::from(hook)]
     }
 
     /// The same and records with these hooks too.
@@ -69,7 +104,7 @@ impl Chosen {
     }
 
     fn add(&mut self, hook: u16) {
-        self.hooks[usize::from(hook >> 6)] |= 1 << (hook & 63);
+        self.hooks[usize::from(hook)] = Class::of(hook);
     }
 
     #[inline(never)]

@@ -36,8 +36,8 @@ pub struct Clock {
     pub start_time: u64,
     /// ns of a tick, if that is a whole number; else 0.
     whole: i64,
-    /// Ticks from the start beyond which a time cannot be.
-    far: u64,
+    /// The earliest raw time that can be, and how many ticks from it on can.
+    near: (i64, u64),
 }
 
 impl Clock {
@@ -56,9 +56,8 @@ impl Clock {
         let hz = i64::try_from(hz).ok().filter(|hz| (1..1 << 33).contains(hz));
         let Some(hz) = hz else { return Err(DecodeError::LogClock { kind: header.clock_type }) };
         let whole = if NS_PER_S % hz == 0 { NS_PER_S / hz } else { 0 };
-        let far = (FAR_S * hz).cast_unsigned();
         let (start, start_time) = (header.start_clock, header.start_time);
-        Ok(Self { kind, start, hz, start_time, whole, far })
+        Ok(Self { kind, start, hz, start_time, whole, near: near(start, hz) })
     }
 
     /// ns from the begin: floor((ts - start) * 10^9 / hz).
@@ -84,7 +83,7 @@ impl Clock {
     /// Whether a raw time can be one of this log's.
     #[inline(always)]
     pub(super) fn is_near(&self, ts: i64) -> bool {
-        ts.wrapping_sub(self.start).unsigned_abs() < self.far
+        ts.wrapping_sub(self.near.0).cast_unsigned() < self.near.1
     }
 
     /// In what another file's clock differs, if it does not count the same ticks: those of one
@@ -117,6 +116,12 @@ impl Clock {
     }
 }
 
+/// Raw times less than [`FAR_S`] before and after the start: the first, and how many there are.
+fn near(start: i64, hz: i64) -> (i64, u64) {
+    let far = FAR_S * hz;
+    (start.wrapping_sub(far - 1), (2 * far - 1).cast_unsigned())
+}
+
 /// A FILETIME in ns since 1970, if it can be.
 pub(super) fn unix_ns(filetime: u64) -> Option<i64> {
     i64::try_from(filetime).ok()?.checked_sub(UNIX_EPOCH)?.checked_mul(100)
@@ -128,8 +133,8 @@ mod tests {
 
     fn clock(hz: i64) -> Clock {
         let whole = if NS_PER_S % hz == 0 { NS_PER_S / hz } else { 0 };
-        let far = (FAR_S * hz).cast_unsigned();
-        Clock { kind: ClockKind::Qpc, start: 1 << 40, hz, start_time: 0, whole, far }
+        let (start, near) = (1 << 40, near(1 << 40, hz));
+        Clock { kind: ClockKind::Qpc, start, hz, start_time: 0, whole, near }
     }
 
     #[test]
@@ -158,6 +163,8 @@ mod tests {
                 assert!(clock.is_near(clock.start - ticks));
             }
             assert!(!clock.is_near(clock.start + FAR_S * hz));
+            assert!(!clock.is_near(clock.start - FAR_S * hz));
+            assert!(!clock.is_near(i64::MAX));
             assert!(!clock.is_near(i64::MIN));
         }
     }

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::clock::Clock;
 use super::guid::Guid;
 use super::head::Head;
+use super::plain::Opening;
 use super::record::{Kind, Pointer};
-use crate::bytes::u16_at;
+use crate::bytes::{prefetch, u16_at};
 
 /// What is counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +39,19 @@ pub enum Event {
 
 /// Hooks there can be.
 const HOOKS: usize = 1 << 16;
+/// Kinds of record that are tallied at once; their hooks differ in the lower bits.
+const TALLIES: usize = 1 << 12;
+
+/// A kind of record that is only counted.
+#[derive(Clone, Copy, Debug)]
+struct Tally {
+    /// First word of its records but for their size.
+    word: u64,
+    count: u64,
+}
+
+/// Before there is one: no word without its size is like it.
+const NO_TALLY: Tally = Tally { word: u64::MAX, count: 0 };
 
 /// Counts by [`Key`].
 #[derive(Debug)]
@@ -46,18 +61,65 @@ pub(super) struct Counts {
     by_key: HashMap<Key, u32>,
     /// Slot that the last record with a hook had; beyond all: there was none.
     by_hook: Box<[u32; HOOKS]>,
+    /// By the lower bits of the hook.
+    tallies: Box<[Tally; TALLIES]>,
+    /// The slot of each tally.
+    tally_slots: Box<[u32; TALLIES]>,
     /// Slot that the last record without a hook had.
     last: Option<(Key, u32)>,
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        let by_hook = Box::new([u32::MAX; HOOKS]);
-        Self { slots: Vec::new(), by_key: HashMap::new(), by_hook, last: None }
+        Self {
+            slots: Vec::new(),
+            by_key: HashMap::new(),
+            by_hook: Box::new([u32::MAX; HOOKS]),
+            tallies: Box::new([NO_TALLY; TALLIES]),
+            tally_slots: Box::new([0; TALLIES]),
+            last: None,
+        }
     }
 }
 
 impl Counts {
+    /// Counts records as long as each is of a kind that is only counted and has a time that can
+    /// be; the place of the next one.
+    #[inline(always)]
+    pub(super) fn tally(
+        &mut self,
+        records: &[u8],
+        mut at: usize,
+        clock: &Clock,
+        mut passes: impl FnMut(i64),
+    ) -> usize {
+        while let Some(opening) = Opening::at(records, at) {
+            prefetch(records, at);
+            let tally = &mut self.tallies[usize::from(opening.hook()) % TALLIES];
+            if tally.word != opening.word_without_size() || !clock.is_near(opening.ts) {
+                break;
+            }
+            tally.count += 1;
+            passes(opening.ts);
+            at = opening.end(at);
+        }
+        at
+    }
+
+    /// Counts a record with a hook, of whose kind records shall only be counted from now on.
+    #[inline(never)]
+    pub(super) fn begin_tally(&mut self, plain: Opening) {
+        let (hook, head) = (plain.hook(), plain.head());
+        self.add_hook(hook, &head);
+        let at = usize::from(hook) % TALLIES;
+        let tally = Tally { word: plain.word_without_size(), count: 0 };
+        let before = std::mem::replace(&mut self.tallies[at], tally);
+        let slot = std::mem::replace(&mut self.tally_slots[at], self.by_hook[usize::from(hook)]);
+        if before.count > 0 {
+            self.slots[slot as usize].2 += before.count;
+        }
+    }
+
     /// Counts a record with a hook.
     #[inline(always)]
     pub(super) fn add_hook(&mut self, hook: u16, head: &Head) {
@@ -120,7 +182,12 @@ impl Counts {
     }
 
     /// All of them, in the order of their keys.
-    pub(super) fn into_sorted(self) -> Vec<(Key, u64)> {
+    pub(super) fn into_sorted(mut self) -> Vec<(Key, u64)> {
+        for (tally, slot) in self.tallies.iter().zip(&*self.tally_slots) {
+            if tally.count > 0 {
+                self.slots[*slot as usize].2 += tally.count;
+            }
+        }
         let mut counts: Vec<_> =
             self.slots.into_iter().map(|(_, key, count)| (key, count)).collect();
         counts.sort_unstable();

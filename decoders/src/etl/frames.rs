@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
-use super::Tables;
+use super::batch::Entry;
 use super::chosen::Chosen;
+use super::filling::{FRAME_ROWS, Filling};
 use super::loss::Gap;
-use super::merge::{Merge, Stretch};
+use super::merge::{Found, Merge, Stretch};
 use super::recording::Recording;
-use super::rows::Rows;
-use super::session::{Filling, Session};
+use super::session::Session;
 use crate::columns::Batcher;
 use crate::error::DecodeError;
 use crate::frame::Frame;
-use crate::reader::{FRAME_ROWS, Finished, FrameSource};
+use crate::reader::{Finished, FrameSource};
 use crate::tables::Loss;
 
 /// Records between two looks at how far the reading is.
@@ -39,8 +39,6 @@ pub(super) struct Frames<'a> {
     /// The frame has all rows that it should.
     full: bool,
     done: bool,
-    /// A frame that nothing changes any more, and its end.
-    ready: Option<(Filling, i64)>,
     /// The last frame, once all records are read.
     last: Option<Filling>,
 }
@@ -63,7 +61,8 @@ impl<'a> Frames<'a> {
             }
         }
         let survey = recording.survey();
-        let session = Session::new(trace_id, scan.log().clock(), survey, by_cpu);
+        let mut session = Session::new(trace_id, scan.log().clock(), survey, by_cpu);
+        session.expects_stacks = recording.has_stacks_of_wakings();
         let mut gaps = scan.gaps().to_vec();
         gaps.sort_by_key(|gap| (gap.end.is_none(), gap.end));
         Self {
@@ -80,12 +79,12 @@ impl<'a> Frames<'a> {
             next_step: STEP,
             full: false,
             done: false,
-            ready: None,
             last: None,
         }
     }
 
-    fn hand_out(&mut self, (filling, until_ns): (Filling, i64)) -> Result<Frame, DecodeError> {
+    fn hand_out(&mut self, (mut filling, until_ns): (Filling, i64)) -> Result<Frame, DecodeError> {
+        filling.tables.switches.tells_ideal = self.session.tells_ideal;
         let mut batches = filling.tables.finish(self.batcher, &self.session.shelves)?;
         filling.rows.finish(self.batcher, &mut batches)?;
         let lives = &self.session.lives;
@@ -104,24 +103,32 @@ impl<'a> Frames<'a> {
         let clock = session.clock;
         let mut goes_on = true;
         while goes_on && let Some(ahead) = merge.ahead() {
-            let mut passed = 0;
-            for (number, raw) in ahead.times().enumerate() {
+            let begin = ahead.begin();
+            if self.full && self.last_ns < clock.ns(begin) {
+                self.full = false;
+                session.begin_frame(clock.ns(begin));
+                if let Some(ready) = session.unchanging_frame() {
+                    return Some(ready);
+                }
+            }
+            if self.gap_due <= begin {
+                self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, begin);
+            }
+            // Up to the next gap; a frame that is full takes only what has its last time.
+            let mut passed = ahead.before(|raw| self.gap_due <= raw);
+            if self.full {
+                passed = passed.min(ahead.before(|raw| self.last_ns < clock.ns(raw)));
+            }
+            for (raw, entry) in ahead.first(passed) {
                 let ts = clock.ns(raw);
-                if self.full && self.last_ns < ts {
-                    self.full = false;
-                    self.ready = cut(session, ts);
+                match ahead.found(entry) {
+                    Found::Switch(cpu, begin) => session.plain_switch(cpu, begin, ts),
+                    Found::Ready(cpu, begin) => session.plain_ready(cpu, begin, ts),
+                    Found::Other => take_other(session, &ahead, entry, ts),
                 }
-                if self.gap_due <= raw {
-                    self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, raw);
-                }
-                if !ahead.brief(number).is_some_and(|brief| session.frequent(&brief, ts)) {
-                    take_other(session, &ahead, (number, ts));
-                }
-                self.last_ns = ts;
-                passed = number + 1;
-                if self.ready.is_some() {
-                    break;
-                }
+            }
+            if let Some((raw, _)) = ahead.first(passed).last() {
+                self.last_ns = clock.ns(raw);
             }
             merge.pass(passed);
             self.full = session.current.len() >= FRAME_ROWS;
@@ -129,9 +136,6 @@ impl<'a> Frames<'a> {
             if self.read >= self.next_step {
                 self.next_step = self.read + STEP;
                 goes_on = on_progress(merge.read());
-            }
-            if self.ready.is_some() {
-                return self.ready.take();
             }
         }
         self.close();
@@ -188,29 +192,15 @@ pub(super) fn lives(recording: &Recording) -> (Json, Json) {
     (processes.collect(), threads.collect())
 }
 
-/// Takes a record whose header is one of the rarer kinds.
+/// Takes a record that is no plain switch and no plain waking.
 #[inline(never)]
-fn take_other(session: &mut Session<'_>, ahead: &Stretch<'_>, (number, ts): (usize, i64)) {
-    if let Some(record) = ahead.record(number) {
+fn take_other(session: &mut Session<'_>, ahead: &Stretch<'_>, entry: Entry, ts: i64) {
+    if ahead.brief(entry).is_some_and(|brief| session.frequent(&brief, ts)) {
+        return;
+    }
+    if let Some(record) = ahead.record(entry) {
         session.take(&record, ts);
     }
-}
-
-/// Begins a new frame at a time; gives back the one before the last, which nothing changes any
-/// more, and its end.
-#[inline(never)]
-fn cut(session: &mut Session<'_>, from_ns: i64) -> Option<(Filling, i64)> {
-    let next = Filling {
-        tables: Tables::new(&session.shelves),
-        rows: Rows::default(),
-        number: session.current.number + 1,
-        from_ns,
-    };
-    let mut filled = std::mem::replace(&mut session.current, next);
-    filled.tables.wakeups.settle();
-    let until = filled.from_ns;
-    session.scheduling.settle(filled.number);
-    session.previous.replace(filled).map(|ready| (ready, until))
 }
 
 /// Applies the gaps that end at or before a raw time; gives back when the next one ends.
@@ -250,13 +240,13 @@ impl FrameSource for Frames<'_> {
         on_progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<Frame>, DecodeError> {
         while !self.done {
-            if let Some(ready) = self.fill(on_progress) {
+            let ready = self.session.unchanging_frame().or_else(|| self.fill(on_progress));
+            if let Some(ready) = ready {
                 return self.hand_out(ready).map(Some);
             }
         }
-        if let Some(previous) = self.session.previous.take() {
-            let until = self.session.current.from_ns;
-            return self.hand_out((previous, until)).map(Some);
+        if let Some(oldest) = self.session.oldest_frame() {
+            return self.hand_out(oldest).map(Some);
         }
         self.last.take().map(|last| self.hand_out((last, i64::MAX))).transpose()
     }

@@ -55,7 +55,7 @@ const TIMED: u8 = 12;
 const ERROR: u8 = 13;
 const MESSAGE: u8 = 15;
 const PERFINFO32: u8 = 16;
-const PERFINFO64: u8 = 17;
+pub(super) const PERFINFO64: u8 = 17;
 const EVENT32: u8 = 18;
 const EVENT64: u8 = 19;
 const FULL64: u8 = 20;
@@ -102,7 +102,7 @@ const LAYOUTS: [Layout; 256] = {
 };
 
 /// `TRACE_HEADER_FLAG | TRACE_HEADER_EVENT_TRACE`, in the fourth byte of a record.
-const EVENT_TRACE: u8 = 0xc0;
+pub(super) const EVENT_TRACE: u8 = 0xc0;
 /// The same byte of a WPP message.
 const WPP: u8 = 0x90;
 /// The same byte of a `TIMED_TRACE_HEADER`.
@@ -110,7 +110,7 @@ const TIMED_TRACE: u8 = 0xb0;
 /// In the `Version` of a perfinfo header: a `u64` PEBS index follows it.
 pub(super) const HAS_PEBS: u16 = 0x8000;
 /// The same: number of counters that follow it.
-const COUNTERS: u16 = 0x700;
+pub(super) const COUNTERS: u16 = 0x700;
 /// `EVENT_HEADER.Flags`: extended items follow the header.
 pub(super) const HAS_ITEMS: u16 = 1;
 
@@ -124,40 +124,9 @@ fn form(word: u64) -> Option<u8> {
     }
 }
 
-/// The parts of a kernel record that those which come by the million are made of.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Brief<'a> {
-    pub(super) hook: u16,
-    pub(super) version: u8,
-    pub(super) payload: &'a [u8],
-    /// The buffer's processor.
-    pub(super) cpu: Option<u16>,
-}
-
-impl<'a> Brief<'a> {
-    /// The parts of the record that begins the bytes and has that size, if it has nothing else.
-    #[inline(always)]
-    pub(super) fn of(bytes: &'a [u8], size: u16, cpu: Option<u16>) -> Option<Self> {
-        let word = u64::from_le_bytes(*bytes.first_chunk()?);
-        if word & PLAIN_BITS != PLAIN {
-            return None;
-        }
-        let payload = bytes.get(PLAIN_HEADER..usize::from(size))?;
-        Some(Self { hook: (word >> 48) as u16, version: word as u8, payload, cpu })
-    }
-}
-
-/// What the first word of a `PERFINFO_TRACE_HEADER` of a 64-bit system without PEBS index and
-/// counters has in the bits of [`PLAIN_BITS`].
-const PLAIN: u64 = (EVENT_TRACE as u64) << 24 | (PERFINFO64 as u64) << 16;
-const PLAIN_BITS: u64 = PLAIN_FLAGS | 0xff << 16 | (HAS_PEBS | COUNTERS) as u64;
-const PLAIN_FLAGS: u64 = (EVENT_TRACE as u64) << 24;
-/// Bytes of that header.
-const PLAIN_HEADER: usize = 16;
-
 impl Head {
     #[inline(always)]
-    fn new(word: u64, form: u8, size: u16, ts: i64) -> Self {
+    pub(super) fn new(word: u64, form: u8, size: u16, ts: i64) -> Self {
         Self { form, hook: (word >> 48) as u16, marker: word as u32, size: size.into(), ts }
     }
 
@@ -166,13 +135,7 @@ impl Head {
     #[inline(always)]
     pub(super) fn usual(records: &[u8], at: usize) -> Option<Self> {
         let rest = records.get(at..)?;
-        let [word, time, ..] = rest.as_chunks().0 else { return None };
-        let word = u64::from_le_bytes(*word);
-        if word & PLAIN_BITS == PLAIN {
-            let size = (word >> 32) as u16;
-            let fits = usize::from(size) >= PLAIN_HEADER && usize::from(size) <= rest.len();
-            return fits.then_some(Self::new(word, PERFINFO64, size, i64::from_le_bytes(*time)));
-        }
+        let word = u64::from_le_bytes(*rest.first_chunk()?);
         let form = (word >> 16) as u8;
         let layout = LAYOUTS[usize::from(form)];
         let extends = match layout.extended {

@@ -218,8 +218,11 @@ impl Lives {
         if qos.is_none() {
             now.0 |= before.0 & Seen::QOS;
         }
+        if before == now {
+            return None;
+        }
         *seen = now;
-        (before != now).then_some(before)
+        Some(before)
     }
 
     /// The same of a thread that enters: its class of service.
@@ -227,8 +230,12 @@ impl Lives {
     pub(super) fn saw_enter(&mut self, life: u32, qos: u8) -> Option<Seen> {
         let seen = &mut self.seen[life as usize];
         let before = *seen;
-        seen.0 = before.0 & !Seen::QOS | Seen::of(None, Some(qos)).0;
-        (before != *seen).then_some(before)
+        let now = Seen::of(None, Some(qos)).0;
+        if (before.0 ^ now) & Seen::QOS == 0 {
+            return None;
+        }
+        seen.0 = before.0 & !Seen::QOS | now;
+        Some(before)
     }
 
     /// The idle thread of a CPU.

@@ -1,19 +1,21 @@
 //! All records of a recording in the order of time.
 //!
-//! Records are put in order by batches: up to the moment at which the first of the open buffers
-//! ends, every stream gives what it has, and these runs are merged. So a batch is never longer
-//! than the buffers that are open.
+//! Records are put in order by batches: up to a moment, at the latest that at which the first of
+//! the open buffers ends, every stream gives what it has, and these runs are merged. So a batch is
+//! never longer than the buffers that are open.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::batch::{Batch, Entry};
+use super::batch::{Batch, Entry, Sort};
 use super::buffer::HEADER;
-use super::chosen::Chosen;
+use super::chosen::{Chosen, Class};
 use super::clock::Clock;
-use super::head::{Brief, Head};
+use super::head::Head;
 use super::lanes::Lane;
 use super::log::LogFile;
+use super::payload::switching::ReadyThread;
+use super::plain::{self, Brief, Opening};
 use super::record::{Place, Record};
 use super::scan::Scan;
 use super::unpack::Unpacker;
@@ -50,6 +52,11 @@ struct Cursor {
     sorted: Vec<Entry>,
 }
 
+/// Records that a batch should have at least, and at most four times as many: what is read to put
+/// them in order then still lies in the processor's cache when they are turned into rows.
+const LEAST_BATCH: usize = 1 << 9;
+/// The same for each stream: each begins anew in each batch.
+const LEAST_RUN: usize = 32;
 /// Records of a [`Stretch`], at most.
 const STRETCH: usize = 1 << 12;
 
@@ -60,29 +67,75 @@ pub(super) struct Stretch<'m> {
 }
 
 impl<'m> Stretch<'m> {
-    /// Raw times.
+    /// Raw time of the first.
+    pub(super) fn begin(&self) -> i64 {
+        self.entries.first().map_or(i64::MIN, |entry| entry.ts)
+    }
+
+    /// How many there are before the first raw time of which something holds.
+    pub(super) fn before(&self, holds: impl Fn(i64) -> bool) -> usize {
+        self.entries.partition_point(|entry| !holds(entry.ts))
+    }
+
+    /// The first of them, up to a number: raw times, and where to find them.
     #[inline(always)]
-    pub(super) fn times(&self) -> impl Iterator<Item = i64> {
-        self.entries.iter().map(|entry| entry.ts)
+    pub(super) fn first(&self, records: usize) -> impl Iterator<Item = (i64, Entry)> + use<'m> {
+        let entries = self.entries.get(..records).unwrap_or_default();
+        entries.iter().map(|entry| (entry.ts, *entry))
+    }
+
+    /// What there is of a record.
+    #[inline(always)]
+    pub(super) fn found(&self, entry: Entry) -> Found<'m> {
+        let slot = self.slots.get(entry.slot());
+        let Some((slot, cpu)) = slot.and_then(|slot| Some((slot, slot.cpu?))) else {
+            return Found::Other;
+        };
+        let payload = slot.records().get(entry.at() + plain::HEADER..);
+        match entry.sort() {
+            Sort::Switch => match payload.and_then(|bytes| bytes.first_chunk()) {
+                Some(begin) => Found::Switch(cpu, begin),
+                None => Found::Other,
+            },
+            Sort::Ready => match payload.and_then(|bytes| bytes.first_chunk()) {
+                Some(begin) => Found::Ready(cpu, begin),
+                None => Found::Other,
+            },
+            Sort::Other(_) => Found::Other,
+        }
     }
 
     /// A record.
-    #[inline(always)]
-    pub(super) fn record(&self, number: usize) -> Option<Record<'m>> {
-        let entry = self.entries.get(number)?;
+    pub(super) fn record(&self, entry: Entry) -> Option<Record<'m>> {
         let slot = self.slots.get(entry.slot())?;
-        let place = Place { at: (entry.at() + HEADER) as u32, ..slot.place };
-        let head = Head::known(slot.records(), entry.at(), entry.size(), entry.ts)?;
-        Some(head.record(slot.records(), entry.at(), (slot.cpu, place)))
+        let (records, at) = (slot.records(), entry.at());
+        let place = Place { at: (at + HEADER) as u32, ..slot.place };
+        let size = match entry.sort() {
+            Sort::Other(size) => size,
+            Sort::Switch | Sort::Ready => Opening::at(records, at)?.size(),
+        };
+        let head = Head::known(records, at, size, entry.ts)?;
+        Some(head.record(records, at, (slot.cpu, place)))
     }
 
     /// The parts of a record, if it has the header that most kernel records have.
     #[inline(always)]
-    pub(super) fn brief(&self, number: usize) -> Option<Brief<'m>> {
-        let entry = self.entries.get(number)?;
+    pub(super) fn brief(&self, entry: Entry) -> Option<Brief<'m>> {
         let slot = self.slots.get(entry.slot())?;
-        Brief::of(slot.records().get(entry.at()..)?, entry.size(), slot.cpu)
+        Brief::at(slot.records(), entry.at(), slot.cpu)
     }
+}
+
+/// A record as it is found in the order of time.
+pub(super) enum Found<'m> {
+    /// A switch on a CPU: the begin of its payload, for [`CSwitch::of_long`].
+    ///
+    /// [`CSwitch::of_long`]: super::payload::switching::CSwitch::of_long
+    Switch(u16, &'m [u8; 16]),
+    /// A waking on a CPU: the begin of its payload.
+    Ready(u16, &'m [u8; ReadyThread::BYTES]),
+    /// Any record.
+    Other,
 }
 
 /// Reads records by (time, CPU, sequence of the buffer, place in it).
@@ -99,6 +152,8 @@ pub struct Merge<'a> {
     /// Earliest time that each lane may still have, and its number.
     waiting: BinaryHeap<Reverse<(i64, u32)>>,
     picked: Vec<u32>,
+    /// Ticks that a batch spans at most, so that it is about as long as it should be.
+    span: i64,
     batch: Batch,
     given: usize,
     read: u64,
@@ -123,6 +178,7 @@ impl<'a> Merge<'a> {
             emptied: Vec::new(),
             waiting,
             picked: Vec::new(),
+            span: 1,
             batch: Batch::default(),
             given: 0,
             read: 0,
@@ -137,8 +193,9 @@ impl<'a> Merge<'a> {
     /// The next record; it can be used until the one after it is asked for.
     pub fn next_record(&mut self) -> Option<Record<'_>> {
         self.ahead()?;
+        let entry = *self.batch.entries().get(self.given)?;
         self.given += 1;
-        Stretch { entries: self.batch.entries(), slots: &self.slots }.record(self.given - 1)
+        Stretch { entries: &[], slots: &self.slots }.record(entry)
     }
 
     /// Some of the next records, as many as are already in order: at least one, or `None` at the
@@ -166,11 +223,11 @@ impl<'a> Merge<'a> {
         self.batch.clear();
         self.given = 0;
         self.release();
-        let Some(Reverse((_, first))) = self.waiting.pop() else { return false };
+        let Some(Reverse((begin, first))) = self.waiting.pop() else { return false };
         let mut picked = std::mem::take(&mut self.picked);
         picked.clear();
         picked.push(first);
-        let mut until = self.end_of(first);
+        let mut until = self.end_of(first).min(begin.saturating_add(self.span));
         while let Some(Reverse((ts, lane))) = self.waiting.peek().copied()
             && ts <= until
         {
@@ -185,6 +242,12 @@ impl<'a> Merge<'a> {
                 self.waiting.push(Reverse((ts, *lane)));
             }
             self.batch.end_stream();
+        }
+        let wanted = LEAST_BATCH.max(picked.len() * LEAST_RUN);
+        match self.batch.entries().len() {
+            few if few < wanted => self.span = self.span.saturating_mul(2),
+            many if many > 4 * wanted => self.span = (self.span / 2).max(1),
+            _ => {}
         }
         self.picked = picked;
         self.batch.merge();
@@ -228,18 +291,37 @@ impl<'a> Merge<'a> {
                     return Some(next.ts);
                 }
             }
-            let (mut walk, clock) = (cursor.walk, self.clock);
-            // What is damaged has been told by the scan.
-            while let Some((at, head)) = walk.next(records, &clock, |_, _| {}) {
-                if self.chosen.has(&head, records, at) {
-                    let entry = Entry::new(number, at, &head);
-                    if head.ts > until {
-                        cursor.ahead = Some(entry);
-                        cursor.walk = walk;
-                        return Some(head.ts);
+            let (mut walk, clock, chosen) = (cursor.walk, self.clock, self.chosen);
+            let places = self.batch.places(walk.most(records));
+            let all = places.len();
+            let mut places = places.iter_mut();
+            let beyond = loop {
+                let entry = if let Some((at, plain)) = walk.plain(records, &clock) {
+                    match chosen.class(plain.hook()) {
+                        Class::None => continue,
+                        class => Entry::plain(number, at, plain, class),
                     }
-                    self.batch.push(entry);
+                // What is damaged has been told by the scan.
+                } else if let Some((at, head)) = walk.next(records, &clock, |_, _| {}) {
+                    if !chosen.has(&head, records, at) {
+                        continue;
+                    }
+                    Entry::new(number, at, head.ts, head.size as u16)
+                } else {
+                    break None;
+                };
+                if entry.ts > until {
+                    break Some(entry);
                 }
+                let Some(place) = places.next() else { break None };
+                *place = entry;
+            };
+            let filled = all - places.len();
+            self.batch.filled(filled);
+            if let Some(entry) = beyond {
+                cursor.ahead = Some(entry);
+                cursor.walk = walk;
+                return Some(entry.ts);
             }
             cursor.slot = None;
             self.emptied.push(number);
@@ -282,7 +364,7 @@ impl<'a> Merge<'a> {
             let records = self.slots[number as usize].records();
             while let Some((at, head)) = cursor.walk.next(records, &self.clock, |_, _| {}) {
                 if self.chosen.has(&head, records, at) {
-                    cursor.sorted.push(Entry::new(number, at, &head));
+                    cursor.sorted.push(Entry::new(number, at, head.ts, head.size as u16));
                 }
             }
             cursor.sorted.sort_unstable_by_key(|entry| Reverse((entry.ts, entry.at())));

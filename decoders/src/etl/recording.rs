@@ -41,6 +41,9 @@ const HOOKS: [u16; 30] = [
     0x0f5f, 0x1239, 0x123a, 0x1820, 0x1825, 0x1826,
 ];
 
+/// Those of them that are stacks.
+const STACKS: [u16; 3] = [0x1820, 0x1825, 0x1826];
+
 /// An opened recording.
 pub struct Recording {
     scan: Scan,
@@ -75,8 +78,7 @@ impl Recording {
         survey.numbering.cover(seen);
         let (cpus, machine_problems) = topology::cpus(&survey.facts, &survey.numbering);
         let wakings = counted(&scan, 0x0532) > 0;
-        let stack = |hook: &u16| matches!(hook, 0x1820 | 0x1825 | 0x1826);
-        let hooks = HOOKS.into_iter().filter(|hook| wakings || !stack(hook));
+        let hooks = HOOKS.into_iter().filter(|hook| wakings || !STACKS.contains(hook));
         let providers = [PROCESSOR_POWER, DXGI, D3D9, DXGKRNL];
         let chosen = Chosen::of(hooks, CLASSES.into_iter().chain(providers));
         Ok(Self { scan, survey, chosen, cpus, machine_problems })
@@ -117,6 +119,11 @@ impl Recording {
     /// Counter values were recorded at switches.
     pub(super) fn has_counters(&self) -> bool {
         counted(&self.scan, 0x0f30) > 0 || !self.survey.counters.is_empty()
+    }
+
+    /// Stacks were recorded that may be those of wakings.
+    pub(super) fn has_stacks_of_wakings(&self) -> bool {
+        self.has_wakings() && STACKS.iter().any(|hook| counted(&self.scan, *hook) > 0)
     }
 
     /// Records lost as the headers tell.

@@ -196,10 +196,10 @@ impl Reading<'_> {
                 self.troubles.add(UNSORTED, || place(0));
             }
             buffer.records = facts.records;
-            buffer.window = facts.window;
+            buffer.window = facts.window();
             buffer.sorted = !facts.unsorted;
             if !whole {
-                let last = facts.window.map(|(_, last)| last);
+                let last = facts.window().map(|(_, last)| last);
                 self.signs.damaged(number, index as u32, last, None);
             }
             self.room = room;
@@ -219,25 +219,39 @@ impl Reading<'_> {
     ) -> BufferFacts {
         let mut facts = BufferFacts::default();
         let mut walk = Walk::new(&self.clock);
-        let (mut first, mut last, mut before) = (i64::MAX, i64::MIN, i64::MIN);
         // Since when bytes have been damaged, if they are.
         let mut damaged = None;
         loop {
-            let troubles = &mut self.troubles;
-            let next = walk.next(records, &self.clock, |from, what| {
-                troubles.add(what, || place(from));
-                damaged.get_or_insert((before != i64::MIN).then_some(before));
-            });
-            let Some((at, head)) = next else { break };
-            let ts = head.ts;
+            let (at, head) = if let Some((at, plain)) = walk.plain(records, &self.clock) {
+                if damaged.is_none() && !self.watched.has_hook(plain.hook()) {
+                    facts.add(plain.ts);
+                    self.counts.begin_tally(plain);
+                    let (mut before, mut passed) = (plain.ts, 0);
+                    walk.tally(records, &self.clock, &mut self.counts, |ts| {
+                        if ts < before {
+                            facts.steps_back(before, ts);
+                        }
+                        before = ts;
+                        passed += 1;
+                    });
+                    facts.records += passed;
+                    facts.before = before;
+                    continue;
+                }
+                (at, plain.head())
+            } else {
+                let troubles = &mut self.troubles;
+                let next = walk.next(records, &self.clock, |from, what| {
+                    troubles.add(what, || place(from));
+                    damaged.get_or_insert(facts.before());
+                });
+                let Some(next) = next else { break };
+                next
+            };
             if let Some(from) = damaged.take() {
-                self.signs.damaged(file, index, from, Some(ts));
+                self.signs.damaged(file, index, from, Some(head.ts));
             }
-            facts.records += 1;
-            facts.unsorted |= ts < before;
-            before = ts;
-            first = first.min(ts);
-            last = last.max(ts);
+            facts.add(head.ts);
             let lost = if let Some(hook) = head.hook() {
                 self.counts.add_hook(hook, &head);
                 if !self.watched.has_hook(hook) {
@@ -264,7 +278,6 @@ impl Reading<'_> {
             self.signs.damaged(file, index, from, None);
         }
         self.records += u64::from(facts.records);
-        facts.window = (facts.records > 0).then_some((first, last));
         facts
     }
 }
@@ -273,8 +286,43 @@ impl Reading<'_> {
 #[derive(Default)]
 struct BufferFacts {
     records: u32,
-    window: Option<(i64, i64)>,
+    first: i64,
+    /// Time of the last record, or a later one from before a step back.
+    last: i64,
+    before: i64,
     unsorted: bool,
+}
+
+impl BufferFacts {
+    /// Another record, by its time.
+    #[inline(always)]
+    fn add(&mut self, ts: i64) {
+        if self.records == 0 {
+            (self.first, self.last) = (ts, ts);
+        } else if ts < self.before {
+            self.steps_back(self.before, ts);
+        }
+        self.before = ts;
+        self.records += 1;
+    }
+
+    /// A record is earlier than the one before it.
+    #[cold]
+    fn steps_back(&mut self, before: i64, ts: i64) {
+        self.unsorted = true;
+        self.first = self.first.min(ts);
+        self.last = self.last.max(before);
+    }
+
+    /// Time of the record before.
+    fn before(&self) -> Option<i64> {
+        (self.records > 0).then_some(self.before)
+    }
+
+    /// Times of the earliest and the latest record.
+    fn window(&self) -> Option<(i64, i64)> {
+        (self.records > 0).then_some((self.first, self.last.max(self.before)))
+    }
 }
 
 impl Scan {

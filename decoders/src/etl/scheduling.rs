@@ -11,18 +11,28 @@ use crate::tables::{Busy, Moment};
 /// `KTHREAD_STATE` of a thread that has left for good.
 const TERMINATED: i8 = 4;
 /// CPUs from which on the byte with the ideal processor does not tell it.
-const IDEAL_LIMIT: usize = 256;
+pub(super) const IDEAL_LIMIT: usize = 256;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cpu {
     /// Records of this CPU so far.
     seq: i64,
-    /// The thread that entered last, as the record planned it.
-    running: Option<u32>,
+    /// The thread that entered last, as the record planned it; or [`UNKNOWN`].
+    running: u32,
     /// Wakeups since then that were given to it: frame and row.
     given: Vec<(u64, usize)>,
-    /// The last switch whose stack may still come: its time and who entered.
-    entered: Option<(i64, u32)>,
+    /// The last switch, whose stack may still come, if `running` is known: its time and who
+    /// entered.
+    entered: (i64, u32),
+}
+
+/// In place of the number of a life.
+const UNKNOWN: u32 = u32::MAX;
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self { seq: 0, running: UNKNOWN, given: Vec::new(), entered: (0, 0) }
+    }
 }
 
 /// What is known of each CPU.
@@ -32,41 +42,53 @@ pub(super) struct Scheduling {
 }
 
 impl Scheduling {
-    #[inline(always)]
     fn cpu(&mut self, cpu: i32) -> &mut Cpu {
         let at = cpu as usize;
         if self.cpus.len() <= at {
-            self.grow(at);
+            self.cpus.resize_with(at + 1, Cpu::default);
         }
         &mut self.cpus[at]
-    }
-
-    #[inline(never)]
-    fn grow(&mut self, at: usize) {
-        self.cpus.resize_with(at + 1, Cpu::default);
     }
 
     /// The position of the next record in its CPU's stream.
     #[inline(always)]
     pub(super) fn position(&mut self, cpu: i32) -> i64 {
-        let cpu = self.cpu(cpu);
+        let Some(cpu) = self.cpus.get_mut(cpu as usize) else { return self.first_position(cpu) };
         cpu.seq += 1;
         cpu.seq - 1
+    }
+
+    #[inline(never)]
+    fn first_position(&mut self, cpu: i32) -> i64 {
+        self.cpu(cpu).seq = 1;
+        0
+    }
+
+    /// A CPU of which a record has been given its position.
+    #[inline(always)]
+    fn placed(&mut self, at: Moment) -> &mut Cpu {
+        &mut self.cpus[at.cpu as usize]
     }
 
     /// Frames before this one can no longer be mended.
     pub(super) fn settle(&mut self, frame: u64) {
         for cpu in &mut self.cpus {
-            cpu.given.retain(|(number, _)| *number >= frame);
+            if cpu.given.first().is_some_and(|(number, _)| *number < frame) {
+                cpu.given.retain(|(number, _)| *number >= frame);
+            }
         }
+    }
+
+    /// The first frame with a wakeup whose waker the next switch of its CPU may mend.
+    pub(super) fn oldest_given(&self) -> Option<u64> {
+        self.cpus.iter().filter_map(|cpu| cpu.given.first()).map(|(number, _)| *number).min()
     }
 
     /// Records of a CPU were lost: who runs there is not known.
     pub(super) fn forget(&mut self, cpu: i32) {
         let cpu = self.cpu(cpu);
-        cpu.running = None;
+        cpu.running = UNKNOWN;
         cpu.given.clear();
-        cpu.entered = None;
     }
 }
 
@@ -75,18 +97,18 @@ impl Session<'_> {
     pub(super) fn switch(&mut self, read: &CSwitch, counters: &[u8], at: Moment) {
         let old = self.lives.now(read.old_tid, at.cpu, at.ts);
         let new = self.lives.now(read.new_tid, at.cpu, at.ts);
-        let cpu = self.scheduling.cpu(at.cpu);
-        if !cpu.given.is_empty() && cpu.running != Some(old) {
+        let mut here = self.scheduling.placed(at);
+        if !here.given.is_empty() && here.running != old {
             self.give_wakeups(at.cpu, old);
+            here = self.scheduling.placed(at);
         }
-        let cpu = self.scheduling.cpu(at.cpu);
-        cpu.given.clear();
-        cpu.running = Some(new);
-        cpu.entered = Some((at.ts, read.new_tid));
+        here.given.clear();
+        here.running = new;
+        here.entered = (at.ts, read.new_tid);
         let (prev, next) = (self.lives.utid(old), self.lives.utid(new));
         let qos = read.qos();
         if read.old_tid != 0 {
-            let ideal = self.tells_ideal().then_some(read.ideal_processor());
+            let ideal = self.tells_ideal.then_some(read.ideal_processor());
             let old_qos = qos.map(|(old, _)| old);
             if let Some(before) = self.lives.saw_leave(old, ideal, old_qos) {
                 self.note_leaver(prev, (before, ideal, old_qos), at);
@@ -100,18 +122,11 @@ impl Session<'_> {
         {
             self.note_qos(next, (before.qos(), qos), at);
         }
-        let tells_ideal = self.tells_ideal();
-        let row = Switch { prev, next, details: read.details(), tells_ideal };
+        let row = Switch { prev, next, details: read.details() };
         self.current.tables.switches.put(at, row);
         if !counters.is_empty() {
             self.counters(counters, prev, at);
         }
-    }
-
-    /// Whether the byte with the ideal processor tells it.
-    #[inline(always)]
-    fn tells_ideal(&self) -> bool {
-        self.survey.numbering.len() <= IDEAL_LIMIT
     }
 
     #[inline(never)]
@@ -158,8 +173,7 @@ impl Session<'_> {
         if self.current.number == number {
             return Some(&mut self.current.tables);
         }
-        let previous = self.previous.as_mut().filter(|previous| previous.number == number);
-        previous.map(|previous| &mut previous.tables)
+        self.closed.numbered(number).map(|frame| &mut frame.tables)
     }
 
     #[inline(never)]
@@ -190,18 +204,18 @@ impl Session<'_> {
         }
         let woken = self.lives.now(read.tid, at.cpu, at.ts);
         let header = tid.filter(|tid| *tid != 0 && *tid != u32::MAX);
-        let running = self.scheduling.cpu(at.cpu).running;
         let waker = match header {
-            Some(tid) => Some(self.lives.now(tid, at.cpu, at.ts)),
-            None => running,
+            Some(tid) => self.lives.now(tid, at.cpu, at.ts),
+            None => {
+                let place = (self.current.number, self.current.tables.wakeups.len());
+                let here = self.scheduling.placed(at);
+                here.given.push(place);
+                here.running
+            }
         };
-        if header.is_none() {
-            let place = (self.current.number, self.current.tables.wakeups.len());
-            self.scheduling.cpu(at.cpu).given.push(place);
-        }
         let row = Wakeup {
             utid: self.lives.utid(woken),
-            waker: waker.map(|waker| self.lives.utid(waker)),
+            waker: (waker != UNKNOWN).then(|| self.lives.utid(waker)),
             in_interrupt: read.in_dpc(),
         };
         self.current.tables.wakeups.put(at, row);
@@ -213,7 +227,7 @@ impl Session<'_> {
     pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
         let ts = self.clock.ns(event);
         let latest = self.current.tables.wakeups.latest();
-        let latest = latest.or_else(|| self.previous.as_ref()?.tables.wakeups.latest());
+        let latest = latest.or_else(|| self.closed.last()?.tables.wakeups.latest());
         if latest.is_none_or(|latest| latest < ts) {
             return;
         }
@@ -223,11 +237,11 @@ impl Session<'_> {
     #[inline(never)]
     fn stack_of_waking(&mut self, ts: i64, tid: u32, cpu: i32) {
         let here = self.scheduling.cpu(cpu);
-        if here.running.is_some() && here.entered == Some((ts, tid)) {
+        if here.running != UNKNOWN && here.entered == (ts, tid) {
             return;
         }
         let in_current = self.current.from_ns <= ts;
-        let filling = if in_current { Some(&mut self.current) } else { self.previous.as_mut() };
+        let filling = if in_current { Some(&mut self.current) } else { self.closed.at(ts) };
         let Some(filling) = filling else { return };
         filling.tables.wakeups.settle();
         let times = filling.tables.wakeups.times();
@@ -269,8 +283,8 @@ impl Session<'_> {
         }
         let row = Interrupt { at: Moment { ts: begin, ..at }, dur: at.ts - begin, kind };
         let late = begin < self.current.from_ns;
-        match self.previous.as_mut().filter(|_| late) {
-            Some(previous) => previous.rows.interrupts.push(row),
+        match self.closed.at(begin).filter(|_| late) {
+            Some(earlier) => earlier.rows.interrupts.push(row),
             None => self.current.rows.interrupts.push(row),
         }
     }

@@ -1,31 +1,19 @@
 //! The records of a recording in the order of time, and what follows from each.
 
-use super::Tables;
 use super::clock::Clock;
-use super::head::Brief;
+use super::filling::{Closed, Filling};
 use super::lives::Lives;
 use super::payload::switching::{self, CSwitch, ReadyThread};
+use super::plain::Brief;
 use super::power::Power;
 use super::presents::Presents;
 use super::record::{Id, Kind, Record};
-use super::rows::Rows;
-use super::scheduling::Scheduling;
+use super::scheduling::{IDEAL_LIMIT, Scheduling};
 use super::survey::{self, Survey};
 use crate::bytes::CPU_LIMIT;
 use crate::problem::Problems;
 use crate::shelf::Shelves;
 use crate::tables::Moment;
-
-/// Rows of one frame.
-#[derive(Debug, Default)]
-pub(super) struct Filling {
-    pub(super) tables: Tables,
-    pub(super) rows: Rows,
-    /// Number of the frame.
-    pub(super) number: u64,
-    /// Time before which all rows belong to earlier frames.
-    pub(super) from_ns: i64,
-}
 
 /// What came of a record that may be one of those that come by the million.
 enum Common {
@@ -48,13 +36,6 @@ fn is_common(hook: u16) -> bool {
     )
 }
 
-impl Filling {
-    /// Rows of all tables.
-    pub(super) fn len(&self) -> usize {
-        self.tables.rows() + self.rows.len()
-    }
-}
-
 /// Everything that records change.
 pub(super) struct Session<'a> {
     pub(super) clock: Clock,
@@ -64,8 +45,10 @@ pub(super) struct Session<'a> {
     pub(super) power: Power,
     pub(super) presents: Presents,
     pub(super) current: Filling,
-    /// The frame before: records that come late still belong to it.
-    pub(super) previous: Option<Filling>,
+    /// The frames before: records that come late still belong to them.
+    pub(super) closed: Closed,
+    /// Stacks may name the wakers.
+    pub(super) expects_stacks: bool,
     pub(super) problems: Problems,
     /// Payloads shorter than any version of their event.
     pub(super) short_payloads: i64,
@@ -75,6 +58,8 @@ pub(super) struct Session<'a> {
     pub(super) compact_switches: i64,
     /// Name of the core type of each CPU, where it is known.
     pub(super) core_types: Vec<Option<String>>,
+    /// Whether the byte with the ideal processor tells it.
+    pub(super) tells_ideal: bool,
     /// Memory of finished columns.
     pub(super) shelves: Shelves,
 }
@@ -99,12 +84,14 @@ impl<'a> Session<'a> {
             power: Power::default(),
             presents: Presents::default(),
             current: Filling { from_ns: i64::MIN, ..Filling::default() },
-            previous: None,
+            closed: Closed::default(),
+            expects_stacks: false,
             problems: Problems::default(),
             short_payloads: 0,
             placeless: 0,
             compact_switches: 0,
             core_types,
+            tells_ideal: survey.numbering.len() <= IDEAL_LIMIT,
             shelves: Shelves::default(),
         }
     }
@@ -137,6 +124,22 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Takes a switch in, of which the begin of the payload is given.
+    #[inline(always)]
+    pub(super) fn plain_switch(&mut self, cpu: u16, begin: &[u8; 16], ts: i64) {
+        let cpu = i32::from(cpu);
+        let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
+        self.switch(&CSwitch::of_long(begin), &[], at);
+    }
+
+    /// Takes a waking in, of which the begin of the payload is given.
+    #[inline(always)]
+    pub(super) fn plain_ready(&mut self, cpu: u16, begin: &[u8; ReadyThread::BYTES], ts: i64) {
+        let cpu = i32::from(cpu);
+        let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
+        self.ready(ReadyThread::of(begin), None, at);
+    }
+
     /// Takes one of the kernel records in that come by the million, if it has no more than these
     /// parts; `false`: it is none.
     #[inline(always)]
@@ -148,14 +151,9 @@ impl<'a> Session<'a> {
             return false;
         }
         let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
-        let read = match brief.hook {
-            0x0524 => CSwitch::read(brief.version, brief.payload)
-                .map(|switch| self.switch(&switch, &[], at)),
-            0x0532 => ReadyThread::read(brief.payload).map(|ready| self.ready(ready, None, at)),
-            _ => match self.common(brief, (&[], None), at) {
-                Common::Read(read) => read,
-                Common::Not => None,
-            },
+        let read = match self.common(brief, (&[], None), at) {
+            Common::Read(read) => read,
+            Common::Not => None,
         };
         if read.is_none() {
             self.short_payloads += 1;

@@ -12,8 +12,6 @@ pub(super) struct Switch {
     pub(super) prev: i64,
     pub(super) next: i64,
     pub(super) details: Details,
-    /// Whether the ideal processor is one: the same in all rows.
-    pub(super) tells_ideal: bool,
 }
 
 /// Rows that are put down before they are spread over the columns.
@@ -34,7 +32,8 @@ struct Block {
 #[derive(Debug)]
 pub(super) struct Switches {
     rows: usize,
-    tells_ideal: bool,
+    /// Whether the ideal processor is one, in all rows.
+    pub(super) tells_ideal: bool,
     block: Block,
     ts: Column<i64>,
     cpu: Column<i32>,
@@ -63,7 +62,6 @@ impl Switches {
         block.prev[at] = switch.prev;
         block.next[at] = switch.next;
         block.details[at] = switch.details;
-        self.tells_ideal = switch.tells_ideal;
         self.rows += 1;
         if self.rows.is_multiple_of(BLOCK) {
             self.settle();
@@ -150,7 +148,7 @@ impl Busy for Switches {
             ("prev_wait_reason", short(self.wait_reason)),
             ("prev_wait_mode", short(self.wait_mode)),
             ("prev_cstate", self.cstate.array_where(&shelves.int32, self.has_cstate)),
-            ("source", Column::<u8>::repeated(rows, &shelves.uint8, "switch")?),
+            ("source", shelves.repeated.column("switch", rows)?),
         ];
         if self.tells_ideal {
             columns.push(("prev_ideal_cpu", short(self.ideal_cpu)));

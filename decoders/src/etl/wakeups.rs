@@ -151,7 +151,7 @@ impl Busy for Wakeups {
             ("seq", self.seq.array_from(&shelves.int64)),
             ("utid", self.utid.array_from(&shelves.int64)),
             ("waker_utid", self.waker.array_where(&shelves.int64, self.waker_known)),
-            ("kind", Column::<u8>::repeated(rows, &shelves.uint8, "ready")?),
+            ("kind", shelves.repeated.column("ready", rows)?),
             ("in_interrupt", self.in_interrupt.array()),
         ])
     }

@@ -1,7 +1,10 @@
 //! The walk from record to record in a buffer, past what is damaged.
 
 use super::clock::Clock;
+use super::counts::Counts;
 use super::head::{Fault, Head};
+use super::plain::Opening;
+use crate::bytes::prefetch;
 
 /// Where the reading of a buffer stands.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +20,43 @@ impl Walk {
     /// At the begin of a buffer.
     pub(super) fn new(clock: &Clock) -> Self {
         Self { at: 0, ts: clock.start }
+    }
+
+    /// Records that may still come, at most.
+    pub(super) fn most(&self, records: &[u8]) -> usize {
+        // None is shorter than this.
+        records.len().saturating_sub(self.at).div_ceil(8)
+    }
+
+    /// The next record and its place, if it is a plain one.
+    #[inline(always)]
+    pub(super) fn plain(&mut self, records: &[u8], clock: &Clock) -> Option<(usize, Opening)> {
+        let at = self.at;
+        prefetch(records, at);
+        let opening = Opening::at(records, at)?;
+        if !opening.is_plain() || !clock.is_near(opening.ts) {
+            return None;
+        }
+        self.at = opening.end(at);
+        self.ts = opening.ts;
+        Some((at, opening))
+    }
+
+    /// Passes over records that are only counted; `passes` is told their times.
+    #[inline(always)]
+    pub(super) fn tally(
+        &mut self,
+        records: &[u8],
+        clock: &Clock,
+        counts: &mut Counts,
+        mut passes: impl FnMut(i64),
+    ) {
+        let mut last = self.ts;
+        self.at = counts.tally(records, self.at, clock, |ts| {
+            last = ts;
+            passes(ts);
+        });
+        self.ts = last;
     }
 
     /// The next record and its place; `None` at the end. `damage` is told where bytes are no

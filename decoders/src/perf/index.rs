@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::attrs::{CPU_LIMIT, CommonPart, Events};
-use super::bytes::u64_at;
+use super::bytes::{prefetch, u64_at};
 use super::problem::Problems;
 use super::record::{self, Record};
 use super::streams::{NO_CPU, Placed, Span, place};
@@ -206,7 +206,7 @@ impl Index {
             }
             let event = event_of(&sample);
             let Some(count) = event.and_then(|event| self.samples.get_mut(event)) else { break };
-            record::prefetch(data, position);
+            prefetch(data, position);
             *count += 1;
             records += 1;
             last = sample.ts;

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use super::attrs::Events;
-use super::bytes::{u16_at, u32_at};
+use super::bytes::{prefetch, u16_at, u32_at};
 use super::index::{Index, Lane};
 use super::input::Segment;
 use super::record;
@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
                 self.position = usize::MAX;
                 continue;
             };
-            record::prefetch(self.data, self.position);
+            prefetch(self.data, self.position);
             (self.start, self.end) = (self.position, self.position + record.bytes.len());
             self.position += record.length;
             let Some(placed) = place(events, &record) else { continue };

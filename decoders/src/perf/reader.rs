@@ -9,8 +9,11 @@ use super::frames::Frames;
 use super::recording::Recording;
 use crate::error::DecodeError;
 use crate::frame::Frame;
-use crate::reader::{FRAME_ROWS, Finished, FrameSource, Reader, TraceFacts};
+use crate::reader::{Finished, FrameSource, Reader, TraceFacts};
 use crate::states::Source;
+
+/// Rows after which a frame is closed at the next later time.
+const FRAME_ROWS: usize = 1 << 18;
 
 impl Reader for Recording {
     fn extent(&self) -> u64 {

@@ -33,8 +33,6 @@ const LAST_USER_TYPE: u32 = 95;
 /// After damage, this many records in a row must look right.
 const BELIEVABLE_RECORDS: usize = 4;
 const HEADER_SIZE: usize = 8;
-/// Bytes: about the time that memory needs, in records.
-const PREFETCHED_AHEAD: usize = 4096;
 
 /// A record: header fields and all its bytes, header included.
 #[derive(Clone, Copy, Debug)]
@@ -106,21 +104,6 @@ pub(super) fn at(data: &[u8], position: usize) -> Option<Record<'_>> {
     }
     let length = if kind < USER_TYPE_START { size } else { with_payload(data, position, bytes)? };
     Some(Record { kind, misc, bytes, length })
-}
-
-/// Asks for the bytes that will be read after some more records: the processor's own guess ends
-/// at each page.
-#[inline(always)]
-pub(super) fn prefetch(data: &[u8], position: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let place = data.as_ptr().wrapping_add(position).wrapping_add(PREFETCHED_AHEAD);
-        // SAFETY: a hint loads no value and cannot fault, wherever the address points.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (data, position, PREFETCHED_AHEAD);
 }
 
 /// Length of a record of the recorder, with what follows it.

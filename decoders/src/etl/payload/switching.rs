@@ -56,13 +56,16 @@ impl Details {
     }
 }
 
+/// Bytes of a payload that has a C state.
+const LONG: usize = 24;
+
 impl CSwitch {
     /// Reads a payload; `None` where it is shorter than any version.
     #[inline(always)]
     pub(crate) fn read(version: u8, payload: &[u8]) -> Option<Self> {
         let [ids, details, ..] = payload.as_chunks().0 else { return None };
         let ids = u64::from_le_bytes(*ids);
-        let long = version >= 2 && payload.len() >= 24;
+        let long = version >= 2 && payload.len() >= LONG;
         Some(Self {
             new_tid: ids as u32,
             old_tid: (ids >> 32) as u32,
@@ -70,6 +73,25 @@ impl CSwitch {
             has_cstate: long,
             has_flags: version >= 3,
         })
+    }
+
+    /// Whether a payload of that version and length has a C state and classes of service.
+    #[inline(always)]
+    pub(crate) fn is_long(version: u8, bytes: usize) -> bool {
+        version >= 3 && bytes >= LONG
+    }
+
+    /// Reads the begin of a payload that [is long](Self::is_long).
+    #[inline(always)]
+    pub(crate) fn of_long(begin: &[u8; 16]) -> Self {
+        let all = u128::from_le_bytes(*begin);
+        Self {
+            new_tid: all as u32,
+            old_tid: (all >> 32) as u32,
+            details: (all >> 64) as u64,
+            has_cstate: true,
+            has_flags: true,
+        }
     }
 
     /// The byte from a bit on.
@@ -166,16 +188,25 @@ pub(crate) struct ReadyThread {
 }
 
 impl ReadyThread {
+    /// Bytes of a payload that are read.
+    pub(crate) const BYTES: usize = 7;
+
     /// Reads a payload.
     #[inline(always)]
     pub(crate) fn read(payload: &[u8]) -> Option<Self> {
-        let p: &[u8; 7] = payload.first_chunk()?;
-        Some(Self {
-            tid: u32::from_le_bytes([p[0], p[1], p[2], p[3]]),
-            adjust_reason: p[4].cast_signed(),
-            adjust_increment: p[5].cast_signed(),
-            flags: p[6],
-        })
+        payload.first_chunk().map(Self::of)
+    }
+
+    /// Reads the begin of a payload.
+    #[inline(always)]
+    pub(crate) fn of(begin: &[u8; Self::BYTES]) -> Self {
+        let [tid0, tid1, tid2, tid3, reason, increment, flags] = *begin;
+        Self {
+            tid: u32::from_le_bytes([tid0, tid1, tid2, tid3]),
+            adjust_reason: reason.cast_signed(),
+            adjust_increment: increment.cast_signed(),
+            flags,
+        }
     }
 
     /// Written inside a DPC: the thread that was interrupted by it did not wake anyone.
