@@ -85,8 +85,8 @@ def analyze(
             failures = store.load(con, recordings, window, progress)
         if len(failures) == len(recordings):
             for failure in failures[1:]:
-                click.echo(f"analyze: {failure.label}: {failure.why}", err=True)
-            raise NothingToReadError(f"{failures[0].label}: {failures[0].why}")
+                click.echo(f"analyze: {failure.line}", err=True)
+            raise NothingToReadError(failures[0].line)
         _check_window(con, window)
         if process is not None:
             _check_process(con, process)
@@ -210,6 +210,13 @@ def _facts(
             "ORDER BY trace_id, place, what"
         ),
         "not_loaded": [vars(failure) for failure in failures],
+        "not_answered": [
+            row["question"]
+            for row in rows(
+                "SELECT question FROM answerable GROUP BY question "
+                "HAVING bool_and(answer = 'no') ORDER BY question"
+            )
+        ],
         "worth_typing": [
             name for name, fits in _FITTING if rows(f"SELECT ({fits}) AS fits")[0]["fits"]
         ][:_QUERIES_SHOWN],
@@ -255,6 +262,7 @@ def _summary(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from schedlens import store
     from schedlens.experiments.results import JUDGES
     from schedlens.wording import count
 
@@ -263,7 +271,7 @@ def _summary(facts: dict[str, Any]) -> None:
     seconds = sum(trace["duration_ns"] for trace in traces) / 1e9
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
     for failure in facts["not_loaded"]:
-        console.print(f"[red]not loaded[/] {escape(failure['label'])}: {escape(failure['why'])}")
+        console.print(f"[red]not loaded[/] {escape(store.Failure(**failure).line)}")
     rest = []
     for finding in facts["findings"]:
         # What an experiment was for comes first.
@@ -277,7 +285,10 @@ def _summary(facts: dict[str, Any]) -> None:
             _show_finding(console, finding)
         if len(found) > most:
             console.print(f"{_SIGNS[severity]} [dim]and {len(found) - most} more in the report[/]")
-    _show_checked(console, [f for f in facts["findings"] if f["severity"] == "checked"])
+    # Who had nothing to look at found nothing wrong, but checked nothing either.
+    open_questions = set(facts["not_answered"])
+    checked = [f for f in facts["findings"] if f["severity"] == "checked"]
+    _show_checked(console, [f for f in checked if f["analyzer"] not in open_questions])
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
@@ -314,4 +325,5 @@ def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
         return
     judged = [found for found in checked if not found["title"].startswith(_NOTHING_TO_JUDGE)]
     names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in judged)))
-    console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")
+    if names:
+        console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")

@@ -62,6 +62,12 @@ class Failure:
     label: str
     why: str
 
+    @property
+    def line(self) -> str:
+        """Both; the label only where the reason does not begin with a file of that name."""
+        path = self.why.partition(": ")[0]
+        return self.why if Path(path).name == self.label else f"{self.label}: {self.why}"
+
 
 @contextmanager
 def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
