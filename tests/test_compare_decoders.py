@@ -287,6 +287,22 @@ def test_what_cannot_be_compared_is_one_line(
     assert said.err.count("\n") == 1
 
 
+def test_a_folder_that_is_none_is_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.etl"
+    trace.write_bytes(b"")
+    gone, bare = tmp_path / "gone", tmp_path / "bare"
+    bare.mkdir()
+    for folder, why in [
+        (gone, "does not exist: give a folder of tables and its trace"),
+        (trace, "is a file: the folder of tables comes first, then its trace"),
+        (bare, "holds no tables: give the folder that an export wrote"),
+    ]:
+        assert cli.run(compare_decoders, [str(folder), str(trace)], "compare") == 2
+        assert capsys.readouterr().err == f"compare: {folder} {why}\n"
+
+
 def test_the_text_names_what_differs_and_what_is_known(
     con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -9,11 +9,12 @@ import struct
 from pathlib import Path
 
 import duckdb
+import etl_bytes
 import pytest
 from conftest import command
 from etl_truth import corpus_file
 
-from schedlens import _decoders, recording, windows_files
+from schedlens import _decoders, recording, store, windows_files
 
 
 def _analyze(*arguments: str) -> dict[str, object]:
@@ -139,6 +140,65 @@ def test_events_can_be_asked_for_by_id_or_name(tmp_path: Path, only: str) -> Non
     ]
     assert len(lines) == 7
     assert {line["event"] for line in lines} == {"ReadyThread"}
+
+
+def test_what_cannot_be_loaded_is_named_once(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("no trace\n", encoding="utf-8")
+    done = command("analyze", str(text), "-o", str(tmp_path / "out"), check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f'analyze: {text}: begins with "no trace", not with PERFILE2')
+    assert done.stderr.count("notes.txt") == 1
+    # The recording of a step has another name than the step.
+    assert store.Failure("step-1", "/s/step-1/trace.etl: why").line == (
+        "step-1: /s/step-1/trace.etl: why"
+    )
+
+
+def test_messages_of_drivers_alone_answer_nothing(tmp_path: Path) -> None:
+    messages = [etl_bytes.message(etl_bytes.START + n, 10, b"\1\0\0\0") for n in range(20)]
+    trace = tmp_path / "driver.etl"
+    trace.write_bytes(etl_bytes.Log([etl_bytes.Buffer(messages)]).encoded())
+    done = command("analyze", str(trace), "-o", str(tmp_path / "out"), "--no-report")
+    assert "driver.etl holds no context switch: who ran where cannot be told" in done.stdout
+    # Nobody is said to have checked what is not there to be checked.
+    (line,) = [line for line in done.stdout.splitlines() if "nothing wrong found by" in line]
+    checked = set(line.partition("by: ")[2].split(", "))
+    unanswered = {
+        question
+        for (question,) in _rows(
+            tmp_path / "out", "SELECT question FROM answerable WHERE answer = 'no'"
+        )
+    }
+    assert {"concurrency", "sibling_overlap", "worst_waits"} <= unanswered
+    assert not checked & unanswered
+
+
+def test_a_log_of_a_killed_session_without_wall_time_is_answered(tmp_path: Path) -> None:
+    # CPU 0: idle | 10 thread 8 | 60 idle, at 100 us a switch the other way; nothing behind 160.
+    start = etl_bytes.START
+    switches = [
+        etl_bytes.switch(start + 10 * us, old, new, state=5 if old else 2)
+        for us, old, new in ((10, 0, 8), (60, 8, 0), (110, 0, 8), (160, 8, 0))
+    ]
+    life = [etl_bytes.process(start, 100, b"drawn.exe"), etl_bytes.thread(start, 100, 8)]
+    log = etl_bytes.Log(
+        [etl_bytes.Buffer([*life, *switches])], end_time=0, start_time=0, buffers_written=0
+    )
+    trace = tmp_path / "killed.etl"
+    trace.write_bytes(log.encoded() + bytes(1 << 16))
+    facts = _analyze(str(trace), "-o", str(tmp_path / "out"))
+    assert facts["not_loaded"] == []
+    out = tmp_path / "out"
+    assert _rows(out, "SELECT events_lost, buffers_lost, start_time_utc FROM trace") == [
+        (None, None, None)
+    ]
+    assert _rows(out, "SELECT cpu, start_ns, end_ns, signalled_by FROM loss") == [
+        (0, 160_000, None, "not_closed")
+    ]
+    assert _rows(out, "SELECT tid, sum(dur) FROM sched_slice JOIN thread USING (utid) "
+                      "WHERE NOT thread.is_idle GROUP BY ALL") == [(8, 100_000)]  # fmt: skip
+    assert (out / "report.html").stat().st_size > 100_000
 
 
 def test_batches_of_compact_switches_are_refused_in_one_line(tmp_path: Path) -> None:

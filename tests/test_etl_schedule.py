@@ -123,6 +123,31 @@ def test_the_thread_that_ran_is_the_one_that_leaves(
     assert planned == [len(changed)]
 
 
+def test_who_ran_may_come_out_many_frames_after_what_it_did(tmp_path: Path) -> None:
+    # CPU 0: 8 is planned, 9 runs |2 wakes 7                                 |70,000 leaves
+    # CPU 1: 5 and 6 take turns every us: four frames of switches meanwhile
+    turns = (
+        (us, 1, "switch", {"old": 5 + us % 2, "new": 6 - us % 2, "leaves": "preempted"})
+        for us in range(3, 70_000)
+    )
+    lines = drawn(
+        *threads(5, 6, 7, 8, 9),
+        (1, 0, "switch", {"old": 0, "new": 9, "planned": 8}),
+        (2, 0, "ready", {"tid": 7}),
+        *turns,
+        (70_000, 0, "switch", {"old": 9, "new": 0}),
+    )
+    tables = read(tmp_path, HEAD, lines)
+    who = names(tables)
+    woken = [
+        (who[woken], who[waker]) for woken, waker in columns(tables["wakeup"], "utid waker_utid")
+    ]
+    assert woken == [(7, 9)]
+    times = tables["context_switch"]["ts"].to_pylist()
+    assert times == sorted(times)
+    assert len(times) == 69_999
+
+
 def test_counters_belong_to_the_thread_that_leaves(tmp_path: Path) -> None:
     schedule = RandomSchedule(3, cpus=machine_cpus(2, 2), threads=14)
     tables = read(tmp_path, schedule.head(etl={"shuffle": 1, "buffer_size": 8192}), schedule.lines)

@@ -152,8 +152,8 @@ def test_what_an_experiment_was_for_is_told_before_all_else(
     assert [titles[place] for place in shown["top"]][-1] == noise.title
     facts = {
         "traces": [], "not_loaded": [], "not_answered": [], "findings": rows,
-        "database": "session/analysis.duckdb",
-        "report": None, "calibration": None, "worth_typing": [],
+        "database": "session/analysis.duckdb", "report": None, "calibration": None,
+        "worth_typing": [],
     }  # fmt: skip
     analyze._summary(facts)
     lines = [line for line in capsys.readouterr().out.splitlines() if line[:8].strip()]

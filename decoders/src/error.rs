@@ -60,10 +60,22 @@ pub enum DecodeError {
         /// What the decompressor says.
         what: String,
     },
-    /// A log whose clock is not known or has no frequency.
+    /// A log whose clock has no frequency.
     LogClock {
         /// `ReservedFlags` of its header.
         kind: u32,
+    },
+    /// A log whose clock is none that is known.
+    LogClockKind {
+        /// `ReservedFlags` of its header.
+        kind: u32,
+    },
+    /// A log in an archive.
+    Member {
+        /// Its name there.
+        name: String,
+        /// Why it cannot be read.
+        cause: Box<DecodeError>,
     },
     /// A zip archive without a log in it.
     NoLogInZip,
@@ -96,6 +108,11 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
+    /// The same, said of a log in an archive.
+    pub(crate) fn of_member(self, name: &str) -> Self {
+        Self::Member { name: name.to_owned(), cause: Box::new(self) }
+    }
+
     /// Which exception it becomes.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -105,12 +122,14 @@ impl DecodeError {
             | Self::NoEvents
             | Self::Compression { .. }
             | Self::LogClock { .. }
+            | Self::LogClockKind { .. }
             | Self::Zip { .. }
             | Self::Internal { .. } => ErrorKind::Damaged,
             Self::BigEndian
             | Self::FirstVersion
             | Self::NoTimes { .. }
             | Self::NotTogether { .. } => ErrorKind::Unsupported,
+            Self::Member { cause, .. } => cause.kind(),
             Self::Context { .. } => ErrorKind::Context,
             Self::Io(_) => ErrorKind::Io,
         }
@@ -156,6 +175,11 @@ impl fmt::Display for DecodeError {
                 )?;
                 write!(f, "the file is damaged, record it again")
             }
+            Self::LogClockKind { kind } => {
+                write!(f, "the header of the log names a clock that is not known (type {kind}): ")?;
+                write!(f, "record with the performance counter (-clocktype PerfCounter)")
+            }
+            Self::Member { name, cause } => write!(f, "{name} in the archive: {cause}"),
             Self::NoLogInZip => {
                 write!(f, "a zip archive without an .etl file: give the .etl.zip of a recording")
             }

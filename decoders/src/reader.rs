@@ -18,8 +18,8 @@ pub struct TraceFacts<'a> {
     pub path: &'a str,
     /// Earliest and latest time.
     pub window: (Option<i64>, Option<i64>),
-    /// Records lost as the recorder tells.
-    pub events_lost: i64,
+    /// Records lost as the recorder tells, if it does.
+    pub events_lost: Option<i64>,
 }
 
 /// What is known when the last frame has been handed out.
@@ -32,8 +32,8 @@ pub struct Finished {
     pub first_ns: Option<i64>,
     /// Time of the latest record.
     pub last_ns: Option<i64>,
-    /// Records lost as the recorder tells.
-    pub events_lost: i64,
+    /// Records lost as the recorder tells, if it does.
+    pub events_lost: Option<i64>,
 }
 
 /// A recording that has been opened.

@@ -17,8 +17,8 @@ CREATE TABLE trace (
   start_time_utc TIMESTAMP_NS,     -- Wall time at ns 0; NULL if the file does not tell.
   first_ns BIGINT,                 -- Time of the earliest record: 0 or negative.
   duration_ns BIGINT,              -- Time of the latest record.
-  events_lost BIGINT,              -- Records the recorder says it lost.
-  buffers_lost BIGINT,             -- Buffers the recorder says it lost.
+  events_lost BIGINT,              -- Records the recorder says it lost; NULL if it does not tell.
+  buffers_lost BIGINT,             -- Buffers the recorder says it lost; NULL if it does not tell.
   schema_version INTEGER NOT NULL, -- Version of this schema.
   tool_version VARCHAR NOT NULL    -- Version of schedlens that wrote the rows.
 );

@@ -273,8 +273,8 @@ def _summary(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from schedlens import store
     from schedlens.experiments.results import JUDGES
-    from schedlens.store import Failure
     from schedlens.wording import count
 
     console = Console(highlight=False, soft_wrap=True)
@@ -282,7 +282,7 @@ def _summary(facts: dict[str, Any]) -> None:
     seconds = sum(trace["duration_ns"] for trace in traces) / 1e9
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
     for failure in facts["not_loaded"]:
-        console.print(f"[red]not loaded[/] {escape(Failure(**failure).line)}")
+        console.print(f"[red]not loaded[/] {escape(store.Failure(**failure).line)}")
     rest = []
     for finding in facts["findings"]:
         # What an experiment was for comes first.
@@ -296,15 +296,10 @@ def _summary(facts: dict[str, Any]) -> None:
             _show_finding(console, finding)
         if len(found) > most:
             console.print(f"{_SIGNS[severity]} [dim]and {len(found) - most} more in the report[/]")
-    # Who had nothing to look at found nothing wrong either, which says nothing.
-    _show_checked(
-        console,
-        [
-            found
-            for found in facts["findings"]
-            if found["severity"] == "checked" and found["analyzer"] not in facts["not_answered"]
-        ],
-    )
+    # Who had nothing to look at found nothing wrong, but checked nothing either.
+    open_questions = set(facts["not_answered"])
+    checked = [f for f in facts["findings"] if f["severity"] == "checked"]
+    _show_checked(console, [f for f in checked if f["analyzer"] not in open_questions])
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
@@ -347,6 +342,5 @@ def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
         return
     judged = [found for found in checked if not found["title"].startswith(_NOTHING_TO_JUDGE)]
     names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in judged)))
-    if not names:
-        return
-    console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")
+    if names:
+        console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")

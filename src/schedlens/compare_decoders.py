@@ -33,6 +33,10 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
     for path in (folder, trace):
         if not path.exists():
             raise NotATraceError(f"{path} does not exist: give a folder of tables and its trace")
+    if not folder.is_dir():
+        raise NotATraceError(
+            f"{folder} is a file: the folder of tables comes first, then its trace"
+        )
     if tables_folder.is_one(trace):
         raise NotATraceError(f"{trace} is a folder of tables: the trace comes second")
     held = tables_folder.open_folder(folder)

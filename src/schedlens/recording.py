@@ -15,6 +15,8 @@ Json = dict[str, Any]
 
 # The recording of a step, by recorder.
 TRACES = ("perf.data", "trace.etl")
+# Recordings of any origin in a folder end so.
+_RECORDINGS = (".data", ".etl", ".etl.zip")
 # Its frames, by who tells of them: the presents of all programs before the stamps of one.
 FRAMES = ("presentmon.csv", "frames.csv")
 
@@ -78,7 +80,7 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
         elif tables_folder.is_one(path):
             found.append(Recording(path.name, path))
         elif path.is_dir() and not (path / "data").exists():
-            inside = sorted(child for child in path.iterdir() if child.suffix in (".data", ".etl"))
+            inside = sorted(child for child in path.iterdir() if child.name.endswith(_RECORDINGS))
             if not inside and (path / "analysis.duckdb").exists():
                 raise NothingToReadError(
                     f"{path} holds an analysis and no recordings of its own: "
@@ -87,7 +89,7 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             if not inside:
                 raise NothingToReadError(
                     f"{path} is neither a session folder (no session.json) nor a folder with "
-                    "*.data or *.etl recordings: `collect -o DIR` makes one"
+                    "*.data, *.etl or *.etl.zip recordings: `collect -o DIR` makes one"
                 )
             for file, *more in windows_files.together(inside):
                 found.append(Recording(file.name, file, beside=tuple(more)))

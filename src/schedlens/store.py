@@ -64,9 +64,9 @@ class Failure:
 
     @property
     def line(self) -> str:
-        """Which and why, the file named once."""
-        named = self.why.partition(": ")[0]
-        return self.why if Path(named).name == self.label else f"{self.label}: {self.why}"
+        """Both; the label only where the reason does not begin with a file of that name."""
+        path = self.why.partition(": ")[0]
+        return self.why if Path(path).name == self.label else f"{self.label}: {self.why}"
 
 
 @contextmanager

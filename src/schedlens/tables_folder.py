@@ -95,6 +95,8 @@ def open_folder(path: Path) -> TablesFolder:
     Raises `NotATraceError`, `UnsupportedTraceError` or `DamagedTraceError`.
     """
     file = path / MANIFEST
+    if not is_one(path):
+        raise NotATraceError(f"{path} holds no tables: give the folder that an export wrote")
     if not file.exists():
         raise DamagedTraceError(f"{path} has no {MANIFEST}: the export did not end, export again")
     try:

@@ -60,8 +60,18 @@ impl BufferHeader {
         self.flags & COMPRESSED != 0
     }
 
+    /// Whether flags and type are among those that are described; later systems may have more.
+    pub(super) fn is_described(&self) -> bool {
+        self.flags & !FLAGS == 0 && self.kind <= TYPE_LAST
+    }
+
     /// Whether the numbers can be those of a buffer; `session` is the session's buffer size.
     pub(super) fn is_sound(&self, session: u32) -> bool {
+        self.is_described() && self.fits(session)
+    }
+
+    /// The same, flags and type aside.
+    fn fits(&self, session: u32) -> bool {
         let most = session.clamp(HEADER as u32, LARGEST);
         let size_fits = if self.packed() {
             // Packing may make a little more of what does not pack.
@@ -72,8 +82,6 @@ impl BufferHeader {
         self.size >= HEADER as u32
             && size_fits
             && (HEADER as u32..=most).contains(&self.filled)
-            && self.flags & !FLAGS == 0
-            && self.kind <= TYPE_LAST
             && self.sequence >= 0
     }
 }
@@ -138,6 +146,18 @@ impl<'a> Buffers<'a> {
         if misled && leads(step) { step } else { size }
     }
 
+    /// Whether what has flags or a type that are not described is a buffer all the same: its sizes
+    /// are the session's, and it leads to another or to the end.
+    fn is_newer(&self, header: &BufferHeader) -> bool {
+        let next = self.at + header.size as usize;
+        let leads = match BufferHeader::at(self.file, next) {
+            Some(next) => next.fits(self.session),
+            None => next >= self.file.len(),
+        };
+        let usual = header.packed() || header.size == self.session;
+        !header.is_described() && usual && header.fits(self.session) && leads
+    }
+
     /// Zeros up to where the next buffer would begin.
     fn unused(&self) -> Option<usize> {
         let step = (self.session as usize).max(HEADER);
@@ -155,7 +175,7 @@ impl Iterator for Buffers<'_> {
         let left = self.file.len().checked_sub(at).filter(|left| *left > 0)?;
         let header = BufferHeader::at(self.file, at);
         let found = match header {
-            Some(header) if header.is_sound(LARGEST) => {
+            Some(header) if header.is_sound(LARGEST) || self.is_newer(&header) => {
                 Found::Buffer(header, left.min(self.reach(&header)))
             }
             _ => match self.unused() {
@@ -232,6 +252,24 @@ mod tests {
         let file = [buffer(0, SESSION, 0x60, 0), vec![0; 0x140], buffer(1, SESSION, 0x60, 0)];
         let found = texts(&file.concat());
         assert_eq!(found, ["0 256", "unused 256", "damage 64", "1 256"]);
+    }
+
+    #[test]
+    fn flags_and_types_of_later_systems_do_not_cost_a_buffer() {
+        let mut file = [
+            buffer(0, SESSION, 0x60, 0),
+            buffer(1, SESSION, 0x60, 0x120),
+            buffer(2, 0x50, 0x90, 0x140),
+            buffer(3, SESSION, 0x60, 0),
+        ]
+        .concat();
+        // Type 9 of the last one.
+        let last = file.len() - SESSION as usize;
+        file[last + 0x36] = 9;
+        assert_eq!(texts(&file), ["0 256", "1 256", "2 80", "3 256"]);
+        // Sizes that are not the session's are damage still.
+        file[SESSION as usize..][..4].copy_from_slice(&0xf0_u32.to_le_bytes());
+        assert!(texts(&file)[1].starts_with("damage"), "{:?}", texts(&file));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Clock {
             0 | 1 => (ClockKind::Qpc, header.perf_freq),
             2 => (ClockKind::SystemTime, 10_000_000),
             3 => (ClockKind::Cycles, u64::from(header.cpu_mhz) * 1_000_000),
-            other => return Err(DecodeError::LogClock { kind: other }),
+            other => return Err(DecodeError::LogClockKind { kind: other }),
         };
         // With more, remainders times 10^9 would not fit.
         let hz = i64::try_from(hz).ok().filter(|hz| (1..1 << 33).contains(hz));

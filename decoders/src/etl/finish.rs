@@ -1,5 +1,6 @@
 //! What is known once all records are read.
 
+use super::clock::ClockKind;
 use super::life_rows;
 use super::recording::Recording;
 use super::session::Session;
@@ -42,8 +43,8 @@ pub(super) fn finish(
         (
             session.power.not_described,
             "Kernel-Processor-Power",
-            "parking events whose structs only the schema in a merged file describes: merge the \
-             recording (wpr -stop or xperf -merge)",
+            "parking events of a version whose structs no public description tells: what events \
+             14, 15 and 64 say of each CPU is used alone",
         ),
         (session.survey.damaged_schemas, "EventMetadata", "schemas of events that are damaged"),
         (manifests.refused, "EventSource", "manifests, or parts of them, that cannot be read"),
@@ -63,6 +64,9 @@ pub(super) fn finish(
             "PmcCounterConfig",
             "counters at switches without the record that names them: they are numbered",
         );
+    }
+    if let Some(what) = clock_limit(recording) {
+        session.problems.add("clock", what);
     }
     for what in recording.machine_problems() {
         session.problems.add("WinSAT", *what);
@@ -95,6 +99,25 @@ pub(super) fn finish(
         last_ns: window.map(|(_, last)| clock.ns(last)),
         events_lost: recording.events_lost(),
     })
+}
+
+/// How exact times are, where the clock is not the performance counter.
+fn clock_limit(recording: &Recording) -> Option<String> {
+    let header = recording.scan().log().header();
+    match recording.scan().log().clock().kind {
+        ClockKind::Qpc => None,
+        ClockKind::SystemTime => Some(format!(
+            "the clock is the system time, which goes on in steps of up to {} us: what is shorter \
+             is not told, record with the performance counter",
+            header.timer_resolution / 10
+        )),
+        ClockKind::Cycles => Some(format!(
+            "the clock counts cycles, of which the header tells {} million a second, rounded: all \
+             lengths may be off by one part in {}",
+            header.cpu_mhz,
+            2 * u64::from(header.cpu_mhz)
+        )),
+    }
 }
 
 /// Counts by name as rows of `record_count`.

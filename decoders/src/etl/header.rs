@@ -10,8 +10,14 @@ use crate::error::DecodeError;
 pub mod mode {
     /// `EVENT_TRACE_FILE_MODE_CIRCULAR`.
     pub const CIRCULAR: u32 = 1 << 1;
+    /// `EVENT_TRACE_FILE_MODE_APPEND`: a later session went on in the file.
+    pub const APPEND: u32 = 1 << 2;
+    /// `EVENT_TRACE_FILE_MODE_NEWFILE`: when a file is full the session goes on in another.
+    pub const NEW_FILE: u32 = 1 << 3;
     /// `EVENT_TRACE_BUFFERING_MODE`: a ring in memory, written when it is asked for.
     pub const BUFFERING: u32 = 1 << 10;
+    /// `EVENT_TRACE_PRIVATE_LOGGER_MODE`: the program itself fills the buffers.
+    pub const PRIVATE: u32 = 1 << 11;
     /// `EVENT_TRACE_RELOG_MODE`: merged or logged again.
     pub const RELOG: u32 = 1 << 16;
     /// `EVENT_TRACE_COMPRESSED_MODE`.
@@ -20,24 +26,33 @@ pub mod mode {
     pub const MIXED: u32 = 1 << 28;
 
     /// Names of the bits, as the documentation has them without prefix, in lower case.
-    pub(crate) const NAMES: [(u32, &str); 17] = [
+    pub(crate) const NAMES: [(u32, &str); 26] = [
         (0, "sequential"),
         (1, "circular"),
         (2, "append"),
         (3, "new_file"),
         (5, "preallocate"),
+        (6, "nonstoppable"),
+        (7, "secured"),
         (8, "real_time"),
+        (9, "delay_open_file"),
         (10, "buffering"),
         (11, "private"),
+        (12, "add_header"),
+        (13, "use_kbytes_for_size"),
         (14, "global_sequence"),
         (15, "local_sequence"),
         (16, "relog"),
         (17, "private_in_proc"),
+        (22, "stop_on_hybrid_shutdown"),
+        (23, "persist_on_hybrid_shutdown"),
         (24, "paged_memory"),
         (25, "system_logger"),
         (26, "compressed"),
         (27, "independent_session"),
         (28, "no_per_processor_buffering"),
+        (29, "blocking"),
+        (31, "addto_triage_dump"),
     ];
 }
 

@@ -224,10 +224,9 @@ fn loss(scan: &Scan) -> Value {
             })
         })
         .collect();
-    let headers = || scan.log().headers().map(|(_, header)| header);
     json!({
-        "events": headers().map(|header| u64::from(header.events_lost)).sum::<u64>(),
-        "buffers": headers().map(|header| u64::from(header.buffers_lost)).sum::<u64>(),
+        "events": scan.log().lost(|header| header.events_lost),
+        "buffers": scan.log().lost(|header| header.buffers_lost),
         "gaps": gaps,
     })
 }

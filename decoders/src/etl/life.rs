@@ -61,11 +61,13 @@ impl Session<'_> {
             }
             0x0f31 => {
                 let cpu = fields.number("ProcessorNumber")?;
-                self.problems.add(
-                    format!("cpu {cpu}"),
-                    "the counters of this CPU were used by something else for a while: their \
-                     values are not to be trusted",
-                );
+                if fields.number("CounterCount")? > 0 {
+                    self.problems.add(
+                        format!("cpu {cpu}"),
+                        "the counters of this CPU were used by something else: what they counted \
+                         since their last good value is left out",
+                    );
+                }
                 Some(())
             }
             _ => self.process(hook, &fields, at.ts),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::buffer::{BUFFER_LOST, BufferHeader, Buffers, EVENTS_LOST, Found, HEADER, TYPE_HEADER};
 use super::chosen::Chosen;
 use super::clock::Clock;
+use super::head::Head;
 use super::header::{LogHeader, begins, mode};
 use super::record::Record;
 use super::scan::{self, Scan};
@@ -54,6 +55,10 @@ pub(super) struct LogFile {
     pub(super) damage: Vec<(u64, u64, u32)>,
     /// Whether the last buffer is cut off.
     pub(super) cut_off: bool,
+    /// Buffers with flags or of a type that is not described: offset of the first, how many.
+    pub(super) newer: Option<(u64, i64)>,
+    /// Whether the packing is another than the first buffer tells.
+    pub(super) packing_tried: bool,
 }
 
 impl LogFile {
@@ -73,7 +78,7 @@ impl LogFile {
         let packing = Packing::of(first.state as u16);
         let mixed = header.has(mode::MIXED);
         let (mut buffers, mut damage) = (Vec::new(), Vec::new());
-        let mut cut_off = false;
+        let (mut cut_off, mut newer) = (false, None);
         let session = header.buffer_size;
         let mut kept = 0;
         for (offset, found) in Buffers::new(file, session) {
@@ -88,6 +93,9 @@ impl LogFile {
             if offset - kept > STRETCH {
                 source.let_go(kept..offset);
                 kept = offset;
+            }
+            if !found.is_described() {
+                newer.get_or_insert((offset as u64, 0)).1 += 1;
             }
             let is_header = offset == 0 || found.kind == TYPE_HEADER;
             cut_off = (there as u64) < u64::from(found.size) && offset + there == file.len();
@@ -105,7 +113,33 @@ impl LogFile {
                 sorted: true,
             });
         }
-        Ok(Self { name, source, header, packing, buffers, damage, cut_off })
+        let packing_tried = false;
+        let mut file =
+            Self { name, source, header, packing, buffers, damage, cut_off, newer, packing_tried };
+        file.settle_packing();
+        Ok(file)
+    }
+
+    /// Takes another packing than the one that is told, where the first packed buffer unpacks to
+    /// records by that other one alone.
+    fn settle_packing(&mut self) {
+        let whole = self.buffers.len() - usize::from(self.cut_off);
+        let mut buffers = self.buffers.iter().take(whole);
+        let Some(buffer) = buffers.find(|buffer| buffer.packed) else { return };
+        let body = self.body(buffer);
+        let want = (buffer.filled as usize).saturating_sub(HEADER);
+        let (mut unpacker, mut room) = (Unpacker::default(), Vec::new());
+        let mut fits = |packing: Packing| {
+            unpacker.unpack(packing, body, want, &mut room)
+                && (room.is_empty() || Head::at(&room, 0, 0).is_ok())
+        };
+        if fits(self.packing) {
+            return;
+        }
+        let others = [Packing::Xpress, Packing::XpressHuffman, Packing::Lznt1];
+        if let Some(other) = others.into_iter().find(|packing| fits(*packing)) {
+            (self.packing, self.packing_tried) = (other, true);
+        }
     }
 
     /// The bytes of a buffer behind its header, packed or not, as far as they are there.
@@ -142,6 +176,8 @@ impl LogFile {
 /// A recording: one log file, or those of one recording given together.
 pub struct Log {
     pub(super) files: Vec<LogFile>,
+    /// Logs without a byte, which an archive holds beside others.
+    pub(super) empty: Vec<String>,
     clock: Clock,
 }
 
@@ -151,19 +187,27 @@ impl Log {
     /// # Errors
     /// A file that is no log, or whose header cannot be read; files that do not belong together.
     pub fn open(paths: &[PathBuf]) -> Result<Self, DecodeError> {
-        let mut files = Vec::new();
+        let (mut files, mut empty) = (Vec::new(), Vec::new());
         for path in paths {
             let source = Source::open(path)?;
             let name = file_name(path);
             if zip::begins(source.bytes()) {
-                for (member, source) in zip::logs(&source)? {
-                    files.push(LogFile::read(format!("{name}/{member}"), source)?);
+                let members = zip::logs(&source)?;
+                let all_empty = members.iter().all(|(_, source)| source.bytes().is_empty());
+                for (member, source) in members {
+                    let full = format!("{name}/{member}");
+                    if source.bytes().is_empty() && !all_empty {
+                        empty.push(full);
+                        continue;
+                    }
+                    let file = LogFile::read(full, source);
+                    files.push(file.map_err(|error| error.of_member(&member))?);
                 }
             } else {
                 files.push(LogFile::read(name, source)?);
             }
         }
-        Self::of(files)
+        Ok(Self { empty, ..Self::of(files)? })
     }
 
     /// A log that lies in memory.
@@ -188,7 +232,7 @@ impl Log {
                 clock = other;
             }
         }
-        Ok(Self { files, clock })
+        Ok(Self { files, empty: Vec::new(), clock })
     }
 
     /// The header of the first file.
@@ -199,6 +243,16 @@ impl Log {
     /// The headers of all files, with their names.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &LogHeader)> {
         self.files.iter().map(|file| (file.name.as_str(), &file.header))
+    }
+
+    /// Sum of what the headers tell as lost. A log that was not closed has not counted: nothing
+    /// there is no number.
+    pub(super) fn lost(&self, count: fn(&LogHeader) -> u32) -> Option<i64> {
+        let counts = self.headers().map(|(_, header)| {
+            let lost = count(header);
+            (header.end_time.is_some() || lost > 0).then_some(i64::from(lost))
+        });
+        counts.sum()
     }
 
     /// The clock of all records.

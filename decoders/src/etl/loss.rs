@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::guid::Guid;
 use super::head::Head;
-use super::header::mode;
+use super::header::{LogHeader, mode};
 use super::log::{Buffer, LogFile};
 use super::record::{Id, Record};
 use crate::bytes::{u32_at, u64_at};
@@ -173,11 +173,10 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
     let mut gaps = Vec::new();
     let present = Sequences::of(file);
     let header = &file.header;
-    let overwrites = header.has(mode::CIRCULAR) || header.has(mode::BUFFERING);
-    let fewer = (file.buffers.len() as u64) < u64::from(header.buffers_written);
+    let fewer = present.fewer(file);
     let end = match header.end_time {
         None => Some("not_closed"),
-        Some(_) if file.cut_off || (fewer && !overwrites) => Some("truncated"),
+        Some(_) if file.cut_off || fewer => Some("truncated"),
         Some(_) => None,
     };
     for (cpu, stream) in &streams {
@@ -222,6 +221,17 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
     gaps
 }
 
+/// Whether old buffers of a file give way to new ones.
+fn overwrites(header: &LogHeader) -> bool {
+    header.has(mode::CIRCULAR) || header.has(mode::BUFFERING)
+}
+
+/// Whether a session had filled another file before it went on in this one.
+fn goes_on(file: &LogFile) -> bool {
+    let numbers = file.buffers.iter().filter(|buffer| !buffer.header).map(|buffer| buffer.sequence);
+    file.header.has(mode::NEW_FILE) && numbers.min().is_some_and(|first| first > 1)
+}
+
 /// The sequence numbers of a file's buffers.
 struct Sequences {
     /// Distinct, ascending.
@@ -233,15 +243,23 @@ struct Sequences {
 
 impl Sequences {
     fn of(file: &LogFile) -> Self {
-        let overwritten = file.header.has(mode::CIRCULAR) || file.header.has(mode::BUFFERING);
-        // The header stays when old buffers are overwritten.
-        let counted = file.buffers.iter().filter(|buffer| !(buffer.header && overwritten));
+        // The header stays when old buffers are overwritten, and begins every file.
+        let anywhere = overwrites(&file.header) || goes_on(file);
+        let counted = file.buffers.iter().filter(|buffer| !(buffer.header && anywhere));
         let mut numbers: Vec<i64> = counted.map(|buffer| buffer.sequence).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let first = numbers.first().copied().unwrap_or_default();
         let last = numbers.last().copied().unwrap_or_default();
         Self { numbers, first, last }
+    }
+
+    /// Whether there are fewer buffers than were written, as far as that can be told.
+    fn fewer(&self, file: &LogFile) -> bool {
+        let written = u64::from(file.header.buffers_written);
+        // Of several files it may be the number of each, or of all together.
+        let elsewhere = goes_on(file) && written <= self.last.unsigned_abs() + 1;
+        (file.buffers.len() as u64) < written && !overwrites(&file.header) && !elsewhere
     }
 
     /// Whether a number between two that are there is not.

@@ -13,7 +13,7 @@ use super::chosen::{Chosen, Class};
 use super::clock::Clock;
 use super::head::Head;
 use super::lanes::Lane;
-use super::log::LogFile;
+use super::log::{self, LogFile};
 use super::payload::switching::ReadyThread;
 use super::plain::{self, Brief, Opening};
 use super::record::{Place, Record};
@@ -155,6 +155,8 @@ pub struct Merge<'a> {
     /// Ticks that a batch spans at most, so that it is about as long as it should be.
     span: i64,
     batch: Batch,
+    /// Bytes of packed buffers that have been read since their pages were let go.
+    unpacked: u64,
     given: usize,
     read: u64,
 }
@@ -180,6 +182,7 @@ impl<'a> Merge<'a> {
             picked: Vec::new(),
             span: 1,
             batch: Batch::default(),
+            unpacked: 0,
             given: 0,
             read: 0,
         }
@@ -344,7 +347,7 @@ impl<'a> Merge<'a> {
         };
         let in_file = if buffer.packed {
             file.records(buffer, &mut self.unpacker, &mut room);
-            file.source.let_go(file.range(buffer));
+            self.unpacked += u64::from(buffer.there);
             None
         } else {
             let want = (buffer.filled as usize).saturating_sub(HEADER);
@@ -373,6 +376,14 @@ impl<'a> Merge<'a> {
 
     /// Lets go of the buffers whose records have been given.
     fn release(&mut self) {
+        // Packed buffers begin and end within pages, and the system maps some pages around each:
+        // now and then all are let go.
+        if self.unpacked > log::STRETCH as u64 {
+            self.unpacked = 0;
+            for file in &self.scan.log.files {
+                file.source.let_go(0..file.source.bytes().len());
+            }
+        }
         for number in self.emptied.drain(..) {
             let slot = &self.slots[number as usize];
             let buffer = &slot.file.buffers[slot.place.buffer as usize];

@@ -29,6 +29,7 @@ mod manifests;
 mod merge;
 mod message;
 mod names;
+mod notes;
 mod numbering;
 mod payload;
 mod plain;

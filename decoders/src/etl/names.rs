@@ -3,19 +3,7 @@
 
 use super::counts::Event;
 use super::guid::Guid;
-
-/// The kernel's classes, whose classic events are its hooks, by group.
-const CLASSES: [(u8, u128); 9] = [
-    (0x00, 0x68fdd900_4a3e_11d1_84f4_0000f80464e3),
-    (0x03, 0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c),
-    (0x05, 0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c),
-    (0x0b, 0x01853a65_418f_4f36_aefc_dc0f1d2fd235),
-    (0x0c, 0x99134383_5248_43fc_834b_529454e75df3),
-    (0x0f, 0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc),
-    (0x12, 0xe43445e0_0903_48c3_b878_ff0fccebdd04),
-    (0x14, 0x2cb15d1d_5fc1_11d2_abe1_00a0c911f518),
-    (0x18, 0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3),
-];
+use super::payload::known::hook_of_class;
 
 /// Names of hooks.
 const HOOKS: [(u16, &str); 87] = [
@@ -124,12 +112,6 @@ const PROVIDERS: [(&str, u128); 12] = [
     ("RTLostEvent", 0x6a399ae0_4bc6_4de9_870b_3657f8947e7e),
 ];
 
-/// The hook that a classic event of the kernel's classes is.
-pub fn hook_of(class: Guid, opcode: u8) -> Option<u16> {
-    let known = CLASSES.iter().find(|(_, text)| Guid::from_text_order(*text) == class);
-    known.map(|(group, _)| u16::from(*group) << 8 | u16::from(opcode))
-}
-
 /// Name of a hook; its number where it has none here.
 pub(super) fn hook_name(hook: u16) -> String {
     let known = HOOKS.iter().find(|(number, _)| *number == hook);
@@ -145,7 +127,7 @@ fn provider_name(guid: Guid) -> String {
 pub(super) fn event_name(event: Event) -> String {
     match event {
         Event::Hook(hook) => hook_name(hook),
-        Event::Classic(class, opcode) => match hook_of(class, opcode) {
+        Event::Classic(class, opcode) => match hook_of_class(class.first(), opcode) {
             Some(hook) => hook_name(hook),
             None => format!("{}/{opcode}", provider_name(class)),
         },
@@ -169,13 +151,29 @@ const DOCUMENTED_PROVIDERS: usize = 6;
 pub(super) fn is_documented_only(event: Event) -> bool {
     match event {
         Event::Hook(hook) => DOCUMENTED_HOOKS.contains(&hook),
-        Event::Classic(class, opcode) => {
-            hook_of(class, opcode).is_some_and(|hook| DOCUMENTED_HOOKS.contains(&hook))
-        }
+        Event::Classic(class, opcode) => hook_of_class(class.first(), opcode)
+            .is_some_and(|hook| DOCUMENTED_HOOKS.contains(&hook)),
         Event::Manifest(provider, _) => {
             let mut known = PROVIDERS.iter().take(DOCUMENTED_PROVIDERS);
             known.any(|(_, text)| Guid::from_text_order(*text) == provider)
         }
         Event::Message(_) | Event::None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classic_events_of_the_kernel_have_the_names_of_their_hooks() {
+        let image = Guid::from_text_order(0x2cb15d1d_5fc1_11d2_abe1_00a0c911f518);
+        let disk = Guid::from_text_order(0x3d6fa8d4_fe05_11d0_9dda_00c04fd7ba7c);
+        assert_eq!(event_name(Event::Classic(image, 10)), "Image/Load");
+        assert_eq!(event_name(Event::Classic(image, 3)), "Image/DCStart");
+        assert_eq!(event_name(Event::Classic(disk, 10)), "DiskIo/Read");
+        assert_eq!(event_name(Event::Classic(Guid::from_text_order(1), 7)), {
+            "00000000-0000-0000-0000-000000000001/7"
+        });
     }
 }

@@ -17,19 +17,24 @@ impl Numbering {
     /// the system numbers its processors group by group. Else, up to 64 CPUs are one group.
     pub(super) fn new(told: &[(u16, u8)], masks: &[u64], cpus: usize) -> Self {
         let cpus = cpus.min(MOST_CPUS);
-        if !told.is_empty() {
-            let places = told.iter().take(MOST_CPUS).copied().map(Some).collect();
-            return Self { places };
-        }
-        if !masks.is_empty() {
+        let places: Vec<Option<(u16, u8)>> = if !told.is_empty() {
+            told.iter().take(MOST_CPUS).copied().map(Some).collect()
+        } else if !masks.is_empty() {
             let places = masks.iter().enumerate().flat_map(|(group, mask)| {
                 let group = group as u16;
                 bits(*mask).map(move |number| Some((group, number as u8)))
             });
-            return Self { places: places.take(MOST_CPUS).collect() };
-        }
-        let one_group = cpus <= GROUP_SIZE as usize;
-        Self { places: (0..cpus).map(|cpu| one_group.then_some((0, cpu as u8))).collect() }
+            places.take(MOST_CPUS).collect()
+        } else {
+            let one_group = cpus <= GROUP_SIZE as usize;
+            (0..cpus).map(|cpu| one_group.then_some((0, cpu as u8))).collect()
+        };
+        Self { places }
+    }
+
+    /// Makes it hold at least so many CPUs: those beyond the ones that are told have no place.
+    pub(super) fn cover(&mut self, cpus: usize) {
+        self.places.resize(self.places.len().max(cpus.min(MOST_CPUS)), None);
     }
 
     /// Logical CPUs.
@@ -81,6 +86,17 @@ mod tests {
         assert_eq!((told.cpu(1, 1), told.place(2), told.cpu(2, 0)), (Some(3), Some((1, 0)), None));
         assert_eq!(told.cpus(1, 0b111), [2, 3]);
         assert_eq!(told.only_group(), None);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_told_of_has_no_place() {
+        for mut short in [Numbering::new(&[(0, 0), (0, 1)], &[], 3), Numbering::new(&[], &[3], 3)] {
+            assert_eq!(short.len(), 2);
+            short.cover(3);
+            short.cover(1);
+            assert_eq!((short.len(), short.place(1), short.place(2)), (3, Some((0, 1)), None));
+            assert_eq!(short.only_group(), None);
+        }
     }
 
     #[test]

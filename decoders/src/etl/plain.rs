@@ -64,7 +64,7 @@ impl Opening {
     /// Where the next record begins if this one begins at `at`.
     #[inline(always)]
     pub(super) fn end(self, at: usize) -> usize {
-        at + (usize::from(self.size()) + 7 & !7)
+        at + ((usize::from(self.size()) + 7) & !7)
     }
 
     /// The same as a head, if it is plain.

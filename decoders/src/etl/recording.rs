@@ -75,6 +75,7 @@ impl Recording {
         let told = scan.log().header().num_processors as usize;
         let seen = scan.cpus().last().map_or(0, |last| usize::from(*last) + 1);
         survey.finish(told.max(seen));
+        survey.numbering.cover(seen);
         let (cpus, machine_problems) = topology::cpus(&survey.facts, &survey.numbering);
         let wakings = counted(&scan, 0x0532) > 0;
         let hooks = HOOKS.into_iter().filter(|hook| wakings || !STACKS.contains(hook));
@@ -126,8 +127,8 @@ impl Recording {
     }
 
     /// Records lost as the headers tell.
-    pub(super) fn events_lost(&self) -> i64 {
-        self.scan.log().headers().map(|(_, header)| i64::from(header.events_lost)).sum()
+    pub(super) fn events_lost(&self) -> Option<i64> {
+        self.scan.log().lost(|header| header.events_lost)
     }
 
     /// Rows of `record_count`.
@@ -253,8 +254,7 @@ impl Reader for Recording {
         let mut version = Column::default();
         version.push(SCHEMA_VERSION);
         let wall: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![clock.wall_start_ns()]));
-        let buffers_lost =
-            self.scan.log().headers().map(|(_, header)| i64::from(header.buffers_lost)).sum();
+        let buffers_lost = self.scan.log().lost(|header| header.buffers_lost);
         let columns = vec![
             ("label", one(Some(facts.label))),
             ("source", one(Some("etw"))),
@@ -268,8 +268,8 @@ impl Reader for Recording {
             ("start_time_utc", wall),
             ("first_ns", long(facts.window.0)),
             ("duration_ns", long(facts.window.1)),
-            ("events_lost", long(Some(facts.events_lost))),
-            ("buffers_lost", long(Some(buffers_lost))),
+            ("events_lost", long(facts.events_lost)),
+            ("buffers_lost", long(buffers_lost)),
             ("schema_version", version.array()),
             ("tool_version", one(Some(env!("CARGO_PKG_VERSION")))),
         ];

@@ -9,6 +9,7 @@ use super::lanes::{Lane, lanes};
 use super::log::{Log, LogFile, STRETCH};
 use super::loss::{self, Gap, Signs};
 use super::merge::Merge;
+use super::notes;
 use super::record::{Place, Record};
 use super::unpack::Unpacker;
 use super::walk::Walk;
@@ -110,6 +111,7 @@ pub(super) fn scan(
     let last = buffers().filter_map(|buffer| buffer.window).map(|(_, last)| last).max();
     let (gaps, left_out) = loss::gaps(&log.files, &reading.signs);
     let mut problems = reading.troubles.finish();
+    notes::add(&log, &mut problems);
     if left_out > 0 {
         problems.add_many("loss", "gaps beyond those that are listed", left_out as i64);
     }

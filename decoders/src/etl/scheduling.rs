@@ -178,6 +178,10 @@ impl Session<'_> {
 
     #[inline(never)]
     fn counters(&mut self, counters: &[u8], utid: i64, at: Moment) {
+        let good_until = self.survey.counters_good_until(at.cpu);
+        if good_until.is_some_and(|until| self.clock.ns(until) < at.ts) {
+            return;
+        }
         let core_type = self.core_types.get(at.cpu as usize).and_then(Option::as_deref);
         for (number, value) in counters.as_chunks().0.iter().enumerate() {
             let value = u64::from_le_bytes(*value);

@@ -1,6 +1,6 @@
 //! The first pass: what stands anywhere in a file and must be known before its records are read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::chosen::Chosen;
 use super::guid::Guid;
@@ -81,6 +81,8 @@ pub(super) struct Survey {
     pub(super) numbering: Numbering,
     /// Names of the counters in the order of the headers.
     pub(super) counters: Vec<String>,
+    /// CPUs whose counters something else used, and the raw time until which they are good.
+    spoiled: BTreeMap<u32, i64>,
     schemas: HashMap<(Guid, u16, u8), Schema>,
     /// Names of the providers that have schemas.
     providers: HashMap<Guid, String>,
@@ -98,7 +100,8 @@ pub(super) struct Survey {
 impl Survey {
     /// The records to be shown to [`Survey::take`].
     pub(super) fn chosen() -> Chosen {
-        let hooks = [0x0304, 0x0b0a, 0x0b18, 0x0b19, 0x0b1a, 0x0b1b, 0x0b23, 0x0b24, 0x0f30];
+        let hooks =
+            [0x0304, 0x0b0a, 0x0b18, 0x0b19, 0x0b1a, 0x0b1b, 0x0b23, 0x0b24, 0x0f30, 0x0f31];
         let classes = [METADATA, WINSAT, SYSTEM_EX, PROCESS, SYSTEM_CONFIG, PERF_INFO];
         let providers = [PROCESSOR_POWER, DXGI, D3D9];
         Chosen::of(hooks, classes.into_iter().chain(providers)).with_event(manifests::CHUNK)
@@ -148,6 +151,11 @@ impl Survey {
         let event = (provider, id, record.version);
         let (name, fields) = providers::event(event, record.payload, pointer)?;
         Some((name.to_owned(), fields))
+    }
+
+    /// The raw time until which the counters of a CPU are good; `None`: to the end.
+    pub(super) fn counters_good_until(&self, cpu: i32) -> Option<i64> {
+        self.spoiled.get(&u32::try_from(cpu).ok()?).copied()
     }
 
     /// The schema of an event that the file holds.
@@ -287,7 +295,22 @@ impl Survey {
                 };
                 self.counters = fields.list("CounterName").iter().map(name).take(16).collect();
             }
+            0x0f31 => self.spoil(&fields),
             _ => {}
+        }
+    }
+
+    /// The counters of a CPU are no longer good from the earliest of the times that are told.
+    fn spoil(&mut self, fields: &Fields) {
+        let good_until = |value: &Value| match value {
+            Value::Record(counter) => counter.number("LastGoodTime").map(u64::cast_signed),
+            _ => None,
+        };
+        let until = fields.list("CounterStatus").iter().filter_map(good_until).min();
+        let cpu = fields.id("ProcessorNumber").filter(|cpu| *cpu < 1 << 11);
+        if let (Some(until), Some(cpu)) = (until, cpu) {
+            let known = self.spoiled.entry(cpu).or_insert(until);
+            *known = until.min(*known);
         }
     }
 

@@ -249,6 +249,15 @@ mod tests {
         assert_eq!(cores(&rows), [(None, None), (None, None)]);
     }
 
+    #[test]
+    fn the_flag_tells_nothing_of_other_groups_unless_it_is_empty() {
+        let two = Numbering::new(&[(0, 0), (0, 1), (1, 0), (1, 1)], &[], 4);
+        let (rows, _) = cpus(&Facts { sharing: Some(0b10), ..Facts::default() }, &two);
+        assert_eq!(cores(&rows), [(Some(0), Some(0)), (None, None), (None, None), (None, None)]);
+        let (rows, _) = cpus(&Facts { sharing: Some(0), ..Facts::default() }, &two);
+        assert!(rows.iter().all(|row| row.core == Some(row.cpu)));
+    }
+
     fn told(ts: i64, number: u8, class: u8, update: bool) -> ClassTold {
         ClassTold { ts, group: 0, number, class, update }
     }

@@ -173,7 +173,7 @@ impl<'a> Frames<'a> {
             batches,
             first_ns: index.first.map(|ts| self.rows.since(ts)),
             last_ns: index.last.map(|ts| self.rows.since(ts)),
-            events_lost: i64::try_from(index.lost.max(index.lost_samples)).unwrap_or(i64::MAX),
+            events_lost: i64::try_from(index.lost.max(index.lost_samples)).ok(),
         })
     }
 }

@@ -90,7 +90,7 @@ impl Recording {
             ("start_time_utc", wall),
             ("first_ns", long(facts.window.0)),
             ("duration_ns", long(facts.window.1)),
-            ("events_lost", long(Some(facts.events_lost))),
+            ("events_lost", long(facts.events_lost)),
             ("schema_version", version.array()),
             ("tool_version", one(Some(env!("CARGO_PKG_VERSION")))),
         ];

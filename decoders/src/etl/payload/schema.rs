@@ -159,8 +159,10 @@ impl Schema {
             let Some(value) = self.property(number, property, reader, numbers, depth) else {
                 return false;
             };
-            if let Value::Unsigned(value) = value {
-                numbers[number] = value;
+            match value {
+                Value::Unsigned(value) => numbers[number] = value,
+                Value::Signed(value) => numbers[number] = u64::try_from(value).unwrap_or(0),
+                _ => {}
             }
             into.0.push((property.name.clone().into(), value));
         }
@@ -348,6 +350,16 @@ mod tests {
             r#"{"n":2,"s":[{"g":0,"m":3},{"g":1,"m":9}],"t":"x"}"#
         );
         assert_eq!(schema.fields(&payload[..3], 4).0.len(), 2);
+    }
+
+    #[test]
+    fn a_count_may_be_a_signed_number() {
+        let counted = [(0, "n", 7, 0, 1, 4), (COUNT_BY_PROPERTY, "v", 6, 0, 0, 2)];
+        let schema = Schema::read(&info(2, &counted)).expect("a schema");
+        let payload = [2, 0, 0, 0, 5, 0, 6, 0, 7, 0];
+        assert_eq!(schema.fields(&payload, 8).json().to_string(), r#"{"n":2,"v":[5,6]}"#);
+        let none = [0xff; 8];
+        assert_eq!(schema.fields(&none, 8).json().to_string(), r#"{"n":-1,"v":[]}"#);
     }
 
     #[test]

@@ -207,6 +207,13 @@ pub(crate) const CLASSES: &[ClassRow] = &[
         "ImageBase:ptr ImageSize:ptr ProcessId:u32 TimeDateStamp:u32 OriginalFileName:text",
     ),
     (0xb3e6_75d7, 32, "ImageIDNone", "ImageBase:ptr ProcessId:u32"),
+    (
+        0xb3e6_75d7,
+        34,
+        "DbgID_Dbg",
+        "ImageBase:ptr ProcessId:u32 ImageChecksum:u32 TimeDateStamp:u32 ImageSize:u32 \
+         DbgFileName:text",
+    ),
     (0xb3e6_75d7, 36, "DbgID_RSDS", PDB),
     (0xb3e6_75d7, 37, "DbgID_ILRSDS", PDB),
     (
@@ -215,7 +222,9 @@ pub(crate) const CLASSES: &[ClassRow] = &[
         "DbgPPDB",
         "ImageBase:ptr ProcessId:u32 TimeDateStamp:u32 Version:u16 Signature:u16",
     ),
+    (0xb3e6_75d7, 39, "DbgID_39", "ImageBase:ptr ProcessId:u32 -:u16 -:u16 Guid:guid -:u32"),
     (0xb3e6_75d7, 40, "ImageIDDeterministic", "ImageBase:ptr ProcessId:u32"),
+    (0xb3e6_75d7, 41, "DbgIDError", "Error:text"),
     (
         0xb3e6_75d7,
         64,

@@ -61,6 +61,8 @@ fn a_circular_file_begins_anywhere_but_has_no_holes() {
         built
     });
     assert_eq!(gaps(log(2, true, 0, &old)), []);
+    // Nor does a file that goes on where another was full.
+    assert_eq!(gaps(log(8, true, 0, &old)), []);
     let sequential = gaps(log(1, true, 0, &old));
     let expected = [gap(0, None, 1_010, "missing_buffer"), gap(1, None, 1_015, "missing_buffer")];
     assert_eq!(sequential, expected);

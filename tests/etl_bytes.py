@@ -1,0 +1,177 @@
+"""Windows event logs byte by byte, for files that neither the corpus nor the writer holds.
+
+Layouts: `WMI_BUFFER_HEADER`, `TRACE_LOGFILE_HEADER` and the headers of records, as in the published
+descriptions that docs/windows-traces.md rests on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+BUFFER_HEADER = 0x48
+# Raw clock of the header record, and FILETIME of the same moment.
+START = 1_000_000
+START_TIME = 133_900_000_000_000_000
+# BufferFlag
+EVENTS_LOST, BUFFER_LOST, WIDE_INDEX, COMPRESSED = 0x2, 0x4, 0x20, 0x40
+# LogFileMode
+SEQUENTIAL, CIRCULAR, NEW_FILE, BUFFERING, PRIVATE = 1 << 0, 1 << 1, 1 << 3, 1 << 10, 1 << 11
+
+
+def _padded(record: bytes) -> bytes:
+    return record + bytes(-len(record) % 8)
+
+
+def perfinfo(
+    hook: int, version: int, ts: int, payload: bytes, pointer: int = 8, words: bytes = b""
+) -> bytes:
+    """`PERFINFO_TRACE_HEADER`; `words`: counters, of which `version` says how many there are."""
+    kind = 17 if pointer == 8 else 16
+    size = 16 + len(words) + len(payload)
+    return struct.pack("<HBBHHq", version, kind, 0xC0, size, hook, ts) + words + payload
+
+
+def system(
+    hook: int, version: int, ts: int, payload: bytes, *, ids: tuple[int, int] = (4, 8),
+    pointer: int = 8,
+) -> bytes:  # fmt: skip
+    """`SYSTEM_TRACE_HEADER`; `ids`: process and thread."""
+    kind = 2 if pointer == 8 else 1
+    head = struct.pack("<HBBHH", version, kind, 0xC0, 32 + len(payload), hook)
+    return head + struct.pack("<IIqII", ids[1], ids[0], ts, 0, 0) + payload
+
+
+def classic(
+    group: bytes, opcode: int, version: int, ts: int, payload: bytes, *,
+    ids: tuple[int, int] = (4, 8), pointer: int = 8,
+) -> bytes:  # fmt: skip
+    """`EVENT_TRACE_HEADER` of an event class; `ids`: process and thread."""
+    kind = 20 if pointer == 8 else 10
+    head = struct.pack("<HBBBBHIIq", 48 + len(payload), kind, 0xC0, opcode, 0, version,
+                       ids[1], ids[0], ts)  # fmt: skip
+    return head + group + bytes(8) + payload
+
+
+def message(ts: int, number: int, payload: bytes = b"", *, guid: bytes = bytes(16)) -> bytes:
+    """`MESSAGE_TRACE_HEADER` of WPP with GUID, time and ids."""
+    size = 8 + 16 + 8 + 8 + len(payload)
+    return (
+        struct.pack("<HBBHH", size, 0, 0x90, number, 0x02 | 0x08 | 0x20)
+        + guid + struct.pack("<qII", ts, 8, 4) + payload
+    )  # fmt: skip
+
+
+def event(
+    provider: bytes, number: int, version: int, ts: int, payload: bytes, *,
+    ids: tuple[int, int] = (4, 8), pointer: int = 8,
+) -> bytes:  # fmt: skip
+    """`EVENT_HEADER` without extended items; `ids`: process and thread."""
+    kind = 19 if pointer == 8 else 18
+    head = struct.pack("<HBBHHIIq", 80 + len(payload), kind, 0xC0, 0, 0, ids[1], ids[0], ts)
+    descriptor = struct.pack("<HBBBBHQ", number, version, 0, 4, 0, 0, 0)
+    return head + provider + descriptor + bytes(24) + payload
+
+
+def switch(
+    ts: int, old: int, new: int, *, state: int = 5, reason: int = 6, pointer: int = 8,
+    version: int = 4, tail: bytes = b"",
+) -> bytes:  # fmt: skip
+    """CSwitch: who leaves in which state for which reason, and who enters; `tail` behind it."""
+    payload = struct.pack("<IIbbbbbbbbII", new, old, 8, 8, 0, 0, reason, 0, state, 0, 0, 0)
+    return perfinfo(0x0524, version, ts, payload + tail, pointer)
+
+
+def thread(ts: int, pid: int, tid: int, *, opcode: int = 3, version: int = 3) -> bytes:
+    """Thread start, end or rundown of a 64-bit system, with the fields of version 3."""
+    payload = struct.pack("<II7QIBBBB", pid, tid, *[0] * 4, 0xF, 0, 0, 0, 8, 5, 2, 0)
+    return system(0x0500 | opcode, version, ts, payload, ids=(pid, tid))
+
+
+def process(
+    ts: int, pid: int, name: bytes, *, opcode: int = 3, version: int = 4, tail: bytes = b""
+) -> bytes:
+    """Process start, end or rundown of a 64-bit system, without a user."""
+    payload = struct.pack("<QIIIiQII", 0xFFFF0000 + pid, pid, 4, 1, 0, 0x1000, 0, 0)
+    payload += name + b"\0" + "cmd".encode("utf-16-le") + bytes(6) + tail
+    return system(0x0300 | opcode, version, ts, payload, ids=(pid, 0xFFFFFFFF))
+
+
+@dataclass
+class Buffer:
+    """Records of a CPU as one flush wrote them."""
+
+    records: Sequence[bytes]
+    cpu: int = 0
+    sequence: int = 1
+    flags: int = WIDE_INDEX
+    kind: int = 0
+    # The unpacked bytes become these.
+    packed: bytes | None = None
+
+    def content(self) -> bytes:
+        """The records as they lie in the buffer."""
+        return b"".join(_padded(record) for record in self.records)
+
+    def encoded(self, size: int, state: int = 3) -> bytes:
+        """Header and records; `size`: that of a buffer that is not packed."""
+        content = self.content()
+        filled = BUFFER_HEADER + len(content)
+        flags = self.flags | (COMPRESSED if self.packed is not None else 0)
+        body = content if self.packed is None else self.packed
+        whole = size if self.packed is None else BUFFER_HEADER + len(body)
+        assert BUFFER_HEADER + len(body) <= whole, "the records do not fit into the buffer"
+        head = struct.pack("<IIIiqqQ", whole, filled, filled, 0, 0, self.sequence, 0)
+        head += struct.pack("<HHIIHH16x", self.cpu, 0, state, filled, flags, self.kind)
+        return (head + body).ljust(whole, b"\xff")
+
+
+@dataclass
+class Log:
+    """A file: what its header says, and its buffers."""
+
+    buffers: Iterable[Buffer]
+    mode: int = SEQUENTIAL
+    buffer_size: int = 4096
+    layout: tuple[int, int] = (1, 5)
+    os: tuple[int, int, int] = (10, 0, 26100)
+    cpus: int = 4
+    end_time: int = START_TIME + 10_000_000
+    # None: as many as there are.
+    buffers_written: int | None = None
+    pointer: int = 8
+    events_lost: int = 0
+    buffers_lost: int = 0
+    mhz: int = 3000
+    clock: int = 1
+    hz: int = 10_000_000
+    start: int = START
+    start_time: int = START_TIME
+    boot_time: int = START_TIME - 1_000_000
+    state: int = 3
+    # Behind the header's record, in the same buffer.
+    first: Sequence[bytes] = field(default_factory=list)
+
+    def header(self, written: int) -> bytes:
+        """`TRACE_LOGFILE_HEADER` as a record."""
+        zone = struct.pack("<i168x", -60)
+        payload = struct.pack("<IBBBB", self.buffer_size, *self.os[:2], *self.layout)
+        payload += struct.pack("<IIq", self.os[2], self.cpus, self.end_time)
+        payload += struct.pack("<IIIII", 156_250, 0, self.mode, written, 1)
+        payload += struct.pack("<III", self.pointer, self.events_lost, self.mhz)
+        payload += bytes(2 * self.pointer) + zone
+        payload += bytes(-len(payload) % 8)
+        payload += struct.pack("<qqq", self.boot_time, self.hz, self.start_time)
+        payload += struct.pack("<II", self.clock, self.buffers_lost)
+        payload += "by hand\0made.etl\0".encode("utf-16-le")
+        return system(0, 2, self.start, payload, pointer=self.pointer)
+
+    def encoded(self) -> bytes:
+        """All bytes of it."""
+        buffers = list(self.buffers)
+        written = 1 + len(buffers) if self.buffers_written is None else self.buffers_written
+        first = Buffer([self.header(written), *self.first], sequence=0, kind=4)
+        return first.encoded(self.buffer_size, self.state) + b"".join(
+            buffer.encoded(self.buffer_size) for buffer in buffers
+        )

@@ -1,0 +1,327 @@
+"""Files as real machines write them now and then, byte by byte: what is read, and what is told."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import etl_bytes
+import etl_packed
+import pytest
+from etl_bytes import Buffer, Log, perfinfo, process, switch, thread
+from etl_drawn import TWO_CPUS, Read, at, life, read, stays, two_cpus, written
+
+from schedlens import recording
+from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
+
+RELOG, MIXED = 1 << 16, 1 << 28
+
+
+def test_a_usual_file_is_read_without_a_word(tmp_path: Path) -> None:
+    found = read(tmp_path, Log(two_cpus()))
+    assert (found.ran(), found.problems(), found.gaps()) == (TWO_CPUS, [], [])
+    (trace,) = found.of("trace")
+    assert (trace["events_lost"], trace["buffers_lost"]) == (0, 0)
+
+
+NEWER = "buffers with flags or of a type that is not described"
+
+
+@pytest.mark.parametrize("what", [{"flags": etl_bytes.WIDE_INDEX | 0x100}, {"kind": 9}])
+def test_a_buffer_of_a_later_system_is_read_and_told(what: dict[str, Any], tmp_path: Path) -> None:
+    found = read(tmp_path, Log(two_cpus(**what)))
+    assert (found.ran(), found.gaps()) == (TWO_CPUS, [])
+    assert found.problems() == [("from 0x1000 on", NEWER, 1)]
+
+
+@pytest.mark.parametrize(
+    ("layout", "told"), [((1, 4), 0), ((1, 5), 0), ((2, 0), 0), ((1, 3), 1), ((3, 0), 1)]
+)
+def test_a_layout_that_is_not_described_is_told(
+    layout: tuple[int, int], told: int, tmp_path: Path
+) -> None:
+    found = read(tmp_path, Log(two_cpus(), layout=layout))
+    assert found.ran() == TWO_CPUS
+    assert [place for place, _, _ in found.problems()] == told * [
+        f"header, layout {layout[0]}.{layout[1]}"
+    ]
+
+
+def test_a_file_that_goes_on_where_another_was_full_lost_nothing(tmp_path: Path) -> None:
+    buffers = two_cpus(sequence=1001)
+    buffers[1].sequence = 1002
+    # What the session wrote before lies in the other file; the header counts both, or this one.
+    for count in (1003, 3):
+        log = Log(buffers, mode=etl_bytes.NEW_FILE, buffers_written=count)
+        found = read(tmp_path, log)
+        assert (found.ran(), found.gaps()) == (TWO_CPUS, [])
+    assert found.facts["header"]["modes"] == ["new_file"]
+    # The first file holds the session's first buffers, here without the third of them.
+    log = Log(two_cpus(), mode=etl_bytes.NEW_FILE, buffers_written=4)
+    told = {(cpu, word) for cpu, _, _, word in read(tmp_path, log).gaps()}
+    assert told == {(0, "truncated"), (1, "truncated")}
+
+
+def test_a_circular_file_that_went_round_several_times(tmp_path: Path) -> None:
+    # 6 places; the session is in its third round: 13, 14, then what is left of the second.
+    order = (13, 14, 9, 10, 11, 12)
+    buffers = [Buffer(stays(8, 100 * number, 1), sequence=number) for number in order]
+    log = Log(buffers, mode=etl_bytes.CIRCULAR, buffers_written=15)
+    found = read(tmp_path, log)
+    assert found.ran() == [(0, 8, (100 * n + 10) * 1000, 50_000) for n in sorted(order)]
+    assert (found.problems(), found.gaps()) == ([], [])
+
+
+@pytest.mark.parametrize("packing", [None, *etl_packed.PACKINGS])
+def test_a_session_that_was_never_closed_counted_no_loss(
+    packing: int | None, tmp_path: Path
+) -> None:
+    buffers = two_cpus()
+    for buffer in buffers if packing else []:
+        buffer.packed = etl_packed.PACKINGS[packing or 0](buffer.content())
+    log = Log(buffers, end_time=0, buffers_written=0, state=packing or 3)
+    # Room that was set aside and never used follows.
+    found = read(tmp_path, log.encoded() + bytes(3 * 4096))
+    truth = [(cpu, 260_000 + 5_000 * cpu, None, "not_closed") for cpu in (0, 1)]
+    assert (found.ran(), found.problems(), found.gaps()) == (TWO_CPUS, [], truth)
+    (trace,) = found.of("trace")
+    assert (trace["events_lost"], trace["buffers_lost"]) == (None, None)
+    assert (found.facts["loss"]["events"], found.facts["loss"]["buffers"]) == (None, None)
+    log.events_lost = 3
+    (trace,) = read(tmp_path, log).of("trace")
+    assert (trace["events_lost"], trace["buffers_lost"]) == (3, None)
+
+
+CLOCK_BACK = "buffers that begin before the one before them on their CPU ended"
+
+
+def test_a_clock_that_went_back_between_buffers_is_told(tmp_path: Path) -> None:
+    # us     0    300         20000 20300
+    # CPU 0  2nd, 3rd         1st              resumed with another counter
+    buffers = [
+        Buffer(life() + stays(8, 20_000), sequence=1),
+        Buffer(stays(8, 0, 1), sequence=2),
+        Buffer(stays(8, 200, 1), sequence=3),
+        Buffer(stays(9, 5), cpu=1, sequence=4),
+    ]
+    found = read(tmp_path, Log(buffers))
+    assert found.problems() == [("CPU 0, from the buffer at 0x2000 on", CLOCK_BACK, 1)]
+    # A merge puts sessions together whose buffers overlap.
+    assert read(tmp_path, Log(buffers, mode=RELOG)).problems() == []
+    # A record may be put down a little later than its time.
+    buffers = [Buffer(stays(8, 0, 1)), Buffer(stays(8, 55, 1), sequence=2)]
+    assert read(tmp_path, Log(buffers)).problems() == []
+
+
+def test_records_before_the_headers_are_at_negative_times(tmp_path: Path) -> None:
+    early = [process(at(-500), 100, b"a.exe"), thread(at(-500), 100, 8)]
+    found = read(tmp_path, Log([Buffer(early + stays(8, -400, 2))]))
+    assert found.ran() == [(0, 8, -390_000, 50_000), (0, 8, -290_000, 50_000)]
+    (trace,) = found.of("trace")
+    # The header's record is the last.
+    assert (trace["first_ns"], trace["duration_ns"]) == (-500_000, 0)
+
+
+# Of PCs, of virtual machines, of ARM64, of old chipsets, of the cycle counter.
+FREQUENCIES = [10_000_000, 3_579_545, 2_208_984, 24_000_000, 19_200_000, 1_000_000_000,
+               2_592_003_481, 14_318_180]  # fmt: skip
+
+
+@pytest.mark.parametrize("hz", FREQUENCIES)
+def test_every_frequency_gives_exact_times(hz: int, tmp_path: Path) -> None:
+    # Ticks from the begin: the first ones, and others 11 days later.
+    ticks = [1, 7, 1_000_003, 10**6 * hz + 1, 10**6 * hz + hz // 3]
+    records = [
+        switch(etl_bytes.START + tick, 8 * (number % 2), 8 - 8 * (number % 2), state=2)
+        for number, tick in enumerate(ticks)
+    ]
+    found = read(tmp_path, Log([Buffer(records)], hz=hz))
+    assert [row["ts"] for row in found.of("context_switch")] == [
+        int(Fraction(tick * 10**9, hz)) for tick in ticks
+    ]
+    (trace,) = found.of("trace")
+    assert trace["clock_hz"] == hz
+
+
+@pytest.mark.parametrize(("clock", "ns"), [(0, 100), (1, 100), (2, 100), (3, Fraction(1000, 3141))])
+def test_every_clock_counts_its_own_unit(clock: int, ns: int | Fraction, tmp_path: Path) -> None:
+    # The frequency in the header is that of the performance counter, whatever the clock is.
+    hz = 10_000_000 if clock < 2 else 24_000_000
+    start = etl_bytes.START_TIME if clock == 2 else etl_bytes.START
+    records = [switch(start + 1_000_001, 0, 8, state=2)]
+    log = Log([Buffer(records)], clock=clock, hz=hz, mhz=3141, start=start)
+    found = read(tmp_path, log)
+    assert [row["ts"] for row in found.of("context_switch")] == [int(1_000_001 * ns)]
+    exact = {
+        2: "the clock is the system time, which goes on in steps of up to 15625 us",
+        3: "the clock counts cycles, of which the header tells 3141 million a second, rounded",
+    }.get(clock)
+    told = [row["what"] for row in found.of("problem") if row["place"] == "clock"]
+    assert [what.partition(":")[0] for what in told] == ([exact] if exact else [])
+
+
+def test_clocks_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path, Log(two_cpus(), clock=7))
+    with pytest.raises(DamagedTraceError, match=r"not known \(type 7\): record with the perf"):
+        Read(path)
+    for log in (Log(two_cpus(), hz=0), Log(two_cpus(), clock=3, mhz=0)):
+        with pytest.raises(DamagedTraceError, match="gives no frequency"):
+            Read(written(tmp_path, log))
+
+
+def test_a_log_whose_wall_time_is_not_told(tmp_path: Path) -> None:
+    # A clock that the battery has left alone.
+    found = read(tmp_path, Log(two_cpus(), start_time=0, boot_time=0, end_time=1))
+    (trace,) = found.of("trace")
+    assert (found.ran(), trace["start_time_utc"]) == (TWO_CPUS, None)
+    assert (found.facts["start"], found.facts["start_time_utc_ns"]) == (None, None)
+
+
+@pytest.mark.parametrize("megabytes", [2, 16])
+def test_buffers_of_many_megabytes(megabytes: int, tmp_path: Path) -> None:
+    # Between two switches each, records that fill all but the last bytes.
+    size = megabytes << 20
+    filler = perfinfo(0x0F99, 1, at(100), bytes(60_000))
+    count = (size - 2048) // (len(filler) + 8)
+    first, last = stays(8, 0, 1), stays(8, 200, 1)
+    log = Log([Buffer(life() + first + count * [filler] + last)], buffer_size=size)
+    found = read(tmp_path, log)
+    assert found.ran() == [(0, 8, 10_000, 50_000), (0, 8, 210_000, 50_000)]
+    assert found.facts["records"] == 1 + 3 + 4 + count
+    assert found.problems() == []
+
+
+def packed_log(packing: int, state: int) -> Log:
+    """Three buffers of one CPU; the second is longer than a block of any packing."""
+    filler = perfinfo(0x0F99, 1, at(180), bytes(range(256)) * 200)
+    buffers = [
+        Buffer(life() + stays(8, 0, 1)),
+        Buffer(stays(8, 100, 1) + 3 * [filler] + stays(8, 200, 1), sequence=2),
+        Buffer(stays(8, 300, 1), sequence=3),
+    ]
+    for buffer in buffers:
+        buffer.packed = etl_packed.PACKINGS[packing](buffer.content())
+    return Log(buffers, buffer_size=1 << 18, layout=(2, 0), mode=1 << 26, state=state)
+
+
+@pytest.mark.parametrize("packing", etl_packed.PACKINGS)
+def test_packed_buffers_whole_and_cut(packing: int, tmp_path: Path) -> None:
+    content = packed_log(packing, packing).encoded()
+    found = read(tmp_path, content)
+    truth = [(0, 8, (us + 10) * 1000, 50_000) for us in (0, 100, 200, 300)]
+    assert (found.ran(), found.problems(), found.gaps()) == (truth, [], [])
+    # Parts of the last buffer are missing, then all that lies behind its header.
+    last = len(list(packed_log(packing, packing).buffers)[2].packed or b"")
+    for missing in (40, last // 2, last):
+        cut = read(tmp_path, content[:-missing])
+        assert cut.ran()[:3] == truth[:3]
+        (place, what, _), *rest = cut.problems()
+        assert what == "a packed buffer that does not unpack to its size"
+        assert place.startswith("buffer 3 at ")
+        assert {what for _, what, _ in rest} <= {"a record whose size cannot be"}
+        assert "truncated" in {gap[3] for gap in cut.gaps()}
+
+
+@pytest.mark.parametrize(("packing", "state"), [(2, 3), (3, 4), (4, 3), (2, 0), (4, 5)])
+def test_a_packing_that_is_not_told_is_found(packing: int, state: int, tmp_path: Path) -> None:
+    found = read(tmp_path, packed_log(packing, state))
+    assert found.ran() == [(0, 8, (us + 10) * 1000, 50_000) for us in (0, 100, 200, 300)]
+    name = {2: "LZNT1", 3: "XPRESS", 4: "XPRESS_HUFF"}[packing]
+    ((place, what, _),) = found.problems()
+    assert (place, found.facts["buffers"]["compression"]) == (f"packed with {name}", name)
+    assert what == "the first buffer does not tell how the others are packed"
+
+
+def test_buffers_without_processors_are_told(tmp_path: Path) -> None:
+    found = read(tmp_path, Log(two_cpus(), mode=MIXED))
+    assert found.ran() == []
+    ((place, what, count),) = [tuple(row.values())[-3:] for row in found.of("problem")]
+    assert (place, count) == ("buffers", 12)
+    assert what.endswith("record without EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING")
+
+
+def test_modes_are_named(tmp_path: Path) -> None:
+    bits = (0, 6, 11, 13, 17, 22, 23, 27, 29, 31)
+    found = read(tmp_path, Log(two_cpus(), mode=sum(1 << bit for bit in bits)))
+    assert found.facts["header"]["modes"] == [
+        "sequential",
+        "nonstoppable",
+        "private",
+        "use_kbytes_for_size",
+        "private_in_proc",
+        "stop_on_hybrid_shutdown",
+        "persist_on_hybrid_shutdown",
+        "independent_session",
+        "blocking",
+        "addto_triage_dump",
+    ]
+    assert found.ran() == TWO_CPUS
+
+
+def archive(folder: Path, members: dict[str, bytes]) -> Path:
+    path = folder / "made.etl.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return path
+
+
+def test_an_archive_of_several_logs_is_one_recording(tmp_path: Path) -> None:
+    buffers = two_cpus()
+    user, kernel = Log(buffers[1:]).encoded(), Log(buffers[:1]).encoded()
+    members = {"data.etl": user, "data.kernel.etl": kernel, "data.clrRundown.etl": b""}
+    found = Read(archive(tmp_path, members))
+    assert found.ran() == TWO_CPUS
+    names = [file["name"] for file in found.facts["files"]]
+    assert names == ["made.etl.zip/data.etl", "made.etl.zip/data.kernel.etl"]
+    empty = "a log in the archive without a byte"
+    assert found.problems()[-1] == ("made.etl.zip/data.clrRundown.etl", empty, 1)
+
+
+def test_archives_in_a_folder_are_found(tmp_path: Path) -> None:
+    log = Log(two_cpus()).encoded()
+    path = archive(tmp_path, {"a.etl": log})
+    (tmp_path / "symbols.zip").write_bytes(b"")
+    other = written(tmp_path, Log(two_cpus(), boot_time=etl_bytes.START_TIME - 10**9))
+    found = [known.files for known in recording.gather([tmp_path])]
+    assert found == [[str(other)], [str(path)]]
+
+
+def test_a_log_in_an_archive_is_named_where_it_cannot_be_read(tmp_path: Path) -> None:
+    good = Log(two_cpus()).encoded()
+    with pytest.raises(NotATraceError, match=r"zip: b\.etl in the archive: begins with"):
+        Read(archive(tmp_path, {"a.etl": good, "b.etl": b"no log"}))
+    with pytest.raises(NotATraceError, match=r"zip: a\.etl in the archive: the file is empty"):
+        Read(archive(tmp_path, {"a.etl": b""}))
+    other = Log(two_cpus(), hz=3_000_000).encoded()
+    with pytest.raises(UnsupportedTraceError, match=r"b\.etl is not of the same recording"):
+        Read(archive(tmp_path, {"a.etl": good, "b.etl": other}))
+
+
+def test_a_log_of_a_boot_knows_its_cpus_by_their_records(tmp_path: Path) -> None:
+    # The header was written before the other CPUs ran, and the wall clock was wrong.
+    found = read(tmp_path, Log(two_cpus(), cpus=1, end_time=etl_bytes.START_TIME - 10**12))
+    assert (found.ran(), found.problems(), found.gaps()) == (TWO_CPUS, [], [])
+    assert [row["cpu"] for row in found.of("cpu")] == [0, 1]
+
+
+@pytest.mark.parametrize("size", [0, 0x47])
+def test_a_buffer_without_a_size_costs_only_itself(size: int, tmp_path: Path) -> None:
+    content = bytearray(Log([*two_cpus(), Buffer(stays(8, 300, 1), sequence=3)]).encoded())
+    struct.pack_into("<I", content, 2 * 4096, size)
+    found = read(tmp_path, bytes(content))
+    assert found.ran() == [*TWO_CPUS[:3], (0, 8, 310_000, 50_000)]
+    assert found.problems() == [
+        ("bytes 0x2000 to 0x3000, before buffer 2", "bytes that are no buffer", 1)
+    ]
+    assert (0, 260_000, 310_000, "missing_buffer") in found.gaps()
+
+
+def test_a_header_that_tells_no_buffer_size_is_read_by_the_buffers(tmp_path: Path) -> None:
+    content = bytearray(Log(two_cpus()).encoded())
+    struct.pack_into("<I", content, 0x48 + 32, 0)
+    found = read(tmp_path, bytes(content))
+    assert (found.ran(), found.problems()) == (TWO_CPUS, [])
