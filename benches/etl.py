@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-ROUNDS = 3
+ROUNDS = 5
 LARGE, MIDDLE, SMALL = 1000, 100, 20
 PATIENCE = 60
 
@@ -105,12 +105,13 @@ def flood(program: Path, megabytes: int, target: Path, compression: str) -> int:
 
 
 def ours(trace: Path, content_mb: float) -> dict[str, Any]:
-    """Median of some rounds over one file, which lies in the page cache."""
+    """Median and best of some rounds over one file, which lies in the page cache."""
     with trace.open("rb") as file:
         while file.read(1 << 24):
             pass
     rounds = [go(sys.executable, OURS, str(trace)) for _ in range(ROUNDS)]
     seconds = statistics.median(one["seconds"] for one in rounds)
+    best = min(one["seconds"] for one in rounds)
     return {
         "file_mb": round(trace.stat().st_size / 1e6),
         "records": rounds[0]["records"],
@@ -118,6 +119,7 @@ def ours(trace: Path, content_mb: float) -> dict[str, Any]:
         "cpu_seconds": round(seconds, 3),
         "wall_seconds": round(statistics.median(one["wall"] for one in rounds), 3),
         "mb_per_s": round(content_mb / seconds),
+        "best_mb_per_s": round(content_mb / best),
         "peak_memory_mb": round(max(one["peak_mb"] for one in rounds)),
     }
 
