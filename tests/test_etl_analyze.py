@@ -162,16 +162,14 @@ def test_messages_of_drivers_alone_answer_nothing(tmp_path: Path) -> None:
     done = command("analyze", str(trace), "-o", str(tmp_path / "out"), "--no-report")
     assert "driver.etl holds no context switch: who ran where cannot be told" in done.stdout
     # Nobody is said to have checked what is not there to be checked.
-    (line,) = [line for line in done.stdout.splitlines() if "nothing wrong found by" in line]
-    checked = set(line.partition("by: ")[2].split(", "))
+    assert "nothing wrong found by" not in done.stdout
     unanswered = {
         question
         for (question,) in _rows(
             tmp_path / "out", "SELECT question FROM answerable WHERE answer = 'no'"
         )
     }
-    assert {"concurrency", "sibling_overlap", "worst_waits"} <= unanswered
-    assert not checked & unanswered
+    assert {"concurrency", "oversubscription", "priority_order", "worst_waits"} <= unanswered
 
 
 def test_a_log_of_a_killed_session_without_wall_time_is_answered(tmp_path: Path) -> None:
