@@ -30,7 +30,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         "ORDER BY p.run_ns DESC, p.trace_id, p.upid, p.pool"
     )
     wide = [
-        pool for pool in pools if pool["follows"] in _FOLLOWS and pool["p_cores"] < pool["cpus"]
+        pool for pool in pools if pool["follows"] in _FOLLOWS and 0 < _whole(pool) < pool["cpus"]
     ]
     for pool in wide[:NAMED]:
         yield _finding(pool, _smaller(pool, pools))
@@ -38,13 +38,23 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield Finding(
             analyzer="oversubscription",
             severity="checked",
-            title=(
-                f"{count(len(pools), 'pool')} of workers, none with as many threads as logical CPUs"
-                if pools
-                else "No pool of workers: no three threads of a process have names alike"
-            ),
+            title=_checked(pools),
             evidence_sql="FROM worker_pool",
         )
+
+
+def _whole(pool: dict[str, Any]) -> int:
+    """Cores on which a thread runs fast and alone; 0 if unknown."""
+    return int(pool["p_cores"] or pool["cores"])
+
+
+def _checked(pools: list[dict[str, Any]]) -> str:
+    if not pools:
+        return "No pool of workers: no three threads of a process have names alike"
+    found = f"{count(len(pools), 'pool')} of workers"
+    if not any(_whole(pool) for pool in pools):
+        return f"{found}; which logical CPUs share a core is unknown: not judged"
+    return f"{found}, none as wide as the logical CPUs of a machine with siblings or E cores"
 
 
 def _smaller(pool: dict[str, Any], pools: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -149,11 +149,14 @@ WITH
       sum(step_by) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts) > 0 AS holds,
     FROM below
   ),
+  -- From where on it holds (1), and from where on no more (-1).
   turn AS (
-    SELECT *
+    SELECT
+      *,
+      CASE WHEN holds THEN 1 WHEN lag(holds) OVER before THEN -1 ELSE 0 END AS turn_by,
     FROM counted
-    QUALIFY holds IS DISTINCT FROM
-      lag(holds) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts)
+    WINDOW before AS (PARTITION BY trace_id, place_group, kind, place ORDER BY ts)
+    QUALIFY holds IS DISTINCT FROM lag(holds) OVER before
   ),
   asked AS (
     SELECT
@@ -178,20 +181,20 @@ WITH
   -- Turns and the begins (sign -1) and ends (1) of stays in one stream: the time that holds up to
   -- an end, less that up to its begin, is exact.
   stream AS (
-    SELECT trace_id, place_group, kind, place, ts, holds, 0 AS sign,
+    SELECT trace_id, place_group, kind, place, ts, turn_by, 0 AS sign,
       NULL AS utid, NULL AS cpu, NULL AS priority,
     FROM turn
     UNION ALL
-    SELECT trace_id, place_group, kind, place, from_ns, NULL, -1, utid, cpu, priority FROM asked
+    SELECT trace_id, place_group, kind, place, from_ns, 0, -1, utid, cpu, priority FROM asked
     UNION ALL
-    SELECT trace_id, place_group, kind, place, to_ns, NULL, 1, utid, cpu, priority FROM asked
+    SELECT trace_id, place_group, kind, place, to_ns, 0, 1, utid, cpu, priority FROM asked
   ),
+  -- Where nothing ever holds, to look back for what held last would take the square of the rows.
   in_turn AS (
     SELECT
-      * EXCLUDE (holds),
+      * EXCLUDE (turn_by),
       row_number() OVER sofar AS number,
-      CASE WHEN last_value(holds IGNORE NULLS) OVER sofar THEN lead(ts) OVER sofar - ts ELSE 0 END
-        AS held_ns,
+      CASE WHEN sum(turn_by) OVER sofar > 0 THEN lead(ts) OVER sofar - ts ELSE 0 END AS held_ns,
     FROM stream
     WINDOW sofar AS (
       PARTITION BY trace_id, place_group, kind, place ORDER BY ts ROWS UNBOUNDED PRECEDING

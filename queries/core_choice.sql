@@ -54,33 +54,37 @@ WITH
       AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
   ),
   allowed AS MATERIALIZED (
-    SELECT *, dense_rank() OVER (ORDER BY trace_id, cpus) AS class
+    SELECT
+      *,
+      dense_rank() OVER (ORDER BY trace_id, cpus) AS class,
+      row_number() OVER (PARTITION BY utid ORDER BY from_ns) AS number,
     FROM affinity_spell(p_trace_id)
     SEMI JOIN slow USING (utid)
   ),
   class AS (SELECT DISTINCT trace_id, class, cpus FROM allowed),
   -- Stays are cut where the set of CPUs that the thread may use changes. Ends come first.
   edge AS (
-    SELECT utid, to_ns AS ts, 0 AS turn, -1 AS stay, NULL AS class, NULL AS is_known FROM slow
+    SELECT utid, to_ns AS ts, 0 AS turn, -1 AS stay FROM slow
     UNION ALL
-    SELECT utid, from_ns, 1, NULL, class, is_known FROM allowed
+    SELECT utid, from_ns, 1, NULL FROM allowed
     UNION ALL
-    SELECT utid, from_ns, 2, stay, NULL, NULL FROM slow
+    SELECT utid, from_ns, 2, stay FROM slow
   ),
   placed AS MATERIALIZED (
-    SELECT *
+    SELECT e.utid, e.from_ns, e.to_ns, e.stay, allowed.class, allowed.is_known
     FROM (
       SELECT
         utid,
         ts AS from_ns,
         lead(ts) OVER sofar AS to_ns,
         last_value(stay IGNORE NULLS) OVER sofar AS stay,
-        last_value(class IGNORE NULLS) OVER sofar AS class,
-        last_value(is_known IGNORE NULLS) OVER sofar AS is_known,
+        count(CASE WHEN turn = 1 THEN 1 END) OVER sofar AS spells,
       FROM edge
       WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
-    )
-    WHERE stay > 0 AND from_ns < to_ns
+    ) AS e
+    -- A set may hold for millions of rows: to look back for it from each takes their square.
+    LEFT JOIN allowed ON allowed.utid = e.utid AND allowed.number = e.spells
+    WHERE e.stay > 0 AND e.from_ns < e.to_ns
   ),
   free AS (
     SELECT class.trace_id, class.class, idle.core, idle.ts, idle.ts + idle.dur AS end_ns

@@ -28,17 +28,20 @@ WITH
   ),
   -- Changes, and the begins (sign -1) and ends (1) of stays, in one stream.
   stream AS (
-    SELECT trace_id, cpu, ts, khz, 0 AS sign, NULL AS id
+    SELECT trace_id, cpu, ts, khz,
+      khz - coalesce(lag(khz) OVER (PARTITION BY trace_id, cpu ORDER BY ts), 0) AS rise,
+      0 AS sign, NULL AS id,
     FROM cpu_frequency
-    WHERE p_trace_id IS NULL OR trace_id = p_trace_id
+    WHERE khz IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
     UNION ALL
-    SELECT trace_id, cpu, unnest([from_ns, to_ns]), NULL, unnest([-1, 1]), id FROM stay
+    SELECT trace_id, cpu, unnest([from_ns, to_ns]), NULL, 0, unnest([-1, 1]), id FROM stay
   ),
   level AS (
     SELECT
       *,
       row_number() OVER sofar AS place,
-      last_value(khz IGNORE NULLS) OVER sofar AS now_khz,
+      -- Where changes are rare, to look back for the last one would take the square of the rows.
+      CASE WHEN count(khz) OVER sofar > 0 THEN sum(rise) OVER sofar END AS now_khz,
       lead(ts) OVER sofar - ts AS dur,
     FROM stream
     WINDOW sofar AS (PARTITION BY trace_id, cpu ORDER BY ts ROWS UNBOUNDED PRECEDING)

@@ -48,7 +48,7 @@ WITH
       sum(used.shared_ns)::BIGINT AS shared_ns,
     FROM thread_with_process(p_trace_id, p_process) AS who
     JOIN used ON used.utid = who.utid
-    WHERE who.upid IS NOT NULL
+    WHERE who.upid IS NOT NULL AND who.thread IS NOT NULL
     GROUP BY who.trace_id, who.upid, regexp_replace(who.thread, '[0-9]+', '#', 'g')
     HAVING count(*) >= p_least
   )
