@@ -263,7 +263,7 @@ WITH
 SELECT
   -- Recording.
   need.trace_id,
-  -- The question, or the table.
+  -- The question, the table, or the analyzer that asks several questions.
   need.question,
   -- yes; partly: with a limit, which `why` names; no.
   CASE
