@@ -70,7 +70,10 @@ WITH
       sum(ns) FILTER (WHERE NOT is_inner)::BIGINT AS edge_ns,
     FROM (
       -- Where a gap lies is not always known: then it may lie in the window.
-      SELECT *, signalled_by <> 'stream_end' AND (ns IS NULL OR ns > 0) AS is_inner FROM placed
+      SELECT
+        *,
+        signalled_by NOT IN ('stream_end', 'overwritten') AND (ns IS NULL OR ns > 0) AS is_inner,
+      FROM placed
     )
     GROUP BY trace_id
   ),

@@ -14,7 +14,7 @@ from schedlens import tables_folder
 
 # What the state machine and the store add to the decoded rows, and would add again.
 _ADDED = {
-    "loss": "signalled_by NOT IN ('chain_break', 'stream_end')",
+    "loss": "signalled_by NOT IN ('chain_break', 'stream_end', 'silent_cpu')",
     "problem": "place <> 'states'",
     "affinity": "source <> 'kernel_thread'",
 }

@@ -11,7 +11,7 @@ pub type Batches = Vec<(&'static str, RecordBatch)>;
 /// (ts, cpu, seq). A frame holds every row of these tables with `ts < until_ns` that no earlier
 /// frame held, so records of equal time never lie in two frames. `thread` rows appear in the
 /// frame in which the thread is first seen (names and ends come whole with [`crate::states::End`]);
-/// `loss` rows in the frame of their `end_ns`.
+/// `loss` rows in a frame that ends no later than they start: a gap is applied where it starts.
 #[derive(Debug)]
 pub struct Frame {
     /// Batches by table name; a table without rows in this stretch may be missing.

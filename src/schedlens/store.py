@@ -18,6 +18,7 @@ from schedlens import (
     context,
     core_type_counters,
     frames,
+    gaps,
     questions,
     sweeps,
     tables_folder,
@@ -209,6 +210,7 @@ def load_base_and_derived(
         _insert(con, table, groups.take_all())
     _mend(con, "wakeup", "effective = mend.effective, target_cpu = mend.target_cpu")
     _mend(con, "context_switch", "next_utid = mend.next_utid, next_priority = NULL")
+    gaps.apply(con, trace_id)
     if recording.folder:
         core_type_counters.load(con, recording.folder, trace_id)
     # Linux binds its per-CPU threads; their names end in the CPU's number.

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 Rows = tuple[str, pa.RecordBatch]
 
 # The state machine mends these and hands them out itself.
-_THROUGH_THE_MACHINE = ("context_switch", "wakeup", "loss")
+_THROUGH_THE_MACHINE = ("context_switch", "wakeup")
 # Rows of these are found again by CPU and position.
 _PLACED = ("context_switch", "wakeup")
 _BEGIN = -(1 << 63)
@@ -78,7 +78,9 @@ class Loader(Iterator[Rows]):
         threads, cpus = self._whole("thread"), self._whole("cpu")
         if self.cpus is not None:
             cpus = pa.RecordBatch.from_arrays(self.cpus.columns, schema=cpus.schema)
-        yield from machine.push(_BEGIN, [("thread", threads)])
+        # The machine applies each gap where it starts, so it must know all of them before.
+        losses = self._whole("loss")
+        yield from machine.push(_BEGIN, [("thread", threads), ("loss", losses)])
         for table in folder.rows:
             if table in (*IN_TIME, "thread", "cpu", "loss", "machine_setting"):
                 continue
@@ -87,12 +89,10 @@ class Loader(Iterator[Rows]):
                 if table == "cpu_idle":
                     yield from machine.push(_BEGIN, [(table, rows)])
                 yield table, rows
-        frames = _Frames(folder, self._whole("loss"))
+        frames = _Frames(folder)
         for until, raw in frames:
             parts = {table: self._declared(table, batches) for table, batches in raw.items()}
             frames.check_positions(parts)
-            if frames.losses:
-                parts["loss"] = frames.losses.pop()
             yield from machine.push(until, list(parts.items()))
             for table, rows in parts.items():
                 if table not in _THROUGH_THE_MACHINE:
@@ -120,15 +120,9 @@ class Loader(Iterator[Rows]):
 class _Frames:
     """The tables that lie in time, cut at the same times; no time lies on both sides of a cut."""
 
-    def __init__(self, folder: TablesFolder, losses: pa.RecordBatch) -> None:
+    def __init__(self, folder: TablesFolder) -> None:
         self.folder = folder
         self.streams = [_Stream(folder, table) for table in IN_TIME]
-        ends = losses.column("end_ns").to_pylist()
-        order = sorted(range(len(ends)), key=lambda row: (ends[row] is None, ends[row] or 0))
-        self.all_losses = losses.take(pa.array(order, pa.int64()))
-        self.loss_ends = [ends[row] for row in order if ends[row] is not None]
-        self.losses_given = 0
-        self.losses: list[pa.RecordBatch] = []
         self.positions: dict[tuple[str, int], int] = {}
         self.first: int | None = None
         self.last: int | None = None
@@ -149,20 +143,14 @@ class _Frames:
                     if not stream.ended and stream.last == until:
                         stream.add()
                 continue
-            self._note(parts, until)
+            self._note(parts)
             yield (1 << 63) - 1 if until is None else until, parts
 
-    def _note(self, parts: dict[str, list[pa.RecordBatch]], until: int | None) -> None:
+    def _note(self, parts: dict[str, list[pa.RecordBatch]]) -> None:
         for batches in parts.values():
             first, last = batches[0].column("ts")[0].as_py(), batches[-1].column("ts")[-1].as_py()
             self.first = first if self.first is None else min(self.first, first)
             self.last = last if self.last is None else max(self.last, last)
-        end = self.all_losses.num_rows
-        if until is not None:
-            end = bisect_left(self.loss_ends, until)
-        if end > self.losses_given:
-            self.losses = [self.all_losses.slice(self.losses_given, end - self.losses_given)]
-            self.losses_given = end
 
     def check_positions(self, parts: dict[str, pa.RecordBatch]) -> None:
         """Rows are mended by CPU and position, so each must have its own.

@@ -64,6 +64,16 @@ impl<'a> Frames<'a> {
         let mut session = Session::new(trace_id, scan.log().clock(), survey, by_cpu);
         session.expects_stacks = recording.has_stacks_of_wakings();
         let mut gaps = scan.gaps().to_vec();
+        // A gap must be known before its start is reached.
+        for gap in &gaps {
+            session.current.tables.loss(Loss {
+                cpu: gap.cpu.map(i32::from),
+                start_ns: gap.start.map(|start| session.clock.ns(start)),
+                end_ns: gap.end.map(|end| session.clock.ns(end)),
+                events: gap.events,
+                signalled_by: gap.signalled_by,
+            });
+        }
         gaps.sort_by_key(|gap| (gap.end.is_none(), gap.end));
         Self {
             recording,
@@ -146,7 +156,7 @@ impl<'a> Frames<'a> {
     fn close(&mut self) {
         self.done = true;
         for gap in self.gaps.get(self.next_gap..).unwrap_or_default() {
-            gap_row(&mut self.session, gap);
+            end_gap(&mut self.session, gap);
         }
         self.next_gap = self.gaps.len();
         let open: Vec<_> = self.session.power.open().collect();
@@ -208,7 +218,7 @@ fn take_other(session: &mut Session<'_>, ahead: &Stretch<'_>, entry: Entry, ts: 
 fn pass_gaps(session: &mut Session<'_>, gaps: &[Gap], next: &mut usize, until: i64) -> i64 {
     while let Some(gap) = gaps.get(*next) {
         match gap.end {
-            Some(end) if end <= until => gap_row(session, gap),
+            Some(end) if end <= until => end_gap(session, gap),
             Some(end) => return end,
             None => break,
         }
@@ -217,18 +227,9 @@ fn pass_gaps(session: &mut Session<'_>, gaps: &[Gap], next: &mut usize, until: i
     i64::MAX
 }
 
-/// Notes a gap: its row, and that its CPU's state is not known.
-fn gap_row(session: &mut Session<'_>, gap: &Gap) {
-    let clock = session.clock;
-    let cpu = gap.cpu.map(i32::from);
-    session.current.tables.loss(Loss {
-        cpu,
-        start_ns: gap.start.map(|start| clock.ns(start)),
-        end_ns: gap.end.map(|end| clock.ns(end)),
-        events: gap.events,
-        signalled_by: gap.signalled_by,
-    });
-    if let Some(cpu) = cpu {
+/// What is open on a CPU may have ended in a gap.
+fn end_gap(session: &mut Session<'_>, gap: &Gap) {
+    if let Some(cpu) = gap.cpu.map(i32::from) {
         session.scheduling.forget(cpu);
         session.power.forget(cpu);
     }

@@ -24,6 +24,10 @@ pub struct Gap {
     pub signalled_by: &'static str,
 }
 
+/// Word for what a ring of buffers has overwritten, which is no fault of the recording.
+pub(super) const OVERWRITTEN: &str = "overwritten";
+/// Processors of a machine that Windows runs on, at most.
+const MAX_CPUS: u16 = 2_048;
 /// Gaps that are listed; damage can make any number.
 const LISTED: usize = 10_000;
 /// `PERFINFO_..._LAST_DROPPED_TIMES`, hook 0052.
@@ -180,6 +184,9 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
         Some(_) => None,
     };
     for (cpu, stream) in &streams {
+        if overwrites(header) && lacks_first(file) {
+            gaps.push(stream.gap(*cpu, 0, OVERWRITTEN));
+        }
         let mut before = present.first;
         for (at, buffer) in stream.buffers.iter().enumerate() {
             if buffer.lost.0 {
@@ -199,6 +206,18 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
         } else if present.misses(before, present.last) {
             gaps.push(stream.gap(*cpu, count, "missing_buffer"));
         }
+    }
+    // The missing buffers may be those of a CPU of which none is left.
+    if present.misses(present.first, present.last) || fewer {
+        let known = |cpu: &u16| streams.contains_key(&Some(*cpu)) || streams.is_empty();
+        let processors = u16::try_from(header.num_processors).unwrap_or(u16::MAX).min(MAX_CPUS);
+        gaps.extend((0..processors).filter(|cpu| !known(cpu)).map(|cpu| Gap {
+            cpu: Some(cpu),
+            start: None,
+            end: None,
+            events: None,
+            signalled_by: "missing_buffer",
+        }));
     }
     if let Some(word) = end.filter(|_| streams.is_empty()) {
         let (start, end, events) = (None, None, None);
@@ -228,8 +247,13 @@ fn overwrites(header: &LogHeader) -> bool {
 
 /// Whether a session had filled another file before it went on in this one.
 fn goes_on(file: &LogFile) -> bool {
+    file.header.has(mode::NEW_FILE) && lacks_first(file)
+}
+
+/// Whether the first buffers that were written are not in the file.
+fn lacks_first(file: &LogFile) -> bool {
     let numbers = file.buffers.iter().filter(|buffer| !buffer.header).map(|buffer| buffer.sequence);
-    file.header.has(mode::NEW_FILE) && numbers.min().is_some_and(|first| first > 1)
+    numbers.min().is_some_and(|first| first > 1)
 }
 
 /// The sequence numbers of a file's buffers.

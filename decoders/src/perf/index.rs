@@ -21,9 +21,44 @@ pub(super) struct Lane {
     pub(super) cpu: i32,
     pub(super) spans: Vec<Span>,
     last: u64,
+    /// Records lost since the last one of this buffer.
+    lost: Option<LostRecords>,
+}
+
+/// A stretch of one CPU in which the kernel dropped records; times are those of the file's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LostRecords {
+    pub(super) cpu: i32,
+    /// Time of the record before it, if there is one.
+    pub(super) before: Option<u64>,
+    /// Time of the record after it; `None`: there is none.
+    pub(super) until: Option<u64>,
+    /// How many, where that is known.
+    pub(super) events: Option<u64>,
+    /// As in `loss.signalled_by`.
+    pub(super) signalled_by: &'static str,
 }
 
 impl Lane {
+    /// Notes that records are missing behind the last one.
+    fn lose(&mut self, events: Option<u64>, signalled_by: &'static str) {
+        let before = (self.last > 0).then_some(self.last);
+        let cpu = self.cpu;
+        let gap = LostRecords { cpu, before, until: None, events: None, signalled_by };
+        let lost = self.lost.get_or_insert(gap);
+        if let Some(events) = events {
+            lost.events = Some(lost.events.unwrap_or_default().saturating_add(events));
+        }
+    }
+
+    /// Ends the gap, if one is open, at a record of that time.
+    #[inline]
+    fn end_gap(&mut self, ts: u64, gaps: &mut Vec<LostRecords>) {
+        if let Some(lost) = self.lost.take() {
+            gaps.push(LostRecords { until: Some(ts), ..lost });
+        }
+    }
+
     fn extend(&mut self, span: Span) {
         match self.spans.last_mut() {
             Some(last) if last.segment == span.segment && last.end == span.start => {
@@ -61,6 +96,8 @@ pub(super) struct Index {
     /// Stretches that could not be read at all.
     pub(super) damaged: u64,
     clock: Option<u64>,
+    /// Where `LOST` records say that others are missing.
+    pub(super) gaps: Vec<LostRecords>,
     /// CPUs that the machine can have, where the file tells.
     pub(super) cpu_limit: Option<i32>,
 }
@@ -120,6 +157,10 @@ impl Index {
 
     fn damage(&mut self, name: &str, from: usize, to: usize, end: usize, problems: &mut Problems) {
         self.damaged += 1;
+        // Whose records these were cannot be told.
+        for lane in &mut self.lanes {
+            lane.lose(None, "damaged");
+        }
         let what = if to == end { "the rest cannot be read" } else { "bytes that are no record" };
         problems.add(format!("{name}, bytes {from} to {to}"), what);
     }
@@ -169,7 +210,9 @@ impl Index {
             return;
         }
         self.cover(placed.ts, placed.ts);
-        self.append(placed, span, found.kind == record::LOST);
+        let lost =
+            (found.kind == record::LOST).then(|| u64_at(found.bytes, 16).unwrap_or_default());
+        self.append(placed, span, lost);
     }
 
     fn cover(&mut self, first: u64, last: u64) {
@@ -216,6 +259,7 @@ impl Index {
         self.few_kinds[record::SAMPLE as usize] += records;
         self.cover(begin.ts, last);
         let lane = &mut self.lanes[lane];
+        lane.end_gap(begin.ts, &mut self.gaps);
         lane.last = last;
         lane.extend(Span { segment, start: start as u64, end: position as u64 });
         position
@@ -246,35 +290,55 @@ impl Index {
         }
         of_cpu.recent = of_cpu.lanes.len();
         of_cpu.lanes.push(self.lanes.len() as u32);
-        self.lanes.push(Lane { cpu, spans: Vec::new(), last: 0 });
+        self.lanes.push(Lane { cpu, spans: Vec::new(), last: 0, lost: None });
         Some(self.lanes.len() - 1)
     }
 
-    fn append(&mut self, placed: Placed, span: Span, lost: bool) {
-        let Some(lane) = self.lane_for(placed.cpu, placed.ts, lost) else {
+    fn append(&mut self, placed: Placed, span: Span, lost: Option<u64>) {
+        let Some(lane) = self.lane_for(placed.cpu, placed.ts, lost.is_some()) else {
             self.cpus[(placed.cpu - NO_CPU) as usize].strays.push((placed.ts, span));
             return;
         };
         let lane = &mut self.lanes[lane];
         // The time of a LOST record is that of the record after it, or a little later.
-        if !lost {
-            lane.last = placed.ts;
+        match lost {
+            Some(events) => lane.lose(Some(events), "PERF_RECORD_LOST"),
+            None => {
+                lane.end_gap(placed.ts, &mut self.gaps);
+                lane.last = placed.ts;
+            }
         }
         lane.extend(span);
     }
 
-    /// To be called when all segments are in.
-    pub(super) fn finish(&mut self) {
+    /// To be called when all segments are in; `cut_off`: the file ends before its data does.
+    pub(super) fn finish(&mut self, cut_off: bool) {
+        // What was lost at the very end is only counted: no record follows that would say where.
+        for lane in &mut self.lanes {
+            if cut_off {
+                lane.lose(None, "truncated");
+            } else if self.lost_samples > self.lost {
+                lane.lose(None, "PERF_RECORD_LOST_SAMPLES");
+            }
+        }
         for (kind, count) in self.few_kinds.iter().enumerate().filter(|(_, count)| **count > 0) {
             *self.kinds.entry(kind as u32).or_default() += count;
         }
         self.few_kinds = [0; 32];
         self.tasks.sort_by_key(|(ts, _)| *ts);
+        self.gaps.extend(self.lanes.iter_mut().filter_map(|lane| lane.lost.take()));
+        self.gaps.retain(|gap| gap.cpu != NO_CPU);
+        self.gaps.sort_by_key(|gap| (gap.before, gap.cpu));
         for (at, cpu) in self.cpus.iter_mut().enumerate() {
             cpu.strays.sort_by_key(|(ts, _)| *ts);
             if !cpu.strays.is_empty() {
                 let spans = cpu.strays.drain(..).map(|(_, span)| span).collect();
-                self.lanes.push(Lane { cpu: at as i32 + NO_CPU, spans, last: u64::MAX });
+                self.lanes.push(Lane {
+                    cpu: at as i32 + NO_CPU,
+                    spans,
+                    last: u64::MAX,
+                    lost: None,
+                });
             }
         }
     }

@@ -99,7 +99,7 @@ impl Recording {
         let available = recording.features.cpus_available.and_then(|cpus| i32::try_from(cpus).ok());
         recording.index.cpu_limit = available.filter(|cpus| (1..CPU_LIMIT).contains(cpus));
         recording.add_streams(streams)?;
-        recording.index.finish();
+        recording.index.finish(recording.cut_off);
         recording.explain_unnamed();
         Ok(recording)
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::Tables;
 use super::attrs::Attr;
-use super::bytes::{text, u32_at, u64_at};
+use super::bytes::{text, u32_at};
 use super::events::Family;
 use super::interrupts::{Filling, Interrupts};
 use super::merge::Merged;
@@ -26,34 +26,12 @@ const HELD_ROWS: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 struct Cpu {
     seq: i64,
-    last_ns: Option<i64>,
-    gap: Option<Gap>,
     /// Thread ids of a switch-out whose switch-in is expected next.
     leaving: Option<(i32, i32)>,
     /// Of the last `sched_switch`: thread id of the sample and the other one in its `prev_pid`.
     /// They differ for a leader that another thread's exec replaces.
     alias: Option<(i32, i32)>,
     idle: Option<(i64, i32)>,
-}
-
-/// Lost records not yet closed in by a later one.
-#[derive(Clone, Copy, Debug)]
-struct Gap {
-    before_ns: Option<i64>,
-    events: i64,
-    own_ns: i64,
-}
-
-impl Gap {
-    fn loss(self, cpu: i32, end_ns: i64) -> Loss {
-        Loss {
-            cpu: Some(cpu),
-            start_ns: self.before_ns,
-            end_ns: Some(end_ns),
-            events: Some(self.events),
-            signalled_by: "PERF_RECORD_LOST",
-        }
-    }
 }
 
 /// A frame whose interrupts may still end.
@@ -122,7 +100,42 @@ impl<'a> Rows<'a> {
         for cpu in recording.index.cpus() {
             rows.threads.idle(cpu);
         }
+        rows.losses();
         rows
+    }
+
+    /// All that is known to be missing: a gap must be known before its start is reached.
+    fn losses(&mut self) {
+        let index = &self.recording.index;
+        for gap in &index.gaps {
+            let loss = Loss {
+                cpu: Some(gap.cpu),
+                start_ns: gap.before.map(|before| self.since(before)),
+                end_ns: gap.until.map(|until| self.since(until)),
+                events: gap.events.and_then(|events| i64::try_from(events).ok()),
+                signalled_by: gap.signalled_by,
+            };
+            self.current.loss(loss);
+        }
+        let nowhere = |events, signalled_by| Loss {
+            cpu: None,
+            start_ns: None,
+            end_ns: None,
+            events,
+            signalled_by,
+        };
+        // Of records lost at the very end only the recorder's count is written.
+        if let Some(more) = index.lost_samples.checked_sub(index.lost).filter(|more| *more > 0) {
+            let events = i64::try_from(more).ok();
+            self.current.loss(nowhere(events, "PERF_RECORD_LOST_SAMPLES"));
+        }
+        let placed = !index.lanes.is_empty();
+        if index.damaged > 0 && !placed {
+            self.current.loss(nowhere(None, "damaged"));
+        }
+        if self.recording.cut_off && !placed {
+            self.current.loss(nowhere(None, "truncated"));
+        }
     }
 
     /// Ends the frame at that time and begins the next one.
@@ -151,31 +164,9 @@ impl<'a> Rows<'a> {
     /// Ends what the recording leaves open.
     pub(super) fn close_open(&mut self) {
         for (number, cpu) in self.cpus.iter_mut().enumerate() {
-            if let Some(gap) = cpu.gap.take() {
-                self.current.loss(gap.loss(number as i32, gap.own_ns));
-            }
             if let Some((ts, state)) = cpu.idle.take() {
                 self.current.idle(ts, number as i32, None, state);
             }
-        }
-        let index = &self.recording.index;
-        let nowhere = |events, signalled_by| Loss {
-            cpu: None,
-            start_ns: None,
-            end_ns: None,
-            events,
-            signalled_by,
-        };
-        // Records lost at the very end are told of by the recorder only.
-        if let Some(more) = index.lost_samples.checked_sub(index.lost).filter(|more| *more > 0) {
-            let events = i64::try_from(more).ok();
-            self.current.loss(nowhere(events, "PERF_RECORD_LOST_SAMPLES"));
-        }
-        if index.damaged > 0 {
-            self.current.loss(nowhere(None, "damaged"));
-        }
-        if self.recording.cut_off {
-            self.current.loss(nowhere(None, "truncated"));
         }
     }
 
@@ -201,7 +192,7 @@ impl<'a> Rows<'a> {
         let moment = if cpu == NO_CPU {
             Moment { ts, cpu, seq: 0 }
         } else {
-            self.moment(kind == record::LOST, merged.bytes, cpu, ts)
+            self.moment(kind == record::LOST, cpu, ts)
         };
         if kind == record::SAMPLE {
             self.sample(merged, moment);
@@ -225,46 +216,23 @@ impl<'a> Rows<'a> {
     }
 
     #[inline(always)]
-    fn moment(&mut self, is_lost: bool, bytes: &[u8], number: i32, ts: i64) -> Moment {
+    fn moment(&mut self, is_lost: bool, number: i32, ts: i64) -> Moment {
         let cpu = self.cpu(number);
         let seq = cpu.seq;
         cpu.seq += 1;
         if is_lost {
-            self.lost(bytes, number, ts);
-        } else {
-            cpu.last_ns = Some(ts);
-            if cpu.gap.is_some() {
-                self.close_gap(number, ts);
-            }
+            self.lost(number);
         }
         Moment { ts, cpu: number, seq }
     }
 
+    /// What is open on a CPU may have ended among its lost records.
     #[inline(never)]
-    fn lost(&mut self, bytes: &[u8], number: i32, ts: i64) {
-        let lost = u64_at(bytes, 16).unwrap_or_default();
-        let lost = i64::try_from(lost).unwrap_or(i64::MAX);
-        // Its own time: that at which there was room again.
-        let own = self.recording.events.trailer(bytes).and_then(|trailer| {
-            let at = bytes.len().checked_sub(trailer.size)? + trailer.time?;
-            u64_at(bytes, at)
-        });
-        let own_ns = own.map(|own| self.since(own).max(ts));
+    fn lost(&mut self, number: i32) {
         let cpu = self.cpu(number);
-        let before_ns = cpu.last_ns;
-        let gap = cpu.gap.get_or_insert(Gap { before_ns, events: 0, own_ns: ts });
-        gap.events = gap.events.saturating_add(lost);
-        gap.own_ns = own_ns.unwrap_or(gap.own_ns);
         cpu.leaving = None;
         cpu.idle = None;
         self.interrupts.forget(number);
-    }
-
-    #[inline(never)]
-    fn close_gap(&mut self, number: i32, ts: i64) {
-        if let Some(gap) = self.cpu(number).gap.take() {
-            self.current.loss(gap.loss(number, ts));
-        }
     }
 
     /// `COMM`, `FORK` and `EXIT`.

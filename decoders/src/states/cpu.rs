@@ -36,32 +36,25 @@ pub(super) struct Cpu {
     pub(super) from: i64,
     pub(super) left_censored: bool,
     pub(super) priority: Option<i32>,
+    /// No record since then, although a thread was sent here and ran.
+    pub(super) silent_since: Option<i64>,
     /// Time of the last switch that counts.
     pub(super) last_switch: Option<i64>,
+    /// Time of its last record of any kind.
+    pub(super) last_record: i64,
     /// Position of the record of that switch, which a plan may have to be mended in.
     pub(super) last_row: u64,
     pub(super) last_seq: i64,
     /// Threads of the last tracepoint record, until its `switch_event` has been dropped.
     pub(super) unmatched: Option<(Option<i64>, Option<i64>)>,
     pub(super) orphan: Option<Orphan>,
-    /// Thread that every record written on this CPU without any switch shows.
-    pub(super) witness: Option<Witness>,
-    /// An idle record exists.
-    pub(super) idle_seen: bool,
+    /// Idle records of a CPU without any switch so far: begin and end.
+    pub(super) idles: Vec<(i64, i64)>,
     /// Interrupts that may lie in the stay under way: begin and end.
     interrupts: Vec<(i64, i64)>,
     /// All time before this has its piece.
     tiled: i64,
     unknown_from: Option<i64>,
-}
-
-/// Who ran on a CPU without any switch, as far as its records tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Witness {
-    /// Always this thread.
-    Thread(u32),
-    /// Different ones.
-    Mixed,
 }
 
 impl Cpu {
@@ -72,22 +65,30 @@ impl Cpu {
             from: BEGIN,
             left_censored: true,
             priority: None,
+            silent_since: None,
             last_switch: None,
+            last_record: BEGIN,
             last_row: 0,
             last_seq: 0,
             unmatched: None,
             orphan: None,
-            witness: None,
-            idle_seen: false,
+            idles: Vec::new(),
             interrupts: Vec::new(),
             tiled: BEGIN,
             unknown_from: None,
         }
     }
 
-    /// Notes an interrupt that may lie in the idle thread.
+    /// Notes an interrupt that may lie in the idle thread or last into it.
     pub(super) fn interrupt(&mut self, ts: i64, end: i64) {
         self.interrupts.push((ts, end));
+    }
+
+    /// Forgets interrupts that ended before a time, in a slice that is known to be a thread's.
+    pub(super) fn forget_interrupts(&mut self, before: i64) {
+        if !self.interrupts.is_empty() {
+            self.interrupts.retain(|&(_, end)| end > before);
+        }
     }
 
     /// Adds unknown time up to `to`.
@@ -123,12 +124,6 @@ impl Cpu {
     /// Adds time in which the CPU was offline.
     pub(super) fn offline(&mut self, to: i64, rows: &mut Rows) {
         self.piece(to, CpuWord::Offline, None, rows);
-    }
-
-    fn forget_interrupts(&mut self, before: i64) {
-        if !self.interrupts.is_empty() {
-            self.interrupts.retain(|&(_, end)| end > before);
-        }
     }
 
     fn piece(&mut self, to: i64, state: CpuWord, utid: Option<i64>, rows: &mut Rows) {

@@ -1,17 +1,17 @@
 //! The end of the recording: what is still open is closed, and what began before it gets its time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::RecordBatch;
 
-use super::cpu::{Occupant, Witness};
-use super::gap;
+use super::cpu::Occupant;
+use super::gap::{self, IDLE_EXIT_NS};
 use super::input::{Flags, Ints, Longs, numbered};
 use super::problem::Trouble;
 use super::rows::BEGIN;
-use super::thread::{Phase, Stay};
+use super::thread::{Entry, Phase, Stay, Thread};
 use super::words::EndReason;
-use super::{End, StateError, StateMachine};
+use super::{End, Source, StateError, StateMachine};
 use crate::frame::Output;
 
 /// A thread that both snapshots show on a CPU, and the step between them.
@@ -36,13 +36,9 @@ impl StateMachine {
         let first = end.first_ns.min(self.earliest).max(BEGIN + 1);
         let last = end.last_ns.max(self.now).max(first);
         self.now = last;
-        let mut open_gaps = std::mem::take(&mut self.open_gaps);
-        open_gaps.sort_by_key(|gap| (gap.cpu, gap.start));
-        for gap in open_gaps {
-            if self.has_cpu(gap.cpu) {
-                self.signalled(gap);
-            }
-        }
+        self.begin_gaps(last);
+        self.settle_plans();
+        let silent = self.silent_cpus(last);
         let online = self.online(&end.cpus)?;
         let sitters = match &end.snapshot_thread {
             Some(batch) => self.sitters(batch)?,
@@ -50,6 +46,10 @@ impl StateMachine {
         };
         for cpu in 0..self.cpus.len() as i32 {
             if self.cpus[cpu as usize].is_some() {
+                if silent.contains(&cpu) {
+                    let start = self.cpu(cpu).last_record;
+                    self.stream_end(cpu, start, last);
+                }
                 let versions = online.get(&cpu).map_or(&[][..], Vec::as_slice);
                 self.close_cpu(cpu, (first, last), versions, sitters.get(&cpu).copied());
             }
@@ -65,6 +65,50 @@ impl StateMachine {
         self.counters.take(trace_id, true, &mut out)?;
         out.extend(self.problems.take(trace_id)?);
         Ok(out)
+    }
+
+    /// Windows: decides where the threads are whose last planned switch-in is still open.
+    fn settle_plans(&mut self) {
+        for cpu in 0..self.cpus.len() as i32 {
+            if self.cpus[cpu as usize].is_none() {
+                continue;
+            }
+            self.follow_other_plan(cpu);
+            if let Occupant::Thread(number) = self.cpu(cpu).occupant
+                && self.settings.source == Source::Etw
+                && !self.is_here(cpu, number)
+                && self.threads[number as usize].phase == Phase::Runnable
+            {
+                self.claim_plan(cpu, number);
+            }
+        }
+    }
+
+    /// CPUs that seem idle to the end although a thread was sent there after their last record
+    /// and was not switched in within [`IDLE_EXIT_NS`]: their stream ended before the recording
+    /// did.
+    fn silent_cpus(&self, last: i64) -> BTreeSet<i32> {
+        let mut silent = BTreeSet::new();
+        for number in 0..self.threads.len() {
+            let thread = &self.threads[number];
+            if matches!(thread.phase, Phase::Running | Phase::Exited) {
+                continue;
+            }
+            let Some(waking) = thread.wakings.iter().find(|waking| !waking.in_slice) else {
+                continue;
+            };
+            let (woken, target) = (waking.ts, waking.target);
+            if let Some(place) =
+                target.and_then(|cpu| self.cpus.get(usize::try_from(cpu).ok()?)?.as_deref())
+                && let Occupant::Thread(occupant) = place.occupant
+                && self.threads[occupant as usize].is_idle
+                && place.last_record < woken
+                && last.saturating_sub(woken) > IDLE_EXIT_NS
+            {
+                silent.insert(place.cpu);
+            }
+        }
+        silent
     }
 
     /// By CPU, whether it is online and from when on; in the order of time.
@@ -131,9 +175,10 @@ impl StateMachine {
         versions: &[(i64, Option<bool>)],
         sitter: Option<Sitter>,
     ) {
+        self.end_silence(cpu, last);
         let place = self.cpu(cpu);
-        let (occupant, joined, last_switch) =
-            (place.occupant, place.orphan.is_none(), place.last_switch);
+        let (occupant, joined, last_record) =
+            (place.occupant, place.orphan.is_none(), place.last_record);
         match occupant {
             Occupant::Thread(number) if joined && self.is_here(cpu, number) => {
                 let mut ended = self.end_stay(cpu, number, last, true);
@@ -146,8 +191,8 @@ impl StateMachine {
                 self.ended(ended);
             }
             Occupant::Thread(_) => {
-                let start = last_switch.unwrap_or(BEGIN);
-                self.stream_end(cpu, start, last);
+                self.stream_end(cpu, last_record, last);
+                self.cpu(cpu).unknown(last);
             }
             Occupant::AfterGap(_) | Occupant::Unnamed => self.cpu(cpu).unknown(last),
             Occupant::First => self.close_quiet(cpu, (first, last), versions, sitter),
@@ -157,7 +202,7 @@ impl StateMachine {
         }
     }
 
-    /// A CPU without any switch: offline, or what a snapshot, a record or an idle record tells.
+    /// A CPU without any switch: offline, or what the snapshots or idle records show.
     fn close_quiet(
         &mut self,
         cpu: i32,
@@ -165,11 +210,6 @@ impl StateMachine {
         versions: &[(i64, Option<bool>)],
         sitter: Option<Sitter>,
     ) {
-        let may_sit = |machine: &Self, thread: u32| {
-            let thread = &machine.threads[thread as usize];
-            !thread.is_idle && thread.phase == Phase::Untouched
-        };
-        let (witness, idle_seen) = (self.cpu(cpu).witness, self.cpu(cpu).idle_seen);
         if versions.iter().any(|&(_, online)| online == Some(false)) {
             for (place, &(from, online)) in versions.iter().enumerate() {
                 let until = versions.get(place + 1).map_or(last, |&(next, _)| next.min(last));
@@ -185,22 +225,20 @@ impl StateMachine {
             }
             return;
         }
-        match (sitter, witness) {
-            (Some(sitter), _) if may_sit(self, sitter.thread) => {
+        let mut idles = std::mem::take(&mut self.cpu(cpu).idles);
+        let sits = |thread: &Thread| !thread.is_idle && thread.phase == Phase::Untouched;
+        match sitter.filter(|sitter| sits(&self.threads[sitter.thread as usize])) {
+            Some(sitter) => {
                 let begin = if sitter.begin <= first { BEGIN } else { sitter.begin.min(last) };
                 self.sit(cpu, sitter.thread, begin, sitter.end.min(last));
             }
-            (_, Some(Witness::Thread(thread))) if may_sit(self, thread) && !idle_seen => {
-                self.sit(cpu, thread, BEGIN, last);
-            }
-            (_, witness) => {
-                let idle = match witness {
-                    None => idle_seen,
-                    Some(Witness::Thread(thread)) => self.threads[thread as usize].is_idle,
-                    Some(Witness::Mixed) => false,
-                };
-                if let (true, Some(here)) = (idle, self.cpus[cpu as usize].as_deref_mut()) {
-                    here.idle(last, &mut self.rows);
+            None => {
+                idles.sort_unstable();
+                for (begin, end) in idles {
+                    if let Some(here) = self.cpus[cpu as usize].as_deref_mut() {
+                        here.unknown(begin.min(last));
+                        here.idle(end.min(last), &mut self.rows);
+                    }
                 }
             }
         }
@@ -239,17 +277,37 @@ impl StateMachine {
                 *place = ends.get(row);
             }
         }
+        // Without switches nothing shows what a thread did once it was woken; without those of
+        // one CPU, a thread that no switch shows may have run there.
+        let any_switch = self.cpus.iter().flatten().any(|place| place.last_switch.is_some());
+        let all_switch = self.cpus.iter().flatten().all(|place| place.occupant != Occupant::First);
         for (thread, end) in self.threads.iter_mut().zip(end_of) {
             if thread.is_idle || !thread.known {
                 continue;
             }
             let end = end.filter(|&end| thread.last_record.is_none_or(|record| record <= end));
             let until = end.unwrap_or(last).clamp(first, last);
-            if thread.phase == Phase::Untouched {
+            if !any_switch && thread.phase == Phase::New {
+                let entry = thread.settle(until, &mut self.wakeups);
+                let woken = entry.ready_from.unwrap_or(entry.since);
+                thread.write_entry(
+                    &Entry { ready_from: None, ..entry },
+                    woken,
+                    true,
+                    &mut self.rows,
+                );
+                thread.write_unknown(woken, until, end.is_some(), &mut self.rows);
+            } else if thread.phase == Phase::Untouched {
                 // Awake or asleep, it was never seen to enter or to leave.
-                thread.write_unknown(BEGIN, until, end.is_some(), &mut self.rows);
+                let woken = thread.woken(until).filter(|_| all_switch).unwrap_or(until);
+                thread.write_unknown(BEGIN, woken, end.is_some(), &mut self.rows);
+                if woken < until {
+                    let entry = thread.settle(until, &mut self.wakeups);
+                    let entry = Entry { was: Phase::Runnable, ..entry };
+                    thread.write_entry(&entry, until, end.is_some(), &mut self.rows);
+                }
             } else if !matches!(thread.phase, Phase::Exited | Phase::Running) {
-                let entry = thread.settle(until, false, &mut self.wakeups);
+                let entry = thread.settle(until, &mut self.wakeups);
                 thread.write_entry(&entry, until, end.is_some(), &mut self.rows);
             }
             thread.drop_wakings(|_| false, &mut self.wakeups);

@@ -1,10 +1,12 @@
 //! A frame: its tables merged by time.
 
+use std::cmp::Reverse;
+
 use arrow_array::RecordBatch;
 
 use super::counters::Counters;
-use super::cpu::{Occupant, Witness};
-use super::gap::{self, Gap};
+use super::cpu::Occupant;
+use super::gap::{self, Gap, OPEN};
 use super::input::{Cursor, Flags, Ints, Longs, numbered};
 use super::problem::Trouble;
 use super::rows::BEGIN;
@@ -65,6 +67,7 @@ struct Wakings<'a> {
 /// Rows that name a thread and perhaps a CPU: `migration`, `sched_yield`.
 struct Notes<'a> {
     cursor: Cursor<'a>,
+    cpu: Ints<'a>,
     utid: Longs<'a>,
     to: Option<Ints<'a>>,
 }
@@ -80,6 +83,7 @@ impl<'a> Notes<'a> {
         let seq = Longs::of(table, "seq", batch)?;
         Ok(Self {
             cursor: Cursor::new(&ts, &cpu, Some(&seq)),
+            cpu,
             utid: Longs::of(table, "utid", batch)?,
             to: to.map(|column| Ints::of(table, column, batch)).transpose()?,
         })
@@ -93,12 +97,6 @@ struct Interrupts<'a> {
     dur: Longs<'a>,
 }
 
-struct Gaps<'a> {
-    cursor: Cursor<'a>,
-    cpu: Ints<'a>,
-    start: Longs<'a>,
-}
-
 impl StateMachine {
     /// Takes the rows of a frame in.
     pub(super) fn take_frame(
@@ -110,12 +108,7 @@ impl StateMachine {
             self.take_threads(batch)?;
         }
         if let Some(batch) = frame.batch("cpu_idle") {
-            let cpu = Ints::of("cpu_idle", "cpu", batch)?;
-            for row in 0..batch.num_rows() {
-                if self.has_cpu(cpu.at(row)) {
-                    self.cpu(cpu.at(row)).idle_seen = true;
-                }
-            }
+            self.take_idles(batch)?;
         }
         let mut switches = frame.batch("context_switch").map(Switches::open).transpose()?;
         let mut wakings = frame.batch("wakeup").map(|b| self.open_wakings(b)).transpose()?;
@@ -128,7 +121,9 @@ impl StateMachine {
             .map(|batch| Notes::open("sched_yield", None, batch))
             .transpose()?;
         let mut interrupts = frame.batch("interrupt_slice").map(open_interrupts).transpose()?;
-        let mut gaps = frame.batch("loss").map(|b| self.open_gaps(b)).transpose()?;
+        if let Some(batch) = frame.batch("loss") {
+            self.take_gaps(batch)?;
+        }
         let mut samples =
             frame.batch("counter_sample").map(|b| self.counters.open(b)).transpose()?;
         if let Some(batch) = frame.batch("context_switch") {
@@ -142,7 +137,6 @@ impl StateMachine {
                     moves.as_ref().map(|t| &t.cursor),
                     yields.as_ref().map(|t| &t.cursor),
                     interrupts.as_ref().map(|t| &t.cursor),
-                    gaps.as_ref().map(|t| &t.cursor),
                     samples.as_ref().map(|t| &t.cursor),
                 ]
                 .iter()
@@ -163,7 +157,6 @@ impl StateMachine {
                 && !moves.as_ref().is_some_and(|t| t.cursor.left())
                 && !yields.as_ref().is_some_and(|t| t.cursor.left())
                 && !interrupts.as_ref().is_some_and(|t| t.cursor.left())
-                && !gaps.as_ref().is_some_and(|t| t.cursor.left())
                 && !samples.as_ref().is_some_and(|t| t.cursor.left())
             {
                 break;
@@ -173,30 +166,29 @@ impl StateMachine {
             if next < self.now {
                 self.problems.add(Trouble::Backwards);
             }
+            self.begin_gaps(now);
             self.earliest = self.earliest.min(now);
             self.now = now;
             let s = switches.as_mut().map_or(0..0, |t| t.cursor.take_until(now));
             let w = wakings.as_mut().map_or(0..0, |t| t.cursor.take_until(now));
-            let [m, y, i, g, c] = if rare_ts <= now {
+            let [m, y, i, c] = if rare_ts <= now {
                 [
                     moves.as_mut().map(|t| &mut t.cursor),
                     yields.as_mut().map(|t| &mut t.cursor),
                     interrupts.as_mut().map(|t| &mut t.cursor),
-                    gaps.as_mut().map(|t| &mut t.cursor),
                     samples.as_mut().map(|t| &mut t.cursor),
                 ]
                 .map(|cursor| cursor.map_or(0..0, |cursor| cursor.take_until(now)))
             } else {
-                [0..0, 0..0, 0..0, 0..0, 0..0]
+                [0..0, 0..0, 0..0, 0..0]
             };
-            if let Some(gaps) = &gaps {
-                for place in g {
-                    self.take_gap(gaps, gaps.cursor.row(place));
-                }
-            }
             if let Some(yields) = &yields {
                 for place in y {
-                    let utid = yields.utid.get(yields.cursor.row(place));
+                    let row = yields.cursor.row(place);
+                    let utid = yields.utid.get(row);
+                    if self.has_cpu(yields.cpu.at(row)) {
+                        self.recorded(yields.cpu.at(row), now);
+                    }
                     if let Some(thread) = self.thread_number(utid) {
                         self.moment.yields.push(thread);
                     }
@@ -216,6 +208,9 @@ impl StateMachine {
                 for place in m {
                     let row = moves.cursor.row(place);
                     let to = moves.to.as_ref().and_then(|to| to.get(row));
+                    if self.has_cpu(moves.cpu.at(row)) {
+                        self.recorded(moves.cpu.at(row), now);
+                    }
                     if let (Some(thread), Some(to)) = (self.thread_number(moves.utid.get(row)), to)
                     {
                         self.moment.moves.push((thread, to));
@@ -318,42 +313,41 @@ impl StateMachine {
         })
     }
 
-    fn open_gaps<'a>(&mut self, batch: &'a RecordBatch) -> Result<Gaps<'a>, StateError> {
-        let end = Longs::of("loss", "end_ns", batch)?;
-        let cpu = Ints::of("loss", "cpu", batch)?;
-        let start = Longs::of("loss", "start_ns", batch)?;
+    /// Notes idle records: of a CPU without switches they are all that is known.
+    fn take_idles(&mut self, batch: &RecordBatch) -> Result<(), StateError> {
+        const TABLE: &str = "cpu_idle";
+        let cpu = Ints::of(TABLE, "cpu", batch)?;
+        let ts = Longs::of(TABLE, "ts", batch)?;
+        let dur = Longs::of(TABLE, "dur", batch)?;
         for row in 0..batch.num_rows() {
-            if let (None, Some(cpu)) = (end.get(row), cpu.get(row)) {
-                self.open_gaps.push(Gap { cpu, start: start.get(row), end: None });
+            let (number, ts) = (cpu.at(row), ts.at(row));
+            if !self.has_cpu(number) {
+                continue;
+            }
+            self.recorded(number, ts);
+            let place = self.cpu(number);
+            if place.last_switch.is_none() {
+                let end = dur.get(row).map_or(i64::MAX, |dur| ts.saturating_add(dur));
+                place.idles.push((ts, end));
             }
         }
-        Ok(Gaps { cursor: Cursor::by_known(&end, &cpu), cpu, start })
+        Ok(())
     }
 
-    fn take_gap(&mut self, gaps: &Gaps<'_>, row: usize) {
-        let Some(cpu) = gaps.cpu.get(row) else { return };
-        if !self.has_cpu(cpu) {
-            return;
+    /// Notes the signaled gaps of CPUs; each is applied when its start is reached.
+    fn take_gaps(&mut self, batch: &RecordBatch) -> Result<(), StateError> {
+        const TABLE: &str = "loss";
+        let cpu = Ints::of(TABLE, "cpu", batch)?;
+        let start = Longs::of(TABLE, "start_ns", batch)?;
+        let end = Longs::of(TABLE, "end_ns", batch)?;
+        for row in 0..batch.num_rows() {
+            let Some(cpu) = cpu.get(row) else { continue };
+            if self.has_cpu(cpu) {
+                let (start, end) = (start.get(row).unwrap_or(BEGIN), end.get(row).unwrap_or(OPEN));
+                self.gaps_ahead.push(Reverse(Gap { start, cpu, end }));
+            }
         }
-        self.signalled(Gap { cpu, start: gaps.start.get(row), end: Some(self.now) });
-    }
-
-    /// Applies a gap that the recording signals.
-    pub(super) fn signalled(&mut self, gap: Gap) {
-        let end = gap.end.unwrap_or(self.now);
-        let place = self.cpu(gap.cpu);
-        place.unmatched = None;
-        let known = place.last_switch.unwrap_or(BEGIN);
-        let known = if matches!(place.occupant, Occupant::AfterGap(_)) {
-            known.max(place.from)
-        } else {
-            known
-        };
-        let start = gap.start.unwrap_or(known);
-        if start > end || start < known {
-            self.problems.add(Trouble::BadGap);
-        }
-        self.gap(gap.cpu, start.max(known).min(end), end);
+        Ok(())
     }
 
     fn take_switch(&mut self, switches: &Switches<'_>, row: usize) {
@@ -395,17 +389,9 @@ impl StateMachine {
     fn take_waking(&mut self, wakings: &Wakings<'_>, row: usize) {
         let (cpu, seq) = (wakings.cpu.at(row), wakings.seq.at(row));
         let waker = self.thread_number(wakings.waker.get(row));
-        if self.has_cpu(cpu)
-            && let Some(waker) = waker
-        {
-            let place = self.cpu(cpu);
-            if place.last_switch.is_none() {
-                place.witness = Some(match place.witness {
-                    None => Witness::Thread(waker),
-                    Some(Witness::Thread(known)) if known == waker => Witness::Thread(waker),
-                    Some(_) => Witness::Mixed,
-                });
-            }
+        if self.has_cpu(cpu) {
+            let now = self.now;
+            self.recorded(cpu, now);
         }
         let Some(thread) = self.thread_number(wakings.utid.get(row)) else { return };
         let Some(kind) = wakings.kind[row] else { return };
@@ -415,18 +401,27 @@ impl StateMachine {
         self.moment.wakings.push((thread, waking));
     }
 
+    /// Notes a record on a CPU that [`Self::has_cpu`] has accepted.
+    fn recorded(&mut self, cpu: i32, ts: i64) {
+        let place = self.cpu(cpu);
+        place.last_record = place.last_record.max(ts);
+    }
+
     fn take_interrupt(&mut self, interrupts: &Interrupts<'_>, row: usize) {
         let cpu = interrupts.cpu.at(row);
         let Some(dur) = interrupts.dur.get(row).filter(|&dur| dur > 0) else { return };
         if !self.has_cpu(cpu) {
             return;
         }
-        if let Occupant::Thread(thread) = self.cpu(cpu).occupant
+        let ts = interrupts.ts.at(row).max(BEGIN + 1);
+        self.recorded(cpu, ts);
+        // On Windows the next record may show that the idle thread ran.
+        if self.settings.source != Source::Etw
+            && let Occupant::Thread(thread) = self.cpu(cpu).occupant
             && !self.threads[thread as usize].is_idle
         {
-            return;
+            self.cpu(cpu).forget_interrupts(ts);
         }
-        let ts = interrupts.ts.at(row).max(BEGIN + 1);
         self.cpu(cpu).interrupt(ts, ts.saturating_add(dur));
     }
 }

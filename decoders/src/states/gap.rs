@@ -1,5 +1,6 @@
 //! Gaps: time in which it is not known who was on a CPU, and who is found there after it.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, Int64Builder, UInt8Builder};
@@ -16,25 +17,36 @@ use super::words::EndReason;
 use super::{Source, StateError, StateMachine};
 use crate::frame::Output;
 
-/// A signalled gap; `start` missing: since the last switch, `end` missing: to the trace's end.
-#[derive(Clone, Copy, Debug)]
+/// A signaled gap that has not been applied yet; ordered by its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Gap {
+    /// [`BEGIN`] where no record of the CPU precedes it.
+    pub(super) start: i64,
     pub(super) cpu: i32,
-    pub(super) start: Option<i64>,
-    pub(super) end: Option<i64>,
+    /// [`OPEN`] where no record of the CPU follows it.
+    pub(super) end: i64,
 }
+
+/// End of a gap that lasts to the end of the recording.
+pub(super) const OPEN: i64 = i64::MAX;
+
+/// Longest time from a wakeup to the switch-in on an idle CPU.
+pub(super) const IDLE_EXIT_NS: i64 = 1_000_000;
 
 /// What shows a gap that no record signals, in the order of [`SIGNS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     /// The thread that leaves is not the one that entered last.
     ChainBreak = 0,
-    /// The occupant was seen elsewhere and no further record of this CPU tells when it left:
+    /// The occupant was seen elsewhere and no further record of this CPU shows when it left:
     /// perf stops its CPUs one after another.
     StreamEnd = 1,
+    /// A thread was sent to this idle CPU and next ran on another one, and this CPU has no record
+    /// of it.
+    Silent = 2,
 }
 
-const SIGNS: [&str; 2] = ["chain_break", "stream_end"];
+const SIGNS: [&str; 3] = ["chain_break", "stream_end", "silent_cpu"];
 
 /// A gap that no record signals.
 #[derive(Clone, Copy, Debug)]
@@ -76,9 +88,35 @@ pub(super) fn losses(
 }
 
 impl StateMachine {
-    /// Applies a gap on a CPU: whoever was there is not known from `start` to `end`.
+    /// Applies the signaled gaps that start before a time: all records up to their start are in,
+    /// and those behind it are not.
+    #[inline]
+    pub(super) fn begin_gaps(&mut self, before: i64) {
+        while let Some(&Reverse(gap)) = self.gaps_ahead.peek()
+            && gap.start < before
+        {
+            self.gaps_ahead.pop();
+            self.signaled(gap);
+        }
+    }
+
+    fn signaled(&mut self, gap: Gap) {
+        let place = self.cpu(gap.cpu);
+        place.unmatched = None;
+        let known = place.last_switch.unwrap_or(BEGIN);
+        let is_late = gap.start < known && !matches!(place.occupant, Occupant::AfterGap(_));
+        if gap.start > gap.end || is_late {
+            self.problems.add(Trouble::BadGap);
+        }
+        let end = gap.end.max(gap.start);
+        self.gap(gap.cpu, gap.start.max(known).min(end), end);
+    }
+
+    /// Begins a gap on a CPU: who is there from `start` to `end` is not known, and who is found
+    /// there at the next record was there at `end`.
     pub(super) fn gap(&mut self, cpu: i32, start: i64, end: i64) {
         self.gap_end = self.gap_end.max(end);
+        self.follow_other_plan(cpu);
         let place = self.cpu(cpu);
         let from = place.from;
         let (occupant, orphan) = (place.occupant, place.orphan.take());
@@ -94,10 +132,7 @@ impl StateMachine {
                 if !self.threads[number as usize].is_idle {
                     ended.slice.end_reason = Some(EndReason::Unknown);
                     let thread = &mut self.threads[number as usize];
-                    thread.phase = Phase::Unknown { out_seen: false };
-                    thread.since = start;
-                    thread.left_censored = true;
-                    thread.reason = None;
+                    thread.be_unknown(start);
                     thread.drop_wakings(|waking| waking.ts >= start, &mut self.wakeups);
                 }
                 self.ended(ended);
@@ -107,7 +142,10 @@ impl StateMachine {
             (Occupant::Unnamed | Occupant::Thread(_), _) => {}
         }
         let place = self.cpu(cpu);
-        place.unknown(end);
+        let end = match occupant {
+            Occupant::AfterGap(_) => end.max(place.from),
+            _ => end,
+        };
         place.occupant = Occupant::AfterGap(began);
         place.from = end;
         place.left_censored = true;
@@ -171,9 +209,15 @@ impl StateMachine {
                     self.reveal(switch, prev, BEGIN, switch.ts);
                 }
             }
-            (Occupant::AfterGap(start), Some(prev)) => self.reveal(switch, prev, start, from),
+            // A record inside the gap shows that the gap had ended by then.
+            (Occupant::AfterGap(start), Some(prev)) => {
+                self.end_silence(switch.cpu, switch.ts);
+                self.reveal(switch, prev, start, from.min(switch.ts));
+            }
             (Occupant::Thread(_) | Occupant::Unnamed, _) => {
-                if self.settings.source == Source::Etw && self.replan(switch) {
+                if self.settings.source == Source::Etw
+                    && (self.claim(switch) || self.replan(switch))
+                {
                     return;
                 }
                 let start = broken_since.unwrap_or(BEGIN);
@@ -199,11 +243,40 @@ impl StateMachine {
         self.gap(cpu, start, end);
     }
 
-    /// Records that nothing is known of a CPU from its last switch to the end.
+    /// Records that nothing is known of a CPU from its last record to the end.
     pub(super) fn stream_end(&mut self, cpu: i32, start: i64, end: i64) {
         self.problems.add(Trouble::StreamEnd);
         self.losses.push(Loss { sign: Sign::StreamEnd, cpu, start, end });
         self.gap(cpu, start, end);
+    }
+
+    /// Linux: a thread is switched in on another CPU than the one it was sent to long before. If
+    /// that CPU is idle and has no record since then, its records are missing.
+    pub(super) fn missed(&mut self, number: u32, woken: i64, switch: &Switch) {
+        let Some(cpu) = self.threads[number as usize].queue else { return };
+        let is_late = switch.ts.saturating_sub(woken) > IDLE_EXIT_NS;
+        if cpu == switch.cpu || !is_late || !self.migrations_recorded || !self.has_cpu(cpu) {
+            return;
+        }
+        let place = self.cpu(cpu);
+        let start = place.last_record;
+        let idles = match place.occupant {
+            Occupant::First => true,
+            Occupant::Thread(occupant) => self.threads[occupant as usize].is_idle,
+            Occupant::AfterGap(_) | Occupant::Unnamed => false,
+        };
+        if idles && start < woken {
+            self.gap(cpu, start, OPEN);
+            self.cpu(cpu).silent_since = Some(start);
+        }
+    }
+
+    /// A CPU that lost records has one again, or the recording ends.
+    pub(super) fn end_silence(&mut self, cpu: i32, end: i64) {
+        if let Some(start) = self.cpu(cpu).silent_since.take() {
+            self.problems.add(Trouble::SilentCpu);
+            self.losses.push(Loss { sign: Sign::Silent, cpu, start, end });
+        }
     }
 
     fn occupy(&mut self, cpu: i32, number: u32, from: i64) {
@@ -223,10 +296,11 @@ impl StateMachine {
         thread.stay = Some(Stay { cpu, from, left_censored: true, prev_cpu, entry: None });
     }
 
-    /// A thread is found on a CPU after a gap: it is unknown from the gap's begin, or from the
-    /// last thing known of it, to the begin of its stay.
+    /// A thread is found on a CPU after a gap: it is unknown from the gap's start, or from the
+    /// last thing known of it, to the begin of its slice.
     fn reveal(&mut self, switch: &Switch, number: u32, start: i64, end: i64) {
         if self.threads[number as usize].is_idle {
+            self.cpu(switch.cpu).unknown(end);
             self.occupy(switch.cpu, number, end);
             return;
         }
@@ -238,12 +312,13 @@ impl StateMachine {
             self.chain_break(switch.cpu, end, switch.ts);
             end = switch.ts;
         }
+        self.cpu(switch.cpu).unknown(end);
         if self.threads[number as usize].phase == Phase::Running {
             self.set_aside(number, end);
         } else {
             let thread = &mut self.threads[number as usize];
             let start = start.max(thread.since).min(end);
-            let mut entry = thread.settle(start, false, &mut self.wakeups);
+            let mut entry = thread.settle(start, &mut self.wakeups);
             if entry.was == Phase::Untouched && !entry.by_waking {
                 entry.since = BEGIN;
                 thread.write_entry(&entry, end, false, &mut self.rows);
@@ -256,6 +331,85 @@ impl StateMachine {
         self.begin_unseen(switch.cpu, number, end);
     }
 
+    /// Windows: the thread that leaves is the one that was planned, but another CPU seemed to run
+    /// it when it was: that switch-in did not happen, or ended a little after this one was
+    /// recorded. False if records of this CPU must be missing.
+    fn claim(&mut self, switch: &Switch) -> bool {
+        let place = self.cpu(switch.cpu);
+        let (Occupant::Thread(planned), Some(prev)) = (place.occupant, switch.prev) else {
+            return false;
+        };
+        planned == prev && self.claim_plan(switch.cpu, planned)
+    }
+
+    /// Windows: begins the slice of the thread that was planned here and is not here; false if
+    /// what is known of it speaks against that.
+    pub(super) fn claim_plan(&mut self, cpu: i32, planned: u32) -> bool {
+        let place = self.cpu(cpu);
+        let from = place.from;
+        if place.orphan.is_some() || place.left_censored || place.last_switch != Some(from) {
+            return false;
+        }
+        let thread = &self.threads[planned as usize];
+        let at = match thread.phase {
+            Phase::Running => {
+                let Some(stay) = thread.stay.filter(|stay| stay.cpu != cpu) else { return false };
+                if stay.from > from || thread.wakings.iter().any(|w| w.ts > stay.from) {
+                    return false;
+                }
+                self.undo_plan(planned);
+                from
+            }
+            Phase::Runnable | Phase::Replanned => from.max(thread.since),
+            _ => return false,
+        };
+        self.problems.add(Trouble::Planned);
+        self.cpu(cpu).unknown(at);
+        self.enter_late(cpu, planned, at);
+        true
+    }
+
+    /// Windows: a thread that seems to run on this CPU was planned on another one since, and no
+    /// record says which of the two is right before this CPU's records end or pause: it was seen
+    /// elsewhere.
+    pub(super) fn follow_other_plan(&mut self, cpu: i32) {
+        let Occupant::Thread(number) = self.cpu(cpu).occupant else { return };
+        let Some(other) = self.threads[number as usize].also_planned.take() else { return };
+        if self.is_here(cpu, number) && self.is_planned(other, number) {
+            let from = self.cpu(other).from;
+            self.set_aside(number, from);
+            self.threads[number as usize].be_unknown(from);
+            self.enter_late(other, number, from);
+        }
+    }
+
+    /// Whether the switch-in recorded last on a CPU is that of a thread which is not there.
+    fn is_planned(&mut self, cpu: i32, number: u32) -> bool {
+        let here = self.is_here(cpu, number);
+        let place = self.cpu(cpu);
+        place.occupant == Occupant::Thread(number)
+            && place.orphan.is_none()
+            && !place.left_censored
+            && !here
+    }
+
+    /// Begins the slice of a planned thread at a time that has passed.
+    fn enter_late(&mut self, cpu: i32, number: u32, at: i64) {
+        let place = self.cpu(cpu);
+        let priority = place.priority;
+        let seen = self.threads[number as usize].last_record;
+        let later: Vec<_> = {
+            let thread = &mut self.threads[number as usize];
+            let later = thread.wakings.iter().copied().filter(|w| w.ts > at).collect();
+            thread.wakings.retain(|w| w.ts <= at);
+            later
+        };
+        self.enter(&Switch::planned(cpu, at, number, priority));
+        let thread = &mut self.threads[number as usize];
+        thread.wakings.extend(later);
+        thread.last_record = seen;
+    }
+
     /// Windows: the thread that was planned did not run; it stays ready, and the one that leaves
     /// now ran in its place. False if that cannot be.
     fn replan(&mut self, switch: &Switch) -> bool {
@@ -264,7 +418,7 @@ impl StateMachine {
         let (Occupant::Thread(planned), Some(prev)) = (place.occupant, switch.prev) else {
             return false;
         };
-        if place.left_censored || place.last_switch != Some(from) {
+        if place.left_censored || place.last_switch != Some(from) || place.orphan.is_some() {
             return false;
         }
         let ran = &self.threads[prev as usize];
@@ -272,19 +426,26 @@ impl StateMachine {
         if !ran.is_idle && (since > from || (ran.phase == Phase::Running && since == from)) {
             return false;
         }
-        // Who is woken only later still waited then, and who is woken although it is ready has run
-        // and waited since: a record between is lost.
+        // A thread woken later was still waiting, a running thread woken since has left its CPU,
+        // and a ready thread woken again has run: a record in between is lost.
         let waited = matches!(ran.phase, Phase::Untouched | Phase::Blocked)
             && !ran.wakings.is_empty()
             && ran.wakings.iter().all(|waking| waking.ts > from);
+        let has_left = ran.phase == Phase::Running && ran.wakings.iter().any(|w| w.ts > since);
         let has_run = self.is_here(switch.cpu, planned)
             && self.threads[planned as usize].wakings.iter().any(|waking| waking.ts > from);
-        if waited || has_run {
+        if waited || has_left || has_run {
             return false;
         }
         self.problems.add(Trouble::Planned);
         if !self.threads[planned as usize].is_idle && self.is_here(switch.cpu, planned) {
             self.undo_plan(planned);
+            if let Some(other) = self.threads[planned as usize].also_planned.take()
+                && self.is_planned(other, planned)
+            {
+                let at = self.cpu(other).from;
+                self.enter_late(other, planned, at);
+            }
         }
         let utid = self.threads[prev as usize].utid;
         self.records.mend(row, switch.cpu, seq, utid);
@@ -293,17 +454,8 @@ impl StateMachine {
         {
             self.undo_plan(prev);
         }
-        let later: Vec<_> = {
-            let thread = &mut self.threads[prev as usize];
-            let later = thread.wakings.iter().copied().filter(|w| w.ts > from).collect();
-            thread.wakings.retain(|w| w.ts <= from);
-            later
-        };
-        let seen = self.threads[prev as usize].last_record;
-        self.enter(&Switch { ts: from, next: Some(prev), next_priority: None, ..*switch });
-        let thread = &mut self.threads[prev as usize];
-        thread.wakings.extend(later);
-        thread.last_record = seen;
+        self.cpu(switch.cpu).priority = None;
+        self.enter_late(switch.cpu, prev, from);
         true
     }
 
@@ -314,11 +466,7 @@ impl StateMachine {
         let Some(entry) = stay.entry else {
             thread.stay = Some(stay);
             self.set_aside(number, stay.from);
-            let thread = &mut self.threads[number as usize];
-            thread.phase = Phase::Unknown { out_seen: false };
-            thread.since = stay.from;
-            thread.left_censored = true;
-            thread.reason = None;
+            self.threads[number as usize].be_unknown(stay.from);
             return;
         };
         thread.cpu = stay.prev_cpu;

@@ -130,15 +130,6 @@ impl<'a> Cursor<'a> {
         Self { ts, order, len: ts.len(), next: 0, backwards }
     }
 
-    /// Rows by (ts, cpu) where the time is known; the others are left out.
-    pub(super) fn by_known(ts: &Longs<'a>, cpu: &Ints<'_>) -> Self {
-        let mut order: Vec<u32> =
-            (0..ts.values.len() as u32).filter(|&row| ts.get(row as usize).is_some()).collect();
-        order.sort_by_key(|&row| (ts.values[row as usize], cpu.values[row as usize]));
-        let len = order.len();
-        Self { ts: ts.values, order: Some(order), len, next: 0, backwards: 0 }
-    }
-
     /// The row at a place in the order.
     #[inline]
     pub(super) fn row(&self, place: usize) -> usize {

@@ -23,6 +23,9 @@ mod thread;
 mod wakeups;
 mod words;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
@@ -137,7 +140,10 @@ pub struct StateMachine {
     rows: rows::Rows,
     early_slices: Vec<leaving::Ended>,
     losses: Vec<gap::Loss>,
-    open_gaps: Vec<gap::Gap>,
+    /// Signaled gaps that start later, the first one on top.
+    gaps_ahead: BinaryHeap<Reverse<gap::Gap>>,
+    /// A migration has been recorded.
+    migrations_recorded: bool,
     /// Where the latest gap on any CPU ends.
     gap_end: i64,
     wakeups: wakeups::Wakeups,
@@ -160,7 +166,8 @@ impl StateMachine {
             rows: rows::Rows::default(),
             early_slices: Vec::new(),
             losses: Vec::new(),
-            open_gaps: Vec::new(),
+            gaps_ahead: BinaryHeap::new(),
+            migrations_recorded: false,
             gap_end: rows::BEGIN,
             wakeups: wakeups::Wakeups::default(),
             records: records::Records::default(),

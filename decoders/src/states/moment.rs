@@ -11,10 +11,33 @@ use super::{Source, StateMachine};
 pub(super) struct Scratch {
     pub(super) switches: Vec<Switch>,
     pub(super) wakings: Vec<(u32, Waking)>,
+    /// Wakings that precede the switch-out of their thread in the stream of its CPU.
+    before_leaving: Vec<(u32, Waking)>,
+    /// Wakings that follow the switch-in of their thread in the stream of its CPU.
+    after_entering: Vec<(u32, Waking)>,
     /// Threads moved, and where to.
     pub(super) moves: Vec<(u32, i32)>,
     pub(super) yields: Vec<u32>,
     ended: Vec<Option<Ended>>,
+}
+
+impl Scratch {
+    /// Takes out the wakings that a CPU recorded in the slice of the thread that it wakes.
+    fn set_wakings_apart(&mut self) {
+        let Self { switches, wakings, before_leaving, after_entering, .. } = self;
+        wakings.retain(|&(thread, waking)| {
+            let mut here = switches.iter().filter(|switch| switch.cpu == waking.cpu);
+            let enters = here.clone().any(|s| s.next == Some(thread) && s.seq < waking.seq);
+            let leaves = here.any(|s| s.prev == Some(thread) && s.seq > waking.seq);
+            match (enters, leaves) {
+                (true, false) => after_entering.push((thread, waking)),
+                (false, true) => before_leaving.push((thread, waking)),
+                // Neither, or a slice without length.
+                (false, false) | (true, true) => return true,
+            }
+            false
+        });
+    }
 }
 
 impl StateMachine {
@@ -24,33 +47,47 @@ impl StateMachine {
         for &thread in &moment.yields {
             self.threads[thread as usize].last_yield = Some(self.now);
         }
+        if !moment.switches.is_empty() && !moment.wakings.is_empty() {
+            moment.set_wakings_apart();
+            self.apply_wakings(&moment.before_leaving);
+        }
         match moment.switches.as_slice() {
-            [] => self.apply_wakings(&moment),
+            [] => self.apply_off_cpu(&moment),
             [only] => {
                 let only = *only;
                 self.find_leaver(&only);
                 let ended = self.leave(&only);
-                self.apply_wakings(&moment);
+                self.apply_off_cpu(&moment);
                 self.take_over(&only, ended);
             }
             _ => self.apply_tied(&mut moment),
         }
+        self.apply_wakings(&moment.after_entering);
         moment.switches.clear();
         moment.wakings.clear();
+        moment.before_leaving.clear();
+        moment.after_entering.clear();
         moment.moves.clear();
         moment.yields.clear();
         self.moment = moment;
     }
 
-    fn apply_wakings(&mut self, moment: &Scratch) {
-        for (thread, waking) in &moment.wakings {
-            if self.settings.source == Source::Etw {
-                self.threads[*thread as usize].doubt(waking, self.gap_end, &mut self.wakeups);
-            }
-            self.threads[*thread as usize].wake(*waking, &mut self.wakeups);
-        }
+    /// Applies what happens to threads that are not on a CPU.
+    fn apply_off_cpu(&mut self, moment: &Scratch) {
+        self.apply_wakings(&moment.wakings);
+        self.migrations_recorded |= !moment.moves.is_empty();
         for &(thread, cpu) in &moment.moves {
             self.threads[thread as usize].moved(cpu);
+        }
+    }
+
+    fn apply_wakings(&mut self, wakings: &[(u32, Waking)]) {
+        for (thread, waking) in wakings {
+            if self.settings.source == Source::Etw {
+                let (gap_end, rows) = (self.gap_end, &mut self.rows);
+                self.threads[*thread as usize].doubt(waking, gap_end, &mut self.wakeups, rows);
+            }
+            self.threads[*thread as usize].wake(*waking, &mut self.wakeups);
         }
     }
 
@@ -59,6 +96,7 @@ impl StateMachine {
         let row = self.records.number(switch.row);
         let place = self.cpu(switch.cpu);
         place.last_switch = Some(switch.ts);
+        place.last_record = place.last_record.max(switch.ts);
         place.last_row = row;
         place.last_seq = switch.seq;
     }
@@ -102,7 +140,7 @@ impl StateMachine {
             self.find_leaver(&switches[place]);
             ended[place] = self.leave(&switches[place]);
         }
-        self.apply_wakings(moment);
+        self.apply_off_cpu(moment);
         let switches = &moment.switches;
         for (place, switch) in switches.iter().enumerate() {
             if !last_on_cpu(place) {

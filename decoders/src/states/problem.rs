@@ -22,9 +22,10 @@ pub(super) enum Trouble {
     CounterFell = 8,
     BadGap = 9,
     BeforeLife = 10,
+    SilentCpu = 11,
 }
 
-const TEXTS: [&str; 11] = [
+const TEXTS: [&str; 12] = [
     "switch-in without a waking since the switch-out: waiting up to it, ready time unknown",
     "the thread that leaves is not the one that entered last: taken as loss",
     "switch-in that was planned and did not happen: the thread that ran put in its place",
@@ -36,6 +37,7 @@ const TEXTS: [&str; 11] = [
     "counter fell: interval left out",
     "gap that ends before it begins or before the last switch of its CPU: shortened",
     "record of a thread before its creation: creation taken at the record",
+    "CPU without a record of a thread that was sent there and ran: unknown up to its next record",
 ];
 
 /// Counts by [`Trouble`].

@@ -24,6 +24,25 @@ pub(super) struct Switch {
     pub(super) next_priority: Option<i32>,
 }
 
+impl Switch {
+    /// A switch-in that an earlier record planned.
+    pub(super) fn planned(cpu: i32, ts: i64, thread: u32, priority: Option<i32>) -> Self {
+        Self {
+            ts,
+            cpu,
+            seq: 0,
+            row: 0,
+            prev: None,
+            next: Some(thread),
+            state: None,
+            wait_reason: None,
+            preempted: None,
+            prev_priority: None,
+            next_priority: priority,
+        }
+    }
+}
+
 /// Threads of one recording that the machine keeps; readers number them from 0.
 const MAX_THREADS: i64 = 1 << 22;
 
@@ -118,8 +137,16 @@ impl StateMachine {
             }
         }
         let empty = from == switch.ts;
+        let entered = self.cpu(switch.cpu).last_seq;
         let thread = &mut self.threads[number as usize];
-        thread.drop_wakings(|w| w.ts > from || (empty && w.ts == from), &mut self.wakeups);
+        thread.drop_wakings(
+            |w| {
+                let follows = w.cpu == switch.cpu && w.seq > entered;
+                w.ts > from || (w.ts == from && (empty || follows))
+            },
+            &mut self.wakeups,
+        );
+        thread.leave_wakings_behind();
         Some(ended)
     }
 
@@ -187,10 +214,13 @@ impl StateMachine {
             return NextReady::default();
         }
         if self.threads[number as usize].phase == Phase::Running {
-            if self.settings.source == Source::Etw {
-                self.undo_plan(number);
-            } else {
-                self.set_aside(number, switch.ts);
+            match self.settings.source {
+                Source::Etw => {
+                    if !self.leave_other(number, switch.cpu) {
+                        return NextReady::default();
+                    }
+                }
+                Source::Perf | Source::Perfetto => self.set_aside(number, switch.ts),
             }
         }
         let thread = &mut self.threads[number as usize];
@@ -202,14 +232,21 @@ impl StateMachine {
                 self.problems.add(Trouble::BeforeLife);
                 thread.since = switch.ts;
             }
-            let entry = thread.settle(switch.ts, true, &mut self.wakeups);
+            let entry = thread.settle(switch.ts, &mut self.wakeups);
             if matches!(entry.was, Phase::Blocked | Phase::Exited) && entry.ready_from.is_none() {
                 self.problems.add(Trouble::NoWaking);
             }
+            if let (Source::Perf, Some(woken), true) =
+                (self.settings.source, entry.ready_from, entry.by_waking)
+            {
+                self.missed(number, woken, switch);
+            }
             Some(entry)
         };
+        let thread = &mut self.threads[number as usize];
         thread.phase = Phase::Running;
         thread.since = switch.ts;
+        thread.also_planned = None;
         thread.stay = Some(Stay {
             cpu: switch.cpu,
             from: switch.ts,
@@ -221,6 +258,25 @@ impl StateMachine {
             from: entry.ready_from,
             by_waking: entry.by_waking,
         })
+    }
+
+    /// Windows: a switch-in is recorded of a thread that seems to run. If it was made ready since,
+    /// it has left its CPU without a record; if not, the next records of both CPUs decide where it
+    /// is, and until then it keeps its place (false).
+    fn leave_other(&mut self, number: u32, cpu: i32) -> bool {
+        let thread = &mut self.threads[number as usize];
+        let Some(stay) = thread.stay else { return true };
+        let woken = thread.wakings.iter().map(|w| w.ts).find(|&ts| ts > stay.from);
+        if let Some(woken) = woken {
+            self.set_aside(number, woken);
+            self.threads[number as usize].be_unknown(woken);
+        } else if stay.cpu != cpu {
+            thread.also_planned = Some(cpu);
+            return false;
+        } else {
+            self.undo_plan(number);
+        }
+        true
     }
 
     /// Takes a thread from the CPU it is on: a record shows it elsewhere from `until` on.

@@ -72,6 +72,8 @@ pub(super) struct Thread {
     pub(super) stay: Option<Stay>,
     /// CPU of the last stay.
     pub(super) cpu: Option<i32>,
+    /// CPU whose run queue it is in, by the last wakeup or migration.
+    pub(super) queue: Option<i32>,
     pub(super) last_yield: Option<i64>,
     /// Time of its last switch or waking.
     pub(super) last_record: Option<i64>,
@@ -79,6 +81,8 @@ pub(super) struct Thread {
     pub(super) wakings: Vec<Waking>,
     /// What precedes a switch-in that was planned in vain.
     pub(super) replanned: Option<Entry>,
+    /// Windows: another CPU whose last record switches this thread in while it still runs.
+    pub(super) also_planned: Option<i32>,
 }
 
 impl Thread {
@@ -93,16 +97,19 @@ impl Thread {
             reason: None,
             stay: None,
             cpu: None,
+            queue: None,
             last_yield: None,
             last_record: None,
             wakings: Vec::new(),
             replanned: None,
+            also_planned: None,
         }
     }
 
     /// Adds a waking; it stays open until the thread is switched in.
     pub(super) fn wake(&mut self, waking: Waking, wakeups: &mut Wakeups) {
         self.last_record = Some(waking.ts);
+        self.queue = waking.target;
         if self.wakings.len() >= OPEN_WAKINGS
             && let Some(last) = self.wakings.pop()
         {
@@ -113,6 +120,7 @@ impl Thread {
 
     /// Notes where the thread is sent: of `sched_waking` only the first move tells.
     pub(super) fn moved(&mut self, cpu: i32) {
+        self.queue = Some(cpu);
         for waking in &mut self.wakings {
             if waking.kind == Kind::Waking && !waking.moved {
                 waking.moved = true;
@@ -121,40 +129,51 @@ impl Thread {
         }
     }
 
-    /// Which open waking begins the ready period that ends at `until`, and when that period begins.
-    /// A waking of the stay before explains a switch-in only; without one it explains nothing.
-    fn chosen(&self, until: i64, entered: bool) -> Option<(usize, i64)> {
-        let first = |from: i64, kinds: &[Kind]| {
+    /// When an open waking made it ready, if one did before `until`.
+    pub(super) fn woken(&self, until: i64) -> Option<i64> {
+        self.chosen(until).map(|(_, ready_from)| ready_from)
+    }
+
+    /// Marks the open wakings as recorded in the slice that ends now.
+    pub(super) fn leave_wakings_behind(&mut self) {
+        for waking in &mut self.wakings {
+            waking.in_slice = true;
+        }
+    }
+
+    /// Which open waking begins the ready period that ends at `until`, and when that period
+    /// begins. Without one after the switch-out, the last one in the slice before it counts.
+    fn chosen(&self, until: i64) -> Option<(usize, i64)> {
+        let first = |kinds: &[Kind]| {
             self.wakings
                 .iter()
-                .position(|w| w.ts >= from && w.ts <= until && kinds.contains(&w.kind))
-                .map(|place| (place, self.wakings[place].ts))
+                .position(|w| !w.in_slice && w.ts <= until && kinds.contains(&w.kind))
+                .map(|place| (place, self.wakings[place].ts.max(self.since)))
         };
-        let last_before = |before: i64, kinds: &[Kind]| {
-            let fits = |w: &Waking| entered && w.ts < before && kinds.contains(&w.kind);
-            self.wakings.iter().rposition(fits)
+        let in_slice = |kinds: &[Kind]| {
+            self.wakings
+                .iter()
+                .rposition(|w| w.in_slice && kinds.contains(&w.kind))
+                .map(|place| (place, self.since))
         };
         const WAKING: [Kind; 3] = [Kind::Waking, Kind::Ready, Kind::New];
         const WAKEUP: [Kind; 1] = [Kind::Wakeup];
-        let from = self.since;
         match self.phase {
-            Phase::Blocked | Phase::Exited => first(from, &WAKING)
-                .or_else(|| last_before(from, &WAKING).map(|place| (place, from)))
-                .or_else(|| first(from, &WAKEUP))
-                .or_else(|| last_before(from, &WAKEUP).map(|place| (place, from))),
-            Phase::New => first(from, &[Kind::New])
-                .or_else(|| first(from, &[Kind::Waking, Kind::Ready]))
-                .or_else(|| first(from, &WAKEUP)),
-            Phase::Untouched | Phase::Unknown { .. } => {
-                first(from, &WAKING).or_else(|| first(from, &WAKEUP))
-            }
+            Phase::Blocked | Phase::Exited => first(&WAKING)
+                .or_else(|| in_slice(&WAKING))
+                .or_else(|| first(&WAKEUP))
+                .or_else(|| in_slice(&WAKEUP)),
+            Phase::New => first(&[Kind::New])
+                .or_else(|| first(&[Kind::Waking, Kind::Ready]))
+                .or_else(|| first(&WAKEUP)),
+            Phase::Untouched | Phase::Unknown { .. } => first(&WAKING).or_else(|| first(&WAKEUP)),
             Phase::Running | Phase::Runnable | Phase::Replanned => None,
         }
     }
 
     /// What lies behind the thread at `until`: the waking that made it ready is settled as
-    /// effective, those before `until` as ineffective. With `entered`, `until` is a switch-in.
-    pub(super) fn settle(&mut self, until: i64, entered: bool, wakeups: &mut Wakeups) -> Entry {
+    /// effective, those before `until` as ineffective.
+    pub(super) fn settle(&mut self, until: i64, wakeups: &mut Wakeups) -> Entry {
         let mut entry = match self.replanned.take() {
             Some(entry) if self.phase == Phase::Replanned => entry,
             _ => Entry {
@@ -169,7 +188,7 @@ impl Thread {
                 wait_ns: None,
             },
         };
-        let chosen = self.chosen(until, entered);
+        let chosen = self.chosen(until);
         match self.phase {
             Phase::Runnable => {
                 entry.ready_from = Some(self.since);
@@ -197,28 +216,37 @@ impl Thread {
         entry
     }
 
-    /// Windows: a ready thread is not made ready again. One that is has run and waited since,
-    /// unrecorded: it was planned in vain, or a gap that ended at `gap_end` hid it. What it did is
-    /// not known up to that waking.
-    pub(super) fn doubt(&mut self, waking: &Waking, gap_end: i64, wakeups: &mut Wakeups) {
-        let begun = match self.phase {
-            Phase::Replanned if waking.ts > self.since => {
-                self.replanned.take().map(|entry| entry.since)
-            }
-            Phase::Runnable if waking.ts > self.since && gap_end > self.since => Some(self.since),
-            Phase::Blocked => {
-                let from = self.since;
-                let woken = |w: &&Waking| w.ts >= from && w.ts < waking.ts && w.ts < gap_end;
-                self.wakings.iter().find(woken).map(|_| from)
-            }
-            _ => None,
+    /// Windows: a ready thread is not made ready again. One that is has run and waited since then
+    /// without a record: a gap that ended at `gap_end` hid it, or its planned switch-in took place
+    /// after all. What it did is unknown from where it was first ready up to that waking.
+    pub(super) fn doubt(
+        &mut self,
+        waking: &Waking,
+        gap_end: i64,
+        wakeups: &mut Wakeups,
+        rows: &mut Rows,
+    ) {
+        let ready_from = match self.phase {
+            Phase::Running => None,
+            Phase::Replanned | Phase::Runnable => Some(self.since),
+            _ => self.chosen(waking.ts).map(|(_, ready_from)| ready_from),
         };
-        let Some(begun) = begun else { return };
+        let Some(ready_from) = ready_from.filter(|&ready| ready < waking.ts) else { return };
+        if self.phase != Phase::Replanned && gap_end <= ready_from {
+            return;
+        }
+        let entry = Entry { ready_from: None, ..self.settle(waking.ts, wakeups) };
+        self.write_entry(&entry, ready_from, true, rows);
+        self.be_unknown(ready_from);
+        self.drop_wakings(|_| false, wakeups);
+    }
+
+    /// Its state is unknown from a time on.
+    pub(super) fn be_unknown(&mut self, since: i64) {
         self.phase = Phase::Unknown { out_seen: false };
-        self.since = begun;
+        self.since = since;
         self.left_censored = true;
         self.reason = None;
-        self.drop_wakings(|_| false, wakeups);
     }
 
     /// Settles as ineffective all open wakings but those to keep.

@@ -45,9 +45,11 @@ pub(super) struct Waking {
     pub(super) target: Option<i32>,
     /// A migration has already said where it leads.
     pub(super) moved: bool,
+    /// It was recorded in the slice that the switch-out before it ended.
+    pub(super) in_slice: bool,
     row: u64,
-    cpu: i32,
-    seq: i64,
+    pub(super) cpu: i32,
+    pub(super) seq: i64,
 }
 
 struct Held {
@@ -103,7 +105,8 @@ impl Wakeups {
             Some(held) => (held.first, held.target[row]),
             None => (self.next_row, None),
         };
-        Waking { ts, kind, waker, target, moved: false, row: first + row as u64, cpu, seq }
+        let row = first + row as u64;
+        Waking { ts, kind, waker, target, moved: false, in_slice: false, row, cpu, seq }
     }
 
     /// Settles what a waking did.

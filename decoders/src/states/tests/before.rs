@@ -42,33 +42,35 @@ fn a_cpu_without_a_switch_is_unknown() {
     assert_eq!(answer.cpu(1), ["unknown 0..100"]);
 }
 
+// An idle record proves the time between its records; the last one lasts to the end.
 #[test]
-fn a_cpu_without_a_switch_is_idle_if_an_idle_record_tells() {
-    let row = vec![("ts", Value::Long(50)), ("cpu", Value::Long(1)), ("state", Value::Long(1))];
-    let answer = Scene::linux(2, 100).row("cpu_idle", row).run();
-    assert_eq!(answer.cpu(1), ["idle 0..100"]);
+fn a_cpu_without_a_switch_is_idle_where_idle_records_show_it() {
+    let idle = |ts: i64, dur: Option<i64>| {
+        let mut row =
+            vec![("ts", Value::Long(ts)), ("cpu", Value::Long(1)), ("state", Value::Long(1))];
+        row.extend(dur.map(|dur| ("dur", Value::Long(dur))));
+        row
+    };
+    let answer = Scene::linux(2, 100)
+        .row("cpu_idle", idle(20, Some(10)))
+        .row("cpu_idle", idle(50, None))
+        .run();
+    assert_eq!(answer.cpu(1), ["unknown 0..20", "idle 20..30", "unknown 30..50", "idle 50..100"]);
     assert_eq!(answer.cpu(0), ["unknown 0..100"]);
 }
 
-// Wakings written on cpu1 by thread 20 alone: it is the one that runs there.
-// Those on cpu2 by two different threads tell nothing, those on cpu3 come from its idle thread.
+// A wakeup proves who ran at its own time only.
 #[test]
-fn a_cpu_without_a_switch_is_what_its_wakings_show() {
-    let answer = Scene::linux(4, 100)
+fn a_cpu_without_a_switch_is_unknown_whoever_wakes_others_there() {
+    let answer = Scene::linux(2, 100)
         .thread(10)
         .thread(20)
-        .thread(21)
         .wake(30, 1, "waking", 10, 20)
         .wake(40, 1, "waking", 10, 20)
-        .wake(50, 2, "waking", 10, 20)
-        .wake(60, 2, "waking", 10, 21)
-        .wake(70, 3, "waking", 10, 3)
         .run();
-    assert_eq!(answer.cpu(1), ["thread 0..100 20"]);
-    assert_eq!(answer.cpu(2), ["unknown 0..100"]);
-    assert_eq!(answer.cpu(3), ["idle 0..100"]);
-    assert_eq!(answer.slices(), ["20 cpu1 0..100 trace_end < >"]);
-    assert_eq!(answer.states_of(20), ["running 0..100 cpu1 < >"]);
+    assert_eq!(answer.cpu(1), ["unknown 0..100"]);
+    assert_eq!(answer.slices(), Vec::<String>::new());
+    assert_eq!(answer.states_of(20), ["unknown 0..100 < >"]);
 }
 
 // Step from 10 to 90; 20 grew by 76 of 80 ns (95 %), 21 by 75.
@@ -164,17 +166,33 @@ fn a_switch_in_without_a_waking_means_unknown() {
     assert!(answer.problems().is_empty(), "readiness began before the trace");
 }
 
-// Woken, and never seen to enter or to leave: it may have run all the time.
+// What it did before is unknown; after the wakeup it is ready.
 #[test]
-fn a_thread_of_which_only_wakings_are_seen_is_unknown() {
-    let answer = Scene::linux(1, 100)
+fn a_thread_that_is_woken_and_never_switched_in_is_ready_to_the_end() {
+    let scene = Scene::linux(1, 100)
         .thread(10)
         .thread(11)
         .wake(90, 0, "waking", 10, 11)
-        .switch(95, 0, 11, 0, S)
+        .switch(95, 0, 11, 0, S);
+    let answer = scene.clone().run();
+    assert_eq!(answer.states_of(10), ["unknown 0..90 < >", "ready 90..100 cpu0 by11 >"]);
+    assert_eq!(answer.wakings(), [(90, true, Some(0))]);
+    // It may have run all the time on a CPU that has no switch.
+    let quiet = scene.wake(96, 1, "waking", 11, 1).run();
+    assert_eq!(quiet.states_of(10), ["unknown 0..100 < >"]);
+}
+
+// Nothing shows what a thread did once it was woken.
+#[test]
+fn without_any_switch_a_new_thread_is_unknown_from_its_wakeup() {
+    let answer = Scene::linux(1, 100)
+        .thread(11)
+        .life(10, Some(20), None)
+        .life(12, Some(20), None)
+        .wake(30, 0, "wakeup_new", 10, 11)
         .run();
-    assert_eq!(answer.states_of(10), ["unknown 0..100 < >"]);
-    assert_eq!(answer.wakings(), [(90, false, Some(0))]);
+    assert_eq!(answer.states_of(10), ["new 20..30", "unknown 30..100 < >"]);
+    assert_eq!(answer.states_of(12), ["unknown 20..100 < >"]);
 }
 
 // cpu1 is offline; cpu2 goes offline at 60.

@@ -5,8 +5,9 @@ use super::{R, S, X, Z};
 
 #[test]
 fn a_life_starts_new_at_its_creation() {
-    let answer = Scene::linux(1, 100).life(20, Some(30), None).run();
-    assert_eq!(answer.states(), ["20 new 30..100 >"]);
+    let answer =
+        Scene::linux(1, 100).thread(10).life(20, Some(30), None).switch(50, 0, 10, 0, S).run();
+    assert_eq!(answer.states_of(20), ["new 30..100 >"]);
 }
 
 // Exit record at 40, it runs on and leaves in state X or Z at 50.

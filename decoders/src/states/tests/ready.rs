@@ -269,9 +269,9 @@ fn a_ready_period_may_be_open_at_the_end() {
     assert_eq!(answer.wakings(), [(90, true, Some(0))]);
 }
 
-// A waking during the stay explains a switch-in; without a switch-in the thread waits.
+// The waking is paired with the switch-out that follows it, whether a switch-in follows or not.
 #[test]
-fn a_waking_during_the_last_stay_does_not_make_ready_up_to_the_end() {
+fn a_waking_in_the_last_slice_makes_the_thread_ready_from_its_end() {
     let answer = quiet(
         Scene::linux(1, 100)
             .thread(10)
@@ -279,6 +279,6 @@ fn a_waking_during_the_last_stay_does_not_make_ready_up_to_the_end() {
             .wake(10, 0, "waking", 10, 11)
             .switch(20, 0, 10, 11, S),
     );
-    assert_eq!(answer.states_of(10)[1..], ["waiting 20..100 S >"]);
-    assert_eq!(answer.wakings(), [(10, false, Some(0))]);
+    assert_eq!(answer.states_of(10)[1..], ["ready 20..100 cpu0 by11 >"]);
+    assert_eq!(answer.wakings(), [(10, true, Some(0))]);
 }

@@ -375,6 +375,11 @@ impl Scene {
             let mut batches: Vec<(&'static str, RecordBatch)> = Vec::new();
             if place == 0 {
                 batches.push(("thread", batch("thread", &self.threads)));
+                let rows = self.tables.iter().filter(|(name, _)| *name == "loss");
+                let losses: Vec<Row> = rows.map(|(_, row)| row.clone()).collect();
+                if !losses.is_empty() {
+                    batches.push(("loss", batch("loss", &losses)));
+                }
             }
             for table in [
                 "context_switch",
@@ -382,7 +387,6 @@ impl Scene {
                 "migration",
                 "sched_yield",
                 "interrupt_slice",
-                "loss",
                 "counter_sample",
                 "cpu_idle",
             ] {

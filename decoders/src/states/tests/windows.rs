@@ -226,7 +226,7 @@ fn a_planned_thread_that_is_woken_again_has_run() {
         .run();
     assert_eq!(
         after.states_of(11),
-        ["unknown 0..60 <", "ready 60..70 by1", "running 70..100 cpu0 >"]
+        ["waiting 0..10 <", "unknown 10..60 <", "ready 60..70 by1", "running 70..100 cpu0 >"]
     );
 }
 
@@ -259,6 +259,12 @@ fn a_thread_that_a_gap_hid_is_not_ready_all_the_time() {
         .run();
     assert_eq!(
         answer.states_of(11),
-        ["running 0..10 cpu0 <", "unknown 10..60 <", "ready 60..70 by1", "running 70..100 cpu0 >"]
+        [
+            "running 0..10 cpu0 <",
+            "waiting 10..25 Executive",
+            "unknown 25..60 <",
+            "ready 60..70 by1",
+            "running 70..100 cpu0 >"
+        ]
     );
 }

@@ -1,0 +1,370 @@
+"""What lost events and offline CPUs leave unknown in the derived tables.
+
+The state machine explains each thread by the records that exist. While any CPU may have lost
+records, a thread that is not running may have been woken, switched in and switched out there
+without a record. `apply` makes such time unknown:
+
+- A ready, waiting or new period is known up to the first gap on any CPU. From there on it is
+  unknown, up to the end of the last gap or, if that is later, the last record that contradicts the
+  period. Behind that, the record that ends the period shows what the thread did: a wakeup shows
+  that it waited, a switch-in that it was ready.
+- Ready and wait times of a slice that such a gap may have changed are NULL.
+- A CPU is offline from its offline record up to the next online record or its next switch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+# A CPU's offline spans, as far as no switch contradicts them.
+_OFFLINE = """
+CREATE OR REPLACE TEMP TABLE offline_span AS
+WITH
+  whole AS (
+    SELECT first_ns, duration_ns AS end_ns
+    FROM trace
+    WHERE trace_id = $trace_id
+  ),
+  version AS (
+    SELECT
+      cpu,
+      online,
+      greatest(coalesce(valid_from_ns, first_ns), first_ns) AS start_ns,
+      lead(valid_from_ns) OVER (PARTITION BY cpu ORDER BY valid_from_ns NULLS FIRST) AS next_ns,
+      end_ns,
+    FROM cpu, whole
+    WHERE trace_id = $trace_id
+  ),
+  span AS (
+    SELECT cpu, start_ns, least(coalesce(next_ns, end_ns), end_ns) AS end_ns
+    FROM version
+    WHERE online = false
+  ),
+  switch AS (SELECT cpu, ts FROM context_switch WHERE trace_id = $trace_id)
+SELECT
+  span.cpu,
+  span.start_ns,
+  least(span.end_ns, coalesce(min(switch.ts), span.end_ns)) AS end_ns,
+FROM span
+LEFT JOIN switch
+  ON switch.cpu = span.cpu AND switch.ts > span.start_ns AND switch.ts < span.end_ns
+GROUP BY span.cpu, span.start_ns, span.end_ns
+"""
+
+# Merged times in which records of some CPU are missing.
+_GAPS = """
+CREATE OR REPLACE TEMP TABLE gap AS
+WITH
+  placed AS (
+    SELECT
+      greatest(coalesce(loss.start_ns, first_ns), first_ns) AS start_ns,
+      least(coalesce(loss.end_ns, duration_ns), duration_ns) AS end_ns,
+    FROM loss
+    JOIN trace USING (trace_id)
+    WHERE loss.trace_id = $trace_id AND loss.cpu IS NOT NULL
+  ),
+  numbered AS (
+    SELECT
+      *,
+      coalesce(
+        start_ns > max(end_ns) OVER (
+          ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        true
+      )::INTEGER AS begins,
+    FROM placed
+    WHERE start_ns < end_ns
+  ),
+  island AS (
+    SELECT start_ns, end_ns, sum(begins) OVER (ORDER BY start_ns, end_ns) AS number
+    FROM numbered
+  )
+SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns
+FROM island
+GROUP BY number
+"""
+
+# Each period in which the thread does not run and that a gap touches, cut in up to three parts:
+# as it was up to `gap_ns`, unknown up to `known_ns`, and from there what its last record shows.
+_PERIODS = """
+CREATE OR REPLACE TEMP TABLE doubtful_period AS
+WITH
+  hull AS (SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM gap),
+  facts AS (
+    SELECT
+      first_ns,
+      source = 'etw' AS is_etw,
+      EXISTS (FROM wakeup WHERE trace_id = $trace_id) AS has_wakeups,
+    FROM trace
+    WHERE trace_id = $trace_id
+  ),
+  touched AS (
+    SELECT state.rowid AS row, state.*, state.ts + state.dur AS end_ns
+    FROM thread_state AS state, hull, facts
+    WHERE state.trace_id = $trace_id
+      AND state.state <> 'running'
+      AND state.dur > 0
+      AND state.ts < hull.end_ns
+      AND state.ts + state.dur > hull.start_ns
+      -- What came before a thread's first record is unknown for another reason.
+      AND (state.state <> 'unknown' OR state.ts > first_ns)
+  ),
+  bounded AS (
+    SELECT
+      touched.*,
+      greatest(touched.ts, first_gap.start_ns) AS gap_ns,
+      least(touched.end_ns, last_gap.end_ns) AS gap_end_ns,
+    FROM touched
+    ASOF JOIN gap AS first_gap ON touched.ts < first_gap.end_ns
+    ASOF JOIN gap AS last_gap ON touched.end_ns > last_gap.start_ns
+    WHERE greatest(touched.ts, first_gap.start_ns) < least(touched.end_ns, last_gap.end_ns)
+  ),
+  -- A ready thread that is woken has run and waited since.
+  rewoken AS (
+    SELECT bounded.row, max(wakeup.ts) AS ts
+    FROM bounded
+    JOIN wakeup
+      ON wakeup.utid = bounded.utid
+      AND wakeup.ts > bounded.gap_ns
+      AND wakeup.ts < bounded.end_ns
+    WHERE bounded.state = 'ready' AND wakeup.kind <> 'wakeup'
+    GROUP BY bounded.row
+  ),
+  followed AS (
+    SELECT
+      bounded.row,
+      bool_or(next.state = 'ready') AS by_wakeup,
+      bool_or(next.state = 'running') AS by_switch_in,
+    FROM bounded
+    JOIN thread_state AS next ON next.utid = bounded.utid AND next.ts = bounded.end_ns
+    GROUP BY bounded.row
+  )
+SELECT
+  bounded.row,
+  bounded.utid,
+  bounded.ts,
+  bounded.gap_ns,
+  greatest(bounded.gap_end_ns, coalesce(rewoken.ts, bounded.gap_end_ns)) AS gap_end_ns,
+  bounded.end_ns,
+  bounded.state,
+  bounded.cpu,
+  bounded.reason,
+  bounded.waker_utid,
+  bounded.left_censored,
+  bounded.right_censored,
+  CASE
+    WHEN bounded.state = 'ready' AND by_switch_in THEN 'ready'
+    WHEN bounded.state IN ('waiting', 'unknown') AND by_wakeup AND NOT by_switch_in
+      THEN 'waiting'
+    WHEN bounded.state = 'new' AND by_wakeup AND NOT by_switch_in THEN 'new'
+    -- A switch-in without a wakeup: on Linux the wakeup lies in the gap, where any is recorded.
+    WHEN bounded.state IN ('waiting', 'unknown') AND by_switch_in AND NOT has_wakeups
+      THEN 'waiting'
+    WHEN bounded.state IN ('waiting', 'unknown') AND by_switch_in AND NOT is_etw THEN 'ready'
+    ELSE 'unknown'
+  END AS after,
+FROM bounded
+CROSS JOIN facts
+LEFT JOIN rewoken USING (row)
+LEFT JOIN followed USING (row)
+"""
+
+_CUT_PERIODS = """
+INSERT INTO thread_state BY NAME
+SELECT
+  $trace_id AS trace_id,
+  utid,
+  ts,
+  gap_ns - ts AS dur,
+  state,
+  cpu,
+  reason,
+  waker_utid,
+  left_censored,
+  true AS right_censored,
+FROM doubtful_period
+WHERE state <> 'unknown' AND gap_ns > ts
+UNION ALL BY NAME
+SELECT
+  $trace_id AS trace_id,
+  utid,
+  CASE WHEN state = 'unknown' THEN ts ELSE gap_ns END AS ts,
+  CASE WHEN after = 'unknown' THEN end_ns ELSE gap_end_ns END
+    - CASE WHEN state = 'unknown' THEN ts ELSE gap_ns END AS dur,
+  'unknown' AS state,
+  true AS left_censored,
+  true AS right_censored,
+FROM doubtful_period
+UNION ALL BY NAME
+SELECT $trace_id AS trace_id, utid, gap_end_ns AS ts, end_ns - gap_end_ns AS dur, after AS state,
+  true AS left_censored, right_censored
+FROM doubtful_period
+WHERE after <> 'unknown' AND end_ns > gap_end_ns
+"""
+
+_SLICES = """
+CREATE OR REPLACE TEMP TABLE doubtful_slice AS
+WITH
+  entered AS (
+    SELECT
+      rowid AS row,
+      cpu,
+      ts,
+      ts - coalesce(ready_ns, 0) AS ready_from_ns,
+      ts - coalesce(ready_ns, 0) - coalesce(wait_ns, 0) AS wait_from_ns,
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND (ready_ns > 0 OR wait_ns > 0)
+  ),
+  hull AS (SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM gap)
+SELECT entered.row, entered.cpu, entered.ts, gap.end_ns > ready_from_ns AS ready_is_doubtful
+FROM entered
+CROSS JOIN hull
+ASOF JOIN gap ON entered.ts > gap.start_ns
+WHERE entered.ts > hull.start_ns
+  AND entered.wait_from_ns < hull.end_ns
+  AND gap.end_ns > entered.wait_from_ns
+"""
+
+_FORGET_READY = """
+UPDATE sched_slice
+SET
+  wait_ns = NULL,
+  prev_cpu = NULL,
+  ready_ns = CASE WHEN NOT doubtful.ready_is_doubtful THEN ready_ns END,
+  waker_utid = CASE WHEN NOT doubtful.ready_is_doubtful THEN waker_utid END
+FROM doubtful_slice AS doubtful
+WHERE sched_slice.rowid = doubtful.row
+"""
+
+# On Linux it is the readiness of the next thread that tells why one left.
+_FORGET_REASONS = """
+UPDATE sched_slice
+SET end_reason = 'unknown'
+FROM doubtful_slice AS next, trace
+WHERE sched_slice.trace_id = $trace_id
+  AND trace.trace_id = $trace_id
+  AND trace.source <> 'etw'
+  AND next.ready_is_doubtful
+  AND sched_slice.cpu = next.cpu
+  AND sched_slice.ts + sched_slice.dur = next.ts
+  AND sched_slice.end_reason IN (
+    'preempted', 'quantum_end', 'quantum_end_or_yield', 'runnable_other'
+  )
+"""
+
+_CUT_TILES = """
+CREATE OR REPLACE TEMP TABLE offline_tile AS
+SELECT
+  tile.rowid AS row,
+  tile.cpu,
+  tile.ts,
+  tile.ts + tile.dur AS end_ns,
+  tile.state,
+  tile.utid,
+  span.start_ns AS off_ns,
+  span.end_ns AS on_ns,
+FROM cpu_state AS tile
+JOIN offline_span AS span
+  ON span.cpu = tile.cpu AND tile.ts < span.end_ns AND tile.ts + tile.dur > span.start_ns
+WHERE tile.trace_id = $trace_id AND tile.state <> 'offline'
+"""
+
+# What a tile held before the CPU went offline is known; who is there when it returns is not.
+_OFFLINE_TILES = """
+INSERT INTO cpu_state BY NAME
+SELECT $trace_id AS trace_id, cpu, ts, min(off_ns) - ts AS dur, state, utid
+FROM offline_tile
+GROUP BY cpu, ts, state, utid
+HAVING min(off_ns) > ts
+UNION ALL BY NAME
+SELECT $trace_id AS trace_id, cpu, greatest(ts, off_ns) AS ts,
+  least(end_ns, on_ns) - greatest(ts, off_ns) AS dur, 'offline' AS state, NULL::BIGINT AS utid
+FROM offline_tile
+UNION ALL BY NAME
+SELECT $trace_id AS trace_id, cpu, on_ns AS ts,
+  least(
+    end_ns, coalesce(lead(off_ns) OVER (PARTITION BY cpu, ts ORDER BY off_ns), end_ns)
+  ) - on_ns AS dur,
+  'unknown' AS state, NULL::BIGINT AS utid
+FROM offline_tile
+WHERE on_ns < end_ns
+"""
+
+_OFFLINE_RUNNING = """
+CREATE OR REPLACE TEMP TABLE offline_running AS
+SELECT state.rowid AS row, state.utid, state.ts + state.dur AS end_ns, min(span.start_ns) AS off_ns
+FROM thread_state AS state
+JOIN offline_span AS span
+  ON span.cpu = state.cpu AND state.ts < span.end_ns AND state.ts + state.dur > span.start_ns
+WHERE state.trace_id = $trace_id AND state.state = 'running'
+GROUP BY state.rowid, state.utid, end_ns
+"""
+
+_OFFLINE_SLICES = """
+UPDATE sched_slice
+SET
+  dur = greatest(0, span.start_ns - sched_slice.ts),
+  right_censored = true,
+  end_reason = CASE WHEN NOT is_idle THEN 'unknown' END
+FROM (SELECT cpu, start_ns, end_ns FROM offline_span ORDER BY start_ns) AS span
+WHERE sched_slice.trace_id = $trace_id
+  AND sched_slice.cpu = span.cpu
+  AND sched_slice.ts < span.end_ns
+  AND sched_slice.ts + sched_slice.dur > span.start_ns
+"""
+
+
+def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
+    """Makes unknown what the gaps of one recording leave unknown, and offline what was offline.
+
+    To be called once, when its base and derived tables are complete.
+    """
+    asked = {"trace_id": trace_id}
+    con.execute(_OFFLINE, asked)
+    if _has_rows(con, "offline_span"):
+        _apply_offline(con, asked)
+    con.execute(_GAPS, asked)
+    if _has_rows(con, "gap"):
+        _apply_gaps(con, asked)
+    for table in ("offline_span", "gap"):
+        con.execute(f"DROP TABLE {table}")
+
+
+def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
+
+
+def _apply_offline(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> None:
+    con.execute(_CUT_TILES, asked)
+    con.execute("DELETE FROM cpu_state WHERE rowid IN (SELECT row FROM offline_tile)")
+    con.execute(_OFFLINE_TILES, asked)
+    con.execute(_OFFLINE_RUNNING, asked)
+    con.execute(
+        "INSERT INTO thread_state BY NAME "
+        "SELECT $trace_id AS trace_id, utid, off_ns AS ts, end_ns - off_ns AS dur, "
+        "'unknown' AS state, true AS left_censored, true AS right_censored "
+        "FROM offline_running WHERE end_ns > off_ns",
+        asked,
+    )
+    con.execute(
+        "UPDATE thread_state SET dur = greatest(0, running.off_ns - thread_state.ts), "
+        "right_censored = true "
+        "FROM offline_running AS running WHERE thread_state.rowid = running.row"
+    )
+    con.execute(_OFFLINE_SLICES, asked)
+    for table in ("offline_tile", "offline_running"):
+        con.execute(f"DROP TABLE {table}")
+
+
+def _apply_gaps(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> None:
+    con.execute(_PERIODS, asked)
+    con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM doubtful_period)")
+    con.execute(_CUT_PERIODS, asked)
+    con.execute(_SLICES, asked)
+    con.execute(_FORGET_REASONS, asked)
+    con.execute(_FORGET_READY)
+    for table in ("doubtful_period", "doubtful_slice"):
+        con.execute(f"DROP TABLE {table}")

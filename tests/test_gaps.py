@@ -1,0 +1,180 @@
+"""Gaps leave time unknown that the records around them do not explain; nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from drawn_trace import add, drawn_database
+
+from schedlens import gaps
+
+TRACE = 1
+Span = tuple[int, int, str]
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as con:
+        yield con
+
+
+def recording(con: duckdb.DuckDBPyConnection, source: str, *lost: tuple[int, int, int]) -> None:
+    """A recording of 1000 ns with gaps (cpu, start, end)."""
+    add(con, "trace", trace_id=TRACE, label="drawn", source=source, start_clock=0,
+        clock_hz=1_000_000_000, first_ns=0, duration_ns=1000, schema_version=1,
+        tool_version="test")  # fmt: skip
+    for cpu, start, end in lost:
+        add(con, "loss", trace_id=TRACE, cpu=cpu, start_ns=start, end_ns=end,
+            signalled_by="PERF_RECORD_LOST")  # fmt: skip
+
+
+def states(con: duckdb.DuckDBPyConnection, utid: int, *spans: Span) -> None:
+    """What the state machine wrote of a thread: (start, end, state)."""
+    for start, end, state in spans:
+        add(con, "thread_state", trace_id=TRACE, utid=utid, ts=start, dur=end - start,
+            state=state, cpu=0 if state == "running" else None, left_censored=start == 0,
+            right_censored=end == 1000)  # fmt: skip
+
+
+def wakeup(con: duckdb.DuckDBPyConnection, utid: int, ts: int) -> None:
+    add(con, "wakeup", trace_id=TRACE, ts=ts, cpu=1, seq=ts, utid=utid, kind="waking",
+        effective=True)  # fmt: skip
+
+
+def found(con: duckdb.DuckDBPyConnection, utid: int) -> list[Span]:
+    """The states of a thread, neighbors of one state as one."""
+    whole: list[Span] = []
+    for start, end, state in con.execute(
+        "SELECT ts, ts + dur, state FROM thread_state WHERE utid = ? ORDER BY ts, dur", [utid]
+    ).fetchall():
+        if whole and whole[-1][1:] == (start, state):
+            whole[-1] = (whole[-1][0], end, state)
+        else:
+            whole.append((start, end, state))
+    return whole
+
+
+# The thread is ready from 100 and switched in at 400; CPU 1 loses 200..300.
+def test_ready_time_is_unknown_in_a_gap_of_any_cpu(con: duckdb.DuckDBPyConnection) -> None:
+    recording(con, "etw", (1, 200, 300))
+    states(con, 7, (0, 100, "waiting"), (100, 400, "ready"), (400, 1000, "running"))
+    wakeup(con, 7, 100)
+    gaps.apply(con, TRACE)
+    assert found(con, 7) == [
+        (0, 100, "waiting"), (100, 200, "ready"), (200, 300, "unknown"), (300, 400, "ready"),
+        (400, 1000, "running"),
+    ]  # fmt: skip
+
+
+# A second wakeup at 350 shows that it ran and waited in between.
+def test_a_second_wakeup_leaves_ready_time_unknown_up_to_it(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "etw", (1, 200, 300))
+    states(con, 7, (0, 100, "waiting"), (100, 400, "ready"), (400, 1000, "running"))
+    wakeup(con, 7, 100)
+    wakeup(con, 7, 350)
+    gaps.apply(con, TRACE)
+    assert found(con, 7)[1:3] == [(100, 200, "ready"), (200, 350, "unknown")]
+    assert found(con, 7)[3] == (350, 400, "ready")
+
+
+# The wakeup at 500 shows that it waited from the gap's end on.
+def test_a_wakeup_behind_a_gap_shows_that_the_thread_waited(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "perf", (1, 200, 300), (2, 250, 320))
+    states(con, 7, (0, 100, "running"), (100, 500, "waiting"), (500, 510, "ready"),
+           (510, 1000, "running"))  # fmt: skip
+    wakeup(con, 7, 500)
+    gaps.apply(con, TRACE)
+    assert found(con, 7)[1:4] == [
+        (100, 200, "waiting"), (200, 320, "unknown"), (320, 500, "waiting"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "after"), [("perf", "ready"), ("etw", "unknown")])
+def test_a_switch_in_without_its_wakeup_is_explained_by_the_gap(
+    con: duckdb.DuckDBPyConnection, source: str, after: str
+) -> None:
+    recording(con, source, (1, 200, 300))
+    states(con, 7, (0, 100, "running"), (100, 500, "waiting"), (500, 1000, "running"))
+    wakeup(con, 8, 50)
+    gaps.apply(con, TRACE)
+    expected = [(100, 200, "waiting"), (200, 300, "unknown"), (300, 500, after)]
+    if after == "unknown":
+        expected = [(100, 200, "waiting"), (200, 500, "unknown")]
+    assert found(con, 7)[1:-1] == expected
+
+
+def test_a_thread_without_a_record_behind_the_gap_is_unknown_to_the_end(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "perf", (1, 200, 300))
+    states(con, 7, (0, 100, "running"), (100, 1000, "ready"))
+    gaps.apply(con, TRACE)
+    assert found(con, 7)[1:] == [(100, 200, "ready"), (200, 1000, "unknown")]
+
+
+def test_a_thread_that_runs_through_a_gap_of_another_cpu_is_known(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "perf", (1, 200, 300))
+    states(con, 7, (0, 1000, "running"))
+    states(con, 8, (0, 200, "waiting"), (200, 200, "running"), (200, 1000, "running"))
+    gaps.apply(con, TRACE)
+    assert found(con, 7) == [(0, 1000, "running")]
+    assert found(con, 8)[0] == (0, 200, "waiting")
+
+
+def test_ready_and_wait_time_of_a_slice_behind_a_gap_are_null(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "perf", (1, 200, 300))
+    columns = {"trace_id": TRACE, "cpu": 0, "is_idle": False, "left_censored": False,
+               "right_censored": False, "waker_utid": 9, "prev_cpu": 0}  # fmt: skip
+    # Waiting 50..100, ready 100..400: the gap lies in the ready time.
+    add(con, "sched_slice", utid=7, ts=400, dur=10, ready_ns=300, wait_ns=50, **columns)
+    # Waiting 100..450, ready 450..460: the gap lies in the waiting time.
+    add(con, "sched_slice", utid=8, ts=460, dur=10, ready_ns=10, wait_ns=350, **columns)
+    # Waiting 310..320, ready 320..330: behind the gap.
+    add(con, "sched_slice", utid=9, ts=330, dur=10, ready_ns=10, wait_ns=10, **columns)
+    gaps.apply(con, TRACE)
+    rows = con.execute(
+        "SELECT utid, ready_ns, wait_ns, waker_utid, prev_cpu FROM sched_slice ORDER BY utid"
+    ).fetchall()
+    assert rows == [
+        (7, None, None, None, None), (8, 10, None, 9, None), (9, 10, 10, 9, 0)
+    ]  # fmt: skip
+
+
+# The CPU goes offline at 300 in the slice of a thread, returns at 700, and switches at 800.
+def test_a_cpu_with_switches_is_offline_between_its_records(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "perf")
+    for online, start in ((True, None), (False, 300), (True, 700)):
+        add(con, "cpu", trace_id=TRACE, cpu=0, online=online, valid_from_ns=start)
+    states(con, 7, (0, 900, "running"), (900, 1000, "waiting"))
+    add(con, "sched_slice", trace_id=TRACE, utid=7, cpu=0, ts=0, dur=900, is_idle=False,
+        left_censored=True, right_censored=False, end_reason="blocked")  # fmt: skip
+    for start, end, state in ((0, 900, "thread"), (900, 1000, "idle")):
+        add(con, "cpu_state", trace_id=TRACE, cpu=0, ts=start, dur=end - start, state=state,
+            utid=7 if state == "thread" else None)  # fmt: skip
+    gaps.apply(con, TRACE)
+    tiles = con.execute("SELECT ts, ts + dur, state FROM cpu_state ORDER BY ts").fetchall()
+    assert tiles == [
+        (0, 300, "thread"), (300, 700, "offline"), (700, 900, "unknown"), (900, 1000, "idle"),
+    ]  # fmt: skip
+    assert found(con, 7) == [(0, 300, "running"), (300, 900, "unknown"), (900, 1000, "waiting")]
+    assert con.execute("SELECT dur, end_reason FROM sched_slice").fetchall() == [(300, "unknown")]
+
+
+def test_a_recording_without_gaps_keeps_every_row(con: duckdb.DuckDBPyConnection) -> None:
+    recording(con, "perf")
+    states(con, 7, (0, 100, "waiting"), (100, 400, "ready"), (400, 1000, "running"))
+    before = con.execute("FROM thread_state ORDER BY ALL").fetchall()
+    gaps.apply(con, TRACE)
+    assert con.execute("FROM thread_state ORDER BY ALL").fetchall() == before
