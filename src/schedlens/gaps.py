@@ -300,7 +300,7 @@ FROM thread_state AS state
 JOIN offline_span AS span
   ON span.cpu = state.cpu AND state.ts < span.end_ns AND state.ts + state.dur > span.start_ns
 WHERE state.trace_id = $trace_id AND state.state = 'running'
-GROUP BY state.rowid, state.utid, end_ns
+GROUP BY state.rowid, state.utid, state.ts + state.dur
 """
 
 _OFFLINE_SLICES = """
