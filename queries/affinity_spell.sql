@@ -38,9 +38,9 @@ SELECT
   trace_id,
   -- Thread, unique in the database.
   utid,
-  -- From when on it holds, ns; the smallest number: from the beginning.
+  -- From when on it holds, ns; the smallest number: from the beginning. (time)
   from_ns::BIGINT AS from_ns,
-  -- Until when it holds, ns; the largest number: to the end.
+  -- Until when it holds, ns; the largest number: to the end. (time)
   coalesce(lead(from_ns) OVER (PARTITION BY utid ORDER BY from_ns), 9223372036854775807)::BIGINT
     AS to_ns,
   -- Logical CPUs it may use, in order.

@@ -6,11 +6,11 @@
 SELECT
   -- Recording.
   trace_id,
-  -- Begin of the window.
+  -- Begin of the window. (time)
   coalesce(p_from_ns, start_ns)::BIGINT AS start_ns,
-  -- End of the window.
+  -- End of the window. (time)
   coalesce(p_to_ns, end_ns)::BIGINT AS end_ns,
-  -- Length of the window.
+  -- Length of the window. (exact)
   (coalesce(p_to_ns, end_ns) - coalesce(p_from_ns, start_ns))::BIGINT AS dur_ns,
   -- Where the window comes from: workers, step, trace or asked.
   CASE WHEN p_from_ns IS NULL AND p_to_ns IS NULL THEN kind ELSE 'asked' END AS kind,

@@ -45,13 +45,13 @@ SELECT
   who.tid,
   -- The thread, unique in the database.
   who.utid,
-  -- Time beside a busy sibling, ns.
+  -- Time beside a busy sibling, ns. (at least)
   spent.shared_ns,
-  -- The part in which a whole core of the same core type stood idle for it, ns.
+  -- The part in which a whole core of the same core type stood idle for it, ns. (at least)
   spent.same_type_ns,
-  -- The part in which a whole core of any core type stood idle for it, ns.
+  -- The part in which a whole core of any core type stood idle for it, ns. (at least)
   spent.any_type_ns,
-  -- Of the rest, the part in which a soft-parked core stood idle for it, ns.
+  -- Of the rest, the part in which a soft-parked core stood idle for it, ns. (no bounds)
   spent.soft_parked_ns,
   -- Share of its shared time that any_type_ns is.
   100.0 * spent.any_type_ns / spent.shared_ns AS avoidable_pct,

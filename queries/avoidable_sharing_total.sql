@@ -32,21 +32,23 @@ WITH
 SELECT
   -- Recording.
   span.trace_id,
-  -- Thread time beside a busy sibling, ns.
+  -- Thread time beside a busy sibling, ns. (at least)
   coalesce(threads.shared_ns, 0)::BIGINT AS shared_ns,
   -- Avoidable by moves to idle cores of the same core type, ns; null if not built for this length.
+  -- (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.same_type_ns, 0) END
     AS same_type_ns,
   -- Avoidable by moves to idle cores of any core type, ns; null if not built for this length.
+  -- (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.any_type_ns, 0) END AS any_type_ns,
   -- any_type_ns as a share of the window: the mean number of threads that could have moved, x 100.
   CASE WHEN p_min_idle_ns IN (0, 100000)
     THEN 100.0 * coalesce(matched.any_type_ns, 0) / nullif(span.dur_ns, 0) END AS any_type_pct,
   -- Most threads that could have moved at one moment; null if not built for this length.
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.most, 0) END AS most_at_once,
-  -- What each thread alone could have avoided, added up: an upper bound, ns.
+  -- What each thread alone could have avoided, added up: an upper bound, ns. (at least)
   coalesce(threads.any_type_ns, 0)::BIGINT AS threads_sum_ns,
-  -- What only soft-parked cores could have avoided, added up over threads, ns.
+  -- What only soft-parked cores could have avoided, added up over threads, ns. (no bounds)
   coalesce(threads.soft_parked_ns, 0)::BIGINT AS soft_parked_ns,
   -- False: of some thread allowed CPUs are those it was seen on; lower bounds. Null: none shared.
   threads.affinity_known,

@@ -244,11 +244,11 @@ SELECT
   spent.priority,
   -- Logical CPU.
   spent.cpu,
-  -- Running time here at this priority, ns.
+  -- Running time here at this priority, ns. (no bounds)
   spent.run_ns,
-  -- Of it: while work of a higher priority stood ready that may use this CPU, ns.
+  -- Of it: while work of a higher priority stood ready that may use this CPU, ns. (no bounds)
   coalesce(ready.ns, 0)::BIGINT AS higher_ready_ns,
-  -- Of it: while such work ran on an E core, ns; null on a CPU that is not P.
+  -- Of it: while such work ran on an E core, ns; null on a CPU that is not P. (no bounds)
   CASE WHEN spent.on_p THEN coalesce(on_e.ns, 0) END::BIGINT AS higher_on_e_ns,
 FROM spent
 JOIN who ON who.utid = spent.utid

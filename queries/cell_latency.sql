@@ -88,13 +88,13 @@ SELECT
   -- Percentile: 50, 90, 99, 99.9, 99.99 or 99.999.
   pooled.percentile,
   -- Latency that so many percent of the requests stay within, ns; null if fewer than 10 requests
-  -- lie beyond.
+  -- lie beyond. (exact)
   CASE
     WHEN pooled.requests * (1 - pooled.percentile / 100) >= 10 THEN pooled.ns
   END AS latency_ns,
-  -- Lower end of its interval over the repeats, ns; null if no repeat alone can tell.
+  -- Lower end of its interval over the repeats, ns; null if no repeat alone can tell. (exact)
   ends.kept[r.low_rank] AS low_ns,
-  -- Upper end of its interval, ns.
+  -- Upper end of its interval, ns. (exact)
   ends.kept[r.high_rank] AS high_ns,
   -- Confidence of the interval, percent.
   r.coverage_pct,

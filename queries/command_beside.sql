@@ -57,9 +57,9 @@ SELECT
   kernel,
   -- Repeats behind these numbers.
   measured.n::INTEGER AS repeats,
-  -- Time of the program alone, ns; null if it did not end in the time asked for.
+  -- Time of the program alone, ns; null if it did not end in the time asked for. (exact)
   alone_ns,
-  -- Time of the program beside the kernel, ns.
+  -- Time of the program beside the kernel, ns. (exact)
   command_ns,
   -- How many times longer the program takes beside the kernel; null if either time is unknown.
   list_median(slower) AS slowdown,

@@ -20,8 +20,19 @@ SELECT
   trace_id,
   -- Busy logical CPUs.
   busy,
-  -- Time with exactly so many, ns.
+  -- Time with exactly so many, ns. (from low_ns to high_ns)
   sum(ns)::BIGINT AS ns,
+  -- The part of it in which the state of every CPU is known, ns. (bound)
+  coalesce(sum(ns) FILTER (WHERE unknown = 0), 0)::BIGINT AS low_ns,
+  -- With the time of fewer busy CPUs in which the state of some CPU is unknown, ns. (bound)
+  (
+    sum(ns) + coalesce(
+      sum(coalesce(sum(ns) FILTER (WHERE unknown > 0), 0)) OVER (
+        PARTITION BY trace_id ORDER BY busy ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ),
+      0
+    )
+  )::BIGINT AS high_ns,
   -- That time as a share of the window.
   100.0 * sum(ns) / nullif(any_value(window_ns), 0) AS pct,
   -- Mean number of cores of type P or U with work in this time.
@@ -35,6 +46,7 @@ SELECT
   -- Mean number of ready threads in this time.
   sum(ready * ns) / sum(ns) AS ready,
   -- Part of this time in which the state of some CPU is unknown, so that more may be busy, ns.
+  -- (bound)
   coalesce(sum(ns) FILTER (WHERE unknown > 0), 0)::BIGINT AS unknown_ns,
 FROM piece
 GROUP BY trace_id, busy

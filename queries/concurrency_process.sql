@@ -22,6 +22,16 @@ WITH
     JOIN who ON who.utid = c.utid
     WHERE c.state = 'thread' AND c.ts < end_ns AND c.ts + c.dur > start_ns
   ),
+  -- With the state of every CPU known, the running threads are known.
+  unclear AS (
+    SELECT
+      trace_id,
+      sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS ns,
+    FROM concurrency_slice
+    JOIN span USING (trace_id)
+    WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
+    GROUP BY trace_id
+  ),
   step AS (
     SELECT trace_id, place, from_ns AS ts, 1::TINYINT AS step_by FROM ran
     UNION ALL
@@ -46,13 +56,18 @@ SELECT
   named.process,
   -- Threads of it that ran at once.
   level.running::INTEGER AS running,
-  -- Time with exactly so many, ns.
+  -- Time with exactly so many, ns. (from low_ns to high_ns)
   sum(level.ns)::BIGINT AS ns,
+  -- The same without the time in which the state of some CPU is unknown, at least, ns. (bound)
+  greatest(0, sum(level.ns) - coalesce(any_value(unclear.ns), 0))::BIGINT AS low_ns,
+  -- The same with all the time in which the state of some CPU is unknown, ns. (bound)
+  (sum(level.ns) + coalesce(any_value(unclear.ns), 0))::BIGINT AS high_ns,
   -- That time as a share of the window.
   100.0 * sum(level.ns) / nullif(any_value(span.dur_ns), 0) AS pct,
 FROM level
 JOIN span ON span.trace_id = level.trace_id
 JOIN named ON named.place = level.place
+LEFT JOIN unclear ON unclear.trace_id = level.trace_id
 WHERE level.running > 0 AND level.ns > 0
 GROUP BY level.trace_id, named.process, level.running
 ORDER BY level.trace_id, named.process, level.running;

@@ -50,9 +50,9 @@ WITH
 SELECT
   -- Recording.
   trace_id,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   (any_value(start_ns) + min(begin_ns))::BIGINT AS start_ns,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   sum(ns)::BIGINT AS dur_ns,
   -- Mean number of busy logical CPUs.
   sum(busy * ns) / sum(ns) AS busy,

@@ -19,7 +19,8 @@ WITH
       sum(run_ns)::BIGINT AS run_ns,
       coalesce(sum(alone_ns) FILTER (WHERE core_type IN ('P', 'U')), 0)::BIGINT AS p_alone_ns,
       coalesce(sum(shared_ns) FILTER (WHERE core_type IN ('P', 'U')), 0)::BIGINT AS p_shared_ns,
-      coalesce(sum(unknown_ns) FILTER (WHERE core_type IN ('P', 'U')), 0)::BIGINT AS p_unknown_ns,
+      coalesce(sum(sibling_unknown_ns) FILTER (WHERE core_type IN ('P', 'U')), 0)::BIGINT
+        AS p_unknown_ns,
       coalesce(sum(run_ns) FILTER (WHERE core_type IN ('E', 'LP-E')), 0)::BIGINT AS e_ns,
     FROM thread_core_use(p_trace_id, p_from_ns, p_to_ns, p_process)
     GROUP BY trace_id, utid
@@ -168,32 +169,36 @@ SELECT
   used.tid,
   -- Thread, unique in the database.
   used.utid,
-  -- Running time, ns.
+  -- Running time, ns. (at least; unknown_ns more at most)
   used.run_ns,
   -- Of it: on a P core (or one of a uniform machine) whose other CPUs were idle, ns.
+  -- (at least; unknown_ns more at most)
   used.p_alone_ns,
-  -- Of it: on such a core beside a busy sibling, ns.
+  -- Of it: on such a core beside a busy sibling, ns. (at least; unknown_ns more at most)
   used.p_shared_ns,
-  -- Of it: on such a core, the state of a sibling unknown, ns.
+  -- Of it: on such a core, the state of a sibling unknown, ns. (bound)
   used.p_unknown_ns,
-  -- Of it: on an E or LP-E core, ns.
+  -- Of it: on an E or LP-E core, ns. (at least; unknown_ns more at most)
   used.e_ns,
-  -- Of it: on a core of unknown or numbered type, ns.
+  -- Of it: on a core of unknown or numbered type, ns. (at least; unknown_ns more at most)
   (used.run_ns - used.p_alone_ns - used.p_shared_ns - used.p_unknown_ns - used.e_ns)::BIGINT
     AS other_ns,
-  -- Of e_ns: while a whole P core stood idle, ns.
+  -- Of e_ns: while a whole P core stood idle, ns. (at least)
   coalesce(better.idle_ns, 0)::BIGINT AS e_beside_idle_p_ns,
-  -- The longest such part of one stay, ns; null if there is none.
+  -- The longest such part of one stay, ns; null if there is none. (at least)
   nullif(better.longest_ns, 0)::BIGINT AS e_beside_idle_p_longest_ns,
   -- The P core that was idle longest meanwhile; null if none was.
   better.idle_core,
-  -- For how long it was, ns; null if none was.
+  -- For how long it was, ns; null if none was. (at least)
   better.idle_core_ns::BIGINT AS idle_core_ns,
-  -- Of p_shared_ns: while a whole core of any type stood idle, ns.
+  -- Of p_shared_ns: while a whole core of any type stood idle, ns. (at least)
   coalesce(shared.idle_ns, 0)::BIGINT AS p_shared_beside_idle_ns,
   -- False: the CPUs it may use are taken as those it was seen on (a lower bound); null: no matter.
   told.is_known AS affinity_known,
+  -- p_unknown_ns, and the time in which the state of the thread is unknown, ns. (bound)
+  (used.p_unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
 FROM used
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = used.utid
 LEFT JOIN (SELECT utid, bool_and(is_known) AS is_known FROM placed GROUP BY utid) AS told
   ON told.utid = used.utid
 LEFT JOIN better ON better.utid = used.utid

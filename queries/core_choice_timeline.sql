@@ -60,9 +60,9 @@ WITH
 SELECT
   -- Recording.
   trace_id,
-  -- Begin of the column, ns.
+  -- Begin of the column, ns. (time)
   start_ns,
-  -- Its length, ns.
+  -- Its length, ns. (exact)
   dur_ns,
   -- Mean number of threads on a P core (or one of a uniform machine) beside no busy sibling.
   (coalesce(p_ns, 0) - coalesce(shared_ns, 0)) / dur_ns AS p_alone,

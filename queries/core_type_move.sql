@@ -79,15 +79,15 @@ SELECT
   p_cpu AS from_cpu,
   -- Logical CPU (E or LP-E) it went to.
   e_cpu AS to_cpu,
-  -- Switch-in on the E core, ns.
+  -- Switch-in on the E core, ns. (time)
   left_ns,
-  -- Next switch-in on a P core, ns; null if there is none.
+  -- Next switch-in on a P core, ns; null if there is none. (time)
   back_ns,
-  -- Time until it is back, or until the end of what is recorded of it, ns.
+  -- Time until it is back, or until the end of what is recorded of it, ns. (at most)
   (coalesce(back_ns, seen_ns) - left_ns)::BIGINT AS away_ns,
-  -- Of it: on a CPU, ns.
+  -- Of it: on a CPU, ns. (no bounds)
   run_ns::BIGINT AS run_ns,
-  -- Of it: ready and not running, ns.
+  -- Of it: ready and not running, ns. (no bounds)
   coalesce(ready_ns, 0)::BIGINT AS ready_ns,
   -- It did not come back before the recording (or its life) ended.
   back_ns IS NULL AS censored,

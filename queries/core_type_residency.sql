@@ -44,12 +44,15 @@ SELECT
   core_type,
   -- Class number as the system gives it; null if unknown.
   efficiency_class,
-  -- Time on CPUs of it, ns.
+  -- Time on CPUs of it, ns. (at least; unknown_ns more at most)
   run_ns,
   -- The same as a share of the thread's running time in the window, percent.
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
-  -- Switch-ins on CPUs of it.
+  -- Switch-ins on CPUs of it. (at least)
   switches_in,
+  -- Time in which the state of the thread is unknown, ns. (bound)
+  coalesce(t.unknown_ns, 0) AS unknown_ns,
 FROM spent
 JOIN who USING (utid)
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t USING (utid)
 ORDER BY who.trace_id, who.utid, efficiency_class DESC NULLS LAST, core_type;

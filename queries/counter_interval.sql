@@ -99,7 +99,7 @@ SELECT
   pair.cycles,
   -- Instructions counted.
   pair.instructions,
-  -- The part of it beside a busy sibling, ns.
+  -- The part of it beside a busy sibling, ns. (at least)
   shared.shared_ns,
 FROM pair
 JOIN shared ON shared.id = pair.id

@@ -40,19 +40,26 @@ SELECT
   core,
   -- Core type; null if unknown.
   core_type,
-  -- A thread that is not the idle thread ran, ns.
+  -- A thread that is not the idle thread ran, ns. (at least; unknown_ns more at most)
   thread_ns,
-  -- Interrupt work in the idle thread, where recorded, ns.
+  -- Interrupt work in the idle thread, where recorded, ns. (at least; unknown_ns more at most)
   interrupt_ns,
-  -- Idle, ns.
+  -- Idle, ns. (at least; unknown_ns more at most)
   idle_ns,
-  -- The recording does not tell, ns.
+  -- The recording does not tell, ns. (bound)
   unknown_ns,
-  -- Offline, ns.
+  -- Offline, ns. (at least; unknown_ns more at most)
   offline_ns,
   -- Busy (thread or interrupt) as a share of the known time online, percent; null if none is known.
+  -- (from busy_low_pct to busy_high_pct)
   100.0 * (thread_ns + interrupt_ns)
     / nullif(thread_ns + interrupt_ns + idle_ns, 0) AS busy_pct,
+  -- Busy share of the time online if the CPU was idle in all unknown time, percent. (bound)
+  100.0 * (thread_ns + interrupt_ns)
+    / nullif(thread_ns + interrupt_ns + idle_ns + unknown_ns, 0) AS busy_low_pct,
+  -- Busy share of the time online if the CPU was busy in all unknown time, percent. (bound)
+  100.0 * (thread_ns + interrupt_ns + unknown_ns)
+    / nullif(thread_ns + interrupt_ns + idle_ns + unknown_ns, 0) AS busy_high_pct,
 FROM by_cpu
 LEFT JOIN place USING (trace_id, cpu)
 ORDER BY trace_id, cpu;

@@ -71,9 +71,9 @@ SELECT
   j.trace_id,
   -- Logical CPU.
   j.cpu,
-  -- Begin, at a border of a column.
+  -- Begin, at a border of a column. (time)
   (s.start_ns + j.col * s.width_ns)::BIGINT AS start_ns,
-  -- Length, in whole columns; the last column ends with the window.
+  -- Length, in whole columns; the last column ends with the window. (no bounds)
   (least(j.end_col * s.width_ns, s.dur_ns) - j.col * s.width_ns)::BIGINT AS dur_ns,
   -- What has the most time in each of its columns: thread, interrupt, idle, unknown or offline.
   j.state,

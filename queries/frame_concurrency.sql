@@ -93,9 +93,9 @@ SELECT
   c.upid,
   -- Number of the frame in its process.
   c.frame,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   c.start_ns,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   c.dur_ns,
   -- The frame stuttered.
   c.stutter,

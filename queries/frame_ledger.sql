@@ -214,9 +214,9 @@ SELECT
   chosen.upid,
   -- Number of the frame in its process.
   chosen.frame,
-  -- Begin of the frame, ns.
+  -- Begin of the frame, ns. (time)
   any_value(chosen.start_ns) AS start_ns,
-  -- Length of the frame, ns: the sum of its parts.
+  -- Length of the frame, ns: the sum of its parts. (no bounds)
   any_value(chosen.dur_ns) AS frame_ns,
   -- The frame stuttered.
   any_value(chosen.stutter) AS stutter,
@@ -226,7 +226,7 @@ SELECT
   named.part,
   -- Wait reason of a wait, where recorded.
   named.reason,
-  -- Time in it, ns.
+  -- Time in it, ns. (no bounds)
   sum(named.dur)::BIGINT AS dur,
 FROM named
 JOIN chosen ON chosen.upid = named.upid AND chosen.frame = named.frame

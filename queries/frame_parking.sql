@@ -72,17 +72,17 @@ SELECT
   round(parked_ns / dur_ns)::INTEGER AS parked,
   -- Frames.
   count(*) AS frames,
-  -- Mean length, ns.
+  -- Mean length, ns. (no bounds)
   avg(dur_ns)::BIGINT AS mean_ns,
-  -- Median length, ns.
+  -- Median length, ns. (no bounds)
   quantile_disc(dur_ns, 0.5) AS p50_ns,
-  -- Longest, ns.
+  -- Longest, ns. (no bounds)
   max(dur_ns) AS longest_ns,
-  -- Sum of their lengths, ns.
+  -- Sum of their lengths, ns. (no bounds)
   sum(dur_ns)::BIGINT AS total_ns,
   -- Stutters among them.
   count(*) FILTER (WHERE stutter) AS stutters,
-  -- What the stutters lasted longer than usual, ns.
+  -- What the stutters lasted longer than usual, ns. (no bounds)
   coalesce(sum(over_ns), 0)::BIGINT AS stutter_ns,
 FROM weighed
 WHERE unknown_ns = 0

@@ -31,23 +31,23 @@ SELECT
   a.upid,
   -- Number of the frame in its process.
   a.frame,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   a.start_ns,
-  -- Length, ns; null for the last one.
+  -- Length, ns; null for the last one. (no bounds)
   a.dur_ns,
-  -- Usual length, ns.
+  -- Usual length, ns. (no bounds)
   usual_ns::BIGINT AS usual_ns,
   -- It lasts much longer than usual; null without a length.
   a.dur_ns >= p_stutter * usual_ns AND a.dur_ns >= usual_ns + 4000000 AS stutter,
-  -- What it lasted longer than usual, ns; 0 if it did not stutter.
+  -- What it lasted longer than usual, ns; 0 if it did not stutter. (no bounds)
   CASE
     WHEN a.dur_ns >= p_stutter * usual_ns AND a.dur_ns >= usual_ns + 4000000
       THEN (a.dur_ns - usual_ns)::BIGINT
     WHEN a.dur_ns IS NOT NULL THEN 0
   END AS over_ns,
-  -- CPU time of making it, by the source's definition, ns.
+  -- CPU time of making it, by the source's definition, ns. (no bounds)
   a.cpu_busy_ns,
-  -- Time the GPU worked on it, ns.
+  -- Time the GPU worked on it, ns. (no bounds)
   a.gpu_busy_ns,
   -- gpu: the GPU worked for 90 % of it or more; cpu: the CPU did, and not the GPU; limited:
   -- neither did (a frame limit, vsync, waiting); null where the source does not tell.
@@ -57,7 +57,7 @@ SELECT
     WHEN a.cpu_busy_ns >= 0.9 * a.dur_ns THEN 'cpu'
     WHEN a.cpu_busy_ns IS NOT NULL THEN 'limited'
   END AS bound_by,
-  -- From its begin to the screen, ns; null if never shown or not recorded.
+  -- From its begin to the screen, ns; null if never shown or not recorded. (no bounds)
   (a.displayed_ns - a.start_ns)::BIGINT AS latency_ns,
   -- Never shown.
   a.dropped,
@@ -65,7 +65,7 @@ SELECT
   a.utid,
   -- Where the frames come from.
   a.dialect,
-  -- Uncertainty of the clock join, ns.
+  -- Uncertainty of the clock join, ns. (exact)
   a.clock_residual_ns,
 FROM compared AS a
 JOIN span ON span.trace_id = a.trace_id

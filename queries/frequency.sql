@@ -83,7 +83,7 @@ SELECT
   inside.cpu,
   -- Changes recorded in the window.
   changes,
-  -- Time in the window at which the frequency is known, ns.
+  -- Time in the window at which the frequency is known, ns. (at least)
   inside.known_ns,
   -- Mean over that time, kHz.
   inside.product::DOUBLE / nullif(inside.known_ns, 0) AS avg_khz,

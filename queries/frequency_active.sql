@@ -14,7 +14,7 @@ SELECT
   round(active)::INTEGER AS active_cores,
   -- Intervals between two changes of frequency.
   count(*) AS intervals,
-  -- Busy time in them, ns.
+  -- Busy time in them, ns. (no bounds)
   sum(busy_ns)::BIGINT AS busy_ns,
   -- Mean frequency over it, kHz.
   sum(khz * busy_ns::DOUBLE) / sum(busy_ns) AS avg_khz,

@@ -79,13 +79,13 @@ SELECT
   step.cpu,
   -- Core type; null if unknown.
   place.core_type,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   step.from_ns,
   -- Length, ns.
   (step.to_ns - step.from_ns)::BIGINT AS dur,
   -- Frequency, kHz.
   step.khz,
-  -- Time in which this CPU was busy, ns.
+  -- Time in which this CPU was busy, ns. (no bounds)
   summed.busy_ns::BIGINT AS busy_ns,
   -- Cores with work, of all types, on average.
   summed.active_product / (step.to_ns - step.from_ns) AS active,

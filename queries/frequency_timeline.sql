@@ -35,9 +35,9 @@ SELECT
   trace_id,
   -- Core type; null if unknown.
   core_type,
-  -- Begin of the column, ns.
+  -- Begin of the column, ns. (time)
   (any_value(cut.start_ns) + col * any_value(width_ns))::BIGINT AS start_ns,
-  -- Its length, ns.
+  -- Its length, ns. (exact)
   least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))::BIGINT
     AS dur_ns,
   -- Mean frequency, kHz.

@@ -67,11 +67,11 @@ SELECT
   coalesce(hops.how, frames.how) AS how,
   -- Repeats behind the one-way time.
   coalesce(hops.n, 0) AS repeats,
-  -- One-way time of a hand-off, ns; null if not measured.
+  -- One-way time of a hand-off, ns; null if not measured. (exact)
   list_median(hops.kept) AS one_way_ns,
-  -- Lower end of its interval, ns.
+  -- Lower end of its interval, ns. (exact)
   hops.kept[r.low_rank] AS one_way_low_ns,
-  -- Upper end of its interval, ns.
+  -- Upper end of its interval, ns. (exact)
   hops.kept[r.high_rank] AS one_way_high_ns,
   -- Confidence of the intervals, percent.
   r.coverage_pct,

@@ -28,13 +28,13 @@ SELECT
   state,
   -- Times it was entered; one that began before the window counts.
   count(*) AS entries,
-  -- Time in it, ns; spells of which the end is not recorded are left out.
+  -- Time in it, ns; spells of which the end is not recorded are left out. (no bounds)
   sum(inside_ns)::BIGINT AS idle_ns,
   -- The same as a share of the window, percent.
   100.0 * sum(inside_ns) / nullif(any_value(window_ns), 0) AS idle_pct,
-  -- Median length, whole spells, ns.
+  -- Median length, whole spells, ns. (no bounds)
   quantile_disc(dur, 0.5) AS dur_p50_ns,
-  -- Longest spell, whole, ns.
+  -- Longest spell, whole, ns. (no bounds)
   max(dur) AS dur_max_ns,
 FROM spell
 GROUP BY trace_id, cpu, state

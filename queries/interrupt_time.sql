@@ -16,13 +16,13 @@ SELECT
   name,
   -- How often it ran.
   count(*) AS count,
-  -- Time in it, ns; runs of which the end is not recorded are left out.
+  -- Time in it, ns; runs of which the end is not recorded are left out. (no bounds)
   sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)::BIGINT
     AS run_ns,
   -- The same as a share of the window, percent.
   100.0 * sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)
     / nullif(any_value(dur_ns), 0) AS run_pct,
-  -- Longest run, whole, ns.
+  -- Longest run, whole, ns. (no bounds)
   max(dur) AS longest_ns,
 FROM interrupt_slice AS i
 JOIN span USING (trace_id)

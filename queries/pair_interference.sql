@@ -104,9 +104,9 @@ SELECT
   second_predicted,
   -- What the expectation rests on.
   predicted_basis,
-  -- Median length of an iteration of the first, ns.
+  -- Median length of an iteration of the first, ns. (exact)
   first_ns AS first_iteration_ns,
-  -- Median length of an iteration of the second, ns.
+  -- Median length of an iteration of the second, ns. (exact)
   second_ns AS second_iteration_ns,
   -- The same of the first in core cycles.
   first_cycles,

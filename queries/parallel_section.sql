@@ -90,15 +90,15 @@ SELECT
   named.pool,
   -- Begin, ns.
   section.ts,
-  -- Length, ns.
+  -- Length, ns. (at least)
   section.dur,
   -- Workers that ran in it.
   coalesce(part.workers, 0) AS workers,
   -- Most of them on a CPU at once.
   section.most_running,
-  -- Their running time in it, ns.
+  -- Their running time in it, ns. (at least)
   section.run_ns,
-  -- Their ready time in it, ns.
+  -- Their ready time in it, ns. (at least)
   section.ready_ns,
 FROM section
 JOIN named ON named.place = section.place

@@ -31,13 +31,13 @@ SELECT
   any_value(place.core) AS core,
   -- Core type; null if unknown.
   any_value(place.core_type) AS core_type,
-  -- Time parked, ns.
+  -- Time parked, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'parked'), 0)::BIGINT AS parked_ns,
-  -- Time soft-parked, ns.
+  -- Time soft-parked, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'soft_parked'), 0)::BIGINT AS soft_parked_ns,
-  -- Time not parked, ns.
+  -- Time not parked, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'unparked'), 0)::BIGINT AS unparked_ns,
-  -- Time of which it is not known, ns.
+  -- Time of which it is not known, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,
   -- Time parked or soft-parked as a share of the known time, percent; null if none is known.
   100.0 * coalesce(sum(ns) FILTER (WHERE state IN ('parked', 'soft_parked')), 0)

@@ -33,7 +33,7 @@ SELECT
   hop.upid,
   -- Number of the frame in its process.
   hop.frame,
-  -- Length of the frame, ns.
+  -- Length of the frame, ns. (no bounds)
   chosen.dur_ns,
   -- The frame stuttered.
   chosen.stutter,

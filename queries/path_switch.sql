@@ -75,7 +75,7 @@ SELECT
   path.stutter,
   -- Thread, unique in the database.
   cut.utid,
-  -- Switch-out, ns.
+  -- Switch-out, ns. (time)
   cut.ts AS out_ns,
   -- Why it left.
   cut.end_reason,
@@ -87,7 +87,7 @@ SELECT
   cut.in_cpu AS to_cpu,
   -- Core type it came back on; null if unknown or not seen.
   back_on.core_type AS to_type,
-  -- From the switch-out to the next switch-in, ns; null if not seen.
+  -- From the switch-out to the next switch-in, ns; null if not seen. (at most)
   (cut.in_ns - cut.ts)::BIGINT AS off_ns,
 FROM during AS cut
 JOIN path ON path.id = cut.path_id

@@ -37,7 +37,7 @@ SELECT
   spent.utid,
   -- Frames it was on the path of.
   spent.frames,
-  -- Its time on the path, ns.
+  -- Its time on the path, ns. (no bounds)
   spent.path_ns,
   -- The same as a share of all path time of these frames, percent.
   100.0 * spent.path_ns

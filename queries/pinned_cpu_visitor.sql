@@ -163,15 +163,20 @@ SELECT
   regexp_matches(coalesce(who.thread, ''), '/[0-9]+') AS is_bound,
   -- Its stays there.
   stays,
-  -- Its time there, ns.
+  -- Its time there, ns. (at least; unknown_ns more at most)
   run_ns,
   -- The same as a share of the window, percent.
   run_pct,
-  -- Its longest stay, clipped to the window, ns.
+  -- Its longest stay, clipped to the window, ns. (at least)
   longest_ns,
-  -- Ready time of the pinned threads while it ran there, added up over them, ns.
+  -- Ready time of the pinned threads while it ran there, added up over them, ns. (at least)
   owner_ready_ns,
+  -- Time in which both the state of the visitor and that of the CPU may be unknown, ns. (bound)
+  coalesce(least(t.unknown_ns, c.unknown_ns), 0) AS unknown_ns,
 FROM visitor
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = visitor.utid
+LEFT JOIN cpu_unknown(p_trace_id, p_from_ns, p_to_ns) AS c
+  ON c.trace_id = visitor.trace_id AND c.cpu = visitor.cpu
 JOIN kept ON kept.trace_id = visitor.trace_id AND kept.cpu = visitor.cpu
 JOIN who ON who.utid = visitor.utid
 ORDER BY visitor.trace_id, visitor.cpu, run_ns DESC, visitor.utid;

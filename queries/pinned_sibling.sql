@@ -127,9 +127,9 @@ SELECT
   spent.other_utid,
   -- CPUs it is bound to, the last of several sets.
   spent.other_cpus,
-  -- Time beside each other, ns.
+  -- Time beside each other, ns. (at least)
   spent.ns AS together_ns,
-  -- Of it: while another whole core stood idle, ns.
+  -- Of it: while another whole core stood idle, ns. (at least)
   beside.idle_ns,
 FROM spent
 JOIN beside USING (core, utid, other_utid)

@@ -82,9 +82,9 @@ SELECT
   who.utid,
   -- Base priority.
   who.base_priority,
-  -- Running time, ns.
+  -- Running time, ns. (at least)
   ran.run_ns,
-  -- Of it: above the base priority, ns.
+  -- Of it: above the base priority, ns. (at least)
   ran.boosted_ns,
   -- Switch-ins above the base priority.
   ran.boosted_stays,

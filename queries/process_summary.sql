@@ -19,27 +19,27 @@ SELECT
   owner.upid,
   -- Threads with any time in the window.
   count(*) AS threads,
-  -- Time of its threads on a CPU, ns.
+  -- Time of its threads on a CPU, ns. (at least; unknown_ns more at most)
   sum(run_ns)::BIGINT AS run_ns,
-  -- The same as a share of the window, percent of one logical CPU.
+  -- The same as a share of the window, percent of one logical CPU. (at least)
   100.0 * sum(run_ns) / nullif(any_value(span.dur_ns), 0) AS run_pct,
-  -- Time of its threads ready and not running, ns.
+  -- Time of its threads ready and not running, ns. (at least; unknown_ns more at most)
   sum(ready_ns)::BIGINT AS ready_ns,
-  -- Time of its threads blocked, ns.
+  -- Time of its threads blocked, ns. (at least; unknown_ns more at most)
   sum(wait_ns)::BIGINT AS wait_ns,
-  -- Time of its threads of which the recording does not tell the state, ns.
+  -- Time of its threads of which the recording does not tell the state, ns. (bound)
   sum(unknown_ns)::BIGINT AS unknown_ns,
-  -- Switch-ins.
+  -- Switch-ins. (at least)
   sum(switches_in)::BIGINT AS switches_in,
   -- Switch-outs still runnable, without a known yield.
   sum(involuntary_out)::BIGINT AS involuntary_out,
   -- Switch-ins on another CPU than before.
   sum(migrations)::BIGINT AS migrations,
-  -- Longest known ready time before a switch-in, ns.
+  -- Longest known ready time before a switch-in, ns. (at least)
   max(ready_max_ns) AS ready_max_ns,
-  -- When it began, ns; null if it existed when the recording began.
+  -- When it began, ns; null if it existed when the recording began. (time)
   any_value(life.start_ns) AS start_ns,
-  -- When it ended, ns; null if it outlived the recording.
+  -- When it ended, ns; null if it outlived the recording. (time)
   any_value(life.end_ns) AS end_ns,
 FROM threads
 JOIN span USING (trace_id)

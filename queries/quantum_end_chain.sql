@@ -86,11 +86,11 @@ SELECT
   f.cpu,
   -- Switch-in of the first leaver, ns.
   f.ts,
-  -- Length, to the switch-out of the last taker, ns.
+  -- Length, to the switch-out of the last taker, ns. (at least)
   f.dur,
-  -- Hand-offs.
+  -- Hand-offs. (at least)
   f.hand_offs,
-  -- Median running time of a leaver, ns.
+  -- Median running time of a leaver, ns. (no bounds)
   f.slice_ns,
   -- Processes of its threads in order of appearance; empty where not recorded.
   who.processes,
@@ -99,8 +99,9 @@ SELECT
   -- Its threads, unique in the database.
   f.utids,
   -- The part in which another CPU allowed to a waiting one of them was idle or parked, ns.
+  -- (at least)
   f.serialized_ns,
-  -- The part in which some other online CPU was idle, allowed or not, ns.
+  -- The part in which some other online CPU was idle, allowed or not, ns. (at least)
   f.idle_elsewhere_ns,
   -- CPUs allowed to any of its threads when it began; null if not known of any.
   reach.cpus AS allowed_cpus,

@@ -16,7 +16,8 @@ WITH
         AS idle_available_ns,
       coalesce(sum(dur) FILTER (WHERE obstacle = 'parked_available'), 0)::BIGINT
         AS parked_available_ns,
-      coalesce(sum(dur) FILTER (WHERE obstacle = 'unknown'), 0)::BIGINT AS unknown_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'unknown'), 0)::BIGINT
+        AS obstacle_unknown_ns,
       coalesce(sum(dur) FILTER (WHERE obstacle = 'all_busy'), 0)::BIGINT AS all_busy_ns,
       bool_and(affinity_known) AS affinity_known,
     FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
@@ -33,22 +34,26 @@ SELECT
   who.tid,
   -- The thread, unique in the database.
   who.utid,
-  -- Ready time, ns.
+  -- Ready time, ns. (at least; unknown_ns more at most)
   spent.ready_ns,
-  -- Held back by a quota or rate control, ns.
+  -- Held back by a quota or rate control, ns. (at least; unknown_ns more at most)
   spent.throttled_ns,
   -- At most 1 ms before the switch-in, the CPU it enters still idle, ns.
+  -- (at least; unknown_ns more at most)
   spent.idle_exit_ns,
-  -- An allowed, unparked CPU was idle, ns.
+  -- An allowed, unparked CPU was idle, ns. (at least; unknown_ns more at most)
   spent.idle_available_ns,
-  -- An allowed CPU was idle, but parked or soft-parked, ns.
+  -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   spent.parked_available_ns,
-  -- Of an allowed CPU the state or the parking is unknown, ns.
-  spent.unknown_ns,
-  -- No allowed CPU was idle long enough, ns.
+  -- Of an allowed CPU the state or the parking is unknown, ns. (no bounds)
+  spent.obstacle_unknown_ns,
+  -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)
   spent.all_busy_ns,
   -- False: allowed CPUs are those it was seen on, so idle_available_ns is a lower bound.
   spent.affinity_known,
+  -- obstacle_unknown_ns, and the time in which the state of the thread is unknown, ns. (bound)
+  (spent.obstacle_unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
 FROM spent
 JOIN who ON who.utid = spent.utid
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = spent.utid
 ORDER BY who.trace_id, spent.ready_ns DESC, who.utid;

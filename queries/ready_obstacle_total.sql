@@ -14,7 +14,7 @@ WITH
       sum(dur) FILTER (WHERE obstacle = 'idle_exit') AS idle_exit_ns,
       sum(dur) FILTER (WHERE obstacle = 'idle_available') AS idle_available_ns,
       sum(dur) FILTER (WHERE obstacle = 'parked_available') AS parked_available_ns,
-      sum(dur) FILTER (WHERE obstacle = 'unknown') AS unknown_ns,
+      sum(dur) FILTER (WHERE obstacle = 'unknown') AS obstacle_unknown_ns,
       sum(dur) FILTER (WHERE obstacle = 'all_busy') AS all_busy_ns,
       bool_and(affinity_known) AS affinity_known,
     FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
@@ -32,25 +32,32 @@ WITH
 SELECT
   -- Recording.
   spent.trace_id,
-  -- Ready time of all threads, ns.
+  -- Ready time of all threads, ns. (at least; unknown_ns more at most)
   spent.ready_ns,
-  -- Held back by a quota or rate control, ns.
+  -- Held back by a quota or rate control, ns. (at least; unknown_ns more at most)
   coalesce(spent.throttled_ns, 0)::BIGINT AS throttled_ns,
   -- At most 1 ms before the switch-in, the CPU it enters still idle, ns.
+  -- (at least; unknown_ns more at most)
   coalesce(spent.idle_exit_ns, 0)::BIGINT AS idle_exit_ns,
   -- An allowed, unparked CPU was idle, added up over threads, ns.
+  -- (at least; unknown_ns more at most)
   coalesce(spent.idle_available_ns, 0)::BIGINT AS idle_available_ns,
-  -- An allowed CPU was idle, but parked or soft-parked, ns.
+  -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   coalesce(spent.parked_available_ns, 0)::BIGINT AS parked_available_ns,
-  -- Of an allowed CPU the state or the parking is unknown, ns.
-  coalesce(spent.unknown_ns, 0)::BIGINT AS unknown_ns,
-  -- No allowed CPU was idle long enough, ns.
+  -- Of an allowed CPU the state or the parking is unknown, ns. (no bounds)
+  coalesce(spent.obstacle_unknown_ns, 0)::BIGINT AS obstacle_unknown_ns,
+  -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)
   coalesce(spent.all_busy_ns, 0)::BIGINT AS all_busy_ns,
   -- The part of idle_available_ns that the idle CPUs had room for, ns; null if p_min_idle_ns is
-  -- neither 0 nor 100000, for which alone it is built.
+  -- neither 0 nor 100000, for which alone it is built. (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.ns, 0) END AS matched_ns,
   -- False: of some thread allowed CPUs are those it was seen on (lower bound).
   spent.affinity_known,
+  -- obstacle_unknown_ns, and the time in which the states of threads are unknown, ns. (bound)
+  (coalesce(spent.obstacle_unknown_ns, 0) + coalesce(unclear.ns, 0))::BIGINT AS unknown_ns,
 FROM spent
+LEFT JOIN (
+  SELECT trace_id, sum(unknown_ns) AS ns FROM thread_unknown(p_trace_id, p_from_ns, p_to_ns) GROUP BY trace_id
+) AS unclear ON unclear.trace_id = spent.trace_id
 LEFT JOIN matched ON matched.trace_id = spent.trace_id
 ORDER BY spent.trace_id;

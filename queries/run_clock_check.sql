@@ -62,18 +62,19 @@ SELECT
   utid,
   -- Its thread id.
   tid,
-  -- Length of its measured interval, ns.
+  -- Length of its measured interval, ns. (exact)
   (end_ns - start_ns)::BIGINT AS interval_ns,
-  -- Its running time in the trace over that interval, ns.
+  -- Its running time in the trace over that interval, ns. (at least)
   run_ns,
-  -- Growth of its own CPU clock over that interval, ns.
+  -- Growth of its own CPU clock over that interval, ns. (exact)
   cpu_time_ns,
   -- Steal of the CPUs it ran on, over the whole step, ns: no more than this can have fallen on it.
-  -- Null if the system does not tell.
+  -- Null if the system does not tell. (exact)
   steal_ns,
   -- The part of it that fell on this worker, by its share of the busy time of those CPUs, ns.
+  -- (no bounds)
   steal_share_ns::BIGINT AS steal_share_ns,
-  -- What the trace shows beyond CPU time and its share of steal, ns; negative: less.
+  -- What the trace shows beyond CPU time and its share of steal, ns; negative: less. (no bounds)
   (run_ns - cpu_time_ns - coalesce(steal_share_ns, 0))::BIGINT AS diff_ns,
   -- The same in percent of the CPU time with its share of steal.
   100.0 * (run_ns - cpu_time_ns - coalesce(steal_share_ns, 0))

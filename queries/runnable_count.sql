@@ -26,7 +26,7 @@ SELECT
   piece.trace_id,
   -- Busy logical CPUs and ready threads.
   piece.runnable,
-  -- Time with exactly so many, ns.
+  -- Time with exactly so many, ns. (no bounds)
   sum(piece.ns)::BIGINT AS ns,
   -- That time as a share of the window, percent.
   100.0 * sum(piece.ns) / nullif(any_value(piece.dur_ns), 0) AS pct,

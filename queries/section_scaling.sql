@@ -18,13 +18,13 @@ SELECT
   workers,
   -- Sections with so many.
   count(*) AS sections,
-  -- Their mean length, ns.
+  -- Their mean length, ns. (no bounds)
   avg(dur)::BIGINT AS mean_ns,
-  -- Median length, ns.
+  -- Median length, ns. (no bounds)
   quantile_disc(dur, 0.5) AS p50_ns,
-  -- Mean running time of all their workers, ns.
+  -- Mean running time of all their workers, ns. (no bounds)
   avg(run_ns)::BIGINT AS run_mean_ns,
-  -- Mean ready time of all their workers, ns.
+  -- Mean ready time of all their workers, ns. (no bounds)
   avg(ready_ns)::BIGINT AS ready_mean_ns,
   -- Workers on a CPU on average: running time by length.
   sum(run_ns) / nullif(sum(dur), 0) AS parallel,

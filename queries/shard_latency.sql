@@ -143,17 +143,17 @@ SELECT
   about.most_on_core,
   -- Requests served.
   latency.requests,
-  -- Median latency from the intended arrival, ns.
+  -- Median latency from the intended arrival, ns. (exact)
   latency.p50_ns,
-  -- 99 % of the requests stay within this latency, ns; null if fewer than 10 lie beyond.
+  -- 99 % of the requests stay within this latency, ns; null if fewer than 10 lie beyond. (exact)
   CASE WHEN latency.requests * 0.01 >= 10 THEN latency.p99_ns END AS p99_ns,
-  -- Lower end of its interval over the repeats, ns; null if no repeat alone can tell.
+  -- Lower end of its interval over the repeats, ns; null if no repeat alone can tell. (exact)
   ends.kept[r.low_rank] AS p99_low_ns,
-  -- Upper end of its interval, ns.
+  -- Upper end of its interval, ns. (exact)
   ends.kept[r.high_rank] AS p99_high_ns,
   -- Confidence of the interval, percent.
   r.coverage_pct,
-  -- 99.9 % stay within this latency, ns; null if fewer than 10 lie beyond.
+  -- 99.9 % stay within this latency, ns; null if fewer than 10 lie beyond. (exact)
   CASE WHEN latency.requests * 0.001 >= 10 THEN latency.p999_ns END AS p999_ns,
   -- Share of requests that arrived while the shard was busy, percent.
   100.0 * about.late_starts / nullif(about.counted, 0) AS late_pct,

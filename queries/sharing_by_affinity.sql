@@ -95,11 +95,11 @@ WITH
 SELECT
   -- Recording.
   span.trace_id,
-  -- Avoidable if every thread might use every CPU, however short a core stood idle, ns.
+  -- Avoidable if every thread might use every CPU, however short a core stood idle, ns. (at least)
   coalesce(summed.any_cpu_ns, 0)::BIGINT AS any_cpu_ns,
-  -- Avoidable as the threads are allowed to run, however short a core stood idle, ns.
+  -- Avoidable as the threads are allowed to run, however short a core stood idle, ns. (at least)
   total.any_type_ns AS allowed_ns,
-  -- The difference: what the affinity costs, ns.
+  -- The difference: what the affinity costs, ns. (no bounds)
   (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns)::BIGINT AS affinity_ns,
   -- The difference as a share of the window: the mean number of threads it held back, x 100.
   100.0 * (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns) / nullif(span.dur_ns, 0)

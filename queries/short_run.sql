@@ -76,13 +76,13 @@ SELECT
   summed.short_runs,
   -- The same as a share of the runs, percent.
   100.0 * summed.short_runs / summed.runs AS short_pct,
-  -- Running time in all runs, ns.
+  -- Running time in all runs, ns. (at least)
   summed.run_ns,
-  -- Of it: in short ones, ns.
+  -- Of it: in short ones, ns. (no bounds)
   coalesce(summed.short_ns, 0)::BIGINT AS short_ns,
-  -- Median run, ns.
+  -- Median run, ns. (no bounds)
   summed.p50_ns::BIGINT AS p50_ns,
-  -- Longest run, ns.
+  -- Longest run, ns. (at least)
   summed.longest_ns::BIGINT AS longest_ns,
   -- Runs in which it lost its CPU before it waited again.
   summed.interrupted,

@@ -54,20 +54,27 @@ SELECT
   -- Share of the counted time in which more than one was busy.
   100.0 * both_ns / nullif(none_ns + one_ns + both_ns, 0) AS both_pct,
   -- Of the time with at least one busy, the share with more than one: not diluted by idle time.
+  -- (from shared_of_busy_low_pct to shared_of_busy_high_pct)
   100.0 * both_ns / nullif(one_ns + both_ns, 0) AS shared_of_busy_pct,
+  -- The same if exactly one was busy in all unknown time, percent. (bound)
+  100.0 * both_ns / nullif(one_ns + both_ns + unknown_ns, 0) AS shared_of_busy_low_pct,
+  -- The same if more than one was busy in all unknown time, percent. (bound)
+  100.0 * (both_ns + unknown_ns) / nullif(one_ns + both_ns + unknown_ns, 0)
+    AS shared_of_busy_high_pct,
   -- Of the thread time of this core, the share beside a busy sibling.
   100.0 * shared_thread_ns / nullif(thread_ns, 0) AS shared_of_thread_pct,
-  -- Time with none busy, ns.
+  -- Time with none busy, ns. (at least; unknown_ns more at most)
   none_ns,
-  -- Time with exactly one busy, ns.
+  -- Time with exactly one busy, ns. (at least; unknown_ns more at most)
   one_ns,
-  -- Time with more than one busy, ns.
+  -- Time with more than one busy, ns. (at least; unknown_ns more at most)
   both_ns,
   -- Time with at least two online of which some state is unknown, left out of the shares, ns.
+  -- (bound)
   unknown_ns,
-  -- Thread time on this core in the counted time, ns.
+  -- Thread time on this core in the counted time, ns. (at least)
   thread_ns,
-  -- The part of it beside a busy sibling, ns.
+  -- The part of it beside a busy sibling, ns. (at least)
   shared_thread_ns,
 FROM spent
 LEFT JOIN kind USING (trace_id, core)

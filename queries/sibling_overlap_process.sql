@@ -24,6 +24,17 @@ WITH
     WHERE s.ts < end_ns AND s.ts + s.dur > start_ns
     GROUP BY ALL
   ),
+  -- Each pair of siblings of a core may have been busy while the state of one of its CPUs is unknown.
+  unclear AS (
+    SELECT
+      trace_id,
+      sum((least(ts + dur, end_ns) - greatest(ts, start_ns)) * (online * (online - 1) // 2))::BIGINT
+        AS unknown_ns,
+    FROM core_state
+    JOIN span USING (trace_id)
+    WHERE unknown > 0 AND online >= 2 AND ts < end_ns AND ts + dur > start_ns
+    GROUP BY trace_id
+  ),
   total AS (SELECT trace_id, sum(ns) AS ns FROM pair GROUP BY trace_id),
   side AS (
     SELECT trace_id, one AS process, ns, one IS NOT DISTINCT FROM other AS itself
@@ -48,13 +59,18 @@ SELECT
   spent.trace_id,
   -- Name of the process; null: threads whose process is not recorded.
   nullif(spent.process, '') AS process,
-  -- Time in which two siblings both ran threads of it, ns.
+  -- Time in which two siblings both ran threads of it, ns. (at least; unknown_ns more at most)
   with_itself_ns,
   -- Time in which one of two busy siblings ran a thread of it, the other something else, ns.
+  -- (at least; unknown_ns more at most)
   with_others_ns,
   -- Time in which two siblings were busy with other things only, ns.
+  -- (at least; unknown_ns more at most)
   (total.ns - with_itself_ns - with_others_ns)::BIGINT AS others_ns,
+  -- Core time in which the state of a sibling is unknown, for each pair of siblings, ns. (bound)
+  coalesce(unclear.unknown_ns, 0) AS unknown_ns,
 FROM spent
 JOIN total ON total.trace_id = spent.trace_id
+LEFT JOIN unclear ON unclear.trace_id = spent.trace_id
 WHERE p_process IS NULL OR spent.process = p_process
 ORDER BY spent.trace_id, with_itself_ns + with_others_ns DESC, spent.process;

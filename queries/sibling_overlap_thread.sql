@@ -5,40 +5,39 @@
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
-  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
-  who AS (FROM thread_with_process(p_trace_id, p_process)),
-  ran AS (
-    SELECT utid, sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS run_ns
-    FROM cpu_state
-    JOIN span USING (trace_id)
-    WHERE state = 'thread' AND ts < end_ns AND ts + dur > start_ns
-    GROUP BY utid
-  ),
-  shared AS (
-    SELECT utid, sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS shared_ns
-    FROM sharing_slice
-    JOIN span USING (trace_id)
-    WHERE ts < end_ns AND ts + dur > start_ns
-    GROUP BY utid
+  used AS (
+    SELECT
+      trace_id,
+      any_value(process) AS process,
+      any_value(thread) AS thread,
+      any_value(tid) AS tid,
+      utid,
+      sum(run_ns)::BIGINT AS run_ns,
+      sum(shared_ns)::BIGINT AS shared_ns,
+      sum(sibling_unknown_ns) AS sibling_unknown_ns,
+    FROM thread_core_use(p_trace_id, p_from_ns, p_to_ns, p_process)
+    GROUP BY trace_id, utid
+    HAVING sum(run_ns) > 0
   )
 SELECT
   -- Recording.
-  who.trace_id,
+  used.trace_id,
   -- Process; null if not recorded.
-  who.process,
+  used.process,
   -- Name of the thread.
-  who.thread,
+  used.thread,
   -- Its thread id.
-  who.tid,
+  used.tid,
   -- The thread, unique in the database.
-  who.utid,
-  -- Running time, ns.
-  ran.run_ns,
-  -- The part of it beside at least one busy sibling, ns.
-  coalesce(shared.shared_ns, 0)::BIGINT AS shared_ns,
+  used.utid,
+  -- Running time, ns. (at least; unknown_ns more at most)
+  used.run_ns,
+  -- The part of it beside at least one busy sibling, ns. (at least; unknown_ns more at most)
+  used.shared_ns,
   -- That part as a share.
-  100.0 * coalesce(shared.shared_ns, 0) / ran.run_ns AS shared_pct,
-FROM ran
-JOIN who ON who.utid = ran.utid
-LEFT JOIN shared ON shared.utid = ran.utid
-ORDER BY who.trace_id, shared_ns DESC, who.utid;
+  100.0 * used.shared_ns / used.run_ns AS shared_pct,
+  -- Time in which the state of the thread is unknown, or that of a sibling while it ran, ns. (bound)
+  (used.sibling_unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
+FROM used
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = used.utid
+ORDER BY used.trace_id, used.shared_ns DESC, used.utid;

@@ -29,6 +29,9 @@ WITH
       avg(one_pct) AS one_pct,
       avg(both_pct) AS both_pct,
       100.0 * sum(both_ns) / nullif(sum(one_ns + both_ns), 0) AS shared_of_busy_pct,
+      100.0 * sum(both_ns) / nullif(sum(one_ns + both_ns + unknown_ns), 0) AS shared_of_busy_low_pct,
+      100.0 * sum(both_ns + unknown_ns) / nullif(sum(one_ns + both_ns + unknown_ns), 0)
+        AS shared_of_busy_high_pct,
       sum(both_ns)::BIGINT AS both_ns,
       sum(shared_thread_ns)::BIGINT AS shared_thread_ns,
       sum(unknown_ns)::BIGINT AS unknown_ns,
@@ -47,18 +50,23 @@ SELECT
   -- Mean share of time with more than one busy; null without siblings.
   both_pct,
   -- Of the time of these cores with at least one busy, the share with more than one.
+  -- (from shared_of_busy_low_pct to shared_of_busy_high_pct)
   shared_of_busy_pct,
+  -- The same if exactly one was busy in all unknown time, percent. (bound)
+  shared_of_busy_low_pct,
+  -- The same if more than one was busy in all unknown time, percent. (bound)
+  shared_of_busy_high_pct,
   -- Of all thread time of the machine, the share beside a busy sibling; null without siblings.
   100.0 * shared_thread_ns / nullif(thread_ns, 0) AS shared_of_thread_pct,
   -- Load: busy share of the known time of all online logical CPUs.
   100.0 * busy_ns / nullif(known_ns, 0) AS busy_pct,
-  -- Core time with more than one busy, ns.
+  -- Core time with more than one busy, ns. (at least; unknown_ns more at most)
   both_ns,
-  -- Thread time beside a busy sibling, ns.
+  -- Thread time beside a busy sibling, ns. (at least)
   shared_thread_ns,
-  -- Thread time of the machine in known time, ns.
+  -- Thread time of the machine in known time, ns. (at least)
   thread_ns::BIGINT AS thread_ns,
-  -- Core time of cores with siblings left out, since some state is unknown, ns.
+  -- Core time of cores with siblings left out, since some state is unknown, ns. (bound)
   unknown_ns,
 FROM machine
 LEFT JOIN cores USING (trace_id)

@@ -40,7 +40,7 @@ SELECT
   b.tid AS other_tid,
   -- The other, unique in the database; null: interrupt work.
   pair.other AS other_utid,
-  -- Time beside each other, ns.
+  -- Time beside each other, ns. (at least)
   pair.ns,
   -- Pieces of which it consists.
   pair.pieces,

@@ -117,7 +117,7 @@ SELECT
   who.utid,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   judged.core_type,
-  -- All its time beside a busy sibling on this type, ns.
+  -- All its time beside a busy sibling on this type, ns. (at least)
   judged.shared_ns,
   -- Intervals alone.
   coalesce(judged.alone_n, 0) AS alone_intervals,
@@ -127,11 +127,11 @@ SELECT
   judged.alone_cpi,
   -- Cycles an instruction beside a busy sibling; null if none is known.
   judged.shared_cpi,
-  -- What sharing cost, ns; below 0: it was faster; null if refused.
+  -- What sharing cost, ns; below 0: it was faster; null if refused. (no bounds)
   CASE WHEN enough THEN round(judged.shared_ns * lost) END::BIGINT AS tax_ns,
-  -- Lower end of its confidence interval, ns; null if refused.
+  -- Lower end of its confidence interval, ns; null if refused. (no bounds)
   CASE WHEN enough THEN round(judged.shared_ns * (lost - margin)) END::BIGINT AS tax_low_ns,
-  -- Upper end of its confidence interval, ns; null if refused.
+  -- Upper end of its confidence interval, ns; null if refused. (no bounds)
   CASE WHEN enough THEN round(judged.shared_ns * (lost + margin)) END::BIGINT AS tax_high_ns,
   -- The same as a share of the time beside a busy sibling, percent; null if refused.
   CASE WHEN enough THEN 100 * lost END AS tax_pct,

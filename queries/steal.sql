@@ -29,19 +29,19 @@ SELECT
   trace_id,
   -- Logical CPU.
   cpu,
-  -- Time between the two snapshots, ns; null if one of them lacks this CPU.
+  -- Time between the two snapshots, ns; null if one of them lacks this CPU. (exact)
   step_ns,
-  -- User time, ns.
+  -- User time, ns. (exact)
   CASE WHEN user_ns >= 0 THEN user_ns END AS user_ns,
-  -- System time, ns.
+  -- System time, ns. (exact)
   CASE WHEN system_ns >= 0 THEN system_ns END AS system_ns,
-  -- Idle time, ns.
+  -- Idle time, ns. (exact)
   CASE WHEN idle_ns >= 0 THEN idle_ns END AS idle_ns,
-  -- Interrupt time, ns.
+  -- Interrupt time, ns. (exact)
   CASE WHEN irq_ns >= 0 THEN irq_ns END AS irq_ns,
-  -- Softirq time, ns.
+  -- Softirq time, ns. (exact)
   CASE WHEN softirq_ns >= 0 THEN softirq_ns END AS softirq_ns,
-  -- Time the hypervisor ran something else while this CPU had work, ns.
+  -- Time the hypervisor ran something else while this CPU had work, ns. (exact)
   CASE WHEN steal_ns >= 0 THEN steal_ns END AS steal_ns,
   -- The same as a share of the step, percent.
   CASE WHEN steal_ns >= 0 THEN 100.0 * steal_ns / nullif(step_ns, 0) END AS steal_pct,

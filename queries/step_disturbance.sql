@@ -99,7 +99,7 @@ SELECT
   told.step,
   -- Logical CPUs on which its workers ran in the window; null if the trace shows none.
   told.cpus::INTEGER AS cpus,
-  -- Time other programs ran on these CPUs, ns; null if they are not known.
+  -- Time other programs ran on these CPUs, ns; null if they are not known. (at least)
   told.other_ns,
   -- The same as a share of the time of these CPUs, percent.
   told.other_pct,
@@ -113,7 +113,7 @@ SELECT
   who.tid AS other_tid,
   -- That thread, unique in the database; null: none.
   told.other_utid,
-  -- How long it ran there, ns; null: none.
+  -- How long it ran there, ns; null: none. (at least)
   told.longest_ns,
   -- Largest share of one of these CPUs that the hypervisor took, percent; null if not told.
   told.steal_pct,

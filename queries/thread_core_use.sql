@@ -114,27 +114,34 @@ SELECT
   spent.core_type,
   -- Class number as the system gives it; null if unknown.
   spent.efficiency_class,
-  -- Time on this CPU, ns.
+  -- Time on this CPU, ns. (at least; unknown_ns more at most)
   spent.run_ns,
-  -- Of it: all siblings idle, or none there, ns.
+  -- Of it: all siblings idle, or none there, ns. (at least; unknown_ns more at most)
   (spent.run_ns - spent.shared_ns - coalesce(u.unknown_ns, 0))::BIGINT AS alone_ns,
-  -- Of it: beside a busy sibling, ns.
+  -- Of it: beside a busy sibling, ns. (at least; unknown_ns more at most)
   spent.shared_ns,
-  -- Of it: the state of a sibling is unknown, ns.
-  coalesce(u.unknown_ns, 0)::BIGINT AS unknown_ns,
-  -- Switch-ins here.
+  -- Of it: the state of a sibling is unknown, ns. (bound)
+  coalesce(u.unknown_ns, 0)::BIGINT AS sibling_unknown_ns,
+  -- Switch-ins here. (at least)
   spent.switches_in,
-  -- Longest stay here within the window, ns.
+  -- Longest stay here within the window, ns. (at least)
   spent.longest_ns::BIGINT AS longest_ns,
   -- Time here as a share of the thread's running time, percent.
   100.0 * spent.run_ns / nullif(sum(spent.run_ns) OVER (PARTITION BY who.utid), 0)
     AS of_thread_pct,
+  -- sibling_unknown_ns, and the time in which both the state of the thread and that of the CPU may
+  -- be unknown, ns. (bound)
+  (coalesce(u.unknown_ns, 0) + coalesce(least(t.unknown_ns, c.unknown_ns), 0))::BIGINT
+    AS unknown_ns,
 FROM spent
 JOIN who ON who.utid = spent.utid
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = spent.utid
+LEFT JOIN cpu_unknown(p_trace_id, p_from_ns, p_to_ns) AS c
+  ON c.trace_id = who.trace_id AND c.cpu = spent.cpu
 LEFT JOIN beside_unknown AS u
   ON u.utid = spent.utid AND u.cpu = spent.cpu
   AND u.core_type IS NOT DISTINCT FROM spent.core_type
   AND u.efficiency_class IS NOT DISTINCT FROM spent.efficiency_class
 ORDER BY
-  who.trace_id, sum(spent.run_ns) OVER (PARTITION BY who.utid) DESC, who.utid, run_ns DESC, cpu,
-  efficiency_class;
+  who.trace_id, sum(spent.run_ns) OVER (PARTITION BY who.utid) DESC, who.utid, run_ns DESC,
+  spent.cpu, efficiency_class;

@@ -31,15 +31,20 @@ SELECT
   -- Thread, unique in the database.
   who.utid,
   -- Logical CPU.
-  cpu,
-  -- Time on it, ns.
+  spent.cpu,
+  -- Time on it, ns. (at least; unknown_ns more at most)
   run_ns,
   -- The same as a share of the thread's running time in the window, percent.
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
-  -- Switch-ins on it.
+  -- Switch-ins on it. (at least)
   switches_in,
-  -- Longest stay on it, clipped to the window, ns.
+  -- Longest stay on it, clipped to the window, ns. (at least)
   longest_ns,
+  -- Time in which both the state of the thread and that of the CPU may be unknown, ns. (bound)
+  coalesce(least(t.unknown_ns, c.unknown_ns), 0) AS unknown_ns,
 FROM spent
 JOIN who USING (utid)
-ORDER BY who.trace_id, who.utid, cpu;
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t USING (utid)
+LEFT JOIN cpu_unknown(p_trace_id, p_from_ns, p_to_ns) AS c
+  ON c.trace_id = spent.trace_id AND c.cpu = spent.cpu
+ORDER BY who.trace_id, who.utid, spent.cpu;

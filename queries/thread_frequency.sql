@@ -15,7 +15,7 @@ SELECT
   any_value(tid) AS tid,
   -- Thread, unique in the database.
   utid,
-  -- Time on CPUs of which the frequency is known, ns.
+  -- Time on CPUs of which the frequency is known, ns. (at least)
   sum(known_ns)::BIGINT AS known_ns,
   -- Mean frequency over it, kHz.
   sum(avg_khz * known_ns) / sum(known_ns) AS avg_khz,

@@ -85,7 +85,7 @@ SELECT
   who.utid,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   weighed.core_type,
-  -- Time on CPUs of it of which the frequency is known, ns.
+  -- Time on CPUs of it of which the frequency is known, ns. (at least)
   weighed.known_ns,
   -- Mean frequency over it, kHz.
   weighed.product::DOUBLE / weighed.known_ns AS avg_khz,

@@ -57,13 +57,13 @@ SELECT
   placed.parked,
   -- Long stays.
   count(*) AS stays,
-  -- Their sum, ns.
+  -- Their sum, ns. (no bounds)
   sum(placed.dur)::BIGINT AS run_ns,
-  -- Longest, ns.
+  -- Longest, ns. (no bounds)
   max(placed.dur) AS longest_ns,
-  -- Time ready before them, ns; null if not known of any.
+  -- Time ready before them, ns; null if not known of any. (no bounds)
   sum(placed.ready_ns)::BIGINT AS ready_ns,
-  -- Longest time ready before one, ns; null if not known of any.
+  -- Longest time ready before one, ns; null if not known of any. (no bounds)
   max(placed.ready_ns) AS ready_max_ns,
 FROM placed
 JOIN who ON who.utid = placed.utid

@@ -110,21 +110,21 @@ SELECT
   who.tid,
   -- Thread, unique in the database.
   who.utid,
-  -- Time on a CPU, ns.
+  -- Time on a CPU, ns. (at least; unknown_ns more at most)
   run_ns,
-  -- Time on a CPU as a share of the window, percent of one logical CPU.
+  -- Time on a CPU as a share of the window, percent of one logical CPU. (at least)
   100.0 * run_ns / nullif(window_ns, 0) AS run_pct,
-  -- Time ready to run and not running, ns.
+  -- Time ready to run and not running, ns. (at least; unknown_ns more at most)
   ready_ns,
-  -- Time blocked, ns.
+  -- Time blocked, ns. (at least; unknown_ns more at most)
   wait_ns,
-  -- Time created and not yet runnable, ns.
+  -- Time created and not yet runnable, ns. (at least; unknown_ns more at most)
   new_ns,
-  -- Time of which the recording does not tell the state, ns.
+  -- Time of which the recording does not tell the state, ns. (bound)
   unknown_ns,
-  -- Switch-ins.
+  -- Switch-ins. (at least)
   coalesce(switches_in, 0) AS switches_in,
-  -- Switch-outs by which it blocked or exited.
+  -- Switch-outs by which it blocked or exited. (at least)
   coalesce(voluntary_out, 0) AS voluntary_out,
   -- Switch-outs by which it was left still runnable, without a known yield.
   coalesce(involuntary_out, 0) AS involuntary_out,
@@ -134,7 +134,7 @@ SELECT
   coalesce(preemptions, 0) AS preemptions,
   -- Of involuntary_out: the quantum was used up (or, where yields are not recorded, a yield).
   coalesce(quantum_ends, 0) AS quantum_ends,
-  -- Switch-ins on another CPU than before.
+  -- Switch-ins on another CPU than before. (at least)
   coalesce(migrations, 0) AS migrations,
   -- Of migrations: to a sibling on the same core.
   coalesce(migrations_core, 0) AS migrations_core,
@@ -148,17 +148,17 @@ SELECT
   coalesce(migrations_unknown, 0) AS migrations_unknown,
   -- Switch-ins of which the ready time is known.
   coalesce(ready_count, 0) AS ready_count,
-  -- Median of the known ready times before a switch-in, ns.
+  -- Median of the known ready times before a switch-in, ns. (no bounds)
   ready_at[1] AS ready_p50_ns,
-  -- 95 % of the known ready times are at most this, ns.
+  -- 95 % of the known ready times are at most this, ns. (no bounds)
   ready_at[2] AS ready_p95_ns,
-  -- 99 % of the known ready times are at most this, ns.
+  -- 99 % of the known ready times are at most this, ns. (no bounds)
   ready_at[3] AS ready_p99_ns,
-  -- Longest known ready time before a switch-in, ns.
+  -- Longest known ready time before a switch-in, ns. (at least)
   ready_max_ns,
   -- Switch-ins after a wait.
   coalesce(waits, 0) AS waits,
-  -- Longest wait before a switch-in, ns.
+  -- Longest wait before a switch-in, ns. (at least)
   wait_max_ns,
   -- Lowest priority number it ran at, as recorded.
   priority_min,

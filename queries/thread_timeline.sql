@@ -102,11 +102,11 @@ SELECT
   who.tid,
   -- Thread, unique in the database.
   j.utid,
-  -- Running time of the thread in the window, ns.
+  -- Running time of the thread in the window, ns. (at least)
   ran.run_ns,
-  -- Begin, at a border of a column.
+  -- Begin, at a border of a column. (time)
   (span.start_ns + j.col * span.width_ns)::BIGINT AS start_ns,
-  -- Length, in whole columns; the last column ends with the window.
+  -- Length, in whole columns; the last column ends with the window. (no bounds)
   (least(j.end_col * span.width_ns, span.dur_ns) - j.col * span.width_ns)::BIGINT AS dur_ns,
   -- What has the most time in each of its columns: runs_p, runs_e, runs (core type unknown), ready,
   -- waiting or unknown.

@@ -57,23 +57,23 @@ SELECT
   edge.cgroup,
   -- CPU quota in logical CPUs (quota / period); null: none.
   edge.quota_ns::DOUBLE / nullif(edge.period_ns, 0) AS quota_cpus,
-  -- Length of the step between the two snapshots, ns.
+  -- Length of the step between the two snapshots, ns. (exact)
   edge.step_ns,
-  -- CPU time it used in the step, ns.
+  -- CPU time it used in the step, ns. (exact)
   edge.usage_ns,
   -- The same in logical CPUs.
   edge.usage_ns::DOUBLE / nullif(edge.step_ns, 0) AS used_cpus,
   -- Time its threads were held back in the step, as the system counts it (added up over its run
-  -- queues), ns; null if not told.
+  -- queues), ns; null if not told. (exact)
   edge.throttled_ns,
   -- Periods in which they were.
   edge.throttled_periods,
   -- Threads of it that the trace shows.
   coalesce(traced.threads, 0) AS threads,
-  -- Ready time of these in the window, ns; null if none.
+  -- Ready time of these in the window, ns; null if none. (at least)
   traced.ready_ns,
   -- Of it: in which the thread had left runnable to the idle thread, or the cgroup's throttled
-  -- time grew in the step, ns; null if none of its threads is shown.
+  -- time grew in the step, ns; null if none of its threads is shown. (at least)
   traced.ready_throttled_ns,
 FROM edge
 LEFT JOIN traced ON traced.trace_id = edge.trace_id AND traced.cgroup = edge.cgroup

@@ -23,8 +23,9 @@ SELECT
   -- Online while this row holds.
   online,
   -- From when on this row holds, ns; the smallest number for a row that holds from the beginning.
+  -- (time)
   coalesce(valid_from_ns, -9223372036854775807)::BIGINT AS from_ns,
-  -- Until when it holds, ns; the largest number if to the end.
+  -- Until when it holds, ns; the largest number if to the end. (time)
   coalesce(
     lead(valid_from_ns) OVER (PARTITION BY trace_id, cpu ORDER BY valid_from_ns NULLS FIRST),
     9223372036854775807

@@ -117,7 +117,7 @@ SELECT
   trace.label,
   -- perf, etw or perfetto.
   trace.source,
-  -- Length of the recording, ns.
+  -- Length of the recording, ns. (at least)
   (trace.duration_ns - coalesce(trace.first_ns, 0))::BIGINT AS recorded_ns,
   -- Context switches recorded by the scheduler's own event.
   coalesce(switched.switches, 0) AS switches,
@@ -148,16 +148,17 @@ SELECT
   -- Records lost in the gaps, where their number is known; null if of none.
   gap.gap_events,
   -- Length of the gaps in the window, added up over CPUs, ns; null if of none both ends are known.
+  -- (no bounds)
   CASE WHEN coalesce(gap.gaps, 0) = 0 THEN 0 ELSE gap.gap_ns END AS gap_ns,
   -- Gaps at the edges: outside the window, or a CPU whose records end before the recording does.
   coalesce(gap.edge_gaps, 0) AS edge_gaps,
-  -- Length of the latter in the window, added up over CPUs, ns.
+  -- Length of the latter in the window, added up over CPUs, ns. (no bounds)
   coalesce(gap.edge_ns, 0)::BIGINT AS edge_ns,
   -- Kinds of problem met while reading.
   coalesce(trouble.problems, 0) AS problems,
   -- How often, all kinds together.
   coalesce(trouble.problem_count, 0) AS problem_count,
-  -- CPU time in the window of which the state is unknown, ns.
+  -- CPU time in the window of which the state is unknown, ns. (bound)
   cpus.unknown_cpu_ns,
   -- The same as a share of the time of all online logical CPUs, percent; null without any.
   cpus.unknown_cpu_pct,

@@ -34,7 +34,7 @@ SELECT
   core_type,
   -- Intervals between two changes of frequency in which the CPU was busy.
   intervals,
-  -- Busy time in them, ns.
+  -- Busy time in them, ns. (at least)
   busy_ns,
   -- Mean frequency over it, kHz.
   avg_khz,

@@ -41,13 +41,13 @@ SELECT
   who.tid,
   -- The woken thread, unique in the database.
   who.utid,
-  -- Wakings that led to a switch-in in the window.
+  -- Wakings that led to a switch-in in the window. (at least)
   wakings,
-  -- Ready time between these wakings and the switch-ins, ns.
+  -- Ready time between these wakings and the switch-ins, ns. (at least)
   ready_ns,
-  -- Longest of these, ns.
+  -- Longest of these, ns. (at least)
   ready_max_ns,
-  -- Time it had waited before these wakings, ns; null if unknown of all.
+  -- Time it had waited before these wakings, ns; null if unknown of all. (at least)
   wait_ns,
 FROM pair
 JOIN who ON who.utid = pair.utid

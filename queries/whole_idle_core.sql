@@ -100,9 +100,9 @@ SELECT
   any_value(core_type) AS core_type,
   -- Begin, ns.
   ts,
-  -- Length, ns.
+  -- Length, ns. (at least)
   (end_ns - ts)::BIGINT AS dur,
-  -- Length of the whole stand-still, parked parts of it too, ns.
+  -- Length of the whole stand-still, parked parts of it too, ns. (at least)
   any_value(idle_ns)::BIGINT AS idle_ns,
   -- Its logical CPUs that are not parked.
   list_sort(list(DISTINCT cpu)) AS cpus,

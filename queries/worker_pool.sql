@@ -79,17 +79,17 @@ SELECT
   END AS follows,
   -- Most of them on a CPU at once; null if not known.
   section.most_running,
-  -- Their running time, ns.
+  -- Their running time, ns. (at least)
   member.run_ns,
-  -- Of it: beside a busy sibling, ns.
+  -- Of it: beside a busy sibling, ns. (at least)
   member.shared_ns,
-  -- Their ready time, ns; null if not known.
+  -- Their ready time, ns; null if not known. (no bounds)
   section.ready_ns,
   -- Parallel sections.
   section.sections,
-  -- Mean length of one, ns.
+  -- Mean length of one, ns. (no bounds)
   section.mean_ns AS section_mean_ns,
-  -- Sum of their lengths, ns.
+  -- Sum of their lengths, ns. (no bounds)
   section.wall_ns,
 FROM member
 JOIN machine ON machine.trace_id = member.trace_id

@@ -30,7 +30,7 @@ SELECT
   w.tid,
   -- Logical CPU it is pinned to; null: not pinned.
   w.cpu,
-  -- Length of its measured interval, ns.
+  -- Length of its measured interval, ns. (exact)
   (w.end_ns - w.start_ns)::BIGINT AS interval_ns,
   -- What work is counted in: bytes or iterations.
   CASE WHEN w.bytes > 0 THEN 'bytes' ELSE 'iterations' END AS unit,

@@ -94,7 +94,7 @@ SELECT
   w.utid,
   -- Begin of its ready period, which may lie before the window, ns.
   w.ready_ts,
-  -- Ready time in the window, ns.
+  -- Ready time in the window, ns. (at least)
   w.ready_ns,
   -- CPU it then entered; null: not seen.
   w.entered_cpu,
@@ -106,23 +106,23 @@ SELECT
   named.tid AS instead_tid,
   -- That thread, unique in the database; null: none ran.
   most.utid AS instead_utid,
-  -- How long it ran there meanwhile, ns; null: none ran.
+  -- How long it ran there meanwhile, ns; null: none ran. (at least)
   most.ns AS instead_ns,
-  -- How long any thread ran there meanwhile, ns; null if the CPU is not known.
+  -- How long any thread ran there meanwhile, ns; null if the CPU is not known. (at least)
   CASE WHEN w.entered_cpu IS NOT NULL THEN coalesce(most.others_ns, 0) END AS others_ns,
   -- How many threads ran there meanwhile; null if the CPU is not known.
   CASE WHEN w.entered_cpu IS NOT NULL THEN coalesce(most.others, 0) END AS others,
-  -- Held back by a quota or rate control, ns.
+  -- Held back by a quota or rate control, ns. (at least)
   coalesce(w.throttled_ns, 0)::BIGINT AS throttled_ns,
-  -- At most 1 ms before the switch-in, the CPU it enters still idle, ns.
+  -- At most 1 ms before the switch-in, the CPU it enters still idle, ns. (at least)
   coalesce(w.idle_exit_ns, 0)::BIGINT AS idle_exit_ns,
-  -- An allowed, unparked CPU was idle, ns.
+  -- An allowed, unparked CPU was idle, ns. (at least)
   coalesce(w.idle_available_ns, 0)::BIGINT AS idle_available_ns,
-  -- An allowed CPU was idle, but parked or soft-parked, ns.
+  -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   coalesce(w.parked_available_ns, 0)::BIGINT AS parked_available_ns,
-  -- Of an allowed CPU the state or the parking is unknown, ns.
+  -- Of an allowed CPU the state or the parking is unknown, ns. (no bounds)
   coalesce(w.unknown_ns, 0)::BIGINT AS unknown_ns,
-  -- No allowed CPU was idle long enough, ns.
+  -- No allowed CPU was idle long enough, ns. (at least)
   coalesce(w.all_busy_ns, 0)::BIGINT AS all_busy_ns,
 FROM worst AS w
 JOIN who ON who.utid = w.utid

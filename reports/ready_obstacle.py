@@ -27,7 +27,7 @@ _PARTS = (
     ("throttled_ns", "throttled", "@orange", 1),
     ("idle_exit_ns", "waking the CPU", "@teal", 2),
     ("parked_available_ns", "only parked CPUs idle", "@purple", 4),
-    ("unknown_ns", "unknown", "@mid", 5),
+    ("obstacle_unknown_ns", "unknown", "@mid", 5),
 )
 
 
