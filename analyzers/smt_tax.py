@@ -77,6 +77,8 @@ def judge(scope: Scope) -> Iterable[Finding]:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="range",
+        cost_low_ns=row["low"],
+        cost_high_ns=row["high"],
         advice=(
             "Keep the siblings of these threads' cores free: fewer workers, E cores before "
             "siblings, an ideal processor for each."

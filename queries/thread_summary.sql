@@ -112,8 +112,11 @@ SELECT
   who.utid,
   -- Time on a CPU, ns. (at least; unknown_ns more at most)
   run_ns,
-  -- Time on a CPU as a share of the window, percent of one logical CPU. (at least)
+  -- Time on a CPU as a share of the window, percent of one logical CPU.
+  -- (from run_pct to run_high_pct)
   100.0 * run_ns / nullif(window_ns, 0) AS run_pct,
+  -- The same if it ran in all unknown time, percent. (bound)
+  100.0 * (run_ns + unknown_ns) / nullif(window_ns, 0) AS run_high_pct,
   -- Time ready to run and not running, ns. (at least; unknown_ns more at most)
   ready_ns,
   -- Time blocked, ns. (at least; unknown_ns more at most)

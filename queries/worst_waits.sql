@@ -46,7 +46,7 @@ WITH
       sum(r.dur) FILTER (WHERE obstacle = 'idle_exit') AS idle_exit_ns,
       sum(r.dur) FILTER (WHERE obstacle = 'idle_available') AS idle_available_ns,
       sum(r.dur) FILTER (WHERE obstacle = 'parked_available') AS parked_available_ns,
-      sum(r.dur) FILTER (WHERE obstacle = 'unknown') AS unknown_ns,
+      sum(r.dur) FILTER (WHERE obstacle = 'unknown') AS obstacle_unknown_ns,
       sum(r.dur) FILTER (WHERE obstacle = 'all_busy') AS all_busy_ns,
     FROM ranked
     JOIN ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns) AS r
@@ -121,7 +121,7 @@ SELECT
   -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   coalesce(w.parked_available_ns, 0)::BIGINT AS parked_available_ns,
   -- Of an allowed CPU the state or the parking is unknown, ns. (no bounds)
-  coalesce(w.unknown_ns, 0)::BIGINT AS unknown_ns,
+  coalesce(w.obstacle_unknown_ns, 0)::BIGINT AS obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least)
   coalesce(w.all_busy_ns, 0)::BIGINT AS all_busy_ns,
 FROM worst AS w

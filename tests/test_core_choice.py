@@ -103,8 +103,8 @@ def test_parking_that_windows_does_not_tell_is_unknown(con: duckdb.DuckDBPyConne
 
 def test_time_on_each_cpu_alone_and_shared(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
-        "SELECT thread, cpu, core_type, run_ns, alone_ns, shared_ns, sibling_unknown_ns, switches_in, "
-        "longest_ns FROM thread_core_use(p_process := 'game')"
+        "SELECT thread, cpu, core_type, run_ns, alone_ns, shared_ns, sibling_unknown_ns, "
+        "switches_in, longest_ns FROM thread_core_use(p_process := 'game')"
     ).fetchall()
     assert rows == [
         ("E", 4, "E", 1000 * US, 1000 * US, 0, 0, 1, 1000 * US),
@@ -119,7 +119,8 @@ def test_a_sibling_in_unknown_state_is_neither_alone_nor_shared(
 ) -> None:
     con.execute("UPDATE core_state SET unknown = 1 WHERE core = 2 AND ts < 400000")
     rows = con.execute(
-        "SELECT alone_ns, sibling_unknown_ns FROM thread_core_use(p_from_ns := 100000) WHERE thread = 'C'"
+        "SELECT alone_ns, sibling_unknown_ns FROM thread_core_use(p_from_ns := 100000) "
+        "WHERE thread = 'C'"
     ).fetchall()
     assert rows == [(0, 300 * US)]
 

@@ -158,7 +158,7 @@ def test_the_step_is_the_one_with_the_costliest_finding_else_the_most_threads(
             report._view(con, None, "sha256-sibling-t01-r1")
     finally:
         con.execute("DELETE FROM finding")
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 15)})", kept)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 17)})", kept)
 
 
 def test_cards_go_by_severity_then_cost_and_gather_their_like(
@@ -189,7 +189,7 @@ def test_cards_go_by_severity_then_cost_and_gather_their_like(
         assert "nowhere" in told["cards"][0]["evidence"]["rows"][0][0]
     finally:
         con.execute("DELETE FROM finding")
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 15)})", kept)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 17)})", kept)
 
 
 def test_a_database_without_recordings_still_makes_a_report(tmp_path: Path) -> None:

@@ -62,10 +62,12 @@ CREATE TABLE finding (
   cpu INTEGER,                     -- CPU concerned most.
   start_ns BIGINT,                 -- Begin of the evidence.
   end_ns BIGINT,                   -- End of the evidence.
-  bound VARCHAR,                   -- exact, at_least or range.
+  bound VARCHAR,                   -- exact; at_least; range: cost_low_ns to cost_high_ns, or up to cost_ns; NULL: not known.
   advice VARCHAR,                  -- What to do.
   evidence_sql VARCHAR,            -- Returns the evidence rows.
-  counter_evidence_sql VARCHAR     -- Returns what speaks against it.
+  counter_evidence_sql VARCHAR,    -- Returns what speaks against it.
+  cost_low_ns BIGINT,              -- Lowest cost of a range; NULL: not known.
+  cost_high_ns BIGINT              -- Highest cost of a range; NULL: cost_ns.
 );
 
 -- The window that shares are of, when none is asked for.

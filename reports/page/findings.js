@@ -10,14 +10,19 @@ function shareText(card) {
     : `${grouped(card.cost_pct, 1)} % ${card.share_of}`;
 }
 
+/** The cost of a finding with its bound. */
+function costText(card) {
+  if (card.bound === 'range' && card.cost_low_ns !== null && card.cost_high_ns !== null) return `${duration(card.cost_low_ns)} to ${duration(card.cost_high_ns)}`;
+  return `${{ exact: '', at_least: 'at least ', range: 'up to ' }[card.bound] ?? 'about '}${duration(card.cost_ns)}`;
+}
+
 /** What a finding costs, in the words of the page: time, share of the window, time a frame. */
 function costParts(card) {
   if (card.cost_ns === null) return [];
-  const bound = card.bound === 'at_least' ? 'at least ' : card.bound === 'range' ? 'up to ' : '';
   const frame = card.per_frame;
   const usual = frame && frame.usual_ns ? `, frames usually last ${duration(frame.usual_ns)}` : '';
   return [
-    `${bound}${duration(card.cost_ns)}`,
+    costText(card),
     card.cost_pct === null ? null : shareText(card),
     frame ? `${duration(frame.ns)} a frame (${grouped(frame.frames, 0)} frames${usual})` : null,
   ].filter(Boolean);

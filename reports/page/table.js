@@ -12,9 +12,22 @@ function compare(a, b) {
   return String(a).localeCompare(String(b), 'en', { numeric: true });
 }
 
+/** A value with its bounds, where records were lost: at least, a range, or no bounds. */
+function bounded(value, limits, style) {
+  if (!limits) return style.write(value);
+  const [, low, high] = limits;
+  if (low === null && high === null) return `≈ ${style.write(value)}`;
+  if (high === null) return `≥ ${style.write(low)}`;
+  if (low === null) return `≤ ${style.write(high)}`;
+  const ends = [style.write(low), style.write(high)];
+  return ends[0] === ends[1] ? ends[0] : ends.join('–');
+}
+
 function tableOf(answer) {
   if (!answer.columns.length) return make('div', { class: 'answer' }, make('div', { class: 'bar' }, make('h3', {}, answer.query)), sqlBlock(answer.sql), meaning(answer));
   const styles = answer.columns.map((c, i) => column(c.kind, answer.rows.map((row) => row[i])));
+  const limits = new Map(Object.entries(answer.limits || {}).map(([row, found]) => [answer.rows[row], found]));
+  const write = (row, i) => bounded(row[i], (limits.get(row) || []).find(([place]) => place === i), styles[i]);
   const body = make('tbody');
   const headers = answer.columns.map((c, i) => make('th', { scope: 'col', class: styles[i].numeric ? 'number' : null },
     make('button', { type: 'button', title: `${c.name}: ${c.text}`, onclick: () => sortBy(i) },
@@ -41,7 +54,7 @@ function tableOf(answer) {
     let rows = answer.rows;
     if (words.length) {
       rows = rows.filter((row) => {
-        const text = row.map((v, i) => (v === null ? '' : styles[i].write(v))).join(' ').toLowerCase();
+        const text = row.map((v, i) => (v === null ? '' : write(row, i))).join(' ').toLowerCase();
         return words.every((word) => text.includes(word));
       });
     }
@@ -55,7 +68,7 @@ function tableOf(answer) {
     const shown = all ? rows : rows.slice(0, FIRST_ROWS);
     body.replaceChildren(...shown.map((row) => make('tr', {}, row.map((value, i) => {
       if (value === null) return make('td', { class: `unknown ${styles[i].numeric ? 'number' : ''}`, title: 'unknown' }, '–');
-      const text = styles[i].write(value);
+      const text = write(row, i);
       return make('td', { class: styles[i].numeric ? 'number' : null, title: text.length > 30 ? text : null }, text);
     }))));
     more.hidden = shown.length === rows.length;
@@ -74,6 +87,7 @@ function tableOf(answer) {
     make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table ${answer.query}` },
       make('table', { 'data-wide': answer.columns.length > PRINTED_COLUMNS }, make('caption', { class: 'unseen' }, answer.text), make('thead', {}, make('tr', {}, headers)), body)),
     more,
+    limits.size ? make('p', { class: 'window' }, 'Records were lost. ≥: at least this. a–b: between these. ≈: no bounds known.') : null,
     answer.columns.length > PRINTED_COLUMNS ? make('p', { class: 'printed' }, `The first ${PRINTED_COLUMNS} of ${answer.columns.length} columns are printed; the SQL returns all.`) : null,
   ];
   return make('div', { class: 'answer', id: `table-${tables}` },

@@ -318,12 +318,12 @@ def _summary(facts: dict[str, Any]) -> None:
 def _show_finding(console: Console, found: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    from schedlens.wording import duration
+    from schedlens import wording
 
     cost = ""
-    if found["cost_ns"] and duration(found["cost_ns"]) not in found["title"]:
-        least = "at least " if found["bound"] == "at_least" else ""
-        cost = f" ({least}{duration(found['cost_ns'])})"
+    if found["cost_ns"] and wording.duration(found["cost_ns"]) not in found["title"]:
+        ends = found["cost_low_ns"], found["cost_high_ns"]
+        cost = f" ({wording.cost(found['cost_ns'], found['bound'], *ends)})"
     console.print(f"{_SIGNS[found['severity']]} {escape(found['title'])}{cost}")
     lines = (found["advice"] or "").splitlines()
     for line in lines[:_ADVICE_LINES]:

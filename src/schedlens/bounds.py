@@ -20,11 +20,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlens.questions import Query
 
+if TYPE_CHECKING:
+    import duckdb
+
 SLACK = "unknown_ns"
+# Bounds closer together than this share of the value are not shown.
+SHOWN_FROM = 0.001
 
 _KINDS = {
     "exact": "exact",
@@ -67,12 +72,42 @@ class Bound:
         if self.kind == "range":
             return row[str(self.low)], row[str(self.high)]
         if self.kind == "slack":
-            slack = row[str(self.high)]
+            slack = row.get(str(self.high))
             return value, None if slack is None else value + slack
         return (
             None if self.kind == "at_most" else value,
             None if self.kind == "at_least" else value,
         )
+
+
+def shown_limits(bound: Bound, column: str, row: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """The limits to show alongside a value of a recording with lost events.
+
+    None where the value stands alone: it is exact, unknown, a position or a bound, or its limits
+    differ by at most 0.1 %. (None, None) says that the value has no bounds.
+    """
+    value = row[column]
+    if value is None or bound.kind in ("exact", "time", "bound"):
+        return None
+    low, high = bound.limits(column, row)
+    if low is not None and high is not None and high - low <= SHOWN_FROM * abs(value):
+        return None
+    return low, high
+
+
+def lossy_traces(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
+    """The recordings in whose window records are known to be missing."""
+    rows = con.execute(
+        """
+        SELECT DISTINCT l.trace_id
+        FROM loss AS l
+        JOIN analysis_span() AS span ON span.trace_id = l.trace_id
+        WHERE coalesce(l.start_ns, span.start_ns) < span.end_ns
+          AND greatest(coalesce(l.end_ns, span.end_ns), coalesce(l.start_ns, span.start_ns) + 1)
+            > span.start_ns
+        """
+    ).fetchall()
+    return frozenset(row[0] for row in rows)
 
 
 def mark(query: Query, column: str) -> Bound | None:
@@ -81,6 +116,19 @@ def mark(query: Query, column: str) -> Bound | None:
     Raises `KeyError` if the query has no such column.
     """
     return parse(dict(query.columns)[column])
+
+
+def range_ends(query: Query) -> frozenset[str]:
+    """The columns of the query that are only the lowest or highest value of another one."""
+    marks = {column: parse(comment) for column, comment in query.columns}
+    ends = {
+        end
+        for found in marks.values()
+        if found and found.kind == "range"
+        for end in (found.low, found.high)
+        if end is not None
+    }
+    return frozenset(end for end in ends if (found := marks[end]) and found.kind == "bound")
 
 
 def parse(comment: str) -> Bound | None:

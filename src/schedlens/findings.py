@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import duckdb
 import pyarrow as pa
 
+from schedlens import bounds
 from schedlens.questions import literal
+from schedlens.wording import bounded_title
 
 Severity = Literal["critical", "warning", "info", "checked"]
 Bound = Literal["exact", "at_least", "range"]
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info", "checked")
 
+# Costs that the system or a program counted: lost events do not change them.
+_COUNTED = frozenset({"steal", "recorder_cost", "trace_quality"})
+# Costs taken from these queries have no bounds if events were lost, as the queries state.
+_UNBOUNDED = re.compile(
+    r"\b(frame_ledger|frame_parking|background_running|sharing_by_affinity|path_switch)\b"
+)
+
 
 @dataclass(frozen=True)
 class Finding:
-    """One judgement; times in ns from ns 0 of its recording, shares of the window in percent."""
+    """One judgement; times in ns from ns 0 of its recording, shares of the window in percent.
+
+    `bound` says where the true cost lies: at `cost_ns` (exact), at or above it (at_least), between
+    `cost_low_ns` and `cost_high_ns` or, without these, at or below it (range); None: not known.
+    """
 
     analyzer: str
     severity: Severity
@@ -34,8 +48,10 @@ class Finding:
     cpu: int | None = None
     start_ns: int | None = None
     end_ns: int | None = None
-    bound: Bound = "exact"
+    bound: Bound | None = "exact"
     counter_evidence_sql: str | None = None
+    cost_low_ns: int | None = None
+    cost_high_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +100,23 @@ def analyzers() -> dict[str, Judge]:
 def judge_all(scope: Scope, only: Iterable[str] = ()) -> Iterator[Finding]:
     """Runs all analyzers, or those named, and yields what they find."""
     wanted = set(only)
+    lossy = bounds.lossy_traces(scope.con)
     for name, judge in analyzers().items():
         if not wanted or name in wanted:
-            yield from judge(scope)
+            yield from (bounded(found, lossy) for found in judge(scope))
+
+
+def bounded(found: Finding, lossy: Collection[int]) -> Finding:
+    """The finding with the bound that lost events leave to its cost, also in its title."""
+    if found.cost_ns is None or found.severity == "checked":
+        return found
+    bound = found.bound
+    if found.trace_id in lossy and found.analyzer not in _COUNTED:
+        if _UNBOUNDED.search(found.evidence_sql):
+            bound = None
+        elif bound == "exact":
+            bound = "at_least"
+    return replace(found, bound=bound, title=bounded_title(found.title, found.cost_ns, bound))
 
 
 def store(con: duckdb.DuckDBPyConnection, found: list[Finding]) -> None:
@@ -97,8 +127,9 @@ def store(con: duckdb.DuckDBPyConnection, found: list[Finding]) -> None:
         (
             number, f.trace_id, f.analyzer, f.severity, f.title, f.cost_ns, f.cost_pct, f.utid,
             f.cpu, f.start_ns, f.end_ns, f.bound, f.advice, f.evidence_sql, f.counter_evidence_sql,
+            f.cost_low_ns, f.cost_high_ns,
         )
         for number, f in enumerate(ranked, start=1)
     ]  # fmt: skip
     if rows:
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 15)})", rows)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 17)})", rows)

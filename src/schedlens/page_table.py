@@ -6,11 +6,13 @@ import datetime
 import decimal
 import math
 import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from schedlens import bounds
 from schedlens.figures import visible
 from schedlens.questions import Query
-from schedlens.sections import Answer
+from schedlens.sections import Answer, Rows
 
 MOST_ROWS = 1500
 MOST_TEXT = 300
@@ -78,11 +80,21 @@ def _cut(text: str) -> str:
 
 
 def table(
-    answer: Answer, query: Query | None = None, *, most: int = MOST_ROWS, total: int | None = None
+    answer: Answer,
+    query: Query | None = None,
+    *,
+    most: int = MOST_ROWS,
+    total: int | None = None,
+    lossy: Collection[int] = (),
 ) -> dict[str, Any]:
-    """The answer for the page: at most `most` rows, with the number there are in `total`."""
+    """The answer for the page: at most `most` rows, with the number there are in `total`.
+
+    Rows of the recordings in `lossy` get the bounds that the query states for their values.
+    """
     texts = dict(query.columns) if query else {}
-    names = answer.columns or answer.names
+    # The page writes both ends of a range in the cell of its column.
+    ends = bounds.range_ends(query) if query else frozenset()
+    names = [name for name in answer.columns or answer.names if name not in ends]
     rows = answer.rows[:most]
     kinds = {name: kind(name, [row[name] for row in rows]) for name in names}
     return {
@@ -103,6 +115,25 @@ def table(
             for name in names
         ],
         "rows": [[value(row[name]) for name in names] for row in rows],
+        "limits": _limits(names, rows, query, lossy) if query and lossy else {},
         "folded": answer.folded,
         "total": total if total is not None else len(answer.rows),
     }
+
+
+def _limits(
+    names: Sequence[str], rows: Rows, query: Query, lossy: Collection[int]
+) -> dict[int, list[list[object]]]:
+    """By number of the row: column, lowest and highest value of each cell that has them."""
+    texts = dict(query.columns)
+    marks = {name: bounds.parse(texts.get(name, "")) for name in names}
+    found: dict[int, list[list[object]]] = {}
+    for number, row in enumerate(rows):
+        if "trace_id" in row and row["trace_id"] not in lossy:
+            continue
+        for place, name in enumerate(names):
+            mark = marks[name]
+            limits = bounds.shown_limits(mark, name, row) if mark else None
+            if limits is not None:
+                found.setdefault(number, []).append([place, *map(value, limits)])
+    return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from schedlens import questions, verdict
+from schedlens import bounds, questions, verdict
 from schedlens.errors import UnknownNameError
 from schedlens.figures import short, visible
 from schedlens.page_table import table
@@ -56,6 +56,7 @@ def write(
 def payload(view: View) -> dict[str, Any]:
     """All that the page shows, as JSON values."""
     known = {query.full_name: query for query in questions.load_all()}
+    lossy = bounds.lossy_traces(view.con)
     sections: list[dict[str, Any]] = []
     absent: list[list[str]] = []
     for chapter in chapters():
@@ -74,7 +75,9 @@ def payload(view: View) -> dict[str, Any]:
                 "lead": visible(made.lead),
                 "window": visible(made.window),
                 "figures": [_figure(figure) for figure in made.figures],
-                "answers": [table(answer, known.get(answer.query)) for answer in made.answers],
+                "answers": [
+                    table(answer, known.get(answer.query), lossy=lossy) for answer in made.answers
+                ],
             }
         )
     names = {section["name"] for section in sections}

@@ -151,6 +151,8 @@ def _brief(
         "cost_ns": first["cost_ns"],
         "cost_pct": first["cost_pct"],
         "bound": first["bound"],
+        "cost_low_ns": first["cost_low_ns"],
+        "cost_high_ns": first["cost_high_ns"],
         "where": _where(first, labels, view),
         "advice": "\n".join(visible(line) for line in (first["advice"] or "").splitlines())[:2000],
         "section": first["analyzer"] if first["analyzer"] in section_names else None,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_BOUND_WORDS = {"at_least": "at least ", "range": "up to ", None: "about "}
+
 
 def duration(ns: float) -> str:
     """A length of time in the unit a reader would choose: 840 ns, 12.5 us, 3.2 ms, 1.5 s."""
@@ -31,6 +35,23 @@ def times(low_ns: float | None, high_ns: float | None) -> str:
     if low_ns is None or high_ns is None or duration(low_ns) == duration(high_ns):
         return ""
     return f" ({duration(low_ns)} to {duration(high_ns)})"
+
+
+def cost(ns: int, bound: str | None, low_ns: int | None = None, high_ns: int | None = None) -> str:
+    """A cost with its bound: `at least 3.2 ms`, `3.2 ms to 4.1 ms`, `up to 4 ms`, `about 4 ms`."""
+    if bound == "range" and low_ns is not None and high_ns is not None:
+        return f"{duration(low_ns)} to {duration(high_ns)}"
+    return f"{_BOUND_WORDS.get(bound, '')}{duration(ns)}"
+
+
+def bounded_title(title: str, ns: int, bound: str | None) -> str:
+    """The title with the words of the bound before the cost, if the title states the cost."""
+    if bound not in ("at_least", None):
+        return title
+    words, length = _BOUND_WORDS[bound], re.escape(duration(ns))
+    return re.sub(
+        rf"(?<!{words})(?<![\w.,]){length}(?!\w)", f"{words}{duration(ns)}", title, count=1
+    )
 
 
 def thread_name(thread: str | None, tid: int | None, process: str | None = None) -> str:
