@@ -1,9 +1,84 @@
 -- Each part of ready time with what stood in the way, clipped to the window; the first that
--- applies of throttled, idle_exit, idle_available, parked_available, unknown, all_busy.
+-- applies of throttled, idle_exit, idle_available, parked_available, unknown, all_busy. Unknown also
+-- where lost records leave open which of these applies.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_min_idle_ns [100000]: shortest idle interval that counts.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  -- Ready until records were lost: the thread may have been switched in within 1 ms.
+  unseen AS (
+    SELECT open.utid, open.ready_ts, open.end_ns - 1000000 AS from_ns
+    FROM (
+      SELECT utid, ready_ts, max(ts + dur) AS end_ns
+      FROM ready_slice
+      WHERE entered_cpu IS NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+      GROUP BY utid, ready_ts
+    ) AS open
+    JOIN thread_state AS t
+      ON t.utid = open.utid AND t.ts = open.end_ns AND t.state = 'unknown' AND t.dur > 0
+  ),
+  -- Idle intervals too short to count that lost records cut: they may have been long enough.
+  cut AS (
+    SELECT
+      trace_id,
+      ts,
+      max(end_ns) OVER (PARTITION BY trace_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS end_ns,
+    FROM (
+      SELECT c.trace_id, c.ts, max(c.ts + c.dur) AS end_ns
+      FROM cpu_state AS c
+      JOIN (
+        SELECT trace_id, cpu, unnest([ts, ts + dur]) AS edge_ns, unnest([true, false]) AS follows
+        FROM cpu_state
+        WHERE state = 'unknown' AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+      ) AS lost
+        ON lost.trace_id = c.trace_id AND lost.cpu = c.cpu
+        AND lost.edge_ns = CASE WHEN lost.follows THEN c.ts + c.dur ELSE c.ts END
+      WHERE c.state = 'idle' AND c.dur < p_min_idle_ns
+      GROUP BY c.trace_id, c.ts
+    )
+  ),
+  part AS (
+    SELECT
+      r.* REPLACE (
+        least(r.ts + r.dur, greatest(r.ts, coalesce(u.from_ns, r.ts + r.dur))) - r.ts AS dur
+      ),
+      false AS is_unseen,
+    FROM ready_slice AS r
+    LEFT JOIN unseen AS u ON u.utid = r.utid AND u.ready_ts = r.ready_ts
+    UNION ALL
+    SELECT
+      r.* REPLACE (
+        greatest(r.ts, u.from_ns) AS ts,
+        r.ts + r.dur - greatest(r.ts, u.from_ns) AS dur
+      ),
+      true,
+    FROM ready_slice AS r
+    JOIN unseen AS u ON u.utid = r.utid AND u.ready_ts = r.ready_ts
+    WHERE r.entered_cpu IS NULL
+  ),
+  -- Short idle intervals only: longer ones count whether they are cut or not.
+  short AS (
+    SELECT DISTINCT r.utid, r.ts
+    FROM part AS r
+    SEMI JOIN cut ON cut.trace_id = r.trace_id
+    ASOF JOIN cut ON cut.trace_id = r.trace_id AND cut.ts < r.ts + r.dur
+    WHERE r.dur > 0 AND cut.end_ns > r.ts
+      AND (r.idle_ns < p_min_idle_ns OR r.parked_ns < p_min_idle_ns)
+  ),
+  judged AS (
+    SELECT
+      r.*,
+      (r.is_unseen AND (r.idle_ns IS NOT NULL OR r.parked_ns IS NOT NULL OR r.unknown_available))
+      OR (
+        short.utid IS NOT NULL AND NOT r.idle_exit
+        AND NOT coalesce(r.idle_ns >= p_min_idle_ns, false)
+      ) AS in_doubt,
+    FROM part AS r
+    LEFT JOIN short ON short.utid = r.utid AND short.ts = r.ts
+    WHERE r.dur > 0
+  )
 SELECT
   -- Recording.
   r.trace_id,
@@ -19,12 +94,11 @@ SELECT
   r.entered_cpu,
   -- What stood in the way.
   CASE
-    WHEN r.throttled
-      OR (
-        r.cgroup_throttled
-        AND NOT r.idle_exit
-        AND greatest(coalesce(r.idle_ns, -1), coalesce(r.parked_ns, -1)) >= p_min_idle_ns
-      )
+    WHEN r.throttled THEN 'throttled'
+    WHEN r.in_doubt THEN 'unknown'
+    WHEN r.cgroup_throttled
+      AND NOT r.idle_exit
+      AND greatest(coalesce(r.idle_ns, -1), coalesce(r.parked_ns, -1)) >= p_min_idle_ns
       THEN 'throttled'
     WHEN r.idle_exit THEN 'idle_exit'
     WHEN r.idle_ns >= p_min_idle_ns THEN 'idle_available'
@@ -34,7 +108,9 @@ SELECT
   END AS obstacle,
   -- False: allowed CPUs are those the thread was seen on (lower bound).
   r.affinity_known,
-FROM ready_slice AS r
-JOIN analysis_span(p_trace_id, p_from_ns, p_to_ns) AS span ON span.trace_id = r.trace_id
+  -- Lost records leave open whether the thread was switched in soon, or an idle interval was longer.
+  r.in_doubt,
+FROM judged AS r
+JOIN span ON span.trace_id = r.trace_id
 WHERE r.ts < end_ns AND r.ts + r.dur > start_ns
 ORDER BY r.trace_id, r.ts, r.utid;

@@ -1,5 +1,6 @@
 -- Runs of each thread after a wake: from the switch-in that a waking (or the end of a wait) brought
--- about to the next wait, preemptions in between left out of the time. Threads with mostly short
+-- about to the next wait, preemptions in between left out of the time. Slices are left out if
+-- lost records leave open which run they belong to. Threads with mostly short
 -- runs look like workers that find little to do. Runs that begin in the window.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
@@ -18,6 +19,7 @@ WITH
       s.end_reason,
       s.right_censored,
       (coalesce(s.wait_ns, 0) > 0 OR s.waker_utid IS NOT NULL) AND NOT s.left_censored AS woken,
+      s.left_censored OR s.ready_ns IS NULL AS is_open,
     FROM sched_slice AS s
     SEMI JOIN who ON who.utid = s.utid
     WHERE NOT s.is_idle AND s.dur > 0
@@ -25,7 +27,7 @@ WITH
   numbered AS (
     SELECT
       *,
-      count(CASE WHEN woken THEN 1 END) OVER (
+      count(CASE WHEN woken OR is_open THEN 1 END) OVER (
         PARTITION BY utid ORDER BY ts ROWS UNBOUNDED PRECEDING
       ) AS run,
     FROM stay
@@ -38,6 +40,7 @@ WITH
       sum(dur) AS run_ns,
       count(*) AS stays,
       bool_or(right_censored) AS is_cut,
+      bool_or(is_open AND NOT woken) AS is_open,
     FROM numbered
     WHERE run > 0
     GROUP BY trace_id, utid, run
@@ -55,7 +58,7 @@ WITH
     FROM run
     JOIN span ON span.trace_id = run.trace_id
     -- A run that the recording cuts is only as long as was seen.
-    WHERE run.ts >= span.start_ns AND run.ts < span.end_ns
+    WHERE NOT run.is_open AND run.ts >= span.start_ns AND run.ts < span.end_ns
       AND NOT (is_cut AND run_ns < p_short_ns)
     GROUP BY run.utid
   )

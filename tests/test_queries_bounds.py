@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import gap_schedule
 import pytest
 
 from schedlens import bounds, questions
@@ -52,3 +57,95 @@ def test_limits_of_a_value_follow_its_mark() -> None:
     assert bounds.Bound("at_most").limits("x_ns", row) == (None, 5)
     assert bounds.Bound("range", "low_ns", "high_ns").limits("x_ns", row) == (3, None)
     assert bounds.Bound("none").limits("x_ns", row) == (None, None)
+
+
+# What a row is about, by query: rows of the truth and of the recording with gaps are compared.
+THREAD = ("trace_id", "utid")
+KEYS = {
+    "thread_summary": THREAD,
+    "process_summary": ("trace_id", "upid"),
+    "thread_cpu": (*THREAD, "cpu"),
+    "thread_core_use": (*THREAD, "cpu"),
+    "core_choice": THREAD,
+    "core_type_residency": (*THREAD, "core_type"),
+    "core_type_priority": ("trace_id", "priority", "core_type"),
+    "core_type_move": (*THREAD, "left_ns"),
+    "thread_by_priority": ("trace_id", "process", "priority"),
+    "priority_share": ("trace_id", "priority"),
+    "waker_pair": (*THREAD, "waker_utid"),
+    "short_run": THREAD,
+    "parallel_section": ("trace_id", "upid", "pool", "ts"),
+    "cpu_time": ("trace_id", "cpu"),
+    "concurrency": ("trace_id", "busy"),
+    "concurrency_process": ("trace_id", "process", "running"),
+    "sibling_overlap": ("trace_id", "core"),
+    "sibling_overlap_total": ("trace_id",),
+    "sibling_overlap_process": ("trace_id", "process"),
+    "sibling_overlap_thread": THREAD,
+    "sibling_pair": (*THREAD, "other_utid"),
+    "avoidable_sharing": THREAD,
+    "avoidable_sharing_total": ("trace_id",),
+    "sharing_by_affinity": ("trace_id",),
+    "whole_idle_core": ("trace_id", "core", "ts"),
+    "ready_obstacle": THREAD,
+    "ready_obstacle_total": ("trace_id",),
+    "worst_waits": (*THREAD, "ready_ts"),
+    "pinned_cpu_visitor": (*THREAD, "cpu"),
+}
+RECORDINGS = 12
+
+
+@pytest.fixture(scope="module")
+def truth() -> Iterator[duckdb.DuckDBPyConnection]:
+    with gap_schedule.build(RECORDINGS, with_gaps=False) as con:
+        yield con
+
+
+@pytest.fixture(scope="module")
+def gappy() -> Iterator[duckdb.DuckDBPyConnection]:
+    with gap_schedule.build(RECORDINGS, with_gaps=True) as con:
+        yield con
+
+
+def _rows(con: duckdb.DuckDBPyConnection, name: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    cursor = con.execute(f"FROM {name}")
+    names = [column[0] for column in cursor.description or []]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    found = {tuple(row[key] for key in KEYS[name]): row for row in rows}
+    assert len(found) == len(rows), "two rows are about the same"
+    return found
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_the_truth_lies_within_the_bounds_under_loss(
+    name: str, truth: duckdb.DuckDBPyConnection, gappy: duckdb.DuckDBPyConnection
+) -> None:
+    query = questions.find(name)
+    marks = {column: bounds.mark(query, column) for column, _ in query.columns}
+    true_rows, shown_rows = _rows(truth, name), _rows(gappy, name)
+    outside, changed = [], 0
+    for key in true_rows.keys() & shown_rows.keys():
+        true, shown = true_rows[key], shown_rows[key]
+        for column, bound in marks.items():
+            if bound is None or not bound.is_duration or true[column] is None:
+                continue
+            changed += true[column] != shown[column]
+            low, high = bound.limits(column, shown)
+            # Shares are ratios of whole numbers: equal but for the last bit.
+            near = 1e-9 if isinstance(true[column], float) else 0
+            if not (low is None or low <= true[column] + near) or not (
+                high is None or true[column] <= high + near
+            ):
+                outside.append((key, column, low, true[column], high))
+    assert outside == []
+    assert changed > 0, "the gaps change nothing that this query returns"
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_bounds_are_exact_without_loss(name: str, truth: duckdb.DuckDBPyConnection) -> None:
+    query = questions.find(name)
+    marks = {column: bounds.mark(query, column) for column, _ in query.columns}
+    for row in _rows(truth, name).values():
+        for column, bound in marks.items():
+            if bound and bound.kind in ("slack", "range") and row[column] is not None:
+                assert bound.limits(column, row) == (row[column], row[column]), column
