@@ -1,6 +1,6 @@
 -- Each part of ready time with what stood in the way, clipped to the window; the first that
--- applies of throttled, idle_exit, idle_available, parked_available, unknown, all_busy. Unknown also
--- where lost records leave open which of these applies.
+-- applies of throttled, idle_exit, idle_available, parked_available, unknown, all_busy. It is also
+-- unknown where lost records leave open which applies.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -108,7 +108,7 @@ SELECT
   END AS obstacle,
   -- False: allowed CPUs are those the thread was seen on (lower bound).
   r.affinity_known,
-  -- Lost records leave open whether the thread was switched in soon, or an idle interval was longer.
+  -- Lost records leave open whether it was switched in soon, or an idle interval was longer.
   r.in_doubt,
 FROM judged AS r
 JOIN span ON span.trace_id = r.trace_id

@@ -60,7 +60,9 @@ SELECT
   (coalesce(spent.obstacle_unknown_ns, 0) + coalesce(unclear.ns, 0))::BIGINT AS unknown_ns,
 FROM spent
 LEFT JOIN (
-  SELECT trace_id, sum(unknown_ns) AS ns FROM thread_unknown(p_trace_id, p_from_ns, p_to_ns) GROUP BY trace_id
+  SELECT trace_id, sum(unknown_ns) AS ns
+  FROM thread_unknown(p_trace_id, p_from_ns, p_to_ns)
+  GROUP BY trace_id
 ) AS unclear ON unclear.trace_id = spent.trace_id
 LEFT JOIN matched ON matched.trace_id = spent.trace_id
 ORDER BY spent.trace_id;

@@ -39,7 +39,7 @@ WITH
       min(ts) AS ts,
       sum(dur) AS run_ns,
       count(*) AS stays,
-      bool_or(right_censored) AS is_cut,
+      bool_or(right_censored) OR arg_max(end_reason, ts) NOT IN ('blocked', 'exit') AS is_cut,
       bool_or(is_open AND NOT woken) AS is_open,
     FROM numbered
     WHERE run > 0
@@ -57,7 +57,7 @@ WITH
       count(*) FILTER (WHERE stays > 1) AS interrupted,
     FROM run
     JOIN span ON span.trace_id = run.trace_id
-    -- A run that the recording cuts is only as long as was seen.
+    -- A run whose end is not recorded is only as long as was seen.
     WHERE NOT run.is_open AND run.ts >= span.start_ns AND run.ts < span.end_ns
       AND NOT (is_cut AND run_ns < p_short_ns)
     GROUP BY run.utid

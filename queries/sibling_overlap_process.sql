@@ -24,7 +24,7 @@ WITH
     WHERE s.ts < end_ns AND s.ts + s.dur > start_ns
     GROUP BY ALL
   ),
-  -- Each pair of siblings of a core may have been busy while the state of one of its CPUs is unknown.
+  -- Each pair of siblings may have been busy while the state of a CPU of its core is unknown.
   unclear AS (
     SELECT
       trace_id,

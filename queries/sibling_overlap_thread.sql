@@ -36,7 +36,7 @@ SELECT
   used.shared_ns,
   -- That part as a share.
   100.0 * used.shared_ns / used.run_ns AS shared_pct,
-  -- Time in which the state of the thread is unknown, or that of a sibling while it ran, ns. (bound)
+  -- Time in which its own state is unknown, or that of a sibling while it ran, ns. (bound)
   (used.sibling_unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
 FROM used
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = used.utid

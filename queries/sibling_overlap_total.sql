@@ -29,7 +29,8 @@ WITH
       avg(one_pct) AS one_pct,
       avg(both_pct) AS both_pct,
       100.0 * sum(both_ns) / nullif(sum(one_ns + both_ns), 0) AS shared_of_busy_pct,
-      100.0 * sum(both_ns) / nullif(sum(one_ns + both_ns + unknown_ns), 0) AS shared_of_busy_low_pct,
+      100.0 * sum(both_ns) / nullif(sum(one_ns + both_ns + unknown_ns), 0)
+        AS shared_of_busy_low_pct,
       100.0 * sum(both_ns + unknown_ns) / nullif(sum(one_ns + both_ns + unknown_ns), 0)
         AS shared_of_busy_high_pct,
       sum(both_ns)::BIGINT AS both_ns,

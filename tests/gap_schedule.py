@@ -27,6 +27,8 @@ CORES = (0, 0, 2, 2, 4, 4, 6, 7)
 CPUS = range(len(CORES))
 THREADS = range(1, 12)
 TRACE_UTID = 32
+# Instead of a thread on a CPU: its records are lost.
+LOST = -1
 
 T = TypeVar("T")
 # Rows by table and names of their columns.
@@ -167,13 +169,17 @@ def fill(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id: in
     _slices(tables, plan, lost, trace_id)
 
 
+def _shown(plan: Schedule, lost: dict[int, set[int]], cpu: int) -> list[int | None]:
+    """What the records show of a CPU: a thread, None for idle, LOST in gaps."""
+    return [LOST if cell in lost[cpu] else plan.on_cpu[cpu][cell] for cell in range(CELLS)]
+
+
 def _states(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id: int) -> None:
     base, of_cpus, of_threads = trace_id << TRACE_UTID, [], []
     for cpu in CPUS:
-        cells = ["?" if cell in lost[cpu] else plan.on_cpu[cpu][cell] for cell in range(CELLS)]
-        for begin, stop, what in runs(cells):
-            state = "unknown" if what == "?" else "idle" if what is None else "thread"
-            utid = base + int(what) if state == "thread" and what is not None else None
+        for begin, stop, what in runs(_shown(plan, lost, cpu)):
+            state = "unknown" if what == LOST else "idle" if what is None else "thread"
+            utid = base + what if state == "thread" and what is not None else None
             of_cpus.append((trace_id, cpu, begin * CELL, (stop - begin) * CELL, state, utid))
     for thread in THREADS:
         where = [
@@ -181,10 +187,10 @@ def _states(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id:
             for cell in range(CELLS)
         ]
         known = known_states(plan, lost, thread)
-        cells = [(s, where[c] if s == "running" else None) for c, s in enumerate(known)]
+        states = [(s, where[c] if s == "running" else None) for c, s in enumerate(known)]
         of_threads += [
             (trace_id, base + thread, begin * CELL, (stop - begin) * CELL, state, cpu, False, False)
-            for begin, stop, (state, cpu) in runs(cells)
+            for begin, stop, (state, cpu) in runs(states)
         ]
     _insert(tables, "cpu_state", "trace_id, cpu, ts, dur, state, utid", of_cpus)
     _insert(tables, "thread_state",
@@ -197,12 +203,10 @@ def _slices(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id:
     known = {thread: known_states(plan, lost, thread) for thread in THREADS}
     last: dict[int, tuple[int, int]] = {}
     found = sorted(
-        (begin, stop, cpu, int(what))
+        (begin, stop, cpu, what)
         for cpu in CPUS
-        for begin, stop, what in runs(
-            [-1 if c in lost[cpu] else plan.on_cpu[cpu][c] for c in range(CELLS)]
-        )
-        if what is not None and what != -1
+        for begin, stop, what in runs(_shown(plan, lost, cpu))
+        if what is not None and what != LOST
     )
     for begin, stop, cpu, thread in found:
         cut = begin - 1 in lost[cpu]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import duckdb
+import gap_by_hand
 import gap_schedule
 import pytest
 
@@ -149,3 +150,131 @@ def test_bounds_are_exact_without_loss(name: str, truth: duckdb.DuckDBPyConnecti
         for column, bound in marks.items():
             if bound and bound.kind in ("slack", "range") and row[column] is not None:
                 assert bound.limits(column, row) == (row[column], row[column]), column
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Iterator[tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection]]:
+    with gap_by_hand.build(gap=True) as shown, gap_by_hand.build(gap=False) as true:
+        yield shown, true
+
+
+# Query and columns, the rows that the records with the gap give, and those without; in us.
+DRAWN = [
+    (
+        "SELECT tid, run_ns, ready_ns, wait_ns, unknown_ns FROM thread_summary ORDER BY tid",
+        [(1, 200, 0, 200, 100), (2, 200, 0, 0, 300), (3, 200, 50, 150, 100)],
+        [(1, 300, 0, 200, 0), (2, 200, 0, 300, 0), (3, 200, 50, 250, 0)],
+    ),
+    (
+        "SELECT upid, run_ns, wait_ns, unknown_ns FROM process_summary ORDER BY upid",
+        [(1000, 200, 0, 300), (1001, 400, 350, 200)],
+        [(1000, 200, 300, 0), (1001, 500, 450, 0)],
+    ),
+    (
+        "SELECT tid, cpu, run_ns, unknown_ns FROM thread_cpu ORDER BY tid",
+        [(1, 0, 200, 100), (2, 1, 200, 0), (3, 1, 200, 0)],
+        [(1, 0, 300, 0), (2, 1, 200, 0), (3, 1, 200, 0)],
+    ),
+    (
+        "SELECT tid, alone_ns, shared_ns, sibling_unknown_ns, unknown_ns FROM thread_core_use "
+        "ORDER BY tid",
+        [(1, 50, 150, 0, 100), (2, 0, 150, 50, 50), (3, 200, 0, 0, 0)],
+        [(1, 100, 200, 0, 0), (2, 0, 200, 0, 0), (3, 200, 0, 0, 0)],
+    ),
+    (
+        "SELECT tid, run_ns, shared_ns, unknown_ns FROM sibling_overlap_thread ORDER BY tid",
+        [(1, 200, 150, 100), (2, 200, 150, 350), (3, 200, 0, 100)],
+        [(1, 300, 200, 0), (2, 200, 200, 0), (3, 200, 0, 0)],
+    ),
+    (
+        "SELECT core, none_ns, one_ns, both_ns, unknown_ns FROM sibling_overlap ORDER BY core",
+        [(0, 0, 250, 150, 100), (2, 500, 0, 0, 0)],
+        [(0, 0, 300, 200, 0), (2, 500, 0, 0, 0)],
+    ),
+    (
+        "SELECT process, with_itself_ns, with_others_ns, others_ns, unknown_ns "
+        "FROM sibling_overlap_process ORDER BY process",
+        [("even", 0, 150, 0, 100), ("odd", 0, 150, 0, 100)],
+        [("even", 0, 200, 0, 0), ("odd", 0, 200, 0, 0)],
+    ),
+    (
+        "SELECT both_ns, shared_thread_ns, thread_ns, unknown_ns FROM sibling_overlap_total",
+        [(150, 300, 550, 100)],
+        [(200, 400, 700, 0)],
+    ),
+    (
+        "SELECT cpu, thread_ns, idle_ns, unknown_ns FROM cpu_time ORDER BY cpu",
+        [(0, 200, 200, 100), (1, 400, 100, 0), (2, 0, 500, 0), (3, 0, 500, 0)],
+        [(0, 300, 200, 0), (1, 400, 100, 0), (2, 0, 500, 0), (3, 0, 500, 0)],
+    ),
+    (
+        "SELECT busy, ns, low_ns, high_ns, unknown_ns FROM concurrency ORDER BY busy",
+        [(0, 50, 0, 50, 50), (1, 300, 250, 350, 50), (2, 150, 150, 250, 0)],
+        [(1, 300, 300, 300, 0), (2, 200, 200, 200, 0)],
+    ),
+    (
+        "SELECT process, running, ns, low_ns, high_ns FROM concurrency_process ORDER BY ALL",
+        [("even", 1, 200, 100, 300), ("odd", 1, 400, 300, 500)],
+        [("even", 1, 200, 200, 200), ("odd", 1, 500, 500, 500)],
+    ),
+    (
+        "SELECT tid, ready_ns, idle_exit_ns, obstacle_unknown_ns, unknown_ns FROM ready_obstacle",
+        [(3, 50, 50, 0, 100)],
+        [(3, 50, 50, 0, 0)],
+    ),
+    (
+        "SELECT ready_ns, idle_exit_ns, unknown_ns FROM ready_obstacle_total",
+        [(50, 50, 500)],
+        [(50, 50, 0)],
+    ),
+    (
+        "SELECT tid, shared_ns, any_type_ns FROM avoidable_sharing ORDER BY tid",
+        [(1, 150, 150), (2, 150, 150)],
+        [(1, 200, 200), (2, 200, 200)],
+    ),
+    (
+        "SELECT shared_ns, any_type_ns, threads_sum_ns FROM avoidable_sharing_total",
+        [(300, 150, 300)],
+        [(400, 200, 400)],
+    ),
+    (
+        "SELECT tid, core_type, run_ns, unknown_ns FROM core_type_residency ORDER BY tid",
+        [(1, "U", 200, 100), (2, "U", 200, 300), (3, "U", 200, 100)],
+        [(1, "U", 300, 0), (2, "U", 200, 0), (3, "U", 200, 0)],
+    ),
+    ("SELECT utid, unknown_ns FROM thread_unknown", [(1, 100), (2, 300), (3, 100)], []),
+    ("SELECT cpu, unknown_ns FROM cpu_unknown", [(0, 100)], []),
+]
+
+
+def _in_us(con: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+    cursor = con.execute(sql)
+    names = [column[0] for column in cursor.description or []]
+    times = [name == "ns" or name.endswith("_ns") for name in names]
+    rows = cursor.fetchall()
+    assert all(v % 1000 == 0 for row in rows for v, time in zip(row, times, strict=True) if time)
+    return [
+        tuple(v // 1000 if time else v for v, time in zip(row, times, strict=True)) for row in rows
+    ]
+
+
+@pytest.mark.parametrize(("sql", "shown", "true"), DRAWN, ids=[sql for sql, _, _ in DRAWN])
+def test_a_gap_of_two_cells_lowers_times_and_shows_as_slack(
+    drawn: tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection],
+    sql: str,
+    shown: list[tuple[Any, ...]],
+    true: list[tuple[Any, ...]],
+) -> None:
+    assert [_in_us(con, sql) for con in drawn] == [shown, true]
+
+
+def test_shares_lie_between_their_bounds(
+    drawn: tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection],
+) -> None:
+    busy = "SELECT busy_low_pct, busy_pct, busy_high_pct FROM cpu_time WHERE cpu = 0"
+    assert [con.execute(busy).fetchall() for con in drawn] == [[(40, 50, 60)], [(60, 60, 60)]]
+    shared = (
+        "SELECT shared_of_busy_low_pct, shared_of_busy_pct, shared_of_busy_high_pct "
+        "FROM sibling_overlap_total"
+    )
+    assert [con.execute(shared).fetchall() for con in drawn] == [[(30, 37.5, 50)], [(40, 40, 40)]]

@@ -1,0 +1,53 @@
+"""A schedule drawn by hand, with a gap on CPU 0 and without: what the records show of it.
+
+    cell      0 1 2 3 4 5 6 7 8 9
+    CPU 0     1 1 1 1 1 1 . . . .      the gap: cells 3 and 4
+    CPU 1     2 2 2 2 . . 3 3 3 3      thread 3 is ready in cell 5
+    CPU 2, 3  . . . . . . . . . .      another core
+
+With the gap, thread 1 is unknown in it. Thread 2 leaves in cell 4 and has no later record, so it is
+unknown from there. Thread 3 waits and is unknown from the gap to its wakeup in cell 5.
+"""
+
+from __future__ import annotations
+
+import duckdb
+from sweep_schedule import CELL, Schedule, database, fill
+
+from schedlens import sweeps
+
+STATES = {
+    False: {1: "rrrrrrwwww", 2: "rrrrwwwwww", 3: "wwwww+rrrr"},
+    True: {1: "rrr??rwwww", 2: "rrrr??????", 3: "www??+rrrr"},
+}
+NAMES = {"r": "running", "w": "waiting", "?": "unknown"}
+
+
+def build(*, gap: bool) -> duckdb.DuckDBPyConnection:
+    """A database with the recording as number 1 and its sweeps."""
+    lost = {3, 4} if gap else set()
+    plan = Schedule(
+        cpus={
+            0: ["?" if cell in lost else 1 if cell < 6 else "." for cell in range(10)],
+            1: [2, 2, 2, 2, ".", ".", 3, 3, 3, 3],
+            2: ["."] * 10,
+            3: ["."] * 10,
+        },
+        cores={0: 0, 1: 0, 2: 2, 3: 2},
+        ready={3: [cell == 5 for cell in range(10)]},
+        allowed={thread: [(0, frozenset(range(4)))] for thread in (1, 2, 3)},
+    )
+    con = database()
+    fill(con, plan)
+    for thread, cells in STATES[gap].items():
+        for at, length, state in plan.runs(cells):
+            if state in NAMES:
+                con.execute(
+                    "INSERT INTO thread_state "
+                    "VALUES (1, ?, ?, ?, ?, NULL, NULL, NULL, false, false)",
+                    [thread, at * CELL, length * CELL, NAMES[state]],
+                )
+    if gap:
+        con.execute("INSERT INTO loss VALUES (1, 0, ?, ?, 7, 'lost_record')", [3 * CELL, 5 * CELL])
+    sweeps.build(con, [1])
+    return con
