@@ -1,0 +1,189 @@
+"""Bounds in the report and in findings: shown where events were lost, absent where none were."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import chromium
+import duckdb
+import gap_by_hand
+import pytest
+from rich.console import Console
+
+from schedlens import analyze, bounds, findings, page_table, questions, report, wording
+from schedlens.findings import Finding
+from schedlens.sections import Answer, View
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def gappy() -> Iterator[duckdb.DuckDBPyConnection]:
+    with gap_by_hand.build(gap=True) as con:
+        yield con
+
+
+@pytest.fixture(scope="module")
+def whole() -> Iterator[duckdb.DuckDBPyConnection]:
+    with gap_by_hand.build(gap=False) as con:
+        yield con
+
+
+def _shown(con: duckdb.DuckDBPyConnection, sql: str, query: str) -> dict[tuple[int, str], Any]:
+    """Bounds of the cells that have some, by row and column."""
+    cursor = con.execute(sql)
+    names = tuple(column[0] for column in cursor.description or [])
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    table = page_table.table(
+        Answer(sql, query, names, rows),
+        questions.find(query),
+        lossy=bounds.lossy_traces(con),
+    )
+    return {
+        (row, table["columns"][place]["name"]): (low, high)
+        for row, cells in table["limits"].items()
+        for place, low, high in cells
+    }
+
+
+def test_a_table_shows_ranges_and_lower_bounds_where_events_were_lost(
+    gappy: duckdb.DuckDBPyConnection,
+) -> None:
+    sql = "SELECT * FROM thread_cpu ORDER BY tid"
+    assert _shown(gappy, sql, "thread_cpu") == {
+        (0, "run_ns"): (200_000, 300_000),
+        (0, "longest_ns"): (150_000, None),
+        (0, "switches_in"): (2, None),
+        (1, "longest_ns"): (200_000, None),
+        (1, "switches_in"): (1, None),
+        (2, "longest_ns"): (200_000, None),
+        (2, "switches_in"): (1, None),
+    }
+
+
+def test_a_table_shows_that_a_value_has_no_bounds(gappy: duckdb.DuckDBPyConnection) -> None:
+    shown = _shown(gappy, "FROM runnable_count", "runnable_count")
+    assert set(shown.values()) == {(None, None)}
+    assert {name for _, name in shown} == {"ns"}
+
+
+def test_without_lost_events_a_table_has_no_bounds(whole: duckdb.DuckDBPyConnection) -> None:
+    assert bounds.lossy_traces(whole) == frozenset()
+    for query in ("thread_cpu", "runnable_count", "thread_summary", "concurrency"):
+        assert _shown(whole, f"FROM {query}", query) == {}
+
+
+def test_events_lost_outside_the_window_leave_its_values_exact(
+    gappy: duckdb.DuckDBPyConnection,
+) -> None:
+    assert bounds.lossy_traces(gappy) == {1}
+    gappy.execute("UPDATE analysis_window SET start_ns = 250000")
+    try:
+        assert bounds.lossy_traces(gappy) == frozenset()
+    finally:
+        gappy.execute("UPDATE analysis_window SET start_ns = 0")
+
+
+def test_the_ends_of_a_range_are_no_columns_of_their_own(gappy: duckdb.DuckDBPyConnection) -> None:
+    cursor = gappy.execute("FROM cpu_time")
+    names = tuple(column[0] for column in cursor.description or [])
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    table = page_table.table(
+        Answer("FROM cpu_time", "cpu_time", names, rows), questions.find("cpu_time"), lossy={1}
+    )
+    columns = [column["name"] for column in table["columns"]]
+    assert set(names) - set(columns) == {"busy_low_pct", "busy_high_pct"}
+    assert [columns.index("busy_pct"), 40, 60] in table["limits"][0]
+
+
+COSTLY = Finding(
+    "ready_obstacle", "warning", "T (7) was ready for 3.2 ms", "FROM ready_obstacle",
+    trace_id=1, cost_ns=3_200_000,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "bound", "title"),
+    [
+        (COSTLY, "at_least", "T (7) was ready for at least 3.2 ms"),
+        (replace(COSTLY, trace_id=2), "exact", "T (7) was ready for 3.2 ms"),
+        (replace(COSTLY, analyzer="steal"), "exact", "T (7) was ready for 3.2 ms"),
+        (replace(COSTLY, bound="range"), "range", "T (7) was ready for 3.2 ms"),
+        (
+            replace(COSTLY, title="Ready for at least 3.2 ms", bound="at_least"),
+            "at_least",
+            "Ready for at least 3.2 ms",
+        ),
+        (replace(COSTLY, title="13.2 ms and 3.2 ms"), "at_least", "13.2 ms and at least 3.2 ms"),
+        (
+            replace(COSTLY, evidence_sql="SELECT * FROM frame_ledger(p_trace_id := 1)"),
+            None,
+            "T (7) was ready for about 3.2 ms",
+        ),
+    ],
+)
+def test_a_cost_has_the_bound_that_lost_events_leave(
+    found: Finding, bound: str | None, title: str
+) -> None:
+    judged = findings.bounded(found, {1})
+    assert (judged.bound, judged.title) == (bound, title)
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (replace(COSTLY, title="Ready", bound="at_least"), "warning  Ready (at least 3.2 ms)"),
+        (replace(COSTLY, title="Ready", bound="exact"), "warning  Ready (3.2 ms)"),
+        (replace(COSTLY, title="Ready", bound=None), "warning  Ready (about 3.2 ms)"),
+        (replace(COSTLY, title="Ready", bound="range"), "warning  Ready (up to 3.2 ms)"),
+        (
+            replace(COSTLY, title="T", bound="range", cost_low_ns=MS, cost_high_ns=4 * MS),
+            "warning  T (1 ms to 4 ms)",
+        ),
+    ],
+)
+def test_the_terminal_writes_the_bound_of_a_cost(found: Finding, line: str) -> None:
+    console = Console(file=io.StringIO(), width=200)
+    analyze._show_finding(console, vars(found))
+    written = console.file
+    assert isinstance(written, io.StringIO)
+    assert written.getvalue().splitlines()[0].rstrip() == line
+
+
+def test_a_title_that_does_not_state_the_cost_stays_as_it_is() -> None:
+    assert wording.bounded_title("Ready in 3 of 4 frames", MS, "at_least") == (
+        "Ready in 3 of 4 frames"
+    )
+
+
+@pytest.mark.skipif(
+    chromium.PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"
+)
+def test_the_page_writes_bounds_in_cells_and_findings(
+    gappy: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    limited = replace(COSTLY, bound="range", cost_low_ns=MS, cost_high_ns=4 * MS)
+    open_ended = replace(COSTLY, title="Other", severity="info", bound=None)
+    findings.store(gappy, [findings.bounded(COSTLY, {1}), limited, open_ended])
+    shown = report.payload(View(gappy, None, 1, "drawn"))
+    (path, html) = (tmp_path / "report.html", report.page(shown, "bounds"))
+    path.write_text(html, encoding="utf-8")
+    with chromium.Browser(tmp_path / "profile") as browser:
+        browser.open(path)
+        text = browser.evaluate("document.body.textContent")
+        cells = browser.evaluate(
+            "[...document.querySelectorAll('#thread_summary tbody tr')].map((row) => "
+            "[...row.querySelectorAll('td')].map((cell) => cell.textContent))"
+        )
+        assert browser.complaints == []
+    by_tid = {row[1]: row for row in cells if row[0].startswith("t")}
+    assert by_tid["1"][2] == "200.000–300.000"
+    assert by_tid["2"][2] == "200.000–500.000"
+    assert "at least 3.2 ms" in text
+    assert "1.0 ms to 4.0 ms" in text
+    assert "about 3.2 ms" in text
+    assert "Records were lost. ≥: at least this." in text
