@@ -5,39 +5,69 @@
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
-  used AS (
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  place AS (SELECT DISTINCT trace_id, cpu, core FROM cpu WHERE core IS NOT NULL),
+  -- Thread null: the state of the CPU is unknown.
+  spent AS (
     SELECT
       trace_id,
-      any_value(process) AS process,
-      any_value(thread) AS thread,
-      any_value(tid) AS tid,
+      cpu,
       utid,
-      sum(run_ns)::BIGINT AS run_ns,
-      sum(shared_ns)::BIGINT AS shared_ns,
-      sum(sibling_unknown_ns) AS sibling_unknown_ns,
-    FROM thread_core_use(p_trace_id, p_from_ns, p_to_ns, p_process)
-    GROUP BY trace_id, utid
-    HAVING sum(run_ns) > 0
+      sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS ns,
+    FROM cpu_state
+    JOIN span USING (trace_id)
+    WHERE state IN ('thread', 'unknown') AND ts < end_ns AND ts + dur > start_ns
+    GROUP BY trace_id, cpu, utid
+  ),
+  sibling AS (
+    SELECT own.trace_id, own.cpu, sum(spent.ns) AS unknown_ns
+    FROM spent
+    JOIN place AS other ON other.trace_id = spent.trace_id AND other.cpu = spent.cpu
+    JOIN place AS own
+      ON own.trace_id = other.trace_id AND own.core = other.core AND own.cpu <> other.cpu
+    WHERE spent.utid IS NULL
+    GROUP BY own.trace_id, own.cpu
+  ),
+  ran AS (
+    SELECT
+      spent.utid,
+      sum(spent.ns)::BIGINT AS run_ns,
+      sum(least(spent.ns, coalesce(sibling.unknown_ns, 0))) AS unknown_ns,
+    FROM spent
+    LEFT JOIN sibling ON sibling.trace_id = spent.trace_id AND sibling.cpu = spent.cpu
+    WHERE spent.utid IS NOT NULL
+    GROUP BY spent.utid
+  ),
+  shared AS (
+    SELECT utid, sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS shared_ns
+    FROM sharing_slice
+    JOIN span USING (trace_id)
+    WHERE ts < end_ns AND ts + dur > start_ns
+    GROUP BY utid
   )
 SELECT
   -- Recording.
-  used.trace_id,
+  who.trace_id,
   -- Process; null if not recorded.
-  used.process,
+  who.process,
   -- Name of the thread.
-  used.thread,
+  who.thread,
   -- Its thread id.
-  used.tid,
+  who.tid,
   -- The thread, unique in the database.
-  used.utid,
+  who.utid,
   -- Running time, ns. (at least; unknown_ns more at most)
-  used.run_ns,
+  ran.run_ns,
   -- The part of it beside at least one busy sibling, ns. (at least; unknown_ns more at most)
-  used.shared_ns,
+  coalesce(shared.shared_ns, 0)::BIGINT AS shared_ns,
   -- That part as a share.
-  100.0 * used.shared_ns / used.run_ns AS shared_pct,
-  -- Time in which its own state is unknown, or that of a sibling while it ran, ns. (bound)
-  (used.sibling_unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
-FROM used
-LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = used.utid
-ORDER BY used.trace_id, used.shared_ns DESC, used.utid;
+  100.0 * coalesce(shared.shared_ns, 0) / ran.run_ns AS shared_pct,
+  -- Unknown time of the thread, and at most so much of its running time with the state of a
+  -- sibling unknown, ns. (bound)
+  (ran.unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
+FROM ran
+JOIN who ON who.utid = ran.utid
+LEFT JOIN shared ON shared.utid = ran.utid
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = ran.utid
+ORDER BY who.trace_id, shared_ns DESC, who.utid;
