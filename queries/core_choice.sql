@@ -195,8 +195,8 @@ SELECT
   coalesce(shared.idle_ns, 0)::BIGINT AS p_shared_beside_idle_ns,
   -- False: the CPUs it may use are taken as those it was seen on (a lower bound); null: no matter.
   told.is_known AS affinity_known,
-  -- p_unknown_ns, and the time in which the state of the thread is unknown, ns. (bound)
-  (used.p_unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
+  -- p_unknown_ns, and the time in which it may have run while its state is unknown, ns. (bound)
+  (used.p_unknown_ns + coalesce(t.run_unknown_ns, 0))::BIGINT AS unknown_ns,
 FROM used
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = used.utid
 LEFT JOIN (SELECT utid, bool_and(is_known) AS is_known FROM placed GROUP BY utid) AS told

@@ -172,7 +172,7 @@ SELECT
   -- Ready time of the pinned threads while it ran there, added up over them, ns. (at least)
   owner_ready_ns,
   -- Time in which both the state of the visitor and that of the CPU may be unknown, ns. (bound)
-  least(coalesce(t.unknown_ns, 0), coalesce(c.unknown_ns, 0)) AS unknown_ns,
+  least(coalesce(t.run_unknown_ns, 0), coalesce(c.unknown_ns, 0)) AS unknown_ns,
 FROM visitor
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = visitor.utid
 LEFT JOIN cpu_unknown(p_trace_id, p_from_ns, p_to_ns) AS c

@@ -19,13 +19,15 @@ SELECT
   owner.upid,
   -- Threads with any time in the window.
   count(*) AS threads,
-  -- Time of its threads on a CPU, ns. (at least; unknown_ns more at most)
+  -- Time of its threads on a CPU, ns. (from run_ns to run_high_ns)
   sum(run_ns)::BIGINT AS run_ns,
+  -- The sum of run_high_ns of its threads, ns. (bound)
+  sum(run_high_ns)::BIGINT AS run_high_ns,
   -- The same as a share of the window, percent of one logical CPU.
   -- (from run_pct to run_high_pct)
   100.0 * sum(run_ns) / nullif(any_value(span.dur_ns), 0) AS run_pct,
-  -- The same if its threads ran in all unknown time, percent. (bound)
-  100.0 * sum(run_ns + unknown_ns) / nullif(any_value(span.dur_ns), 0) AS run_high_pct,
+  -- run_high_ns as a share of the window, percent. (bound)
+  100.0 * sum(run_high_ns) / nullif(any_value(span.dur_ns), 0) AS run_high_pct,
   -- Time of its threads ready and not running, ns. (at least; unknown_ns more at most)
   sum(ready_ns)::BIGINT AS ready_ns,
   -- Time of its threads blocked, ns. (at least; unknown_ns more at most)

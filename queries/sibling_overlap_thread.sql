@@ -63,9 +63,9 @@ SELECT
   coalesce(shared.shared_ns, 0)::BIGINT AS shared_ns,
   -- That part as a share.
   100.0 * coalesce(shared.shared_ns, 0) / ran.run_ns AS shared_pct,
-  -- Unknown time of the thread, and at most so much of its running time with the state of a
-  -- sibling unknown, ns. (bound)
-  (ran.unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
+  -- Time in which it may have run while its state is unknown, and the most that it ran while that
+  -- of a sibling is, ns. (bound)
+  (ran.unknown_ns + coalesce(t.run_unknown_ns, 0))::BIGINT AS unknown_ns,
 FROM ran
 JOIN who ON who.utid = ran.utid
 LEFT JOIN shared ON shared.utid = ran.utid

@@ -131,7 +131,7 @@ SELECT
     AS of_thread_pct,
   -- sibling_unknown_ns, and the time in which both the state of the thread and that of the CPU may
   -- be unknown, ns. (bound)
-  (coalesce(u.unknown_ns, 0) + least(coalesce(t.unknown_ns, 0), coalesce(c.unknown_ns, 0)))::BIGINT
+  (coalesce(u.unknown_ns, 0) + least(coalesce(t.run_unknown_ns, 0), coalesce(c.unknown_ns, 0)))::BIGINT
     AS unknown_ns,
 FROM spent
 JOIN who ON who.utid = spent.utid

@@ -41,7 +41,7 @@ SELECT
   -- Longest stay on it, clipped to the window, ns. (at least)
   longest_ns,
   -- Time in which both the state of the thread and that of the CPU may be unknown, ns. (bound)
-  least(coalesce(t.unknown_ns, 0), coalesce(c.unknown_ns, 0)) AS unknown_ns,
+  least(coalesce(t.run_unknown_ns, 0), coalesce(c.unknown_ns, 0)) AS unknown_ns,
 FROM spent
 JOIN who USING (utid)
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t USING (utid)

@@ -3,15 +3,35 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  unclear AS (
+    SELECT trace_id, sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) AS ns
+    FROM concurrency_slice
+    JOIN span USING (trace_id)
+    WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
+    GROUP BY trace_id
+  ),
+  spent AS (
+    SELECT
+      trace_id,
+      utid,
+      sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS unknown_ns,
+    FROM thread_state
+    JOIN span USING (trace_id)
+    WHERE state = 'unknown' AND ts < end_ns AND ts + dur > start_ns
+    GROUP BY trace_id, utid
+  )
 SELECT
   -- Recording.
   trace_id,
   -- Thread, unique in the database.
   utid,
   -- Time in which its state is unknown, ns. (bound)
-  sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS unknown_ns,
-FROM thread_state
-JOIN analysis_span(p_trace_id, p_from_ns, p_to_ns) AS span USING (trace_id)
-WHERE state = 'unknown' AND ts < end_ns AND ts + dur > start_ns
-GROUP BY trace_id, utid
+  unknown_ns,
+  -- The same, but no more than the time in which the state of some CPU is unknown: only then can it
+  -- have run, ns. (bound)
+  least(unknown_ns, coalesce(unclear.ns, 0))::BIGINT AS run_unknown_ns,
+FROM spent
+LEFT JOIN unclear USING (trace_id)
 ORDER BY trace_id, utid;

@@ -161,14 +161,15 @@ def drawn() -> Iterator[tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnecti
 # Query and columns, the rows that the records with the gap give, and those without; in us.
 DRAWN = [
     (
-        "SELECT tid, run_ns, ready_ns, wait_ns, unknown_ns FROM thread_summary ORDER BY tid",
-        [(1, 200, 0, 200, 100), (2, 200, 0, 0, 300), (3, 200, 50, 150, 100)],
-        [(1, 300, 0, 200, 0), (2, 200, 0, 300, 0), (3, 200, 50, 250, 0)],
+        "SELECT tid, run_ns, run_high_ns, ready_ns, wait_ns, unknown_ns FROM thread_summary "
+        "ORDER BY tid",
+        [(1, 200, 300, 0, 200, 100), (2, 200, 300, 0, 0, 300), (3, 200, 300, 50, 150, 100)],
+        [(1, 300, 300, 0, 200, 0), (2, 200, 200, 0, 300, 0), (3, 200, 200, 50, 250, 0)],
     ),
     (
-        "SELECT upid, run_ns, wait_ns, unknown_ns FROM process_summary ORDER BY upid",
-        [(1000, 200, 0, 300), (1001, 400, 350, 200)],
-        [(1000, 200, 300, 0), (1001, 500, 450, 0)],
+        "SELECT upid, run_ns, run_high_ns, wait_ns, unknown_ns FROM process_summary ORDER BY upid",
+        [(1000, 200, 300, 0, 300), (1001, 400, 600, 350, 200)],
+        [(1000, 200, 200, 300, 0), (1001, 500, 500, 450, 0)],
     ),
     (
         "SELECT tid, cpu, run_ns, unknown_ns FROM thread_cpu ORDER BY tid",
@@ -183,7 +184,7 @@ DRAWN = [
     ),
     (
         "SELECT tid, run_ns, shared_ns, unknown_ns FROM sibling_overlap_thread ORDER BY tid",
-        [(1, 200, 150, 100), (2, 200, 150, 400), (3, 200, 0, 200)],
+        [(1, 200, 150, 100), (2, 200, 150, 200), (3, 200, 0, 200)],
         [(1, 300, 200, 0), (2, 200, 200, 0), (3, 200, 0, 0)],
     ),
     (
@@ -239,10 +240,14 @@ DRAWN = [
     ),
     (
         "SELECT tid, core_type, run_ns, unknown_ns FROM core_type_residency ORDER BY tid",
-        [(1, "U", 200, 100), (2, "U", 200, 300), (3, "U", 200, 100)],
+        [(1, "U", 200, 100), (2, "U", 200, 100), (3, "U", 200, 100)],
         [(1, "U", 300, 0), (2, "U", 200, 0), (3, "U", 200, 0)],
     ),
-    ("SELECT utid, unknown_ns FROM thread_unknown", [(1, 100), (2, 300), (3, 100)], []),
+    (
+        "SELECT utid, unknown_ns, run_unknown_ns FROM thread_unknown",
+        [(1, 100, 100), (2, 300, 100), (3, 100, 100)],
+        [],
+    ),
     ("SELECT cpu, unknown_ns FROM cpu_unknown", [(0, 100)], []),
 ]
 

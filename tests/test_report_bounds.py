@@ -182,8 +182,9 @@ def test_the_page_writes_bounds_in_cells_and_findings(
         assert browser.complaints == []
     by_tid = {row[1]: row for row in cells if row[0].startswith("t")}
     assert by_tid["1"][2] == "200.000–300.000"
-    assert by_tid["2"][2] == "200.000–500.000"
+    assert by_tid["2"][2] == "200.000–300.000"
     assert "at least 3.2 ms" in text
     assert "1.0 ms to 4.0 ms" in text
     assert "about 3.2 ms" in text
-    assert "Records were lost. ≥: at least this." in text
+    assert "Events were lost. ≥: at least this." in text
+    assert "Events were lost: text and figures show the time that is known" in text

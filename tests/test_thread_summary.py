@@ -49,7 +49,8 @@ def _row(con: duckdb.DuckDBPyConnection, call: str, thread: str) -> dict[str, ob
 def test_times_switches_and_moves_over_the_whole_recording(con: duckdb.DuckDBPyConnection) -> None:
     row = _row(con, "thread_summary", "A")
     expected = {
-        "process": "game", "run_ns": 550, "run_pct": 55.0, "ready_ns": 200, "wait_ns": 250,
+        "process": "game", "run_ns": 550, "run_high_ns": 550, "run_pct": 55.0,
+        "run_high_pct": 55.0, "ready_ns": 200, "wait_ns": 250,
         "new_ns": 0, "unknown_ns": 0, "switches_in": 5, "voluntary_out": 2, "involuntary_out": 2,
         "yields": 0, "preemptions": 1, "quantum_ends": 1, "migrations": 4, "migrations_core": 1,
         "migrations_llc": 1, "migrations_package": 1, "migrations_remote": 1,

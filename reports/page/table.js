@@ -87,7 +87,7 @@ function tableOf(answer) {
     make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table ${answer.query}` },
       make('table', { 'data-wide': answer.columns.length > PRINTED_COLUMNS }, make('caption', { class: 'unseen' }, answer.text), make('thead', {}, make('tr', {}, headers)), body)),
     more,
-    limits.size ? make('p', { class: 'window' }, 'Records were lost. ≥: at least this. a–b: between these. ≈: no bounds known.') : null,
+    limits.size ? make('p', { class: 'window' }, 'Events were lost. ≥: at least this. a–b: between these. ≈: no bounds known.') : null,
     answer.columns.length > PRINTED_COLUMNS ? make('p', { class: 'printed' }, `The first ${PRINTED_COLUMNS} of ${answer.columns.length} columns are printed; the SQL returns all.`) : null,
   ];
   return make('div', { class: 'answer', id: `table-${tables}` },

@@ -53,6 +53,10 @@ def write(
     aside.replace(path)
 
 
+# Behind the window of a section whose numbers rest on lost events.
+_LOST = " Events were lost: text and figures show the time that is known, the tables its bounds."
+
+
 def payload(view: View) -> dict[str, Any]:
     """All that the page shows, as JSON values."""
     known = {query.full_name: query for query in questions.load_all()}
@@ -68,16 +72,16 @@ def payload(view: View) -> dict[str, Any]:
         if not isinstance(made, Section):
             absent.append([chapter.heading, visible(made.reason)])
             continue
+        answers = [table(answer, known.get(answer.query), lossy=lossy) for answer in made.answers]
+        lost = _LOST if any(answer["limits"] for answer in answers) else ""
         sections.append(
             {
                 "name": chapter.name,
                 "heading": chapter.heading,
                 "lead": visible(made.lead),
-                "window": visible(made.window),
+                "window": visible(made.window) + lost,
                 "figures": [_figure(figure) for figure in made.figures],
-                "answers": [
-                    table(answer, known.get(answer.query), lossy=lossy) for answer in made.answers
-                ],
+                "answers": answers,
             }
         )
     names = {section["name"] for section in sections}
