@@ -53,7 +53,7 @@ SELECT
   spent.any_type_ns,
   -- Of the rest, the part in which a soft-parked core stood idle for it, ns. (no bounds)
   spent.soft_parked_ns,
-  -- Share of its shared time that any_type_ns is.
+  -- Share of its shared time that any_type_ns is. (no bounds)
   100.0 * spent.any_type_ns / spent.shared_ns AS avoidable_pct,
   -- False: allowed CPUs are those it was seen on, so the times are lower bounds.
   spent.affinity_known,

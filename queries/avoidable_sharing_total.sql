@@ -42,6 +42,7 @@ SELECT
   -- (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.any_type_ns, 0) END AS any_type_ns,
   -- any_type_ns as a share of the window: the mean number of threads that could have moved, x 100.
+  -- (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000)
     THEN 100.0 * coalesce(matched.any_type_ns, 0) / nullif(span.dur_ns, 0) END AS any_type_pct,
   -- Most threads that could have moved at one moment; null if not built for this length.

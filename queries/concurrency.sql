@@ -33,7 +33,7 @@ SELECT
       0
     )
   )::BIGINT AS high_ns,
-  -- That time as a share of the window.
+  -- That time as a share of the window. (no bounds)
   100.0 * sum(ns) / nullif(any_value(window_ns), 0) AS pct,
   -- Mean number of cores of type P or U with work in this time.
   sum(p * ns) / sum(ns) AS p,

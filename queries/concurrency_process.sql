@@ -62,7 +62,7 @@ SELECT
   greatest(0, sum(level.ns) - coalesce(any_value(unclear.ns), 0))::BIGINT AS low_ns,
   -- The same with all the time in which the state of some CPU is unknown, ns. (bound)
   (sum(level.ns) + coalesce(any_value(unclear.ns), 0))::BIGINT AS high_ns,
-  -- That time as a share of the window.
+  -- That time as a share of the window. (no bounds)
   100.0 * sum(level.ns) / nullif(any_value(span.dur_ns), 0) AS pct,
 FROM level
 JOIN span ON span.trace_id = level.trace_id

@@ -41,7 +41,7 @@ SELECT
   threads,
   -- Their time there, ns. (at least)
   run_ns,
-  -- The same as a share of all running time at this priority, percent.
+  -- The same as a share of all running time at this priority, percent. (no bounds)
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY trace_id, priority), 0) AS of_priority_pct,
 FROM spent
 ORDER BY trace_id, priority, efficiency_class DESC NULLS LAST, core_type;

@@ -46,7 +46,7 @@ SELECT
   efficiency_class,
   -- Time on CPUs of it, ns. (at least; unknown_ns more at most)
   run_ns,
-  -- The same as a share of the thread's running time in the window, percent.
+  -- The same as a share of the thread's running time in the window, percent. (no bounds)
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
   -- Switch-ins on CPUs of it. (at least)
   switches_in,

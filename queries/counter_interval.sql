@@ -89,9 +89,9 @@ SELECT
   pair.cpu,
   -- Thread that ran, unique in the database.
   pair.utid,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   pair.ts,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   pair.dur,
   -- Core type of the CPU; null if unknown.
   pair.core_type,

@@ -18,11 +18,11 @@ SELECT
   reason,
   -- Time in it over all frames, ns. (no bounds)
   sum(dur)::BIGINT AS total_ns,
-  -- Share of all frame time, percent.
+  -- Share of all frame time, percent. (no bounds)
   100.0 * sum(dur) / nullif(sum(sum(dur)) OVER (PARTITION BY trace_id, upid), 0) AS total_pct,
   -- Time in it in frames that stuttered, ns. (no bounds)
   coalesce(sum(dur) FILTER (WHERE stutter), 0)::BIGINT AS stutter_ns,
-  -- Share of the time of the frames that stuttered, percent; null if none did.
+  -- Share of the time of the frames that stuttered, percent; null if none did. (no bounds)
   100.0 * coalesce(sum(dur) FILTER (WHERE stutter), 0)
     / nullif(sum(sum(dur) FILTER (WHERE stutter)) OVER (PARTITION BY trace_id, upid), 0)
     AS stutter_pct,

@@ -28,9 +28,9 @@ SELECT
   count(*) FILTER (WHERE stutter) AS stutters,
   -- What the stutters lasted longer than usual, ns. (no bounds)
   coalesce(sum(over_ns), 0)::BIGINT AS stutter_ns,
-  -- Frames bound by the CPU, percent of those of which it is known; null if of none.
+  -- Frames bound by the CPU, percent of those of which it is known; null if of none. (no bounds)
   100.0 * count(*) FILTER (WHERE bound_by = 'cpu') / nullif(count(bound_by), 0) AS cpu_bound_pct,
-  -- Frames bound by the GPU, percent of those of which it is known; null if of none.
+  -- Frames bound by the GPU, percent of those of which it is known; null if of none. (no bounds)
   100.0 * count(*) FILTER (WHERE bound_by = 'gpu') / nullif(count(bound_by), 0) AS gpu_bound_pct,
   -- Frames never shown; null where the source does not tell.
   CASE WHEN count(dropped) > 0 THEN count(*) FILTER (WHERE dropped) END AS dropped,

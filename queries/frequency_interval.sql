@@ -81,7 +81,7 @@ SELECT
   place.core_type,
   -- Begin, ns. (time)
   step.from_ns,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   (step.to_ns - step.from_ns)::BIGINT AS dur,
   -- Frequency, kHz.
   step.khz,

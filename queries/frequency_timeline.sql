@@ -43,7 +43,7 @@ SELECT
   -- Mean frequency, kHz.
   sum(khz * (least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns))::DOUBLE)
     / sum(least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns)) AS avg_khz,
-  -- Mean share of this time in which the CPUs were busy, percent.
+  -- Mean share of this time in which the CPUs were busy, percent. (no bounds)
   100.0 * sum(busy * (least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns)))
     / sum(least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns)) AS busy_pct,
 FROM cut

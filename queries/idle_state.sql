@@ -30,7 +30,7 @@ SELECT
   count(*) AS entries,
   -- Time in it, ns; spells of which the end is not recorded are left out. (no bounds)
   sum(inside_ns)::BIGINT AS idle_ns,
-  -- The same as a share of the window, percent.
+  -- The same as a share of the window, percent. (no bounds)
   100.0 * sum(inside_ns) / nullif(any_value(window_ns), 0) AS idle_pct,
   -- Median length, whole spells, ns. (no bounds)
   quantile_disc(dur, 0.5) AS dur_p50_ns,

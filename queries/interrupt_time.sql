@@ -19,7 +19,7 @@ SELECT
   -- Time in it, ns; runs of which the end is not recorded are left out. (no bounds)
   sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)::BIGINT
     AS run_ns,
-  -- The same as a share of the window, percent.
+  -- The same as a share of the window, percent. (no bounds)
   100.0 * sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)
     / nullif(any_value(dur_ns), 0) AS run_pct,
   -- Longest run, whole, ns. (no bounds)

@@ -91,7 +91,7 @@ SELECT
   ran.unit,
   -- Work a second, the median over its batches.
   ran.per_s,
-  -- Median length of an iteration, ns.
+  -- Median length of an iteration, ns. (exact)
   ran.ns_per_iteration,
   -- Median length of an iteration in core cycles.
   ran.cycles_per_iteration,

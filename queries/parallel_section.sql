@@ -88,7 +88,7 @@ SELECT
   named.upid,
   -- Name of the threads, digits as #.
   named.pool,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   section.ts,
   -- Length, ns. (at least)
   section.dur,

@@ -45,9 +45,9 @@ WITH
 SELECT
   -- Recording.
   c.trace_id,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   c.ts,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   (
     coalesce(lead(c.ts) OVER (PARTITION BY c.trace_id ORDER BY c.ts), last.end_ns) - c.ts
   )::BIGINT AS dur,

@@ -40,6 +40,7 @@ SELECT
   -- Time of which it is not known, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,
   -- Time parked or soft-parked as a share of the known time, percent; null if none is known.
+  -- (no bounds)
   100.0 * coalesce(sum(ns) FILTER (WHERE state IN ('parked', 'soft_parked')), 0)
     / nullif(sum(ns) FILTER (WHERE state <> 'unknown'), 0) AS parked_pct,
   -- Changes in the window.

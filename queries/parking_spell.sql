@@ -55,9 +55,9 @@ SELECT
   c.trace_id,
   -- Logical CPU.
   c.cpu,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   c.ts,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   (
     coalesce(
       lead(c.ts) OVER (PARTITION BY c.trace_id, c.cpu ORDER BY c.ts),

@@ -45,9 +45,9 @@ SELECT
   thread.tid,
   -- The thread, unique in the database.
   hop.utid,
-  -- Begin of the piece, ns.
+  -- Begin of the piece, ns. (time)
   hop.ts,
-  -- Its length, ns.
+  -- Its length, ns. (no bounds)
   hop.dur,
   -- Name of the thread whose waking began the piece; null for the first.
   waker.name AS waker_thread,

@@ -39,7 +39,7 @@ SELECT
   spent.frames,
   -- Its time on the path, ns. (no bounds)
   spent.path_ns,
-  -- The same as a share of all path time of these frames, percent.
+  -- The same as a share of all path time of these frames, percent. (no bounds)
   100.0 * spent.path_ns
     / nullif(sum(spent.path_ns) OVER (PARTITION BY spent.trace_id, spent.upid), 0) AS path_pct,
   -- It presents some of these frames itself.

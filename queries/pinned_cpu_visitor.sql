@@ -165,7 +165,7 @@ SELECT
   stays,
   -- Its time there, ns. (at least; unknown_ns more at most)
   run_ns,
-  -- The same as a share of the window, percent.
+  -- The same as a share of the window, percent. (at least)
   run_pct,
   -- Its longest stay, clipped to the window, ns. (at least)
   longest_ns,

@@ -16,7 +16,7 @@ SELECT
   sum(run_ns)::BIGINT AS run_ns,
   -- Time ready before these stays, ns; null if not known of any. (at least)
   sum(ready_ns)::BIGINT AS ready_ns,
-  -- Ready time as a share of running and ready time, percent; null if not known of any.
+  -- Ready time as a share of running and ready time, percent; null if not known of any. (no bounds)
   100.0 * sum(ready_ns) / nullif(sum(run_ns) + sum(ready_ns), 0) AS ready_pct,
   -- Switch-ins. (at least)
   sum(switches_in)::BIGINT AS switches_in,

@@ -84,7 +84,7 @@ SELECT
   f.chain,
   -- Logical CPU on which its threads took turns.
   f.cpu,
-  -- Switch-in of the first leaver, ns.
+  -- Switch-in of the first leaver, ns. (time)
   f.ts,
   -- Length, to the switch-out of the last taker, ns. (at least)
   f.dur,

@@ -84,11 +84,11 @@ SELECT
   r.trace_id,
   -- Thread, unique in the database.
   r.utid,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   greatest(r.ts, start_ns)::BIGINT AS ts,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   (least(r.ts + r.dur, end_ns) - greatest(r.ts, start_ns))::BIGINT AS dur,
-  -- Begin of the ready period it is a part of, ns.
+  -- Begin of the ready period it is a part of, ns. (time)
   r.ready_ts,
   -- CPU the thread then entered; null: not seen.
   r.entered_cpu,

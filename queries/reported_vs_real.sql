@@ -190,17 +190,17 @@ SELECT
   -- Workers.
   run.threads,
   -- Busy share of all logical CPUs as the system counts it between the two snapshots, percent;
-  -- null without snapshots. A stolen CPU is not busy to it.
+  -- null without snapshots. A stolen CPU is not busy to it. (exact)
   reported.busy_pct AS reported_busy_pct,
-  -- Share the hypervisor took in that time, percent; null without snapshots.
+  -- Share the hypervisor took in that time, percent; null without snapshots. (exact)
   reported.stolen_pct AS stolen_pct,
   -- Busy share of all logical CPUs in the trace over the window, percent of known time; a stolen
-  -- CPU looks busy to it.
+  -- CPU looks busy to it. (no bounds)
   traced.busy_pct AS traced_busy_pct,
-  -- Share of cores with at least one busy logical CPU, percent of known time.
+  -- Share of cores with at least one busy logical CPU, percent of known time. (no bounds)
   machine.cores_busy_pct,
   -- Core time with more than one busy logical CPU as a share of that with at least one, percent;
-  -- null if none is busy.
+  -- null if none is busy. (no bounds)
   machine.shared_of_busy_pct,
   -- Lowest yield Y that is reckoned with; null where no core has siblings.
   machine.yield_low,
@@ -211,11 +211,12 @@ SELECT
   machine.yield_basis,
   -- smt_headroom_work_pct, the lower bound: work done in percent of what all cores could do. A
   -- core with both busy counts Y / max(1, Y), with one busy 1 / max(1, Y), by speed of its type.
+  -- (no bounds)
   machine.work_low AS work_low_pct,
-  -- smt_headroom_work_pct, the upper bound.
+  -- smt_headroom_work_pct, the upper bound. (no bounds)
   machine.work_high AS work_high_pct,
   -- Share of the multipliers' issue slots over all cores, percent, for the kernels imul1, imul2,
-  -- ...: a loop of n chains fills n slots of latency x multipliers. Null for others.
+  -- ...: a loop of n chains fills n slots of latency x multipliers. Null for others. (no bounds)
   machine.port_pct,
   -- What port_pct rests on; null where it is null.
   machine.port_basis,

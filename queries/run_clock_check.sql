@@ -76,11 +76,11 @@ SELECT
   steal_share_ns::BIGINT AS steal_share_ns,
   -- What the trace shows beyond CPU time and its share of steal, ns; negative: less. (no bounds)
   (run_ns - cpu_time_ns - coalesce(steal_share_ns, 0))::BIGINT AS diff_ns,
-  -- The same in percent of the CPU time with its share of steal.
+  -- The same in percent of the CPU time with its share of steal. (no bounds)
   100.0 * (run_ns - cpu_time_ns - coalesce(steal_share_ns, 0))
     / nullif(cpu_time_ns + coalesce(steal_share_ns, 0), 0) AS diff_pct,
   -- What the trace shows less than the CPU time, or more than it with all the steal, percent of
-  -- the CPU time; 0 within these bounds.
+  -- the CPU time; 0 within these bounds. (no bounds)
   100.0 * (
     least(0, run_ns - cpu_time_ns) + greatest(0, run_ns - cpu_time_ns - coalesce(steal_ns, 0))
   ) / nullif(cpu_time_ns, 0) AS outside_pct,

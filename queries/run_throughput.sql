@@ -49,7 +49,7 @@ SELECT
   done.slowest_per_s,
   -- Work a second of the fastest worker.
   done.fastest_per_s,
-  -- CPU time of the workers as a share of their measured intervals, percent, the mean.
+  -- CPU time of the workers as a share of their measured intervals, percent, the mean. (exact)
   done.cpu_pct,
 FROM run
 LEFT JOIN done USING (trace_id)

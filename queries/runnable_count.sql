@@ -28,7 +28,7 @@ SELECT
   piece.runnable,
   -- Time with exactly so many, ns. (no bounds)
   sum(piece.ns)::BIGINT AS ns,
-  -- That time as a share of the window, percent.
+  -- That time as a share of the window, percent. (no bounds)
   100.0 * sum(piece.ns) / nullif(any_value(piece.dur_ns), 0) AS pct,
   -- Mean number of ready threads in this time.
   sum(piece.ready * piece.ns) / sum(piece.ns) AS ready,

@@ -102,6 +102,7 @@ SELECT
   -- The difference: what the affinity costs, ns. (no bounds)
   (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns)::BIGINT AS affinity_ns,
   -- The difference as a share of the window: the mean number of threads it held back, x 100.
+  -- (no bounds)
   100.0 * (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns) / nullif(span.dur_ns, 0)
     AS affinity_pct,
   -- Most threads that idle cores could have taken at one moment, allowed or not.

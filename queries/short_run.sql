@@ -77,7 +77,7 @@ SELECT
   summed.runs,
   -- Short ones.
   summed.short_runs,
-  -- The same as a share of the runs, percent.
+  -- The same as a share of the runs, percent. (no bounds)
   100.0 * summed.short_runs / summed.runs AS short_pct,
   -- Running time in all runs, ns. (at least)
   summed.run_ns,

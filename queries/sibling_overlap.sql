@@ -47,11 +47,11 @@ SELECT
   core_type,
   -- Its logical CPUs.
   cpus,
-  -- Share of the counted time in which none of its CPUs was busy.
+  -- Share of the counted time in which none of its CPUs was busy. (no bounds)
   100.0 * none_ns / nullif(none_ns + one_ns + both_ns, 0) AS none_pct,
-  -- Share of the counted time in which exactly one was busy.
+  -- Share of the counted time in which exactly one was busy. (no bounds)
   100.0 * one_ns / nullif(none_ns + one_ns + both_ns, 0) AS one_pct,
-  -- Share of the counted time in which more than one was busy.
+  -- Share of the counted time in which more than one was busy. (no bounds)
   100.0 * both_ns / nullif(none_ns + one_ns + both_ns, 0) AS both_pct,
   -- Of the time with at least one busy, the share with more than one: not diluted by idle time.
   -- (from shared_of_busy_low_pct to shared_of_busy_high_pct)
@@ -61,7 +61,7 @@ SELECT
   -- The same if more than one was busy in all unknown time, percent. (bound)
   100.0 * (both_ns + unknown_ns) / nullif(one_ns + both_ns + unknown_ns, 0)
     AS shared_of_busy_high_pct,
-  -- Of the thread time of this core, the share beside a busy sibling.
+  -- Of the thread time of this core, the share beside a busy sibling. (no bounds)
   100.0 * shared_thread_ns / nullif(thread_ns, 0) AS shared_of_thread_pct,
   -- Time with none busy, ns. (at least; unknown_ns more at most)
   none_ns,

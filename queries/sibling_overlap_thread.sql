@@ -61,7 +61,7 @@ SELECT
   ran.run_ns,
   -- The part of it beside at least one busy sibling, ns. (at least; unknown_ns more at most)
   coalesce(shared.shared_ns, 0)::BIGINT AS shared_ns,
-  -- That part as a share.
+  -- That part as a share. (no bounds)
   100.0 * coalesce(shared.shared_ns, 0) / ran.run_ns AS shared_pct,
   -- Time in which it may have run while its state is unknown, and the most that it ran while that
   -- of a sibling is, ns. (bound)

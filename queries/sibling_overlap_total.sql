@@ -44,11 +44,11 @@ SELECT
   trace_id,
   -- Cores with at least two logical CPUs online at some known time of the window; 0: no siblings.
   coalesce(cores, 0) AS cores,
-  -- Mean share of time with none busy; null without siblings.
+  -- Mean share of time with none busy; null without siblings. (no bounds)
   none_pct,
-  -- Mean share of time with exactly one busy; null without siblings.
+  -- Mean share of time with exactly one busy; null without siblings. (no bounds)
   one_pct,
-  -- Mean share of time with more than one busy; null without siblings.
+  -- Mean share of time with more than one busy; null without siblings. (no bounds)
   both_pct,
   -- Of the time of these cores with at least one busy, the share with more than one.
   -- (from shared_of_busy_low_pct to shared_of_busy_high_pct)
@@ -58,8 +58,9 @@ SELECT
   -- The same if more than one was busy in all unknown time, percent. (bound)
   shared_of_busy_high_pct,
   -- Of all thread time of the machine, the share beside a busy sibling; null without siblings.
+  -- (no bounds)
   100.0 * shared_thread_ns / nullif(thread_ns, 0) AS shared_of_thread_pct,
-  -- Load: busy share of the known time of all online logical CPUs.
+  -- Load: busy share of the known time of all online logical CPUs. (no bounds)
   100.0 * busy_ns / nullif(known_ns, 0) AS busy_pct,
   -- Core time with more than one busy, ns. (at least; unknown_ns more at most)
   both_ns,

@@ -45,11 +45,12 @@ SELECT
   second_of.label AS second,
   -- What is compared: a share of what.
   a.measure,
-  -- In the first, percent.
+  -- In the first, percent. (no bounds)
   a.pct AS first_pct,
-  -- In the second, percent.
+  -- In the second, percent. (no bounds)
   b.pct AS second_pct,
   -- How much less it is in the second, percent of the first; below 0: more; null if the first is 0.
+  -- (no bounds)
   100.0 * (1 - b.pct / nullif(a.pct, 0)) AS less_pct,
 FROM every AS a
 JOIN every AS b ON b.place = a.place AND b.trace_id <> a.trace_id

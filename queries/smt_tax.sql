@@ -133,7 +133,7 @@ SELECT
   CASE WHEN enough THEN round(judged.shared_ns * (lost - margin)) END::BIGINT AS tax_low_ns,
   -- Upper end of its confidence interval, ns; null if refused. (no bounds)
   CASE WHEN enough THEN round(judged.shared_ns * (lost + margin)) END::BIGINT AS tax_high_ns,
-  -- The same as a share of the time beside a busy sibling, percent; null if refused.
+  -- The same as a share of the time beside a busy sibling, percent; null if refused. (no bounds)
   CASE WHEN enough THEN 100 * lost END AS tax_pct,
   -- Why there is no figure; null if there is one.
   CASE

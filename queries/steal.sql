@@ -43,7 +43,7 @@ SELECT
   CASE WHEN softirq_ns >= 0 THEN softirq_ns END AS softirq_ns,
   -- Time the hypervisor ran something else while this CPU had work, ns. (exact)
   CASE WHEN steal_ns >= 0 THEN steal_ns END AS steal_ns,
-  -- The same as a share of the step, percent.
+  -- The same as a share of the step, percent. (exact)
   CASE WHEN steal_ns >= 0 THEN 100.0 * steal_ns / nullif(step_ns, 0) END AS steal_pct,
 FROM edge
 ORDER BY trace_id, cpu;

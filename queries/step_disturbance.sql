@@ -101,7 +101,7 @@ SELECT
   told.cpus::INTEGER AS cpus,
   -- Time other programs ran on these CPUs, ns; null if they are not known. (at least)
   told.other_ns,
-  -- The same as a share of the time of these CPUs, percent.
+  -- The same as a share of the time of these CPUs, percent. (no bounds)
   told.other_pct,
   -- How many threads of other programs that were.
   told.other_threads,
@@ -115,10 +115,11 @@ SELECT
   told.other_utid,
   -- How long it ran there, ns; null: none. (at least)
   told.longest_ns,
-  -- Largest share of one of these CPUs that the hypervisor took, percent; null if not told.
+  -- Largest share of one of these CPUs that the hypervisor took, percent; null if not told. (exact)
   told.steal_pct,
   -- Work missing although the workers had their CPUs: their throughput against that of their median
   -- batches over their CPU time, percent. CPUs that were stopped unseen show here; null if unknown.
+  -- (exact)
   told.stalled_pct,
   -- Whether its throughput should not be judged: other programs from 2 %, steal from 1 %, unseen
   -- stand-still from 20 % (undisturbed steps show up to 5 %); null if nothing of it is known.

@@ -126,7 +126,7 @@ SELECT
   spent.switches_in,
   -- Longest stay here within the window, ns. (at least)
   spent.longest_ns::BIGINT AS longest_ns,
-  -- Time here as a share of the thread's running time, percent.
+  -- Time here as a share of the thread's running time, percent. (no bounds)
   100.0 * spent.run_ns / nullif(sum(spent.run_ns) OVER (PARTITION BY who.utid), 0)
     AS of_thread_pct,
   -- sibling_unknown_ns, and the time in which both the state of the thread and that of the CPU may

@@ -42,7 +42,7 @@ SELECT
   rated.core_type,
   -- Intervals between two readings.
   rated.intervals,
-  -- Their sum, ns.
+  -- Their sum, ns. (no bounds)
   rated.dur,
   -- Cycles.
   rated.cycles,

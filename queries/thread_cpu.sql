@@ -34,7 +34,7 @@ SELECT
   spent.cpu,
   -- Time on it, ns. (at least; unknown_ns more at most)
   run_ns,
-  -- The same as a share of the thread's running time in the window, percent.
+  -- The same as a share of the thread's running time in the window, percent. (no bounds)
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
   -- Switch-ins on it. (at least)
   switches_in,

@@ -160,7 +160,7 @@ SELECT
   coalesce(trouble.problem_count, 0) AS problem_count,
   -- CPU time in the window of which the state is unknown, ns. (bound)
   cpus.unknown_cpu_ns,
-  -- The same as a share of the time of all online logical CPUs, percent; null without any.
+  -- The same as a share of the time of all online logical CPUs, percent; null without any. (bound)
   cpus.unknown_cpu_pct,
   -- Threads that ran in the window.
   coalesce(alive.threads_ran, 0) AS threads_ran,

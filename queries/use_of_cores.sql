@@ -18,14 +18,16 @@ SELECT
   -- Repeats behind these numbers.
   count(*)::INTEGER AS repeats,
   -- Busy share of all logical CPUs as the system counts it, percent; null without snapshots.
+  -- (exact)
   median(reported_busy_pct) AS reported_busy_pct,
   -- Work done in percent of what the cores could do (smt_headroom_work_pct), lower bound.
+  -- (no bounds)
   median(work_low_pct) AS work_low_pct,
-  -- The same, upper bound.
+  -- The same, upper bound. (no bounds)
   median(work_high_pct) AS work_high_pct,
   -- Where the yield behind it is from.
   any_value(yield_basis) AS yield_basis,
-  -- Share of the multipliers' issue slots over all cores, percent.
+  -- Share of the multipliers' issue slots over all cores, percent. (no bounds)
   median(port_pct) AS port_pct,
   -- What that rests on.
   any_value(port_basis) AS port_basis,

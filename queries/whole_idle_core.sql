@@ -98,7 +98,7 @@ SELECT
   core,
   -- Core type; null if unknown.
   any_value(core_type) AS core_type,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   ts,
   -- Length, ns. (at least)
   (end_ns - ts)::BIGINT AS dur,

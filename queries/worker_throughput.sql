@@ -44,7 +44,7 @@ SELECT
   batch.per_s AS batch_per_s,
   -- Batches that lie in the interval.
   coalesce(batch.batches, 0) AS batches,
-  -- Its own CPU time as a share of the interval, percent.
+  -- Its own CPU time as a share of the interval, percent. (exact)
   100.0 * w.cpu_time_ns / nullif(w.end_ns - w.start_ns, 0) AS cpu_pct,
 FROM run_worker AS w
 LEFT JOIN batch ON batch.trace_id = w.trace_id AND batch.worker = w.worker

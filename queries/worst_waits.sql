@@ -92,7 +92,7 @@ SELECT
   who.tid,
   -- The thread, unique in the database.
   w.utid,
-  -- Begin of its ready period, which may lie before the window, ns.
+  -- Begin of its ready period, which may lie before the window, ns. (time)
   w.ready_ts,
   -- Ready time in the window, ns. (at least)
   w.ready_ns,

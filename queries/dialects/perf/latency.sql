@@ -24,17 +24,17 @@ SELECT
   who.trace_id,
   -- Name and thread id.
   who.thread || ':' || who.tid AS "Task",
-  -- Time on a CPU, ms.
+  -- Time on a CPU, ms. (at least)
   t.run_ns / 1e6 AS "Runtime ms",
   -- Switch-ins.
   coalesce(entered.switches, 0) AS "Count",
-  -- Mean ready time before a switch-in, ms; null if not known of any.
+  -- Mean ready time before a switch-in, ms; null if not known of any. (no bounds)
   entered.avg_ns / 1e6 AS "Avg delay ms",
-  -- Longest ready time before a switch-in, ms; null if not known of any.
+  -- Longest ready time before a switch-in, ms; null if not known of any. (at least)
   entered.max_ns / 1e6 AS "Max delay ms",
-  -- Begin of it on the recording's clock, s.
+  -- Begin of it on the recording's clock, s. (time)
   (trace.start_clock + entered.max_start_ns) / 1e9 AS "Max delay start",
-  -- End of it on the recording's clock, s.
+  -- End of it on the recording's clock, s. (time)
   (trace.start_clock + entered.max_end_ns) / 1e9 AS "Max delay end",
 FROM thread_summary(p_trace_id, p_from_ns, p_to_ns) AS t
 JOIN who ON who.utid = t.utid

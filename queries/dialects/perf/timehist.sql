@@ -110,7 +110,7 @@ WITH
 SELECT
   -- Recording.
   trace_id,
-  -- Time of the switch on the recording's clock, s.
+  -- Time of the switch on the recording's clock, s. (time)
   (trunc((trace.start_clock + ts) / 1000) / 1000000)::DECIMAL(18, 6) AS time,
   -- Logical CPU.
   cpu,
@@ -126,17 +126,17 @@ SELECT
   CASE WHEN is_idle THEN 0 WHEN who = -1 THEN -1 ELSE tid END AS tid,
   -- Process id; 0 for the idle thread; for the released the first process of one, else -1.
   CASE WHEN is_idle THEN 0 WHEN who = -1 THEN released_pid ELSE pid END AS pid,
-  -- From the thread's switch-out before to the last switch on this CPU, msec.
+  -- From the thread's switch-out before to the last switch on this CPU, msec. (no bounds)
   (CASE
     WHEN tprev IS NULL OR last_time IS NULL OR last_time > tprev THEN 0
     ELSE (tprev - last_time) // 1000
   END / 1000)::DECIMAL(18, 3) AS wait_time,
-  -- From the first waking since that switch-out to the last switch on this CPU, msec.
+  -- From the first waking since that switch-out to the last switch on this CPU, msec. (no bounds)
   (CASE
     WHEN tprev IS NULL OR ready_to_run IS NULL OR ready_to_run > tprev THEN 0
     ELSE (tprev - ready_to_run) // 1000
   END / 1000)::DECIMAL(18, 3) AS sch_delay,
-  -- From the last switch on this CPU, msec.
+  -- From the last switch on this CPU, msec. (no bounds)
   (CASE WHEN tprev IS NULL THEN 0 ELSE (ts - tprev) // 1000 END / 1000)::DECIMAL(18, 3) AS run_time,
 FROM shown
 JOIN trace USING (trace_id)

@@ -9,9 +9,9 @@ SELECT
   pid,
   -- Name, its last.
   name,
-  -- Begin of its life, ns; null if it existed when the recording began.
+  -- Begin of its life, ns; null if it existed when the recording began. (time)
   start_ns AS start_ts,
-  -- End of its life, ns; null if it outlived the recording.
+  -- End of its life, ns; null if it outlived the recording. (time)
   end_ns AS end_ts,
 FROM main.process
 WHERE p_trace_id IS NULL OR trace_id = p_trace_id

@@ -21,9 +21,9 @@ WITH
 SELECT
   -- Recording.
   s.trace_id,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   s.ts,
-  -- Length, ns.
+  -- Length, ns. (at least)
   s.dur,
   -- Logical CPU.
   s.cpu,

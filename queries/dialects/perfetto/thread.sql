@@ -11,9 +11,9 @@ SELECT
   name,
   -- Process, unique in the database; null if not recorded.
   t.upid,
-  -- Begin of its life, ns; null if it existed when the recording began.
+  -- Begin of its life, ns; null if it existed when the recording began. (time)
   t.start_ns AS start_ts,
-  -- End of its life, ns; null if it outlived the recording.
+  -- End of its life, ns; null if it outlived the recording. (time)
   t.end_ns AS end_ts,
   -- The idle thread of a CPU.
   is_idle,

@@ -13,9 +13,9 @@ WITH
 SELECT
   -- Recording.
   trace_id,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   ts,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   dur,
   -- Logical CPU, while it runs.
   CASE WHEN state = 'running' THEN cpu END AS cpu,

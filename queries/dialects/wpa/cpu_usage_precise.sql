@@ -97,24 +97,24 @@ SELECT
   waker.process || ' (' || waker.pid || ')' AS "Readying Process",
   -- Thread that made it ready.
   waker.tid AS "Readying Thread Id",
-  -- When it became ready, s.
+  -- When it became ready, s. (time)
   (stay.ts - stay.ready_ns) / 1e9 AS "Ready Time (s)",
   -- One.
   1 AS "Count",
-  -- From its last switch-out, microseconds.
+  -- From its last switch-out, microseconds. (no bounds)
   CASE WHEN NOT stay.left_censored THEN (stay.ts - stay.last_out) / 1e3 END
     AS "Time Since Last (µs)",
-  -- From ready to switch-in, microseconds.
+  -- From ready to switch-in, microseconds. (at least)
   stay.ready_ns / 1e3 AS "Ready (µs)",
-  -- From the last switch-out to ready, microseconds.
+  -- From the last switch-out to ready, microseconds. (at least)
   stay.wait_ns / 1e3 AS "Waits (µs)",
   -- One if it waited.
   CASE WHEN stay.wait_ns IS NOT NULL THEN (stay.wait_ns > 0)::INTEGER END AS "Count: Waits",
-  -- Switch-in, s; null if it was not seen.
+  -- Switch-in, s; null if it was not seen. (time)
   CASE WHEN NOT stay.left_censored THEN stay.ts / 1e9 END AS "Switch-In Time (s)",
-  -- Its switch-out before, s.
+  -- Its switch-out before, s. (time)
   stay.last_out / 1e9 AS "Last Switch-Out Time (s)",
-  -- Its next switch-out, s; null if it was not seen.
+  -- Its next switch-out, s; null if it was not seen. (time)
   CASE WHEN NOT stay.right_censored THEN (stay.ts + stay.dur) / 1e9 END
     AS "Next Switch-Out Time (s)",
   -- Its priority at the switch-out before.
@@ -155,10 +155,10 @@ SELECT
   stay.ideal_cpu AS "Ideal Cpu",
   -- Idle state that the CPU left.
   entered.prev_cstate AS "Prev CState",
-  -- Its stay in the window, ms.
+  -- Its stay in the window, ms. (at least)
   greatest(0, least(stay.ts + stay.dur, span.end_ns) - greatest(stay.ts, span.start_ns)) / 1e6
     AS "CPU Usage (in view) (ms)",
-  -- The same as a share of the window times the logical CPUs, percent.
+  -- The same as a share of the window times the logical CPUs, percent. (at least)
   100.0 * greatest(0, least(stay.ts + stay.dur, span.end_ns) - greatest(stay.ts, span.start_ns))
     / nullif(span.dur_ns * cpus.n, 0) AS "% CPU Usage",
 FROM stay
