@@ -7,7 +7,7 @@ rows; the `expect_*` functions answer from the cells alone, one moment at a time
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeVar
@@ -28,6 +28,11 @@ class Schedule:
 
     `ready` has the cells in which each thread is ready. Parking cells are None (not told) or a
     pair (parked, soft_parked). `allowed` has the sets of a thread by the cell they begin in.
+
+    `lost` has the cells in which each thread is unknown. `woken` has (thread, cell) where a slice
+    ends blocked although the thread is ready from that cell on. `flashes` are slices of length zero
+    (cpu, cell, thread). With `ties` another record of the same time comes before each parking and
+    affinity record.
     """
 
     cpus: dict[int, list[int | str]]
@@ -37,6 +42,10 @@ class Schedule:
     allowed: dict[int, list[tuple[int, frozenset[int]]]] = field(default_factory=dict)
     parking: dict[int, list[tuple[bool | None, bool | None] | None]] = field(default_factory=dict)
     throttled: frozenset[int] = frozenset()
+    lost: dict[int, list[bool]] = field(default_factory=dict)
+    woken: frozenset[tuple[int, int]] = frozenset()
+    flashes: tuple[tuple[int, int, int], ...] = ()
+    ties: bool = False
     source: str = "perf"
 
     @property
@@ -54,7 +63,8 @@ class Schedule:
 
     def seen(self, thread: int) -> frozenset[int]:
         """CPUs a thread was seen on."""
-        return frozenset(cpu for cpu, row in self.cpus.items() if thread in row)
+        flashed = {cpu for cpu, _, other in self.flashes if other == thread}
+        return frozenset({cpu for cpu, row in self.cpus.items() if thread in row} | flashed)
 
     def may_use(self, thread: int, cell: int) -> tuple[frozenset[int], bool]:
         """Allowed CPUs and whether they are known."""
@@ -77,6 +87,20 @@ class Schedule:
         """Length in ns of the idle interval of a CPU around a cell."""
         return _around(lambda at: self.cpus[cpu][at] == ".", cell, self.cells)
 
+    def is_open(self, cpu: int, cell: int) -> bool:
+        """The idle interval of a CPU around a cell borders on unknown time."""
+        row = self.cpus[cpu]
+        first, last = _interval(lambda at: row[at] == ".", cell, self.cells)
+        return "?" in row[max(first - 1, 0) : first] + row[last + 1 : last + 2]
+
+    def reason(self, cpu: int, thread: int, end: int) -> str:
+        """Why a slice of a thread ends at a cell."""
+        if end >= self.cells:
+            return "trace_end"
+        if not self.ready.get(thread, [False] * self.cells)[end] or (thread, end) in self.woken:
+            return "blocked"
+        return "throttled_or_moved" if self.cpus[cpu][end] in (".", "i") else "preempted"
+
     def members(self, core: int) -> list[int]:
         """CPUs of a core."""
         return sorted(cpu for cpu, own in self.cores.items() if own == core)
@@ -92,13 +116,18 @@ class Schedule:
         return _around(lambda at: self.stands_idle(core, at), cell, self.cells)
 
 
-def _around(holds: object, cell: int, cells: int) -> int:
-    assert callable(holds)
+def _interval(holds: Callable[[int], bool], cell: int, cells: int) -> tuple[int, int]:
+    """First and last cell around one in which something holds."""
     first = last = cell
     while first > 0 and holds(first - 1):
         first -= 1
     while last + 1 < cells and holds(last + 1):
         last += 1
+    return first, last
+
+
+def _around(holds: Callable[[int], bool], cell: int, cells: int) -> int:
+    first, last = _interval(holds, cell, cells)
     return (last - first + 1) * CELL
 
 
@@ -128,25 +157,36 @@ def fill(con: duckdb.DuckDBPyConnection, plan: Schedule, trace_id: int = 1) -> N
             name = "thread" if isinstance(value, int) else NAMES[str(value)]
             states.append((trace_id, cpu, at * CELL, length * CELL, name, thread))
             if thread is not None:
-                stays.append((trace_id, thread, cpu, at * CELL, length * CELL, False, "blocked",
+                reason = plan.reason(cpu, thread, at + length)
+                stays.append((trace_id, thread, cpu, at * CELL, length * CELL, False, reason,
                               False, False))  # fmt: skip
-    for thread, cells in plan.ready.items():
-        ready += [
-            (trace_id, thread, at * CELL, length * CELL, "ready", False, False)
-            for at, length, value in plan.runs(cells)
-            if value
-        ]
+    for cpu, cell, thread in plan.flashes:
+        states.append((trace_id, cpu, cell * CELL, 0, "thread", thread))
+        stays.append((trace_id, thread, cpu, cell * CELL, 0, False, "blocked", False, False))
+        ready.append((trace_id, thread, cell * CELL, 0, "ready", False, False))
+    for name, threads_in in (("ready", plan.ready), ("unknown", plan.lost)):
+        for thread, cells in threads_in.items():
+            ready += [
+                (trace_id, thread, at * CELL, length * CELL, name, False, False)
+                for at, length, value in plan.runs(cells)
+                if value
+            ]
     _insert(con, "cpu_state", "trace_id, cpu, ts, dur, state, utid", states)
     _insert(con, "sched_slice", "trace_id, utid, cpu, ts, dur, is_idle, end_reason, "
             "left_censored, right_censored", stays)  # fmt: skip
     _insert(con, "thread_state", "trace_id, utid, ts, dur, state, left_censored, right_censored",
             ready)  # fmt: skip
+    before = [sorted(plan.cpus)] if plan.ties else []
     _insert(con, "affinity", "trace_id, utid, valid_from_ns, cpus, source",
-            [(trace_id, thread, begin * CELL or None, sorted(cpus), "event")
-             for thread, sets in plan.allowed.items() for begin, cpus in sets])  # fmt: skip
-    parking = []
+            [(trace_id, thread, begin * CELL or None, each, "event")
+             for thread, sets in plan.allowed.items() for begin, cpus in sets
+             for each in (*before, sorted(cpus))])  # fmt: skip
+    parking: list[tuple[object, ...]] = []
     for cpu, told in plan.parking.items():
         for at, _, pair in plan.runs(told):
+            if plan.ties:
+                parked = bool(pair and pair[0])
+                parking.append((trace_id, at * CELL or None, cpu, not parked, None))
             parking.append((trace_id, at * CELL or None, cpu, *(pair or (None, None))))
     _insert(con, "cpu_parking", "trace_id, ts, cpu, parked, soft_parked", parking)
     if plan.throttled:
@@ -157,6 +197,7 @@ def fill(con: duckdb.DuckDBPyConnection, plan: Schedule, trace_id: int = 1) -> N
                 [(trace_id, 0, "begin", thread, thread, 1, "/held/in")
                  for thread in plan.throttled])  # fmt: skip
     threads = {value for row in plan.cpus.values() for value in row if isinstance(value, int)}
+    threads |= {thread for _, _, thread in plan.flashes}
     _insert(con, "thread", "trace_id, utid, tid, upid, name, is_idle",
             [(trace_id, thread, thread, 1000 + thread % 2, f"t{thread}", False)
              for thread in sorted(threads | set(plan.ready))])  # fmt: skip
@@ -344,26 +385,36 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
     enters = next((c for c, row in rows if end < plan.cells and row[end] == thread), None)
     left = next((c for c, row in rows if begin > 0 and row[begin - 1] == thread), None)
     to_idle = left is not None and plan.cpus[left][begin] in (".", "i")
+    to_idle = to_idle and (thread, begin) not in plan.woken
     allowed, known = plan.may_use(thread, cell)
     idle = [c for c in allowed if c in plan.cpus and plan.cpus[c][cell] == "."]
     kinds = {c: plan.parking_of(c, cell) for c in idle}
     free = [plan.stretch(c, cell) for c in idle if kinds[c] == "free"]
     parked = [plan.stretch(c, cell) for c in idle if kinds[c] in ("soft", "hard")]
     unknown = any(c in plan.cpus and plan.cpus[c][cell] == "?" for c in allowed)
+    unknown = unknown or any(plan.is_open(c, cell) for c in idle)
+    near_end = (end - cell) * CELL <= 1_000_000
+    if near_end and enters is None and _is_lost(plan, thread, end) and (free or parked):
+        # The switch-in may lie in the lost time: then this was idle_exit.
+        free, parked, unknown = [], [], True
     return (
         begin * CELL,
         enters,
         to_idle
         and left is not None
         and plan.cpus[left][cell] == "."
-        and plan.parking_of(left, cell) not in ("soft", "hard"),
+        and plan.parking_of(left, cell) == "free",
         thread in plan.throttled,
-        enters is not None and (end - cell) * CELL <= 1_000_000 and plan.cpus[enters][cell] == ".",
+        enters is not None and near_end and plan.cpus[enters][cell] == ".",
         max(free, default=None),
         max(parked, default=None),
         unknown or "untold" in kinds.values(),
         known,
     )
+
+
+def _is_lost(plan: Schedule, thread: int, cell: int) -> bool:
+    return thread in plan.lost and cell < plan.cells and plan.lost[thread][cell]
 
 
 def expect_ready_slice(plan: Schedule) -> Cells:
@@ -418,7 +469,7 @@ def expect_ready_match(plan: Schedule) -> Cells:
 
 
 def expect_concurrency(plan: Schedule) -> Cells:
-    """busy, unknown, ready, p, e, other, smt."""
+    """busy, unknown, ready, p, e, other, smt, online."""
 
     def rows() -> Iterator[tuple[int, tuple[object, ...]]]:
         for cell in range(plan.cells):
@@ -440,6 +491,7 @@ def expect_concurrency(plan: Schedule) -> Cells:
                     bands["E"] + bands["LP-E"],
                     bands["other"],
                     len(busy) - len(homes),
+                    sum(state != "x" for state in states.values()),
                 ),
             )
 

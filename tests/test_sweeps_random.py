@@ -50,7 +50,7 @@ TABLES: list[tuple[str, str, Callable[[Schedule], Cells]]] = [
         expect_ready_slice,
     ),
     ("ready_match", "min_idle_ns, threads", expect_ready_match),
-    ("concurrency_slice", "busy, unknown, ready, p, e, other, smt", expect_concurrency),
+    ("concurrency_slice", "busy, unknown, ready, p, e, other, smt, online", expect_concurrency),
 ]
 
 
@@ -64,6 +64,8 @@ def random_schedule(seed: int) -> Schedule:
     calm = dice.choice([0.5, 0.8, 0.95])
     cpus: dict[int, list[int | str]] = {cpu: [] for cpu in numbers}
     ready = {thread: [False] * cells for thread in threads}
+    lost = {thread: [False] * cells for thread in threads}
+    woken: set[tuple[int, int]] = set()
     state: dict[int, str] = dict.fromkeys(threads, "waiting")
     for cell in range(cells):
         now: dict[int, int | str] = {}
@@ -87,8 +89,22 @@ def random_schedule(seed: int) -> Schedule:
             if thread in taken:
                 state[thread] = "running"
             elif state[thread] == "running" or dice.random() < 0.2:
-                state[thread] = dice.choice(["ready", "waiting"])
+                was_running = state[thread] == "running"
+                state[thread] = dice.choices(["ready", "waiting", "unknown"], [4, 4, 1])[0]
+                if was_running and dice.random() < 0.3:
+                    woken.add((thread, cell))
             ready[thread][cell] = state[thread] == "ready"
+            lost[thread][cell] = state[thread] == "unknown"
+    # Only threads that wait on both sides, so that no ready period begins or ends there.
+    quiet = [
+        (cell, thread)
+        for cell in range(1, cells)
+        for thread in threads
+        for around in ({cell - 1, cell},)
+        if not any(ready[thread][at] or lost[thread][at] for at in around)
+        and not any(row[at] == thread for row in cpus.values() for at in around)
+    ]
+    flashes = tuple((dice.choice(numbers), *dice.choice(quiet)) for _ in range(4) if quiet)
     allowed = {}
     for thread in threads:
         if dice.random() < 0.7:
@@ -115,6 +131,10 @@ def random_schedule(seed: int) -> Schedule:
         allowed=allowed,
         parking=parking,
         throttled=frozenset(thread for thread in threads if dice.random() < 0.2),
+        lost=lost,
+        woken=frozenset(woken),
+        flashes=flashes,
+        ties=dice.random() < 0.5,
         source=dice.choice(["perf", "etw"]),
     )
 
@@ -225,12 +245,16 @@ def test_other_cpu_numbers_give_the_same_answers(
         },
         parking={new[cpu]: told for cpu, told in plan.parking.items()},
         throttled=plan.throttled,
+        lost=plan.lost,
+        woken=plan.woken,
+        flashes=tuple((new[cpu], cell, thread) for cpu, cell, thread in plan.flashes),
+        ties=plan.ties,
         source=plan.source,
     )
     unnumbered = {
         "avoidable_match": "min_idle_ns, same_type, any_type",
         "ready_match": "min_idle_ns, threads",
-        "concurrency_slice": "busy, unknown, ready, p, e, other, smt",
+        "concurrency_slice": "busy, unknown, ready, p, e, other, smt, online",
         "sharing_slice": "utid, same_type_idle_ns, any_type_idle_ns, soft_parked_idle_ns",
         "ready_slice": "utid, throttled, idle_exit, idle_ns, parked_ns, unknown_available",
     }

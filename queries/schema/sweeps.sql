@@ -50,12 +50,12 @@ CREATE TABLE ready_slice (
   dur BIGINT NOT NULL,             -- Length.
   ready_ts BIGINT NOT NULL,        -- Begin of the ready period this is a part of.
   entered_cpu INTEGER,             -- CPU it then entered; NULL: not seen.
-  throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- It left runnable to the idle thread and that CPU is idle now and not parked, or WrCpuRateControl.
+  throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- Its slice ended runnable, the idle thread was next, and that CPU is idle now and known not to be parked; or WrCpuRateControl.
   cgroup_throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- Its cgroup's throttled time grew in the step.
   idle_exit BOOLEAN NOT NULL,      -- At most 1 ms before its switch-in, and the CPU it enters is idle.
-  idle_ns BIGINT,                  -- Length of the longest idle interval, at this moment, of an allowed online unparked CPU; NULL: none idle.
+  idle_ns BIGINT,                  -- Known length of the longest idle interval, at this moment, of an allowed online unparked CPU; NULL: none idle, or the thread may be leaving its idle state in lost time.
   parked_ns BIGINT,                -- The same over allowed parked or soft-parked CPUs.
-  unknown_available BOOLEAN NOT NULL, -- An allowed CPU is in state unknown, or idle with parking unknown.
+  unknown_available BOOLEAN NOT NULL, -- An allowed CPU is in state unknown, or idle with its parking or the length of its idle interval unknown; or an allowed CPU is idle in the last ms before lost time that hides the switch-in.
   affinity_known BOOLEAN NOT NULL USING COMPRESSION RLE -- False: allowed CPUs are taken as those it was seen on (lower bound).
 );
 
@@ -77,7 +77,8 @@ CREATE TABLE concurrency_slice (
   p INTEGER NOT NULL,              -- Cores of type P or U with at least one busy CPU.
   e INTEGER NOT NULL,              -- Cores of type E or LP-E with at least one busy CPU.
   other INTEGER NOT NULL,          -- Cores of unknown or numbered type with at least one busy CPU.
-  smt INTEGER NOT NULL             -- Busy CPUs beyond the first of their core.
+  smt INTEGER NOT NULL,            -- Busy CPUs beyond the first of their core.
+  online INTEGER                   -- Logical CPUs that are not offline.
 );
 
 CREATE TABLE quantum_chain (
@@ -91,7 +92,7 @@ CREATE TABLE quantum_chain (
   slice_ns BIGINT NOT NULL,        -- Median running time of a leaver.
   skipped INTEGER NOT NULL,        -- Short stays that were skipped.
   yield_possible BOOLEAN NOT NULL, -- Some hand-off may be a sched_yield (quantum_end_or_yield).
-  serialized_ns BIGINT NOT NULL,   -- Part in which another CPU allowed to one of the waiting threads was idle or parked.
+  serialized_ns BIGINT NOT NULL,   -- Part in which another CPU allowed to one of the waiting threads was idle, parked or not.
   idle_elsewhere_ns BIGINT NOT NULL, -- Part in which some other online CPU was idle, allowed or not.
   affinity_known BOOLEAN NOT NULL  -- False: allowed CPUs are taken as those the threads were seen on (lower bound).
 );

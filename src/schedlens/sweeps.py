@@ -72,17 +72,18 @@ SELECT
   online,
   valid_from_ns
 FROM (
-  SELECT cpu, core, core_type, online, valid_from_ns
+  SELECT cpu, core, core_type, online, valid_from_ns, rowid AS place
   FROM cpu
   WHERE trace_id = $trace_id
   UNION ALL
-  SELECT DISTINCT cpu, NULL, NULL, NULL, NULL
+  SELECT DISTINCT cpu, NULL, NULL, NULL, NULL, NULL
   FROM cpu_state
   WHERE trace_id = $trace_id AND cpu NOT IN (SELECT cpu FROM cpu WHERE trace_id = $trace_id)
 )
-ORDER BY cpu, valid_from_ns NULLS FIRST
+ORDER BY cpu, valid_from_ns NULLS FIRST, place
 """,
-    # Of two sets with one begin the one that was asked for counts, then what holds by nature.
+    # Of two sets with one begin the one that was asked for counts, then what holds by nature, then
+    # the later record. As in affinity_spell.
     "affinity": """
 SELECT utid, valid_from_ns, unnest(cpus)::INTEGER AS cpu
 FROM (
@@ -91,7 +92,9 @@ FROM (
   WHERE trace_id = $trace_id
   QUALIFY row_number() OVER (
     PARTITION BY utid, valid_from_ns
-    ORDER BY list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source), cpus
+    ORDER BY
+      list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source),
+      rowid DESC
   ) = 1
 )
 """,
@@ -101,11 +104,12 @@ FROM sched_slice
 WHERE trace_id = $trace_id AND NOT is_idle
 ORDER BY utid, cpu
 """,
+    # Of two records at one time the later one in the recording decides.
     "parking": """
 SELECT ts, cpu, parked, soft_parked
 FROM cpu_parking
 WHERE trace_id = $trace_id
-ORDER BY ts NULLS FIRST, cpu
+ORDER BY ts NULLS FIRST, rowid
 """,
     "throttled": """
 SELECT DISTINCT thread.utid
@@ -121,7 +125,7 @@ JOIN (
 WHERE thread.trace_id = $trace_id AND thread.utid IS NOT NULL
 ORDER BY ALL
 """,
-    "standing": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 4)",
+    "standing": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",
     # Readiness that began before the recording has no ready_ns: its begin is that of the state.
     "stay": """
 SELECT
@@ -151,15 +155,19 @@ WHERE stay.trace_id = $trace_id
     WHERE trace_id = $trace_id
       AND end_reason IN ('quantum_end', 'quantum_end_or_yield', 'preempted')
   )
-ORDER BY stay.ts, stay.cpu, stay.dur
+ORDER BY stay.ts, stay.cpu, stay.dur, stay.utid
 """,
     "cpu_state": "SELECT ts, dur, cpu, state, utid FROM {place}.state",
+    # Only a slice that ended runnable leaves a throttled thread behind. Of several slices that end
+    # at one time the last is one of length zero; if one of those blocked, the thread did.
     "ready": """
 SELECT
   state.ts,
   state.dur,
   state.utid,
   stay.cpu AS entered_cpu,
+  leaving.cpu AS left_cpu,
+  lost.utid IS NOT NULL AS cut,
   held.utid IS NOT NULL AS rate_controlled
 FROM thread_state AS state
 LEFT JOIN sched_slice AS stay
@@ -169,12 +177,35 @@ LEFT JOIN sched_slice AS stay
   AND NOT stay.is_idle
   AND NOT stay.left_censored
 LEFT JOIN (
+  SELECT runnable.utid, runnable.cpu, runnable.ts + runnable.dur AS ts, runnable.dur
+  FROM sched_slice AS runnable
+  ANTI JOIN (
+    SELECT utid, ts
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND dur = 0 AND end_reason IN ('blocked', 'exit', 'unknown')
+  ) AS blocked
+    ON blocked.utid = runnable.utid AND blocked.ts = runnable.ts + runnable.dur
+  WHERE runnable.trace_id = $trace_id
+    AND NOT runnable.is_idle
+    AND runnable.end_reason IN (
+      'throttled_or_moved', 'quantum_end', 'quantum_end_or_yield', 'preempted', 'yield',
+      'runnable_other'
+    )
+    -- On Linux this one reason says that the idle thread was next.
+    AND (runnable.end_reason = 'throttled_or_moved' OR NOT $by_tick)
+) AS leaving ON leaving.utid = state.utid AND leaving.ts = state.ts
+LEFT JOIN (
   SELECT DISTINCT prev_utid AS utid, ts
   FROM context_switch
   WHERE trace_id = $trace_id AND prev_wait_reason = $rate_control
 ) AS held ON held.utid = state.utid AND held.ts = state.ts
+LEFT JOIN (
+  SELECT DISTINCT utid, ts
+  FROM thread_state
+  WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
+) AS lost ON lost.utid = state.utid AND lost.ts = state.ts + state.dur
 WHERE state.trace_id = $trace_id AND state.state = 'ready' AND state.dur > 0
-ORDER BY state.ts, state.utid, stay.dur
+ORDER BY state.ts, state.utid, stay.dur, leaving.dur, stay.cpu, leaving.cpu
 """,
 }
 
@@ -190,7 +221,13 @@ SELECT
     FROM machine_setting
     WHERE trace_id = $trace_id AND key = 'hz'
   ) AS hz,
-  EXISTS (FROM sched_yield WHERE trace_id = $trace_id)
+  -- An event that was recorded and never happened has a count of 0.
+  EXISTS (
+    FROM record_count
+    WHERE trace_id = $trace_id
+      AND record IN ('syscalls:sys_enter_sched_yield', 'sched_yield')
+  )
+  OR EXISTS (FROM sched_yield WHERE trace_id = $trace_id)
   OR EXISTS (FROM sched_slice WHERE trace_id = $trace_id AND end_reason = 'quantum_end')
     AS yields_recorded
 FROM trace
@@ -249,6 +286,8 @@ def _sweep(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
             values = dict(asked)
             if "$rate_control" in sql:
                 values["rate_control"] = _RATE_CONTROL
+            if "$by_tick" in sql:
+                values["by_tick"] = by_tick
             if "$trace_id" not in sql:
                 values = {}
             rows = cursor.sql(sql.format(place=place), params=values)

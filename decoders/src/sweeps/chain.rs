@@ -114,6 +114,14 @@ impl Chains {
         let track = self.tracks.entry(stay.cpu).or_default();
         let follows = track.holder.is_some() && track.last_end_ns == stay.ts;
         let preempts = follows && track.last_ended == PREEMPTED;
+        if stay.dur == 0 {
+            // It takes no time from the chain: counted where it preempts, otherwise passed over.
+            if preempts {
+                track.aside_stays += 1;
+                track.last_ended = stay.ended;
+            }
+            return;
+        }
         track.last_end_ns = stay.ts.saturating_add(stay.dur);
         track.last_ended = stay.ended;
         let stay = StayRow { dur: track.last_end_ns - stay.ts, ..*stay };
@@ -211,19 +219,17 @@ impl Track {
         self.begin(stay);
     }
 
-    /// Whether the holder's slice was used up; then, whether it may be a yield instead.
+    /// Whether the holder's slice ended by quantum end; then, whether it may be a yield instead.
     ///
-    /// A stay that was interrupted by skipped stays is judged as a whole: its pieces are each too
-    /// short for the state machine's rule, or the last one ended by the preemption.
+    /// On Linux a slice that skipped slices interrupted counts as one: its known length decides.
+    /// A tick says nothing about the quantum of Windows, where only the recorded reason counts.
     fn leaves_by_quantum_end(&self, holder: &Holder, rules: ChainRules) -> Option<bool> {
         let slice_used = i128::from(holder.ran_ns) * 10 >= i128::from(rules.tick_ns) * 9;
         match holder.ended {
-            QUANTUM_END if self.aside.is_empty() => Some(false),
-            QUANTUM_END_OR_YIELD if self.aside.is_empty() => Some(true),
-            PREEMPTED if !self.aside.is_empty() && slice_used => Some(false),
-            RUNNABLE_OTHER
-                if rules.by_tick && holder.pieces > 1 && self.aside.is_empty() && slice_used =>
-            {
+            QUANTUM_END => Some(false),
+            QUANTUM_END_OR_YIELD => Some(true),
+            PREEMPTED if rules.by_tick && self.aside_stays > 0 && slice_used => Some(false),
+            RUNNABLE_OTHER if rules.by_tick && holder.pieces > 1 && slice_used => {
                 Some(!rules.yields_recorded)
             }
             _ => None,
@@ -386,6 +392,46 @@ mod tests {
             found.iter().map(|c| (c.start_ns / MS, c.end_ns / MS, c.hand_offs)).collect();
         assert_eq!(shape, [(0, 32, 7), (28, 48, 4)]);
         assert_eq!(found[1].utids, [8, 9, 10, 11, 12]);
+    }
+
+    // Windows: A uses up its slice of 4 ms, X preempts it for 20 us, then B enters. The tick of
+    // another system says nothing about the quantum: A left by the preemption.
+    #[test]
+    fn windows_slice_ended_by_preemption_is_no_hand_off() {
+        let windows = ChainRules { by_tick: false, ..RULES };
+        let mut stays = [
+            (1, 4 * MS, QUANTUM_END, None),
+            (2, 4 * MS, QUANTUM_END, Some(0)),
+            (1, 4 * MS, PREEMPTED, Some(4 * MS)),
+            (9, 20_000, 0, None),
+            (2, 4 * MS, 0, Some(8 * MS)),
+        ];
+        assert_eq!(chains(RULES, &stays).len(), 1);
+        assert_eq!(chains(windows, &stays), []);
+        // A goes on after X and leaves by quantum end: that is one slice, and a hand-off.
+        stays[3] = (1, MS, QUANTUM_END, None);
+        assert_eq!(chains(windows, &stays).len(), 1);
+    }
+
+    // Z enters and leaves at one time between A and B, and between B and A.
+    #[test]
+    fn zero_length_slice_changes_no_chain() {
+        let plain = [
+            (1, 4 * MS, QUANTUM_END, None),
+            (2, 4 * MS, QUANTUM_END, Some(0)),
+            (1, 4 * MS, QUANTUM_END, Some(4 * MS)),
+            (2, 4 * MS, 0, Some(8 * MS)),
+        ];
+        let mut stays = plain.to_vec();
+        stays.insert(1, (7, 0, 0, Some(0)));
+        stays.insert(3, (7, 0, QUANTUM_END, Some(0)));
+        assert_eq!(chains(RULES, &stays), chains(RULES, &plain));
+        assert_eq!(chains(RULES, &plain).len(), 1);
+        // Z preempts A, which has used up its slice, and B enters: one slice skipped.
+        let mut preempted = plain.to_vec();
+        preempted[2].2 = PREEMPTED;
+        preempted.insert(3, (7, 0, 0, None));
+        assert_eq!(chains(RULES, &preempted)[0].skipped, 1);
     }
 
     // The CPU is idle for 1 ns between the second and the third stay.

@@ -44,6 +44,7 @@ impl Concurrency {
                 Value::Int(totals.bands[1]),
                 Value::Int(totals.bands[2]),
                 Value::Int(totals.smt),
+                Value::Int(totals.online),
             ]);
         }
         self.since_ns = now_ns;

@@ -213,6 +213,10 @@ row! {
         utid: long,
         /// CPU it then entered, if that was seen.
         entered_cpu: int_opt,
+        /// CPU of the slice that ended where this period begins, if that slice ended runnable.
+        left_cpu: int_opt,
+        /// The thread is unknown from the end of this period on: its switch-in may follow at once.
+        cut: flag,
         /// It waits for its CPU rate control.
         rate_controlled: flag,
     }

@@ -21,8 +21,10 @@ pub struct Cpu {
     pub start_ns: i64,
     /// End of its state.
     pub end_ns: i64,
-    /// Length of the idle interval that it is in.
+    /// Known length of the idle interval that it is in.
     pub idle_ns: i64,
+    /// The idle interval borders on unknown time, so it may be longer.
+    idle_open: bool,
     type_id: Option<i32>,
     band: i8,
 }
@@ -66,6 +68,8 @@ pub struct Totals {
     pub busy: i32,
     /// CPUs in state unknown.
     pub unknown: i32,
+    /// CPUs that are not offline.
+    pub online: i32,
     /// Cores with work, by band: P or U, E or LP-E, other.
     pub bands: [i32; 3],
     /// Busy CPUs beyond the first of their core.
@@ -91,10 +95,8 @@ pub struct Machine {
     pub idle_soft: Mask,
     /// Idle CPUs that are parked or soft-parked.
     pub idle_parked: Mask,
-    /// CPUs in state unknown, and idle ones of unknown parking.
+    /// CPUs in state unknown, and idle ones of unknown parking or unknown length of idle time.
     pub untold: Mask,
-    /// Idle CPUs, and parked ones of which nothing else is known.
-    pub standby: Mask,
     /// Cores that stand idle as a whole.
     pub idle_cores: Mask,
     /// Cores with more than one busy CPU, one of which runs a thread.
@@ -142,6 +144,7 @@ impl Machine {
                 start_ns: i64::MIN,
                 end_ns: i64::MAX,
                 idle_ns: 0,
+                idle_open: false,
                 type_id: None,
                 band: 2,
             });
@@ -172,7 +175,6 @@ impl Machine {
             idle_soft: Mask::new(len),
             idle_parked: Mask::new(len),
             untold: Mask::new(len),
-            standby: Mask::new(len),
             idle_cores: Mask::new(cores_len),
             shared_cores: Mask::new(cores_len),
             dirty: Vec::new(),
@@ -264,7 +266,7 @@ impl Machine {
         self.idle_changed = true;
     }
 
-    /// A CPU begins a state at `now_ns`; true if it is another one than before.
+    /// A CPU begins a state at `now_ns`.
     pub fn enter(
         &mut self,
         at: usize,
@@ -273,18 +275,21 @@ impl Machine {
         utid: Option<i64>,
         end_ns: i64,
         standing: &Continuations,
-    ) -> bool {
+    ) {
         let cpu = &mut self.cpus[at];
         let (old, core) = (cpu.kind, cpu.core);
         cpu.end_ns = end_ns;
         let first = cpu.start_ns == i64::MIN;
         cpu.start_ns = now_ns;
         if !first && old == kind && cpu.utid == utid {
-            return false;
+            return;
         }
         cpu.utid = utid;
         if kind == CpuKind::Idle && old != CpuKind::Idle {
-            cpu.idle_ns = standing.idle_end(cpu.number, end_ns).saturating_sub(now_ns);
+            let idle_end_ns = standing.idle_end(cpu.number, end_ns);
+            cpu.idle_ns = idle_end_ns.saturating_sub(now_ns);
+            cpu.idle_open = !first && old == CpuKind::Unknown
+                || standing.is_unknown_from(cpu.number, idle_end_ns);
         }
         if old != kind {
             cpu.kind = kind;
@@ -296,7 +301,6 @@ impl Machine {
             self.idle_changed |= tells(old) || tells(kind);
         }
         self.mark(core);
-        true
     }
 
     /// Takes stock after all changes of a moment.
@@ -306,12 +310,11 @@ impl Machine {
                 let idle = self.idle.has(at);
                 let (parked, soft) = (self.parked.has(at), self.soft_parked.has(at));
                 let untold = self.parking_unknown.has(at);
+                let open = self.cpus[at].idle_open;
                 self.usable.set(at, idle && !parked && !soft && !untold);
                 self.idle_soft.set(at, idle && soft && !parked);
                 self.idle_parked.set(at, idle && (parked || soft));
-                let unknown = self.unknown.has(at);
-                self.untold.set(at, unknown || idle && untold);
-                self.standby.set(at, idle || unknown && (parked || soft));
+                self.untold.set(at, self.unknown.has(at) || idle && (untold || open));
             }
         }
         for place in 0..self.dirty.len() {
@@ -366,6 +369,7 @@ impl Machine {
         let busy = core.counts.busy;
         let band = usize::try_from(core.band).unwrap_or(2).min(2);
         self.totals.unknown += if kind == CpuKind::Unknown { by } else { 0 };
+        self.totals.online += if kind == CpuKind::Offline { 0 } else { by };
         self.totals.busy += busy - busy_before;
         self.totals.bands[band] += i32::from(busy > 0) - i32::from(busy_before > 0);
         self.totals.smt += (busy - 1).max(0) - (busy_before - 1).max(0);

@@ -79,13 +79,14 @@ pub struct Inputs {
     pub parking: Batches,
     /// Threads whose cgroup was throttled in the step: utid.
     pub throttled: Batches,
-    /// Idle and offline states in the order of time: as `cpu_state`.
+    /// Idle, unknown and offline states in the order of time: as `cpu_state`.
     pub standing: Batches,
     /// Stays of threads in the order of time: ts, dur, cpu, utid, ready_from_ns, ended.
     pub stay: Batches,
     /// States of the CPUs in the order of time: ts, dur, cpu, state, utid.
     pub cpu_state: Batches,
-    /// Ready periods in the order of time: ts, dur, utid, entered_cpu, rate_controlled.
+    /// Ready periods in the order of time: ts, dur, utid, entered_cpu, left_cpu, cut,
+    /// rate_controlled.
     pub ready: Batches,
 }
 
@@ -118,8 +119,6 @@ pub struct Sweep {
     cpu_state_ns: i64,
     ready_rows: Cursor<ReadyRow>,
     ready_rows_ns: i64,
-    /// Threads that left a CPU at this moment, and where.
-    left: Vec<(i64, usize)>,
     overlap: Overlap,
     sharing: Sharing,
     ready: Ready,
@@ -194,7 +193,6 @@ impl Sweep {
             cpu_state_ns: i64::MIN,
             ready_rows: Cursor::new(inputs.ready),
             ready_rows_ns: i64::MIN,
-            left: Vec::new(),
             finished: VecDeque::new(),
             done: false,
         };
@@ -227,7 +225,6 @@ impl Sweep {
 
     /// Applies all changes up to a moment, then lets everyone look.
     fn moment(&mut self, now_ns: i64) -> Result<(), SweepError> {
-        self.left.clear();
         let allowed_changed = self.apply_known(now_ns);
         self.apply_states(now_ns)?;
         self.apply_timers(now_ns);
@@ -284,19 +281,10 @@ impl Sweep {
                 continue;
             }
             let utid = row.utid.filter(|_| row.state == CpuKind::Thread);
-            self.enter(at, now_ns, row.state, utid, end_ns);
+            self.machine.enter(at, now_ns, row.state, utid, end_ns, &self.standing);
             self.timers.push(Reverse((end_ns, Timer::CpuEnds(at))));
         }
         Ok(())
-    }
-
-    fn enter(&mut self, at: usize, now_ns: i64, kind: CpuKind, utid: Option<i64>, end_ns: i64) {
-        let before = self.machine.cpus[at].utid;
-        if self.machine.enter(at, now_ns, kind, utid, end_ns, &self.standing)
-            && let Some(before) = before
-        {
-            self.left.push((before, at));
-        }
     }
 
     fn apply_timers(&mut self, now_ns: i64) {
@@ -308,7 +296,8 @@ impl Sweep {
             match timer {
                 // Nothing follows: a gap in what is told of this CPU.
                 Timer::CpuEnds(at) if self.machine.cpus[at].end_ns <= now_ns => {
-                    self.enter(at, now_ns, CpuKind::Unknown, None, i64::MAX);
+                    let kind = CpuKind::Unknown;
+                    self.machine.enter(at, now_ns, kind, None, i64::MAX, &self.standing);
                 }
                 Timer::CpuEnds(_) => {}
                 Timer::ReadyEnds(utid) => self.ready.finish(utid, now_ns),
@@ -329,7 +318,7 @@ impl Sweep {
             let to_idle = |at: &usize| {
                 matches!(self.machine.cpus[*at].kind, CpuKind::Idle | CpuKind::Interrupt)
             };
-            let left = self.left.iter().find(|(utid, _)| *utid == row.utid).map(|(_, at)| *at);
+            let left = row.left_cpu.and_then(|cpu| self.machine.place(cpu));
             let begun = Begun {
                 utid: row.utid,
                 ready_ns: row.ts,
@@ -337,6 +326,7 @@ impl Sweep {
                 enters: row.entered_cpu.and_then(|cpu| self.machine.place(cpu)),
                 entered_cpu: row.entered_cpu,
                 left: left.filter(to_idle),
+                cut: row.cut,
                 rate_controlled: row.rate_controlled,
                 cgroup_throttled: self.throttled.contains(&row.utid),
             };
@@ -344,7 +334,7 @@ impl Sweep {
                 continue;
             }
             self.timers.push(Reverse((end_ns, Timer::ReadyEnds(row.utid))));
-            if begun.enters.is_some() {
+            if begun.enters.is_some() || begun.cut {
                 let exit_ns = end_ns.saturating_sub(IDLE_EXIT_NS);
                 if exit_ns <= now_ns {
                     self.ready.begin_exit(row.utid, end_ns);

@@ -41,8 +41,10 @@ pub struct Begun {
     pub enters: Option<usize>,
     /// Number of that CPU as recorded.
     pub entered_cpu: Option<i32>,
-    /// Place of the CPU it left to the idle thread.
+    /// Place of the CPU that it left runnable to the idle thread.
     pub left: Option<usize>,
+    /// Loss hides when it ends: the switch-in may follow at once, on any CPU.
+    pub cut: bool,
     /// It waits for its CPU rate control.
     pub rate_controlled: bool,
     /// Its cgroup's throttled time grew in the step.
@@ -332,16 +334,25 @@ struct View<'a> {
 impl View<'_> {
     fn look_at(&mut self, trace_id: i64, slot: &mut Slot, now_ns: i64) -> bool {
         let idle = |cpu: usize| self.machine.cpus[cpu].kind == CpuKind::Idle;
-        // A thread leaves a CPU that is parked to the idle thread as well, and nothing limits it.
-        let held = |cpu: usize| idle(cpu) && !self.machine.idle_parked.has(cpu);
+        // A thread also leaves a parked CPU to the idle thread, and nothing throttles it then.
+        let unparked = |cpu: usize| self.machine.usable.has(cpu);
         let begun = &slot.begun;
+        let mut offer = self.classes[slot.set].offer;
+        // The thread may have entered the idle CPU in the lost time, which makes this idle_exit.
+        let hidden_exit = slot.exiting
+            && begun.enters.is_none()
+            && (offer.idle_ns.is_some() || offer.parked_ns.is_some());
+        if hidden_exit {
+            offer = Offer { untold: true, ..Offer::default() };
+        }
         let obstacle = Obstacle {
-            throttled: begun.rate_controlled || begun.left.is_some_and(held),
+            throttled: begun.rate_controlled || begun.left.is_some_and(unparked),
             idle_exit: slot.exiting && begun.enters.is_some_and(idle),
-            offer: self.classes[slot.set].offer,
+            offer,
             known: self.affinity.sets[slot.set].known,
         };
-        let eligible = !obstacle.throttled && !obstacle.idle_exit && !begun.cgroup_throttled;
+        let eligible =
+            !obstacle.throttled && !obstacle.idle_exit && !hidden_exit && !begun.cgroup_throttled;
         let changed = eligible != slot.eligible;
         if changed {
             slot.eligible = eligible;

@@ -70,7 +70,7 @@ impl Serialized {
             running.serialized = chain.utids.iter().any(|utid| {
                 ready.set_of(*utid).is_some_and(|set| {
                     let allowed = &affinity.sets[set].cpus;
-                    machine.standby.iter().any(|cpu| Some(cpu) != own && allowed.has(cpu))
+                    machine.idle.iter().any(|cpu| Some(cpu) != own && allowed.has(cpu))
                 })
             });
         }

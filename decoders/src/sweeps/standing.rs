@@ -4,14 +4,16 @@
 //! begins, except where idle and offline states follow each other. These few continuations are
 //! collected before the sweep.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::input::{Batches, CpuKind, Cursor, StateRow, SweepError};
 
-/// The idle and offline states that begin where another one of the same CPU ends.
+/// The idle, offline and unknown states that begin where an idle or offline one of the same CPU
+/// ends.
 #[derive(Debug, Default)]
 pub struct Continuations {
     next: HashMap<(i32, i64), (i64, bool)>,
+    unknown: HashSet<(i32, i64)>,
 }
 
 /// One part of a time without work on a CPU.
@@ -26,22 +28,38 @@ pub struct Part {
 }
 
 impl Continuations {
-    /// Reads the idle and offline states, each CPU's in the order of time.
+    /// Reads the idle, offline and unknown states, each CPU's in the order of time.
     pub fn read(batches: Batches) -> Result<Self, SweepError> {
         let mut ends: HashMap<i32, i64> = HashMap::new();
         let mut next = HashMap::new();
+        let mut unknown = HashSet::new();
         let mut rows = Cursor::<StateRow>::new(batches);
         while let Some(row) = rows.peek()? {
             rows.skip();
-            if row.dur <= 0 || !matches!(row.state, CpuKind::Idle | CpuKind::Offline) {
+            if row.dur <= 0 {
                 continue;
+            }
+            match row.state {
+                CpuKind::Idle | CpuKind::Offline => {}
+                CpuKind::Unknown => {
+                    if ends.get(&row.cpu) == Some(&row.ts) {
+                        unknown.insert((row.cpu, row.ts));
+                    }
+                    continue;
+                }
+                CpuKind::Thread | CpuKind::Interrupt => continue,
             }
             let end = row.ts.saturating_add(row.dur);
             if ends.insert(row.cpu, end) == Some(row.ts) {
                 next.insert((row.cpu, row.ts), (end, row.state == CpuKind::Offline));
             }
         }
-        Ok(Self { next })
+        Ok(Self { next, unknown })
+    }
+
+    /// Whether a CPU is unknown from `ts` on, where an idle or offline state ends.
+    pub fn is_unknown_from(&self, cpu: i32, ts: i64) -> bool {
+        self.unknown.contains(&(cpu, ts))
     }
 
     /// End of the idle interval of a CPU whose idle state ends at `end_ns`.
@@ -92,6 +110,10 @@ impl Continuations {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int8Array, Int32Array, Int64Array, RecordBatch};
+
     use super::*;
 
     fn part(start_ns: i64, end_ns: i64, offline: bool) -> Part {
@@ -99,7 +121,8 @@ mod tests {
     }
 
     fn continuations(rows: &[(i32, i64, i64, bool)]) -> Continuations {
-        Continuations { next: rows.iter().map(|r| ((r.0, r.1), (r.2, r.3))).collect() }
+        let next = rows.iter().map(|r| ((r.0, r.1), (r.2, r.3))).collect();
+        Continuations { next, unknown: HashSet::new() }
     }
 
     #[test]
@@ -123,5 +146,23 @@ mod tests {
     fn idle_states_that_touch_are_one_interval() {
         let next = continuations(&[(0, 10, 20, false), (0, 20, 50, false)]);
         assert_eq!(next.idle_end(0, 10), 50);
+    }
+
+    #[test]
+    fn unknown_state_after_an_idle_one_is_remembered() {
+        // CPU 0: idle 0..10, unknown 10..20, idle 20..30, thread 30.. ; CPU 1: unknown 0..5
+        let state = Arc::new(Int8Array::from(vec![2, 3, 2, 0, 3]));
+        let batch = RecordBatch::try_from_iter([
+            ("ts", Arc::new(Int64Array::from(vec![0, 10, 20, 30, 0])) as ArrayRef),
+            ("dur", Arc::new(Int64Array::from(vec![10, 10, 10, 5, 5]))),
+            ("cpu", Arc::new(Int32Array::from(vec![0, 0, 0, 0, 1]))),
+            ("state", state),
+            ("utid", Arc::new(Int64Array::from(vec![None, None, None, Some(1), None]))),
+        ])
+        .expect("columns of one length");
+        let next = Continuations::read(Box::new(std::iter::once(Ok(batch)))).expect("read");
+        assert!(next.is_unknown_from(0, 10));
+        assert!(!next.is_unknown_from(0, 30));
+        assert!(!next.is_unknown_from(1, 0));
     }
 }
