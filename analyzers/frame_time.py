@@ -33,6 +33,10 @@ _PARTS = {
         "Start fewer workers than logical CPUs, or give this thread a core: workers that leave the "
         "sibling of its CPU alone (on Windows by an ideal processor of its own).",
     ),
+    "run_p_unknown": (
+        "running on a core of which a sibling's state is unknown",
+        "Record without loss, and give the topology with --topology FILE.",
+    ),
     "run_e": (
         "running on an E core",
         "Raise this thread's priority, keep background work off the P cores (EcoQoS), and start "

@@ -2,7 +2,7 @@
 -- other. Where no set is recorded, and before the first one, those the thread was seen on.
 -- p_trace_id: only this recording; null for all.
 WITH
-  -- Of several sets from one moment on the one that was asked for holds.
+  -- Of several sets from one moment on the one that was asked for holds, then the later record.
   told AS (
     SELECT
       trace_id,
@@ -14,7 +14,9 @@ WITH
     WHERE p_trace_id IS NULL OR trace_id = p_trace_id
     QUALIFY row_number() OVER (
       PARTITION BY utid, valid_from_ns
-      ORDER BY list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source), cpus
+      ORDER BY
+        list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source),
+        rowid DESC
     ) = 1
   ),
   seen AS (

@@ -1,15 +1,90 @@
--- How much can run at once on each machine: one thread a P core, one a core, one a logical CPU.
+-- How much can run at once on each machine: one thread a P core, one a core, one a logical CPU; each
+-- row with the time in which it holds. A CPU counts while it is online.
 -- p_trace_id: only this recording; null for all.
+WITH
+  recording AS (
+    SELECT trace_id, coalesce(first_ns, 0) AS first_ns, duration_ns
+    FROM trace
+    WHERE p_trace_id IS NULL OR trace_id = p_trace_id
+  ),
+  place AS (FROM topology(p_trace_id)),
+  traced AS (
+    SELECT DISTINCT trace_id, cpu
+    FROM cpu_state
+    WHERE p_trace_id IS NULL OR trace_id = p_trace_id
+  ),
+  offline AS (
+    SELECT trace_id, cpu, ts AS from_ns, ts + dur AS to_ns
+    FROM cpu_state
+    WHERE state = 'offline' AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
+  logical AS (
+    SELECT trace_id, cpu FROM place
+    UNION
+    SELECT trace_id, cpu FROM traced
+  ),
+  change AS (
+    SELECT trace_id, first_ns AS ts
+    FROM recording
+    UNION
+    SELECT other.trace_id, other.ts
+    FROM (
+      SELECT trace_id, from_ns AS ts FROM place
+      UNION ALL
+      SELECT trace_id, unnest([from_ns, to_ns]) FROM offline
+    ) AS other
+    JOIN recording ON recording.trace_id = other.trace_id
+    WHERE other.ts > recording.first_ns AND other.ts < recording.duration_ns
+  ),
+  counted AS (
+    SELECT
+      change.trace_id,
+      change.ts,
+      count(DISTINCT place.core) FILTER (WHERE place.core_type IN ('P', 'U')) AS p_cores,
+      count(DISTINCT place.core) AS cores,
+      count(DISTINCT logical.cpu) AS cpus,
+      count(DISTINCT logical.cpu) FILTER (WHERE place.core IS NULL) AS cpus_without_core,
+    FROM change
+    JOIN logical ON logical.trace_id = change.trace_id
+    LEFT JOIN place
+      ON place.trace_id = change.trace_id AND place.cpu = logical.cpu
+      AND change.ts >= place.from_ns AND change.ts < place.to_ns
+    LEFT JOIN offline
+      ON offline.trace_id = change.trace_id AND offline.cpu = logical.cpu
+      AND change.ts >= offline.from_ns AND change.ts < offline.to_ns
+    LEFT JOIN traced ON traced.trace_id = change.trace_id AND traced.cpu = logical.cpu
+    -- Of a CPU that the trace shows, the trace says when it is offline.
+    WHERE offline.cpu IS NULL AND (traced.cpu IS NOT NULL OR place.online IS NOT FALSE)
+    GROUP BY change.trace_id, change.ts
+  ),
+  spell AS (
+    SELECT *
+    FROM counted
+    WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts)
+    QUALIFY (p_cores, cores, cpus, cpus_without_core) IS DISTINCT FROM (
+      lag(p_cores) OVER sofar, lag(cores) OVER sofar, lag(cpus) OVER sofar,
+      lag(cpus_without_core) OVER sofar
+    )
+  )
 SELECT
   -- Recording.
-  trace_id,
+  spell.trace_id,
+  -- Begin, ns.
+  spell.ts,
+  -- Length, ns.
+  (
+    lead(spell.ts, 1, greatest(recording.duration_ns, spell.ts))
+      OVER (PARTITION BY spell.trace_id ORDER BY spell.ts)
+    - spell.ts
+  )::BIGINT AS dur,
   -- P: cores of type P or U; 0 if the types are unknown.
-  count(DISTINCT core) FILTER (WHERE core_type IN ('P', 'U')) AS p_cores,
+  spell.p_cores,
   -- P+E: all cores; 0 if unknown.
-  count(DISTINCT core) AS cores,
+  spell.cores,
   -- P+E+SMT: all logical CPUs.
-  count(DISTINCT cpu) AS cpus,
-FROM topology(p_trace_id)
-WHERE online IS NOT FALSE
-GROUP BY trace_id
-ORDER BY trace_id;
+  spell.cpus,
+  -- Those of them whose core is unknown, which no core counts.
+  spell.cpus_without_core,
+FROM spell
+JOIN recording ON recording.trace_id = spell.trace_id
+ORDER BY spell.trace_id, spell.ts;

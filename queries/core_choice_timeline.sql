@@ -1,5 +1,5 @@
 -- What kind of core the threads ran on over the window, as means in a number of columns; columns in
--- which none ran are left out.
+-- which none ran are left out. p_alone counts threads whose sibling is in an unknown state, too.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -64,7 +64,7 @@ SELECT
   start_ns,
   -- Its length, ns. (exact)
   dur_ns,
-  -- Mean number of threads on a P core (or one of a uniform machine) beside no busy sibling.
+  -- Mean number of threads on a P core (or one of a uniform machine) with no sibling known to be busy.
   (coalesce(p_ns, 0) - coalesce(shared_ns, 0)) / dur_ns AS p_alone,
   -- Mean number on such a core beside a busy sibling.
   coalesce(shared_ns, 0) / dur_ns AS p_shared,

@@ -1,6 +1,7 @@
 -- Each time a thread moved from a P core to an E core, and what it took to come back: from the
 -- first stay on E or LP-E to the next switch-in on P. Moves that begin in the window; what is
--- after it counts. A uniform core (U) counts as P; stays on cores of unknown type change nothing.
+-- after it counts. A uniform core (U) counts as P; slices on cores of unknown type change nothing.
+-- Slices of length zero are no moves.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -19,13 +20,15 @@ WITH
       t.dur,
       t.state,
       t.cpu,
-      t.state = 'running' AND place.core_type IN ('P', 'U') AS on_p,
-      t.state = 'running' AND place.core_type IN ('E', 'LP-E') AS on_e,
+      t.state = 'running' AND coalesce(place.core_type IN ('P', 'U'), false) AS on_p,
+      t.state = 'running' AND coalesce(place.core_type IN ('E', 'LP-E'), false) AS on_e,
     FROM thread_state AS t
     JOIN hybrid USING (trace_id)
     LEFT JOIN place
       ON t.state = 'running' AND place.trace_id = t.trace_id AND place.cpu = t.cpu
       AND t.ts >= place.from_ns AND t.ts < place.to_ns
+    -- The rest tiles a thread's life, so that its begin orders it completely.
+    WHERE t.dur > 0
   ),
   numbered AS (
     SELECT
@@ -33,7 +36,7 @@ WITH
       count(CASE WHEN on_p THEN 1 END) OVER sofar AS p_stays,
     FROM spell
     WINDOW sofar AS (
-      PARTITION BY utid ORDER BY ts, ts + dur ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      PARTITION BY utid ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
   ),
   away AS (
@@ -55,6 +58,7 @@ WITH
       min(ts) FILTER (WHERE on_p) AS p_ns,
       sum(dur) FILTER (WHERE state = 'running' AND NOT on_p AND ts >= left_ns) AS run_ns,
       sum(dur) FILTER (WHERE state = 'ready' AND ts >= left_ns) AS ready_ns,
+      sum(dur) FILTER (WHERE state = 'unknown' AND ts >= left_ns) AS unknown_ns,
     FROM away
     GROUP BY trace_id, utid, p_stays
   ),
@@ -89,6 +93,8 @@ SELECT
   run_ns::BIGINT AS run_ns,
   -- Of it: ready and not running, ns. (no bounds)
   coalesce(ready_ns, 0)::BIGINT AS ready_ns,
+  -- Of it: unknown, because events were lost, ns (exact).
+  coalesce(unknown_ns, 0)::BIGINT AS unknown_ns,
   -- It did not come back before the recording (or its life) ended.
   back_ns IS NULL AS censored,
 FROM whole

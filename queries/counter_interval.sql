@@ -81,6 +81,59 @@ WITH
     )
     WHERE id IS NOT NULL
     GROUP BY id
+  ),
+  -- The time unknown of the siblings, in the same way, in one stream for each CPU. With two CPUs of
+  -- a core busy, a busy sibling is certain.
+  unclear AS MATERIALIZED (
+    SELECT
+      c.trace_id,
+      place.cpu,
+      greatest(c.ts, place.from_ns) AS from_ns,
+      least(c.ts + c.dur, place.to_ns) AS to_ns,
+    FROM core_state AS c
+    JOIN topology(p_trace_id) AS place
+      ON place.trace_id = c.trace_id AND place.core = c.core
+      AND place.from_ns < c.ts + c.dur AND place.to_ns > c.ts
+    WHERE c.unknown > 0 AND c.busy < 2 AND c.dur > 0
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+  ),
+  cpu_stream AS (
+    SELECT trace_id, cpu, unnest([from_ns, to_ns]) AS ts, unnest([1, -1]) AS step_by, 0 AS sign,
+      NULL AS id,
+    FROM unclear
+    UNION ALL
+    SELECT trace_id, cpu, unnest([ts, ts + dur]), 0, unnest([-1, 1]), id
+    FROM pair
+    SEMI JOIN (SELECT DISTINCT trace_id, cpu FROM unclear) AS touched USING (trace_id, cpu)
+  ),
+  cpu_level AS (
+    SELECT
+      trace_id,
+      cpu,
+      id,
+      sign,
+      row_number() OVER sofar AS place,
+      CASE WHEN sum(step_by) OVER sofar > 0 THEN lead(ts) OVER sofar - ts ELSE 0 END AS unclear_ns,
+    FROM cpu_stream
+    WINDOW sofar AS (PARTITION BY trace_id, cpu ORDER BY ts ROWS UNBOUNDED PRECEDING)
+  ),
+  beside_unknown AS (
+    SELECT id, sum(sign * before_ns)::BIGINT AS unknown_ns
+    FROM (
+      SELECT
+        id,
+        sign,
+        coalesce(
+          sum(unclear_ns) OVER (
+            PARTITION BY trace_id, cpu ORDER BY place
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+          ),
+          0
+        ) AS before_ns,
+      FROM cpu_level
+    )
+    WHERE id IS NOT NULL
+    GROUP BY id
   )
 SELECT
   -- Recording.
@@ -101,7 +154,11 @@ SELECT
   pair.instructions,
   -- The part of it beside a busy sibling, ns. (at least)
   shared.shared_ns,
+  -- The part of it in which a sibling is in an unknown state and none is known to be busy, ns
+  -- (exact).
+  coalesce(beside_unknown.unknown_ns, 0)::BIGINT AS unknown_ns,
 FROM pair
 JOIN shared ON shared.id = pair.id
+LEFT JOIN beside_unknown ON beside_unknown.id = pair.id
 SEMI JOIN (SELECT utid FROM thread WHERE NOT is_idle) AS own ON own.utid = pair.utid
 ORDER BY pair.trace_id, pair.ts, pair.cpu, pair.utid;

@@ -83,6 +83,28 @@ WITH
     FROM upto
     WHERE frame IS NOT NULL
     GROUP BY own, frame
+  ),
+  -- Before and after the recording its first and last spell hold on.
+  line AS (
+    SELECT
+      * REPLACE (
+        CASE WHEN lag(ts) OVER along IS NULL THEN -9223372036854775807 ELSE ts END AS ts
+      ),
+      coalesce(lead(ts) OVER along, 9223372036854775807) AS end_ns,
+    FROM capacity_line(p_trace_id)
+    WINDOW along AS (PARTITION BY trace_id ORDER BY ts)
+  ),
+  most AS (
+    SELECT
+      c.upid,
+      c.frame,
+      max(line.p_cores) AS p_cores,
+      max(line.cores) AS cores,
+      max(line.cpus) AS cpus,
+    FROM chosen AS c
+    JOIN line
+      ON line.trace_id = c.trace_id AND line.ts < c.end_ns AND line.end_ns > c.start_ns
+    GROUP BY c.upid, c.frame
   )
 SELECT
   -- Recording.
@@ -111,13 +133,13 @@ SELECT
   s.e / c.dur_ns AS e,
   -- Busy CPUs beyond the first of their core on average.
   s.smt / c.dur_ns AS smt,
-  -- Capacity line P: cores of type P or U.
-  line.p_cores,
-  -- Capacity line P+E: all cores.
-  line.cores,
-  -- Capacity line P+E+SMT: all logical CPUs.
-  line.cpus,
+  -- Capacity line P: most cores of type P or U that were online at one moment of the frame.
+  most.p_cores,
+  -- Capacity line P+E: most cores of any type.
+  most.cores,
+  -- Capacity line P+E+SMT: most logical CPUs.
+  most.cpus,
 FROM chosen AS c
 JOIN summed AS s ON s.upid = c.upid AND s.frame = c.frame
-LEFT JOIN capacity_line(p_trace_id) AS line ON line.trace_id = c.trace_id
+LEFT JOIN most ON most.upid = c.upid AND most.frame = c.frame
 ORDER BY c.trace_id, c.process, c.upid, c.start_ns, c.frame;

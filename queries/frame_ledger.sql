@@ -1,8 +1,8 @@
 -- Where the time of each frame went: the thread that presents (p_path false), or the critical path
 -- (p_path true: at each moment the thread the frame waited for). The parts of a frame sum to its
--- length exactly. run_p_alone, run_p_shared (beside a busy sibling), run_e, run_other (core type
--- unknown or numbered), interrupt (on top of the running thread), ready_* by what stood in the
--- way, wait, new, unknown.
+-- length exactly. run_p_alone, run_p_shared (beside a busy sibling), run_p_unknown (the state of a
+-- sibling is unknown, or which CPUs are siblings), run_e, run_other (core type unknown or numbered),
+-- interrupt (on top of the running thread), ready_* by what stood in the way, wait, new, unknown.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -81,27 +81,44 @@ WITH
     )
     GROUP BY trace_id, cpu, run
   ),
-  -- Stays and interrupts of each CPU in one stream, stays first at equal times.
+  -- Where the state of some CPU of a core is unknown; with two busy, a busy sibling is certain.
+  unclear AS (
+    SELECT
+      c.trace_id,
+      place.cpu,
+      greatest(c.ts, place.from_ns) AS ts,
+      least(c.ts + c.dur, place.to_ns) AS end_ns,
+    FROM core_state AS c
+    JOIN topology(p_trace_id) AS place
+      ON place.trace_id = c.trace_id AND place.core = c.core
+      AND place.from_ns < c.ts + c.dur AND place.to_ns > c.ts
+    WHERE c.unknown > 0 AND c.busy < 2 AND c.dur > 0
+      AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+  ),
+  -- Slices, and what overlies them, of each CPU in one stream, slices first at equal times.
   on_cpu AS (
     SELECT
+      kind,
       turn,
       ts,
       last_value(utid IGNORE NULLS) OVER sofar AS utid,
       last_value(stay_end IGNORE NULLS) OVER sofar AS stay_end,
       last_value(hit_end IGNORE NULLS) OVER sofar AS hit_end,
     FROM (
-      SELECT trace_id, cpu, ts, 0 AS turn, utid, end_ns AS stay_end, NULL AS hit_end
-      FROM state
+      SELECT trace_id, cpu, kind, ts, 0 AS turn, utid, end_ns AS stay_end, NULL AS hit_end
+      FROM state, (SELECT unnest(['interrupt', 'unclear']) AS kind)
       WHERE state.state = 'running'
       UNION ALL
-      SELECT trace_id, cpu, ts, 1, NULL, NULL, end_ns FROM merged
+      SELECT trace_id, cpu, 'interrupt', ts, 1, NULL, NULL, end_ns FROM merged
+      UNION ALL
+      SELECT trace_id, cpu, 'unclear', ts, 1, NULL, NULL, end_ns FROM unclear
     )
-    WINDOW sofar AS (PARTITION BY trace_id, cpu ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
+    WINDOW sofar AS (PARTITION BY trace_id, cpu, kind ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
   ),
-  -- The part of each interrupt that lies on top of one of the threads: those that begin in its
-  -- stay, and the one that goes on from before it.
+  -- The part of each that lies on top of one of the threads: those that begin in its slice, and the
+  -- one that goes on from before it.
   cut_in AS (
-    SELECT utid, ts, least(hit_end, stay_end) AS end_ns
+    SELECT kind, utid, ts, least(hit_end, stay_end) AS end_ns
     FROM on_cpu
     WHERE CASE WHEN turn = 1 THEN ts < stay_end ELSE ts < hit_end END
   ),
@@ -109,22 +126,25 @@ WITH
   -- them lies wholly inside or outside of whatever began last.
   begun AS (
     SELECT upid, utid, ts, id AS segment_id, NULL AS state_id, NULL AS hindered_id,
-      NULL AS shared_end, NULL AS hit_end,
+      NULL AS shared_end, NULL AS hit_end, NULL AS unclear_end,
     FROM segment
     UNION ALL
     SELECT who.upid, told.*
     FROM (
-      SELECT utid, end_ns AS ts, NULL, NULL, NULL, NULL, NULL FROM segment
-      UNION ALL SELECT utid, ts, NULL, id, NULL, NULL, NULL FROM state
-      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL FROM state
-      UNION ALL SELECT utid, ts, NULL, NULL, id, NULL, NULL FROM hindered
-      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL FROM hindered
-      UNION ALL SELECT utid, ts, NULL, NULL, NULL, end_ns, NULL FROM shared
-      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL FROM shared
-      UNION ALL SELECT utid, ts, NULL, NULL, NULL, NULL, end_ns FROM cut_in
-      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL FROM cut_in
+      SELECT utid, end_ns AS ts, NULL, NULL, NULL, NULL, NULL, NULL FROM segment
+      UNION ALL SELECT utid, ts, NULL, id, NULL, NULL, NULL, NULL FROM state
+      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL, NULL FROM state
+      UNION ALL SELECT utid, ts, NULL, NULL, id, NULL, NULL, NULL FROM hindered
+      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL, NULL FROM hindered
+      UNION ALL SELECT utid, ts, NULL, NULL, NULL, end_ns, NULL, NULL FROM shared
+      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL, NULL FROM shared
       UNION ALL
-      SELECT w.utid, cpu.valid_from_ns, NULL, NULL, NULL, NULL, NULL
+      SELECT utid, ts, NULL, NULL, NULL, NULL, CASE WHEN kind = 'interrupt' THEN end_ns END,
+        CASE WHEN kind = 'unclear' THEN end_ns END,
+      FROM cut_in
+      UNION ALL SELECT utid, end_ns, NULL, NULL, NULL, NULL, NULL, NULL FROM cut_in
+      UNION ALL
+      SELECT w.utid, cpu.valid_from_ns, NULL, NULL, NULL, NULL, NULL, NULL
       FROM cpu
       JOIN thread ON thread.trace_id = cpu.trace_id
       JOIN (SELECT DISTINCT utid FROM who) AS w ON w.utid = thread.utid
@@ -142,6 +162,7 @@ WITH
       max(hindered_id) AS hindered_id,
       max(shared_end) AS shared_end,
       max(hit_end) AS hit_end,
+      max(unclear_end) AS unclear_end,
     FROM begun
     GROUP BY upid, utid, ts
   ),
@@ -154,6 +175,7 @@ WITH
       last_value(hindered_id IGNORE NULLS) OVER sofar AS hindered_id,
       coalesce(ts < last_value(shared_end IGNORE NULLS) OVER sofar, false) AS is_shared,
       coalesce(ts < last_value(hit_end IGNORE NULLS) OVER sofar, false) AS is_interrupted,
+      coalesce(ts < last_value(unclear_end IGNORE NULLS) OVER sofar, false) AS is_unclear,
     FROM edge
     WINDOW sofar AS (PARTITION BY upid, utid ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),
@@ -170,6 +192,7 @@ WITH
       state.reason,
       piece.is_shared,
       piece.is_interrupted,
+      piece.is_unclear,
       CASE WHEN piece.ts < hindered.end_ns THEN hindered.obstacle END AS obstacle,
     FROM piece
     JOIN segment ON segment.id = piece.segment_id
@@ -178,7 +201,7 @@ WITH
     WHERE piece.end_ns IS NOT NULL AND piece.ts < segment.end_ns
   ),
   placed AS (
-    SELECT explained.*, place.core_type
+    SELECT explained.*, place.core, place.core_type
     FROM explained
     LEFT JOIN topology(p_trace_id) AS place
       ON place.trace_id = explained.trace_id AND place.cpu = explained.cpu
@@ -195,6 +218,8 @@ WITH
         WHEN state = 'running' AND is_interrupted THEN 'interrupt'
         WHEN state = 'running' AND core_type IN ('E', 'LP-E') THEN 'run_e'
         WHEN state = 'running' AND core_type IN ('P', 'U') AND is_shared THEN 'run_p_shared'
+        WHEN state = 'running' AND core_type IN ('P', 'U') AND (is_unclear OR core IS NULL)
+          THEN 'run_p_unknown'
         WHEN state = 'running' AND core_type IN ('P', 'U') THEN 'run_p_alone'
         WHEN state = 'running' THEN 'run_other'
         WHEN state = 'ready' THEN 'ready_' || coalesce(obstacle, 'unknown')

@@ -18,7 +18,7 @@ WITH
     WHERE s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
   ),
   place AS (
-    SELECT trace_id, cpu, any_value(core) AS core, any_value(core_type) AS core_type
+    SELECT trace_id, cpu, arg_max(core, from_ns) AS core, arg_max(core_type, from_ns) AS core_type
     FROM topology(p_trace_id)
     GROUP BY trace_id, cpu
   )

@@ -16,10 +16,11 @@ WITH
       CASE
         WHEN p.parked THEN 'parked'
         WHEN p.soft_parked THEN 'soft_parked'
-        WHEN p.parked IS NULL THEN 'unknown'
+        WHEN p.parked IS NULL AND r.can_park THEN 'unknown'
         ELSE 'unparked'
       END AS state,
       p.reason,
+      p.rowid AS record,
     FROM cpu_parking AS p
     JOIN recording AS r ON r.trace_id = p.trace_id
     UNION ALL
@@ -30,16 +31,18 @@ WITH
       NULL,
       CASE WHEN r.can_park THEN 'unknown' ELSE 'unparked' END,
       NULL,
+      NULL,
     FROM cpu AS c
     JOIN recording AS r ON r.trace_id = c.trace_id
   ),
-  -- Of several records at one moment the last holds, and what is told rather than what is not.
+  -- Of several records at one moment the last one in the recording holds; any record goes before
+  -- the state that is assumed without one.
   one AS (
     SELECT *
     FROM told
     QUALIFY row_number() OVER (
       PARTITION BY trace_id, cpu, ts
-      ORDER BY state = 'unknown', told_ns DESC NULLS LAST, state, reason
+      ORDER BY told_ns DESC NULLS LAST, record DESC NULLS LAST
     ) = 1
   ),
   changed AS (

@@ -35,7 +35,7 @@ WITH
       lead(s.cpu) OVER later AS in_cpu,
     FROM sched_slice AS s
     SEMI JOIN path ON path.utid = s.utid
-    WINDOW later AS (PARTITION BY s.utid ORDER BY s.ts, s.dur)
+    WINDOW later AS (PARTITION BY s.utid ORDER BY s.ts, s.dur, s.cpu)
   ),
   cut AS (
     SELECT *
@@ -45,19 +45,21 @@ WITH
       'throttled_or_moved'
     )
   ),
-  -- The piece of a path that began last before each switch-out. One path may have a thread in
-  -- several frames, but each moment in one of each process.
+  -- The piece of a path that began last before each switch-out, for each process that presents: a
+  -- thread may be on the paths of several at one moment.
   during AS (
     SELECT *
     FROM (
       SELECT *, last_value(id IGNORE NULLS) OVER sofar AS path_id
       FROM (
-        SELECT utid, out_ns AS ts, 0 AS turn, NULL AS id, trace_id, cpu, end_reason, in_ns, in_cpu
+        SELECT on_path.upid, cut.utid, out_ns AS ts, 0 AS turn, NULL AS id, trace_id, cpu,
+          end_reason, in_ns, in_cpu,
         FROM cut
+        JOIN (SELECT DISTINCT upid, utid FROM path) AS on_path ON on_path.utid = cut.utid
         UNION ALL
-        SELECT utid, ts, 1, id, NULL, NULL, NULL, NULL, NULL FROM path
+        SELECT upid, utid, ts, 1, id, NULL, NULL, NULL, NULL, NULL FROM path
       )
-      WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn, id ROWS UNBOUNDED PRECEDING)
+      WINDOW sofar AS (PARTITION BY upid, utid ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
     )
     WHERE turn = 0 AND path_id IS NOT NULL
   ),

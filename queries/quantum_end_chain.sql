@@ -31,13 +31,11 @@ WITH
   ),
   -- The sets in force when the chain began.
   allowed AS (
-    SELECT m.trace_id, m.chain, m.utid, max_by(a.cpus, coalesce(a.valid_from_ns, m.ts - 1)) AS cpus
+    SELECT m.trace_id, m.chain, m.utid, a.cpus
     FROM member AS m
-    JOIN affinity AS a
-      ON a.trace_id = m.trace_id
-      AND a.utid = m.utid
-      AND (a.valid_from_ns IS NULL OR a.valid_from_ns <= m.ts)
-    GROUP BY m.trace_id, m.chain, m.utid
+    JOIN affinity_spell(p_trace_id) AS a
+      ON a.utid = m.utid AND a.from_ns <= m.ts AND a.to_ns > m.ts
+    WHERE a.is_known
   ),
   reach AS (
     SELECT trace_id, chain, list_sort(list_distinct(flatten(list(cpus)))) AS cpus

@@ -141,6 +141,11 @@ WITH
       END AS port_ns,
     FROM weighed
   ),
+  -- No core counts these.
+  without_core AS (
+    SELECT trace_id, cpus_without_core
+    FROM sibling_overlap_total(p_trace_id, p_from_ns, p_to_ns)
+  ),
   machine AS (
     SELECT
       trace_id,
@@ -220,9 +225,12 @@ SELECT
   machine.port_pct,
   -- What port_pct rests on; null where it is null.
   machine.port_basis,
+  -- Logical CPUs whose core is unknown, left out of all shares of cores; null without states.
+  without_core.cpus_without_core,
 FROM span
 LEFT JOIN run USING (trace_id)
 LEFT JOIN reported USING (trace_id)
 LEFT JOIN traced USING (trace_id)
 LEFT JOIN machine USING (trace_id)
+LEFT JOIN without_core USING (trace_id)
 ORDER BY span.trace_id;

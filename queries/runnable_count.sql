@@ -15,10 +15,12 @@ WITH
       c.trace_id,
       c.busy + c.ready AS runnable,
       c.ready,
+      c.busy + c.ready > coalesce(c.online, machine.cpus) AS is_above,
       least(c.ts + c.dur, span.end_ns) - greatest(c.ts, span.start_ns) AS ns,
       span.dur_ns,
     FROM concurrency_slice AS c
     JOIN span ON span.trace_id = c.trace_id
+    LEFT JOIN machine ON machine.trace_id = c.trace_id
     WHERE c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
   )
 SELECT
@@ -32,10 +34,11 @@ SELECT
   100.0 * sum(piece.ns) / nullif(any_value(piece.dur_ns), 0) AS pct,
   -- Mean number of ready threads in this time.
   sum(piece.ready * piece.ns) / sum(piece.ns) AS ready,
-  -- More than the machine has logical CPUs; null if that is not known.
-  piece.runnable > any_value(machine.cpus) AS above_cpus,
+  -- More than the logical CPUs that were online, in all of this time; null if not known.
+  bool_and(piece.is_above) AS above_cpus,
+  -- The part of this time in which that is so, ns; null if not known (at least).
+  sum(piece.ns * piece.is_above::INTEGER)::BIGINT AS above_ns,
 FROM piece
-LEFT JOIN machine ON machine.trace_id = piece.trace_id
 WHERE piece.ns > 0
 GROUP BY piece.trace_id, piece.runnable
 ORDER BY piece.trace_id, piece.runnable;

@@ -13,55 +13,18 @@ WITH
       greatest(c.ts, start_ns) AS ts,
       least(c.ts + c.dur, end_ns) AS end_ns,
       CASE WHEN c.busy > 1 THEN least(c.threads, c.busy - 1) ELSE 0 END AS spare,
-      c.core,
-      CASE WHEN c.busy = 0 AND c.unknown = 0 THEN c.online ELSE 0 END AS free,
     FROM core_state AS c
     JOIN span ON span.trace_id = c.trace_id
     WHERE c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
   ),
-  place AS (SELECT DISTINCT trace_id, cpu, core FROM cpu WHERE core IS NOT NULL),
-  told AS (
-    SELECT
-      p.trace_id,
-      p.cpu,
-      place.core,
-      greatest(coalesce(p.ts, start_ns), start_ns) AS ts,
-      (coalesce(p.parked, true) OR coalesce(p.soft_parked, false))::INTEGER AS parked,
-      p.ts AS told_ns,
-    FROM cpu_parking AS p
-    JOIN span ON span.trace_id = p.trace_id
-    JOIN place ON place.trace_id = p.trace_id AND place.cpu = p.cpu
-  ),
-  -- Idle CPUs of a core that stands idle as a whole, and parked ones, at each of their changes.
-  core_level AS (
-    SELECT
-      trace_id,
-      core,
-      ts,
-      lead(ts) OVER (PARTITION BY trace_id, core ORDER BY ts) AS end_ns,
-      sum(sum(free)) OVER (PARTITION BY trace_id, core ORDER BY ts) AS free,
-      sum(sum(parked)) OVER (PARTITION BY trace_id, core ORDER BY ts) AS parked,
-    FROM (
-      SELECT trace_id, core, ts, free, 0 AS parked FROM piece
-      UNION ALL
-      SELECT trace_id, core, end_ns, -free, 0 FROM piece
-      UNION ALL
-      SELECT
-        trace_id,
-        core,
-        ts,
-        0,
-        parked - coalesce(
-          lag(parked) OVER (PARTITION BY trace_id, cpu ORDER BY told_ns NULLS FIRST), 0
-        ),
-      FROM told
-    )
-    GROUP BY trace_id, core, ts
-  ),
   usable AS (
-    SELECT trace_id, ts, end_ns
-    FROM core_level
-    WHERE free > parked AND end_ns > ts
+    SELECT
+      idle.trace_id,
+      greatest(idle.ts, start_ns) AS ts,
+      least(idle.ts + idle.dur, end_ns) AS end_ns,
+    FROM whole_idle_core(p_trace_id, 0) AS idle
+    JOIN span ON span.trace_id = idle.trace_id
+    WHERE idle.ts < span.end_ns AND idle.ts + idle.dur > span.start_ns
   ),
   edge AS (
     SELECT trace_id, ts, sum(spare) AS spare, sum(idle) AS idle

@@ -7,8 +7,13 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   kind AS (
-    SELECT trace_id, core, any_value(core_type) AS core_type, list_sort(list(DISTINCT cpu)) AS cpus
-    FROM cpu
+    SELECT
+      trace_id,
+      core,
+      -- That of its lowest CPU, as recorded last.
+      arg_min(core_type, (cpu, -from_ns)) AS core_type,
+      list_sort(list(DISTINCT cpu)) AS cpus,
+    FROM topology(p_trace_id)
     WHERE core IS NOT NULL
     GROUP BY trace_id, core
   ),

@@ -1,13 +1,14 @@
 -- How often siblings were busy together, over the whole machine.
 -- The shares of time are unweighted means over the cores with siblings; the last two shares are
 -- ratios of sums. Compare two recordings by shared_of_busy_pct, and look at busy_pct beside it.
+-- Logical CPUs whose core is unknown count in thread_ns and busy_pct, and in no share of a core.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   per_core AS (FROM sibling_overlap(p_trace_id, p_from_ns, p_to_ns)),
-  machine AS (
+  in_core AS (
     SELECT
       trace_id,
       sum(threads * (least(ts + dur, end_ns) - greatest(ts, start_ns)))
@@ -20,6 +21,62 @@ WITH
     JOIN span USING (trace_id)
     WHERE ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id
+  ),
+  placed AS (SELECT trace_id, cpu, from_ns, to_ns FROM topology(p_trace_id) WHERE core IS NOT NULL),
+  -- The time of each CPU in the window, less the time in which its core is known.
+  clipped AS (
+    SELECT
+      c.trace_id,
+      c.cpu,
+      c.state,
+      greatest(c.ts, span.start_ns) AS from_ns,
+      least(c.ts + c.dur, span.end_ns) AS to_ns,
+    FROM cpu_state AS c
+    JOIN span ON span.trace_id = c.trace_id
+    ANTI JOIN (
+      FROM placed WHERE from_ns <= -9223372036854775807 AND to_ns = 9223372036854775807
+    ) AS always ON always.trace_id = c.trace_id AND always.cpu = c.cpu
+    WHERE c.state IN ('thread', 'interrupt', 'idle')
+      AND c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
+  ),
+  coreless AS (
+    SELECT trace_id, cpu, state, sum(ns) AS ns
+    FROM (
+      SELECT trace_id, cpu, state, to_ns - from_ns AS ns FROM clipped
+      UNION ALL
+      SELECT
+        c.trace_id,
+        c.cpu,
+        c.state,
+        greatest(c.from_ns, p.from_ns) - least(c.to_ns, p.to_ns),
+      FROM clipped AS c
+      JOIN placed AS p
+        ON p.trace_id = c.trace_id AND p.cpu = c.cpu
+        AND p.from_ns < c.to_ns AND p.to_ns > c.from_ns
+    )
+    GROUP BY trace_id, cpu, state
+    HAVING sum(ns) > 0
+  ),
+  without_core AS (
+    SELECT
+      trace_id,
+      count(DISTINCT cpu) AS cpus,
+      sum(ns) FILTER (WHERE state = 'thread') AS thread_ns,
+      sum(ns) FILTER (WHERE state <> 'idle') AS busy_ns,
+      sum(ns) AS known_ns,
+    FROM coreless
+    GROUP BY trace_id
+  ),
+  machine AS (
+    SELECT
+      trace_id,
+      CASE WHEN a.thread_ns IS NOT NULL OR b.thread_ns IS NOT NULL
+        THEN coalesce(a.thread_ns, 0) + coalesce(b.thread_ns, 0) END AS thread_ns,
+      coalesce(a.busy_ns, 0) + coalesce(b.busy_ns, 0) AS busy_ns,
+      coalesce(a.known_ns, 0) + coalesce(b.known_ns, 0) AS known_ns,
+      coalesce(b.cpus, 0) AS cpus_without_core,
+    FROM in_core AS a
+    FULL JOIN without_core AS b USING (trace_id)
   ),
   cores AS (
     SELECT
@@ -70,6 +127,8 @@ SELECT
   thread_ns::BIGINT AS thread_ns,
   -- Core time of cores with siblings left out, since some state is unknown, ns. (bound)
   unknown_ns,
+  -- Logical CPUs whose core is unknown for some of the time, left out of the shares of cores then.
+  cpus_without_core,
 FROM machine
 LEFT JOIN cores USING (trace_id)
 ORDER BY trace_id;

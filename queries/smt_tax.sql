@@ -14,7 +14,7 @@ WITH
     SELECT
       c.*,
       CASE
-        WHEN 20 * c.shared_ns <= c.dur THEN 'alone'
+        WHEN 20 * (c.shared_ns + c.unknown_ns) <= c.dur THEN 'alone'
         WHEN 20 * c.shared_ns >= 19 * c.dur THEN 'shared'
       END AS kind,
     FROM counter_interval(p_trace_id, p_from_ns, p_to_ns) AS c

@@ -8,7 +8,8 @@ WITH
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
   unclear AS (
-    SELECT trace_id, core, ts, unknown > 0 AS is_unknown
+    -- With two CPUs busy the thread has a busy sibling, whatever a third one does.
+    SELECT trace_id, core, ts, unknown > 0 AND busy < 2 AS is_unknown
     FROM core_state
     SEMI JOIN (SELECT DISTINCT trace_id, core FROM core_state WHERE unknown > 0 AND dur > 0)
       USING (trace_id, core)
@@ -93,6 +94,8 @@ WITH
       coalesce(sum(to_ns - from_ns) FILTER (WHERE kind = 'shared'), 0)::BIGINT AS shared_ns,
       count(*) FILTER (WHERE begins) AS switches_in,
       max(to_ns - from_ns) FILTER (WHERE kind = 'run') AS longest_ns,
+      -- A CPU whose core is not known may have siblings.
+      sum(to_ns - from_ns) FILTER (WHERE kind = 'run' AND core IS NULL) AS coreless_ns,
     FROM clipped
     WHERE to_ns >= from_ns
     GROUP BY utid, cpu, core_type, efficiency_class
@@ -117,11 +120,13 @@ SELECT
   -- Time on this CPU, ns. (at least; unknown_ns more at most)
   spent.run_ns,
   -- Of it: all siblings idle, or none there, ns. (at least; unknown_ns more at most)
-  (spent.run_ns - spent.shared_ns - coalesce(u.unknown_ns, 0))::BIGINT AS alone_ns,
-  -- Of it: beside a busy sibling, ns. (at least; unknown_ns more at most)
+  (
+    spent.run_ns - spent.shared_ns - coalesce(u.unknown_ns, 0) - coalesce(spent.coreless_ns, 0)
+  )::BIGINT AS alone_ns,
+  -- Of it: with a busy SMT sibling, ns. (at least; unknown_ns more at most)
   spent.shared_ns,
-  -- Of it: the state of a sibling is unknown, ns. (bound)
-  coalesce(u.unknown_ns, 0)::BIGINT AS sibling_unknown_ns,
+  -- Of it: the state of a sibling is unknown, or which CPUs are siblings, ns. (bound)
+  (coalesce(u.unknown_ns, 0) + coalesce(spent.coreless_ns, 0))::BIGINT AS sibling_unknown_ns,
   -- Switch-ins here. (at least)
   spent.switches_in,
   -- Longest stay here within the window, ns. (at least)
@@ -131,8 +136,11 @@ SELECT
     AS of_thread_pct,
   -- sibling_unknown_ns, and the time in which both the state of the thread and that of the CPU may
   -- be unknown, ns. (bound)
-  (coalesce(u.unknown_ns, 0) + least(coalesce(t.run_unknown_ns, 0), coalesce(c.unknown_ns, 0)))::BIGINT
-    AS unknown_ns,
+  (
+    coalesce(u.unknown_ns, 0)
+    + coalesce(spent.coreless_ns, 0)
+    + least(coalesce(t.run_unknown_ns, 0), coalesce(c.unknown_ns, 0))
+  )::BIGINT AS unknown_ns,
 FROM spent
 JOIN who ON who.utid = spent.utid
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = spent.utid

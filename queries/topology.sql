@@ -27,7 +27,10 @@ SELECT
   coalesce(valid_from_ns, -9223372036854775807)::BIGINT AS from_ns,
   -- Until when it holds, ns; the largest number if to the end. (time)
   coalesce(
-    lead(valid_from_ns) OVER (PARTITION BY trace_id, cpu ORDER BY valid_from_ns NULLS FIRST),
+    -- Of two rows of one time the later one holds.
+    lead(valid_from_ns) OVER (
+      PARTITION BY trace_id, cpu ORDER BY valid_from_ns NULLS FIRST, rowid
+    ),
     9223372036854775807
   )::BIGINT AS to_ns,
 FROM cpu

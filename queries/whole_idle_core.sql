@@ -1,5 +1,5 @@
--- Spells in which all logical CPUs of a core stood idle and at least one of them could be used:
--- not parked, and its parking known.
+-- Spells in which all online logical CPUs of a core were idle and at least one of them could be
+-- used: not parked, and its parking known.
 -- p_trace_id: only this recording; null for all.
 -- p_min_idle_ns [100000]: shortest stand-still of the core that counts.
 WITH
@@ -30,14 +30,29 @@ WITH
   place AS (
     SELECT trace_id, cpu, core, core_type, from_ns, to_ns
     FROM topology(p_trace_id)
-    WHERE core IS NOT NULL AND online IS NOT FALSE
+    LEFT JOIN (
+      SELECT DISTINCT trace_id, cpu
+      FROM cpu_state
+      WHERE p_trace_id IS NULL OR trace_id = p_trace_id
+    ) AS traced USING (trace_id, cpu)
+    -- A CPU that the trace shows is offline when the trace says so.
+    WHERE core IS NOT NULL AND (traced.cpu IS NOT NULL OR online IS NOT FALSE)
   ),
-  parking AS MATERIALIZED (SELECT * FROM parking_spell(p_trace_id) WHERE dur > 0),
-  -- Where parking changes inside a stand-still, the stand-still is cut.
+  -- What changes for each CPU at a time: its parking, or whether it is offline.
+  turn AS MATERIALIZED (
+    SELECT trace_id, cpu, ts, state AS told, 0 AS offline_step
+    FROM parking_spell(p_trace_id)
+    WHERE dur > 0
+    UNION ALL
+    SELECT trace_id, cpu, unnest([ts, ts + dur]), NULL, unnest([1, -1])
+    FROM cpu_state
+    WHERE state = 'offline' AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
+  -- Where one of these changes while the core is idle, the spell is cut.
   change AS (
-    SELECT DISTINCT parking.trace_id, place.core, parking.ts
-    FROM parking
-    JOIN place ON place.trace_id = parking.trace_id AND place.cpu = parking.cpu
+    SELECT DISTINCT turn.trace_id, place.core, turn.ts
+    FROM turn
+    JOIN place ON place.trace_id = turn.trace_id AND place.cpu = turn.cpu
   ),
   -- A change at the begin of a stand-still cuts nothing: it comes first there.
   mixed AS (
@@ -80,33 +95,33 @@ WITH
   usable AS (
     SELECT
       *,
-      last_value(told IGNORE NULLS) OVER (
-        PARTITION BY trace_id, cpu ORDER BY ts, turn ROWS UNBOUNDED PRECEDING
-      ) AS state,
+      last_value(told IGNORE NULLS) OVER sofar AS state,
+      sum(offline_step) OVER sofar > 0 AS offline,
     FROM (
-      SELECT trace_id, cpu, ts, state AS told, 0 AS turn, NULL AS core, NULL AS core_type,
+      SELECT trace_id, cpu, ts, told, offline_step, 0 AS turn, NULL AS core, NULL AS core_type,
         NULL AS end_ns, NULL AS idle_ns,
-      FROM parking
+      FROM turn
       UNION ALL
-      SELECT trace_id, cpu, ts, NULL, 1, core, core_type, end_ns, idle_ns FROM each_cpu
+      SELECT trace_id, cpu, ts, NULL, 0, 1, core, core_type, end_ns, idle_ns FROM each_cpu
     )
+    WINDOW sofar AS (PARTITION BY trace_id, cpu ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
   )
 SELECT
   -- Recording.
   trace_id,
   -- Core: the lowest logical CPU number of its siblings.
   core,
-  -- Core type; null if unknown.
-  any_value(core_type) AS core_type,
+  -- Core type of its lowest logical CPU; null if unknown.
+  arg_min(core_type, cpu) AS core_type,
   -- Begin, ns. (time)
   ts,
   -- Length, ns. (at least)
   (end_ns - ts)::BIGINT AS dur,
   -- Length of the whole stand-still, parked parts of it too, ns. (at least)
   any_value(idle_ns)::BIGINT AS idle_ns,
-  -- Its logical CPUs that are not parked.
+  -- Its logical CPUs that are online and not parked.
   list_sort(list(DISTINCT cpu)) AS cpus,
 FROM usable
-WHERE state = 'unparked' AND end_ns > ts
+WHERE state = 'unparked' AND NOT offline AND end_ns > ts
 GROUP BY trace_id, core, ts, end_ns
 ORDER BY trace_id, core, ts;

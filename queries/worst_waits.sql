@@ -53,6 +53,17 @@ WITH
       ON r.trace_id = ranked.trace_id AND r.utid = ranked.utid AND r.ready_ts = ranked.ready_ts
     GROUP BY ALL
   ),
+  -- Its begin or end is not seen: the edge of the recording, or lost time right before or after.
+  cut AS (
+    SELECT DISTINCT w.trace_id, w.place
+    FROM worst AS w
+    JOIN thread_state AS t
+      ON t.utid = w.utid AND t.state = 'ready' AND t.ts = w.ready_ts AND t.dur > 0
+    LEFT JOIN thread_state AS u
+      ON u.utid = w.utid AND u.state = 'unknown' AND u.dur > 0
+      AND (u.ts = t.ts + t.dur OR u.ts + u.dur = t.ts)
+    WHERE t.left_censored OR t.right_censored OR u.utid IS NOT NULL
+  ),
   instead AS (
     SELECT
       w.trace_id,
@@ -96,6 +107,8 @@ SELECT
   w.ready_ts,
   -- Ready time in the window, ns. (at least)
   w.ready_ns,
+  -- True: the recording does not show its begin or its end, so that ready_ns is a lower bound.
+  cut.place IS NOT NULL AS is_cut,
   -- CPU it then entered; null: not seen.
   w.entered_cpu,
   -- Process of the thread that ran longest on that CPU meanwhile; null: none, or not recorded.
@@ -126,6 +139,7 @@ SELECT
   coalesce(w.all_busy_ns, 0)::BIGINT AS all_busy_ns,
 FROM worst AS w
 JOIN who ON who.utid = w.utid
+LEFT JOIN cut ON cut.trace_id = w.trace_id AND cut.place = w.place
 LEFT JOIN most ON most.trace_id = w.trace_id AND most.place = w.place
 LEFT JOIN named ON named.utid = most.utid
 ORDER BY w.trace_id, w.place;

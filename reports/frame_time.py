@@ -15,6 +15,7 @@ _MOST_BARS = 24
 PARTS = (
     ("run_p_alone", "runs alone on its core", "@blue", 0),
     ("run_p_shared", "runs beside a busy sibling", "@teal", 1),
+    ("run_p_unknown", "runs, sibling unknown", "@mid", 2),
     ("run_e", "runs on an E core", "@green", 2),
     ("run_other", "runs, core type unknown", "@mid", 5),
     ("interrupt", "interrupts", "@pink", 7),
