@@ -31,7 +31,8 @@ WITH
     UNION ALL
     SELECT trace_id, 'interrupt', count(*) FROM interrupt_slice GROUP BY ALL
     UNION ALL
-    SELECT trace_id, 'yield', sum(count)::BIGINT FROM record_count
+    -- A count of 0 says that the event was recorded.
+    SELECT trace_id, 'yield', count(*) FROM record_count
     WHERE record LIKE '%sched_yield%' GROUP BY ALL
     UNION ALL
     SELECT trace_id, 'cgroup', count(*) FROM snapshot_cgroup GROUP BY ALL

@@ -72,8 +72,8 @@ class Loader(Iterator[Rows]):
             self.trace_id,
             folder.source,
             _tick_ns(settings),
-            folder.rows.get("sched_yield", 0) > 0,
-            folder.rows.get("wakeup", 0) > 0,
+            "sched_yield" in folder.rows,
+            "wakeup" in folder.rows,
         )
         threads, cpus = self._whole("thread"), self._whole("cpu")
         if self.cpus is not None:
@@ -89,6 +89,9 @@ class Loader(Iterator[Rows]):
                 if table == "cpu_idle":
                     yield from machine.push(_BEGIN, [(table, rows)])
                 yield table, rows
+        if folder.rows.get("sched_yield") == 0:
+            # An empty table was recorded: the count of 0 keeps that in the database.
+            yield "record_count", self._counted("sched_yield", 0)
         frames = _Frames(folder)
         for until, raw in frames:
             parts = {table: self._declared(table, batches) for table, batches in raw.items()}
@@ -108,6 +111,10 @@ class Loader(Iterator[Rows]):
         rows = tables_folder.declared(self.folder, table, batches, self.trace_id)
         self._read += rows.num_rows
         return rows
+
+    def _counted(self, record: str, count: int) -> pa.RecordBatch:
+        row = {"trace_id": self.trace_id, "record": record, "count": count}
+        return pa.RecordBatch.from_pylist([row], schema=_decoders.schemas()["record_count"])
 
     def _whole(self, table: str) -> pa.RecordBatch:
         """All rows of a table that has few."""
