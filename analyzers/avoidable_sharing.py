@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.virtual_machine import claim
 from schedlens.wording import duration, elsewhere, percent, thread_name
+
+NEEDS = ("switches", "all_threads", "cores")
+METRIC: Metric = "running"
 
 MIN_IDLE_NS = 100_000
 WARNING_PCT = 1.0

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, duration, elsewhere, percent
+
+NEEDS = ("switches", "all_threads")
+METRIC: Metric = "ready"
 
 WARNING_PCT = 10.0
 CRITICAL_PCT = 50.0

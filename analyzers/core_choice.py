@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import and_more, duration, percent, thread_name
+
+NEEDS = ("switches", "all_threads", "core_types")
+METRIC: Metric = "running"
 
 LONG_PCT = 25.0
 WARNING_PCT = 1.0

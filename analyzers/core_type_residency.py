@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import duration, elsewhere, percent, thread_name
+
+NEEDS = ("switches", "core_types")
+METRIC: Metric = "running"
 
 CARRYING_PCT = 25.0
 WARNING_PCT = 20.0

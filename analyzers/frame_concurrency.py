@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import percent
+
+NEEDS = ("frames", "switches", "all_threads")
+METRIC: Metric = "running"
 
 FULL_PCT = 25.0
 SERIAL_PCT = 50.0

@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.questions import literal
 from schedlens.wording import and_more, count, duration, percent, thread_name
+
+NEEDS = ("frames",)
+METRIC: Metric = "frames"
 
 CRITICAL_NS = 100_000_000
 CRITICAL_PCT = 5.0

@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, duration, percent
+
+NEEDS = ("switches", "cores")
+METRIC: Metric = "ready"
 
 READY_PCT = 10.0
 LONGER_PCT = 1.0

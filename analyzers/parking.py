@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, duration, percent
+
+NEEDS = ("parking",)
+METRIC: Metric = "frames"
 
 LEAST_FRAMES = 5
 LONGER_PCT = 25.0

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, duration, elsewhere, percent, thread_name
+
+NEEDS = ("switches", "kept_cpus")
+METRIC: Metric = "ready"
 
 WARNING_NS = 1_000_000
 WARNING_PCT = 1.0

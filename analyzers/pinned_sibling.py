@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope, Severity
+from schedlens.findings import Finding, Metric, Scope, Severity
 from schedlens.virtual_machine import claim
 from schedlens.wording import and_more, duration, thread_name
+
+NEEDS = ("switches", "affinities", "cores")
+METRIC: Metric = "running"
 
 WARNING_PCT = 1.0
 CRITICAL_PCT = 10.0

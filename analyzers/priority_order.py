@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope, Severity
+from schedlens.findings import Finding, Metric, Scope, Severity
 from schedlens.wording import count, duration, elsewhere, percent, thread_name
+
+NEEDS = ("switches", "priorities")
+METRIC: Metric = "ready"
 
 READY_WARNING_PCT, READY_CRITICAL_PCT = 1.0, 10.0
 PLACE_WARNING_PCT, PLACE_CRITICAL_PCT = 10.0, 100.0

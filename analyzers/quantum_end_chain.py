@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import and_more, count, duration
+
+NEEDS = ("switches", "states")
+METRIC: Metric = "running"
 
 WARNING_NS = 1_000_000
 CRITICAL_NS = 16_700_000

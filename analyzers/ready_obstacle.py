@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import duration, elsewhere, percent, thread_name
+
+NEEDS = ("switches", "all_threads", "wakeups")
+METRIC: Metric = "ready"
 
 MIN_IDLE_NS = 100_000
 WARNING_PCT = 1.0

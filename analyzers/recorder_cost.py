@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, elsewhere, percent
+
+NEEDS = ("baselines",)
+METRIC: Metric = "measured"
 
 TOLD_PCT = 2.0
 WARNING_PCT = 5.0

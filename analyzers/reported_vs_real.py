@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, elsewhere, percent
+
+NEEDS = ("snapshots", "switches")
+METRIC: Metric = "measured"
 
 TOLD_POINTS = 10.0
 WARNING_POINTS = 20.0

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, interval, percent
+
+NEEDS = ("scaling",)
+METRIC: Metric = "measured"
 
 Row = dict[str, Any]
 

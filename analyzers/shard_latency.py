@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, duration, percent, times
+
+NEEDS = ("shards",)
+METRIC: Metric = "measured"
 
 _WORSE = 1.10
 _APART_POINTS = 5.0

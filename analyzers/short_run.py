@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope, Severity
+from schedlens.findings import Finding, Metric, Scope, Severity
 from schedlens.wording import and_more, count, duration, percent, thread_name
+
+NEEDS = ("frames", "paths")
+METRIC: Metric = "frames"
 
 PATH_PCT = 25.0
 SHORT_PCT = 50.0

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, duration, elsewhere, percent
+
+NEEDS = ("switches", "all_threads", "cores")
+METRIC: Metric = "running"
 
 TOLD_PCT = 10.0
 

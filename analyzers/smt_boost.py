@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import interval, percent
+
+NEEDS = ("smt-boost",)
+METRIC: Metric = "measured"
 
 Row = dict[str, Any]
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import count, duration, elsewhere, percent, thread_name
+
+NEEDS = ("counters", "cores")
+METRIC: Metric = "running"
 
 WARNING_PCT = 5.0
 TOLD_PCT = 1.0

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope, Severity
+from schedlens.findings import Finding, Metric, Scope, Severity
 from schedlens.virtual_machine import claim
 from schedlens.wording import duration, elsewhere, percent
+
+NEEDS = ("snapshots",)
+METRIC: Metric = "measured"
 
 TOLD_PCT = 0.1
 WARNING_PCT = 1.0

@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope, Severity
+from schedlens.findings import Finding, Metric, Scope, Severity
 from schedlens.wording import and_more, count, duration, thread_name
+
+NEEDS = ("switches",)
+METRIC: Metric = "ready"
 
 TOLD_NS = 1_000_000
 WARNING_NS = 4_000_000

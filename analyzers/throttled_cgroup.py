@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import duration, elsewhere, percent
+
+NEEDS = ("cgroups",)
+METRIC: Metric = "measured"
 
 WARNING_PCT = 1.0
 CRITICAL_PCT = 20.0

@@ -1,6 +1,7 @@
 """How far the recordings can be trusted, and what they cannot answer.
 
-A recording without context switches answers nothing about who ran: critical. Else judged is what
+A recording without context switches of either kind answers nothing about who ran: critical. A
+recording of PERF_RECORD_SWITCH alone has exact running times and is info. Else judged is what
 lies inside the window: recorders start and stop their CPUs one after another, so every recording
 has edges, which are told as such. Unknown CPU time in the window is told from 0.1 % (from there
 bounds are shown), a warning from 1 % (the accuracy the other numbers claim), critical from 10 %.
@@ -14,8 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Scope, Severity
+from schedlens.findings import Finding, Metric, Scope, Severity
 from schedlens.wording import count, duration, elsewhere, percent
+
+NEEDS: tuple[str, ...] = ()
+METRIC: Metric = "measured"
 
 TOLD_PCT = 0.1
 WARNING_PCT = 1.0
@@ -31,18 +35,21 @@ def judge(scope: Scope) -> Iterable[Finding]:
     rows = scope.rows(
         "SELECT q.*, trace.source FROM trace_quality AS q JOIN trace USING (trace_id)"
     )
-    blind = [row for row in rows if not row["switches"]]
+    blind = [row for row in rows if not _switches(row)]
     if blind:
         yield _blind(blind[0], len(blind) - 1)
-    rows = [row for row in rows if row["switches"]]
+    own = [row for row in rows if _switches(row) and not row["switches"]]
+    if own:
+        yield _switch_records_only(own[0], len(own) - 1)
     lost = sorted(
         (row for row in rows if _is_lossy(row)),
         key=lambda row: (-_inner_pct(row), row["trace_id"]),
     )
     if lost:
         yield _loss(lost[0], len(lost) - 1)
-    elif rows:
-        yield _whole(rows)
+    elif len(blind) < len(rows):
+        yield _whole([row for row in rows if _switches(row)])
+    rows = [row for row in rows if row["switches"]]
     yield from _edges(rows)
     yield from _mended(rows)
     yield from _unexplained(rows)
@@ -50,10 +57,20 @@ def judge(scope: Scope) -> Iterable[Finding]:
     yield from _unanswered(scope)
 
 
+def _switches(row: dict[str, Any]) -> int:
+    """Context switches of either kind of record."""
+    return int(row["switches"] + row["repaired_switches"] + row["edge_repaired_switches"])
+
+
 def _inner_ns(row: dict[str, Any]) -> int | None:
     """Unknown CPU time in the window without that of streams that end before the recording."""
     unknown = row["unknown_cpu_ns"]
-    return None if unknown is None else int(max(0, unknown - row["edge_ns"]))
+    if unknown is None:
+        return None
+    if not row["switches"]:
+        # Without the scheduler's own event CPUs are unknown although no record was lost.
+        return int(min(unknown, row["gap_ns"] or 0))
+    return int(max(0, unknown - row["edge_ns"]))
 
 
 def _inner_pct(row: dict[str, Any]) -> float:
@@ -75,13 +92,11 @@ def _blind(row: dict[str, Any], others: int) -> Finding:
     }.get(row["source"], "with the events of the scheduler")
     return Finding(
         analyzer="trace_quality",
-        severity="critical",
-        title=(
-            f"{row['label']} holds no context switch: who ran where cannot be "
-            f"told{elsewhere(others)}"
-        ),
+        # A step that was measured on purpose without a recorder is no damaged recording.
+        severity="info" if row["source"] == "none" else "critical",
+        title=f"{row['label']} contains no context switches{elsewhere(others)}",
         trace_id=row["trace_id"],
-        advice=f"Record it again with context switches and wakings: {how}.",
+        advice=f"Who ran where is unknown. Record context switches and wakeups: {how}.",
         evidence_sql=(
             f"SELECT record, count FROM record_count WHERE trace_id = {row['trace_id']} "
             "ORDER BY count DESC, record"
@@ -89,8 +104,29 @@ def _blind(row: dict[str, Any], others: int) -> Finding:
     )
 
 
+def _switch_records_only(row: dict[str, Any], others: int) -> Finding:
+    return Finding(
+        analyzer="trace_quality",
+        severity="info",
+        title=(
+            f"{row['label']} contains switch records without wakeups or priorities"
+            f"{elsewhere(others)}"
+        ),
+        trace_id=row["trace_id"],
+        advice=(
+            "Running times are exact; ready time is known only after a preemption. To record "
+            "wakeups, priorities and all programs: sudo sysctl kernel.perf_event_paranoid=-1, "
+            "make /sys/kernel/tracing readable, and run `collect` again."
+        ),
+        evidence_sql=(
+            "SELECT trace_id, source, prev_preempted, count(*) AS records FROM context_switch "
+            f"WHERE trace_id = {row['trace_id']} GROUP BY ALL ORDER BY ALL"
+        ),
+    )
+
+
 def _whole(rows: list[dict[str, Any]]) -> Finding:
-    switches = sum(row["switches"] for row in rows)
+    switches = sum(_switches(row) for row in rows)
     edges = sum(row["edge_gaps"] for row in rows)
     beside = f"; {count(edges, 'gap')} at the edges, outside the window" if edges else ""
     if any(row["edge_ns"] for row in rows):
@@ -275,7 +311,7 @@ def _unanswered(scope: Scope) -> Iterable[Finding]:
     yield Finding(
         analyzer="trace_quality",
         severity="info",
-        title=f"Not answered, since nothing of it is recorded: {names}",
+        title=f"Not analyzed, the recording lacks their events: {names}",
         advice="\n".join(f"{row['question']}: {_means(row)}" for row in rows),
         evidence_sql=(
             "SELECT trace_id, question, answer, why, record_with FROM answerable "

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Scope
+from schedlens.findings import Finding, Metric, Scope
 from schedlens.wording import elsewhere, percent
+
+NEEDS = ("frequencies",)
+METRIC: Metric = "measured"
 
 TOLD_PCT = 1.0
 FIT_PCT = 50.0

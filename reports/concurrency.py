@@ -35,9 +35,10 @@ def section(view: View) -> Section | Nothing:
     mean = sum(row["busy"] * row["pct"] for row in rows) / 100
     most = max(rows, key=lambda row: row["pct"])
     limits = capacity(view)
+    least = "at least " if any(row["unknown_ns"] for row in rows) else ""
     caption = (
-        f"Share of the window at each number of busy logical CPUs: {mean:.2f} on average, most "
-        f"often {most['busy']} ({most['pct']:.1f} % of the time)."
+        f"Share of the window at each number of busy logical CPUs: {least}{mean:.2f} on average, "
+        f"most often {most['busy']} ({most['pct']:.1f} % of the time)."
     )
     figures = [Figure(caption, _plot(traces, limits, "busy logical CPUs", len(rows)))]
     processes = view.ask_step("concurrency_process", process=view.process)

@@ -17,7 +17,8 @@ def section(view: View) -> Section | Nothing:
     if not rows:
         return Nothing("no hand-offs were measured; `collect --experiment handoff` does")
     told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'handoff_time' AND severity <> 'checked' "
+        "SELECT title FROM finding WHERE analyzer = 'handoff_time' AND "
+        "severity NOT IN ('checked', 'not_recorded') "
         "ORDER BY finding_id"
     )
     lead = " ".join(f"{row['title']}." for row in told[:3])

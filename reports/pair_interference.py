@@ -46,7 +46,7 @@ def section(view: View) -> Section | Nothing:
 def _lead(view: View, advice: Rows) -> str:
     told = view.rows(
         "SELECT title FROM finding WHERE analyzer = 'pair_interference' "
-        "AND severity <> 'checked' ORDER BY finding_id"
+        "AND severity NOT IN ('checked', 'not_recorded') ORDER BY finding_id"
     )
     words = ". ".join(row["title"] for row in told[:4])
     meaning = (

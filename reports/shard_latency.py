@@ -15,7 +15,8 @@ def section(view: View) -> Section | Nothing:
     if not answer.rows:
         return Nothing("no shards were measured; `collect --experiment shards` does")
     told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'shard_latency' AND severity <> 'checked' "
+        "SELECT title FROM finding WHERE analyzer = 'shard_latency' AND "
+        "severity NOT IN ('checked', 'not_recorded') "
         "ORDER BY finding_id"
     )
     lead = " ".join(f"{row['title']}." for row in told[:3])

@@ -19,7 +19,8 @@ def section(view: View) -> Section | Nothing:
             "machine allows"
         )
     told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'smt_boost' AND severity <> 'checked' "
+        "SELECT title FROM finding WHERE analyzer = 'smt_boost' AND "
+        "severity NOT IN ('checked', 'not_recorded') "
         "ORDER BY finding_id"
     )
     lead = " ".join(f"{row['title']}." for row in told[:3])

@@ -103,6 +103,7 @@ class DrawnTrace:
         self._machine(cpus, window or (0, duration_ns))
         self._slices(stays, cpus)
         self._states(stays)
+        self._wakeups(stays)
         self._threads(cpus)
 
     def utid(self, name: str) -> int:
@@ -207,6 +208,17 @@ class DrawnTrace:
             self.con, "thread_state",
             "trace_id, utid, ts, dur, state, cpu, left_censored, right_censored",
             [[*row, False, False] for row in rows],
+        )  # fmt: skip
+
+    def _wakeups(self, stays: Sequence[Stay]) -> None:
+        """One wakeup at the begin of each ready time that follows a wait."""
+        add_many(
+            self.con, "wakeup", "trace_id, ts, cpu, seq, utid, kind, effective",
+            [
+                [self.trace_id, stay.ts - stay.ready, stay.cpu, 0, self.utid(stay.thread),
+                 "waking", True]
+                for stay in stays if stay.ready and stay.wait != 0
+            ],
         )  # fmt: skip
 
     def _threads(self, cpus: Sequence[Cpu]) -> None:

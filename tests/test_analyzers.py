@@ -40,8 +40,9 @@ def test_every_analyzer_speaks_of_an_empty_database(
     con: duckdb.DuckDBPyConnection, name: str
 ) -> None:
     found = _judge(con, name)
-    assert all(finding.severity == "checked" and finding.analyzer == name for finding in found)
-    assert found or name == "trace_quality"
+    assert [(f.severity, f.analyzer, f.title) for f in found] == (
+        [("not_recorded", name, "Not recorded: no recording")] if name != "trace_quality" else []
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,12 +54,13 @@ def test_a_clean_recording_says_what_was_checked(con: duckdb.DuckDBPyConnection,
               for n in range(1, 5)]  # fmt: skip
     DrawnTrace(con, stays, SIBLINGS, 50 * MS)
     found = [f for f in _judge(con, name) if f.severity != "info"]
-    assert [finding.severity for finding in found] == ["checked"]
+    lacking = Scope(con).lacks(1, findings.analyzers()[name].needs)
+    assert [finding.severity for finding in found] == ["not_recorded" if lacking else "checked"]
 
 
 def test_every_analyzer_states_its_thresholds() -> None:
-    for name, judge in findings.analyzers().items():
-        module = __import__(judge.__module__, fromlist=["judge"])
+    for name, analyzer in findings.analyzers().items():
+        module = __import__(analyzer.judge.__module__, fromlist=["judge"])
         text = module.__doc__ or ""
         assert text.splitlines()[0].endswith("."), name
         assert len(text.splitlines()) > 1, f"{name}: the headline alone gives no threshold"
@@ -190,7 +192,7 @@ def test_a_curve_with_a_knee_a_second_thread_that_costs_and_too_many(
 
 
 def test_a_report_that_misleads(con: duckdb.DuckDBPyConnection) -> None:
-    trace = DrawnTrace(con, [], SIBLINGS, 100 * MS)
+    trace = DrawnTrace(con, [Stay("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
     for core in (0, 2):
         trace.add("core_state", core=core, ts=0, dur=100 * MS, online=2, unknown=0, busy=1,
                   threads=1)  # fmt: skip
@@ -262,7 +264,7 @@ def test_a_hypervisor_that_steals(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_more_runnable_threads_than_cpus(con: duckdb.DuckDBPyConnection) -> None:
-    trace = DrawnTrace(con, [], SIBLINGS, 100 * MS)
+    trace = DrawnTrace(con, [Stay("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
     for ts, dur, busy, ready in ((0, 20, 4, 3), (20, 60, 1, 0), (80, 20, 2, 5)):
         trace.add("concurrency_slice", ts=ts * MS, dur=dur * MS, busy=busy, unknown=0, ready=ready,
                   p=0, e=0, other=0, smt=0)  # fmt: skip
@@ -327,7 +329,7 @@ def test_findings_are_stored_most_severe_first(con: duckdb.DuckDBPyConnection) -
     found = list(findings.judge_all(Scope(con), only=["thread_summary", "steal"]))
     findings.store(con, found)
     rows = con.execute("SELECT finding_id, severity, title FROM finding").fetchall()
-    assert [row[:2] for row in rows] == [(1, "critical"), (2, "checked")]
+    assert [row[:2] for row in rows] == [(1, "critical"), (2, "not_recorded")]
     # A name cannot speak to the terminal.
     assert "\x1b" not in rows[0][2]
     assert "<b>\\x1b[31m" in rows[0][2]

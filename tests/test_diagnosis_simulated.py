@@ -30,7 +30,7 @@ class Played:
         return [tuple(row) for row in self.con.execute(sql).fetchall()]
 
     def found(self, analyzer: str) -> list[findings.Finding]:
-        return list(findings.analyzers()[analyzer](Scope(self.con, "game.exe")))
+        return list(findings.analyzers()[analyzer].judge(Scope(self.con, "game.exe")))
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def test_busy_cpus_of_each_frame(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = findings.analyzers()["frame_concurrency"](Scope(con))
+    (found,) = findings.analyzers()["frame_concurrency"].judge(Scope(con))
     assert found.severity == "info"
     assert "2 frames of game kept 1.4 of 3 logical CPUs busy" in found.title
     assert "fewer than 2 in 100 % of them" in found.title

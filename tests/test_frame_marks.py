@@ -206,4 +206,4 @@ def test_a_gate_fails_where_frames_stutter(
     code, _ = gated("critical", str(trace))
     assert code == 0
     with duckdb.connect(str(tmp_path / "out" / "analysis.duckdb"), read_only=True) as con:
-        assert con.execute("SELECT severity FROM finding").fetchall() == [("checked",)]
+        assert con.execute("SELECT severity FROM finding").fetchall() == [("not_recorded",)]

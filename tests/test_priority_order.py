@@ -177,7 +177,7 @@ def test_boosts(drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace]) -> None:
 
 
 def test_the_findings(con: duckdb.DuckDBPyConnection) -> None:
-    found = findings.analyzers()["priority_order"](Scope(con))
+    found = findings.analyzers()["priority_order"].judge(Scope(con))
     ready, place = sorted(found, key=lambda f: f.cost_ns or 0)
     assert (ready.severity, ready.cost_ns) == ("critical", 40 * MS)
     assert (place.severity, place.cost_ns, place.cpu) == ("warning", 80 * MS, 0)
@@ -189,7 +189,7 @@ def test_the_findings(con: duckdb.DuckDBPyConnection) -> None:
 
 def test_a_priority_that_is_ready_half_the_time(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE sched_slice SET priority = 12, ready_ns = ts WHERE cpu = 2 AND ts > 0")
-    found = findings.analyzers()["priority_order"](Scope(con))
+    found = findings.analyzers()["priority_order"].judge(Scope(con))
     (starved,) = [f for f in found if f.severity == "info"]
     assert starved.cost_ns == 80 * MS
     assert "priority 12 stood ready for 61.5 % of their runnable time, 70 ms at most" in (

@@ -54,7 +54,7 @@ def test_the_other_way_round(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = findings.analyzers()["smt_comparison"](Scope(con))
+    (found,) = findings.analyzers()["smt_comparison"].judge(Scope(con))
     assert (found.severity, found.trace_id) == ("info", 2)
     assert found.title == (
         "Siblings were busy together for 36.3 % less of trace time, 34 % less of busy core time, "

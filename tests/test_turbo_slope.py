@@ -74,7 +74,7 @@ def test_the_frequency_of_a_thread(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = findings.analyzers()["turbo_slope"](Scope(con))
+    (found,) = findings.analyzers()["turbo_slope"].judge(Scope(con))
     assert found.severity == "info"
     assert found.title == (
         "Each further active core costs P cores 100 MHz (2.08 %) of 4.80 GHz (drawn-1)"

@@ -54,7 +54,7 @@ CREATE TABLE finding (
   finding_id INTEGER NOT NULL,     -- Number, most severe first.
   trace_id BIGINT,                 -- Recording it is about; NULL: the whole sweep.
   analyzer VARCHAR NOT NULL,       -- Which analyzer judged.
-  severity VARCHAR NOT NULL,       -- critical, warning, info or checked (looked at, nothing wrong).
+  severity VARCHAR NOT NULL,       -- critical, warning, info, checked (looked at, nothing wrong) or not_recorded (its events are missing).
   title VARCHAR NOT NULL,          -- One line.
   cost_ns BIGINT,                  -- What it cost; NULL where no time can be named.
   cost_pct DOUBLE,                 -- Share of the window.

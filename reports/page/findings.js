@@ -1,6 +1,6 @@
 /* The findings: what is wrong, what it costs and what to try first; then each with its evidence. */
 
-const SEVERITY = { critical: 'Critical', warning: 'Warning', info: 'Worth knowing', checked: 'Looked at' };
+const SEVERITY = { critical: 'Critical', warning: 'Warning', info: 'Worth knowing', checked: 'No problems' };
 const MARKDOWN_ROWS = 5;
 
 /** A share of the window; more than all of it is added up over CPUs or threads. */
@@ -98,7 +98,9 @@ function verdict(page) {
     cards.length ? make('h3', { class: 'all' }, 'All findings, with evidence') : null,
     make('ul', { class: 'tally' }, found.tally.map(([severity, count]) => make('li', { class: `badge ${severity}` }, `${SEVERITY[severity]}: ${count}`))),
     cards.map(findingCard),
-    found.checked.length ? make('details', {}, make('summary', {}, `Looked at: nothing wrong, or nothing there to judge (${found.checked.length})`),
+    found.checked.length ? make('details', {}, make('summary', {}, `Checked, no problems found (${found.checked.length})`),
       make('ul', { class: 'plain' }, found.checked.map((title) => make('li', {}, title)))) : null,
+    found.missing.length ? make('details', {}, make('summary', {}, `Not analyzed: the recording lacks these events (${found.missing.length})`),
+      make('ul', { class: 'plain' }, found.missing.map((title) => make('li', {}, title)))) : null,
     sqlBlock(found.sql));
 }

@@ -104,7 +104,7 @@ def analyze(
 
             report.write(con, report_file, process=process, step=step)
         refused = _refused(con)
-        partly = bool(failures or refused) or _lost_or_damaged(con)
+        unread = [*(f"{failure.line}" for failure in failures), *refused, *_damaged(con)]
         facts = _facts(con, failures, database, None if no_report else report_file)
         facts["experiment"] = results.read(con, recordings[0].session)
         kept = calibration.store(con, recordings[0].session)
@@ -113,8 +113,8 @@ def analyze(
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
         _summary(facts)
-    for line in refused:
-        click.echo(f"analyze: {line}", err=True)
+    if unread:
+        click.echo(f"analyze: not all was read: {'; '.join(unread)}", err=True)
     gate = (
         findings.SEVERITIES[: findings.SEVERITIES.index(cast(findings.Severity, fail_on)) + 1]
         if fail_on
@@ -123,7 +123,7 @@ def analyze(
     failed = [finding for finding in found if finding.severity in gate]
     if failed:
         click.echo(f"analyze: --fail-on {fail_on}: {count(len(failed), 'finding')}", err=True)
-    return 1 if partly or failed else 0
+    return 1 if unread or failed else 0
 
 
 def _home(path: Path) -> Path:
@@ -172,12 +172,15 @@ def _check_step(con: duckdb.DuckDBPyConnection, step: str) -> None:
         raise UnknownNameError("step", step, labels, "the session folder")
 
 
-def _lost_or_damaged(con: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a part of a recording could not be read (mended rows alone do not count)."""
-    row = con.execute(
-        "SELECT count(*) FROM loss WHERE signalled_by IN ('truncated', 'damaged')"
-    ).fetchone()
-    return bool(row and row[0])
+def _damaged(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """Parts of the recordings that are truncated or damaged (corrected rows do not count)."""
+    from schedlens.wording import count
+
+    rows = con.execute(
+        "SELECT label, signalled_by, count(*) FROM loss JOIN trace USING (trace_id) "
+        "WHERE signalled_by IN ('truncated', 'damaged') GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    return [f"{label} has {count(parts, f'{kind} part')}" for label, kind, parts in rows]
 
 
 def _refused(con: duckdb.DuckDBPyConnection) -> list[str]:
@@ -258,9 +261,6 @@ _QUERIES_SHOWN = 3
 _MOST_SHOWN = {"critical": 6, "warning": 6, "info": 5}
 _FEW_CHECKED = 3
 _ADVICE_LINES = 6
-# So begins a judgement on an experiment that was not made.
-_NOTHING_TO_JUDGE = "No cells of the experiment "
-
 _SIGNS = {
     "critical": "[bold red]critical[/]",
     "warning": "[yellow]warning [/]",
@@ -296,10 +296,7 @@ def _summary(facts: dict[str, Any]) -> None:
             _show_finding(console, finding)
         if len(found) > most:
             console.print(f"{_SIGNS[severity]} [dim]and {len(found) - most} more in the report[/]")
-    # Who had nothing to look at found nothing wrong, but checked nothing either.
-    open_questions = set(facts["not_answered"])
-    checked = [f for f in facts["findings"] if f["severity"] == "checked"]
-    _show_checked(console, [f for f in checked if f["analyzer"] not in open_questions])
+    _show_checked(console, [f for f in facts["findings"] if f["severity"] == "checked"])
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
@@ -340,7 +337,5 @@ def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
         for found in checked:
             console.print(f"{_SIGNS['checked']} {escape(found['title'])}")
         return
-    judged = [found for found in checked if not found["title"].startswith(_NOTHING_TO_JUDGE)]
-    names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in judged)))
-    if names:
-        console.print(f"{_SIGNS['checked']} nothing wrong found by: {names}")
+    names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in checked)))
+    console.print(f"{_SIGNS['checked']} no problems found: {names}")

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import duckdb
 import pyarrow as pa
 
-from schedlens import bounds
 from schedlens.questions import literal
-from schedlens.wording import bounded_title
+from schedlens.wording import elsewhere
 
-Severity = Literal["critical", "warning", "info", "checked"]
+Severity = Literal["critical", "warning", "info", "checked", "not_recorded"]
 Bound = Literal["exact", "at_least", "range"]
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info", "checked")
-
-# Costs that the system or a program counted: lost events do not change them.
-_COUNTED = frozenset({"steal", "recorder_cost", "trace_quality"})
-# Costs taken from these queries have no bounds if events were lost, as the queries state.
-_UNBOUNDED = re.compile(
-    r"\b(frame_ledger|frame_parking|background_running|sharing_by_affinity|path_switch)\b"
-)
+# What a cost is made of, and so which lost records change it: running and idle time, ready time,
+# frames, or measurements that no trace record contributes to.
+Metric = Literal["running", "ready", "frames", "measured"]
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info", "checked", "not_recorded")
 
 
 @dataclass(frozen=True)
@@ -84,39 +79,109 @@ class Scope:
         )
         return f"FROM {query}({given})" if given else f"FROM {query}"
 
+    def lacks(self, trace_id: int, needs: Iterable[str]) -> list[str]:
+        """Names of those of the kinds `needs` that this recording does not contain."""
+        listed = ", ".join(literal(kind) for kind in needs) or "NULL"
+        return [
+            row["name"]
+            for row in self.rows(
+                f"FROM recorded_kind(p_trace_id := {trace_id}) "
+                f"WHERE kind IN ({listed}) AND NOT recorded ORDER BY kind"
+            )
+        ]
+
 
 Judge = Callable[[Scope], Iterable[Finding]]
 
 
-def analyzers() -> dict[str, Judge]:
-    """The analyzers by name: every file in analyzers/ has a function `judge(scope)`."""
+@dataclass(frozen=True)
+class Analyzer:
+    """One file of analyzers/: `judge(scope)`, the kinds of events it needs, and its metric.
+
+    `needs` names kinds of `recorded_kind`; a recording that lacks one of them is not judged.
+    """
+
+    name: str
+    judge: Judge
+    needs: tuple[str, ...]
+    metric: Metric
+
+
+def analyzers() -> dict[str, Analyzer]:
+    """The analyzers by name."""
     package = importlib.import_module("schedlens.analyzers")
-    return {
-        module.name: cast(Judge, importlib.import_module(f"{package.__name__}.{module.name}").judge)
-        for module in pkgutil.iter_modules(package.__path__)
-    }
+    found = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+        found[module.name] = Analyzer(
+            module.name, cast(Judge, loaded.judge), loaded.NEEDS, loaded.METRIC
+        )
+    return found
 
 
 def judge_all(scope: Scope, only: Iterable[str] = ()) -> Iterator[Finding]:
-    """Runs all analyzers, or those named, and yields what they find."""
+    """Runs all analyzers, or those named, on the recordings that contain what each needs.
+
+    Every finding leaves with the bound that the loss in its recording permits. An analyzer
+    yields one finding of severity `not_recorded` for the recordings that it cannot judge.
+    """
+    from schedlens.finding_bound import bounded
+
     wanted = set(only)
-    lossy = bounds.lossy_traces(scope.con)
-    for name, judge in analyzers().items():
-        if not wanted or name in wanted:
-            yield from (bounded(found, lossy) for found in judge(scope))
+    kinds = scope.rows("FROM recorded_kind")
+    traces = [row["trace_id"] for row in scope.rows("FROM trace ORDER BY trace_id")]
+    for name, analyzer in analyzers().items():
+        if wanted and name not in wanted:
+            continue
+        missing = [row for row in kinds if row["kind"] in analyzer.needs and not row["recorded"]]
+        blind = {row["trace_id"] for row in missing}
+        if analyzer.needs and len(blind) == len(traces):
+            yield _not_recorded(scope, analyzer, missing)
+            continue
+        with _without(scope, blind):
+            found = [f for f in analyzer.judge(scope) if f.trace_id not in blind]
+        yield from (bounded(scope, finding, analyzer.metric) for finding in found)
+        # Steps that nobody meant to measure so are no news.
+        if blind and analyzer.metric != "measured":
+            yield _not_recorded(scope, analyzer, missing)
 
 
-def bounded(found: Finding, lossy: Collection[int]) -> Finding:
-    """The finding with the bound that lost events leave to its cost, also in its title."""
-    if found.cost_ns is None or found.severity == "checked":
-        return found
-    bound = found.bound
-    if found.trace_id in lossy and found.analyzer not in _COUNTED:
-        if _UNBOUNDED.search(found.evidence_sql):
-            bound = None
-        elif bound == "exact":
-            bound = "at_least"
-    return replace(found, bound=bound, title=bounded_title(found.title, found.cost_ns, bound))
+@contextmanager
+def _without(scope: Scope, traces: set[int]) -> Iterator[None]:
+    """Hides recordings: without a window, no query answers for them."""
+    listed = ", ".join(str(trace_id) for trace_id in sorted(traces)) or "NULL"
+    hidden = scope.con.execute(
+        f"SELECT * FROM analysis_window WHERE trace_id IN ({listed})"
+    ).fetchall()
+    if not hidden:
+        yield
+        return
+    scope.con.execute(f"DELETE FROM analysis_window WHERE trace_id IN ({listed})")
+    try:
+        yield
+    finally:
+        scope.con.executemany("INSERT INTO analysis_window VALUES (?, ?, ?, ?)", hidden)
+
+
+def _not_recorded(scope: Scope, analyzer: Analyzer, missing: list[dict[str, Any]]) -> Finding:
+    """Which of the kinds that the analyzer needs no recording, or some, lack."""
+    kinds = {row["kind"]: row for row in missing}
+    lacking = {row["trace_id"] for row in missing}
+    names = ", ".join(kinds[kind]["name"] for kind in analyzer.needs if kind in kinds)
+    if not lacking:
+        names = "no recording"
+    labels = scope.rows(f"SELECT label FROM trace WHERE trace_id = {min(lacking, default=0)}")
+    where = f" in {labels[0]['label']}{elsewhere(len(lacking) - 1)}" if labels else ""
+    how = {row["record_with"] for row in missing if row["record_with"] is not None}
+    listed = ", ".join(literal(kind) for kind in analyzer.needs)
+    return Finding(
+        analyzer=analyzer.name,
+        severity="not_recorded",
+        title=f"Not recorded{where}: {names}",
+        advice=f"Record with: {'; '.join(sorted(how))}." if how else "",
+        trace_id=min(lacking) if len(lacking) == 1 else None,
+        evidence_sql=f"FROM recorded_kind WHERE kind IN ({listed}) AND NOT recorded",
+    )
 
 
 def store(con: duckdb.DuckDBPyConnection, found: list[Finding]) -> None:

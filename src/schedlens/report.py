@@ -18,7 +18,7 @@ from schedlens import bounds, questions, verdict
 from schedlens.errors import UnknownNameError
 from schedlens.figures import short, visible
 from schedlens.page_table import table
-from schedlens.sections import Figure, Section, View, chapters
+from schedlens.sections import Figure, Section, View, chapters, made
 from schedlens.wording import count
 
 if TYPE_CHECKING:
@@ -65,22 +65,22 @@ def payload(view: View) -> dict[str, Any]:
     absent: list[list[str]] = []
     for chapter in chapters():
         try:
-            made = chapter.section(view)
+            shown = made(view, chapter)
         except duckdb.Error as error:
             absent.append([chapter.heading, f"its query failed: {str(error).splitlines()[0]}"])
             continue
-        if not isinstance(made, Section):
-            absent.append([chapter.heading, visible(made.reason)])
+        if not isinstance(shown, Section):
+            absent.append([chapter.heading, visible(shown.reason)])
             continue
-        answers = [table(answer, known.get(answer.query), lossy=lossy) for answer in made.answers]
+        answers = [table(answer, known.get(answer.query), lossy=lossy) for answer in shown.answers]
         lost = _LOST if any(answer["limits"] for answer in answers) else ""
         sections.append(
             {
                 "name": chapter.name,
                 "heading": chapter.heading,
-                "lead": visible(made.lead),
-                "window": visible(made.window) + lost,
-                "figures": [_figure(figure) for figure in made.figures],
+                "lead": visible(shown.lead),
+                "window": visible(shown.window) + lost,
+                "figures": [_figure(figure) for figure in shown.figures],
                 "answers": answers,
             }
         )
@@ -130,7 +130,8 @@ def _view(con: duckdb.DuckDBPyConnection, process: str | None, step: str | None)
         "LEFT JOIN (SELECT trace_id, max(cost_ns) AS cost, "
         # Frames that stutter are what a user sees of it all.
         "coalesce(bool_or(analyzer = 'frame_time' AND severity = 'critical'), false) AS shaky "
-        "FROM finding WHERE severity <> 'checked' GROUP BY trace_id) AS f USING (trace_id) "
+        "FROM finding WHERE severity NOT IN ('checked', 'not_recorded') GROUP BY trace_id) AS f "
+        "USING (trace_id) "
         "ORDER BY f.shaky DESC NULLS LAST, f.cost DESC NULLS LAST, r.threads DESC NULLS LAST, "
         "t.trace_id LIMIT 1"
     )

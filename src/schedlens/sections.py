@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from schedlens.figures import short
-from schedlens.findings import Scope
+from schedlens.findings import Scope, analyzers
 
 Rows = list[dict[str, Any]]
 
@@ -159,3 +159,13 @@ def chapters() -> list[Chapter]:
         heading = cast(str, loaded.HEADING)
         found.append(Chapter(module.name, heading, cast(int, loaded.ORDER), loaded.section))
     return sorted(found, key=lambda chapter: (chapter.order, chapter.name))
+
+
+def made(view: View, chapter: Chapter) -> Section | Nothing:
+    """The section of a chapter, or the events that the recording in view lacks for it."""
+    analyzer = analyzers().get(chapter.name)
+    if analyzer is not None and analyzer.metric != "measured":
+        lacking = view.lacks(view.trace_id, analyzer.needs)
+        if lacking:
+            return Nothing(f"not recorded: {', '.join(lacking)}")
+    return chapter.section(view)

@@ -149,13 +149,16 @@ def parked_count(spells: list[dict[str, Any]], cpus: int, span: Span) -> Figure 
 
 def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
     """How many CPUs were busy at each moment and what they were, against what the machine has."""
-    changes = view.rows(
-        f"SELECT count(*) AS n FROM concurrency_slice WHERE trace_id = {view.trace_id} "
-        f"AND ts < {span['end_ns']} AND ts + dur > {span['start_ns']}"
-    )[0]["n"]
-    if not changes:
+    if view.lacks(view.trace_id, ("switches", "all_threads")):
         return None
-    columns = None if changes <= MOST_CHANGES else COLUMNS
+    changes = view.rows(
+        "SELECT count(*) AS n, coalesce(sum(unknown), 0) AS unknown FROM concurrency_slice "
+        f"WHERE trace_id = {view.trace_id} AND ts < {span['end_ns']} "
+        f"AND ts + dur > {span['start_ns']}"
+    )[0]
+    if not changes["n"]:
+        return None
+    columns = None if changes["n"] <= MOST_CHANGES else COLUMNS
     call = view.call("concurrency_timeline", trace_id=view.trace_id, columns=columns)
     rows = view.rows(call)
     names = [entry for entry in _LAYERS if any(row[entry[0]] for row in rows)]
@@ -179,14 +182,15 @@ def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
     crowded = sum(
         row["dur_ns"] for row, want in zip(rows, wanted, strict=True) if over and want > over[0]
     )
-    caption = f"Busy CPUs: {mean:.1f} on average. "
+    least = "at least " if changes["unknown"] else ""
+    caption = f"Busy CPUs: {least}{mean:.1f} on average. "
     if crowded:
         caption += (
             "More threads wanted to run than there are CPUs for "
             f"{100 * crowded / span['dur_ns']:.1f} % of the time: there the line lies above the "
             "highest capacity line."
         )
-    elif over:
+    elif over and not changes["unknown"]:
         caption += "At no time did more threads want to run than there are CPUs."
     plot = steps_plot(span, [layer(starts, span, steps)], limits, "CPUs")
     answer = Answer(call, "concurrency_timeline", (), [])

@@ -13,6 +13,7 @@ from schedlens.findings import SEVERITIES
 from schedlens.page_table import table
 from schedlens.plain import sentence
 from schedlens.sections import Answer, View
+from schedlens.wording import count
 
 CARDS = 12
 EVIDENCE_ROWS = 50
@@ -32,9 +33,14 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     """What the page shows above all sections; `section_names` are those a card may point to."""
     found = view.rows(_LIST)
     checked = [visible(str(row["title"])) for row in found if row["severity"] == "checked"]
+    missing = [
+        f"{row['analyzer']}: {visible(str(row['title']))}"
+        for row in found
+        if row["severity"] == "not_recorded"
+    ]
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in found:
-        if row["severity"] != "checked":
+        if row["severity"] not in ("checked", "not_recorded"):
             groups.setdefault((row["severity"], row["analyzer"]), []).append(row)
     labels = {row["trace_id"]: row["label"] for row in view.rows("FROM trace")}
     # What an experiment was for comes first; then cards go by severity, then by the cost of the
@@ -49,23 +55,30 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     )
     tally = Counter(row["severity"] for row in found)
     return {
-        "headline": _headline(tally, ranked, len(checked)),
-        "tally": [[severity, tally[severity]] for severity in SEVERITIES if tally[severity]],
+        "headline": _headline(tally, ranked, len(checked), len(missing)),
+        "tally": [
+            [severity, tally[severity]]
+            for severity in SEVERITIES
+            if tally[severity] and severity != "not_recorded"
+        ],
         "top": _top(ranked),
         "cards": [_card(view, rows, labels, section_names) for rows in ranked[:CARDS]]
         + [_brief(view, rows, labels, section_names) for rows in ranked[CARDS:]],
         "checked": checked,
+        "missing": missing,
         "sql": _LIST,
     }
 
 
-def _headline(tally: Counter[str], ranked: list[list[dict[str, Any]]], checked: int) -> str:
+def _headline(
+    tally: Counter[str], ranked: list[list[dict[str, Any]]], checked: int, missing: int
+) -> str:
     if not ranked:
         if checked:
-            return (
-                f"Nothing wrong was found: {checked} questions were asked and none gave cause for "
-                "concern. The sections below show what each saw."
-            )
+            lacking = f" {count(missing, 'analyzer')} lacked events." if missing else ""
+            return f"No problems found by {count(checked, 'analyzer')}.{lacking}"
+        if missing:
+            return "Nothing was analyzed: the recording lacks the events of every analyzer."
         return (
             "No analyzer has judged this database yet: run `analyze` on the recordings, then look "
             "here again."
