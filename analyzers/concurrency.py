@@ -142,7 +142,8 @@ SELECT
   run.step,
   run.threads AS workers,
   w.dur_ns AS window_ns,
-  n.cpus,
+  -- Workers that are bound have no more CPUs than those of the plan.
+  coalesce(nullif(len(list_distinct(run.planned_cpus)), 0), n.cpus) AS cpus,
   sum(least(s.ts + s.dur, w.end_ns) - greatest(s.ts, w.start_ns))::BIGINT AS ready_ns
 FROM run
 JOIN analysis_span AS w USING (trace_id)
@@ -155,6 +156,7 @@ JOIN thread_state AS s
 ANTI JOIN {_BEAT} AS beat ON beat.trace_id = run.trace_id
 WHERE run.oversubscribed AND w.dur_ns > 0
 GROUP BY ALL
+HAVING workers > cpus
 ORDER BY ready_ns DESC, run.trace_id
 """
 

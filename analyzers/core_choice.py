@@ -81,6 +81,7 @@ def _finding(row: dict[str, Any], more: int) -> Finding:
         cost_ns=cost,
         cost_pct=share,
         utid=row["utid"],
+        about=(row["utid"],),
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="exact" if row["affinity_known"] else "at_least",

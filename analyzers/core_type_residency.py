@@ -80,6 +80,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         cost_ns=row["slow_ns"],
         cost_pct=100 * row["slow_ns"] / row["dur_ns"],
         utid=row["utid"],
+        about=(row["utid"],),
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="at_least",

@@ -4,9 +4,10 @@ Two costs are judged a recording: running time of lower priorities while higher 
 ready that may use the same CPU (warning from 1 % of the window, critical from 10 %), and running
 time of lower priorities on P cores while higher priority work ran on E cores that may use them
 (warning from 10 %, critical from 100 %: a whole P core all the time; told only, if the threads that
-present spent less than 20 % of their running time on E cores). Told is also each priority
+present spent less than 20 % of their running time on E cores). Reported is also each priority
 whose threads ran for at least 25 % of the window and stood ready for at least 40 % of their
-runnable time.
+runnable time. On Linux only real-time and deadline priorities are strict: nice levels are weights,
+and what a thread lacks of its share by weight is judged by thread_summary.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield Finding(
             analyzer="priority_order",
             severity="checked",
-            title="No lower priority ran in the way of a higher one, and none starved",
+            title="No lower priority ran while a higher one was ready, and none starved",
             evidence_sql="FROM priority_share",
         )
 
@@ -130,6 +131,8 @@ def _starved(scope: Scope) -> Iterable[Finding]:
         f"SELECT s.*, trace.label, w.dur_ns, w.start_ns, w.end_ns FROM ({asked}) AS s "
         "JOIN analysis_span AS w USING (trace_id) JOIN trace USING (trace_id) "
         f"WHERE 100 * s.run_ns >= {RAN_PCT} * w.dur_ns AND s.ready_pct >= {STARVED_PCT} "
+        # Nice levels of Linux are weights: thread_summary judges what a thread lacks of its share.
+        "AND (trace.source <> 'perf' OR s.priority < 100) "
         "ORDER BY s.ready_ns DESC, s.trace_id, s.priority LIMIT 1"
     )
     for row in rows:
@@ -148,8 +151,8 @@ def _starved(scope: Scope) -> Iterable[Finding]:
             end_ns=row["end_ns"],
             bound="at_least",
             advice=(
-                "If this work matters, start fewer threads above it; if it does not, this is what "
-                "its priority asks for."
+                "If this work matters, raise its priority or start fewer threads of higher "
+                "priority. Otherwise this is expected at its priority."
             ),
             evidence_sql=f"FROM priority_share(p_trace_id := {row['trace_id']})",
             counter_evidence_sql=(

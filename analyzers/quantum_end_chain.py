@@ -1,8 +1,9 @@
 """Whether threads handed one CPU to each other by the clock while others stood free.
 
 Judged is the serialized time of a chain: its length while another CPU that a waiting thread may use
-was idle or parked. A finding needs 1 ms of it; it is critical from 16.7 ms (a frame at 60 Hz is
-missed). Where the affinity left no choice nothing is serialized by that measure: from 1 ms with any
+was idle or parked. Where an affinity, parking or an ideal processor explains it, a finding needs
+1 ms of it and is critical from 16.7 ms (a frame at 60 Hz is missed). Otherwise the balancer was
+merely late, and a finding needs 1 % of the window, critical from 10 %. Where the affinity left no choice nothing is serialized by that measure: from 1 ms with any
 other CPU idle it is a warning (told only, if a workload's own threads were pinned so), at most one.
 Chains in which a hand-off may be a yield say so. The three costliest are named.
 """
@@ -20,6 +21,8 @@ METRIC: Metric = "running"
 
 WARNING_NS = 1_000_000
 CRITICAL_NS = 16_700_000
+# Of the window, where nothing bound the threads.
+LATE_PCT, LATE_CRITICAL_PCT = 1.0, 10.0
 NAMED = 3
 
 _CHAINS = """
@@ -46,7 +49,12 @@ JOIN analysis_span AS w USING (trace_id)
 def judge(scope: Scope) -> Iterable[Finding]:
     """The costliest chains, or what was checked."""
     chains = scope.rows(f"{_CHAINS} ORDER BY serialized_ns DESC, trace_id, chain")
-    costly = [chain for chain in chains if chain["serialized_ns"] >= WARNING_NS]
+    costly = [
+        chain
+        for chain in chains
+        if chain["serialized_ns"] >= WARNING_NS
+        and (_explained(chain) or _of_window(chain) >= LATE_PCT)
+    ]
     for place, chain in enumerate(costly[:NAMED]):
         yield _finding(chain, len(costly) - NAMED if place == NAMED - 1 else 0)
     bound = sorted(
@@ -145,9 +153,15 @@ def _no_choice(chain: dict[str, Any], more: int) -> Finding:
 def _finding(chain: dict[str, Any], more: int) -> Finding:
     ids = ", ".join(str(utid) for utid in chain["utids"])
     reasons = ", and ".join(_reasons(chain))
+    explained = _explained(chain)
+    critical = (
+        chain["serialized_ns"] >= CRITICAL_NS
+        if explained
+        else _of_window(chain) >= LATE_CRITICAL_PCT
+    )
     return Finding(
         analyzer="quantum_end_chain",
-        severity="critical" if chain["serialized_ns"] >= CRITICAL_NS else "warning",
+        severity="critical" if critical else "warning",
         title=(
             f"{_turns(chain)}, {duration(chain['serialized_ns'])} of it with another allowed CPU "
             f"idle or parked{': ' if reasons else ''}{reasons} "
@@ -161,9 +175,13 @@ def _finding(chain: dict[str, Any], more: int) -> Finding:
         start_ns=chain["ts"],
         end_ns=chain["ts"] + chain["dur"],
         bound="exact" if chain["affinity_known"] else "at_least",
+        about=tuple(chain["utids"]),
         advice=(
             "Do not bind threads that wait for each other to one CPU: widen the affinity (or set "
             "an ideal processor instead), and let the one that waits sleep instead of spin."
+            if explained
+            else "No affinity bound these threads: let the one that waits sleep instead of spin, "
+            "and check cpusets and isolated CPUs, which keep the load balancer away."
         ),
         evidence_sql=_stays(chain),
         counter_evidence_sql=(
@@ -179,6 +197,15 @@ def _stays(chain: dict[str, Any]) -> str:
         f"AND ts >= {chain['ts']} AND ts < {chain['ts'] + chain['dur']} AND NOT is_idle "
         "ORDER BY ts"
     )
+
+
+def _explained(chain: dict[str, Any]) -> bool:
+    """Whether something else than the load balancer kept the threads on their CPU."""
+    return bool(_reasons(chain)) or bool(chain["affinity_known"] and chain["is_bound"])
+
+
+def _of_window(chain: dict[str, Any]) -> float:
+    return 100 * chain["serialized_ns"] / chain["dur_ns"] if chain["dur_ns"] else 0.0
 
 
 def _share(ns: int, of_ns: int) -> float | None:

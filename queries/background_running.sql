@@ -2,7 +2,8 @@
 -- priority stood ready that may use this CPU, or, on a P core, ran on an E core and may use this
 -- CPU. Running and ready time count at the priority and with the allowed CPUs of each moment; ready
 -- time that no stay follows is left out (a lower bound), and so are threads while they may use one
--- CPU alone. On Linux a lower number is the higher priority, and only real-time ones are strict.
+-- CPU alone. On Linux a lower number is the higher priority, and only numbers below 100 (real-time
+-- and deadline) are strict: from 100 on threads share by weight, and none is above another.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -66,8 +67,12 @@ WITH
       m.* EXCLUDE (told_after, told_before, spells),
       spell.class,
       CASE WHEN m.state = 'running' THEN told_after ELSE told_before END AS priority,
-      CASE WHEN trace.source = 'etw' THEN 1 ELSE -1 END
-        * CASE WHEN m.state = 'running' THEN told_after ELSE told_before END AS urgency,
+      -- Nice levels of Linux share by weight: none of them comes before another.
+      CASE
+        WHEN trace.source = 'etw'
+          THEN CASE WHEN m.state = 'running' THEN told_after ELSE told_before END
+        ELSE -least(100, CASE WHEN m.state = 'running' THEN told_after ELSE told_before END)
+      END AS urgency,
     FROM (
       SELECT
         utid,

@@ -105,41 +105,29 @@ def test_a_queue_with_more_parties_than_cpus_is_told(workload: str, tmp_path: Pa
     assert row["ready_ns"] >= row["run_ns"]
 
 
-def test_work_of_a_lower_priority_that_runs_while_a_higher_one_is_ready(tmp_path: Path) -> None:
+def test_a_nice_thread_that_gets_its_share_is_no_fault(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU alone: threads that may use one CPU are left out")
     said = tmp_path / "said"
     script = f"{sys.executable} {PROGRAM} background > {said}"
     rows = found(tmp_path / "s", "priority_order", "--", "sh", "-c", script)
-    (told,) = [row for row in rows if row["title"].startswith("Lower priorities ran")]
-    assert told["severity"] in ("warning", "critical")
-    # Nice 5 is priority 125; its weight is 335 of the 1024 that nice 0 has.
+    # Nice 5 runs although nice 0 is ready: by its weight, 335 against 1024, it must.
+    assert not [row for row in rows if "background" in row["title"] or "urgent" in row["title"]]
     (row,) = lines(
         command(
             "schedlens", "sql", "--json", str(tmp_path / "s"),
             "SELECT sum(run_ns)::BIGINT AS all_ns, "
-            "sum(run_ns) FILTER (WHERE priority = 125)::BIGINT AS run_ns, "
-            "sum(higher_ready_ns) FILTER (WHERE priority = 125)::BIGINT AS ready_ns "
+            "sum(higher_ready_ns) FILTER (WHERE priority = 125)::BIGINT AS ready_ns, "
+            "(SELECT max(weight) FROM fair_share WHERE thread = 'background') AS weight "
             "FROM background_running WHERE thread = 'background'",
         ).stdout
     )  # fmt: skip
     # Its own clock: all that it ran, from its fork to what it printed.
     clock_ns = int(said.read_text().split()[1])
     assert row["all_ns"] == pytest.approx(clock_ns, rel=0.05, abs=2_000_000)
-    # While it runs, one of the three urgent ones always stands ready, but at the very end.
-    assert row["ready_ns"] >= 0.8 * row["run_ns"]
-    # Others may have run in somebody's way as well, on a machine that does other things too.
-    assert told["cost_ns"] >= row["ready_ns"]
-    (most,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT thread, tid, priority FROM background_running GROUP BY ALL "
-            "ORDER BY sum(higher_ready_ns) DESC LIMIT 1",
-        ).stdout
-    )  # fmt: skip
-    named = f"{most['thread']} ({most['tid']})"
-    assert named in told["title"]
-    assert f"at priority {most['priority']} most with" in told["title"]
+    assert row["weight"] == 335
+    # Only real-time threads come before it: they ran for little of this.
+    assert row["ready_ns"] <= 0.05 * row["all_ns"]
 
 
 @contextlib.contextmanager

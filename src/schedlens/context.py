@@ -26,7 +26,7 @@ def tables(
     """Batches by table name, only for tables with rows; columns as in the base tables."""
     made: dict[str, Rows] = {
         "cpu": list(_cpus(recording.session)),
-        "machine_setting": _settings(recording.session),
+        "machine_setting": _settings(recording),
         "run": _run(recording),
         "run_worker": _workers(recording.workload),
         "affinity": list(_affinity(recording)),
@@ -55,7 +55,8 @@ def _cpus(session: Json) -> Iterable[dict[str, Any]]:
         yield {**cpu, "valid_from_ns": None}
 
 
-def _settings(session: Json) -> Rows:
+def _settings(recording: Recording) -> Rows:
+    session = recording.session
     rows: Rows = [
         {"key": key, "value": None if value is None else str(value)}
         for key, value in session.get("settings", {}).items()
@@ -63,6 +64,8 @@ def _settings(session: Json) -> Rows:
     allowed = session.get("topology", {}).get("allowed")
     if allowed is not None:
         rows.append({"key": "allowed_cpus", "value": ",".join(str(cpu) for cpu in allowed)})
+    if recording.step.get("command") and recording.step.get("pid") is not None:
+        rows.append({"key": "command_pid", "value": str(recording.step["pid"])})
     return rows
 
 

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import duckdb
@@ -47,6 +47,8 @@ class Finding:
     counter_evidence_sql: str | None = None
     cost_low_ns: int | None = None
     cost_high_ns: int | None = None
+    # Threads that bear the cost; empty: the machine.
+    about: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,9 @@ def judge_all(scope: Scope, only: Iterable[str] = ()) -> Iterator[Finding]:
     wanted = set(only)
     kinds = scope.rows("FROM recorded_kind")
     traces = [row["trace_id"] for row in scope.rows("FROM trace ORDER BY trace_id")]
+    commands: dict[int, set[int]] = {}
+    for row in scope.rows("FROM command_thread"):
+        commands.setdefault(row["trace_id"], set()).add(row["utid"])
     for name, analyzer in analyzers().items():
         if wanted and name not in wanted:
             continue
@@ -140,10 +145,20 @@ def judge_all(scope: Scope, only: Iterable[str] = ()) -> Iterator[Finding]:
             continue
         with _without(scope, blind):
             found = [f for f in analyzer.judge(scope) if f.trace_id not in blind]
-        yield from (bounded(scope, finding, analyzer.metric) for finding in found)
+        for finding in found:
+            yield bounded(scope, _of_command(finding, commands), analyzer.metric)
         # Steps that nobody meant to measure so are no news.
         if blind and analyzer.metric != "measured":
             yield _not_recorded(scope, analyzer, missing)
+
+
+def _of_command(finding: Finding, commands: dict[int, set[int]]) -> Finding:
+    """The finding; info if a command was recorded and the cost is borne by other programs alone."""
+    own = commands.get(finding.trace_id or 0, set())
+    foreign = own and finding.about and not own & set(finding.about)
+    if foreign and finding.severity in ("critical", "warning"):
+        return replace(finding, severity="info")
+    return finding
 
 
 @contextmanager

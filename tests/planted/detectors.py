@@ -164,8 +164,26 @@ def _slow(case: Case) -> Strengths:
     }
 
 
+# What thread_summary asks for.
+WAITED_NS, UNFAIR_PCT, OF_WINDOW_PCT = 4e6, 25.0, 1.0
+
+
 def _long_ready(case: Case) -> Strengths:
-    return {tid: ns / 4e6 for tid, ns in case.facts.longest_ready_ns.items()}
+    """4 ms at a time, and beyond fair sharing 25 % of its own time and 1 % of the window."""
+    facts = case.facts
+    strengths: Strengths = {}
+    for tid, longest in facts.longest_ready_ns.items():
+        excess = facts.ready_ns[tid] - facts.fair_ready_ns[tid]
+        active = max(facts.ready_ns[tid] + facts.run_ns[tid], 1)
+        strengths[tid] = max(
+            0.0,
+            min(
+                longest / WAITED_NS,
+                100 * excess / active / UNFAIR_PCT,
+                100 * excess / facts.window_ns / OF_WINDOW_PCT,
+            ),
+        )
+    return strengths
 
 
 def _visited(case: Case) -> Strengths:

@@ -46,6 +46,9 @@ class Facts:
     run_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     slow_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     longest_ready_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    ready_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    fair_ready_ns: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    """Ready time of each thread if the runnable ones shared the CPUs evenly at each moment."""
     visited_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """By CPU: ready time of those pinned to it while the costliest other thread ran there."""
     chain_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -81,6 +84,7 @@ def measure(simulation: Simulation, held: frozenset[int] = frozenset()) -> Facts
     for begin, end, now in moments(simulation):
         dur = end - begin
         _concurrency(facts, now, len(every), dur)
+        _fair(facts, now, len(every), dur)
         _sharing(facts, now, cores, allowed, dur)
         _waiting(facts, now, allowed, held, dur)
         facts.order.see(dur, now)
@@ -97,9 +101,8 @@ def measure(simulation: Simulation, held: frozenset[int] = frozenset()) -> Facts
         facts.run_ns[stay.tid] += stay.end - stay.start
         facts.slow_ns[stay.tid] += (stay.end - stay.start) * (stay.cpu in slow)
     for span in simulation.truth.ready:
-        if span.end < simulation.now:
-            length = span.end - span.start
-            facts.longest_ready_ns[span.tid] = max(facts.longest_ready_ns[span.tid], length)
+        length = span.end - span.start
+        facts.longest_ready_ns[span.tid] = max(facts.longest_ready_ns[span.tid], length)
     since = {(span.tid, span.end): span.start for span in simulation.truth.ready}
     for cpu in every:
         facts.chain_ns[cpu] = _chained(simulation, cpu, free, since)
@@ -111,6 +114,16 @@ def _concurrency(facts: Facts, now: Moment, cpus: int, dur: int) -> None:
     facts.serial_ns += dur * (len(now.running) == 1)
     facts.core_busy_ns += dur * len(now.active)
     facts.both_ns += dur * len(now.doubled)
+
+
+def _fair(facts: Facts, now: Moment, cpus: int, dur: int) -> None:
+    running = set(now.running.values()) - {INTERRUPT}
+    many = len(running) + len(now.ready)
+    for tid in now.ready:
+        facts.ready_ns[tid] += dur
+    if many > cpus:
+        for tid in running | now.ready.keys():
+            facts.fair_ready_ns[tid] += dur * (1 - cpus / many)
 
 
 def _sharing(

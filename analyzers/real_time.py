@@ -1,0 +1,218 @@
+"""Whether real-time threads kept others off a CPU, and whether deadline threads ran out of runtime.
+
+A SCHED_FIFO or SCHED_RR thread that ran for 100 ms at a time or for 50 % of the window is info; it
+is a warning if other threads were ready for that CPU for at least 1 % of the window while it ran
+there, critical from 50 % (the kernel stops real-time threads at 95 % by default:
+sched_rt_runtime_us). A SCHED_DEADLINE thread that leaves its CPU runnable to a thread of a lower class has used up its
+runtime: its job ends after the deadline. Each is a warning, from 1 % of the window of ready time
+after it critical. Where sched_yield is not recorded such a switch may also be a yield at the end of
+a job, and the finding is info. On Linux only: Windows has no such classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from schedlens.findings import Finding, Metric, Scope, Severity
+from schedlens.wording import and_more, count, duration, percent, thread_name
+
+NEEDS = ("switches", "priorities")
+METRIC: Metric = "ready"
+
+RAN_PCT = 50.0
+RAN_NS = 100_000_000
+WARNING_PCT, CRITICAL_PCT = 1.0, 50.0
+MISSED_CRITICAL_PCT = 1.0
+NAMED = 3
+
+_HOGS = f"""
+WITH
+  -- A thread may become real-time while it runs: the switch-out then shows it.
+  stay AS (
+    SELECT s.trace_id, s.utid, s.cpu, greatest(s.ts, w.start_ns) AS from_ns,
+      least(s.ts + s.dur, w.end_ns) AS to_ns
+    FROM sched_slice AS s
+    JOIN trace ON trace.trace_id = s.trace_id AND trace.source = 'perf'
+    JOIN analysis_span AS w ON w.trace_id = s.trace_id
+    LEFT JOIN context_switch AS c
+      ON c.trace_id = s.trace_id AND c.cpu = s.cpu AND c.prev_utid = s.utid
+      AND c.ts = s.ts + s.dur
+    WHERE NOT s.is_idle AND coalesce(c.prev_priority, s.priority) BETWEEN 0 AND 98
+      AND s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
+  ),
+  ran AS (
+    SELECT trace_id, utid, sum(to_ns - from_ns)::BIGINT AS run_ns,
+      max(to_ns - from_ns) AS longest_ns, arg_max(cpu, to_ns - from_ns) AS cpu
+    FROM stay
+    GROUP BY trace_id, utid
+  ),
+  hog AS (
+    SELECT ran.*
+    FROM ran
+    JOIN analysis_span AS w USING (trace_id)
+    WHERE 100 * run_ns >= {RAN_PCT} * w.dur_ns OR longest_ns >= {RAN_NS}
+  ),
+  held AS (
+    SELECT hog.trace_id, hog.utid, r.utid AS victim,
+      sum(least(r.ts + r.dur, stay.to_ns) - greatest(r.ts, stay.from_ns))::BIGINT AS ns
+    FROM hog
+    JOIN stay ON stay.utid = hog.utid
+    JOIN ready_slice AS r
+      ON r.trace_id = stay.trace_id AND r.ts < stay.to_ns AND r.ts + r.dur > stay.from_ns
+      AND coalesce(r.entered_cpu, stay.cpu) = stay.cpu AND r.utid <> hog.utid
+    GROUP BY ALL
+  )
+SELECT
+  hog.*,
+  thread.name AS thread,
+  thread.tid,
+  process.name AS process,
+  trace.label,
+  w.start_ns,
+  w.end_ns,
+  w.dur_ns,
+  100 * hog.run_ns / w.dur_ns AS run_pct,
+  coalesce(sum(held.ns), 0)::BIGINT AS held_ns,
+  coalesce(list(held.victim ORDER BY held.ns DESC) FILTER (WHERE held.ns IS NOT NULL), [])
+    AS victims
+FROM hog
+JOIN thread USING (utid)
+LEFT JOIN process USING (upid)
+JOIN trace ON trace.trace_id = hog.trace_id
+JOIN analysis_span AS w ON w.trace_id = hog.trace_id
+LEFT JOIN held ON held.utid = hog.utid
+GROUP BY ALL
+ORDER BY held_ns DESC, run_ns DESC, hog.trace_id, hog.utid
+"""
+
+_MISSES = """
+SELECT
+  c.trace_id,
+  c.prev_utid AS utid,
+  thread.name AS thread,
+  thread.tid,
+  process.name AS process,
+  trace.label,
+  w.start_ns,
+  w.end_ns,
+  w.dur_ns,
+  count(*) AS misses,
+  coalesce(sum(
+    least(s.ts + s.dur, w.end_ns) - greatest(s.ts, w.start_ns)
+  ) FILTER (WHERE s.state = 'ready'), 0)::BIGINT AS ready_ns,
+  arg_max(c.cpu, c.ts) AS cpu,
+  EXISTS (
+    SELECT 1 FROM recorded_kind AS k
+    WHERE k.trace_id = c.trace_id AND k.kind = 'yields' AND k.recorded
+  ) AS yields_known
+FROM context_switch AS c
+JOIN trace ON trace.trace_id = c.trace_id AND trace.source = 'perf'
+JOIN analysis_span AS w ON w.trace_id = c.trace_id
+JOIN thread ON thread.utid = c.prev_utid
+LEFT JOIN process USING (upid)
+LEFT JOIN sched_slice AS own
+  ON own.trace_id = c.trace_id AND own.utid = c.prev_utid AND own.ts + own.dur = c.ts
+LEFT JOIN thread_state AS s
+  ON s.trace_id = c.trace_id AND s.utid = c.prev_utid AND s.ts = c.ts AND s.dur > 0
+WHERE c.prev_priority = -1 AND c.prev_state & 255 = 0 AND c.next_priority >= 0
+  AND own.end_reason IS DISTINCT FROM 'yield' AND c.ts BETWEEN w.start_ns AND w.end_ns
+GROUP BY ALL
+ORDER BY misses DESC, c.trace_id, utid
+"""
+
+
+def judge(scope: Scope) -> Iterable[Finding]:
+    """The real-time threads that held up most, the deadline threads, or what was checked."""
+    hogs = scope.rows(_HOGS)
+    for place, row in enumerate(hogs[:NAMED]):
+        yield _hog(row, len(hogs) - NAMED if place == NAMED - 1 else 0)
+    misses = scope.rows(_MISSES)
+    for place, row in enumerate(misses[:NAMED]):
+        yield _missed(row, len(misses) - NAMED if place == NAMED - 1 else 0)
+    if not hogs and not misses:
+        yield Finding(
+            analyzer="real_time",
+            severity="checked",
+            title=(
+                f"No real-time thread ran for {duration(RAN_NS)} at a time, and no deadline "
+                "thread ran out of runtime"
+            ),
+            evidence_sql="FROM priority_share",
+        )
+
+
+def _hog(row: dict[str, Any], more: int) -> Finding:
+    held = 100 * row["held_ns"] / row["dur_ns"]
+    severity: Severity = "critical" if held >= CRITICAL_PCT else "warning"
+    others = (
+        f"; others were ready for {duration(row['held_ns'])} meanwhile" if row["held_ns"] else ""
+    )
+    name = thread_name(row["thread"], row["tid"], row["process"])
+    return Finding(
+        analyzer="real_time",
+        severity=severity if held >= WARNING_PCT else "info",
+        title=(
+            f"Real-time thread {name} ran {percent(row['run_pct'])} of the window, "
+            f"{duration(row['longest_ns'])} at a time on CPU {row['cpu']}{others} "
+            f"({row['label']}){and_more(more)}"
+        ),
+        trace_id=row["trace_id"],
+        cost_ns=row["held_ns"],
+        cost_pct=held,
+        utid=row["utid"],
+        cpu=row["cpu"],
+        start_ns=row["start_ns"],
+        end_ns=row["end_ns"],
+        about=(row["utid"], *row["victims"]),
+        advice=(
+            "Let the thread block between its work, lower it to SCHED_OTHER, or give it a CPU of "
+            "its own (isolcpus, cpuset) and keep other threads off it."
+        ),
+        evidence_sql=(
+            "SELECT ts, dur, cpu, priority, end_reason FROM sched_slice "
+            f"WHERE utid = {row['utid']} ORDER BY dur DESC"
+        ),
+        counter_evidence_sql=(
+            "SELECT utid, entered_cpu, sum(dur)::BIGINT AS ready_ns FROM ready_slice "
+            f"WHERE trace_id = {row['trace_id']} GROUP BY ALL ORDER BY ready_ns DESC, utid"
+        ),
+    )
+
+
+def _missed(row: dict[str, Any], more: int) -> Finding:
+    share = 100 * row["ready_ns"] / row["dur_ns"]
+    severity: Severity = "critical" if share >= MISSED_CRITICAL_PCT else "warning"
+    name = thread_name(row["thread"], row["tid"], row["process"])
+    yields = "" if row["yields_known"] else " (or yielded: not recorded)"
+    return Finding(
+        analyzer="real_time",
+        severity=severity if row["yields_known"] else "info",
+        title=(
+            f"Deadline thread {name} ran out of runtime{yields} "
+            f"{count(row['misses'], 'time')}, then ready for {duration(row['ready_ns'])} "
+            f"({row['label']}){and_more(more)}"
+        ),
+        trace_id=row["trace_id"],
+        cost_ns=row["ready_ns"],
+        cost_pct=share,
+        utid=row["utid"],
+        cpu=row["cpu"],
+        start_ns=row["start_ns"],
+        end_ns=row["end_ns"],
+        bound="exact" if row["yields_known"] else "range",
+        about=(row["utid"],),
+        advice=(
+            "Raise sched_runtime (chrt --sched-runtime) to the longest job, or shorten the jobs: "
+            "each job that exceeds its runtime ends after its deadline."
+        ),
+        evidence_sql=(
+            "SELECT ts, cpu, prev_state, next_utid, next_priority FROM context_switch "
+            f"WHERE prev_utid = {row['utid']} AND prev_priority = -1 AND prev_state & 255 = 0 "
+            "AND next_priority >= 0 ORDER BY ts"
+        ),
+        counter_evidence_sql=(
+            "SELECT ts, dur, end_reason, ready_ns FROM sched_slice "
+            f"WHERE utid = {row['utid']} AND end_reason IN ('blocked', 'yield') ORDER BY ts"
+        ),
+    )

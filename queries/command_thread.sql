@@ -1,0 +1,36 @@
+-- Threads of the command that a step ran, with those of all processes that it started. Children
+-- are found by who woke a new thread first; without wakeups the processes that began in the step.
+-- p_trace_id: only this step; null for all.
+WITH RECURSIVE
+  root AS (
+    SELECT t.trace_id, t.utid
+    FROM machine_setting AS s
+    JOIN process AS p ON p.trace_id = s.trace_id AND p.pid = try_cast(s.value AS BIGINT)
+    JOIN thread AS t ON t.upid = p.upid
+    WHERE s.key = 'command_pid' AND (p_trace_id IS NULL OR s.trace_id = p_trace_id)
+  ),
+  born AS (
+    SELECT w.trace_id, w.waker_utid AS parent, child.utid
+    FROM wakeup AS w
+    JOIN thread AS first ON first.utid = w.utid
+    JOIN thread AS child ON child.utid = first.utid OR child.upid = first.upid
+    WHERE w.kind = 'wakeup_new' AND w.waker_utid IS NOT NULL
+  ),
+  member AS (
+    SELECT trace_id, utid FROM root
+    UNION
+    SELECT born.trace_id, born.utid FROM born JOIN member ON member.utid = born.parent
+  )
+SELECT
+  -- Recording of the step.
+  member.trace_id,
+  -- Thread, unique in the database.
+  member.utid,
+FROM member
+UNION
+SELECT t.trace_id, t.utid
+FROM thread AS t
+WHERE t.trace_id IN (SELECT trace_id FROM root)
+  AND t.trace_id NOT IN (SELECT trace_id FROM wakeup WHERE kind = 'wakeup_new')
+  AND t.start_ns IS NOT NULL AND NOT t.is_idle
+ORDER BY trace_id, utid;

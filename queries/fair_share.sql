@@ -1,0 +1,160 @@
+-- Ready time of each thread against what fair sharing of the CPUs would cost it. While more
+-- threads are runnable than CPUs are online, the fair share of a thread is the CPUs times its weight
+-- over the weights of all runnable threads; on Linux the weight is that of its nice level
+-- (sched_prio_to_weight), elsewhere all weigh the same. Real-time and deadline threads of Linux take
+-- a CPU each before the others share, and are left out. Groups (cgroups, autogroup) share first
+-- among themselves, which this does not know.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name; null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  machine AS (
+    SELECT place.trace_id, any_value(trace.source) AS source, count(DISTINCT cpu) AS cpus
+    FROM topology(p_trace_id) AS place
+    JOIN trace ON trace.trace_id = place.trace_id
+    WHERE online IS NOT FALSE
+    GROUP BY place.trace_id
+  ),
+  -- The priority at which each thread ran longest.
+  level AS (
+    SELECT trace_id, utid, max_by(priority, dur) AS priority
+    FROM sched_slice
+    WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    GROUP BY trace_id, utid
+  ),
+  -- Weight 0: before all that share.
+  weighed AS (
+    SELECT
+      machine.trace_id,
+      thread.utid,
+      CASE
+        WHEN machine.source <> 'perf' OR level.priority IS NULL THEN 1024
+        WHEN level.priority < 100 THEN 0
+        ELSE [
+          88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+          9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
+          1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
+          110, 87, 70, 56, 45, 36, 29, 23, 18, 15
+        ][least(level.priority, 139) - 99]
+      END AS weight,
+    FROM thread
+    JOIN machine ON machine.trace_id = thread.trace_id
+    LEFT JOIN level ON level.utid = thread.utid
+    WHERE NOT thread.is_idle
+  ),
+  part AS MATERIALIZED (
+    SELECT
+      s.trace_id,
+      s.utid,
+      w.weight,
+      s.state = 'ready' AS is_ready,
+      greatest(s.ts, start_ns) AS from_ns,
+      least(s.ts + s.dur, end_ns) AS to_ns,
+    FROM thread_state AS s
+    JOIN span ON span.trace_id = s.trace_id
+    JOIN weighed AS w ON w.utid = s.utid
+    WHERE s.state IN ('running', 'ready') AND s.ts < end_ns AND s.ts + s.dur > start_ns
+  ),
+  edge AS (
+    SELECT
+      trace_id,
+      ts,
+      sum(step_by * weight) AS weight_by,
+      sum(step_by) FILTER (WHERE weight > 0) AS sharing_by,
+      sum(step_by) FILTER (WHERE weight = 0) AS first_by,
+    FROM (
+      SELECT trace_id, from_ns AS ts, weight, 1 AS step_by FROM part
+      UNION ALL
+      SELECT trace_id, to_ns, weight, -1 FROM part
+    )
+    GROUP BY trace_id, ts
+  ),
+  moment AS (
+    SELECT
+      trace_id,
+      ts,
+      lead(ts, 1, ts) OVER sofar - ts AS dur,
+      sum(weight_by) OVER sofar AS weights,
+      coalesce(sum(sharing_by) OVER sofar, 0) AS sharing,
+      coalesce(sum(first_by) OVER sofar, 0) AS before_them,
+    FROM edge
+    WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts)
+  ),
+  -- Up to each moment: the fair ready time of a thread of each weight, runnable all the time.
+  owed AS MATERIALIZED (
+    SELECT
+      trace_id,
+      ts,
+      weight,
+      coalesce(sum(fair_ns) OVER sofar, 0) AS fair_ns,
+      coalesce(sum(crowded_ns) OVER sofar, 0) AS crowded_ns,
+    FROM (
+      SELECT
+        m.trace_id,
+        m.ts,
+        class.weight,
+        CASE
+          WHEN m.sharing + m.before_them > machine.cpus
+            THEN m.dur * greatest(
+              0.0,
+              1.0 - greatest(0, machine.cpus - m.before_them) * class.weight
+                / nullif(m.weights, 0)
+            )
+          ELSE 0.0
+        END AS fair_ns,
+        CASE WHEN m.sharing + m.before_them > machine.cpus THEN m.dur ELSE 0 END AS crowded_ns,
+      FROM moment AS m
+      JOIN machine ON machine.trace_id = m.trace_id
+      JOIN (SELECT DISTINCT trace_id, weight FROM part WHERE weight > 0) AS class
+        ON class.trace_id = m.trace_id
+    )
+    WINDOW sofar AS (
+      PARTITION BY trace_id, weight ORDER BY ts
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+  ),
+  spent AS (
+    SELECT
+      part.utid,
+      any_value(part.weight)::INTEGER AS weight,
+      coalesce(sum(to_ns - from_ns) FILTER (WHERE NOT is_ready), 0)::BIGINT AS run_ns,
+      coalesce(sum(to_ns - from_ns) FILTER (WHERE is_ready), 0)::BIGINT AS ready_ns,
+      coalesce(sum(b.crowded_ns - a.crowded_ns) FILTER (WHERE is_ready), 0)::BIGINT
+        AS crowded_ready_ns,
+      round(sum(b.fair_ns - a.fair_ns))::BIGINT AS fair_ready_ns,
+    FROM part
+    JOIN owed AS a
+      ON a.trace_id = part.trace_id AND a.weight = part.weight AND a.ts = part.from_ns
+    JOIN owed AS b
+      ON b.trace_id = part.trace_id AND b.weight = part.weight AND b.ts = part.to_ns
+    GROUP BY part.utid
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- Its weight: 1024 for nice 0, and wherever threads do not share by weight.
+  spent.weight,
+  -- Time on a CPU, ns.
+  spent.run_ns,
+  -- Time ready to run and not running, ns.
+  spent.ready_ns,
+  -- Of it: while more threads were runnable than CPUs were online, ns.
+  spent.crowded_ready_ns,
+  -- Ready time that fair sharing would cost it in the same running and ready time, ns.
+  spent.fair_ready_ns,
+  -- Ready time beyond that, ns; negative for a thread that got more than its share.
+  spent.ready_ns - spent.fair_ready_ns AS excess_ready_ns,
+FROM spent
+JOIN who ON who.utid = spent.utid
+ORDER BY who.trace_id, excess_ready_ns DESC, who.utid;
