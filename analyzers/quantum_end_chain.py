@@ -3,9 +3,10 @@
 Judged is the serialized time of a chain: its length while another CPU that a waiting thread may use
 was idle or parked. Where an affinity, parking or an ideal processor explains it, a finding needs
 1 ms of it and is critical from 16.7 ms (a frame at 60 Hz is missed). Otherwise the balancer was
-merely late, and a finding needs 1 % of the window, critical from 10 %. Where the affinity left no choice nothing is serialized by that measure: from 1 ms with any
-other CPU idle it is a warning (told only, if a workload's own threads were pinned so), at most one.
-Chains in which a hand-off may be a yield say so. The three costliest are named.
+merely late, and a finding needs 1 % of the window, critical from 10 %. Where the affinity left no
+choice nothing is serialized by that measure: from 1 ms with any other CPU idle it is a warning
+(info, if a workload's own threads were pinned so), at most one. Chains in which a hand-off may be a
+yield say so. The three costliest are named.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 A SCHED_FIFO or SCHED_RR thread that ran for 100 ms at a time or for 50 % of the window is info; it
 is a warning if other threads were ready for that CPU for at least 1 % of the window while it ran
-there, critical from 50 % (the kernel stops real-time threads at 95 % by default:
-sched_rt_runtime_us). A SCHED_DEADLINE thread that leaves its CPU runnable to a thread of a lower class has used up its
-runtime: its job ends after the deadline. Each is a warning, from 1 % of the window of ready time
-after it critical. Where sched_yield is not recorded such a switch may also be a yield at the end of
-a job, and the finding is info. On Linux only: Windows has no such classes.
+there, critical from 50 % (by default the kernel stops real-time threads when they took 95 % of a
+second: sched_rt_runtime_us). A SCHED_DEADLINE thread that leaves its CPU runnable to a thread of a
+lower class has used up its runtime, so its job ends after the deadline: a warning, critical if it
+was ready for 1 % of the window after that. Where sched_yield is not recorded such a switch may also
+be the yield at the end of a job, and the finding is info. On Linux only: Windows has no such
+classes.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def test_every_query_that_a_page_names_exists(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_states_the_thresholds_of_its_analyzer(name: str) -> None:
     """The percentages in the analyzer's docstring, where its constants come from, stand there."""
-    module = __import__(findings.analyzers()[name].__module__, fromlist=["judge"])
+    module = __import__(findings.analyzers()[name].judge.__module__, fromlist=["judge"])
     stated = set(re.findall(r"\d+(?:\.\d+)? (?:%|ms|us)", module.__doc__ or ""))
     page = set(re.findall(r"\d+(?:\.\d+)? (?:%|ms|us)", _text(name).replace("\n", " ")))
     assert stated - page == set()

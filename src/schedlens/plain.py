@@ -38,7 +38,13 @@ _SENTENCES = (
         "",
         "Threads take turns on one CPU, one time slice after the other.",
     ),
-    ("thread_summary", "", "A thread that could work waits long for a CPU."),
+    (
+        "real_time",
+        "Real-time",
+        "A real-time thread keeps a CPU for itself while others wait for it.",
+    ),
+    ("real_time", "Deadline", "A thread with a deadline needs more time than it reserved."),
+    ("thread_summary", "", "A thread waits for a CPU longer than its fair share explains."),
     ("pinned_cpu_visitor", "", "Other work runs on a CPU kept for one thread, and holds it up."),
     (
         "oversubscription",
@@ -60,7 +66,7 @@ _SENTENCES = (
         "Much of the time two threads share one core, and each gets a part of it.",
     ),
     ("recorder_cost", "", "Recording itself slows the program down."),
-    ("trace_quality", "", "The recording does not hold everything that the questions need."),
+    ("trace_quality", "", "The recording lacks some of the events that the analyzers need."),
 )
 
 

@@ -1,0 +1,164 @@
+"""Ready time against a fair share of the CPUs, on drawn recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens import findings
+from schedlens.findings import Finding, Scope
+
+MS = 1_000_000
+ONE = [Cpu(0, 0)]
+TWO = [Cpu(0, 0), Cpu(1, 1)]
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as database:
+        yield database
+
+
+def judged(con: duckdb.DuckDBPyConnection, name: str = "thread_summary") -> list[Finding]:
+    return list(findings.judge_all(Scope(con), only=[name]))
+
+
+def turns(priorities: dict[str, int], shares: dict[str, int], rounds: int) -> list[Stay]:
+    """Threads that share CPU 0 in turns of so many ms each, all of them always runnable."""
+    stays, now, last = [], 0, dict.fromkeys(shares, 0)
+    for number in range(rounds):
+        for name, ms in shares.items():
+            stays.append(
+                Stay(f"p/{name}", 0, now, ms * MS, ready=now - last[name],
+                     wait=0 if number else None, end="preempted", priority=priorities[name])
+            )  # fmt: skip
+            now += ms * MS
+            last[name] = now
+    return stays
+
+
+ASKED = "SELECT thread, weight, run_ns, ready_ns, fair_ready_ns, excess_ready_ns FROM fair_share"
+
+
+# CPU 0  A 4 B 4 A 4 B 4 ... 80 ms: both always runnable, one CPU.
+def test_two_equal_threads_on_one_cpu_wait_half_the_time(con: duckdb.DuckDBPyConnection) -> None:
+    DrawnTrace(con, turns({"A": 120, "B": 120}, {"A": 4, "B": 4}, 10), ONE, 80 * MS)
+    assert con.execute(ASKED + " ORDER BY thread").fetchall() == [
+        ("A", 1024, 40 * MS, 40 * MS, 40 * MS, 0),
+        ("B", 1024, 40 * MS, 40 * MS, 40 * MS, 0),
+    ]
+    # 4 ms at a time, a warning once: what the load asks for is no fault.
+    (found,) = judged(con)
+    assert (found.severity, found.title) == (
+        "checked",
+        "2 threads, no ready time beyond a fair share of the CPUs; the longest is 4 ms",
+    )
+
+
+# Nice 5 (weight 335) against nice 0 (1024) on one CPU: 335 / 1359 is a quarter of it.
+def test_a_nice_thread_is_owed_its_weight(con: duckdb.DuckDBPyConnection) -> None:
+    DrawnTrace(con, turns({"A": 120, "N": 125}, {"A": 3, "N": 1}, 20), ONE, 80 * MS)
+    assert con.execute(ASKED + " WHERE thread = 'N'").fetchall() == [
+        ("N", 335, 20 * MS, 60 * MS, 60279617, -279617)
+    ]
+    assert [f.severity for f in judged(con)] == ["checked"]
+    assert [f.severity for f in judged(con, "priority_order")] == ["checked"]
+
+
+# The same turns at equal weight: N got 20 of the 40 ms that it was owed.
+def test_a_thread_that_gets_half_of_its_share_is_a_warning(con: duckdb.DuckDBPyConnection) -> None:
+    DrawnTrace(con, turns({"A": 120, "N": 120}, {"A": 6, "N": 2}, 10), ONE, 80 * MS)
+    (found,) = judged(con)
+    assert (found.severity, found.cost_ns, found.cost_pct) == ("warning", 20 * MS, 25.0)
+    assert "60 ms in all, 20 ms more than fair sharing costs" in found.title
+
+
+# Both on CPU 0 while CPU 1 stands idle: no sharing asked for that.
+def test_ready_time_with_enough_cpus_is_all_excess(con: duckdb.DuckDBPyConnection) -> None:
+    DrawnTrace(con, turns({"A": 120, "B": 120}, {"A": 20, "B": 20}, 2), TWO, 80 * MS)
+    rows = con.execute(
+        "SELECT thread, crowded_ready_ns, excess_ready_ns FROM fair_share ORDER BY thread"
+    ).fetchall()
+    assert rows == [("A", 0, 40 * MS), ("B", 0, 40 * MS)]
+    assert [f.severity for f in judged(con)] == ["critical", "critical"]
+
+
+def test_a_ready_time_that_a_gap_touches_is_not_judged(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(
+        con, [Stay("p/A", 0, 50 * MS, MS, ready=40 * MS), Stay("p/A", 0, 60 * MS, MS, ready=2 * MS)],
+        TWO, 80 * MS,
+    )  # fmt: skip
+    assert [(f.severity, f.bound) for f in judged(con)] == [("critical", "exact")]
+    # Records of the other CPU are missing: it may have run there meanwhile.
+    trace.add("loss", cpu=1, start_ns=20 * MS, end_ns=21 * MS, signalled_by="x")
+    (found,) = judged(con)
+    assert (found.severity, found.bound) == ("info", "at_least")
+    assert "was ready for 2 ms at a time" in found.title
+    assert "at least 42 ms" in found.title
+
+
+def test_findings_of_other_programs_are_info_and_come_last(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(
+        con,
+        [Stay("other/O", 0, 60 * MS, MS, ready=50 * MS), Stay("cmd/C", 1, 60 * MS, MS, ready=30 * MS)],
+        TWO, 80 * MS,
+    )  # fmt: skip
+    assert [(f.utid, f.severity) for f in judged(con)] == [
+        (trace.utid("other/O"), "critical"), (trace.utid("cmd/C"), "critical"),
+    ]  # fmt: skip
+    pid = con.execute("SELECT pid FROM process WHERE name = 'cmd'").fetchall()[0][0]
+    trace.add("machine_setting", key="command_pid", value=str(pid))
+    assert [(f.utid, f.severity) for f in judged(con)] == [
+        (trace.utid("cmd/C"), "critical"), (trace.utid("other/O"), "info"),
+    ]  # fmt: skip
+
+
+def test_children_of_the_command_belong_to_it(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(
+        con, [Stay("cmd/C", 0, 0, MS), Stay("child/K", 0, 2 * MS, MS), Stay("other/O", 0, 5 * MS, MS)],
+        TWO, 80 * MS,
+    )  # fmt: skip
+    pid = con.execute("SELECT pid FROM process WHERE name = 'cmd'").fetchall()[0][0]
+    trace.add("machine_setting", key="command_pid", value=str(pid))
+    trace.add("wakeup", ts=MS, cpu=0, seq=9, kind="wakeup_new", utid=trace.utid("child/K"),
+              waker_utid=trace.utid("cmd/C"))  # fmt: skip
+    rows = con.execute("SELECT utid FROM command_thread ORDER BY utid").fetchall()
+    assert rows == sorted([(trace.utid("cmd/C"),), (trace.utid("child/K"),)])
+
+
+def test_a_short_chain_of_threads_that_nothing_binds_is_no_fault(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    trace = DrawnTrace(con, turns({"A": 120, "B": 120}, {"A": 4, "B": 4}, 3), TWO, 800 * MS)
+    utids = [trace.utid("p/A"), trace.utid("p/B")]
+    trace.add("quantum_chain", chain=1, cpu=0, ts=0, dur=24 * MS, hand_offs=5, utids=utids,
+              slice_ns=4 * MS, skipped=0, yield_possible=False, serialized_ns=3_190_000,
+              idle_elsewhere_ns=3_190_000, affinity_known=True)  # fmt: skip
+    assert [f.severity for f in judged(con, "quantum_end_chain")] == ["checked"]
+    # Their masks leave out a CPU: the same time is what the binding costs.
+    for utid in utids:
+        trace.add("affinity", utid=utid, cpus=[0], source="snapshot")
+    (found,) = judged(con, "quantum_end_chain")
+    assert found.severity == "warning"
+    assert "widen the affinity" in found.advice
+    # Unbound, but for 1 % of the window.
+    con.execute("DELETE FROM affinity; UPDATE quantum_chain SET serialized_ns = 8000000")
+    (found,) = judged(con, "quantum_end_chain")
+    assert found.severity == "warning"
+    assert "Do not bind" not in found.advice
+
+
+def test_bound_workers_are_counted_against_their_own_cpus(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, turns({"A": 120, "B": 120}, {"A": 4, "B": 4}, 3), TWO, 80 * MS)
+    trace.add("run", step="s", workload="x", threads=2, recorded=True, oversubscribed=True,
+              planned_cpus=[0, 0], start_ns=0, end_ns=80 * MS)  # fmt: skip
+    for worker, name in enumerate(("p/A", "p/B")):
+        trace.add("run_worker", worker=worker, utid=trace.utid(name), tid=trace.tid(name), cpu=0,
+                  start_ns=0, end_ns=80 * MS, cpu_time_ns=1, iterations=1, bytes=0)  # fmt: skip
+    planned = [f.title for f in judged(con, "concurrency") if "as planned" in f.title]
+    assert planned and "2 workers on 1 CPU stood ready" in planned[0]
+    con.execute("UPDATE run SET planned_cpus = NULL")
+    assert not [f for f in judged(con, "concurrency") if "as planned" in f.title]

@@ -1,0 +1,84 @@
+"""Which bound a finding gets from the loss in its recording, and what its title then says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens.finding_bound import bounded
+from schedlens.findings import Finding, Metric, Scope
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def trace() -> Iterator[DrawnTrace]:
+    with drawn_database() as con:
+        yield DrawnTrace(
+            con, [Stay("p/A", 0, 20 * MS, 10 * MS, ready=5 * MS), Stay("p/B", 1, 0, 10 * MS)],
+            [Cpu(0, 0), Cpu(1, 1)], 100 * MS,
+        )  # fmt: skip
+
+
+def said(trace: DrawnTrace, metric: Metric, **more: object) -> tuple[str, str]:
+    finding = Finding(
+        "x", "warning", "A waited 12 ms, then 2 ms", "FROM trace", trace_id=1, cost_ns=2 * MS,
+        **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+    found = bounded(Scope(trace.con), finding, metric)
+    return found.bound, found.title
+
+
+EXACT = ("exact", "A waited 12 ms, then 2 ms")
+LEAST = ("at_least", "A waited 12 ms, then at least 2 ms")
+METRICS: tuple[Metric, ...] = ("running", "ready", "frames", "measured")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_recording_without_loss_is_exact(trace: DrawnTrace, metric: Metric) -> None:
+    assert said(trace, metric) == EXACT
+
+
+def test_a_gap_in_the_window_leaves_a_lower_bound(trace: DrawnTrace) -> None:
+    trace.add("loss", cpu=1, start_ns=50 * MS, end_ns=51 * MS, signalled_by="x")
+    assert said(trace, "running") == LEAST
+    assert said(trace, "ready") == LEAST
+    assert said(trace, "frames") == (
+        "range", "A waited 12 ms, then 2 ms, not exact: records were lost",
+    )  # fmt: skip
+    # Snapshots and clocks of the workload itself do not pass through the recorder.
+    assert said(trace, "measured") == EXACT
+
+
+def test_a_gap_outside_the_finding_does_not_touch_it(trace: DrawnTrace) -> None:
+    trace.add("loss", cpu=1, start_ns=50 * MS, end_ns=51 * MS, signalled_by="x")
+    assert said(trace, "ready", start_ns=0, end_ns=50 * MS) == EXACT
+    assert said(trace, "ready", start_ns=0, end_ns=50 * MS + 1) == LEAST
+
+
+def test_a_gap_without_known_ends_may_lie_anywhere(trace: DrawnTrace) -> None:
+    trace.add("loss", cpu=None, start_ns=None, end_ns=None, events=3, signalled_by="x")
+    assert said(trace, "ready", start_ns=0, end_ns=1) == LEAST
+
+
+def test_unknown_time_of_a_thread_touches_only_its_findings(trace: DrawnTrace) -> None:
+    trace.con.execute(
+        "UPDATE thread_state SET state = 'unknown' WHERE state = 'waiting' AND utid = ?",
+        [trace.utid("p/B")],
+    )
+    assert said(trace, "ready", utid=trace.utid("p/A")) == EXACT
+    assert said(trace, "ready", utid=trace.utid("p/B")) == LEAST
+    assert said(trace, "ready") == LEAST
+    assert said(trace, "running") == EXACT
+
+
+def test_unknown_time_of_a_cpu_touches_running_time(trace: DrawnTrace) -> None:
+    trace.con.execute("UPDATE cpu_state SET state = 'unknown' WHERE cpu = 1 AND ts > 0")
+    assert said(trace, "running") == LEAST
+
+
+def test_a_bound_that_the_analyzer_gave_is_kept_and_named(trace: DrawnTrace) -> None:
+    assert said(trace, "ready", bound="at_least") == LEAST
+    assert said(trace, "ready", bound="range") == ("range", EXACT[1])
