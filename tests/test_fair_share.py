@@ -88,8 +88,10 @@ def test_ready_time_with_enough_cpus_is_all_excess(con: duckdb.DuckDBPyConnectio
 
 def test_a_ready_time_that_a_gap_touches_is_not_judged(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(
-        con, [Stay("p/A", 0, 50 * MS, MS, ready=40 * MS), Stay("p/A", 0, 60 * MS, MS, ready=2 * MS)],
-        TWO, 80 * MS,
+        con,
+        [Stay("p/A", 0, 50 * MS, MS, ready=40 * MS), Stay("p/A", 0, 60 * MS, MS, ready=2 * MS)],
+        TWO,
+        80 * MS,
     )  # fmt: skip
     assert [(f.severity, f.bound) for f in judged(con)] == [("critical", "exact")]
     # Records of the other CPU are missing: it may have run there meanwhile.
@@ -103,7 +105,8 @@ def test_a_ready_time_that_a_gap_touches_is_not_judged(con: duckdb.DuckDBPyConne
 def test_findings_of_other_programs_are_info_and_come_last(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(
         con,
-        [Stay("other/O", 0, 60 * MS, MS, ready=50 * MS), Stay("cmd/C", 1, 60 * MS, MS, ready=30 * MS)],
+        [Stay("other/O", 0, 60 * MS, MS, ready=50 * MS),
+         Stay("cmd/C", 1, 60 * MS, MS, ready=30 * MS)],
         TWO, 80 * MS,
     )  # fmt: skip
     assert [(f.utid, f.severity) for f in judged(con)] == [
@@ -118,7 +121,9 @@ def test_findings_of_other_programs_are_info_and_come_last(con: duckdb.DuckDBPyC
 
 def test_children_of_the_command_belong_to_it(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(
-        con, [Stay("cmd/C", 0, 0, MS), Stay("child/K", 0, 2 * MS, MS), Stay("other/O", 0, 5 * MS, MS)],
+        con,
+        [Stay("cmd/C", 0, 0, MS), Stay("child/K", 0, 2 * MS, MS),
+         Stay("other/O", 0, 5 * MS, MS)],
         TWO, 80 * MS,
     )  # fmt: skip
     pid = con.execute("SELECT pid FROM process WHERE name = 'cmd'").fetchall()[0][0]
@@ -159,6 +164,7 @@ def test_bound_workers_are_counted_against_their_own_cpus(con: duckdb.DuckDBPyCo
         trace.add("run_worker", worker=worker, utid=trace.utid(name), tid=trace.tid(name), cpu=0,
                   start_ns=0, end_ns=80 * MS, cpu_time_ns=1, iterations=1, bytes=0)  # fmt: skip
     planned = [f.title for f in judged(con, "concurrency") if "as planned" in f.title]
-    assert planned and "2 workers on 1 CPU stood ready" in planned[0]
+    assert len(planned) == 1
+    assert "2 workers on 1 CPU stood ready" in planned[0]
     con.execute("UPDATE run SET planned_cpus = NULL")
     assert not [f for f in judged(con, "concurrency") if "as planned" in f.title]

@@ -169,7 +169,7 @@ def test_a_truncated_recording_without_switches_says_why_it_exits_with_1(tmp_pat
     file.write_bytes(whole[: len(whole) * 2 // 3])
     done = command("analyze", str(file), check=False)
     assert done.returncode == 1
-    line = done.stderr.splitlines()[-1]
+    (line,) = done.stderr.splitlines()
     assert line.startswith("analyze: not all was read: perf.data has 1 ")
     assert "truncated part" in line
     # Loss has a message of its own, without any switch.

@@ -286,7 +286,7 @@ def _summary(facts: dict[str, Any]) -> None:
     rest = []
     for finding in facts["findings"]:
         # What an experiment was for comes first.
-        if finding["analyzer"] in JUDGES.values() and finding["severity"] != "checked":
+        if finding["analyzer"] in JUDGES.values() and finding["severity"] in _MOST_SHOWN:
             _show_finding(console, finding)
         else:
             rest.append(finding)
