@@ -70,7 +70,7 @@ def _title(finding: Finding, bound: Bound) -> str:
             )
             if times:
                 return said
-        return f"At least: {title}" if costs else title
+        return f"{title}: at least {costs[0]}" if costs else title
     if bound == "range" and finding.bound == "exact":
         return f"{title}, not exact: records were lost"
     return title
