@@ -22,7 +22,7 @@ def trace() -> Iterator[DrawnTrace]:
         )  # fmt: skip
 
 
-def said(trace: DrawnTrace, metric: Metric, **more: object) -> tuple[str, str]:
+def said(trace: DrawnTrace, metric: Metric, **more: object) -> tuple[str | None, str]:
     finding = Finding(
         "x", "warning", "A waited 12 ms, then 2 ms", "FROM trace", trace_id=1, cost_ns=2 * MS,
         **more,  # type: ignore[arg-type]

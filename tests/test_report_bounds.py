@@ -15,7 +15,8 @@ import pytest
 from rich.console import Console
 
 from schedlens import analyze, bounds, findings, page_table, questions, report, wording
-from schedlens.findings import Finding
+from schedlens.finding_bound import bounded
+from schedlens.findings import Finding, Scope
 from schedlens.sections import Answer, View
 
 MS = 1_000_000
@@ -111,7 +112,6 @@ COSTLY = Finding(
     [
         (COSTLY, "at_least", "T (7) was ready for at least 3.2 ms"),
         (replace(COSTLY, trace_id=2), "exact", "T (7) was ready for 3.2 ms"),
-        (replace(COSTLY, analyzer="steal"), "exact", "T (7) was ready for 3.2 ms"),
         (replace(COSTLY, bound="range"), "range", "T (7) was ready for 3.2 ms"),
         (
             replace(COSTLY, title="Ready for at least 3.2 ms", bound="at_least"),
@@ -127,9 +127,9 @@ COSTLY = Finding(
     ],
 )
 def test_a_cost_has_the_bound_that_lost_events_leave(
-    found: Finding, bound: str | None, title: str
+    gappy: duckdb.DuckDBPyConnection, found: Finding, bound: str | None, title: str
 ) -> None:
-    judged = findings.bounded(found, {1})
+    judged = bounded(Scope(gappy), found, "ready")
     assert (judged.bound, judged.title) == (bound, title)
 
 
@@ -168,7 +168,7 @@ def test_the_page_writes_bounds_in_cells_and_findings(
 ) -> None:
     limited = replace(COSTLY, bound="range", cost_low_ns=MS, cost_high_ns=4 * MS)
     open_ended = replace(COSTLY, title="Other", severity="info", bound=None)
-    findings.store(gappy, [findings.bounded(COSTLY, {1}), limited, open_ended])
+    findings.store(gappy, [bounded(Scope(gappy), COSTLY, "ready"), limited, open_ended])
     shown = report.payload(View(gappy, None, 1, "drawn"))
     (path, html) = (tmp_path / "report.html", report.page(shown, "bounds"))
     path.write_text(html, encoding="utf-8")

@@ -124,7 +124,7 @@ def test_unknown_parked_cpu_does_not_serialize_a_chain() -> None:
             2: ready("r" * slices + "." * slices + "r" * slices + "." * slices),
         },
         allowed={1: [(0, frozenset({0, 1}))], 2: [(0, frozenset({0, 1}))]},
-        parking={1: [(True, None)] * 4 * slices, 0: [(False, None)] * 4 * slices},
+        parking={cpu: [(cpu == 1, None) for _ in range(4 * slices)] for cpu in (0, 1)},
         source="etw",
     )
     with answers(plan) as con:

@@ -6,21 +6,30 @@ import re
 from dataclasses import replace
 
 from schedlens.findings import Bound, Finding, Metric, Scope
-from schedlens.wording import duration, percent
+from schedlens.wording import bounded_title, duration, percent
+
+# Costs taken from these queries have no bounds if events were lost, as the queries state.
+_UNBOUNDED = re.compile(
+    r"\b(frame_ledger|frame_parking|background_running|sharing_by_affinity|path_switch)\b"
+)
 
 
 def bounded(scope: Scope, finding: Finding, metric: Metric) -> Finding:
     """The finding with the bound that its recording permits; the title says "at least" if so.
 
     Lost records and unknown time within the finding's window (the recording's default window if
-    it has none) leave an exact cost a lower bound, and turn what is counted from frames into a
-    range. Measurements that no trace record contributes to keep their bound.
+    it has none) leave an exact cost a lower bound, turn what is counted from frames into a range,
+    and leave a cost from a query without bounds without one. Measurements that no trace record
+    contributes to keep their bound.
     """
     if finding.severity in ("checked", "not_recorded"):
         return finding
     bound = finding.bound
     if bound == "exact" and finding.trace_id is not None and _touched(scope, finding, metric):
         bound = "range" if metric == "frames" else "at_least"
+        if finding.cost_ns is not None and _UNBOUNDED.search(finding.evidence_sql):
+            title = bounded_title(finding.title, finding.cost_ns, None)
+            return replace(finding, bound=None, title=title)
     return replace(finding, bound=bound, title=_title(finding, bound))
 
 
@@ -58,7 +67,7 @@ def _overlap(table: str, which: str) -> str:
     )
 
 
-def _title(finding: Finding, bound: Bound) -> str:
+def _title(finding: Finding, bound: Bound | None) -> str:
     """The title with "at least" before its cost where that is a lower bound."""
     title = finding.title
     if bound == "at_least" and "at least" not in title.lower():

@@ -139,6 +139,7 @@ impl<'a> Frames<'a> {
                 "counters took turns on the hardware, so their values miss part of the time: \
                  record fewer at once",
             ),
+            (odd.repeated, "records", "in the file twice: the second one left out"),
             (self.rows.interrupts.unpaired, "interrupts", "an entry or an exit without the other"),
         ];
         for (count, place, what) in counted {

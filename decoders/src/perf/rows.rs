@@ -24,8 +24,10 @@ const HELD_ROWS: usize = 1 << 20;
 
 /// What is open on a CPU.
 #[derive(Clone, Debug, Default)]
-struct Cpu {
+struct Cpu<'a> {
     seq: i64,
+    /// Time and bytes of the last record.
+    last: Option<(i64, &'a [u8])>,
     /// Thread ids of a switch-out whose switch-in is expected next.
     leaving: Option<(i32, i32)>,
     /// Of the last `sched_switch`: thread id of the sample and the other one in its `prev_pid`.
@@ -48,6 +50,7 @@ pub(super) struct Odd {
     pub(super) placeless: i64,
     pub(super) shared_counters: i64,
     pub(super) namespace_switches: i64,
+    pub(super) repeated: i64,
 }
 
 /// The rows of the frame that is being filled, and all that they depend on.
@@ -60,7 +63,7 @@ pub(super) struct Rows<'a> {
     pub(super) interrupts: Interrupts,
     pub(super) odd: Odd,
     start: u64,
-    cpus: Vec<Cpu>,
+    cpus: Vec<Cpu<'a>>,
     counters: Vec<Option<String>>,
     core_types: HashMap<i32, String>,
 }
@@ -171,7 +174,7 @@ impl<'a> Rows<'a> {
     }
 
     #[inline(always)]
-    fn cpu(&mut self, cpu: i32) -> &mut Cpu {
+    fn cpu(&mut self, cpu: i32) -> &mut Cpu<'a> {
         let at = cpu.max(0) as usize;
         if self.cpus.len() <= at {
             self.more_cpus(at);
@@ -192,6 +195,13 @@ impl<'a> Rows<'a> {
         let moment = if cpu == NO_CPU {
             Moment { ts, cpu, seq: 0 }
         } else {
+            let here = self.cpu(cpu);
+            // A block that is in the file twice; no two records are alike to the last byte.
+            if here.last == Some((ts, merged.bytes)) {
+                self.odd.repeated += 1;
+                return;
+            }
+            here.last = Some((ts, merged.bytes));
             self.moment(kind == record::LOST, cpu, ts)
         };
         if kind == record::SAMPLE {
