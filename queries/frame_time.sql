@@ -8,6 +8,14 @@
 -- p_stutter [1.5]: how many times the usual length a stutter lasts.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  -- A process whose name was not recorded is named by its id, so that it can be asked for.
+  named AS (
+    SELECT
+      f.* REPLACE (coalesce(f.process, p.name, 'pid ' || p.pid, 'unknown process') AS process),
+    FROM frame AS f
+    LEFT JOIN process AS p ON p.upid = f.upid
+    WHERE p_trace_id IS NULL OR f.trace_id = p_trace_id
+  ),
   around AS (
     SELECT
       f.*,
@@ -17,15 +25,14 @@ WITH
         ORDER BY f.start_ns, f.frame
         ROWS BETWEEN 15 PRECEDING AND 15 FOLLOWING
       ) AS near_ns,
-    FROM frame AS f
-    WHERE (p_trace_id IS NULL OR f.trace_id = p_trace_id)
-      AND (p_process IS NULL OR f.process = p_process)
+    FROM named AS f
+    WHERE p_process IS NULL OR f.process = p_process
   ),
   compared AS (SELECT *, least(near_ns, all_ns) AS usual_ns FROM around)
 SELECT
   -- Recording.
   a.trace_id,
-  -- Name of the process that presents.
+  -- Name of the process that presents; pid and its number where no name was recorded.
   a.process,
   -- Process, unique in the database.
   a.upid,

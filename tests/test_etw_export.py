@@ -69,9 +69,9 @@ SWITCHES_1 = [
 ]
 CPU_0 = [SWITCHES_0[0], SWITCHES_0[1], READIES_0[0], SWITCHES_0[2], READIES_0[1], SWITCHES_0[3]]
 LIVES: list[Line] = [
-    ("process", 0, "Idle", None, None),
-    ("process", 4, "System", None, None),
-    ("process", 100, "game.exe", 500, None),
+    ("process", 0, "Idle", None, None, None, None, None),
+    ("process", 4, "System", None, None, 0, None, None),
+    ("process", 100, "game.exe", 500, None, 4, 1, "game.exe -full"),
     ("thread", 0, 0, None, None, None, 0, 3),
     ("thread", 10, 100, "render", 500, None, 8, 3),
     ("thread", 11, 100, None, 600, None, 8, 1),
@@ -226,10 +226,12 @@ def test_the_waker_is_who_ran_and_not_who_was_planned(folder: Path) -> None:
 
 def test_lives_keep_their_processes_names_and_masks(folder: Path) -> None:
     base = 1 << 32
-    assert rows_of(folder, "process", "upid", "pid", "name", "start_ns", "end_ns") == [
-        (base, 0, "Idle", None, None),
-        (base + 1, 4, "System", None, None),
-        (base + 2, 100, "game.exe", 500, None),
+    process = ("upid", "pid", "name", "start_ns", "end_ns", "parent_pid", "session_id",
+               "command_line")  # fmt: skip
+    assert rows_of(folder, "process", *process) == [
+        (base, 0, "Idle", None, None, None, None, None),
+        (base + 1, 4, "System", None, None, 0, None, None),
+        (base + 2, 100, "game.exe", 500, None, 4, 1, "game.exe -full"),
     ]
     columns = ("tid", "upid", "name", "start_ns", "end_ns", "base_priority", "is_idle")
     assert rows_of(folder, "thread", *columns) == [

@@ -66,7 +66,8 @@ namespace Schedlens.EtwExport
                 processNames.Add(life.Name);
                 processes.Add(life.Pid, life.StartNs, number);
                 table.Long(TraceId).Long(Id(number)).Long(life.Pid).Text(life.Name);
-                table.Long(life.StartNs).Long(life.EndNs).EndRow();
+                table.Long(life.StartNs).Long(life.EndNs).Long(life.ParentPid).Long(life.SessionId);
+                table.Text(life.CommandLine).EndRow();
             }
         }
 

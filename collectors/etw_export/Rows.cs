@@ -37,6 +37,9 @@ namespace Schedlens.EtwExport
         public string Name;
         public long? StartNs;
         public long? EndNs;
+        public long? ParentPid;
+        public long? SessionId;
+        public string CommandLine;
     }
 
     /// <summary>One life of a thread; unknown times are null.</summary>

@@ -53,7 +53,8 @@ namespace Schedlens.EtwExport
                 { "machine_setting", Table("trace_id BIGINT!", "key VARCHAR!", "value VARCHAR") },
                 { "process", Table(
                     "trace_id BIGINT!", "upid BIGINT!", "pid BIGINT!", "name VARCHAR",
-                    "start_ns BIGINT", "end_ns BIGINT") },
+                    "start_ns BIGINT", "end_ns BIGINT", "parent_pid BIGINT", "session_id BIGINT",
+                    "command_line VARCHAR") },
                 { "thread", Table(
                     "trace_id BIGINT!", "utid BIGINT!", "tid BIGINT!", "upid BIGINT", "name VARCHAR",
                     "start_ns BIGINT", "end_ns BIGINT", "base_priority INTEGER", "is_idle BOOLEAN!") },

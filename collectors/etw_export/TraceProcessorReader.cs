@@ -121,6 +121,10 @@ namespace Schedlens.EtwExport
                         Name = process.ImageName,
                         StartNs = WithinTrace(process.CreateTime),
                         EndNs = NsOrNull(process.ExitTime),
+                        ParentPid = Unsigned(process.ParentId),
+                        // -1: the process belongs to no session.
+                        SessionId = process.SessionId < 0 ? null : (long?)process.SessionId,
+                        CommandLine = process.CommandLine,
                     };
                 }
             }

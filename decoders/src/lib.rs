@@ -6,6 +6,7 @@
 
 mod bytes;
 pub mod columns;
+mod cpu_versions;
 pub mod error;
 pub mod etl;
 pub mod format;

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 
 use crate::columns::Batcher;
+use crate::cpu_versions;
 use crate::error::DecodeError;
 use crate::format::{self, Format};
 use crate::frame::{Frame, Output};
@@ -199,6 +200,7 @@ fn load(
         }
     }
     let finished = frames.finish()?;
+    let cpus = cpu_versions::with_offline(&cpus, &finished.offline)?;
     let threads = finished.batches.iter().find(|(table, _)| *table == "thread");
     let threads = threads
         .map(|(_, batch)| batch.clone())

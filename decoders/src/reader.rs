@@ -22,6 +22,17 @@ pub struct TraceFacts<'a> {
     pub events_lost: Option<i64>,
 }
 
+/// A CPU is offline for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offline {
+    /// Logical CPU.
+    pub cpu: i32,
+    /// From this time on.
+    pub from_ns: i64,
+    /// Up to this time; `None`: to the end.
+    pub until_ns: Option<i64>,
+}
+
 /// What is known when the last frame has been handed out.
 #[derive(Debug)]
 pub struct Finished {
@@ -34,6 +45,8 @@ pub struct Finished {
     pub last_ns: Option<i64>,
     /// Records lost as the recorder tells, if it does.
     pub events_lost: Option<i64>,
+    /// CPUs that went offline, in the order of time.
+    pub offline: Vec<Offline>,
 }
 
 /// A recording that has been opened.

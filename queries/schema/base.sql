@@ -55,7 +55,10 @@ CREATE TABLE process (
   pid BIGINT NOT NULL,             -- Process id as recorded; ids are reused.
   name VARCHAR,                    -- Last name.
   start_ns BIGINT,                 -- Begin of its life; NULL if it existed when the recording began.
-  end_ns BIGINT                    -- End of its life; NULL if it outlived the recording.
+  end_ns BIGINT,                   -- End of its life; NULL if it outlived the recording.
+  parent_pid BIGINT,               -- Process id of its creator; NULL if not recorded. Ids are reused.
+  session_id BIGINT,               -- Terminal Services session (Windows); NULL if not recorded.
+  command_line VARCHAR             -- Command line (Windows); NULL if not recorded.
 );
 
 CREATE TABLE thread (

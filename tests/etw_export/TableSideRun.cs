@@ -99,6 +99,7 @@ namespace Schedlens.EtwExport
                         processes.Add(new ProcessLife
                         {
                             Pid = Long(v[1]), Name = Text(v[2]), StartNs = Maybe(v[3]), EndNs = Maybe(v[4]),
+                            ParentPid = Maybe(v[5]), SessionId = Maybe(v[6]), CommandLine = Text(v[7]),
                         });
                         break;
                     case "thread":

@@ -86,6 +86,11 @@ impl Clock {
         ts.wrapping_sub(self.near.0).cast_unsigned() < self.near.1
     }
 
+    /// The same clock, counted from another moment, of which the wall time is unknown.
+    pub(super) fn counting_from(self, start: i64) -> Self {
+        Self { start, start_time: 0, ..self }
+    }
+
     /// In what another file's clock differs, if it does not count the same ticks: those of one
     /// boot of one machine.
     pub(super) fn differs(&self, other: &Self) -> Option<&'static str> {

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use super::clock::Clock;
 use super::guid::Guid;
-use super::head::Head;
+use super::head::{HAS_ITEMS, Head};
+use super::payload::tracelogging;
 use super::plain::Opening;
-use super::record::{Kind, Pointer};
+use super::record::{EXT_SCHEMA, EXT_TRAITS, Kind, Pointer, split_items};
 use crate::bytes::{prefetch, u16_at};
 
 /// What is counted together.
@@ -31,6 +32,8 @@ pub enum Event {
     Classic(Guid, u8),
     /// Provider and number.
     Manifest(Guid, u16),
+    /// Provider of a TraceLogging event, and the number of its name among those of the recording.
+    SelfDescribing(Guid, u32),
     /// Number of a WPP message.
     Message(u16),
     /// Nothing names it.
@@ -67,7 +70,19 @@ pub(super) struct Counts {
     tally_slots: Box<[u32; TALLIES]>,
     /// Slot that the last record without a hook had.
     last: Option<(Key, u32)>,
+    /// Numbers of the names of TraceLogging events, by provider and name.
+    numbers: HashMap<Guid, HashMap<Vec<u8>, u32>>,
+    /// Names of TraceLogging events by their number.
+    pub(super) described: Vec<SelfDescribed>,
 }
+
+/// What a TraceLogging event says of itself: the name of its provider, if it has one, and its own.
+pub(super) type SelfDescribed = (Option<String>, String);
+
+/// Names of TraceLogging events that are kept apart.
+const MOST_NAMES: usize = 1 << 12;
+/// Bytes of an `EVENT_HEADER`.
+const EVENT_HEADER: usize = 80;
 
 impl Default for Counts {
     fn default() -> Self {
@@ -78,6 +93,8 @@ impl Default for Counts {
             tallies: Box::new([NO_TALLY; TALLIES]),
             tally_slots: Box::new([0; TALLIES]),
             last: None,
+            numbers: HashMap::new(),
+            described: Vec::new(),
         }
     }
 }
@@ -164,7 +181,8 @@ impl Counts {
         let (event, version) = match (kind, guid) {
             (Kind::Event, Some(provider)) => {
                 let id = u16_at(records, at + 40).unwrap_or_default();
-                (Event::Manifest(provider, id), byte(42))
+                let named = self.self_describing(provider, head, records, at);
+                (named.unwrap_or(Event::Manifest(provider, id)), byte(42))
             }
             (_, Some(class)) => (Event::Classic(class, byte(4)), byte(6)),
             (Kind::Message, None) => {
@@ -179,6 +197,36 @@ impl Counts {
         };
         self.last = Some((key, slot));
         self.slots[slot as usize].2 += 1;
+    }
+
+    /// The event that a record names in its extended items, if it does.
+    fn self_describing(
+        &mut self,
+        provider: Guid,
+        head: &Head,
+        records: &[u8],
+        at: usize,
+    ) -> Option<Event> {
+        let bytes = records.get(at..at + head.size as usize)?;
+        if u16_at(bytes, 4)? & HAS_ITEMS == 0 {
+            return None;
+        }
+        let (mut items, _) = split_items(bytes.get(EVENT_HEADER..)?)?;
+        let traits = items;
+        let name = tracelogging::name(items.find(|item| item.kind == EXT_SCHEMA)?.data)?;
+        let known = self.numbers.get(&provider).and_then(|names| names.get(name));
+        if let Some(number) = known {
+            return Some(Event::SelfDescribing(provider, *number));
+        }
+        if self.described.len() >= MOST_NAMES {
+            return None;
+        }
+        let number = self.described.len() as u32;
+        let traits = { traits }.find(|item| item.kind == EXT_TRAITS);
+        let provider_name = traits.and_then(|item| tracelogging::provider(item.data));
+        self.described.push((provider_name, tracelogging::text(name)));
+        self.numbers.entry(provider).or_default().insert(name.to_vec(), number);
+        Some(Event::SelfDescribing(provider, number))
     }
 
     /// All of them, in the order of their keys.

@@ -84,8 +84,12 @@ pub(super) fn finish(
         ("record_count", recording.record_counts(batcher)?),
         ("problem", batcher.problems(problems.into_iter())?),
     ];
+    let inferred = recording.core_types_inferred().then(|| {
+        let value = "inferred: SMT pairs are P, cores that share an L2 cache by four are E";
+        ("core_type_source".to_owned(), value.to_owned())
+    });
     let settings = session.survey.facts.settings.iter().chain(&session.power.caps);
-    let settings: Vec<_> = settings.collect();
+    let settings: Vec<_> = settings.chain(&inferred).collect();
     let columns = vec![
         ("key", texts(settings.iter().map(|(key, _)| Some(key)))),
         ("value", texts(settings.iter().map(|(_, value)| Some(value)))),
@@ -98,6 +102,7 @@ pub(super) fn finish(
         first_ns: window.map(|(first, _)| clock.ns(first)),
         last_ns: window.map(|(_, last)| clock.ns(last)),
         events_lost: recording.events_lost(),
+        offline: Vec::new(),
     })
 }
 

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use super::clock::unix_ns;
 use super::counts::{Event, Key};
 use super::header::{LogHeader, mode};
-use super::names::{event_name, is_documented_only};
+use super::names::{Names, is_documented_only};
 use super::record::{Kind, Pointer};
 use super::scan::Scan;
+use super::survey::Survey;
 
 /// Facts about a recording as JSON.
 ///
@@ -18,7 +19,8 @@ use super::scan::Scan;
 /// `duration_ns`, `start_time_utc_ns`, `cpus`, `buffers`, `records`, `records_by_kind`,
 /// `records_by_event`, `events`, `loss`, `documentation_only`, `problems`. Times are ns from the
 /// header record unless their name says otherwise.
-pub fn inspect(scan: &Scan) -> Value {
+pub(super) fn inspect(scan: &Scan, survey: &Survey) -> Value {
+    let names = Names::new(scan, survey);
     let log = scan.log();
     let (header, clock) = (log.header(), log.clock());
     let window = scan.window();
@@ -48,10 +50,10 @@ pub fn inspect(scan: &Scan) -> Value {
         "buffers": buffers(scan),
         "records": scan.records(),
         "records_by_kind": by_kind(scan),
-        "records_by_event": by_name(scan),
-        "events": scan.counts().iter().map(event).collect::<Vec<_>>(),
+        "records_by_event": by_name(scan, &names),
+        "events": scan.counts().iter().map(|counted| event(counted, &names)).collect::<Vec<_>>(),
         "loss": loss(scan),
-        "documentation_only": documentation_only(scan),
+        "documentation_only": documentation_only(scan, &names),
         "problems": problems,
     })
 }
@@ -156,10 +158,10 @@ fn by_kind(scan: &Scan) -> Value {
     kinds.into_iter().map(|(name, count)| (name, json!(count))).collect::<Map<_, _>>().into()
 }
 
-fn by_name(scan: &Scan) -> Value {
+fn by_name(scan: &Scan, event_names: &Names<'_>) -> Value {
     let mut names: BTreeMap<String, u64> = BTreeMap::new();
     for (key, count) in scan.counts() {
-        *names.entry(event_name(key.event)).or_default() += count;
+        *names.entry(event_names.of(key)).or_default() += count;
     }
     names.into_iter().map(|(name, count)| (name, json!(count))).collect::<Map<_, _>>().into()
 }
@@ -183,9 +185,9 @@ fn kind_name(key: &Key) -> String {
     if has_width { format!("{name}{width}") } else { name.to_owned() }
 }
 
-fn event((key, count): &(Key, u64)) -> Value {
+fn event((key, count): &(Key, u64), names: &Names<'_>) -> Value {
     let mut event = Map::new();
-    event.insert("name".to_owned(), json!(event_name(key.event)));
+    event.insert("name".to_owned(), json!(names.of(key)));
     event.insert("kind".to_owned(), json!(kind_name(key)));
     match key.event {
         Event::Hook(hook) => {
@@ -198,6 +200,9 @@ fn event((key, count): &(Key, u64)) -> Value {
         Event::Manifest(provider, id) => {
             event.insert("provider".to_owned(), json!(provider.to_string()));
             event.insert("id".to_owned(), json!(id));
+        }
+        Event::SelfDescribing(provider, _) => {
+            event.insert("provider".to_owned(), json!(provider.to_string()));
         }
         Event::Message(number) => {
             event.insert("message".to_owned(), json!(number));
@@ -232,12 +237,12 @@ fn loss(scan: &Scan) -> Value {
 }
 
 /// What of this recording is read by documentation alone, because no real file with it was at hand.
-fn documentation_only(scan: &Scan) -> Vec<String> {
+fn documentation_only(scan: &Scan, names: &Names<'_>) -> Vec<String> {
     let mut found: Vec<String> = scan
         .counts()
         .iter()
         .filter(|(key, _)| is_documented_only(key.event))
-        .map(|(key, _)| event_name(key.event))
+        .map(|(key, _)| names.of(key))
         .collect();
     let kinds = |kind: Kind| scan.counts().iter().any(|(key, _)| key.kind == kind);
     for (kind, name) in [

@@ -3,7 +3,7 @@
 use super::lives::{Event, ThreadFacts};
 use super::payload::known;
 use super::payload::value::Fields;
-use super::processes;
+use super::processes::{self, ProcessFacts};
 use super::record::{Kind, Record};
 use super::rows::{AffinityChange, Mark};
 use super::session::Session;
@@ -85,10 +85,44 @@ impl Session<'_> {
             }
             _ => processes::Event::Rundown,
         };
-        let key = fields.number("UniqueProcessKey");
-        let name = fields.text("ImageFileName");
-        self.lives.processes.told(event, (pid, key), name, ts);
+        let facts = ProcessFacts {
+            pid,
+            key: fields.number("UniqueProcessKey"),
+            name: fields.text("ImageFileName").map(str::to_owned),
+            parent_pid: fields.id("ParentId"),
+            session_id: fields.id("SessionId"),
+            command_line: fields.text("CommandLine").map(str::to_owned),
+        };
+        self.lives.processes.told(event, facts, ts);
         Some(())
+    }
+
+    /// Events of Microsoft-Windows-Kernel-Process, where the kernel logger's own are missing.
+    pub(super) fn kernel_process(&mut self, id: u16, record: &Record<'_>, ts: i64) {
+        let event = match id {
+            1 => processes::Event::Start,
+            2 => processes::Event::End,
+            15 => processes::Event::Rundown,
+            _ => return,
+        };
+        if self.survey.kernel_logger_processes {
+            return;
+        }
+        let Some((_, fields)) = self.survey.event(record) else { return };
+        let Some(pid) = fields.id("ProcessID") else {
+            self.short_payloads += 1;
+            return;
+        };
+        let image = fields.text("ImageName");
+        let facts = ProcessFacts {
+            pid,
+            key: fields.number("ProcessSequenceNumber"),
+            name: image.map(|path| path.rsplit('\\').next().unwrap_or(path).to_owned()),
+            parent_pid: fields.id("ParentProcessID"),
+            session_id: fields.id("SessionID"),
+            command_line: None,
+        };
+        self.lives.processes.told(event, facts, ts);
     }
 
     /// A FILETIME in ns from ns 0.

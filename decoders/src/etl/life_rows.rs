@@ -48,11 +48,14 @@ pub(super) fn processes(lives: &Lives, batcher: &Batcher) -> Result<RecordBatch,
     let all = &lives.processes.all;
     let (mut upid, mut pid) = (Column::default(), Column::default());
     let (mut start, mut end) = (Column::default(), Column::default());
+    let (mut parent, mut session) = (Column::default(), Column::default());
     for (number, process) in all.iter().enumerate() {
         upid.push(lives.utid(number as u32));
         pid.push(i64::from(process.pid));
         start.push_option(process.start_ns);
         end.push_option(process.end_ns);
+        parent.push_option(process.parent_pid.map(i64::from));
+        session.push_option(process.session_id.map(i64::from));
     }
     let columns = vec![
         ("upid", upid.array()),
@@ -60,6 +63,9 @@ pub(super) fn processes(lives: &Lives, batcher: &Batcher) -> Result<RecordBatch,
         ("name", texts(all.iter().map(|process| process.name.as_deref()))),
         ("start_ns", start.array()),
         ("end_ns", end.array()),
+        ("parent_pid", parent.array()),
+        ("session_id", session.array()),
+        ("command_line", texts(all.iter().map(|process| process.command_line.as_deref()))),
     ];
     batcher.batch("process", all.len(), columns)
 }

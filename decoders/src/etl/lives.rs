@@ -293,9 +293,11 @@ impl Lives {
         let only_group = self.only_group;
         let thread = &mut self.all[life as usize];
         thread.process = Some(process);
-        thread.base_priority = told.base_priority.or(thread.base_priority);
         if event == Event::End {
+            // Its base priority is that of a thread on its way out, not the one it ran with.
             thread.end_ns = Some(ts);
+        } else {
+            thread.base_priority = told.base_priority.or(thread.base_priority);
         }
         // What a rundown tells holds since before the recording, unless something else was told.
         let existed = thread.start_ns.is_none();

@@ -1,5 +1,6 @@
 //! A recording of one or several log files: their headers, their clock, their buffers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::buffer::{BUFFER_LOST, BufferHeader, Buffers, EVENTS_LOST, Found, HEADER, TYPE_HEADER};
@@ -57,6 +58,8 @@ pub(super) struct LogFile {
     pub(super) cut_off: bool,
     /// Buffers with flags or of a type that is not described: offset of the first, how many.
     pub(super) newer: Option<(u64, i64)>,
+    /// Places of records that are left out because their times do not fit, by buffer.
+    pub(super) left_out: BTreeMap<u32, Vec<u32>>,
     /// Whether the packing is another than the first buffer tells.
     pub(super) packing_tried: bool,
 }
@@ -114,8 +117,19 @@ impl LogFile {
             });
         }
         let packing_tried = false;
-        let mut file =
-            Self { name, source, header, packing, buffers, damage, cut_off, newer, packing_tried };
+        let left_out = BTreeMap::new();
+        let mut file = Self {
+            name,
+            source,
+            header,
+            packing,
+            buffers,
+            damage,
+            cut_off,
+            newer,
+            left_out,
+            packing_tried,
+        };
         file.settle_packing();
         Ok(file)
     }
@@ -253,6 +267,12 @@ impl Log {
             (header.end_time.is_some() || lost > 0).then_some(i64::from(lost))
         });
         counts.sum()
+    }
+
+    /// Counts from another moment than that of the header's record, whose time is damaged; wall
+    /// time is then unknown.
+    pub(super) fn count_from(&mut self, start: i64) {
+        self.clock = self.clock.counting_from(start);
     }
 
     /// The clock of all records.

@@ -365,8 +365,10 @@ impl<'a> Merge<'a> {
         cursor.walk = Walk::new(&self.clock);
         if !buffer.sorted {
             let records = self.slots[number as usize].records();
+            let left_out = file.left_out.get(&spot.buffer).map_or(&[][..], Vec::as_slice);
             while let Some((at, head)) = cursor.walk.next(records, &self.clock, |_, _| {}) {
-                if self.chosen.has(&head, records, at) {
+                let believed = left_out.binary_search(&(at as u32)).is_err();
+                if believed && self.chosen.has(&head, records, at) {
                     cursor.sorted.push(Entry::new(number, at, head.ts, head.size as u16));
                 }
             }

@@ -1,12 +1,14 @@
 //! Names of the kernel's events and of the providers that schedlens reads, and how well each
 //! reading is known.
 
-use super::counts::Event;
+use super::counts::{Event, Key};
 use super::guid::Guid;
 use super::payload::known::hook_of_class;
+use super::scan::Scan;
+use super::survey::Survey;
 
 /// Names of hooks.
-const HOOKS: [(u16, &str); 87] = [
+const HOOKS: [(u16, &str); 109] = [
     (0x0000, "EventTrace/Header"),
     (0x0005, "EventTrace/Extension"),
     (0x0008, "EventTrace/RundownComplete"),
@@ -47,6 +49,28 @@ const HOOKS: [(u16, &str); 87] = [
     (0x0543, "Thread/AutoBoostClearFloor"),
     (0x0545, "Thread/SubProcessTag"),
     (0x0548, "Thread/SetName"),
+    (0x060a, "TcpIp/Send"),
+    (0x060b, "TcpIp/Recv"),
+    (0x060c, "TcpIp/Connect"),
+    (0x060d, "TcpIp/Disconnect"),
+    (0x060e, "TcpIp/Retransmit"),
+    (0x060f, "TcpIp/Accept"),
+    (0x0610, "TcpIp/Reconnect"),
+    (0x0611, "TcpIp/Fail"),
+    (0x0612, "TcpIp/Copy"),
+    (0x061a, "TcpIp/SendIPv6"),
+    (0x061b, "TcpIp/RecvIPv6"),
+    (0x061c, "TcpIp/ConnectIPv6"),
+    (0x061d, "TcpIp/DisconnectIPv6"),
+    (0x061e, "TcpIp/RetransmitIPv6"),
+    (0x061f, "TcpIp/AcceptIPv6"),
+    (0x0620, "TcpIp/ReconnectIPv6"),
+    (0x0622, "TcpIp/CopyIPv6"),
+    (0x080a, "UdpIp/Send"),
+    (0x080b, "UdpIp/Recv"),
+    (0x0811, "UdpIp/Fail"),
+    (0x081a, "UdpIp/SendIPv6"),
+    (0x081b, "UdpIp/RecvIPv6"),
     (0x0b0a, "SystemConfig/CPU"),
     (0x0b0b, "SystemConfig/PhysicalDisk"),
     (0x0b0c, "SystemConfig/LogicalDisk"),
@@ -97,13 +121,15 @@ const HOOKS: [(u16, &str); 87] = [
 ];
 
 /// Names of providers and classes.
-const PROVIDERS: [(&str, u128); 12] = [
+const PROVIDERS: [(&str, u128); 14] = [
     ("Microsoft-Windows-Kernel-Processor-Power", 0x0f67e49f_fe51_4e9f_b490_6f2948cc6027),
     ("Microsoft-Windows-DXGI", 0xca11c036_0102_4a2d_a6ad_f03cfed5d3c9),
     ("Microsoft-Windows-D3D9", 0x783aca0a_790e_4d7f_8451_aa850511c6b9),
     ("Microsoft-Windows-DxgKrnl", 0x802ec45a_1e99_4b83_9920_87c98277ba9d),
     ("Microsoft-Windows-Dwm-Core", 0x9e9bba3c_2e38_40cb_99f4_9e8281425164),
     ("Microsoft-Windows-Win32k", 0x8c416c79_d49b_4f01_a467_e56d3aa8234c),
+    ("Microsoft-Windows-Kernel-Process", 0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716),
+    ("Microsoft-Windows-Kernel-Network", 0x7dd42a49_5329_4832_8dfd_43d979153a88),
     ("Microsoft-Windows-DotNETRuntime", 0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4),
     ("EventMetadata", 0xbbccf6c1_6cd1_48c4_80ff_839482e37671),
     ("KernelTraceControl", 0xb3e675d7_2554_4f18_830b_2762732560de),
@@ -132,8 +158,42 @@ pub(super) fn event_name(event: Event) -> String {
             None => format!("{}/{opcode}", provider_name(class)),
         },
         Event::Manifest(provider, id) => format!("{}/{id}", provider_name(provider)),
+        Event::SelfDescribing(provider, _) => provider_name(provider),
         Event::Message(number) => format!("WPP message {number}"),
         Event::None => "record without a name".to_owned(),
+    }
+}
+
+/// Names of events, with those that the recording itself brings: by the schemas that merging
+/// embeds, by manifests of EventSources, and by TraceLogging.
+pub(super) struct Names<'a> {
+    scan: &'a Scan,
+    survey: &'a Survey,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(scan: &'a Scan, survey: &'a Survey) -> Self {
+        Self { scan, survey }
+    }
+
+    /// Name of the event that is counted by a key.
+    pub(super) fn of(&self, key: &Key) -> String {
+        let provider = |guid| {
+            let named = self.survey.provider(guid).map(str::to_owned);
+            named.unwrap_or_else(|| provider_name(guid))
+        };
+        match key.event {
+            Event::Manifest(guid, id) => {
+                let title = self.survey.title(guid, id, key.version);
+                format!("{}/{}", provider(guid), title.unwrap_or_else(|| id.to_string()))
+            }
+            Event::SelfDescribing(guid, number) => match self.scan.self_described(number) {
+                Some((Some(name), event)) => format!("{name}/{event}"),
+                Some((None, event)) => format!("{}/{event}", provider(guid)),
+                None => provider(guid),
+            },
+            event => event_name(event),
+        }
     }
 }
 
@@ -157,7 +217,7 @@ pub(super) fn is_documented_only(event: Event) -> bool {
             let mut known = PROVIDERS.iter().take(DOCUMENTED_PROVIDERS);
             known.any(|(_, text)| Guid::from_text_order(*text) == provider)
         }
-        Event::Message(_) | Event::None => false,
+        Event::SelfDescribing(..) | Event::Message(_) | Event::None => false,
     }
 }
 

@@ -11,6 +11,9 @@ pub(super) struct Process {
     pub(super) name: Option<String>,
     pub(super) start_ns: Option<i64>,
     pub(super) end_ns: Option<i64>,
+    pub(super) parent_pid: Option<u32>,
+    pub(super) session_id: Option<u32>,
+    pub(super) command_line: Option<String>,
     /// Whether a record told of it, rather than of one of its threads.
     pub(super) told: bool,
 }
@@ -27,6 +30,21 @@ pub(super) enum Event {
     /// Hook 0327: it has ended, but something still holds it; when, if that is told.
     Defunct(Option<i64>),
 }
+
+/// What such a record says of the process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProcessFacts {
+    pub(super) pid: u32,
+    /// `UniqueProcessKey`
+    pub(super) key: Option<u64>,
+    pub(super) name: Option<String>,
+    pub(super) parent_pid: Option<u32>,
+    pub(super) session_id: Option<u32>,
+    pub(super) command_line: Option<String>,
+}
+
+/// `SessionId` of a process that belongs to no session yet or any more.
+const NO_SESSION: u32 = u32::MAX;
 
 /// All lives, numbered by first appearance.
 #[derive(Debug, Default)]
@@ -60,14 +78,9 @@ impl Processes {
     }
 
     /// A record of the life of a process.
-    pub(super) fn told(
-        &mut self,
-        event: Event,
-        (pid, key): (u32, Option<u64>),
-        name: Option<&str>,
-        ts: i64,
-    ) {
-        let key = key.filter(|key| *key != 0);
+    pub(super) fn told(&mut self, event: Event, facts: ProcessFacts, ts: i64) {
+        let pid = facts.pid;
+        let key = facts.key.filter(|key| *key != 0);
         let current = self.by_pid.get(&pid).copied();
         let fits = |process: &Process| {
             let other = key.is_some() && process.key.is_some() && process.key != key;
@@ -111,9 +124,13 @@ impl Processes {
             Event::Defunct(ended) => process.end_ns = process.end_ns.or(ended),
             Event::Rundown => {}
         }
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
-            process.name = Some(name.to_owned());
-        }
+        let text = |text: Option<String>| text.filter(|text| !text.is_empty());
+        process.name = text(facts.name).or(process.name.take());
+        process.command_line = text(facts.command_line).or(process.command_line.take());
+        // A record of the end may no longer have the creator or the session.
+        process.parent_pid = process.parent_pid.or(facts.parent_pid);
+        let session = facts.session_id.filter(|session| *session != NO_SESSION);
+        process.session_id = process.session_id.or(session);
     }
 }
 
@@ -121,13 +138,17 @@ impl Processes {
 mod tests {
     use super::*;
 
+    fn facts(pid: u32, key: Option<u64>, name: Option<&str>) -> ProcessFacts {
+        ProcessFacts { pid, key, name: name.map(str::to_owned), ..ProcessFacts::default() }
+    }
+
     #[test]
     fn a_pid_that_is_reused_is_another_process() {
         let mut processes = Processes::default();
-        processes.told(Event::Rundown, (4, Some(1)), Some("a"), 0);
-        processes.told(Event::End, (4, Some(1)), Some("a"), 10);
-        processes.told(Event::Start, (4, Some(2)), Some("b"), 20);
-        processes.told(Event::Rundown, (4, Some(2)), Some("b"), 90);
+        processes.told(Event::Rundown, facts(4, Some(1), Some("a")), 0);
+        processes.told(Event::End, facts(4, Some(1), Some("a")), 10);
+        processes.told(Event::Start, facts(4, Some(2), Some("b")), 20);
+        processes.told(Event::Rundown, facts(4, Some(2), Some("b")), 90);
         let found: Vec<_> = processes
             .all
             .iter()
@@ -140,7 +161,7 @@ mod tests {
     fn a_thread_may_be_told_of_before_its_process() {
         let mut processes = Processes::default();
         let early = processes.bearing(8);
-        processes.told(Event::Start, (8, Some(3)), Some("x"), 5);
+        processes.told(Event::Start, facts(8, Some(3), Some("x")), 5);
         assert_eq!(processes.bearing(8), early);
         assert_eq!(processes.all[early as usize].start_ns, Some(5));
     }
@@ -148,9 +169,9 @@ mod tests {
     #[test]
     fn a_defunct_process_leaves_the_id_to_the_one_that_bears_it() {
         let mut processes = Processes::default();
-        processes.told(Event::Rundown, (8, Some(3)), Some("now"), 5);
-        processes.told(Event::Defunct(Some(-7)), (8, Some(2)), Some("before"), 6);
-        processes.told(Event::Defunct(None), (12, Some(9)), Some("gone"), 6);
+        processes.told(Event::Rundown, facts(8, Some(3), Some("now")), 5);
+        processes.told(Event::Defunct(Some(-7)), facts(8, Some(2), Some("before")), 6);
+        processes.told(Event::Defunct(None), facts(12, Some(9), Some("gone")), 6);
         let bearer = processes.bearing(8);
         assert_eq!(processes.all[bearer as usize].name.as_deref(), Some("now"));
         assert_eq!(processes.all[1].end_ns, Some(-7));

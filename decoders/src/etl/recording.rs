@@ -13,8 +13,9 @@ use super::frames::Frames;
 use super::guid::Guid;
 use super::inspection::inspect;
 use super::log::Log;
+use super::names::Names;
 use super::payload::known;
-use super::payload::providers::{D3D9, DXGI, DXGKRNL, PROCESSOR_POWER};
+use super::payload::providers::{D3D9, DXGI, DXGKRNL, KERNEL_PROCESS, PROCESSOR_POWER};
 use super::scan::Scan;
 use super::survey::Survey;
 use super::topology::{self, Cpu};
@@ -72,21 +73,24 @@ impl Recording {
             |record| survey.take(record, clock.ns(record.ts)),
             |read| on_progress(read, all),
         );
+        survey.count_from(clock.ns(scan.log().clock().start));
         let told = scan.log().header().num_processors as usize;
         let seen = scan.cpus().last().map_or(0, |last| usize::from(*last) + 1);
         survey.finish(told.max(seen));
         survey.numbering.cover(seen);
+        survey.kernel_logger_processes =
+            [0x0301, 0x0302, 0x0303, 0x0304].into_iter().any(|hook| counted(&scan, hook) > 0);
         let (cpus, machine_problems) = topology::cpus(&survey.facts, &survey.numbering);
         let wakings = counted(&scan, 0x0532) > 0;
         let hooks = HOOKS.into_iter().filter(|hook| wakings || !STACKS.contains(hook));
-        let providers = [PROCESSOR_POWER, DXGI, D3D9, DXGKRNL];
+        let providers = [PROCESSOR_POWER, DXGI, D3D9, DXGKRNL, KERNEL_PROCESS];
         let chosen = Chosen::of(hooks, CLASSES.into_iter().chain(providers));
         Ok(Self { scan, survey, chosen, cpus, machine_problems })
     }
 
     /// Facts about it as JSON: see [`inspect`]; `processes` and `threads` beside.
     pub fn inspect(&self) -> serde_json::Value {
-        let mut facts = inspect(&self.scan);
+        let mut facts = inspect(&self.scan, &self.survey);
         let (processes, threads) = super::frames::lives(self);
         if let Some(facts) = facts.as_object_mut() {
             facts.insert("processes".to_owned(), processes);
@@ -99,7 +103,7 @@ impl Recording {
     pub(super) fn chosen_lives() -> Chosen {
         Chosen::of(
             [0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0548],
-            [CLASSES[0], CLASSES[1]],
+            [CLASSES[0], CLASSES[1], KERNEL_PROCESS],
         )
     }
 
@@ -114,6 +118,11 @@ impl Recording {
     /// What was found about the machine that does not fit.
     pub(super) fn machine_problems(&self) -> &[&'static str] {
         &self.machine_problems
+    }
+
+    /// The core types follow from caches and SMT siblings, since no record says them.
+    pub(super) fn core_types_inferred(&self) -> bool {
+        topology::are_inferred(&self.survey.facts, &self.cpus)
     }
 
     /// Counter values were recorded at switches.
@@ -134,8 +143,9 @@ impl Recording {
     /// Rows of `record_count`.
     pub(super) fn record_counts(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
         let mut counts: Vec<(String, u64)> = Vec::new();
+        let names = Names::new(&self.scan, &self.survey);
         for (key, count) in self.scan.counts() {
-            let name = super::names::event_name(key.event);
+            let name = names.of(key);
             match counts.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, sum)) => *sum += count,
                 None => counts.push((name, *count)),
@@ -147,7 +157,7 @@ impl Recording {
     fn os(&self) -> String {
         let header = self.scan.log().header();
         let facts = &self.survey.facts;
-        let product = facts.product.as_deref().unwrap_or("Windows");
+        let product = product(facts.product.as_deref(), header.os_build);
         match &facts.build_lab {
             Some(lab) => format!("{product}, build {lab}"),
             None => format!("{product}, build {}", header.os_build),
@@ -160,6 +170,19 @@ impl Recording {
         let named = first.map(|(_, processor)| processor.name.clone());
         let winsat = || facts.winsat.as_ref().and_then(|winsat| winsat.name.clone());
         named.filter(|name| !name.is_empty()).or_else(winsat)
+    }
+}
+
+/// First build of Windows 11, whose registry still has the product name of Windows 10.
+const WINDOWS_11: u32 = 22_000;
+
+/// Name of the system by its product name, as the registry has it, and its build.
+fn product(name: Option<&str>, build: u32) -> String {
+    match name {
+        Some(name) if build >= WINDOWS_11 => name.replacen("Windows 10", "Windows 11", 1),
+        Some(name) => name.to_owned(),
+        None if build >= WINDOWS_11 => "Windows 11".to_owned(),
+        None => "Windows".to_owned(),
     }
 }
 
@@ -283,5 +306,21 @@ impl Reader for Recording {
         core_types: HashMap<i32, String>,
     ) -> Box<dyn FrameSource + 'a> {
         Box::new(Frames::new(self, &self.chosen, batcher, trace_id, core_types))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::product;
+
+    #[test]
+    fn builds_from_22000_on_are_windows_11() {
+        assert_eq!(product(Some("Windows 10 Pro"), 22_631), "Windows 11 Pro");
+        assert_eq!(product(Some("Windows 10 Pro"), 19_045), "Windows 10 Pro");
+        assert_eq!(product(Some("Windows Server 2025 Standard"), 26_100), {
+            "Windows Server 2025 Standard"
+        });
+        assert_eq!(product(None, 22_000), "Windows 11");
+        assert_eq!(product(None, 21_999), "Windows");
     }
 }

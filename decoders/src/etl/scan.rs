@@ -3,13 +3,14 @@
 use super::buffer::HEADER;
 use super::chosen::Chosen;
 use super::clock::Clock;
-use super::counts::{Counts, Key};
+use super::counts::{Counts, Key, SelfDescribed};
 use super::header::mode;
 use super::lanes::{Lane, lanes};
 use super::log::{Log, LogFile, STRETCH};
 use super::loss::{self, Gap, Signs};
 use super::merge::Merge;
 use super::notes;
+use super::outliers;
 use super::record::{Place, Record};
 use super::unpack::Unpacker;
 use super::walk::Walk;
@@ -20,6 +21,7 @@ pub struct Scan {
     pub(super) log: Log,
     pub(super) lanes: Vec<Lane>,
     counts: Vec<(Key, u64)>,
+    described: Vec<SelfDescribed>,
     records: u64,
     window: Option<(i64, i64)>,
     gaps: Vec<Gap>,
@@ -29,7 +31,8 @@ pub struct Scan {
 /// What `what` was met where; places are told for the first few only.
 #[derive(Default)]
 pub(super) struct Troubles {
-    counts: Vec<(&'static str, i64)>,
+    /// What, how many places are told, and how often it was met elsewhere.
+    counts: Vec<(&'static str, i64, i64)>,
     problems: Problems,
 }
 
@@ -38,25 +41,28 @@ const PLACES: i64 = 16;
 
 impl Troubles {
     pub(super) fn add(&mut self, what: &'static str, place: impl FnOnce() -> String) {
-        let known = self.counts.iter_mut().find(|(known, _)| *known == what);
-        let count = match known {
-            Some((_, count)) => {
-                *count += 1;
-                *count
-            }
-            None => {
-                self.counts.push((what, 1));
-                1
-            }
-        };
-        if count <= PLACES {
-            self.problems.add(place(), what);
+        self.add_many(what, 1, place);
+    }
+
+    /// Several at one place.
+    fn add_many(&mut self, what: &'static str, times: i64, place: impl FnOnce() -> String) {
+        let known = self.counts.iter().position(|(known, ..)| *known == what);
+        let at = known.unwrap_or_else(|| {
+            self.counts.push((what, 0, 0));
+            self.counts.len() - 1
+        });
+        let (_, places, elsewhere) = &mut self.counts[at];
+        if *places < PLACES {
+            *places += 1;
+            self.problems.add_many(place(), what, times);
+        } else {
+            *elsewhere += times;
         }
     }
 
     fn finish(mut self) -> Problems {
-        for (what, count) in self.counts.into_iter().filter(|(_, count)| *count > PLACES) {
-            self.problems.add_many("elsewhere", what, count - PLACES);
+        for (what, _, elsewhere) in self.counts.into_iter().filter(|(.., count)| *count > 0) {
+            self.problems.add_many("elsewhere", what, elsewhere);
         }
         self.problems
     }
@@ -71,6 +77,8 @@ const TOO_MUCH: &str = "a packed buffer that unpacks to far more than logs do: n
 const UNPACKED: u64 = 64 << 20;
 /// Real logs pack to a tenth or so; more than this is made to keep readers busy.
 const UNPACKED_RATIO: u64 = 200;
+const NO_START: &str = "the time of the header's record does not fit the others: times are \
+                        counted from the earliest record, and the wall time is unknown";
 const TOO_MANY: &str = "a packed buffer that overlaps too many others in time: not read";
 
 pub(super) fn scan(
@@ -100,6 +108,16 @@ pub(super) fn scan(
         done += file.source.bytes().len() as u64;
     }
     log.files = files;
+    let first = log.files.iter().flat_map(|file| &file.buffers);
+    let first = first.filter_map(|buffer| buffer.window).map(|(first, _)| first).min();
+    let start_left_out = log.files.iter().any(|file| {
+        let header = file.left_out.get(&0).is_some_and(|places| places.contains(&0));
+        header && file.header.start_clock == clock.start
+    });
+    if let Some(first) = first.filter(|_| start_left_out) {
+        log.count_from(first);
+        reading.troubles.add(NO_START, || "header".to_owned());
+    }
     let (lanes, left_out) = lanes(&log.files);
     for (file, buffer) in left_out {
         let offset = log.files[file].buffers[buffer].offset;
@@ -115,8 +133,10 @@ pub(super) fn scan(
     if left_out > 0 {
         problems.add_many("loss", "gaps beyond those that are listed", left_out as i64);
     }
+    let described = std::mem::take(&mut reading.counts.described);
     Scan {
         lanes,
+        described,
         counts: reading.counts.into_sorted(),
         records: reading.records,
         window: first.zip(last),
@@ -160,6 +180,7 @@ impl Reading<'_> {
         let mut fetched = 0;
         let mut budget = UNPACKED + UNPACKED_RATIO * file.source.bytes().len() as u64;
         let mut buffers = std::mem::take(&mut file.buffers);
+        let mut unsorted = Vec::new();
         for (index, buffer) in buffers.iter_mut().enumerate() {
             let range = file.range(buffer);
             if range.end > fetched {
@@ -193,7 +214,7 @@ impl Reading<'_> {
             let facts = self.buffer((number, index as u32, buffer.cpu), records, place, visit);
             // Where processors share buffers nothing keeps their records in order.
             if facts.unsorted && !file.header.has(mode::MIXED) {
-                self.troubles.add(UNSORTED, || place(0));
+                unsorted.push(index as u32);
             }
             buffer.records = facts.records;
             buffer.window = facts.window();
@@ -205,6 +226,19 @@ impl Reading<'_> {
             self.room = room;
         }
         file.buffers = buffers;
+        for found in outliers::leave_out(file, &self.clock, &mut unsorted) {
+            let offset = file.buffers[found.buffer as usize].offset;
+            let place = || {
+                format!("{prefix}buffer {} at {offset:#x}, offset {:#x}", found.buffer, found.at)
+            };
+            self.troubles.add_many(found.what, found.records, place);
+            self.signs.damaged(number, found.buffer, found.before, found.after);
+        }
+        for index in unsorted {
+            let offset = file.buffers[index as usize].offset;
+            let place = || format!("{prefix}buffer {index} at {offset:#x}, offset {HEADER:#x}");
+            self.troubles.add(UNSORTED, place);
+        }
         let length = file.source.bytes().len();
         file.source.let_go(length.saturating_sub(2 * STRETCH)..length);
     }
@@ -345,6 +379,12 @@ impl Scan {
     /// Records by kind of event, in the order of the keys.
     pub fn counts(&self) -> &[(Key, u64)] {
         &self.counts
+    }
+
+    /// Names of the provider, if it has one, and of the TraceLogging event with that number.
+    pub(super) fn self_described(&self, number: u32) -> Option<(Option<&str>, &str)> {
+        let (provider, event) = self.described.get(number as usize)?;
+        Some((provider.as_deref(), event))
     }
 
     /// Raw times of the earliest and the latest record.

@@ -219,10 +219,11 @@ impl<'a> Session<'a> {
 
     #[inline(never)]
     fn provider_event(&mut self, record: &Record<'_>, ts: i64) {
-        use super::payload::providers::{D3D9, DXGI, DXGKRNL, PROCESSOR_POWER};
+        use super::payload::providers::{D3D9, DXGI, DXGKRNL, KERNEL_PROCESS, PROCESSOR_POWER};
         let Id::Event { provider, id, .. } = record.id else { return };
         match provider {
             PROCESSOR_POWER => self.processor_power(id, record, ts),
+            KERNEL_PROCESS => self.kernel_process(id, record, ts),
             DXGI | D3D9 | DXGKRNL => self.present(provider, id, record, ts),
             _ => {}
         }

@@ -94,6 +94,8 @@ pub(super) struct Survey {
     numbers: Vec<(u16, u8)>,
     group_masks: Vec<u64>,
     pub(super) damaged_schemas: i64,
+    /// The kernel logger's own records of processes are there.
+    pub(super) kernel_logger_processes: bool,
     pub(super) manifests: Manifests,
 }
 
@@ -131,6 +133,11 @@ impl Survey {
         }
     }
 
+    /// Times are counted from a later moment than was expected.
+    pub(super) fn count_from(&mut self, start_ns: i64) {
+        self.facts.classes.iter_mut().for_each(|told| told.ts -= start_ns);
+    }
+
     /// To be called after the last record; `cpus` as the header tells.
     pub(super) fn finish(&mut self, cpus: usize) {
         self.numbering = Numbering::new(&self.numbers, &self.group_masks, cpus);
@@ -166,6 +173,19 @@ impl Survey {
     /// The name of a provider of which the file holds schemas.
     pub(super) fn provider(&self, provider: Guid) -> Option<&str> {
         self.providers.get(&provider).map(String::as_str)
+    }
+
+    /// The title of a manifest event, of that version if it has a schema, else of any.
+    pub(super) fn title(&self, provider: Guid, id: u16, version: u8) -> Option<String> {
+        if id == manifests::CHUNK {
+            return Some("ManifestData".to_owned());
+        }
+        let exact = self.schema(provider, id, version);
+        let any = || {
+            let alike = self.schemas.values().filter(|s| (s.provider, s.id) == (provider, id));
+            alike.min_by_key(|schema| schema.version)
+        };
+        exact.or_else(any).map(Schema::title)
     }
 
     fn metadata(&mut self, payload: &[u8]) {

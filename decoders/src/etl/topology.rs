@@ -46,7 +46,49 @@ pub(super) fn cpus(facts: &Facts, numbering: &Numbering) -> (Vec<Cpu>, Vec<&'sta
             }
         }
     }
+    if facts.classes.is_empty() {
+        infer_core_types(facts, numbering, &mut rows);
+    }
     (with_classes(facts, numbering, rows), problems)
+}
+
+/// CPUs of an E core cluster, which share one L2 cache.
+const CLUSTER: usize = 4;
+
+/// Core types of hybrid processors whose classes were not recorded: cores with two SMT siblings are
+/// P where cores without siblings share an L2 cache by four, as only E cores do. Other cores stay
+/// unknown.
+fn infer_core_types(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) {
+    let Some(winsat) = facts.winsat.as_ref() else { return };
+    if rows.iter().any(|row| row.core.is_none()) {
+        return;
+    }
+    let mut siblings: BTreeMap<i32, usize> = BTreeMap::new();
+    rows.iter().filter_map(|row| row.core).for_each(|core| *siblings.entry(core).or_default() += 1);
+    let alone = |row: &Cpu| row.core.is_some_and(|core| siblings[&core] == 1);
+    let mut types = vec![None; rows.len()];
+    for cache in winsat.caches.iter().filter(|c| c.level == 2 && c.kind != "Instruction") {
+        let cpus = numbering.cpus(0, cache.mask);
+        let members = || cpus.iter().filter_map(|cpu| rows.get(*cpu as usize));
+        let kind = match cpus.len() {
+            2 if members().all(|row| row.core == members().next().and_then(|r| r.core)) => "P",
+            CLUSTER if members().all(alone) => "E",
+            _ => continue,
+        };
+        for cpu in &cpus {
+            types[*cpu as usize] = Some(kind);
+        }
+    }
+    if types.contains(&Some("P")) && types.contains(&Some("E")) {
+        for (row, kind) in rows.iter_mut().zip(types) {
+            row.core_type = kind.map(str::to_owned);
+        }
+    }
+}
+
+/// Whether the core types follow from caches and siblings, and not from a record that says them.
+pub(super) fn are_inferred(facts: &Facts, rows: &[Cpu]) -> bool {
+    facts.classes.is_empty() && rows.iter().any(|row| row.core_type.is_some())
 }
 
 fn base_khz(facts: &Facts, cpu: i32, place: Option<(u16, u8)>) -> Option<i64> {
@@ -177,6 +219,7 @@ fn with_classes(facts: &Facts, numbering: &Numbering, rows: Vec<Cpu>) -> Vec<Cpu
         }
         for (row, kind) in shown.iter_mut().zip(core_types(&classes)) {
             let class = classes[row.cpu as usize];
+            let kind = if told.is_empty() { row.core_type.clone() } else { kind };
             if from.is_some() && row.class == class && row.core_type == kind {
                 continue;
             }
@@ -235,6 +278,42 @@ mod tests {
             assert_eq!(problems.len(), 1, "{count}");
             assert!(rows.iter().all(|row| row.llc.is_none()));
         }
+    }
+
+    /// Two P cores with SMT and a cluster of four E cores behind them; `e_l2`: masks of their L2.
+    fn hybrid(e_l2: &[u64]) -> Facts {
+        let cache = |mask, level| Cache { mask, level, kind: "Unified".to_owned() };
+        let mut caches = vec![cache(0b0011, 2), cache(0b1100, 2), cache(0xff, 3)];
+        caches.extend(e_l2.iter().map(|mask| cache(*mask, 2)));
+        let winsat = Processors {
+            cores: vec![0b0011, 0b1100, 0x10, 0x20, 0x40, 0x80],
+            caches,
+            nodes: vec![(0, 0xff)],
+            packages: vec![0xff],
+            ..Processors::default()
+        };
+        Facts { winsat: Some(winsat), sharing: Some(0b1111), ..Facts::default() }
+    }
+
+    #[test]
+    fn smt_pairs_beside_a_cluster_of_four_are_p_and_e_cores() {
+        let facts = hybrid(&[0xf0]);
+        let (rows, _) = cpus(&facts, &one_group(8));
+        let names: Vec<_> = rows.iter().map(|row| row.core_type.as_deref().unwrap_or("")).collect();
+        assert_eq!(names, ["P", "P", "P", "P", "E", "E", "E", "E"]);
+        assert!(rows.iter().all(|row| row.class.is_none()));
+        assert!(are_inferred(&facts, &rows));
+    }
+
+    #[test]
+    fn core_types_are_not_inferred_without_a_cluster_or_where_classes_are_recorded() {
+        let (rows, _) = cpus(&hybrid(&[0x30, 0xc0]), &one_group(8));
+        assert!(rows.iter().all(|row| row.core_type.is_none()));
+        let classes = (0..8).map(|number| told(0, number, 0, false)).collect();
+        let facts = Facts { classes, ..hybrid(&[0xf0]) };
+        let (rows, _) = cpus(&facts, &one_group(8));
+        assert!(rows.iter().all(|row| row.core_type.as_deref() == Some("U")));
+        assert!(!are_inferred(&facts, &rows));
     }
 
     #[test]

@@ -211,6 +211,12 @@ pub(super) enum Family {
         khz: Slot,
         cpu: Slot,
     },
+    /// A step of taking a CPU down or up.
+    Hotplug {
+        cpu: Slot,
+        target: Slot,
+        step: Slot,
+    },
     /// Counted, not read.
     Other,
 }
@@ -315,6 +321,9 @@ fn family(format: &Format) -> Result<Family, &'static str> {
         "power:cpu_idle" => Ok(Family::Idle { state: slot("state")?, cpu: slot("cpu_id")? }),
         "power:cpu_frequency" => {
             Ok(Family::Frequency { khz: slot("state")?, cpu: slot("cpu_id")? })
+        }
+        "cpuhp:cpuhp_enter" | "cpuhp:cpuhp_multi_enter" => {
+            Ok(Family::Hotplug { cpu: slot("cpu")?, target: slot("target")?, step: slot("idx")? })
         }
         _ => Ok(Family::Other),
     }

@@ -12,7 +12,7 @@ use super::rows::{Held, Rows};
 use super::shelf::Shelves;
 use crate::error::DecodeError;
 use crate::frame::Frame;
-use crate::reader::Finished;
+use crate::reader::{Finished, Offline};
 
 /// Reads a recording frame by frame.
 pub struct Frames<'a> {
@@ -147,6 +147,13 @@ impl<'a> Frames<'a> {
                 self.problems.add_many(place, what, count);
             }
         }
+        for span in &recording.offline {
+            self.problems.add(
+                format!("CPU {}", span.cpu),
+                "this CPU went offline while it was recorded; perf records nothing of a CPU after \
+                 it returns",
+            );
+        }
         let switches = self.recording.named.iter().zip(&index.samples);
         let switches: u64 = switches
             .filter(|(event, _)| matches!(event.family, Family::Switch { .. }))
@@ -175,6 +182,15 @@ impl<'a> Frames<'a> {
             first_ns: index.first.map(|ts| self.rows.since(ts)),
             last_ns: index.last.map(|ts| self.rows.since(ts)),
             events_lost: i64::try_from(index.lost.max(index.lost_samples)).ok(),
+            offline: recording
+                .offline
+                .iter()
+                .map(|span| Offline {
+                    cpu: span.cpu,
+                    from_ns: self.rows.since(span.from),
+                    until_ns: span.until.map(|until| self.rows.since(until)),
+                })
+                .collect(),
         })
     }
 }

@@ -1,9 +1,10 @@
 //! Where each record of a recording lies, by the CPU that wrote it, and what was counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::attrs::{CPU_LIMIT, CommonPart, Events};
 use super::bytes::{prefetch, u64_at};
+use super::misfits::{DAMAGED, Here, Step, TOLERANCE_NS, Verdict};
 use super::problem::Problems;
 use super::record::{self, Record};
 use super::streams::{NO_CPU, Placed, Span, place};
@@ -20,12 +21,16 @@ const LANES_A_CPU: usize = 32;
 pub(super) struct Lane {
     pub(super) cpu: i32,
     pub(super) spans: Vec<Span>,
-    last: u64,
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// The records that were added last, and the last time before them.
+    pub(super) run: Option<Span>,
+    pub(super) before: u64,
     /// Records lost since the last one of this buffer.
     lost: Option<LostRecords>,
 }
 
-/// A stretch of one CPU in which the kernel dropped records; times are those of the file's clock.
+/// A stretch of one CPU in which records are missing; times are those of the file's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LostRecords {
     pub(super) cpu: i32,
@@ -67,6 +72,20 @@ impl Lane {
             _ => self.spans.push(span),
         }
     }
+
+    /// Takes away what lies in a segment from a place on.
+    pub(super) fn cut_end(&mut self, segment: u32, from: u64) {
+        while let Some(last) = self.spans.last_mut()
+            && last.segment == segment
+            && last.end > from
+        {
+            if last.start < from {
+                last.end = from;
+                break;
+            }
+            self.spans.pop();
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +114,12 @@ pub(super) struct Index {
     pub(super) lost_samples: u64,
     /// Stretches that could not be read at all.
     pub(super) damaged: u64,
+    /// Stretches in which records are left out because their times do not fit.
+    pub(super) left_out: usize,
+    pub(super) steps: Vec<Step>,
+    pub(super) step_counts: HashMap<i32, u32>,
+    /// First and last time are no longer those of all records that were seen.
+    pub(super) uncover: bool,
     clock: Option<u64>,
     /// Where `LOST` records say that others are missing.
     pub(super) gaps: Vec<LostRecords>,
@@ -150,22 +175,26 @@ impl Index {
             if found.kind >= record::USER_TYPE_START {
                 other(&found, problems);
             } else {
-                self.kernel_record(events, &found, span, name, problems);
+                self.kernel_record(events, &found, (span, data), name, problems);
             }
         }
     }
 
-    fn damage(&mut self, name: &str, from: usize, to: usize, end: usize, problems: &mut Problems) {
+    /// Records are missing here, and whose they were cannot be told.
+    pub(super) fn lose_anywhere(&mut self) {
         self.damaged += 1;
-        // Whose records these were cannot be told.
         for lane in &mut self.lanes {
-            lane.lose(None, "damaged");
+            lane.lose(None, DAMAGED);
         }
+    }
+
+    fn damage(&mut self, name: &str, from: usize, to: usize, end: usize, problems: &mut Problems) {
+        self.lose_anywhere();
         let what = if to == end { "the rest cannot be read" } else { "bytes that are no record" };
         problems.add(format!("{name}, bytes {from} to {to}"), what);
     }
 
-    fn is_near(&self, ts: u64) -> bool {
+    pub(super) fn is_near(&self, ts: u64) -> bool {
         ts == 0 || self.clock.is_none_or(|clock| ts.abs_diff(clock) < FAR_NS)
     }
 
@@ -174,7 +203,7 @@ impl Index {
         &mut self,
         events: &Events,
         found: &Record<'_>,
-        span: Span,
+        (span, data): (Span, &[u8]),
         name: &str,
         problems: &mut Problems,
     ) {
@@ -197,22 +226,65 @@ impl Index {
             record::LOST_SAMPLES if found.misc & record::MISC_LOST_SAMPLES_BPF == 0 => {
                 self.lost_samples += u64_at(found.bytes, 8).unwrap_or_default();
             }
-            record::COMM | record::FORK | record::EXIT => self.tasks.push((placed.ts, span)),
             _ => {}
         }
-        if placed.ts == 0 {
+        let is_task = matches!(found.kind, record::COMM | record::FORK | record::EXIT);
+        let (start, end) = (span.start as usize, span.end as usize);
+        let here = Here { segment: span.segment, data, name, start, end };
+        let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
+        let known_cpu = (NO_CPU..limit).contains(&placed.cpu);
+        // What existed before the recording has no time, but nothing is sampled then.
+        let early = placed.ts == 0 && found.kind != record::SAMPLE;
+        if !early && (!known_cpu || placed.ts == 0 || !self.is_near(placed.ts)) {
+            problems.add(format!("{name}, offset {}", span.start), "a time or CPU that cannot be");
+            if known_cpu {
+                self.miss(events, here, placed.cpu);
+            } else {
+                self.lose_anywhere();
+            }
+            return;
+        }
+        if early {
+            if is_task {
+                self.tasks.push((0, span));
+            }
             self.early.push(span);
             return;
         }
-        let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
-        if !(NO_CPU..limit).contains(&placed.cpu) || !self.is_near(placed.ts) {
-            problems.add(format!("{name}, offset {}", span.start), "a time or CPU that cannot be");
-            return;
+        let lost = found.kind == record::LOST;
+        let mut reached = None;
+        if let Some((lane, last)) = self.conflict(placed.cpu, placed.ts).filter(|_| !lost) {
+            match self.judge(events, here, (placed.cpu, placed.ts), lane, problems) {
+                Verdict::Record => return,
+                Verdict::Mended => {}
+                Verdict::Stepped => reached = Some(last),
+            }
+        }
+        if is_task {
+            self.tasks.push((placed.ts, span));
         }
         self.cover(placed.ts, placed.ts);
-        let lost =
-            (found.kind == record::LOST).then(|| u64_at(found.bytes, 16).unwrap_or_default());
-        self.append(placed, span, lost);
+        let events = lost.then(|| u64_at(found.bytes, 16).unwrap_or_default());
+        self.append(placed, span, events);
+        if let Some(reached) = reached
+            && let Some(lane) = self.recent(placed.cpu)
+        {
+            self.stepped(placed.cpu, lane, reached);
+        }
+    }
+
+    /// The lane of a CPU that was added to last.
+    pub(super) fn recent(&self, cpu: i32) -> Option<usize> {
+        let of_cpu = self.cpus.get(usize::try_from(cpu - NO_CPU).ok()?)?;
+        of_cpu.lanes.get(of_cpu.recent).map(|lane| *lane as usize)
+    }
+
+    /// The lane and its last time, where a time is much earlier than that.
+    fn conflict(&self, cpu: i32, ts: u64) -> Option<(usize, u64)> {
+        let lane = self.recent(cpu)?;
+        let last = self.lanes[lane].last;
+        let steps_back = last > ts.saturating_add(TOLERANCE_NS);
+        (steps_back && cpu != NO_CPU && !self.has_several_buffers(cpu)).then_some((lane, last))
     }
 
     fn cover(&mut self, first: u64, last: u64) {
@@ -236,7 +308,7 @@ impl Index {
             return start;
         }
         let event_of = |sample: &CommonPart| sample.id.map_or(Some(0), |id| events.by_id(id));
-        if event_of(&begin).is_none() {
+        if event_of(&begin).is_none() || self.conflict(cpu, begin.ts).is_some() {
             return start;
         }
         let Some(lane) = self.lane_for(cpu, begin.ts, false) else { return start };
@@ -260,8 +332,10 @@ impl Index {
         self.cover(begin.ts, last);
         let lane = &mut self.lanes[lane];
         lane.end_gap(begin.ts, &mut self.gaps);
+        let run = Span { segment, start: start as u64, end: position as u64 };
+        (lane.before, lane.run) = (lane.last, Some(run));
         lane.last = last;
-        lane.extend(Span { segment, start: start as u64, end: position as u64 });
+        lane.extend(run);
         position
     }
 
@@ -290,7 +364,8 @@ impl Index {
         }
         of_cpu.recent = of_cpu.lanes.len();
         of_cpu.lanes.push(self.lanes.len() as u32);
-        self.lanes.push(Lane { cpu, spans: Vec::new(), last: 0, lost: None });
+        let (spans, first) = (Vec::new(), ts);
+        self.lanes.push(Lane { cpu, spans, first, last: 0, run: None, before: 0, lost: None });
         Some(self.lanes.len() - 1)
     }
 
@@ -305,6 +380,7 @@ impl Index {
             Some(events) => lane.lose(Some(events), "PERF_RECORD_LOST"),
             None => {
                 lane.end_gap(placed.ts, &mut self.gaps);
+                (lane.before, lane.run) = (lane.last, Some(span));
                 lane.last = placed.ts;
             }
         }
@@ -332,15 +408,19 @@ impl Index {
         for (at, cpu) in self.cpus.iter_mut().enumerate() {
             cpu.strays.sort_by_key(|(ts, _)| *ts);
             if !cpu.strays.is_empty() {
+                let first = cpu.strays.first().map_or(u64::MAX, |(ts, _)| *ts);
                 let spans = cpu.strays.drain(..).map(|(_, span)| span).collect();
-                self.lanes.push(Lane {
-                    cpu: at as i32 + NO_CPU,
-                    spans,
-                    last: u64::MAX,
-                    lost: None,
-                });
+                let cpu = at as i32 + NO_CPU;
+                let (last, run, before, lost) = (u64::MAX, None, 0, None);
+                self.lanes.push(Lane { cpu, spans, first, last, run, before, lost });
             }
         }
+    }
+
+    /// Time of the last record of a CPU, where its records are in order.
+    pub(super) fn last_of(&self, cpu: i32) -> Option<u64> {
+        let lanes = self.lanes.iter().filter(|lane| lane.cpu == cpu);
+        lanes.map(|lane| lane.last).max().filter(|last| *last != u64::MAX)
     }
 
     /// CPUs that wrote records, by number.

@@ -9,6 +9,7 @@ use super::compressed::{self, Unpacker};
 use super::events::{self, Event, Family};
 use super::features::{self, Features};
 use super::header::{Header, Section, feature_numbers};
+use super::hotplug::{self, Hotplug};
 use super::index::Index;
 use super::input::{Input, Segment, Spill};
 use super::problem::Problems;
@@ -38,6 +39,8 @@ pub struct Recording {
     pub(super) compressed: bool,
     /// The file ends before the recording did.
     pub(super) cut_off: bool,
+    /// CPUs that were offline for a while.
+    pub(super) offline: Vec<hotplug::Span>,
 }
 
 /// Where the records of a segment lie.
@@ -95,10 +98,20 @@ impl Recording {
             form,
             compressed: false,
             cut_off,
+            offline: Vec::new(),
         };
         let available = recording.features.cpus_available.and_then(|cpus| i32::try_from(cpus).ok());
         recording.index.cpu_limit = available.filter(|cpus| (1..CPU_LIMIT).contains(cpus));
         recording.add_streams(streams)?;
+        let Self { index, segments, events, problems, .. } = &mut recording;
+        let data = |segment: u32| {
+            let segment = segments.get(segment as usize);
+            segment.map(|segment| (**segment).as_ref()).unwrap_or_default()
+        };
+        index.leave_out(events, data, problems);
+        let hotplug = Hotplug::of(&recording);
+        recording.index.gaps.extend(hotplug.gaps);
+        recording.offline = hotplug.offline;
         recording.index.finish(recording.cut_off);
         recording.explain_unnamed();
         Ok(recording)

@@ -254,7 +254,13 @@ impl<'a> Rows<'a> {
                 self.threads.comm((id(8), id(12)), ts, name);
             }
             // pid, ppid, tid, ptid
-            record::FORK => self.threads.fork(Birth::Record, id(16), Some(id(8)), ts, id(20)),
+            record::FORK => {
+                let (pid, tid) = (id(8), id(16));
+                self.threads.fork(Birth::Record, tid, Some(pid), ts, id(20));
+                if pid == tid {
+                    self.threads.created_by(pid, id(12));
+                }
+            }
             record::EXIT => {
                 if let Some(ts) = ts {
                     self.threads.exit(id(16), ts);

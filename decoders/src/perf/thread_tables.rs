@@ -55,12 +55,14 @@ impl Threads {
         let mut pid = Column::default();
         let mut start = Column::default();
         let mut end = Column::default();
+        let mut parent = Column::default();
         for (number, process) in self.processes.iter().enumerate() {
             upid.push(self.utid(number as u32));
             pid.push(i64::from(process.pid));
             start.push_option(process.start_ns);
             let over = process.leader_ended && process.alive <= 0;
             end.push_option(process.end_ns.filter(|_| over));
+            parent.push_option(process.parent_pid.map(i64::from));
         }
         let columns = vec![
             ("upid", upid.array()),
@@ -68,6 +70,7 @@ impl Threads {
             ("name", texts(self.processes.iter().map(|process| process.name.as_deref()))),
             ("start_ns", start.array()),
             ("end_ns", end.array()),
+            ("parent_pid", parent.array()),
         ];
         batcher.batch("process", self.processes.len(), columns)
     }

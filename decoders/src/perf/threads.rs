@@ -48,6 +48,8 @@ pub(super) struct Process {
     pub(super) leader_ended: bool,
     pub(super) alive: i64,
     pub(super) end_ns: Option<i64>,
+    /// Process id of its creator.
+    pub(super) parent_pid: Option<i32>,
 }
 
 /// All lives of a recording, numbered by first appearance.
@@ -198,6 +200,7 @@ impl Threads {
             leader_ended: false,
             alive: 0,
             end_ns: None,
+            parent_pid: None,
         });
         self.by_pid.insert(pid, process);
         process
@@ -350,6 +353,16 @@ impl Threads {
             && let Some(name) = inherited
         {
             self.rename(life, Some(ts), name);
+        }
+    }
+
+    /// A record says which process created another.
+    pub(super) fn created_by(&mut self, pid: i32, parent_pid: i32) {
+        if let Some(process) =
+            self.by_pid.get(&pid).filter(|_| parent_pid >= 0 && parent_pid != pid)
+            && let Some(process) = self.processes.get_mut(*process as usize)
+        {
+            process.parent_pid = process.parent_pid.or(Some(parent_pid));
         }
     }
 

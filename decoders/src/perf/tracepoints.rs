@@ -233,7 +233,11 @@ impl Rows<'_> {
                 let (khz, cpu) = (khz.read(raw)?, cpu.id(raw)?);
                 self.current.frequency(ts, cpu, khz);
             }
-            Family::Switch { .. } | Family::Wakeup { .. } | Family::Other => {}
+            // Read before all others, since they show what is missing.
+            Family::Hotplug { .. }
+            | Family::Switch { .. }
+            | Family::Wakeup { .. }
+            | Family::Other => {}
         }
         Some(())
     }

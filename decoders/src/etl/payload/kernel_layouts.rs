@@ -163,8 +163,21 @@ pub(crate) const LAYOUTS: &[Row] = &[
     (&[0x0545], 2, "SubProcessTagChanged", "OldTag:u32 NewTag:u32"),
     (&[0x060a], 2, "TcpIpSend", TCP_SEND_4),
     (&[0x060b], 2, "TcpIpRecv", IP_4),
+    (&[0x060c], 2, "TcpIpConnect", TCP_CONNECT_4),
+    (&[0x060d], 2, "TcpIpDisconnect", IP_4),
+    (&[0x060e], 2, "TcpIpRetransmit", IP_4),
+    (&[0x060f], 2, "TcpIpAccept", TCP_CONNECT_4),
+    (&[0x0610], 2, "TcpIpReconnect", IP_4),
+    (&[0x0611, 0x0811], 2, "IpFail", "Proto:u16 FailureCode:u16"),
+    (&[0x0612], 2, "TcpIpCopy", IP_4),
     (&[0x061a], 2, "TcpIpSend", TCP_SEND_6),
     (&[0x061b], 2, "TcpIpRecv", IP_6),
+    (&[0x061c], 2, "TcpIpConnect", TCP_CONNECT_6),
+    (&[0x061d], 2, "TcpIpDisconnect", IP_6),
+    (&[0x061e], 2, "TcpIpRetransmit", IP_6),
+    (&[0x061f], 2, "TcpIpAccept", TCP_CONNECT_6),
+    (&[0x0620], 2, "TcpIpReconnect", IP_6),
+    (&[0x0622], 2, "TcpIpCopy", IP_6),
     (&[0x080a, 0x080b], 2, "UdpIp", IP_4),
     (&[0x081a, 0x081b], 2, "UdpIp", IP_6),
     (
@@ -264,6 +277,12 @@ const IP_4: &str = "PID:u32 size:u32 daddr:ipv4 saddr:ipv4 dport:port sport:port
                     connid:ptr";
 const IP_6: &str = "PID:u32 size:u32 daddr:ipv6 saddr:ipv6 dport:port sport:port seqnum:u32 \
                     connid:ptr";
+const TCP_CONNECT_4: &str = "PID:u32 size:u32 daddr:ipv4 saddr:ipv4 dport:port sport:port \
+                             mss:u16 sackopt:u16 tsopt:u16 wsopt:u16 rcvwin:u32 \
+                             rcvwinscale:i16 sndwinscale:i16 seqnum:u32 connid:ptr";
+const TCP_CONNECT_6: &str = "PID:u32 size:u32 daddr:ipv6 saddr:ipv6 dport:port sport:port \
+                             mss:u16 sackopt:u16 tsopt:u16 wsopt:u16 rcvwin:u32 \
+                             rcvwinscale:i16 sndwinscale:i16 seqnum:u32 connid:ptr";
 /// Start, end, rundown at the begin and at the end, defunct.
 const PROCESS: &[u16] = &[0x0301, 0x0302, 0x0303, 0x0304, 0x0327];
 /// Start, end, rundown at the begin and at the end.

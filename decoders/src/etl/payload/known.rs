@@ -93,13 +93,15 @@ pub(crate) fn class(
 
 /// The hook of a classic event, by the first number of its class GUID: group and opcode.
 pub(crate) fn hook_of_class(class: u32, opcode: u8) -> Option<u16> {
-    const GROUPS: [(u32, u16); 12] = [
+    const GROUPS: [(u32, u16); 14] = [
         (0x68fd_d900, 0x00),
         (0x3d6f_a8d4, 0x01),
         (0x3d6f_a8d3, 0x02),
         (0x3d6f_a8d0, 0x03),
         (0x90cb_dc39, 0x04),
         (0x3d6f_a8d1, 0x05),
+        (0x9a28_0ac0, 0x06),
+        (0xbf3a_50c5, 0x08),
         (0x0185_3a65, 0x0b),
         (0x9913_4383, 0x0c),
         (0xce1d_bfb4, 0x0f),

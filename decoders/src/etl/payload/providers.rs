@@ -20,6 +20,10 @@ pub(crate) const D3D9: Guid = Guid::from_text_order(0x783aca0a_790e_4d7f_8451_aa
 /// Microsoft-Windows-DxgKrnl
 pub(crate) const DXGKRNL: Guid = Guid::from_text_order(0x802ec45a_1e99_4b83_9920_87c98277ba9d);
 
+/// Microsoft-Windows-Kernel-Process
+pub(crate) const KERNEL_PROCESS: Guid =
+    Guid::from_text_order(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+
 /// Provider, event ids, version from which on it holds, name, fields.
 type Row = (Guid, &'static [u16], u8, &'static str, &'static str);
 
@@ -117,6 +121,38 @@ const LAYOUTS: &[Row] = &[
         "PresentMultiplaneOverlay",
         "pIDXGISwapChain:ptr Flags:u32 SyncInterval:u32 NumPlanes:u32 LayerMask:u32",
     ),
+    (
+        KERNEL_PROCESS,
+        &[1],
+        0,
+        "ProcessStart",
+        "ProcessID:u32 CreateTime:u64 ParentProcessID:u32 SessionID:u32 ImageName:text",
+    ),
+    (
+        KERNEL_PROCESS,
+        &[1, 15],
+        1,
+        "ProcessStart",
+        "ProcessID:u32 CreateTime:u64 ParentProcessID:u32 SessionID:u32 Flags:u32 ImageName:text",
+    ),
+    // With a security identifier in front of the name, which ends the reading here.
+    (
+        KERNEL_PROCESS,
+        &[1, 15],
+        3,
+        "ProcessStart",
+        "ProcessID:u32 ProcessSequenceNumber:u64 CreateTime:u64 ParentProcessID:u32 \
+         ParentProcessSequenceNumber:u64 SessionID:u32 Flags:u32",
+    ),
+    (KERNEL_PROCESS, &[2], 0, "ProcessStop", PROCESS_STOP),
+    (
+        KERNEL_PROCESS,
+        &[2],
+        2,
+        "ProcessStop",
+        "ProcessID:u32 ProcessSequenceNumber:u64 CreateTime:u64 ExitTime:u64 ExitCode:u32 \
+         TokenElevationType:u32 HandleCount:u32 CommitCharge:u64 CommitPeak:u64",
+    ),
     (D3D9, &[1], 0, "Present", "pSwapchain:ptr Flags:u32"),
     (D3D9, &[2], 0, "PresentStop", "Result:u32"),
     (
@@ -145,6 +181,9 @@ const LAYOUTS: &[Row] = &[
     ),
 ];
 
+const PROCESS_STOP: &str = "ProcessID:u32 CreateTime:u64 ExitTime:u64 ExitCode:u32 \
+                            TokenElevationType:u32 HandleCount:u32 CommitCharge:u64 \
+                            CommitPeak:u64";
 const PERF_STATE: &str = "State:u32 Speed:u32 Group:u16 Number:u8 Performance:u32 \
                           TolerancePercent:u32 MinPercent:u32 MaxPercent:u32 EppPercent:u32 \
                           ActivityWindow:u32 Autonomous:bool Initiated:bool QosClass:u32 \

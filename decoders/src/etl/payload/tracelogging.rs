@@ -48,6 +48,20 @@ pub(crate) fn read(metadata: &[u8], payload: &[u8], pointer: usize) -> Option<(S
     Some((name, fields))
 }
 
+/// Bytes of the name of an event; `metadata` as for [`read`].
+pub(crate) fn name(metadata: &[u8]) -> Option<&[u8]> {
+    let size = usize::from(u16::from_le_bytes(*metadata.first_chunk()?));
+    let rest = metadata.get(2..size.min(metadata.len()))?;
+    let tags = rest.iter().position(|byte| byte & 0x80 == 0)? + 1;
+    let rest = rest.get(tags..)?;
+    rest.get(..rest.iter().position(|byte| *byte == 0)?)
+}
+
+/// A name as text.
+pub(crate) fn text(name: &[u8]) -> String {
+    ansi_text(name)
+}
+
 /// Name of a provider; `traits` is the extended item `PROV_TRAITS`.
 pub(crate) fn provider(traits: &[u8]) -> Option<String> {
     let rest = traits.get(2..)?;
