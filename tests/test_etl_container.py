@@ -76,7 +76,11 @@ def test_header_and_counts_are_the_truths(name: str, tmp_path: Path) -> None:
     assert {cpu: n for cpu, n in by_cpu.items() if n} == records["per_cpu"]
     assert facts["records"] == records["count"]
     assert facts["records_by_kind"] == records["by_kind"]
-    assert {key(event): event["count"] for event in facts["events"]} == records["by_key"]
+    # The walk does not tell TraceLogging events apart, which all have the number 0.
+    by_key: Counter[str] = Counter()
+    for event in facts["events"]:
+        by_key[key(event)] += event["count"]
+    assert by_key == records["by_key"]
     assert sum(facts["records_by_event"].values()) == records["count"]
     assert facts["first_ns"] == records["first_ns"]
     assert facts["last_ns"] == records["last_ns"]

@@ -181,7 +181,10 @@ impl Counts {
         let (event, version) = match (kind, guid) {
             (Kind::Event, Some(provider)) => {
                 let id = u16_at(records, at + 40).unwrap_or_default();
-                let named = self.self_describing(provider, head, records, at);
+                // TraceLogging events have no number; the others have names by their number.
+                let unnumbered = (id == 0).then_some(());
+                let named =
+                    unnumbered.and_then(|()| self.self_describing(provider, head, records, at));
                 (named.unwrap_or(Event::Manifest(provider, id)), byte(42))
             }
             (_, Some(class)) => (Event::Classic(class, byte(4)), byte(6)),

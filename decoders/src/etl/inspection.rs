@@ -203,6 +203,7 @@ fn event((key, count): &(Key, u64), names: &Names<'_>) -> Value {
         }
         Event::SelfDescribing(provider, _) => {
             event.insert("provider".to_owned(), json!(provider.to_string()));
+            event.insert("id".to_owned(), json!(0));
         }
         Event::Message(number) => {
             event.insert("message".to_owned(), json!(number));
