@@ -35,6 +35,11 @@ pub(super) struct Span {
     pub(super) until: Option<u64>,
 }
 
+/// A hint with its time and the CPU that wrote it.
+type Written = (u64, i32, Hint);
+/// Ids of the threads of the last switch, by CPU.
+type LastSwitch = HashMap<i32, [i32; 2]>;
+
 /// What a CPU recorded about another one.
 #[derive(Clone, Copy, Debug)]
 enum Hint {
@@ -112,9 +117,8 @@ impl Hotplug {
         }
     }
 
-    /// What CPUs recorded about others: time, CPU that wrote it, hint; and the threads of the last
-    /// switch of each CPU.
-    fn hints(&self, recording: &Recording) -> (Vec<(u64, i32, Hint)>, HashMap<i32, [i32; 2]>) {
+    /// What CPUs recorded about others.
+    fn hints(&self, recording: &Recording) -> (Vec<Written>, LastSwitch) {
         let (mut hints, mut last_switch) = (Vec::new(), HashMap::new());
         let events = &recording.events;
         for lane in &recording.index.lanes {
@@ -234,7 +238,7 @@ impl Hotplug {
 
     /// CPUs whose last switch is one of `cpuhp/N`, of which no other CPU shows when they went
     /// offline: from there on they are unknown.
-    fn lose_ended_streams(&mut self, last_switch: &HashMap<i32, [i32; 2]>, end: u64) {
+    fn lose_ended_streams(&mut self, last_switch: &LastSwitch, end: u64) {
         let mut threads: Vec<_> = self.threads.iter().map(|(tid, cpu)| (*cpu, *tid)).collect();
         threads.sort_unstable();
         for (cpu, tid) in threads {
