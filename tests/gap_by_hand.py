@@ -47,6 +47,16 @@ def build(*, gap: bool) -> duckdb.DuckDBPyConnection:
                     "VALUES (1, ?, ?, ?, ?, NULL, NULL, NULL, false, false)",
                     [thread, at * CELL, length * CELL, NAMES[state]],
                 )
+    # The switches and wakeups of these slices, so that they count as recorded.
+    con.execute(
+        "INSERT INTO context_switch BY NAME SELECT trace_id, ts + dur AS ts, cpu, "
+        "row_number() OVER (ORDER BY ts, cpu) AS seq, utid AS prev_utid, 1 AS prev_state, "
+        "120 AS prev_priority, 'switch' AS source FROM sched_slice WHERE NOT is_idle"
+    )
+    con.execute(
+        "INSERT INTO wakeup BY NAME SELECT trace_id, ts, 1 AS cpu, 0 AS seq, utid, "
+        "'waking' AS kind, true AS effective FROM thread_state WHERE state = 'ready'"
+    )
     if gap:
         con.execute("INSERT INTO loss VALUES (1, 0, ?, ?, 7, 'lost_record')", [3 * CELL, 5 * CELL])
     sweeps.build(con, [1])
