@@ -1,6 +1,6 @@
 //! A recording of one or several log files: their headers, their clock, their buffers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::buffer::{BUFFER_LOST, BufferHeader, Buffers, EVENTS_LOST, Found, HEADER, TYPE_HEADER};
@@ -62,6 +62,8 @@ pub(super) struct LogFile {
     pub(super) left_out: BTreeMap<u32, Vec<u32>>,
     /// Whether the packing is another than the first buffer tells.
     pub(super) packing_tried: bool,
+    /// Buffers that the file contains twice, of which one is left out.
+    pub(super) repeated: i64,
 }
 
 impl LogFile {
@@ -83,6 +85,7 @@ impl LogFile {
         let (mut buffers, mut damage) = (Vec::new(), Vec::new());
         let (mut cut_off, mut newer) = (false, None);
         let session = header.buffer_size;
+        let (mut seen, mut repeated) = (HashMap::new(), 0);
         let mut kept = 0;
         for (offset, found) in Buffers::new(file, session) {
             let (found, there) = match found {
@@ -102,6 +105,12 @@ impl LogFile {
             }
             let is_header = offset == 0 || found.kind == TYPE_HEADER;
             cut_off = (there as u64) < u64::from(found.size) && offset + there == file.len();
+            let whole = file.get(offset..offset + there).unwrap_or_default();
+            let earlier = seen.insert((found.sequence, found.cpu), offset..offset + there);
+            if !is_header && earlier.is_some_and(|range| file.get(range) == Some(whole)) {
+                repeated += 1;
+                continue;
+            }
             buffers.push(Buffer {
                 offset: offset as u64,
                 there: there as u32,
@@ -129,6 +138,7 @@ impl LogFile {
             newer,
             left_out,
             packing_tried,
+            repeated,
         };
         file.settle_packing();
         Ok(file)

@@ -10,6 +10,7 @@ const LAYOUTS: [(u8, u8); 3] = [(1, 4), (1, 5), (2, 0)];
 const LAYOUT: &str =
     "a layout of the log that is not described: read as that of Windows 7 to 11, check the numbers";
 const NEWER: &str = "buffers with flags or of a type that is not described: read as ordinary ones";
+const REPEATED: &str = "in the file twice: the second one left out";
 const PACKING: &str =
     "the first buffer does not tell how the others are packed: found by trying, check the numbers";
 const EMPTY: &str = "a log in the archive without a byte: left out";
@@ -30,6 +31,9 @@ pub(super) fn add(log: &Log, problems: &mut Problems) {
         }
         if let Some((first, count)) = file.newer {
             problems.add_many(place(format!("from {first:#x} on")), NEWER, count);
+        }
+        if file.repeated > 0 {
+            problems.add_many(place("buffers".to_owned()), REPEATED, file.repeated);
         }
         if file.packing_tried {
             problems.add(place(format!("packed with {}", file.packing.name())), PACKING);

@@ -170,3 +170,13 @@ fn what_a_real_time_session_lost_is_told() {
         assert_eq!(told(&bytes), [expected]);
     }
 }
+
+#[test]
+fn a_buffer_that_is_in_the_file_twice_is_read_once() {
+    let mut bytes = plain(&four());
+    bytes.extend_from_within(3 * super::built::BUFFER..4 * super::built::BUFFER);
+    let scan = scanned(bytes);
+    assert_eq!(scan.gaps(), []);
+    assert_eq!(scan.log().files[0].buffers.iter().filter(|buffer| !buffer.header).count(), 4);
+    assert_eq!(scan.log().files[0].repeated, 1);
+}
