@@ -160,6 +160,20 @@ def test_a_title_that_does_not_state_the_cost_stays_as_it_is() -> None:
     )
 
 
+@pytest.mark.parametrize(("length_ns", "lossy"), [(500, set()), (501, {1})])
+def test_a_stream_that_ends_a_thousandth_early_is_not_lossy(
+    whole: duckdb.DuckDBPyConnection, length_ns: int, lossy: set[int]
+) -> None:
+    # The window has 500,000 ns.
+    whole.execute(
+        "INSERT INTO loss VALUES (1, 0, ?, 500000, NULL, 'stream_end')", [500_000 - length_ns]
+    )
+    try:
+        assert bounds.lossy_traces(whole) == lossy
+    finally:
+        whole.execute("DELETE FROM loss")
+
+
 @pytest.mark.skipif(
     chromium.PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"
 )
