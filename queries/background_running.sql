@@ -39,7 +39,8 @@ WITH
     FROM affinity_spell(p_trace_id)
     SEMI JOIN stay USING (utid)
   ),
-  -- What happens to each thread, in order; at equal times an end comes first, a switch-in last.
+  -- What happens to each thread, in order; at equal times an end comes first, a switch-in last. A
+  -- slice of length zero ends a ready period and begins nothing.
   moment AS (
     SELECT utid, end_ns AS ts, 0 AS turn, 'off' AS state, NULL AS cpu, NULL AS on_p, NULL AS on_e,
       NULL AS class, NULL AS told_after, NULL AS told_before,
@@ -56,8 +57,9 @@ WITH
     FROM priority_change
     WHERE kind = 'dynamic' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
     UNION ALL
-    SELECT utid, ts, 4, CASE WHEN end_ns > ts THEN 'running' ELSE 'off' END, cpu, on_p, on_e,
-      NULL, priority, priority,
+    SELECT utid, ts, CASE WHEN end_ns > ts THEN 4 ELSE 1 END,
+      CASE WHEN end_ns > ts THEN 'running' ELSE 'off' END, cpu, on_p, on_e, NULL, priority,
+      priority,
     FROM stay
   ),
   -- Running holds the priority told last; ready the one before what is told next.

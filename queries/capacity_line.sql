@@ -73,8 +73,10 @@ SELECT
   spell.ts,
   -- Length, ns.
   (
-    lead(spell.ts, 1, greatest(recording.duration_ns, spell.ts))
-      OVER (PARTITION BY spell.trace_id ORDER BY spell.ts)
+    coalesce(
+      lead(spell.ts) OVER (PARTITION BY spell.trace_id ORDER BY spell.ts),
+      greatest(recording.duration_ns, spell.ts)
+    )
     - spell.ts
   )::BIGINT AS dur,
   -- P: cores of type P or U; 0 if the types are unknown.

@@ -15,14 +15,13 @@ def section(view: View) -> Section | Nothing:
     rows = runnable.rows
     if not rows:
         return Nothing("no CPU has a state in this window")
-    online = view.rows(
-        "SELECT count(DISTINCT cpu) AS cpus "
-        f"FROM topology(p_trace_id := {view.trace_id}) WHERE online IS NOT FALSE"
-    )[0]["cpus"]
-    above = sum(row["pct"] for row in rows if row["above_cpus"])
+    lines = view.rows(f"FROM capacity_line(p_trace_id := {view.trace_id})")
+    online = max((line["cpus"] for line in lines), default=0)
+    above = sum(row["pct"] * (row["above_ns"] or 0) / row["ns"] for row in rows)
+    most = "at most " if len({line["cpus"] for line in lines}) > 1 else ""
     caption = (
         f"Share of the window at each number of busy CPUs and ready threads together; above the "
-        f"{online} logical CPUs for {above:.1f} % of it."
+        f"{most}{online} logical CPUs online for {above:.1f} % of it."
     )
     plot = {
         "data": [

@@ -15,6 +15,8 @@ def section(view: View) -> Section | Nothing:
     """Cores of the step in view, and the whole machine in every step."""
     total = view.ask_each("sibling_overlap_total")
     if all(row["cores"] == 0 for row in total.rows):
+        if any(row["cpus_without_core"] for row in total.rows):
+            return Nothing("which logical CPUs share a core is not known of all of them")
         return Nothing("no core of this machine has two logical CPUs online: nothing is shared")
     figures = []
     if len(total.rows) > 1:

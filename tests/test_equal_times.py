@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-from sweep_schedule import CELL, Schedule
+from fixture_files import fixture
+from sweep_schedule import CELL, Schedule, database
+from tables_export import export
 from test_sweeps_queries import answers, row
+from test_tables_folder import loaded
+
+from schedlens import questions, store, tables_folder
+from schedlens.recording import Recording
 
 C = CELL
 TYPED = [Cpu(0, 0, core_type="P"), Cpu(1, 1, core_type="E"), Cpu(2, 2, core_type=None)]
@@ -134,3 +141,41 @@ def test_zero_length_rows_change_no_total() -> None:
     with answers(plain) as one, answers(flashed) as two:
         for question in asked:
             assert one.execute(question).fetchall() == two.execute(question).fetchall(), question
+
+
+@pytest.mark.parametrize("name", ["plain", "counters"])
+def test_order_of_the_stored_rows_changes_no_view(
+    name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # Times rounded down to 2 ms: many slices of length zero, and several records at each time.
+    con = loaded(fixture(name, tmp_path_factory))
+    for table in tables_folder.IN_TIME:
+        con.execute(f"UPDATE {table} SET ts = ts // 2000000 * 2000000")
+    folder = export(con, tmp_path / "tables")
+    with database() as stored, database() as shuffled:
+        assert store.load_rows(stored, [Recording(name, folder)], (None, None), _silent) == []
+        flashes = stored.execute("SELECT count(*) FROM sched_slice WHERE dur = 0").fetchall()
+        assert flashes[0][0] >= 50
+        tables = stored.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() "
+            "AND schema_name = 'main' AND NOT temporary"
+        ).fetchall()
+        for (table,) in tables:
+            rows = stored.sql(f"FROM {table} ORDER BY hash(rowid)").to_arrow_table()
+            if rows.num_rows:
+                shuffled.from_arrow(rows).insert_into(table)
+        for query in questions.load_all():
+            asked = f"FROM {query.full_name}"
+            assert _rounded(stored, asked) == _rounded(shuffled, asked), asked
+
+
+def _silent(label: str, share: float) -> None:
+    return None
+
+
+def _rounded(con: duckdb.DuckDBPyConnection, asked: str) -> list[tuple[object, ...]]:
+    """Rows with sums of floating-point numbers as equal as their order allows."""
+    return [
+        tuple(round(value, 6) if isinstance(value, float) else value for value in values)
+        for values in con.execute(asked).fetchall()
+    ]

@@ -12,8 +12,8 @@ WITH
       count(*) AS switches,
       avg(s.ready_ns) AS avg_ns,
       max(s.ready_ns) AS max_ns,
-      arg_max(s.ts - s.ready_ns, s.ready_ns) AS max_start_ns,
-      arg_max(s.ts, s.ready_ns) AS max_end_ns,
+      -- Of equally long ones the first.
+      arg_max(s.ts, (s.ready_ns, -s.ts)) FILTER (WHERE s.ready_ns IS NOT NULL) AS max_end_ns,
     FROM sched_slice AS s
     JOIN span USING (trace_id)
     WHERE NOT s.is_idle AND NOT s.left_censored AND s.ts BETWEEN start_ns AND end_ns
@@ -33,7 +33,7 @@ SELECT
   -- Longest ready time before a switch-in, ms; null if not known of any. (at least)
   entered.max_ns / 1e6 AS "Max delay ms",
   -- Begin of it on the recording's clock, s. (time)
-  (trace.start_clock + entered.max_start_ns) / 1e9 AS "Max delay start",
+  (trace.start_clock + entered.max_end_ns - entered.max_ns) / 1e9 AS "Max delay start",
   -- End of it on the recording's clock, s. (time)
   (trace.start_clock + entered.max_end_ns) / 1e9 AS "Max delay end",
 FROM thread_summary(p_trace_id, p_from_ns, p_to_ns) AS t

@@ -56,4 +56,4 @@ LEFT JOIN left_at
   ON left_at.trace_id = s.trace_id AND left_at.cpu = s.cpu
   AND left_at.prev_utid = s.utid AND left_at.ts = s.ts + s.dur
 WHERE p_trace_id IS NULL OR s.trace_id = p_trace_id
-ORDER BY s.trace_id, s.ts, s.cpu;
+ORDER BY s.trace_id, s.ts, s.cpu, s.dur, s.utid, end_state;

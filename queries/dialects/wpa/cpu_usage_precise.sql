@@ -67,7 +67,9 @@ WITH
       ON gone.trace_id = s.trace_id AND gone.cpu = s.cpu AND gone.prev_utid = s.utid
       AND gone.ts = s.ts + s.dur AND NOT s.right_censored
     WHERE NOT s.is_idle
-    WINDOW turn AS (PARTITION BY s.utid ORDER BY s.ts, s.ts + s.dur)
+    WINDOW turn AS (
+      PARTITION BY s.utid ORDER BY s.ts, s.dur, s.cpu, s.ready_ns, s.wait_ns, s.waker_utid
+    )
   ),
   who AS (FROM thread_with_process(p_trace_id)),
   anyone AS (
@@ -171,4 +173,6 @@ LEFT JOIN entered
   AND entered.next_utid = stay.utid AND NOT stay.left_censored
 LEFT JOIN anyone AS old ON old.utid = entered.prev_utid
 LEFT JOIN anyone AS waker ON waker.utid = stay.waker_utid
-ORDER BY stay.trace_id, stay.ts, stay.cpu;
+ORDER BY
+  stay.trace_id, stay.ts, stay.cpu, stay.dur, stay.utid, stay.ready_ns, stay.wait_ns,
+  stay.waker_utid;
