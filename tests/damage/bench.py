@@ -1,0 +1,112 @@
+"""Loads a recording and asks every query and analyzer about it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from damage.identity import Names
+from schedlens import findings, questions, store
+from schedlens.findings import Finding, Scope
+from schedlens.questions import Query
+from schedlens.recording import Recording
+
+Row = dict[str, Any]
+
+# The truth of a list of the worst is the whole list.
+_UNLIMITED = {"worst_waits": (("max(ready_ns, 20)[-1]", "0"), ("place <= 20", "place > 0"))}
+
+
+@dataclass
+class Answers:
+    """What is said of one recording in one window; times in ns from its ns 0."""
+
+    names: Names
+    start_clock: int
+    clock_hz: int
+    first_ns: int
+    duration_ns: int
+    losses: int
+    window: tuple[int, int]
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    states: dict[str, list[Row]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+class Bench:
+    """A database with all queries, emptied before each recording."""
+
+    def __init__(self) -> None:
+        warnings.filterwarnings("ignore", message="Arrow output on a DB-API")
+        self.con = duckdb.connect(":memory:")
+        self.con.execute("SET threads = 1; SET enable_progress_bar = false")
+        questions.create_schema(self.con)
+        questions.install(self.con)
+        rows = self.con.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE NOT temporary"
+        ).fetchall()
+        self._tables = [row[0] for row in rows]
+        self.queries = [query for query in questions.load_all() if _is_asked(query)]
+
+    def close(self) -> None:
+        """Closes the database."""
+        self.con.close()
+
+    def load(self, recording: Recording) -> Answers | str:
+        """Loads the recording; the reason where that fails."""
+        for table in self._tables:
+            self.con.execute(f"DELETE FROM {table}")
+        failures = store.load_rows(self.con, [recording], (None, None), lambda *_: None)
+        if failures:
+            return failures[0].why
+        found = self._rows("SELECT *, (SELECT count(*) FROM loss) AS losses FROM trace")[0]
+        return Answers(
+            Names(self.con), found["start_clock"], found["clock_hz"], found["first_ns"],
+            found["duration_ns"], found["losses"], (found["first_ns"], found["duration_ns"]),
+        )  # fmt: skip
+
+    def ask(self, answers: Answers, window: tuple[int, int], unlimited: bool) -> None:
+        """Fills in what the queries and analyzers say of the loaded recording in a window.
+
+        `unlimited`: without the limits of queries that return only the worst.
+        """
+        answers.window = window
+        self.con.execute("UPDATE analysis_window SET start_ns = ?, end_ns = ?, kind = 'asked'",
+                         list(window))  # fmt: skip
+        for query in self.queries:
+            answers.rows[query.full_name] = self._rows(_text(query, unlimited))
+        answers.states = {
+            "thread_state": self._rows(
+                "SELECT utid, ts, dur, state, cpu FROM thread_state WHERE dur > 0 ORDER BY utid, ts"
+            ),
+            "cpu_state": self._rows(
+                "SELECT cpu, ts, dur, state, utid FROM cpu_state WHERE dur > 0 ORDER BY cpu, ts"
+            ),
+        }
+        answers.findings = list(findings.judge_all(Scope(self.con)))
+
+    def _rows(self, sql: str) -> list[Row]:
+        cursor = self.con.execute(sql)
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _is_asked(query: Query) -> bool:
+    """Whether it runs without parameters that have no default."""
+    return query.full_name != "median_rank"
+
+
+def _text(query: Query, unlimited: bool) -> str:
+    if not unlimited or query.name not in _UNLIMITED:
+        return f"FROM {query.full_name}"
+    sql = query.sql
+    for limited, free in _UNLIMITED[query.name]:
+        if limited not in sql:
+            raise ValueError(f"{query.name} has no {limited} any more")
+        sql = sql.replace(limited, free)
+    for parameter in query.parameters:
+        sql = sql.replace(parameter.name, f"({parameter.default})")
+    return sql

@@ -1,0 +1,60 @@
+"""Who a row is about, in words that two recordings of the same schedule share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+
+Name = tuple[Any, ...]
+
+_LIVES = """
+SELECT utid, tid, is_idle, start_ns FROM thread
+ORDER BY is_idle, tid, coalesce(start_ns, -9223372036854775808), utid
+"""
+_PROCESSES = """
+SELECT upid, pid, start_ns FROM process
+ORDER BY pid, coalesce(start_ns, -9223372036854775808), upid
+"""
+
+
+class Names:
+    """The names of the threads and processes of the one recording in a database."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self.threads: dict[int, Name] = {}
+        self.processes: dict[int, Name] = {}
+        self.lives: dict[Any, int] = defaultdict(int)
+        for utid, tid, is_idle, _ in con.execute(_LIVES).fetchall():
+            key = ("idle" if is_idle else "thread", 0 if is_idle else tid)
+            self.threads[utid] = (*key, self.lives[key])
+            self.lives[key] += 1
+        for upid, pid, _ in con.execute(_PROCESSES).fetchall():
+            key = ("process", pid)
+            self.processes[upid] = (*key, self.lives[key])
+            self.lives[key] += 1
+
+    def of(self, column: str, value: Any) -> Any:
+        """The value of an identity column in these words."""
+        if value is None:
+            return None
+        if column.endswith("utid"):
+            return self.threads.get(value)
+        if column.endswith("upid"):
+            return self.processes.get(value)
+        return value
+
+
+def is_certain(name: Any, ours: Names, theirs: Names) -> bool:
+    """Whether both recordings know the same number of lives of that id."""
+    if not isinstance(name, tuple):
+        return True
+    key = (name[0], name[1])
+    return ours.lives.get(key) == theirs.lives.get(key)
+
+
+def subject(row: Mapping[str, Any], names: Names) -> tuple[Any, Any]:
+    """Thread and CPU of a finding."""
+    return names.of("utid", row.get("utid")), row.get("cpu")

@@ -1,0 +1,330 @@
+"""Compares what is said of a damaged recording with what is true."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from damage import marks
+from damage.bench import Answers, Row
+from damage.identity import Name, Names, is_certain
+from damage.marks import Mark
+from schedlens.findings import SEVERITIES, Finding
+from schedlens.questions import Query
+
+# Columns that say what a row is about.
+IDENTITY = (
+    "utid", "upid", "other_utid", "waker_utid", "cpu", "core", "core_type", "efficiency_class",
+    "priority", "kind", "name", "state", "obstacle", "busy", "running", "runnable", "pool",
+    "parked", "cgroup", "part", "reason", "process", "key", "from_idle", "active_cores",
+)  # fmt: skip
+# With a thread or process these only repeat its name, which is not what is compared.
+_REPEATED = ("process", "name", "priority", "core_type", "efficiency_class", "kind")
+# Queries with a row for each event: (begin, length). Rows that overlap longest belong together.
+EVENTS = {
+    "worst_waits": ("ready_ts", "ready_ns"),
+    "quantum_end_chain": ("ts", "dur"),
+    "core_type_move": ("left_ns", "away_ns"),
+    "parallel_section": ("ts", "dur"),
+    "counter_interval": ("ts", "dur"),
+    "frequency_interval": ("from_ns", "dur"),
+    "frame_time": ("start_ns", "dur_ns"),
+    "frame_concurrency": ("start_ns", "dur_ns"),
+    "frame_ledger": ("start_ns", "frame_ns"),
+    "concurrency_timeline": ("start_ns", "dur_ns"),
+    "core_choice_timeline": ("start_ns", "dur_ns"),
+    "frequency_timeline": ("start_ns", "dur_ns"),
+    "priority_timeline": ("start_ns", "dur_ns"),
+    "thread_timeline": ("start_ns", "dur_ns"),
+    "cpu_timeline": ("start_ns", "dur_ns"),
+    "ready_obstacle_slice": ("ts", "dur"),
+}
+# What these columns say beside the thread is a value, not an identity.
+_VALUES = {
+    "worst_waits": {"cpu"},
+    "cpu_timeline": {"state", "utid"},
+    "thread_timeline": {"state"},
+    "quantum_end_chain": set[str](),
+}
+# The percent columns are rounded nowhere, but divided.
+_TOLERANCE = 1e-6
+
+
+@dataclass
+class Wrong:
+    """A row that claims what is not true."""
+
+    about: str
+    claimed: tuple[float, float]
+    true: tuple[float, float]
+
+
+@dataclass
+class Column:
+    """How the rows of one column did."""
+
+    mark: str = ""
+    rows: int = 0
+    no_claim: int = 0
+    no_truth: int = 0
+    wrong: list[Wrong] = field(default_factory=list)
+    widths: list[float] = field(default_factory=list)
+    """Width of the bounds of each row with an upper bound, ns."""
+
+
+Columns = dict[tuple[str, str], Column]
+
+
+def judge(queries: Iterable[Query], damaged: Answers, whole: Answers) -> Columns:
+    """By query and column."""
+    found: Columns = {}
+    for query in queries:
+        own = marks.of(query)
+        names = [column for column, _ in query.columns]
+        for column in names:
+            if column.endswith("_ns") and column not in own:
+                found[query.full_name, column] = Column("unmarked")
+        claims = {column: mark for column, mark in own.items() if mark.claims}
+        if not claims:
+            continue
+        for column, mark in claims.items():
+            found[query.full_name, column] = Column(mark.kind)
+        for row, true in _pairs(query, damaged, whole):
+            for column, mark in claims.items():
+                _compare(found[query.full_name, column], mark, column, row, true, damaged.names)
+    for table in ("thread_state", "cpu_state"):
+        found[table, "state"] = _states(table, damaged, whole)
+    return found
+
+
+_ABSENT: Row = {}
+
+
+def _compare(
+    count: Column, mark: Mark, column: str, row: Row, true: Row | None, names: Names
+) -> None:
+    """`true`: the row of the whole recording; empty if it has none; None if that is not known."""
+    claimed = mark.interval(row, column)
+    if claimed is None:
+        count.no_claim += 1
+        return
+    if true is None:
+        count.no_truth += 1
+        return
+    if true is _ABSENT:
+        if mark.kind == "exact":
+            count.no_truth += 1
+            return
+        truth: tuple[float, float] | None = (0, 0)
+    else:
+        truth = _truth(mark, true, column)
+    if truth is None:
+        count.no_truth += 1
+        return
+    count.rows += 1
+    if claimed[1] != float("inf") and claimed[0] != float("-inf"):
+        count.widths.append(claimed[1] - claimed[0])
+    slack = _TOLERANCE * max(1.0, abs(truth[0])) if isinstance(truth[0], float) else 0
+    if claimed[0] > truth[1] + slack or claimed[1] < truth[0] - slack:
+        about = ", ".join(
+            f"{key}={names.of(key, row[key])}" for key in (*IDENTITY, "thread") if row.get(key)
+            is not None
+        )  # fmt: skip
+        count.wrong.append(Wrong(about, claimed, truth))
+
+
+def _truth(mark: Mark, true: Row, column: str) -> tuple[float, float] | None:
+    """The whole recording is exact, but for what it says itself that it does not know."""
+    if mark.kind in ("range", "unknown"):
+        return mark.interval(true, column)
+    value = true[column]
+    return None if value is None else (value, value)
+
+
+def identity(query: Query) -> list[str]:
+    """The columns that say what a row of a query is about."""
+    columns = [column for column, _ in query.columns]
+    left_out = _VALUES.get(query.name, set())
+    keys = [column for column in IDENTITY if column in columns and column not in left_out]
+    if "utid" in keys or "upid" in keys:
+        kept = {"background_running": {"priority"}, "thread_core_use": set[str]()}
+        wanted = kept.get(query.name, set()) | (
+            {"core_type"} if query.name in _BY_TYPE else set[str]()
+        )
+        keys = [key for key in keys if key not in _REPEATED or key in wanted]
+    return keys
+
+
+_BY_TYPE = {"core_type_residency", "smt_tax", "thread_cpi", "thread_frequency_type"}
+
+
+def _pairs(query: Query, damaged: Answers, whole: Answers) -> Iterator[tuple[Row, Row | None]]:
+    """Each row with the one of the whole recording that is about the same."""
+    keys = identity(query)
+    ours, theirs = damaged.rows[query.full_name], whole.rows[query.full_name]
+    if query.name in EVENTS:
+        yield from _event_pairs(query, keys, damaged, whole)
+        return
+    known: dict[Name, list[Row]] = defaultdict(list)
+    for row in theirs:
+        known[_name(row, keys, whole.names)].append(row)
+    said: dict[Name, int] = defaultdict(int)
+    for row in ours:
+        said[_name(row, keys, damaged.names)] += 1
+    for row in ours:
+        name = _name(row, keys, damaged.names)
+        candidates = known.get(name, [])
+        if said[name] > 1 or len(candidates) > 1 or not _is_sure(row, keys, damaged, whole):
+            yield row, None
+        else:
+            yield row, candidates[0] if candidates else _ABSENT
+
+
+def _name(row: Row, keys: Iterable[str], names: Names) -> Name:
+    found = tuple(names.of(key, row[key]) for key in keys)
+    if "other_utid" in keys:
+        # A pair is in the order of its utids, which differ between two recordings.
+        first, second = row.get("utid"), row["other_utid"]
+        pair = sorted((names.of("utid", first), names.of("utid", second)), key=repr)
+        return (*pair, *(n for key, n in zip(keys, found, strict=True) if "utid" not in key))
+    return found
+
+
+def _is_sure(row: Row, keys: Iterable[str], damaged: Answers, whole: Answers) -> bool:
+    for key in keys:
+        if row[key] is None and key not in ("reason", "core_type", "efficiency_class"):
+            return False
+        if not is_certain(damaged.names.of(key, row[key]), damaged.names, whole.names):
+            return False
+    return True
+
+
+def shift_ns(damaged: Answers, whole: Answers) -> int:
+    """What is added to a time of the damaged recording to make it one of the whole one."""
+    ticks = damaged.start_clock - whole.start_clock
+    return ticks * 1_000_000_000 // whole.clock_hz
+
+
+def _event_pairs(
+    query: Query, keys: list[str], damaged: Answers, whole: Answers
+) -> Iterator[tuple[Row, Row | None]]:
+    start, length = EVENTS[query.name]
+    shift = shift_ns(damaged, whole)
+    known: dict[Name, list[Row]] = defaultdict(list)
+    for row in whole.rows[query.full_name]:
+        if row[start] is not None and row[length] is not None:
+            known[_name(row, keys, whole.names)].append(row)
+    for row in damaged.rows[query.full_name]:
+        if row[start] is None or row[length] is None or not _is_sure(row, keys, damaged, whole):
+            yield row, None
+            continue
+        begin = row[start] + shift
+        end = begin + row[length]
+
+        def shared(other: Row, begin: int = begin, end: int = end) -> tuple[bool, int]:
+            overlap = min(end, other[start] + other[length]) - max(begin, other[start])
+            return other[start] == begin, overlap
+
+        candidates = [
+            other
+            for other in known.get(_name(row, keys, damaged.names), [])
+            if other[start] == begin or shared(other)[1] > 0
+        ]
+        yield row, max(candidates, key=shared) if candidates else _ABSENT
+
+
+def _states(table: str, damaged: Answers, whole: Answers) -> Column:
+    """Each known state of a thread or CPU in the window is that of the whole recording."""
+    key = "utid" if table == "thread_state" else "cpu"
+    count = Column("exact")
+    shift = shift_ns(damaged, whole)
+    known: dict[Any, list[Row]] = defaultdict(list)
+    for row in whole.states[table]:
+        known[whole.names.of(key, row[key])].append(row)
+    at: dict[Any, int] = defaultdict(int)
+    low, high = (edge + shift for edge in damaged.window)
+    for row in damaged.states[table]:
+        name = damaged.names.of(key, row[key])
+        begin, end = max(low, row["ts"] + shift), min(high, row["ts"] + row["dur"] + shift)
+        if end <= begin:
+            continue
+        if row["state"] == "unknown":
+            count.no_claim += 1
+            continue
+        if name not in known or not is_certain(name, damaged.names, whole.names):
+            count.no_truth += 1
+            continue
+        rows = known[name]
+        place = at[name]
+        while place < len(rows) and rows[place]["ts"] + rows[place]["dur"] <= begin:
+            place += 1
+        at[name] = place
+        count.rows += 1
+        wrong: dict[str, int] = defaultdict(int)
+        while place < len(rows) and rows[place]["ts"] < end:
+            true = rows[place]
+            ns = min(end, true["ts"] + true["dur"]) - max(begin, true["ts"])
+            if ns > 0 and not _same_state(table, row, true, damaged.names, whole.names):
+                wrong[true["state"]] += ns
+            place += 1
+        if wrong:
+            truly = ", ".join(f"{state} {ns} ns" for state, ns in wrong.items())
+            about = f"{key}={name} {row['state']} from {begin} to {end}, truly {truly}"
+            count.wrong.append(Wrong(about, (end - begin, end - begin),
+                                     (end - begin - sum(wrong.values()),) * 2))  # fmt: skip
+    return count
+
+
+def _same_state(table: str, row: Row, true: Row, ours: Names, theirs: Names) -> bool:
+    if true["state"] == "unknown":
+        return True
+    if row["state"] != true["state"]:
+        return False
+    if table == "thread_state":
+        return row["state"] != "running" or row["cpu"] == true["cpu"]
+    mine, other = ours.of("utid", row["utid"]), theirs.of("utid", true["utid"])
+    return mine == other or not is_certain(mine, ours, theirs)
+
+
+@dataclass
+class FalseFinding:
+    """A finding that the whole recording does not support."""
+
+    analyzer: str
+    severity: str
+    title: str
+
+
+# They judge the recording, not the machine.
+_OF_THE_RECORDING = ("trace_quality", "recorder_cost")
+
+
+def false_findings(damaged: Answers, whole: Answers) -> list[FalseFinding]:
+    """Findings of severity warning or above that the whole recording does not support."""
+    found = []
+    for finding in damaged.findings:
+        if SEVERITIES.index(finding.severity) > SEVERITIES.index("warning"):
+            continue
+        if finding.analyzer in _OF_THE_RECORDING:
+            continue
+        if not any(_supports(finding, other, damaged, whole) for other in whole.findings):
+            found.append(FalseFinding(finding.analyzer, finding.severity, finding.title))
+    return found
+
+
+def _supports(finding: Finding, true: Finding, damaged: Answers, whole: Answers) -> bool:
+    if true.analyzer != finding.analyzer or true.severity == "checked":
+        return False
+    if finding.utid is not None:
+        ours = damaged.names.of("utid", finding.utid)
+        if ours != whole.names.of("utid", true.utid) and is_certain(
+            ours, damaged.names, whole.names
+        ):
+            return False
+    elif finding.cpu is not None and finding.cpu != true.cpu:
+        return False
+    if SEVERITIES.index(true.severity) <= SEVERITIES.index("warning"):
+        return True
+    return finding.cost_ns is not None and (true.cost_ns or 0) >= finding.cost_ns

@@ -1,0 +1,182 @@
+"""The kinds of damage: each draws a plan for a recording."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from damage.stream import Chunk, Plan, by_cpu
+
+Draw = Callable[[Sequence[Chunk], random.Random, int], Plan]
+"""(chunks, chance, ticks a second) -> plan."""
+
+
+def _share(chunks: Sequence[Chunk], chance: random.Random, share: float) -> set[int]:
+    numbers = [chunk.number for chunk in chunks if not _is_head(chunk)]
+    return set(chance.sample(numbers, max(1, int(share * len(numbers)))))
+
+
+def _is_head(chunk: Chunk) -> bool:
+    """It tells the machine and the names: files that lack it are a kind of their own."""
+    return any(record.kind == "rundown" for record in chunk.records)
+
+
+def _burst(chunks: Sequence[Chunk], chance: random.Random, share: float) -> set[int]:
+    """All chunks of some CPUs in stretches of time."""
+    first = min(chunk.first for chunk in chunks)
+    last = max(chunk.last for chunk in chunks)
+    cpus = sorted({chunk.cpu for chunk in chunks})
+    found: set[int] = set()
+    for _ in range(chance.randint(1, 4)):
+        length = (last - first) * share / 2
+        start = chance.uniform(first, last - length)
+        hit = set(chance.sample(cpus, chance.randint(1, len(cpus))))
+        found |= {
+            chunk.number
+            for chunk in chunks
+            if chunk.cpu in hit
+            and not _is_head(chunk)
+            and chunk.first < start + length
+            and chunk.last > start
+        }
+    return found or _share(chunks, chance, 0.02)
+
+
+def _one_lost(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(_share(chunks, chance, 0.0))
+
+
+def _random_lost(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(_share(chunks, chance, chance.uniform(0.02, 0.4)))
+
+
+def _burst_lost(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(_burst(chunks, chance, chance.uniform(0.05, 0.5)))
+
+
+def _most_lost(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(_share(chunks, chance, chance.uniform(0.5, 0.8)))
+
+
+def _unsignaled(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    lost = chance.choice([_share, _burst])(chunks, chance, chance.uniform(0.01, 0.3))
+    return Plan(lost, signaled=False, renumbered=True, undetectable=True)
+
+
+def _sequence_gap(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(_share(chunks, chance, chance.uniform(0.01, 0.2)), signaled=False)
+
+
+def _cpu_missing(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    cpus = sorted({chunk.cpu for chunk in chunks})
+    gone = set(chance.sample(cpus, chance.randint(1, max(1, len(cpus) // 4))))
+    lost = {c.number for c in chunks if c.cpu in gone and not _is_head(c)}
+    return Plan(lost, signaled=False)
+
+
+def _part(
+    chunks: Sequence[Chunk], chance: random.Random, keep: Callable[[int, int, int], bool]
+) -> set[int]:
+    """Chunks outside of what is kept of some CPUs' streams: (place, chunks, cut) -> kept."""
+    streams = by_cpu(chunks)
+    hit = chance.sample(sorted(streams), chance.randint(1, len(streams)))
+    found: set[int] = set()
+    for cpu in hit:
+        stream = [chunk for chunk in streams[cpu] if not _is_head(chunk)]
+        cut = chance.randint(1, max(1, len(stream) * 7 // 10))
+        found |= {
+            chunk.number
+            for place, chunk in enumerate(stream)
+            if not keep(place, len(stream), cut)
+        }
+    return found
+
+
+def _late_start(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(_part(chunks, chance, lambda place, count, cut: place >= cut), False)
+
+
+def _early_end(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(_part(chunks, chance, lambda place, count, cut: place < count - cut), False)
+
+
+def _ring(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    """Each CPU keeps its newest chunks; the oldest are overwritten."""
+    keep = chance.randint(3, 12)
+    lost: set[int] = set()
+    for stream in by_cpu(chunks).values():
+        lost |= {chunk.number for chunk in stream[: max(0, len(stream) - keep)]}
+    kept_head = {chunk.number for chunk in chunks if _is_head(chunk)}
+    return Plan(lost - kept_head, signaled=False)
+
+
+def _without(*kinds: str) -> Draw:
+    def draw(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+        return Plan(without=frozenset(kinds), unknown_everywhere=True)
+
+    return draw
+
+
+def _repeated(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(repeated=_share(chunks, chance, chance.uniform(0.02, 0.3)))
+
+
+def _reordered(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(reordered=True)
+
+
+def _stamp(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    first, last = min(c.first for c in chunks), max(c.last for c in chunks)
+    inner = [chunk for chunk in chunks if not _is_head(chunk) and chunk.first > first]
+    chunk = chance.choice(inner)
+    places = [place for place, record in enumerate(chunk.records) if record.ticks]
+    place = chance.choice(places)
+    own = chunk.records[place].ticks or 0
+    wrong = chance.choice([
+        own + 29_027_037 * hz, own + (1 << 52), last + (last - first) // 3, own // 3,
+        first - (last - first) // 3, chance.randint(first, last), own ^ (1 << 40),
+    ])  # fmt: skip
+    return Plan(stamps=[(chunk.number, place, max(1, wrong))])
+
+
+def _clock_back(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    first, last = min(c.first for c in chunks), max(c.last for c in chunks)
+    inner = [chunk for chunk in chunks if not _is_head(chunk) and chunk.first > first]
+    back = int((last - first) * chance.uniform(0.02, 0.3))
+    return Plan(steps=[(chance.choice(inner).number, -back)])
+
+
+def _cut(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(cut=chance.uniform(0.4, 0.95), unknown_everywhere=True)
+
+
+def _none(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan()
+
+
+KINDS: dict[str, Draw] = {
+    "none": _none,
+    "one_lost": _one_lost,
+    "random_lost": _random_lost,
+    "burst_lost": _burst_lost,
+    "most_lost": _most_lost,
+    "sequence_gap": _sequence_gap,
+    "unsignaled": _unsignaled,
+    "cpu_missing": _cpu_missing,
+    "late_start": _late_start,
+    "early_end": _early_end,
+    "ring": _ring,
+    "no_wakeups": _without("wakeup"),
+    "no_migrations": _without("migration"),
+    "no_priorities": _without("priority"),
+    "no_idle": _without("idle"),
+    "no_interrupts": _without("interrupt"),
+    "no_switches": _without("switch"),
+    "no_thread_events": _without("thread"),
+    "no_rundown": _without("rundown"),
+    "repeated": _repeated,
+    "reordered": _reordered,
+    "one_stamp": _stamp,
+    "clock_back": _clock_back,
+    "cut": _cut,
+}

@@ -1,0 +1,190 @@
+"""Plays runs: a source, a kind of damage, and what is claimed of the damaged copy."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+from damage import judge, sources, stream
+from damage.bench import Answers, Bench
+from damage.judge import Columns, FalseFinding
+from damage.kinds import KINDS
+from damage.sources import FORMATS, Source
+from damage.stream import Plan
+
+# Runs on one source: its rows without damage are asked for once.
+PER_SOURCE = 8
+# Share of the recording at each end that is not judged: what ran there before the first record of
+# a CPU and after its last is not known in the whole recording either.
+_EDGE = 0.1
+# Without switches, nothing is loaded that could be compared.
+_NOT_REAL = ("sequence_gap",)
+
+
+@dataclass
+class Run:
+    """What came of one damaged recording."""
+
+    seed: int
+    source: str
+    format: str
+    kind: str
+    undetectable: bool
+    vacuity: bool
+    """Whether widths are compared with the lost time."""
+    lost_ns: int = 0
+    lost_sum_ns: int = 0
+    columns: Columns = field(default_factory=dict)
+    false_findings: list[FalseFinding] = field(default_factory=list)
+    failure: str | None = None
+    """Why the damaged file could not be loaded."""
+    kept: str | None = None
+    """The damaged file, where it was kept."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a claim or a finding is false, or the file raised an unexpected error."""
+        claims = any(column.wrong for column in self.columns.values())
+        return claims or bool(self.false_findings) or self.failure is not None
+
+
+class Player:
+    """Plays runs in one process: two databases, and the last source."""
+
+    def __init__(self, keep: Path | None) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = Path(self._folder.name)
+        self.whole_bench, self.bench = Bench(), Bench()
+        self.keep = keep
+        self._source: tuple[tuple[int, str], Source, Answers] | None = None
+
+    def close(self) -> None:
+        """Closes the databases and removes the files."""
+        self.whole_bench.close()
+        self.bench.close()
+        self._folder.cleanup()
+
+    def source(self, seed: int, format_: str) -> tuple[Source, Answers]:
+        """The source of that seed, loaded whole and asked about its inner part."""
+        if self._source is None or self._source[0] != (seed, format_):
+            source = sources.draw(seed, format_, self.folder)
+            path = self.folder / f"whole-{source.recording.label}"
+            path.write_bytes(source.file.damaged(Plan(), seed))
+            whole = self.whole_bench.load(sources.with_trace(source, path, True))
+            path.unlink()
+            if isinstance(whole, str):
+                raise AssertionError(f"{source.name} cannot be loaded: {whole}")
+            length = whole.duration_ns - whole.first_ns
+            edge = int(length * _EDGE)
+            window = (whole.first_ns + edge, whole.duration_ns - edge)
+            self.whole_bench.ask(whole, window, unlimited=True)
+            self._source = ((seed, format_), source, whole)
+        return self._source[1], self._source[2]
+
+    def play(self, seed: int, format_: str, kind: str) -> Run:
+        """One run."""
+        source, whole = self.source(seed // PER_SOURCE, format_)
+        chunks = source.file.chunks
+        plan = KINDS[kind](chunks, random.Random(seed), source.file.hz)
+        data = source.file.damaged(plan, seed)
+        path = self.folder / f"{kind}-{source.recording.label}"
+        path.write_bytes(data)
+        run = Run(seed, source.name, source.format, kind, plan.undetectable,
+                  not plan.unknown_everywhere and not plan.undetectable)  # fmt: skip
+        try:
+            snapshots = kind != "no_rundown"
+            damaged = self.bench.load(sources.with_trace(source, path, snapshots))
+            if isinstance(damaged, str):
+                run.failure = damaged
+            else:
+                self._compare(run, plan, source, whole, damaged)
+        except Exception as error:
+            # Any error on a damaged file is a result of the run.
+            run.failure = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        if self.keep is not None and run.is_wrong:
+            self.keep.mkdir(parents=True, exist_ok=True)
+            kept = self.keep / f"{seed}-{path.name}"
+            path.replace(kept)
+            run.kept = str(kept)
+        else:
+            path.unlink()
+        return run
+
+    def _compare(
+        self, run: Run, plan: Plan, source: Source, whole: Answers, damaged: Answers
+    ) -> None:
+        shift = judge.shift_ns(damaged, whole)
+        length = whole.duration_ns - whole.first_ns
+        edge = int(length * _EDGE)
+        window = (
+            max(whole.first_ns + edge, damaged.first_ns + shift),
+            min(whole.duration_ns - edge, damaged.duration_ns + shift),
+        )
+        if window[1] <= window[0]:
+            return
+        if window != whole.window:
+            self.whole_bench.ask(whole, window, unlimited=True)
+        self.bench.ask(damaged, (window[0] - shift, window[1] - shift), unlimited=False)
+        queries = self.bench.queries
+        run.columns = judge.judge(queries, damaged, whole)
+        run.false_findings = judge.false_findings(damaged, whole)
+        ticks = [ns * whole.clock_hz // 1_000_000_000 + whole.start_clock for ns in window]
+        chunks = source.file.chunks
+        extent = (min(c.first for c in chunks if c.first), max(c.last for c in chunks))
+        spans = stream.spans(chunks, plan, extent)
+        run.lost_ns, run.lost_sum_ns = stream.union_ns(
+            spans, (ticks[0], ticks[1]), source.file.hz
+        )
+
+
+Task = tuple[int, str, str]
+
+
+def tasks(first: int, count: int, formats: Sequence[str], kinds: Sequence[str]) -> Iterator[Task]:
+    """Seeds with a format and a kind; those of one source follow each other."""
+    for seed in range(first, first + count):
+        block = seed // PER_SOURCE
+        format_ = formats[block % len(formats)]
+        usable = [
+            kind for kind in kinds
+            if (format_ != "etl" or kind != "no_migrations")
+            and (format_ == "etl" or kind not in ("sequence_gap", "no_priorities"))
+        ]  # fmt: skip
+        if usable:
+            # Each kind comes up equally often whatever the number of formats.
+            place = block // len(formats) * PER_SOURCE + seed % PER_SOURCE
+            yield seed, format_, usable[place % len(usable)]
+
+
+_player: Player | None = None
+
+
+def _played(given: tuple[Task, Path | None]) -> Run:
+    global _player
+    task, keep = given
+    if _player is None:
+        _player = Player(keep)
+    return _player.play(*task)
+
+
+def play_all(given: Sequence[Task], workers: int, keep: Path | None) -> Iterator[Run]:
+    """The runs in their order, on so many processes."""
+    if workers == 1:
+        player = Player(keep)
+        try:
+            for task in given:
+                yield player.play(*task)
+        finally:
+            player.close()
+        return
+    # Threads of a library do not survive a fork.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_played, [(task, keep) for task in given], chunksize=PER_SOURCE)
+
+
+__all__ = ["FORMATS", "KINDS", "Player", "Run", "Task", "play_all", "tasks"]
