@@ -25,8 +25,7 @@ def main() -> int:
             print(line, flush=True)
     lines = list(score.tables(played))
     print("\n".join(lines))
-    unmarked = score.unmarked(played)
-    print(f"{len(unmarked)} columns without a mark: {', '.join(unmarked)}")
+    print(f"{len(score.unmarked())} columns that end in _ns have no mark and are not judged")
     print(f"false findings: {dict(score.false_titles(score.judged(played)))}")
     print(f"{len(played)} recordings in {time.monotonic() - begin:.0f} s")
     if options.write:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
 
+from damage import marks
 from damage.identity import Names
 from schedlens import findings, questions, store
 from schedlens.findings import Finding, Scope
@@ -18,6 +21,12 @@ Row = dict[str, Any]
 
 # The truth of a list of the worst is the whole list.
 _UNLIMITED = {"worst_waits": (("max(ready_ns, 20)[-1]", "0"), ("place <= 20", "place > 0"))}
+# They judge experiments, of which no source has any.
+_EXPERIMENTS = {
+    "handoff_time", "pair_interference", "scaling_clock", "scaling_curve", "shard_latency",
+    "smt_boost", "smt_comparison", "recorder_cost", "reported_vs_real",
+}  # fmt: skip
+_OF_EXPERIMENTS = re.compile(r"\b(run|run_worker|run_sample|cell\w*|energy|request_latency)\b")
 
 
 @dataclass
@@ -50,6 +59,7 @@ class Bench:
         ).fetchall()
         self._tables = [row[0] for row in rows]
         self.queries = [query for query in questions.load_all() if _is_asked(query)]
+        self._judges = set(findings.analyzers()) - _EXPERIMENTS
 
     def close(self) -> None:
         """Closes the database."""
@@ -68,16 +78,26 @@ class Bench:
             found["duration_ns"], found["losses"], (found["first_ns"], found["duration_ns"]),
         )  # fmt: skip
 
-    def ask(self, answers: Answers, window: tuple[int, int], unlimited: bool) -> None:
+    def ask(
+        self,
+        answers: Answers,
+        window: tuple[int, int],
+        *,
+        unlimited: bool = False,
+        without: Iterable[str] = (),
+    ) -> None:
         """Fills in what the queries and analyzers say of the loaded recording in a window.
 
-        `unlimited`: without the limits of queries that return only the worst.
+        `unlimited`: without the limits of queries that return only the worst. `without`: queries
+        that are not asked and have no rows.
         """
         answers.window = window
         self.con.execute("UPDATE analysis_window SET start_ns = ?, end_ns = ?, kind = 'asked'",
                          list(window))  # fmt: skip
         for query in self.queries:
-            answers.rows[query.full_name] = self._rows(_text(query, unlimited))
+            left_out = query.full_name in without
+            rows = [] if left_out else self._rows(_text(query, unlimited))
+            answers.rows[query.full_name] = rows
         answers.states = {
             "thread_state": self._rows(
                 "SELECT utid, ts, dur, state, cpu FROM thread_state WHERE dur > 0 ORDER BY utid, ts"
@@ -86,7 +106,15 @@ class Bench:
                 "SELECT cpu, ts, dur, state, utid FROM cpu_state WHERE dur > 0 ORDER BY cpu, ts"
             ),
         }
-        answers.findings = list(findings.judge_all(Scope(self.con)))
+        answers.findings = list(findings.judge_all(Scope(self.con), self._judges))
+
+    def empty(self, answers: Answers) -> set[str]:
+        """Queries about experiments that have no rows, whatever is recorded."""
+        return {
+            query.full_name
+            for query in self.queries
+            if not answers.rows[query.full_name] and _OF_EXPERIMENTS.search(query.sql)
+        }
 
     def _rows(self, sql: str) -> list[Row]:
         cursor = self.con.execute(sql)
@@ -95,8 +123,9 @@ class Bench:
 
 
 def _is_asked(query: Query) -> bool:
-    """Whether it runs without parameters that have no default."""
-    return query.full_name != "median_rank"
+    """Whether it runs without parameters and claims anything."""
+    claims = any(mark.claims for mark in marks.of(query).values())
+    return claims and query.full_name != "median_rank"
 
 
 def _text(query: Query, unlimited: bool) -> str:

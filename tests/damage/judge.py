@@ -81,14 +81,7 @@ def judge(queries: Iterable[Query], damaged: Answers, whole: Answers) -> Columns
     """By query and column."""
     found: Columns = {}
     for query in queries:
-        own = marks.of(query)
-        names = [column for column, _ in query.columns]
-        for column in names:
-            if column.endswith("_ns") and column not in own:
-                found[query.full_name, column] = Column("unmarked")
-        claims = {column: mark for column, mark in own.items() if mark.claims}
-        if not claims:
-            continue
+        claims = {column: mark for column, mark in marks.of(query).items() if mark.claims}
         for column, mark in claims.items():
             found[query.full_name, column] = Column(mark.kind)
         for row, true in _pairs(query, damaged, whole):

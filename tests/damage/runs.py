@@ -22,8 +22,6 @@ PER_SOURCE = 8
 # Share of the recording at each end that is not judged: what ran there before the first record of
 # a CPU and after its last is not known in the whole recording either.
 _EDGE = 0.1
-# Without switches, nothing is loaded that could be compared.
-_NOT_REAL = ("sequence_gap",)
 
 
 @dataclass
@@ -129,7 +127,9 @@ class Player:
             return
         if window != whole.window:
             self.whole_bench.ask(whole, window, unlimited=True)
-        self.bench.ask(damaged, (window[0] - shift, window[1] - shift), unlimited=False)
+        self.bench.ask(
+            damaged, (window[0] - shift, window[1] - shift), without=self.bench.empty(whole)
+        )
         queries = self.bench.queries
         run.columns = judge.judge(queries, damaged, whole)
         run.false_findings = judge.false_findings(damaged, whole)

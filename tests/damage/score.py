@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from damage import marks
 from damage.judge import Column
 from damage.runs import Run
+from schedlens import questions
 
 LEAST_RIGHT = 0.999
 MOST_FALSE_FINDINGS = 0.01
@@ -88,19 +90,18 @@ def by_column(runs: Iterable[Run]) -> dict[tuple[str, str], Total]:
     totals: dict[tuple[str, str], Total] = defaultdict(Total)
     for run in runs:
         for key, column in run.columns.items():
-            if column.mark != "unmarked":
-                totals[key].add(column, run)
+            totals[key].add(column, run)
     return dict(totals)
 
 
-def unmarked(runs: Iterable[Run]) -> list[str]:
+def unmarked() -> list[str]:
     """Columns that end in _ns and say nothing of their bounds."""
-    return sorted({
-        f"{query}.{column}"
-        for run in runs
-        for (query, column), count in run.columns.items()
-        if count.mark == "unmarked"
-    })  # fmt: skip
+    return sorted(
+        f"{query.full_name}.{column}"
+        for query in questions.load_all()
+        for column, text in query.columns
+        if column.endswith("_ns") and marks.parse(text) is None
+    )
 
 
 def tables(runs: Sequence[Run]) -> Iterator[str]:
