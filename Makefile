@@ -2,6 +2,7 @@
 # make test   sets up, checks and passes every test
 # make check  formatting, lints, types
 # make detectors  precision and recall of what the analyzers find, on faults planted in simulations
+# make damage damages recordings in their bytes and checks what every query claims of them
 # make experiments-check  the load generator of the experiments against theory
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -15,7 +16,7 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test check setup setup-run setup-test lock bench detectors experiments-check fuzz fuzz-etl clean
+.PHONY: run test check setup setup-run setup-test lock bench damage detectors experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.first_run
@@ -66,6 +67,11 @@ experiments-check: setup
 
 detectors: setup
 	PYTHONPATH=tests $(BIN)/python -m planted
+
+# 2,000 damaged recordings take hours: RUNS=2000 SEED=0 make damage
+damage: setup
+	PYTHONPATH=tests $(BIN)/python -m damage --workers 2 --runs $(or $(RUNS),200) \
+	  --seed $(or $(SEED),0) --keep build/damage
 
 fuzz: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py

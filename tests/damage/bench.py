@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,8 @@ _EXPERIMENTS = {
     "handoff_time", "pair_interference", "scaling_clock", "scaling_curve", "shard_latency",
     "smt_boost", "smt_comparison", "recorder_cost", "reported_vs_real",
 }  # fmt: skip
+# What the costs of findings are compared with.
+_OF_FINDINGS = ("thread_summary", "core_choice")
 _OF_EXPERIMENTS = re.compile(r"\b(run|run_worker|run_sample|cell\w*|energy|request_latency)\b")
 
 
@@ -125,7 +127,7 @@ class Bench:
 def _is_asked(query: Query) -> bool:
     """Whether it runs without parameters and claims anything."""
     claims = any(mark.claims for mark in marks.of(query).values())
-    return claims and query.full_name != "median_rank"
+    return (claims and query.full_name != "median_rank") or query.full_name in _OF_FINDINGS
 
 
 def _text(query: Query, unlimited: bool) -> str:

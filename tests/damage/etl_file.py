@@ -54,10 +54,11 @@ class EtlFile:
             streams.setdefault(cpu, []).extend(_records(data[at + HEADER : at + filled]))
         parts = []
         for cpu, records in streams.items():
-            while records:
+            at = 0
+            while at < len(records):
                 count = chance.randint(*records_per_buffer)
-                parts.append((cpu, records[:count]))
-                records = records[count:]
+                parts.append((cpu, records[at : at + count]))
+                at += count
         parts.sort(key=lambda part: max(record.ticks or 0 for record in part[1]))
         self.chunks = [
             Chunk(number, cpu, records, sequence=number)
@@ -68,7 +69,7 @@ class EtlFile:
         """The bytes of a copy to which the plan was applied."""
         chance = random.Random(seed)
         head = bytearray(self.head)
-        steps = {number: ticks for number, ticks in plan.steps}
+        steps = dict(plan.steps)
         stamps = {(number, place): ticks for number, place, ticks in plan.stamps}
         flags: dict[int, int] = {}
         kept: list[Chunk] = []
@@ -80,7 +81,7 @@ class EtlFile:
                     missing = True
                     continue
                 if missing and plan.signaled:
-                    flags[chunk.number] = BUFFER_LOST
+                    flags[chunk.number] = EVENTS_LOST if plan.only_events else BUFFER_LOST
                 missing = False
                 records = [
                     _moved(record, stamps.get((chunk.number, place)), shift)
@@ -91,14 +92,17 @@ class EtlFile:
                     flag = flags.get(chunk.number, 0)
                     kept.append(Chunk(chunk.number, chunk.cpu, records, chunk.sequence, flag))
         kept.sort(key=lambda chunk: chunk.number)
-        if plan.renumbered:
+        if plan.renumbered or plan.only_events:
             for sequence, chunk in enumerate(kept, start=1):
                 chunk.sequence = sequence
         kept += [chunk for chunk in kept if chunk.number in plan.repeated]
         if plan.reordered:
             chance.shuffle(kept)
         if plan.signaled:
-            struct.pack_into("<I", head, _PAYLOAD + _BUFFERS_LOST, len(plan.lost))
+            events = sum(len(c.records) for c in self.chunks if c.number in plan.lost)
+            struct.pack_into("<I", head, _PAYLOAD + _EVENTS_LOST, events)
+            buffers = 0 if plan.only_events else len(plan.lost)
+            struct.pack_into("<I", head, _PAYLOAD + _BUFFERS_LOST, buffers)
         struct.pack_into("<I", head, _PAYLOAD + _BUFFERS_WRITTEN, 1 + len(kept))
         data = bytes(head) + b"".join(self._encoded(chunk) for chunk in kept)
         return data if plan.cut is None else data[: max(self.size, int(len(data) * plan.cut))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -35,6 +36,18 @@ class Names:
             key = ("process", pid)
             self.processes[upid] = (*key, self.lives[key])
             self.lives[key] += 1
+
+    def renamed(self, old: int, new: int) -> Names:
+        """The same with the thread of id `old` as a second life of `new`."""
+        found = copy.copy(self)
+        was, becomes = ("thread", old, 0), ("thread", new, 1)
+        found.threads = {
+            utid: becomes if name == was else name for utid, name in self.threads.items()
+        }
+        found.lives = defaultdict(int, self.lives)
+        found.lives["thread", old] -= 1
+        found.lives["thread", new] += 1
+        return found
 
     def of(self, column: str, value: Any) -> Any:
         """The value of an identity column in these words."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from damage import marks
@@ -117,7 +118,8 @@ def _compare(
         count.no_truth += 1
         return
     count.rows += 1
-    if claimed[1] != float("inf") and claimed[0] != float("-inf"):
+    in_ns = column.endswith("_ns") or column in ("ns", "dur")
+    if in_ns and claimed[1] != float("inf") and claimed[0] != float("-inf"):
         count.widths.append(claimed[1] - claimed[0])
     slack = _TOLERANCE * max(1.0, abs(truth[0])) if isinstance(truth[0], float) else 0
     if claimed[0] > truth[1] + slack or claimed[1] < truth[0] - slack:
@@ -243,7 +245,8 @@ def _states(table: str, damaged: Answers, whole: Answers) -> Column:
         begin, end = max(low, row["ts"] + shift), min(high, row["ts"] + row["dur"] + shift)
         if end <= begin:
             continue
-        if row["state"] == "unknown":
+        if row["state"] in ("unknown", "offline"):
+            # Offline is no statement about threads; only its bounds in the queries are judged.
             count.no_claim += 1
             continue
         if name not in known or not is_certain(name, damaged.names, whole.names):
@@ -270,6 +273,11 @@ def _states(table: str, damaged: Answers, whole: Answers) -> Column:
     return count
 
 
+def replace_states(answers: Answers, table: str, rows: list[Row]) -> Answers:
+    """The same answers with other rows of a table of states."""
+    return replace(answers, states=answers.states | {table: rows})
+
+
 def _same_state(table: str, row: Row, true: Row, ours: Names, theirs: Names) -> bool:
     if true["state"] == "unknown":
         return True
@@ -278,7 +286,7 @@ def _same_state(table: str, row: Row, true: Row, ours: Names, theirs: Names) -> 
     if table == "thread_state":
         return row["state"] != "running" or row["cpu"] == true["cpu"]
     mine, other = ours.of("utid", row["utid"]), theirs.of("utid", true["utid"])
-    return mine == other or not is_certain(mine, ours, theirs)
+    return bool(mine == other) or not is_certain(mine, ours, theirs)
 
 
 @dataclass
@@ -292,32 +300,73 @@ class FalseFinding:
 
 # They judge the recording, not the machine.
 _OF_THE_RECORDING = ("trace_quality", "recorder_cost")
+# Their cost is a sum over threads; the thread they name is only the one with the largest part.
+_OF_ALL_THREADS = (
+    "avoidable_sharing", "priority_order", "ready_obstacle", "oversubscription", "frame_time",
+)  # fmt: skip
+# Their cost is this column of the thread they name.
+_OF_A_THREAD = {
+    "thread_summary": ("thread_summary", "ready_ns"),
+    "core_choice": ("core_choice", "e_beside_idle_p_ns"),
+}
+# Share of the words that two titles of one kind have in common.
+_ALIKE = 0.5
 
 
 def false_findings(damaged: Answers, whole: Answers) -> list[FalseFinding]:
-    """Findings of severity warning or above that the whole recording does not support."""
+    """Findings of severity warning or above that the whole recording does not support.
+
+    It supports one if it has a finding of that kind about the same thread and CPU, or if the cost
+    is no more than what it has itself.
+    """
     found = []
     for finding in damaged.findings:
-        if SEVERITIES.index(finding.severity) > SEVERITIES.index("warning"):
+        if not _is_grave(finding) or finding.analyzer in _OF_THE_RECORDING:
             continue
-        if finding.analyzer in _OF_THE_RECORDING:
+        alike = [
+            other
+            for other in whole.findings
+            if other.analyzer == finding.analyzer
+            and other.severity != "checked"
+            and _are_alike(finding.title, other.title)
+        ]
+        if any(_is_grave(other) and _same_subject(finding, other, damaged, whole)
+               for other in alike):  # fmt: skip
             continue
-        if not any(_supports(finding, other, damaged, whole) for other in whole.findings):
+        if not _is_cost_true(finding, alike, damaged, whole):
             found.append(FalseFinding(finding.analyzer, finding.severity, finding.title))
     return found
 
 
-def _supports(finding: Finding, true: Finding, damaged: Answers, whole: Answers) -> bool:
-    if true.analyzer != finding.analyzer or true.severity == "checked":
-        return False
+def _is_grave(finding: Finding) -> bool:
+    return SEVERITIES.index(finding.severity) <= SEVERITIES.index("warning")
+
+
+def _are_alike(first: str, second: str) -> bool:
+    ours, theirs = (set(re.findall(r"\b[a-z]{2,}\b", title)) for title in (first, second))
+    return len(ours & theirs) >= _ALIKE * min(len(ours), len(theirs))
+
+
+def _same_subject(finding: Finding, true: Finding, damaged: Answers, whole: Answers) -> bool:
     if finding.utid is not None:
         ours = damaged.names.of("utid", finding.utid)
-        if ours != whole.names.of("utid", true.utid) and is_certain(
+        return bool(ours == whole.names.of("utid", true.utid)) or not is_certain(
             ours, damaged.names, whole.names
-        ):
-            return False
-    elif finding.cpu is not None and finding.cpu != true.cpu:
+        )
+    return finding.cpu is None or finding.cpu == true.cpu
+
+
+def _is_cost_true(finding: Finding, alike: list[Finding], damaged: Answers, whole: Answers) -> bool:
+    if finding.cost_ns is None:
         return False
-    if SEVERITIES.index(true.severity) <= SEVERITIES.index("warning"):
-        return True
-    return finding.cost_ns is not None and (true.cost_ns or 0) >= finding.cost_ns
+    if finding.analyzer in _OF_ALL_THREADS:
+        return any((other.cost_ns or 0) >= finding.cost_ns for other in alike)
+    if finding.analyzer not in _OF_A_THREAD or finding.utid is None:
+        return False
+    query, column = _OF_A_THREAD[finding.analyzer]
+    ours = damaged.names.of("utid", finding.utid)
+    return any(
+        (row[column] or 0) >= finding.cost_ns
+        for row in whole.rows.get(query, [])
+        if whole.names.of("utid", row["utid"]) == ours
+    )

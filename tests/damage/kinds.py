@@ -50,6 +50,10 @@ def _random_lost(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Pla
     return Plan(_share(chunks, chance, chance.uniform(0.02, 0.4)))
 
 
+def _events_lost(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(_share(chunks, chance, chance.uniform(0.02, 0.2)), only_events=True)
+
+
 def _burst_lost(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
     return Plan(_burst(chunks, chance, chance.uniform(0.05, 0.5)))
 
@@ -85,9 +89,7 @@ def _part(
         stream = [chunk for chunk in streams[cpu] if not _is_head(chunk)]
         cut = chance.randint(1, max(1, len(stream) * 7 // 10))
         found |= {
-            chunk.number
-            for place, chunk in enumerate(stream)
-            if not keep(place, len(stream), cut)
+            chunk.number for place, chunk in enumerate(stream) if not keep(place, len(stream), cut)
         }
     return found
 
@@ -110,9 +112,9 @@ def _ring(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
     return Plan(lost - kept_head, signaled=False)
 
 
-def _without(*kinds: str) -> Draw:
+def _without(*kinds: str, undetectable: bool = False) -> Draw:
     def draw(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
-        return Plan(without=frozenset(kinds), unknown_everywhere=True)
+        return Plan(without=frozenset(kinds), unknown_everywhere=True, undetectable=undetectable)
 
     return draw
 
@@ -123,6 +125,11 @@ def _repeated(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
 
 def _reordered(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
     return Plan(reordered=True)
+
+
+def _reused_ids(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    """The file has the ids already; in every second run a few chunks are lost as well."""
+    return Plan(_share(chunks, chance, 0.03) if chance.random() < 0.5 else set())
 
 
 def _stamp(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
@@ -158,6 +165,7 @@ KINDS: dict[str, Draw] = {
     "none": _none,
     "one_lost": _one_lost,
     "random_lost": _random_lost,
+    "events_lost": _events_lost,
     "burst_lost": _burst_lost,
     "most_lost": _most_lost,
     "sequence_gap": _sequence_gap,
@@ -170,12 +178,14 @@ KINDS: dict[str, Draw] = {
     "no_migrations": _without("migration"),
     "no_priorities": _without("priority"),
     "no_idle": _without("idle"),
-    "no_interrupts": _without("interrupt"),
+    # Busy is then defined without interrupts: the numbers differ and are not wrong.
+    "no_interrupts": _without("interrupt", undetectable=True),
     "no_switches": _without("switch"),
     "no_thread_events": _without("thread"),
     "no_rundown": _without("rundown"),
     "repeated": _repeated,
     "reordered": _reordered,
+    "reused_ids": _reused_ids,
     "one_stamp": _stamp,
     "clock_back": _clock_back,
     "cut": _cut,

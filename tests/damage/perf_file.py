@@ -70,19 +70,21 @@ class PerfFile:
         ]
 
     def _event_names(self) -> dict[int, str]:
+        """Names of the events by the ids of their records (HEADER_EVENT_DESC)."""
         names: dict[int, str] = {}
-        for bit, at, _ in self._sections():
-            if bit != _EVENT_DESC:
-                continue
-            count, size = struct.unpack_from("<II", self.data, at)
-            at += 8
-            for _ in range(count):
-                ids, length = struct.unpack_from("<II", self.data, at + size)
-                text = self.data[at + size + 8 : at + size + 8 + length].split(b"\0")[0].decode()
-                at += size + 8 + length
-                for own in struct.unpack_from(f"<{ids}Q", self.data, at):
-                    names[own] = text.rpartition(":")[2]
-                at += 8 * ids
+        begin = next((at for bit, at, _ in self._sections() if bit == _EVENT_DESC), None)
+        if begin is None:
+            return names
+        count, attr_size = struct.unpack_from("<II", self.data, begin)
+        at = begin + 8
+        for _ in range(count):
+            ids, length = struct.unpack_from("<II", self.data, at + attr_size)
+            at += attr_size + 8
+            text = self.data[at : at + length].split(b"\0")[0].decode()
+            at += length
+            for own in struct.unpack_from(f"<{ids}Q", self.data, at):
+                names[own] = text.rpartition(":")[2]
+            at += 8 * ids
         return names
 
     def _read(self, chance: random.Random, sizes: tuple[int, int]) -> None:
@@ -91,7 +93,7 @@ class PerfFile:
         at, end = self.data_at, self.data_at + self.data_size
         order: dict[int, int] = defaultdict(int)
         while at + 8 <= end:
-            kind, misc, size = struct.unpack_from("<IHH", self.data, at)
+            kind, _misc, size = struct.unpack_from("<IHH", self.data, at)
             if size < 8:
                 raise ValueError(f"a record of {size} bytes")
             raw = self.data[at : at + size]
@@ -146,7 +148,7 @@ class PerfFile:
     def damaged(self, plan: Plan, seed: int) -> bytes:
         """The bytes of a copy to which the plan was applied."""
         chance = random.Random(seed)
-        steps = {number: ticks for number, ticks in plan.steps}
+        steps = dict(plan.steps)
         shifts: dict[int, int] = {}
         for chunk in self.chunks:
             before = max(

@@ -6,7 +6,7 @@ import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -87,8 +87,11 @@ class Player:
     def play(self, seed: int, format_: str, kind: str) -> Run:
         """One run."""
         source, whole = self.source(seed // PER_SOURCE, format_)
-        chunks = source.file.chunks
-        plan = KINDS[kind](chunks, random.Random(seed), source.file.hz)
+        if kind == "reused_ids" and source.reused is not None:
+            file, (old, new) = source.reused
+            source = replace(source, file=file)
+            whole = replace(whole, names=whole.names.renamed(old, new))
+        plan = KINDS[kind](source.file.chunks, random.Random(seed), source.file.hz)
         data = source.file.damaged(plan, seed)
         path = self.folder / f"{kind}-{source.recording.label}"
         path.write_bytes(data)
@@ -137,9 +140,7 @@ class Player:
         chunks = source.file.chunks
         extent = (min(c.first for c in chunks if c.first), max(c.last for c in chunks))
         spans = stream.spans(chunks, plan, extent)
-        run.lost_ns, run.lost_sum_ns = stream.union_ns(
-            spans, (ticks[0], ticks[1]), source.file.hz
-        )
+        run.lost_ns, run.lost_sum_ns = stream.union_ns(spans, (ticks[0], ticks[1]), source.file.hz)
 
 
 Task = tuple[int, str, str]

@@ -114,9 +114,7 @@ def tables(runs: Sequence[Run]) -> Iterator[str]:
     )
     yield "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for (format_, kind), total in sorted(by_kind(runs).items()):
-        hidden = any(
-            run.undetectable for run in runs if (run.format, run.kind) == (format_, kind)
-        )
+        hidden = any(run.undetectable for run in runs if (run.format, run.kind) == (format_, kind))
         of_states = [states.get((format_, kind, table), Total()) for table in STATES]
         wrong = sum(one.wrong for one in of_states)
         rows = sum(one.rows for one in of_states)

@@ -32,6 +32,8 @@ FORMATS = ("etl", "perf", "real")
 PERF_FIXTURES = ("plain", "counters", "host_plain", "own_tree", "sched_yield")
 US = 1_000
 
+Line = dict[str, Any]
+
 
 @dataclass
 class Source:
@@ -43,6 +45,9 @@ class Source:
     recording: Recording
     """With the undamaged file as its trace."""
     schedule: RandomSchedule | None = None
+    reused: tuple[File, tuple[int, int]] | None = None
+    """The same with one thread id less: a thread has the id of one that ended before, (id that is
+    gone, id that it has instead)."""
 
     @property
     def has_snapshots(self) -> bool:
@@ -67,10 +72,46 @@ def draw(seed: int, format_: str, folder: Path) -> Source:
             simulation, etl={"buffer_size": 4096}, perf={"shuffle": seed}
         )
     path = folder / f"{seed}.{'etl' if format_ == 'etl' else 'perf.data'}"
+    file = _written(script, lines, format_, path, seed)
+    source = Source(f"schedule {seed}", format_, file, Recording(path.name, path), schedule)
+    ids = _reusable(schedule) if schedule else None
+    if ids:
+        twice = folder / f"reused-{path.name}"
+        source.reused = _written(script, _renamed(lines, *ids), format_, twice, seed), ids
+    return source
+
+
+def _written(script: Line, lines: list[Line], format_: str, path: Path, seed: int) -> File:
     recording_writer.write(script, lines, **{format_: path})
     data = path.read_bytes()
-    file: File = EtlFile(data, seed) if format_ == "etl" else PerfFile(data, seed)
-    return Source(f"schedule {seed}", format_, file, Recording(path.name, path), schedule)
+    return EtlFile(data, seed) if format_ == "etl" else PerfFile(data, seed)
+
+
+def _reusable(schedule: RandomSchedule) -> tuple[int, int] | None:
+    """A thread that begins in the recording, and another that has ended before."""
+    starts = {
+        line["tid"]: line["ts"]
+        for line in schedule.lines
+        if line["event"] == "thread" and line["phase"] == "start"
+    }
+    ends = {stay.tid: stay.ts + stay.dur for stay in schedule.stays if stay.end_reason == "exit"}
+    pairs = [
+        (tid, other)
+        for tid, start in starts.items()
+        for other, end in ends.items()
+        if end + 100 * US < start
+    ]
+    return pairs[len(pairs) // 2] if pairs else None
+
+
+def _renamed(lines: list[Line], old: int, new: int) -> list[Line]:
+    return [
+        {
+            key: new if key in ("tid", "old", "new", "planned") and value == old else value
+            for key, value in line.items()
+        }
+        for line in lines
+    ]
 
 
 def random_schedule(seed: int) -> RandomSchedule:

@@ -50,6 +50,8 @@ class Plan:
     lost: set[int] = field(default_factory=set)
     signaled: bool = True
     """The file has the signs of loss: flags and totals of an .etl, PERF_RECORD_LOST."""
+    only_events: bool = False
+    """An .etl says that single events were lost: the numbers of its buffers have no gaps."""
     renumbered: bool = False
     """The sequence numbers of an .etl have no gaps."""
     without: frozenset[str] = frozenset()
