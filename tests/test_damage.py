@@ -12,9 +12,10 @@ from damage import judge, marks, runs, score, sources, stream
 from damage.bench import Answers, Bench, Row
 from damage.etl_file import EtlFile
 from damage.identity import Names
-from damage.kinds import KINDS
+from damage.kinds import KINDS, TEXTS
 from damage.perf_file import PerfFile
-from damage.runs import FORMATS, Player
+from damage.runs import Player
+from damage.sources import FORMATS
 from damage.stream import Plan
 
 from schedlens.questions import Query
@@ -155,6 +156,10 @@ def test_each_kind_of_damage_changes_the_bytes(kind: str, tmp_path: Path) -> Non
         plan = KINDS[kind](file.chunks, random.Random(seed), file.hz)
         if kind != "no_priorities":  # The schedule changes none.
             assert file.damaged(plan, seed) != file.damaged(Plan(), seed)
+
+
+def test_each_kind_of_damage_is_described() -> None:
+    assert TEXTS.keys() == KINDS.keys()
 
 
 # CPU 0: records at 0, 10 | 20, 30 | 40, 50 (lost) | 60, 70; CPU 1: 5 to 75, whole.

@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 from damage import runs, score
-from damage.runs import FORMATS, KINDS, Run
+from damage.kinds import KINDS, TEXTS
+from damage.runs import Run
+from damage.sources import FORMATS
 
 
 def main() -> int:
@@ -83,6 +85,9 @@ def _write(path: Path, lines: list[str], options: argparse.Namespace, count: int
         "records of any CPU are missing or wrong. Undetectable damage leaves no sign in the file.",
         "",
     ]
+    head += ["| damage | what it does |", "|---|---|"]
+    head += [f"| {kind} | {TEXTS[kind]} |" for kind in options.kinds]
+    head.append("")
     path.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
 
 

@@ -20,6 +20,7 @@ from schedlens.recording import Recording
 Row = dict[str, Any]
 
 # The truth of a list of the worst is the whole list.
+_ALL_ROWS = {"thread_timeline": "thread_timeline(p_threads := 1000000)"}
 _UNLIMITED = {"worst_waits": (("max(ready_ns, 20)[-1]", "0"), ("place <= 20", "place > 0"))}
 # They judge experiments, of which no source has any.
 _EXPERIMENTS = {
@@ -131,6 +132,8 @@ def _is_asked(query: Query) -> bool:
 
 
 def _text(query: Query, unlimited: bool) -> str:
+    if unlimited and query.name in _ALL_ROWS:
+        return f"FROM {_ALL_ROWS[query.name]}"
     if not unlimited or query.name not in _UNLIMITED:
         return f"FROM {query.full_name}"
     sql = query.sql

@@ -284,7 +284,7 @@ def _same_state(table: str, row: Row, true: Row, ours: Names, theirs: Names) -> 
     if row["state"] != true["state"]:
         return False
     if table == "thread_state":
-        return row["state"] != "running" or row["cpu"] == true["cpu"]
+        return bool(row["state"] != "running" or row["cpu"] == true["cpu"])
     mine, other = ours.of("utid", row["utid"]), theirs.of("utid", true["utid"])
     return bool(mine == other) or not is_certain(mine, ours, theirs)
 

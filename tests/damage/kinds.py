@@ -190,3 +190,33 @@ KINDS: dict[str, Draw] = {
     "clock_back": _clock_back,
     "cut": _cut,
 }
+
+TEXTS: dict[str, str] = {
+    "none": "the file is copied",
+    "one_lost": "one buffer (a run of 8 to 24 records of a CPU) is lost and signaled",
+    "random_lost": "2 to 40 % of the buffers are lost and signaled",
+    "events_lost": "2 to 20 % of the buffers are lost; an .etl signals lost events, not buffers",
+    "burst_lost": "all buffers of some CPUs in up to four stretches of time are lost and signaled",
+    "most_lost": "50 to 80 % of the buffers are lost and signaled",
+    "sequence_gap": "buffers are lost, and only sequence numbers are missing",
+    "unsignaled": "buffers are lost without a sign",
+    "cpu_missing": "all records of up to a quarter of the CPUs are missing",
+    "late_start": "the streams of some CPUs begin late",
+    "early_end": "the streams of some CPUs end early",
+    "ring": "each CPU keeps its last 3 to 12 buffers",
+    "no_wakeups": "the file has no wakeups",
+    "no_migrations": "the file has no migrations",
+    "no_priorities": "the file has no changes of priority",
+    "no_idle": "the file has no idle states",
+    "no_interrupts": "the file has no interrupts, so that busy is defined without them",
+    "no_switches": "the file has no context switches",
+    "no_thread_events": "the file has no starts and ends of threads and processes",
+    "no_rundown": "the threads that exist at the begin are not listed, snapshots are missing",
+    "repeated": "some buffers are in the file twice",
+    "reordered": "buffers or records are in another order in the file",
+    "reused_ids": "a thread has the id of one that ended before; half the files lose 3 % as well",
+    "one_stamp": "the timestamp of one record is wrong",
+    "clock_back": "the clock of one CPU steps back and stays there",
+    "cut": "the file ends early",
+}
+"""What each kind does, for the table."""

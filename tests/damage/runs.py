@@ -14,7 +14,7 @@ from damage import judge, sources, stream
 from damage.bench import Answers, Bench
 from damage.judge import Columns, FalseFinding
 from damage.kinds import KINDS
-from damage.sources import FORMATS, Source
+from damage.sources import Source
 from damage.stream import Plan
 
 # Runs on one source: its rows without damage are asked for once.
@@ -186,6 +186,3 @@ def play_all(given: Sequence[Task], workers: int, keep: Path | None) -> Iterator
     # Threads of a library do not survive a fork.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         yield from pool.map(_played, [(task, keep) for task in given], chunksize=PER_SOURCE)
-
-
-__all__ = ["FORMATS", "KINDS", "Player", "Run", "Task", "play_all", "tasks"]
