@@ -78,11 +78,15 @@ class Column:
 Columns = dict[tuple[str, str], Column]
 
 
-def judge(queries: Iterable[Query], damaged: Answers, whole: Answers) -> Columns:
-    """By query and column."""
+def judge(
+    queries: Iterable[Query], damaged: Answers, whole: Answers, *, threads_only: bool = False
+) -> Columns:
+    """By query and column; `threads_only`: not those that are about CPUs."""
     found: Columns = {}
     for query in queries:
         claims = {column: mark for column, mark in marks.of(query).items() if mark.claims}
+        if threads_only and "utid" not in identity(query):
+            continue
         for column, mark in claims.items():
             found[query.full_name, column] = Column(mark.kind)
         for row, true in _pairs(query, damaged, whole):

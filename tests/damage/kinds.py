@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from damage.perf_file import enters_idle
 from damage.stream import Chunk, Plan, by_cpu
 
 Draw = Callable[[Sequence[Chunk], random.Random, int], Plan]
@@ -102,6 +103,26 @@ def _early_end(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
     return Plan(_part(chunks, chance, lambda place, count, cut: place < count - cut), False)
 
 
+def _offline(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    """A CPU goes offline while it is idle, and perf writes nothing more for it."""
+    plan = Plan(signaled=False, threads_only=True)
+    streams = by_cpu(chunks)
+    for cpu in chance.sample(sorted(streams), len(streams)):
+        stream = streams[cpu]
+        switches = [[r for r in c.records if r.kind == "switch"][-1:] for c in stream]
+        ends = [
+            place
+            for place, last in enumerate(switches[:-1])
+            if place and last and enters_idle(last[0])
+        ]
+        if ends:
+            place = chance.choice(ends)
+            plan.offline[cpu] = stream[place].number
+            plan.lost |= {chunk.number for chunk in stream[place + 1 :]}
+            break
+    return plan
+
+
 def _ring(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
     """Each CPU keeps its newest chunks; the oldest are overwritten."""
     keep = chance.randint(3, 12)
@@ -173,6 +194,7 @@ KINDS: dict[str, Draw] = {
     "cpu_missing": _cpu_missing,
     "late_start": _late_start,
     "early_end": _early_end,
+    "offline": _offline,
     "ring": _ring,
     "no_wakeups": _without("wakeup"),
     "no_migrations": _without("migration"),
@@ -203,6 +225,7 @@ TEXTS: dict[str, str] = {
     "cpu_missing": "all records of up to a quarter of the CPUs are missing",
     "late_start": "the streams of some CPUs begin late",
     "early_end": "the streams of some CPUs end early",
+    "offline": "the hotplug thread takes a CPU offline, whose stream ends there (perf.data)",
     "ring": "each CPU keeps its last 3 to 12 buffers",
     "no_wakeups": "the file has no wakeups",
     "no_migrations": "the file has no migrations",

@@ -18,6 +18,12 @@ _IP, _TID, _TIME, _ADDR, _ID, _STREAM_ID, _CPU = 1, 2, 4, 8, 1 << 6, 1 << 9, 1 <
 _IDENTIFIER = 1 << 16
 _EVENT_DESC = 12
 
+# sched_switch: common_pid, prev_comm, prev_pid, prev_prio, prev_state, next_comm, next_pid,
+# next_prio, behind the four bytes of the common fields; filled up to 68 bytes at a record's end.
+SWITCH_FIELDS = "<I16sIIQ16sII"
+SWITCH_SIZE = 68
+HOTPLUG_TID = 900_000
+
 _KINDS = {
     "sched_switch": "switch",
     "sched_waking": "wakeup",
@@ -181,6 +187,8 @@ class PerfFile:
                 later.append(data)
                 continue
             out.append(data)
+            if plan.offline.get(chunk.cpu) == number and record is chunk.records[-1]:
+                out.append(self._hotplug(chunk))
             if number in plan.repeated:
                 later.append(data)
             if later and chance.random() < 0.1:
@@ -199,6 +207,19 @@ class PerfFile:
         struct.pack_into("<Q", data, at_time, value)
         if kind in (FORK, EXIT):
             struct.pack_into("<Q", data, 24, value)
+        return bytes(data)
+
+    def _hotplug(self, chunk: Chunk) -> bytes:
+        """The idle thread of a CPU gives way to the thread that takes the CPU offline."""
+        cpu = chunk.cpu
+        data = bytearray(next(r.data for r in reversed(chunk.records) if r.kind == "switch"))
+        at_time, _ = self._offsets(SAMPLE, len(data))
+        struct.pack_into("<IIQ", data, at_time - 8, 0, 0, chunk.last)
+        raw = len(data) - SWITCH_SIZE
+        struct.pack_into(
+            SWITCH_FIELDS, data, raw + 4, 0, f"swapper/{cpu}".encode(), 0, 120, 0,
+            f"cpuhp/{cpu}".encode(), HOTPLUG_TID + cpu, 120,
+        )  # fmt: skip
         return bytes(data)
 
     def _lost(self, following: bytes, count: int) -> bytes:
@@ -225,3 +246,10 @@ class PerfFile:
             struct.pack_into("<QQ", tail, 16 * place, at + grown, size)
         whole = bytes(head) + records + bytes(tail)
         return whole if cut is None else whole[: self.data_at + int(len(records) * cut)]
+
+
+def enters_idle(record: Record) -> bool:
+    """Whether a sched_switch record lets the idle thread in."""
+    raw = len(record.data) - SWITCH_SIZE
+    fields = struct.unpack_from(SWITCH_FIELDS, record.data, raw + 4)
+    return bool(fields[6] == 0)

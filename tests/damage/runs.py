@@ -134,7 +134,7 @@ class Player:
             damaged, (window[0] - shift, window[1] - shift), without=self.bench.empty(whole)
         )
         queries = self.bench.queries
-        run.columns = judge.judge(queries, damaged, whole)
+        run.columns = judge.judge(queries, damaged, whole, threads_only=plan.threads_only)
         run.false_findings = judge.false_findings(damaged, whole)
         ticks = [ns * whole.clock_hz // 1_000_000_000 + whole.start_clock for ns in window]
         chunks = source.file.chunks
@@ -154,6 +154,7 @@ def tasks(first: int, count: int, formats: Sequence[str], kinds: Sequence[str]) 
         usable = [
             kind for kind in kinds
             if (format_ != "etl" or kind != "no_migrations")
+            and (format_ != "etl" or kind != "offline")
             and (format_ == "etl" or kind not in ("sequence_gap", "no_priorities"))
         ]  # fmt: skip
         if usable:

@@ -62,10 +62,15 @@ class Plan:
     """(chunk, place of the record in it, new clock)."""
     steps: list[tuple[int, int]] = field(default_factory=list)
     """(first chunk, ticks): from this chunk on, the clock of its CPU is so much later."""
+    offline: dict[int, int] = field(default_factory=dict)
+    """By CPU, the chunk after which its hotplug thread takes it offline; the later ones are in
+    `lost`. Only a perf.data has that."""
     cut: float | None = None
     """Share of the bytes that is kept."""
     undetectable: bool = False
     """The bytes do not show the damage, so that no reader can know of it."""
+    threads_only: bool = False
+    """What the CPUs did is not known from here on, not even whether they were online."""
     unknown_everywhere: bool = False
     """What is missing concerns the whole recording, so that no width is judged."""
 
