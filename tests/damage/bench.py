@@ -97,6 +97,8 @@ class Bench:
         answers.window = window
         self.con.execute("UPDATE analysis_window SET start_ns = ?, end_ns = ?, kind = 'asked'",
                          list(window))  # fmt: skip
+        # Other answers may share the rows so far.
+        answers.rows = {}
         for query in self.queries:
             left_out = query.full_name in without
             rows = [] if left_out else self._rows(_text(query, unlimited))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import Any
 
 import duckdb
@@ -66,8 +65,3 @@ def is_certain(name: Any, ours: Names, theirs: Names) -> bool:
         return True
     key = (name[0], name[1])
     return ours.lives.get(key) == theirs.lives.get(key)
-
-
-def subject(row: Mapping[str, Any], names: Names) -> tuple[Any, Any]:
-    """Thread and CPU of a finding."""
-    return names.of("utid", row.get("utid")), row.get("cpu")

@@ -23,6 +23,14 @@ IDENTITY = (
 )  # fmt: skip
 # With a thread or process these only repeat its name, which is not what is compared.
 _REPEATED = ("process", "name", "priority", "core_type", "efficiency_class", "kind")
+# Queries with several rows for a thread, which differ in this.
+_ALSO = {
+    "background_running": "priority",
+    "core_type_residency": "core_type",
+    "smt_tax": "core_type",
+    "thread_cpi": "core_type",
+    "thread_frequency_type": "core_type",
+}
 # Queries with a row for each event: (begin, length). Rows that overlap longest belong together.
 EVENTS = {
     "worst_waits": ("ready_ts", "ready_ns"),
@@ -148,15 +156,9 @@ def identity(query: Query) -> list[str]:
     left_out = _VALUES.get(query.name, set())
     keys = [column for column in IDENTITY if column in columns and column not in left_out]
     if "utid" in keys or "upid" in keys:
-        kept = {"background_running": {"priority"}, "thread_core_use": set[str]()}
-        wanted = kept.get(query.name, set()) | (
-            {"core_type"} if query.name in _BY_TYPE else set[str]()
-        )
-        keys = [key for key in keys if key not in _REPEATED or key in wanted]
+        wanted = _ALSO.get(query.name)
+        keys = [key for key in keys if key not in _REPEATED or key == wanted]
     return keys
-
-
-_BY_TYPE = {"core_type_residency", "smt_tax", "thread_cpi", "thread_frequency_type"}
 
 
 def _pairs(query: Query, damaged: Answers, whole: Answers) -> Iterator[tuple[Row, Row | None]]:

@@ -49,11 +49,6 @@ class Source:
     """The same with one thread id less: a thread has the id of one that ended before, (id that is
     gone, id that it has instead)."""
 
-    @property
-    def has_snapshots(self) -> bool:
-        """Whether there are snapshots at both ends."""
-        return bool(self.recording.edges.get("begin"))
-
 
 def draw(seed: int, format_: str, folder: Path) -> Source:
     """The source of that seed; files are written into `folder`."""
