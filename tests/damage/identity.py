@@ -15,7 +15,7 @@ SELECT utid, tid, is_idle, start_ns FROM thread
 ORDER BY is_idle, tid, coalesce(start_ns, -9223372036854775808), utid
 """
 _PROCESSES = """
-SELECT upid, pid, start_ns FROM process
+SELECT upid, pid, name FROM process
 ORDER BY pid, coalesce(start_ns, -9223372036854775808), upid
 """
 
@@ -31,9 +31,12 @@ class Names:
             key = ("idle" if is_idle else "thread", 0 if is_idle else tid)
             self.threads[utid] = (*key, self.lives[key])
             self.lives[key] += 1
-        for upid, pid, _ in con.execute(_PROCESSES).fetchall():
+        self.named: dict[str | None, set[Name]] = defaultdict(set)
+        """The processes of each name."""
+        for upid, pid, name in con.execute(_PROCESSES).fetchall():
             key = ("process", pid)
             self.processes[upid] = (*key, self.lives[key])
+            self.named[name].add(self.processes[upid])
             self.lives[key] += 1
 
     def renamed(self, old: int, new: int) -> Names:
@@ -57,6 +60,11 @@ class Names:
         if column.endswith("upid"):
             return self.processes.get(value)
         return value
+
+
+def is_certain_process(name: str, ours: Names, theirs: Names) -> bool:
+    """Whether that name stands for the same processes in both recordings."""
+    return ours.named.get(name) == theirs.named.get(name)
 
 
 def is_certain(name: Any, ours: Names, theirs: Names) -> bool:

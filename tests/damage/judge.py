@@ -10,7 +10,7 @@ from typing import Any
 
 from damage import marks
 from damage.bench import Answers, Row
-from damage.identity import Name, Names, is_certain
+from damage.identity import Name, Names, is_certain, is_certain_process
 from damage.marks import Mark
 from schedlens.findings import SEVERITIES, Finding
 from schedlens.questions import Query
@@ -198,6 +198,8 @@ def _is_sure(row: Row, keys: Iterable[str], damaged: Answers, whole: Answers) ->
         if row[key] is None and key not in ("reason", "core_type", "efficiency_class"):
             return False
         if not is_certain(damaged.names.of(key, row[key]), damaged.names, whole.names):
+            return False
+        if key == "process" and not is_certain_process(row[key], damaged.names, whole.names):
             return False
     return True
 
