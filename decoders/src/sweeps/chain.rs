@@ -221,14 +221,22 @@ impl Track {
 
     /// Whether the holder's slice ended by quantum end; then, whether it may be a yield instead.
     ///
-    /// On Linux a slice that skipped slices interrupted counts as one: its known length decides.
-    /// A tick says nothing about the quantum of Windows, where only the recorded reason counts.
+    /// On Linux a slice that skipped slices interrupted counts as one, and its length decides. One
+    /// that a preemption ended is taken for used up only where `sched_yield` was not recorded: there
+    /// the length is all that tells a quantum end. A tick says nothing about the quantum of Windows.
     fn leaves_by_quantum_end(&self, holder: &Holder, rules: ChainRules) -> Option<bool> {
         let slice_used = i128::from(holder.ran_ns) * 10 >= i128::from(rules.tick_ns) * 9;
         match holder.ended {
             QUANTUM_END => Some(false),
             QUANTUM_END_OR_YIELD => Some(true),
-            PREEMPTED if rules.by_tick && self.aside_stays > 0 && slice_used => Some(false),
+            PREEMPTED
+                if rules.by_tick
+                    && !rules.yields_recorded
+                    && self.aside_stays > 0
+                    && slice_used =>
+            {
+                Some(false)
+            }
             RUNNABLE_OTHER if rules.by_tick && holder.pieces > 1 && slice_used => {
                 Some(!rules.yields_recorded)
             }
@@ -338,7 +346,12 @@ mod tests {
         assert_eq!((found[0].hand_offs, found[0].skipped, found[0].slice_ns), (4, 2, 4 * MS));
         assert_eq!(found[0].end_ns, 17 * MS + 40 * us);
         assert!(found[0].yield_possible);
+        // With sched_yield recorded the length of the third slice does not stand in for its reason.
         let recorded = ChainRules { yields_recorded: true, ..RULES };
+        assert_eq!(chains(recorded, &stays), []);
+        let mut stays = stays.to_vec();
+        stays[4].2 = QUANTUM_END;
+        stays.remove(5);
         assert!(!chains(recorded, &stays)[0].yield_possible);
     }
 
