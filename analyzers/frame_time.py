@@ -2,9 +2,12 @@
 
 A stutter lasts 1.5 times what is usual and 4 ms more than it; usual is the median of the 31 frames
 around it, or of all where that is shorter. Named are the three processes whose stutters cost most;
-critical from 100 ms in all or from 5 % of the frames, else a warning. What they lasted longer is
-laid to the part of the critical path (or, where it is not known, of the presenting thread) that
-grew most from the even frames to the stutters, and to the thread that has the most of it.
+critical from 100 ms in all or from 5 % of the frames, else a warning. A lost present event makes
+two frames look like a long one: where records are missing within a stutter, or at an unknown time,
+it does not count for the severity, and without any other the finding is info. What they lasted
+longer is laid to the part of the critical path (or, where it is not known, of the presenting
+thread) that grew most from the even frames to the stutters, and to the thread that has the most of
+it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope
+from schedlens.findings import Finding, Metric, Scope, Severity
 from schedlens.questions import literal
 from schedlens.wording import and_more, count, duration, percent, thread_name
 
@@ -79,6 +82,23 @@ _PARTS = {
     "unknown": ("in an unknown state", "Record without loss."),
 }
 
+# Stutters of each process that no lost present event can have made.
+_SURE = """
+SELECT f.trace_id, f.upid, f.process, count(*) AS stutters, sum(f.over_ns)::BIGINT AS ns
+FROM frame_time AS f
+WHERE f.stutter AND (
+  f.dialect = 'mark' OR f.dialect LIKE 'presentmon%'
+  OR NOT EXISTS (
+    SELECT 1
+    FROM loss
+    WHERE loss.trace_id = f.trace_id
+      AND coalesce(loss.start_ns, f.start_ns) < f.start_ns + f.dur_ns
+      AND coalesce(loss.end_ns, f.start_ns + 1) > f.start_ns
+  )
+)
+GROUP BY ALL
+"""
+
 
 def judge(scope: Scope) -> Iterable[Finding]:
     """The processes whose stutters cost most, or what was checked."""
@@ -109,12 +129,24 @@ def judge(scope: Scope) -> Iterable[Finding]:
             evidence_sql="FROM frame_summary",
         )
         return
+    sure = {
+        (found["trace_id"], found["upid"], found["process"]): (found["stutters"], found["ns"])
+        for found in scope.rows(_SURE)
+    }
     for place, row in enumerate(shaky[:NAMED]):
-        yield _finding(scope, row, len(shaky) - NAMED if place == NAMED - 1 else 0)
+        known = sure.get((row["trace_id"], row["upid"], row["process"]), (0, 0))
+        yield _finding(scope, row, known, len(shaky) - NAMED if place == NAMED - 1 else 0)
 
 
-def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
-    share = 100 * row["stutters"] / row["frames"]
+def _severity(row: dict[str, Any], sure: tuple[int, int]) -> Severity:
+    stutters, ns = sure
+    if not stutters:
+        return "info"
+    share = 100 * stutters / row["frames"]
+    return "critical" if ns >= CRITICAL_NS or share >= CRITICAL_PCT else "warning"
+
+
+def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: int) -> Finding:
     cause = _cause(scope, row)
     title = (
         f"{count(row['stutters'], 'stutter')} in {row['frames']} frames of {row['process']} cost "
@@ -137,9 +169,7 @@ def _finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
     who = f"p_trace_id := {row['trace_id']}, p_process := {literal(row['process'])}"
     return Finding(
         analyzer="frame_time",
-        severity=(
-            "critical" if row["stutter_ns"] >= CRITICAL_NS or share >= CRITICAL_PCT else "warning"
-        ),
+        severity=_severity(row, sure),
         title=f"{title} ({row['label']}){and_more(others)}",
         trace_id=row["trace_id"],
         cost_ns=row["stutter_ns"],

@@ -8,7 +8,7 @@ import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
 from schedlens.finding_bound import bounded
-from schedlens.findings import Finding, Metric, Scope
+from schedlens.findings import Finding, Metric, Scope, judge_all
 
 MS = 1_000_000
 
@@ -45,11 +45,28 @@ def test_a_gap_in_the_window_leaves_a_lower_bound(trace: DrawnTrace) -> None:
     trace.add("loss", cpu=1, start_ns=50 * MS, end_ns=51 * MS, signalled_by="x")
     assert said(trace, "running") == LEAST
     assert said(trace, "ready") == LEAST
+    # Frames from a file of their own do not pass through the recorder either.
+    assert said(trace, "frames") == EXACT
+    trace.add("frame", frame=1, process="p", start_ns=0, dur_ns=MS, dialect="dxgi")
     assert said(trace, "frames") == (
         "range", "A waited 12 ms, then 2 ms, not exact: records were lost",
     )  # fmt: skip
     # Snapshots and clocks of the workload itself do not pass through the recorder.
     assert said(trace, "measured") == EXACT
+
+
+def test_a_stutter_that_lost_presents_may_have_made_is_no_warning(trace: DrawnTrace) -> None:
+    # Frames of 5 ms, one of 15 ms: three without the two present events that are lost.
+    for number, start in enumerate([0, 5, 10, 15, 20, 35, 40, 45, 50]):
+        length = 15 if start == 20 else 5
+        trace.add("frame", frame=number, upid=1, process="p", start_ns=start * MS,
+                  dur_ns=length * MS, dropped=False, dialect="dxgi")  # fmt: skip
+    scope = Scope(trace.con)
+    (found,) = judge_all(scope, only=["frame_time"])
+    assert (found.severity, found.bound) == ("critical", "exact")
+    trace.add("loss", cpu=1, start_ns=24 * MS, end_ns=32 * MS, signalled_by="x")
+    (found,) = judge_all(scope, only=["frame_time"])
+    assert (found.severity, found.bound) == ("info", "range")
 
 
 def test_a_gap_outside_the_finding_does_not_touch_it(trace: DrawnTrace) -> None:

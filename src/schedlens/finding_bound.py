@@ -37,6 +37,12 @@ def _touched(scope: Scope, finding: Finding, metric: Metric) -> bool:
     """Whether something that the cost is made of may be missing."""
     if metric == "measured":
         return False
+    if metric == "frames" and not scope.rows(
+        f"SELECT 1 FROM frame WHERE trace_id = {finding.trace_id} "
+        "AND NOT (dialect = 'mark' OR dialect LIKE 'presentmon%') LIMIT 1"
+    ):
+        # The frames come from a file of their own.
+        return False
     tests = [
         # A gap of which an end is not known may lie anywhere.
         "SELECT 1 FROM loss, span WHERE loss.trace_id = span.trace_id "
