@@ -87,7 +87,7 @@ SELECT
   left_ns,
   -- Next switch-in on a P core, ns; null if there is none. (time)
   back_ns,
-  -- Time until it is back, or until the end of what is recorded of it, ns. (at most)
+  -- Time until it is back, or until the end of what is recorded of it, ns. (no bounds)
   (coalesce(back_ns, seen_ns) - left_ns)::BIGINT AS away_ns,
   -- Of it: on a CPU, ns. (no bounds)
   run_ns::BIGINT AS run_ns,

@@ -39,7 +39,7 @@ SELECT
   efficiency_class,
   -- Threads that ran at this priority on CPUs of this type.
   threads,
-  -- Their time there, ns. (at least)
+  -- Their time there, ns. A priority counts until the next recorded change. (no bounds)
   run_ns,
   -- The same as a share of all running time at this priority, percent. (no bounds)
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY trace_id, priority), 0) AS of_priority_pct,

@@ -90,15 +90,15 @@ SELECT
   named.pool,
   -- Begin, ns. (time)
   section.ts,
-  -- Length, ns. (at least)
+  -- Length, ns. (no bounds)
   section.dur,
   -- Workers that ran in it.
   coalesce(part.workers, 0) AS workers,
   -- Most of them on a CPU at once.
   section.most_running,
-  -- Their running time in it, ns. (at least)
+  -- Their running time in it, ns. (no bounds)
   section.run_ns,
-  -- Their ready time in it, ns. (at least)
+  -- Their ready time in it, ns. (no bounds)
   section.ready_ns,
 FROM section
 JOIN named ON named.place = section.place

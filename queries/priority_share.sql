@@ -12,15 +12,15 @@ SELECT
   priority,
   -- Threads that ran at it, each counted once a process.
   sum(threads)::BIGINT AS threads,
-  -- Time on a CPU, ns. (at least)
+  -- Time on a CPU, ns. A priority counts until the next recorded change. (no bounds)
   sum(run_ns)::BIGINT AS run_ns,
-  -- Time ready before these stays, ns; null if not known of any. (at least)
+  -- Time ready before these stays, ns; null if not known of any. (no bounds)
   sum(ready_ns)::BIGINT AS ready_ns,
   -- Ready time as a share of running and ready time, percent; null if not known of any. (no bounds)
   100.0 * sum(ready_ns) / nullif(sum(run_ns) + sum(ready_ns), 0) AS ready_pct,
-  -- Switch-ins. (at least)
+  -- Switch-ins. (no bounds)
   sum(switches_in)::BIGINT AS switches_in,
-  -- Longest known ready time before a switch-in, ns. (at least)
+  -- Longest known ready time before a switch-in, ns. (no bounds)
   max(ready_max_ns) AS ready_max_ns,
 FROM thread_by_priority(p_trace_id, p_from_ns, p_to_ns, p_process)
 GROUP BY trace_id, priority

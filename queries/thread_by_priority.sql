@@ -35,19 +35,19 @@ SELECT
   priority,
   -- Threads that ran at it.
   count(DISTINCT utid) AS threads,
-  -- Time on a CPU, ns. (at least)
+  -- Time on a CPU, ns. A priority counts until the next recorded change. (no bounds)
   sum(run_ns)::BIGINT AS run_ns,
-  -- Time ready before these stays, ns; null if not known of any. (at least)
+  -- Time ready before these stays, ns; null if not known of any. (no bounds)
   sum(ready_ns)::BIGINT AS ready_ns,
   -- Ready time as a share of running and ready time, percent; null if not known of any. (no bounds)
   100.0 * sum(ready_ns) / nullif(sum(run_ns) + sum(ready_ns), 0) AS ready_pct,
-  -- Switch-ins. (at least)
+  -- Switch-ins. (no bounds)
   count(*) FILTER (WHERE begins) AS switches_in,
   -- Median of the known ready times before a switch-in, ns. (no bounds)
   quantile_disc(whole_ready_ns, 0.5) FILTER (WHERE begins) AS ready_p50_ns,
   -- 99 % of the known ready times are at most this, ns. (no bounds)
   quantile_disc(whole_ready_ns, 0.99) FILTER (WHERE begins) AS ready_p99_ns,
-  -- Longest known ready time before a switch-in, ns. (at least)
+  -- Longest known ready time before a switch-in, ns. (no bounds)
   max(whole_ready_ns) FILTER (WHERE begins) AS ready_max_ns,
 FROM stay
 GROUP BY trace_id, process, priority

@@ -147,7 +147,7 @@ pub(super) fn gaps(files: &[LogFile], signs: &Signs) -> (Vec<Gap>, usize) {
         let mut found = file_gaps(file, damage);
         let header = &file.header;
         let lost = i64::from(header.events_lost);
-        let told = found.iter().any(|gap| gap.signalled_by.ends_with("_lost"));
+        let told = found.iter().any(|gap| gap.signalled_by.ends_with("_lost") && gap.end.is_some());
         if !told && (header.events_lost > 0 || header.buffers_lost > 0) {
             found.push(Gap {
                 cpu: None,
@@ -183,6 +183,8 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
         Some(_) if file.cut_off || fewer => Some("truncated"),
         Some(_) => None,
     };
+    let flagged = file.buffers.iter().any(|buffer| buffer.lost.0 || buffer.lost.1);
+    let loses = flagged || header.events_lost > 0 || header.buffers_lost > 0;
     for (cpu, stream) in &streams {
         if overwrites(header) && lacks_first(file) {
             gaps.push(stream.gap(*cpu, 0, OVERWRITTEN));
@@ -205,6 +207,9 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
             gaps.push(stream.gap(*cpu, count, word));
         } else if present.misses(before, present.last) {
             gaps.push(stream.gap(*cpu, count, "missing_buffer"));
+        } else if loses {
+            // What a session loses last has no buffer behind it that could say so.
+            gaps.push(stream.gap(*cpu, count, "buffer_lost"));
         }
     }
     // The missing buffers may be those of a CPU of which none is left.

@@ -13,6 +13,8 @@ use super::streams::{NO_CPU, Placed, Span, place};
 const FAR_NS: u64 = 30 * 86_400 * 1_000_000_000;
 /// Records that are looked at to know what time it was.
 const CLOCK_RECORDS: usize = 101;
+/// What signals a gap that a `LOST` record shows.
+const LOST: &str = "PERF_RECORD_LOST";
 /// Buffers of one CPU that are merged; what fits into none is sorted one by one.
 const LANES_A_CPU: usize = 32;
 
@@ -377,7 +379,7 @@ impl Index {
         let lane = &mut self.lanes[lane];
         // The time of a LOST record is that of the record after it, or a little later.
         match lost {
-            Some(events) => lane.lose(Some(events), "PERF_RECORD_LOST"),
+            Some(events) => lane.lose(Some(events), LOST),
             None => {
                 lane.end_gap(placed.ts, &mut self.gaps);
                 (lane.before, lane.run) = (lane.last, Some(span));
@@ -395,6 +397,9 @@ impl Index {
                 lane.lose(None, "truncated");
             } else if self.lost_samples > self.lost {
                 lane.lose(None, "PERF_RECORD_LOST_SAMPLES");
+            } else if self.gaps.iter().any(|gap| gap.cpu == lane.cpu && gap.signalled_by == LOST) {
+                // A buffer that overflowed before may have done so at the end.
+                lane.lose(None, LOST);
             }
         }
         for (kind, count) in self.few_kinds.iter().enumerate().filter(|(_, count)| **count > 0) {
