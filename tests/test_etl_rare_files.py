@@ -110,7 +110,7 @@ def test_a_clock_that_went_back_between_buffers_leaves_the_smaller_part_out(tmp_
     found = read(tmp_path, Log(buffers))
     assert found.problems() == [("buffer 1 at 0x1000, offset 0x48", CLOCK_BACK, 9)]
     assert [row for row in found.of("loss") if row["signalled_by"] == "damaged"] == [
-        {"trace_id": 1, "cpu": 0, "start_ns": None, "end_ns": 0, "events": None,
+        {"trace_id": 1, "cpu": 0, "start_ns": None, "end_ns": 10_000, "events": None,
          "signalled_by": "damaged"}
     ]  # fmt: skip
     # A merge puts sessions together whose buffers overlap.
