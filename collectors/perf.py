@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 from schedlens.errors import NoSpaceError, RecorderError
+from schedlens.leftover import TemporaryFolder
 
 from .perf_checks import check, usable
 from .perf_command import Capture, CounterGroup, record, record_group, size_text
@@ -60,7 +59,8 @@ class Recorder:
     """
 
     def __init__(self, capture: Capture, folder: Path, pid: int | None = None) -> None:
-        self._own = Path(tempfile.mkdtemp(prefix="schedlens-"))
+        self._temporary = TemporaryFolder()
+        self._own = self._temporary.path
         self.commands: list[list[str]] = []
         self._runs: list[_Run] = []
         try:
@@ -105,7 +105,7 @@ class Recorder:
         """Ends perf, whatever its state; what it wrote is not to be used."""
         for run in self._runs:
             run.kill()
-        shutil.rmtree(self._own, ignore_errors=True)
+        self._temporary.remove()
 
 
 class _Run:
@@ -114,6 +114,7 @@ class _Run:
     def __init__(self, command: list[str], control: tuple[Path, Path], log: Path) -> None:
         self._log = log
         self._follows = "-p" in command
+        self._output = Path(command[command.index("-o") + 1])
         # Read and write: opening never blocks, and perf's end never sees a hang-up.
         self._commands = os.open(control[0], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._answers = os.open(control[1], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -182,7 +183,9 @@ class _Run:
     def _failure(self, what: str) -> RecorderError | NoSpaceError:
         said = self._said()
         if "No space left" in said:
-            return NoSpaceError("no space left on the disk for the recording")
+            return NoSpaceError(
+                f"no space left on the disk of {self._output.parent}: free some, then go on"
+            )
         why = reason(said.replace("Events disabled", "").replace("Events enabled", ""))
         return RecorderError(f"{what}: {why}" if why else what)
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedlens.changes import TRACEFS, tracefs_mount
+from schedlens.errors import NoSpaceError
+from schedlens.leftover import TemporaryFolder
 
 from . import perf_file, perf_package
 from .perf_command import (
@@ -112,6 +114,11 @@ def climb(*, light: bool = False, cpus: int, memory_bytes: int) -> Capture:
                 missing=MISSING[rung] + (lacking if rung == "full" else ()),
                 allow=None if rung == "full" else allow_command(),
             )
+        if "No space left" in got.said:
+            place = tempfile.gettempdir()
+            raise NoSpaceError(
+                f"no space left on the disk of {place}: free some, or set TMPDIR to another folder"
+            )
         said.append(got.said)
     return Capture(
         perf,
@@ -124,13 +131,13 @@ def climb(*, light: bool = False, cpus: int, memory_bytes: int) -> Capture:
 
 def attempt(capture: Capture, command: Sequence[str] | None = None) -> Attempt:
     """Records 10 ms as `capture` says; good if perf is content and events are in the file."""
-    with tempfile.TemporaryDirectory(prefix="schedlens-") as folder:
-        output = Path(folder) / "probe.data"
+    with TemporaryFolder() as folder:
+        output = folder / "probe.data"
         line = list(command or record(capture, output, until=PROBE))
         if command:
             line[line.index("-o") + 1] = str(output)
         try:
-            done = run(line, cwd=folder)
+            done = run(line, cwd=str(folder))
         except (OSError, subprocess.TimeoutExpired) as error:
             return Attempt(False, str(error), perf_file.PerfFile())
         found = perf_file.read(output)

@@ -155,3 +155,23 @@ def test_a_damaged_note_is_no_note(tmp_path: Path) -> None:
     (tmp_path / "changes.json").write_text("{")
     assert changes.left_behind(tmp_path) == []
     assert changes.restore(tmp_path) == ([], [])
+
+
+def test_collect_alongside_another_run_leaves_the_mount_to_it(tmp_path: Path) -> None:
+    if shutil.which("perf") is None:
+        pytest.skip("perf is not installed: nothing can be recorded here")
+    holder = f"{MOUNT}; print('holds', flush=True); import time; time.sleep(30)"
+    lines = alone(
+        f'"$PY" -c "{holder}" > {tmp_path}/holder & HOLDER=$!\n'
+        f"while ! grep -q holds {tmp_path}/holder; do sleep 0.1; done\n"
+        f'"$(dirname "$PY")/collect" --seconds 0.1 -o {tmp_path}/session 2>&1 '
+        '| grep "changed on this machine"\n'
+        "kill -9 $HOLDER",
+        tmp_path,
+    )
+    assert lines == [
+        "before 0",
+        "changed on this machine: mount /sys/kernel/tracing (another run still uses it and will "
+        "undo it)",
+        "after 1",
+    ]

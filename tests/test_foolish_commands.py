@@ -94,3 +94,22 @@ def test_no_words_at_all_get_the_help(folder: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: schedlens [OPTIONS] COMMAND [ARGS]...")
     assert done.stderr.splitlines()[-1].lstrip().startswith("workloads ")
+
+
+@pytest.mark.parametrize("option", ["--from", "--to"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e+300"])
+def test_window_edge_that_is_no_time_is_rejected_in_one_line(
+    option: str, value: str, folder: Path
+) -> None:
+    done = command("analyze", "empty.etl", option, value, check=False, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"analyze: Invalid value for '{option}': {value} is not a time in a trace; give seconds, "
+        "such as 0.2 (analyze --help shows how)\n"
+    )
+
+
+def test_escape_sequence_in_a_process_name_is_spelled_out(folder: Path) -> None:
+    done = command("analyze", "\x1b[2Jx.etl", check=False, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("analyze: \\u001b[2Jx.etl does not exist: ")

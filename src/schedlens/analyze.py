@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 
     from schedlens.store import Failure
 
+# Times are nanoseconds in 64 bits: no trace is longer than 292 years.
+LONGEST_TRACE_S = 9.2e9
+
+
+def _trace_time(ctx: click.Context, param: click.Parameter, seconds: float | None) -> float | None:
+    """Rejects what is not a time in a trace; NaN fails every comparison."""
+    if seconds is None or abs(seconds) <= LONGEST_TRACE_S:
+        return seconds
+    raise click.BadParameter(f"{seconds:g} is not a time in a trace; give seconds, such as 0.2")
+
 
 @click.command("analyze")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -27,8 +37,16 @@ if TYPE_CHECKING:
     "--topology", type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="JSON that describes the machine, for recordings that do not: docs/windows-traces.md.",
 )  # fmt: skip
-@click.option("--from", "from_s", type=float, help="Begin of the window, in s of each trace.")
-@click.option("--to", "to_s", type=float, help="End of the window, in s of each trace.")
+@click.option(
+    "--from",
+    "from_s",
+    type=float,
+    callback=_trace_time,
+    help="Start of the window, in s of each trace.",
+)
+@click.option(
+    "--to", "to_s", type=float, callback=_trace_time, help="End of the window, in s of each trace."
+)
 @click.option("--step", help="The step whose timeline the report shows.")
 @click.option("--only", multiple=True, help="Only this analyzer; may be given again.")
 @click.option("--no-report", is_flag=True, help="Database and findings only.")
@@ -58,7 +76,7 @@ def analyze(
     Exit code 0: all was read. 1: answered, but a part could not be read, or --fail-on found
     something. 2: no answer.
     """
-    from schedlens import findings, recording, store
+    from schedlens import findings, recording, store, terminal
     from schedlens.errors import NothingToReadError, UnknownNameError
     from schedlens.experiments import calibration, results
     from schedlens.progress import bar
@@ -89,7 +107,7 @@ def analyze(
             failures = store.load(con, recordings, window, progress)
         if len(failures) == len(recordings):
             for failure in failures[1:]:
-                click.echo(f"analyze: {failure.line}", err=True)
+                click.echo(terminal.plain(f"analyze: {failure.line}"), err=True)
             raise NothingToReadError(failures[0].line)
         _check_window(con, window)
         if process is not None:
@@ -114,7 +132,8 @@ def analyze(
     else:
         _summary(facts)
     if unread:
-        click.echo(f"analyze: not all was read: {'; '.join(unread)}", err=True)
+        said = f"analyze: not all was read: {'; '.join(unread)}"
+        click.echo(terminal.plain(said), err=True)
     gate = (
         findings.SEVERITIES[: findings.SEVERITIES.index(cast(findings.Severity, fail_on)) + 1]
         if fail_on
@@ -271,10 +290,10 @@ _SIGNS = {
 
 def _summary(facts: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.markup import escape
 
     from schedlens import store
     from schedlens.experiments.results import JUDGES
+    from schedlens.terminal import escape
     from schedlens.wording import count
 
     console = Console(highlight=False, soft_wrap=True)
@@ -313,9 +332,8 @@ def _summary(facts: dict[str, Any]) -> None:
 
 
 def _show_finding(console: Console, found: dict[str, Any]) -> None:
-    from rich.markup import escape
-
     from schedlens import wording
+    from schedlens.terminal import escape
 
     cost = ""
     if found["cost_ns"] and wording.duration(found["cost_ns"]) not in found["title"]:
@@ -331,7 +349,7 @@ def _show_finding(console: Console, found: dict[str, Any]) -> None:
 
 def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
     """What was looked at and found in order: a line each if they are few, else their names."""
-    from rich.markup import escape
+    from schedlens.terminal import escape
 
     if len(checked) <= _FEW_CHECKED:
         for found in checked:

@@ -62,6 +62,8 @@ class Changes:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.made: list[Change] = []
+        self.is_shared = False
+        """After `undo`: whether another run still needs the changes, and undoes them."""
         self._folder = folder or state_folder()
         self._me = (os.getpid(), _start_time(os.getpid()))
 
@@ -98,7 +100,8 @@ class Changes:
         with _locked(self._folder) as state:
             if self._me in state.users:
                 state.users.remove(self._me)
-            if not _alive(state):
+            self.is_shared = bool(_alive(state))
+            if not self.is_shared:
                 _undo_all(state)
             for change in self.made:
                 change.restored = change not in state.pending

@@ -69,11 +69,9 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
         return 2
     except click.UsageError as error:
         hint = f" ({error.ctx.command_path} --help shows how)" if error.ctx else ""
-        click.echo(f"{name}: {error.format_message()}{hint}", err=True)
-        return 2
+        return _failed(f"{name}: {error.format_message()}{hint}")
     except click.ClickException as error:
-        click.echo(f"{name}: {error.format_message()}", err=True)
-        return 2
+        return _failed(f"{name}: {error.format_message()}")
     except click.Abort:
         click.echo(f"{name}: interrupted", err=True)
         return 130
@@ -81,8 +79,7 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
         click.echo(f"{name}: interrupted", err=True)
         return 130
     except SchedlensError as error:
-        click.echo(f"{name}: {error}", err=True)
-        return 2
+        return _failed(f"{name}: {error}")
     except SystemExit:
         # So ends rich where the reader has gone; it has closed the output already.
         return 0
@@ -93,12 +90,18 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         todo = ": free some, or write elsewhere" if error.errno == errno.ENOSPC else ""
-        click.echo(f"{name}: {error.strerror or error}{place}{todo}", err=True)
-        return 2
+        return _failed(f"{name}: {error.strerror or error}{place}{todo}")
     except MemoryError:
-        click.echo(f"{name}: not enough memory: give fewer recordings at once", err=True)
-        return 2
+        return _failed(f"{name}: not enough memory: give fewer recordings at once")
     return result if isinstance(result, int) else 0
+
+
+def _failed(line: str) -> int:
+    """Prints why there is no answer; the exit code."""
+    from schedlens import terminal
+
+    click.echo(terminal.plain(line), err=True)
+    return 2
 
 
 def _named(name: str) -> None:

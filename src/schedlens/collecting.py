@@ -216,16 +216,21 @@ def _run(
     changes.undo()
     session.head["changed"] = _merged(session.head.get("changed", []), changes)
     _save(session)
-    return _close(session, stopped, code)
+    return _close(session, stopped, code, is_shared=changes.is_shared)
 
 
-def _close(session: Session, stopped: str | None, code: int) -> int:
+def _close(session: Session, stopped: str | None, code: int, *, is_shared: bool) -> int:
     """The last lines: how many steps there are, what failed, what to type next."""
     done = [step for step in session.steps if step.state == "done"]
     failed = [step for step in session.steps if step.state == "failed"]
     folder = shlex.quote(str(session.folder))
     for row in session.head["changed"]:
-        state = "undone" if row["restored"] else "still so: `schedlens doctor --restore` mends it"
+        if row["restored"]:
+            state = "undone"
+        elif is_shared:
+            state = "another run still uses it and will undo it"
+        else:
+            state = "not undone: run `schedlens doctor --restore`"
         click.echo(f"changed on this machine: {row['what']} ({state})", err=True)
     if stopped:
         click.echo(f"{stopped}; {len(done)} of {len(session.steps)} steps are whole", err=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
     from schedlens import decoder_comparison, recording, store, tables_folder
     from schedlens.decoder_known import known
     from schedlens.errors import NotATraceError
+    from schedlens.leftover import TemporaryFolder
 
     for path in (folder, trace):
         if not path.exists():
@@ -41,8 +41,8 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
         raise NotATraceError(f"{trace} is a folder of tables: the trace comes second")
     held = tables_folder.open_folder(folder)
     reasons = known(held.source, frozenset(held.rows))
-    with tempfile.TemporaryDirectory(prefix="schedlens-") as work:
-        database = Path(work) / "both.duckdb"
+    with TemporaryFolder() as work:
+        database = work / "both.duckdb"
         with store.create(database) as con:
             for number, path in ((1, folder), (2, trace)):
                 step = recording.Recording(path.name, path)
@@ -68,8 +68,9 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
 
 def _show(facts: dict[str, Any], tables: list[Table], reasons: tuple[Known, ...]) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table as Grid
+
+    from schedlens.terminal import escape
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{escape(facts['folder'])}, written by {escape(facts['written_by'])}")
@@ -110,7 +111,7 @@ def _show(facts: dict[str, Any], tables: list[Table], reasons: tuple[Known, ...]
 
 def _show_table(console: Console, table: Table, reasons: list[Known]) -> None:
     """What differs in a table, with an example each, and the reasons that are known."""
-    from rich.markup import escape
+    from schedlens.terminal import escape
 
     lines = []
     for name, column in table.columns.items():

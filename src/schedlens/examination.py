@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from schedlens import changes, settings, topology, workload_program
 from schedlens.errors import SchedlensError, TopologyError, WorkloadError
+from schedlens.leftover import TemporaryFolder
 
 if TYPE_CHECKING:
     from collectors import perf
@@ -47,6 +47,9 @@ def examine() -> list[Row]:
         rows.append(Row("recording", False, str(error)))
     finally:
         stuck = made.undo() if mount else []
+        if made.is_shared:
+            # A run in progress still needs them, and undoes them.
+            stuck = []
     rows += [Row("change", False, row.what, "`schedlens doctor --restore`") for row in stuck]
     rows.append(workloads())
     return rows
@@ -132,8 +135,8 @@ def _recording() -> list[Row]:
         if events
         else Row("counters", True, "none per switch: this machine shows no hardware counters")
     )
-    with tempfile.TemporaryDirectory(prefix="schedlens-") as folder:
-        recorder = perf.Recorder(capture, Path(folder))
+    with TemporaryFolder() as folder:
+        recorder = perf.Recorder(capture, folder)
         try:
             recorder.enable()
             begin = time.monotonic_ns()
@@ -143,7 +146,7 @@ def _recording() -> list[Row]:
             recorder.stop()
         finally:
             recorder.abort()
-        for check in perf.check(Path(folder) / perf.MAIN_FILE, capture, begin, end):
+        for check in perf.check(folder / perf.MAIN_FILE, capture, begin, end):
             rows.append(Row(check["check"], check["ok"], check["detail"], check["advice"]))
     return rows
 

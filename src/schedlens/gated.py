@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlens.errors import WorkloadError
+from schedlens.leftover import TemporaryFolder
 
 # Memory kernels write 1 GiB before they are ready, on a machine that may be busy.
 READY_LIMIT_S = 300.0
@@ -114,8 +114,8 @@ class GatedCommand:
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = list(command)
-        self._folder = Path(tempfile.mkdtemp(prefix="schedlens-"))
-        gate = self._folder / "gate"
+        self._temporary = TemporaryFolder()
+        gate = self._temporary.path / "gate"
         os.mkfifo(gate, 0o600)
         # Read and write: opening never blocks.
         self._gate = os.open(gate, os.O_RDWR | os.O_CLOEXEC)
@@ -147,7 +147,7 @@ class GatedCommand:
         with contextlib.suppress(OSError):
             os.close(self._gate)
         _end(self._process)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._temporary.remove()
 
 
 def running(pid: int) -> bool:

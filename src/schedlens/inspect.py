@@ -40,8 +40,9 @@ def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
 
 def _show(paths: tuple[Path, ...], facts: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    from schedlens.terminal import escape
 
     console = Console(highlight=False)
     console.print(f"[bold]{escape(' '.join(map(str, paths)))}[/bold]")

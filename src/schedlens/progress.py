@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -20,6 +19,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from schedlens.terminal import escape
 
 # Often enough for a clock; each drawing is a switch more in the recording.
 DRAWN_PER_S = 2.0

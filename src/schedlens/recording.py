@@ -101,7 +101,36 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
                 f"{path} holds frames alone: give the trace of the same time beside it"
             )
         found[place] = replace(found[place], frames=path)
-    return found
+    return _distinct(found)
+
+
+def _distinct(found: list[Recording]) -> list[Recording]:
+    """The recordings, each with its own label: those that share one get their folder in front."""
+    places = [(r.folder or r.trace or Path(r.label)).absolute() for r in found]
+    taken: set[str] = set()
+    labelled = []
+    for recording, place in zip(found, places, strict=True):
+        others = {
+            path
+            for other, path in zip(found, places, strict=True)
+            if other.label == recording.label and path != place
+        }
+        name = _distinct_label(place, others) if others else recording.label
+        label, number = name, 2
+        while label in taken:
+            label, number = f"{name} ({number})", number + 1
+        taken.add(label)
+        labelled.append(replace(recording, label=label))
+    return labelled
+
+
+def _distinct_label(place: Path, others: set[Path]) -> str:
+    """The shortest end of a path, of two parts at least, that no other path has."""
+    for length in range(2, len(place.parts)):
+        end = place.parts[-length:]
+        if all(path.parts[-length:] != end for path in others):
+            return "/".join(end)
+    return str(place)
 
 
 def _session(folder: Path) -> list[Recording]:

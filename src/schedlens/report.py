@@ -19,6 +19,7 @@ from schedlens.errors import UnknownNameError
 from schedlens.figures import short, visible
 from schedlens.page_table import table
 from schedlens.sections import Figure, Section, View, chapters, made
+from schedlens.whole_file import cannot_write
 from schedlens.wording import count
 
 if TYPE_CHECKING:
@@ -44,13 +45,18 @@ def write(
 
     `process` is the process the questions are about, `step` the label of the recording whose
     threads and timeline are shown; without it the one with the costliest finding, else the one
-    with the most threads. Raises `UnknownNameError` for a step that is not there.
+    with the most threads. Raises `UnknownNameError` for a step that is not there, and
+    `NoSpaceError` or `SessionError` where the file cannot be written.
     """
     view = _view(con, process, step)
     text = page(payload(view), title or _title(view))
     aside = path.with_name(f".{path.name}.new")
-    aside.write_text(text, encoding="utf-8", newline="\n")
-    aside.replace(path)
+    try:
+        aside.write_text(text, encoding="utf-8", newline="\n")
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise cannot_write(path, error) from None
 
 
 # Behind the window of a section whose numbers rest on lost events.

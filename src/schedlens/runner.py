@@ -58,7 +58,8 @@ class Runner:
         try:
             return self._run(step, folder)
         except OSError as error:
-            raise cannot_write(folder, error) from None
+            # The file at fault may be a temporary one, on another disk than the session.
+            raise cannot_write(Path(error.filename or folder), error) from None
 
     def _run(self, step: Step, folder: Path) -> Json:
         free = os.statvfs(folder)

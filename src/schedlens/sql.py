@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -40,9 +41,7 @@ def sql(path: Path, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: i
         for row in table.to_pylist():
             click.echo(json.dumps(row, default=str))
     elif as_csv:
-        import pyarrow.csv
-
-        pyarrow.csv.write_csv(table, sys.stdout.buffer)
+        _write_csv(table)
     else:
         _show(table, rows)
     return 0
@@ -68,10 +67,25 @@ def _statement(query: tuple[str, ...]) -> str:
     return f"FROM {found.full_name}({', '.join(arguments)})"
 
 
+def _write_csv(table: pa.Table) -> None:
+    """The bytes as they are for a file or a pipe; visible text for a terminal."""
+    import pyarrow.csv
+
+    if not sys.stdout.isatty():
+        pyarrow.csv.write_csv(table, sys.stdout.buffer)
+        return
+    from schedlens import terminal
+
+    text = io.BytesIO()
+    pyarrow.csv.write_csv(table, text)
+    click.echo(terminal.plain(text.getvalue().decode("utf-8", "replace")), nl=False)
+
+
 def _show(table: pa.Table, limit: int) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    from schedlens.terminal import escape
 
     shown = table if limit == 0 else table.slice(0, limit)
     view = Table(show_edge=False, pad_edge=False)
@@ -92,7 +106,7 @@ def _show(table: pa.Table, limit: int) -> None:
 
 
 def _cell(value: object) -> str:
-    from rich.markup import escape
+    from schedlens.terminal import escape
 
     if value is None:
         return "NULL"

@@ -19,15 +19,17 @@ from schedlens import (
     core_type_counters,
     frames,
     gaps,
+    leftover,
     questions,
     sweeps,
     tables_folder,
     tables_load,
 )
-from schedlens.errors import DatabaseError, NothingToReadError, SchedlensError
+from schedlens.errors import DatabaseError, NoSpaceError, NothingToReadError, SchedlensError
 from schedlens.experiments import calibration, loading
 from schedlens.recording import Recording
 from schedlens.row_groups import RowGroups
+from schedlens.whole_file import cannot_write
 
 # The newest form that DuckDB 1.5 shells read; the default of DuckDB 2 they cannot.
 STORAGE_VERSION = "v1.5.0"
@@ -67,7 +69,8 @@ class Failure:
     def line(self) -> str:
         """Both; the label only where the reason does not begin with a file of that name."""
         path = self.why.partition(": ")[0]
-        return self.why if Path(path).name == self.label else f"{self.label}: {self.why}"
+        named = Path(path).name == Path(self.label).name
+        return self.why if named else f"{self.label}: {self.why}"
 
 
 @contextmanager
@@ -77,6 +80,7 @@ def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     A shell that holds the old file keeps it. Raises `DatabaseError`.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}")
+    leftover.remove_databases(path)
     remove(aside)
     try:
         con = duckdb.connect(
@@ -97,7 +101,15 @@ def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         con.execute("CHECKPOINT")
         con.close()
         aside.replace(path)
-    except (duckdb.Error, OSError) as error:
+    except OSError as error:
+        named = Path(error.filename) if error.filename else path
+        raise cannot_write(path if named == aside else named, error) from None
+    except duckdb.Error as error:
+        if "No space left on device" in str(error):
+            raise NoSpaceError(
+                f"cannot write {path}: no space left on its disk; free some, or choose another "
+                "place with -o. The former file, if any, is untouched"
+            ) from None
         raise DatabaseError(
             f"cannot write {path}: {_first_line(error)}; the former file, if any, is untouched"
         ) from None
@@ -108,8 +120,8 @@ def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def remove(path: Path) -> None:
     """Deletes a database that is not wanted, with its log."""
-    for leftover in (path, path.with_name(path.name + ".wal")):
-        leftover.unlink(missing_ok=True)
+    for file in (path, path.with_name(path.name + ".wal")):
+        file.unlink(missing_ok=True)
 
 
 def open_database(path: Path) -> duckdb.DuckDBPyConnection:
@@ -163,6 +175,7 @@ def load_rows(
         con.begin()
         try:
             load_base_and_derived(con, recording, trace_id, part)
+            _require_records(con, recording, trace_id)
             if recording.frames is not None:
                 frames.load(con, trace_id, recording.frames)
         except SchedlensError as error:
@@ -181,6 +194,16 @@ def load_rows(
     for trace_id in loaded:
         frames.build_paths(con, trace_id)
     return failures
+
+
+def _require_records(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
+    """Raises `NothingToReadError` for a recording that contains no record with a time."""
+    row = con.execute("SELECT duration_ns FROM trace WHERE trace_id = ?", [trace_id]).fetchone()
+    if row is not None and row[0] is None:
+        raise NothingToReadError(
+            f"{recording.trace}: contains no records, so nothing it followed ran: record the whole "
+            "machine (collect --seconds 10, or perf record -a)"
+        )
 
 
 def load_base_and_derived(
