@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from collect_command import Json, collect, processes, read
 from conftest import BIN, needs_tracing
+from conftest import command as conftest_command
 
 
 def begun(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -82,6 +83,40 @@ def test_an_interrupted_sweep_keeps_its_steps(
     assert not [line for line in processes() if str(folder) in line]
     states = [step["state"] for step in read(folder / "session.json")["steps"]]
     assert states.count("done") == whole
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", [["--", sys.executable, "-c", "while True: pass"], []])
+def test_interrupted_recording_is_kept_up_to_there(
+    command: list[str], sign: signal.Signals, tmp_path: Path
+) -> None:
+    needs_tracing()
+    folder = tmp_path / "session"
+    running = subprocess.Popen(
+        [str(BIN / "collect"), "--seconds", "60", "--repeat", "2", "-o", str(folder), *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list(folder.glob("*/perf.data")):
+        time.sleep(0.05)
+    # perf exists, is enabled within a second, and then records.
+    time.sleep(3)
+    running.send_signal(sign)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "interrupted; 1 of 2 steps are whole" in errors
+    assert "interrupted: the recording ends there" in errors
+    (step,) = folder.glob("*/step.json")
+    assert read(step)["interrupted"] is True
+    states = [row["state"] for row in read(folder / "session.json")["steps"]]
+    assert states == ["done", "planned"]
+    analyzed = conftest_command("analyze", str(folder), "--no-report", "--json", check=False)
+    assert analyzed.returncode in (0, 1), analyzed.stderr
+    (trace,) = json.loads(analyzed.stdout)["traces"]
+    assert 500_000_000 <= trace["duration_ns"] < 60_000_000_000
+    assert not [line for line in processes() if str(folder) in line or "while True" in line]
 
 
 def test_a_full_disk_keeps_what_is_whole(workload: str, tmp_path: Path) -> None:

@@ -110,6 +110,9 @@ def collect(
     With `-- CMD ARGS...`: that program. With --pid or --process: a running one. With none of
     these: the whole machine, for --seconds.
 
+    Ctrl-C ends a recording of a program, a process or the machine early and keeps it; the
+    unfinished step of a workload is discarded.
+
     Exit code 0: all steps are recorded. 1: some failed. 2: none is. 130: interrupted.
     """
     from schedlens import system

@@ -206,6 +206,8 @@ def _run(
                 step.state, step.why = "done", None
                 bar.end(_outcome(step, row))
                 mended += [check["mended"] for check in row["checks"] if check.get("mended")]
+                if row["interrupted"]:
+                    stopped, code = "interrupted", 130
             if step.state != "done":
                 session.discard(step)
             if stopped:
@@ -234,7 +236,8 @@ def _close(session: Session, stopped: str | None, code: int, *, is_shared: bool)
         click.echo(f"changed on this machine: {row['what']} ({state})", err=True)
     if stopped:
         click.echo(f"{stopped}; {len(done)} of {len(session.steps)} steps are whole", err=True)
-        click.echo(f"to go on: collect --resume {folder}", err=True)
+        if len(done) < len(session.steps):
+            click.echo(f"to go on: collect --resume {folder}", err=True)
     elif failed:
         click.echo(f"{len(failed)} of {len(session.steps)} steps failed", err=True)
     if done:

@@ -52,8 +52,10 @@ class Runner:
     def run(self, step: Step, folder: Path) -> Json:
         """Runs a step in its empty folder and writes step.json last; returns its object.
 
-        Raises `NoSpaceError` for a full disk, `WorkloadError` or `RecorderError` for a step that
-        failed; then there is no step.json.
+        A recording that the user interrupts is kept up to there (`interrupted` in step.json); in
+        the step of a workload or an experiment KeyboardInterrupt is raised instead. Raises
+        `NoSpaceError` for a full disk, `WorkloadError` or `RecorderError` for a step that failed;
+        then there is no step.json.
         """
         try:
             return self._run(step, folder)
@@ -69,7 +71,13 @@ class Runner:
         facts = self._workload(step, folder) if step.workload else self._program(step, folder)
         if baseline is not None:
             facts["overhead"] = overhead(folder / "baseline", folder, unit_of(baseline))
-        facts["checks"], facts["warnings"] = self._checks(folder, facts)
+        try:
+            facts["checks"], facts["warnings"] = self._checks(folder, facts)
+        except RecorderError:
+            if facts["interrupted"]:
+                # Stopped before anything was recorded: the user did that, not a fault.
+                raise KeyboardInterrupt from None
+            raise
         row = {
             "schema": 1,
             "name": step.name,
@@ -145,6 +153,7 @@ class Runner:
         """A command, a running process or the machine as it is, for `seconds` or to its end."""
         command = gated.GatedCommand(self._job.command) if self._job.command else None
         warnings = []
+        interrupted = False
         took_ns = None
         try:
             if command and step.planned_cpus is not None:
@@ -153,24 +162,34 @@ class Runner:
             with self._recorder(folder, pid) as recorder:
                 state = machine_state.MachineState()
                 begin = snapshot.take("begin")
-                if command:
-                    command.go()
-                    with interrupts.waiting():
-                        code = command.wait(self._job.seconds)
-                    took_ns = time.monotonic_ns() - begin["mono_ns"] if code == 0 else None
-                    if code is None:
-                        warnings.append("the command was ended after the time asked for")
-                    elif code != 0:
-                        warnings.append(f"the command ended with code {code}")
-                else:
-                    with interrupts.waiting():
-                        _watch(pid, self._job.seconds or 0.0)
+                code = None
+                try:
+                    if command:
+                        command.go()
+                        with interrupts.waiting():
+                            code = command.wait(self._job.seconds)
+                        took_ns = time.monotonic_ns() - begin["mono_ns"] if code == 0 else None
+                    else:
+                        with interrupts.waiting():
+                            _watch(pid, self._job.seconds or 0.0)
+                except KeyboardInterrupt:
+                    # A cell of an experiment is compared with others of its length.
+                    if step.cell is not None:
+                        raise
+                    interrupted = True
                 end = _end(recorder)
                 found = state.end()
-                if self._job.pid is not None and not gated.running(self._job.pid):
+                if interrupted:
+                    warnings.append("interrupted: the recording ends there")
+                elif command and code is None:
+                    warnings.append("the command was ended after the time asked for")
+                elif command and code != 0:
+                    warnings.append(f"the command ended with code {code}")
+                elif self._job.pid is not None and not gated.running(self._job.pid):
                     warnings.append(f"process {self._job.pid} ended before the time asked for")
             facts = _facts(folder, recorder, begin, end, warnings)
-            return {**facts, "pid": pid, "machine": found, "command_ns": took_ns}
+            facts |= {"pid": pid, "machine": found, "command_ns": took_ns}
+            return {**facts, "interrupted": interrupted}
         finally:
             if command:
                 command.kill()
@@ -266,6 +285,7 @@ def _facts(
         "perf_command": commands[0] if commands else None,
         "counters_commands": commands[1:],
         "overhead": None,
+        "interrupted": False,
         "warnings": warnings,
         "steal_pct": steal_pct(begin, end),
     }
