@@ -3,7 +3,9 @@
 Judged is the machine's time: at each moment the largest number of ready threads that could have had
 an idle CPU each, idle intervals of at least 100 us alone (shorter ones are gone before a thread is
 there). It is a warning from 1 % of the window (of one CPU), critical from 10 %. Ready time with
-only parked CPUs free is judged by the same shares. In the step of a workload its workers alone are
+only parked CPUs free is judged by the same shares, and so is ready time with an idle CPU outside
+the thread's affinity, whatever the length of the slices (threads of a workload that was pinned by
+its plan are left out). In the step of a workload its workers alone are
 judged: the time of all other threads is taken off. Throttling has an analyzer of its own.
 """
 
@@ -13,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import duration, elsewhere, percent, thread_name
+from schedlens.wording import count, duration, elsewhere, percent, thread_name
 
 NEEDS = ("switches", "all_threads", "wakeups")
 METRIC: Metric = "ready"
@@ -62,7 +64,10 @@ def judge(scope: Scope) -> Iterable[Finding]:
     parked = _above(rows, "parked_available_ns")
     if parked:
         yield _finding(scope, parked[0], len(parked) - 1, parked=True)
-    if not idle and not parked:
+    bound = _bound(scope)
+    if bound:
+        yield _bound_finding(bound[0], len(bound) - 1)
+    if not idle and not parked and not bound:
         total = sum(row["ready_ns"] or 0 for row in rows)
         yield Finding(
             analyzer="ready_obstacle",
@@ -73,6 +78,53 @@ def judge(scope: Scope) -> Iterable[Finding]:
             ),
             evidence_sql="FROM ready_obstacle_total",
         )
+
+
+def _bound(scope: Scope) -> list[dict[str, Any]]:
+    """Recordings in which affinity kept threads off an idle CPU, the worst first."""
+    return scope.rows(
+        "SELECT a.trace_id, trace.label, w.start_ns, w.end_ns, w.dur_ns, count(*) AS threads, "
+        "sum(a.outside_idle_ns)::BIGINT AS ns, arg_max(a.utid, a.outside_idle_ns) AS utid, "
+        "arg_max(a.thread, a.outside_idle_ns) AS thread, arg_max(a.tid, a.outside_idle_ns) AS tid, "
+        "arg_max(a.process, a.outside_idle_ns) AS process, max(a.outside_idle_ns) AS worst_ns, "
+        "arg_max(a.cpus, a.outside_idle_ns) AS cpus "
+        f"FROM affinity_wait(p_min_idle_ns := {MIN_IDLE_NS}) AS a "
+        "JOIN trace USING (trace_id) JOIN analysis_span AS w USING (trace_id) "
+        "WHERE a.utid NOT IN (SELECT utid FROM workload_thread) "
+        f"GROUP BY ALL HAVING 100 * sum(a.outside_idle_ns) >= {WARNING_PCT} * w.dur_ns "
+        "ORDER BY ns DESC, a.trace_id"
+    )
+
+
+def _bound_finding(row: dict[str, Any], others: int) -> Finding:
+    share = 100 * row["ns"] / row["dur_ns"]
+    cpus = ", ".join(str(cpu) for cpu in row["cpus"] or [])
+    noun = "CPU" if len(row["cpus"] or []) == 1 else "CPUs"
+    return Finding(
+        analyzer="ready_obstacle",
+        severity="critical" if share >= CRITICAL_PCT else "warning",
+        title=(
+            f"Affinity kept {count(row['threads'], 'thread')} waiting {duration(row['ns'])} while "
+            f"another CPU was idle: {thread_name(row['thread'], row['tid'], row['process'])} was "
+            f"ready for {duration(row['worst_ns'])} and may run on {noun} {cpus} alone "
+            f"({row['label']}){elsewhere(others)}"
+        ),
+        trace_id=row["trace_id"],
+        cost_ns=row["ns"],
+        cost_pct=share,
+        utid=row["utid"],
+        start_ns=row["start_ns"],
+        end_ns=row["end_ns"],
+        bound="range",
+        advice=(
+            "Widen the affinity of these threads (taskset -p, sched_setaffinity, "
+            "SetThreadAffinityMask, cpuset.cpus), or spread them over more CPUs."
+        ),
+        evidence_sql=f"FROM affinity_wait(p_trace_id := {row['trace_id']})",
+        counter_evidence_sql=(
+            f"SELECT from_ns, to_ns, cpus, source FROM affinity_spell WHERE utid = {row['utid']}"
+        ),
+    )
 
 
 def _above(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:

@@ -2,15 +2,17 @@
 
 What the system counts as throttled is added up over a cgroup's run queues; what it cost is the
 ready time of the cgroup's threads that the trace shows under it. It is a warning from 1 % of the
-step (below that a quota does what it is for), critical from 20 %.
+step (below that a quota does what it is for), critical from 20 %. A cgroup that ended before it was
+read is reported as unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import duration, elsewhere, percent
+from schedlens.wording import and_more, count, duration, elsewhere, percent
 
 NEEDS = ("cgroups",)
 METRIC: Metric = "measured"
@@ -27,6 +29,14 @@ def judge(scope: Scope) -> Iterable[Finding]:
         f"WHERE 100.0 * throttled_ns >= {WARNING_PCT} * step_ns "
         "ORDER BY throttled_ns DESC, trace_id, cgroup"
     )
+    unread = scope.rows(
+        "SELECT c.*, trace.label FROM throttled_cgroup AS c JOIN trace USING (trace_id) "
+        "WHERE NOT is_complete AND threads > 0 "
+        "ORDER BY ready_throttled_ns DESC NULLS LAST, threads DESC, trace_id, cgroup"
+    )
+    if not rows and unread:
+        yield _unread(unread)
+        return
     if not rows:
         counted = scope.rows(
             "SELECT count(DISTINCT trace_id || cgroup) AS cgroups, "
@@ -53,6 +63,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         severity="critical" if share >= CRITICAL_PCT else "warning",
         title=(
             f"The CPU quota of cgroup {row['cgroup']} held its threads back for "
+            f"{'' if row['is_complete'] else 'at least '}"
             f"{duration(row['throttled_ns'])} of a step of {duration(row['step_ns'])} "
             f"({row['label']}){elsewhere(others)}"
         ),
@@ -65,6 +76,35 @@ def judge(scope: Scope) -> Iterable[Finding]:
         advice=(
             "Raise the quota (cpu.max) or take it off, or run fewer threads at a time in it: "
             "threads that use it up early in a period all wait for its end."
+        ),
+        evidence_sql=f"SELECT * FROM throttled_cgroup WHERE trace_id = {row['trace_id']}",
+    )
+
+
+def _unread(rows: list[dict[str, Any]]) -> Finding:
+    """Cgroups that ended before their counters were read: nothing is known of a quota there."""
+    row = rows[0]
+    seen = row["ready_throttled_ns"] or 0
+    step_ns = row["step_ns"] or 0
+    share = 100.0 * seen / step_ns if step_ns else 0.0
+    waited = (
+        f"; its threads were ready for {duration(seen)} while their CPU was idle" if seen else ""
+    )
+    return Finding(
+        analyzer="throttled_cgroup",
+        severity="warning" if share >= WARNING_PCT else "info",
+        title=(
+            f"Whether a CPU quota held back {count(row['threads'], 'thread')} of cgroup "
+            f"{row['cgroup']} is unknown: it ended before it was read{waited} "
+            f"({row['label']}){and_more(len(rows) - 1)}"
+        ),
+        trace_id=row["trace_id"],
+        cost_ns=seen or None,
+        cost_pct=share if seen else None,
+        bound="range",
+        advice=(
+            "Check the CPU quota of this cgroup where it is made (cpu.max, --cpus of a container, "
+            "CPUQuota= of a unit), or record again and keep the cgroup until the recording ends."
         ),
         evidence_sql=f"SELECT * FROM throttled_cgroup WHERE trace_id = {row['trace_id']}",
     )

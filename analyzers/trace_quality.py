@@ -7,7 +7,8 @@ has edges, which are told as such. Unknown CPU time in the window is told from 0
 bounds are shown), a warning from 1 % (the accuracy the other numbers claim), critical from 10 %.
 Switches that only the second kind of record shows cost nothing and are told, since tools that read
 the first kind alone read such a file wrong; stays of which the readiness is unknown are told from
-1 % of the switches.
+1 % of the switches. A CPU clock that differs from the running time in the trace by 1 % or more,
+beyond the error of its reading, is reported.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.findings import Finding, Metric, Scope, Severity
-from schedlens.wording import count, duration, elsewhere, percent
+from schedlens.wording import count, duration, elsewhere, percent, thread_name
 
 NEEDS: tuple[str, ...] = ()
 METRIC: Metric = "measured"
@@ -25,6 +26,8 @@ TOLD_PCT = 0.1
 WARNING_PCT = 1.0
 CRITICAL_PCT = 10.0
 UNEXPLAINED_SHARE = 0.01
+# A gap between a thread's CPU clock and its running time in the trace, beyond the reading error.
+CLOCK_GAP_PCT = 1.0
 
 # Kinds of problem that trace_quality counts by where they lie.
 _PLACED = ("switch-in without a waking%", "the thread that leaves%", "the records of a CPU end%")
@@ -46,13 +49,14 @@ def judge(scope: Scope) -> Iterable[Finding]:
         key=lambda row: (-_inner_pct(row), row["trace_id"]),
     )
     if lost:
-        yield _loss(lost[0], len(lost) - 1)
+        yield _loss(scope, lost[0], len(lost) - 1)
     elif len(blind) < len(rows):
         yield _whole([row for row in rows if _switches(row)])
     rows = [row for row in rows if row["switches"]]
     yield from _edges(rows)
     yield from _mended(rows)
     yield from _unexplained(rows)
+    yield from _clock(scope)
     yield from _problems(scope)
     yield from _unanswered(scope)
 
@@ -142,7 +146,7 @@ def _whole(rows: list[dict[str, Any]]) -> Finding:
     )
 
 
-def _loss(row: dict[str, Any], others: int) -> Finding:
+def _loss(scope: Scope, row: dict[str, Any], others: int) -> Finding:
     share = _inner_pct(row)
     inner = _inner_ns(row)
     parts = []
@@ -158,7 +162,6 @@ def _loss(row: dict[str, Any], others: int) -> Finding:
     if inner is not None:
         parts.append(f"{duration(inner)} of CPU time unknown ({percent(share)})")
     trace_id = row["trace_id"]
-    told_lost = row["events_lost"] or row["buffers_lost"]
     return Finding(
         analyzer="trace_quality",
         severity=_severity(share),
@@ -167,7 +170,7 @@ def _loss(row: dict[str, Any], others: int) -> Finding:
         cost_ns=inner,
         cost_pct=share if inner is not None else None,
         bound="range",
-        advice=_advice(bool(told_lost), row["has_switch_records"] is not False),
+        advice=_advice(scope, row),
         evidence_sql=(
             "SELECT cpu, start_ns, end_ns, end_ns - start_ns AS ns, events, signalled_by FROM loss "
             f"WHERE trace_id = {trace_id} ORDER BY ns DESC, cpu, start_ns"
@@ -178,20 +181,48 @@ def _loss(row: dict[str, Any], others: int) -> Finding:
     )
 
 
-def _advice(told_lost: bool, has_switch_records: bool) -> str:
-    if told_lost:
+# Gaps that no record of the recorder explains, and those of the file: buffers do not help there.
+_NOT_THE_RECORDER = ("chain_break", "stream_end", "damaged", "truncated")
+# How to give each recorder more memory, for recordings of `collect` and of others.
+_LARGER_BUFFERS = {
+    "perf": ("collect -m 32M, or --light", "perf record -m 32M"),
+    "etw": (
+        "collect --buffer-size 1Mx2048",
+        "BufferSize and Buffers in the WPR profile, or xperf -BufferSize 1024 -MinBuffers 1024 "
+        "-MaxBuffers 2048",
+    ),
+    "perfetto": ("buffers.size_kb of the trace config",) * 2,
+}
+
+
+def _advice(scope: Scope, row: dict[str, Any]) -> str:
+    """What to do about the loss, by the recorder that made the recording."""
+    trace_id = row["trace_id"]
+    kinds = {
+        found["signalled_by"]
+        for found in scope.rows(f"SELECT signalled_by FROM loss WHERE trace_id = {trace_id}")
+    }
+    if row["events_lost"] or row["buffers_lost"] or kinds - set(_NOT_THE_RECORDER):
+        collected = scope.rows(f"SELECT 1 AS one FROM run WHERE trace_id = {trace_id}")
+        options = _LARGER_BUFFERS.get(row["source"])
+        larger = f" ({options[0 if collected else 1]})" if options else ""
         return (
-            "Read numbers of this recording as ranges. Record again with larger buffers (-m), "
-            "with --light, or to a faster disk."
+            "Read numbers of this recording as ranges. Record again with larger buffers"
+            f"{larger} or to a faster disk."
         )
-    if not has_switch_records:
+    if kinds & {"damaged", "truncated"}:
+        return (
+            "Read numbers of this recording as ranges. Copy the file again from where it was "
+            "recorded, or record again: a part of it cannot be read."
+        )
+    if row["source"] == "perf" and row["has_switch_records"] is False:
         return (
             "Record again with --switch-events, as `collect` does: the kernel writes no scheduler "
             "event for some switches, and the second kind of record tells most of them."
         )
     return (
-        "Read numbers of this recording as ranges, or record the step again. The recorder "
-        "lost nothing: the kernel wrote no record there, so larger buffers do not help."
+        "Read numbers of this recording as ranges, or record again. The recorder reported no loss "
+        "there, so larger buffers are unlikely to help."
     )
 
 
@@ -273,6 +304,41 @@ def _unexplained(rows: list[dict[str, Any]]) -> Iterable[Finding]:
                 "FROM trace_quality ORDER BY unexplained_entries DESC, trace_id"
             ),
         )
+
+
+def _clock(scope: Scope) -> Iterable[Finding]:
+    """Threads whose own CPU clock shows another running time than the trace."""
+    rows = scope.rows(
+        "SELECT c.*, t.thread, t.tid, t.run_ns, t.clock_ns, t.slices, trace.label "
+        "FROM clock_gap AS c JOIN thread_clock_check AS t ON t.utid = c.worst_utid "
+        "JOIN trace ON trace.trace_id = c.trace_id "
+        f"WHERE c.clock_gap_pct >= {CLOCK_GAP_PCT} ORDER BY c.clock_gap_pct DESC, c.trace_id"
+    )
+    if not rows:
+        return
+    row = rows[0]
+    more = "more" if row["worst_gap_pct"] > 0 else "less"
+    yield Finding(
+        analyzer="trace_quality",
+        severity="info",
+        title=(
+            f"Run times can be off by {percent(row['clock_gap_pct'])}: the CPU clock of "
+            f"{thread_name(row['thread'], row['tid'])} shows {duration(row['clock_ns'])}, "
+            f"{percent(abs(row['worst_gap_pct']))} {more} than the trace with "
+            f"{duration(row['run_ns'])} in {count(row['slices'], 'slice')}; median of "
+            f"{count(row['threads'], 'thread')}: {percent(row['median_gap_pct'])} "
+            f"({row['label']}){elsewhere(len(rows) - 1)}"
+        ),
+        trace_id=row["trace_id"],
+        utid=row["worst_utid"],
+        advice=(
+            "Read run times of threads with short slices as at least that long: the kernel charges "
+            "a part of each switch to the thread, and the trace does not."
+            if row["worst_gap_pct"] > 0
+            else "Look at steal and at lost records: the thread ran less than the trace shows."
+        ),
+        evidence_sql=f"FROM thread_clock_check(p_trace_id := {row['trace_id']})",
+    )
 
 
 def _problems(scope: Scope) -> Iterable[Finding]:

@@ -99,7 +99,7 @@ def few_enough(names: Sequence[str]) -> None:
 
 def write_profile(capture: Capture, path: Path) -> None:
     """Writes the profile for a capture."""
-    text = render(capture.counters, capture.kernel_buffers)
+    text = render(capture.counters, capture.kernel_buffers, capture.buffer_kb)
     path.write_text(text, encoding="utf-8", newline="\r\n")
 
 
@@ -164,8 +164,8 @@ def check(path: Path, begin_ns: int) -> list[dict[str, Any]]:
             "lost_events",
             not lost,
             f"{header.events_lost} events and {header.buffers_lost} buffers were lost",
-            "what rests on them says so; end other recordings, write to a faster disk, "
-            "or record for a shorter time",
+            "give the recorder more memory (--buffer-size 1Mx2048), end other recordings, or write "
+            "to a faster disk",
         ),
         _row(
             "clock",

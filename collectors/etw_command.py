@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from .etw_profile import NAME, PRESENTS_NAME, ring_buffers
+from .etw_profile import BUFFER_KB, NAME, PRESENTS_NAME, ring_buffers
 
 Kind = Literal["wpr", "xperf"]
 
@@ -16,6 +16,8 @@ INSTANCE = "schedlens"
 SESSION = "schedlens"
 MAIN_FILE = "trace.etl"
 PROFILE_FILE = "schedlens.wprp"
+# xperf's buffers where none are asked for, as in the profile.
+FEWEST_BUFFERS, MOST_BUFFERS = 256, 1024
 # Counters a core can count at once beside what the system itself uses.
 MOST_COUNTERS = 4
 
@@ -35,7 +37,11 @@ NO_IDEAL_PROCESSOR = "changes of the ideal processor: xperf has no flag for them
 
 @dataclass(frozen=True)
 class Capture:
-    """What is recorded, and by which program; `ring_s`: only the last seconds, in memory."""
+    """What is recorded, and by which program; `ring_s`: only the last seconds, in memory.
+
+    `buffer_kb` and `buffer_count`: the buffers of the kernel's events; None: `BUFFER_KB`, and as
+    many as the profile has or the ring needs.
+    """
 
     kind: Kind
     program: str
@@ -43,6 +49,8 @@ class Capture:
     presents: bool = False
     ring_s: float | None = None
     cpus: int = 1
+    buffer_kb: int | None = None
+    buffer_count: int | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -51,8 +59,13 @@ class Capture:
 
     @property
     def kernel_buffers(self) -> int | None:
-        """Buffers of 1 MB for the ring; None: the profile's own number."""
-        return None if self.ring_s is None else ring_buffers(self.ring_s, self.cpus)
+        """Number of buffers for the kernel's events; None: the profile's own number."""
+        if self.buffer_count is not None:
+            return self.buffer_count
+        if self.ring_s is None:
+            return None
+        needed_kb = ring_buffers(self.ring_s, self.cpus) * BUFFER_KB
+        return -(-needed_kb // (self.buffer_kb or BUFFER_KB))
 
 
 def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[str]]:
@@ -64,11 +77,15 @@ def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[st
     kernel = [capture.program, "-on", "+".join(KERNEL_FLAGS)]
     if capture.counters:
         kernel += ["-Pmc", ",".join(capture.counters), "CSWITCH", "strict"]
-    kernel += ["-f", str(folder / "kernel.etl"), "-BufferSize", "1024"]
-    if capture.kernel_buffers is None:
-        kernel += ["-MinBuffers", "256", "-MaxBuffers", "1024"]
+    buffer_kb = capture.buffer_kb or BUFFER_KB
+    kernel += ["-f", str(folder / "kernel.etl"), "-BufferSize", str(buffer_kb)]
+    if capture.ring_s is not None and capture.kernel_buffers is not None:
+        # The ring of xperf is a file, whose size is in MB.
+        ring_mb = -(-capture.kernel_buffers * buffer_kb // 1024)
+        kernel += ["-FileMode", "Circular", "-MaxFile", str(ring_mb)]
     else:
-        kernel += ["-FileMode", "Circular", "-MaxFile", str(capture.kernel_buffers)]
+        most = capture.buffer_count or MOST_BUFFERS
+        kernel += ["-MinBuffers", str(min(FEWEST_BUFFERS, most)), "-MaxBuffers", str(most)]
     providers = PROVIDERS + (PRESENT_PROVIDERS if capture.presents else ())
     events = [capture.program, "-start", SESSION, "-on", "+".join(providers)]
     events += ["-f", str(folder / "events.etl")]

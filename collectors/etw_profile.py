@@ -11,6 +11,8 @@ SHIPPED = Path(__file__).with_name("schedlens.wprp")
 NAME = "SchedLens"
 PRESENTS_NAME = "SchedLensPresents"
 
+# Size of a buffer of the kernel's events in the shipped profile.
+BUFFER_KB = 1024
 _HARDWARE = "SchedLensCounters"
 # What a busy machine writes, in MB a second: of the whole, and for each logical CPU. With 100,000
 # switches a second (40 bytes each, 24 for making ready, 40 for an interrupt) 16 CPUs write 12 MB.
@@ -22,17 +24,25 @@ def ring_buffers(seconds: float, cpus: int) -> int:
     return math.ceil(seconds * (_MB_PER_S + _MB_PER_S_AND_CPU * cpus))
 
 
-def render(counters: Sequence[str] = (), kernel_buffers: int | None = None) -> str:
+def render(
+    counters: Sequence[str] = (),
+    kernel_buffers: int | None = None,
+    buffer_kb: int | None = None,
+) -> str:
     """The text of the profile with `counters` read at each context switch.
 
-    `kernel_buffers`: how many buffers of 1 MB the kernel's events get; None: as shipped.
+    `kernel_buffers`, `buffer_kb`: number and size of the buffers for the kernel's events; None: as
+    shipped.
     """
     builder = ElementTree.TreeBuilder(insert_comments=True)
     parser = ElementTree.XMLParser(target=builder)
     root = ElementTree.fromstring(SHIPPED.read_text(encoding="utf-8"), parser)
     profiles = _only(root, "Profiles")
+    collector = _only(profiles, "SystemCollector")
+    if buffer_kb is not None:
+        _only(collector, "BufferSize").set("Value", str(buffer_kb))
     if kernel_buffers is not None:
-        _only(_only(profiles, "SystemCollector"), "Buffers").set("Value", str(kernel_buffers))
+        _only(collector, "Buffers").set("Value", str(kernel_buffers))
     if counters:
         _add_counters(profiles, counters)
     ElementTree.indent(root)

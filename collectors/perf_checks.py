@@ -61,8 +61,8 @@ def _lost(found: perf_file.PerfFile, capture: Capture) -> Check:
         "lost",
         found.lost == 0,
         f"{found.lost} records lost of {total + found.lost}",
-        f"buffers were {size_text(capture.buffer_bytes)} a CPU; record less with --light or a "
-        "shorter step",
+        f"buffers were {size_text(capture.buffer_bytes)} for each CPU: give larger ones with "
+        f"-m {size_text(2 * capture.buffer_bytes)}, or record less with --light",
     )
 
 

@@ -23,6 +23,9 @@ EVENTS = (
     "power:cpu_frequency",
     "irq:softirq_entry",
     "irq:softirq_exit",
+    # A CPU goes offline or comes back.
+    "cpuhp:cpuhp_enter",
+    "cpuhp:cpuhp_exit",
 )
 
 MEBI = 1 << 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedlens.changes import TRACEFS, tracefs_mount
-from schedlens.errors import NoSpaceError
+from schedlens.errors import NoSpaceError, RecorderError
 from schedlens.leftover import TemporaryFolder
 
 from . import perf_file, perf_package
@@ -20,8 +20,11 @@ from .perf_command import (
     EVENTS,
     SMALLEST_BUFFER,
     Capture,
-    buffer_bytes,
     record,
+    size_text,
+)
+from .perf_command import (
+    buffer_bytes as default_buffer_bytes,
 )
 
 RUNGS = ("full", "switch_events_system", "switch_events_own", "none")
@@ -73,10 +76,18 @@ def program() -> str | None:
     return os.environ.get("SCHEDLENS_PERF") or shutil.which("perf")
 
 
-def climb(*, light: bool = False, cpus: int, memory_bytes: int) -> Capture:
+def climb(
+    *,
+    light: bool = False,
+    cpus: int,
+    memory_bytes: int,
+    buffer_bytes: int | None = None,
+) -> Capture:
     """The capture of the highest rung whose 10 ms recording holds events.
 
-    `light` leaves the switch records out where tracepoints can be had.
+    `light` leaves the switch records out where tracepoints can be had. `buffer_bytes` is the
+    buffer of each CPU, a power of two; None: as much as the memory allows. Raises `RecorderError`
+    where the kernel refuses buffers of that size.
     """
     perf = program()
     told = version(perf) if perf else None
@@ -87,7 +98,7 @@ def climb(*, light: bool = False, cpus: int, memory_bytes: int) -> Capture:
             missing=(NO_PERF, NOTHING),
             allow=perf_package.install_command(),
         )
-    largest = buffer_bytes(memory_bytes, cpus)
+    largest = buffer_bytes or default_buffer_bytes(memory_bytes, cpus)
     present, absent = _events()
     said: list[str] = []
     for rung in RUNGS[:-1]:
@@ -104,7 +115,14 @@ def climb(*, light: bool = False, cpus: int, memory_bytes: int) -> Capture:
         while True:
             got = attempt(capture)
             # A smaller buffer mends only the refusal to lock so much memory.
-            if got.ok or "mapping pages" not in got.said or capture.buffer_bytes <= SMALLEST_BUFFER:
+            if got.ok or "mapping pages" not in got.said:
+                break
+            if buffer_bytes is not None:
+                raise RecorderError(
+                    f"--buffer-size: the kernel refuses {size_text(buffer_bytes)} for each CPU "
+                    f"({got.said}): give less, or raise kernel.perf_event_mlock_kb"
+                )
+            if capture.buffer_bytes <= SMALLEST_BUFFER:
                 break
             capture = replace(capture, buffer_bytes=capture.buffer_bytes // 2)
         if got.ok:

@@ -15,7 +15,9 @@ WITH
     QUALIFY row_number() OVER (
       PARTITION BY utid, valid_from_ns
       ORDER BY
-        list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source),
+        list_position(
+          ['event', 'pin', 'kernel_thread', 'reading', 'snapshot', 'rundown'], source
+        ),
         rowid DESC
     ) = 1
   ),
@@ -49,7 +51,7 @@ SELECT
   cpus,
   -- False: those it was seen on (a lower bound).
   is_known,
-  -- Where it comes from: snapshot, pin, event, rundown or kernel_thread; null if not recorded.
+  -- Where it comes from: snapshot, reading, pin, event, rundown or kernel_thread; null if not recorded.
   source,
 FROM spell
 ORDER BY trace_id, utid, from_ns;

@@ -78,6 +78,16 @@ WITH
     FROM part AS r
     LEFT JOIN short ON short.utid = r.utid AND short.ts = r.ts
     WHERE r.dur > 0
+  ),
+  -- Threads of cgroups that ended before they were read: a quota may have held them back.
+  unread AS (
+    SELECT DISTINCT t.trace_id, t.utid
+    FROM thread_cgroup AS t
+    WHERE t.utid IS NOT NULL AND (p_trace_id IS NULL OR t.trace_id = p_trace_id)
+      AND NOT EXISTS (
+        SELECT 1 FROM snapshot_cgroup AS s
+        WHERE s.trace_id = t.trace_id AND s.cgroup = t.cgroup AND s.edge IN ('end', 'last')
+      )
   )
 SELECT
   -- Recording.
@@ -99,7 +109,7 @@ SELECT
     WHEN r.cgroup_throttled
       AND NOT r.idle_exit
       AND greatest(coalesce(r.idle_ns, -1), coalesce(r.parked_ns, -1)) >= p_min_idle_ns
-      THEN 'throttled'
+      THEN CASE WHEN unread.utid IS NULL THEN 'throttled' ELSE 'unknown' END
     WHEN r.idle_exit THEN 'idle_exit'
     WHEN r.idle_ns >= p_min_idle_ns THEN 'idle_available'
     WHEN r.parked_ns >= p_min_idle_ns THEN 'parked_available'
@@ -110,7 +120,11 @@ SELECT
   r.affinity_known,
   -- Lost records leave open whether it was switched in soon, or an idle interval was longer.
   r.in_doubt,
+  -- Length of the longest idle interval, at this moment, of an online unparked CPU outside its
+  -- affinity, ns; null if none was idle, or if the affinity is unknown. (no bounds)
+  r.outside_idle_ns,
 FROM judged AS r
 JOIN span ON span.trace_id = r.trace_id
+LEFT JOIN unread ON unread.utid = r.utid
 WHERE r.ts < end_ns AND r.ts + r.dur > start_ns
 ORDER BY r.trace_id, r.ts, r.utid;

@@ -1,32 +1,49 @@
--- Cgroups with a CPU quota, or that were throttled in the step: what the system counted between
--- the two snapshots, and what the trace shows of their threads in the window.
+-- Cgroups with a CPU quota, that were throttled in the step, or of which that is unknown: what the
+-- system counted in the step, and what the trace shows of their threads in the window. A cgroup
+-- counts with all threads that were read in it at any time.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  step AS (
+    SELECT trace_id, max(ts) - min(ts) AS step_ns
+    FROM snapshot_cgroup
+    JOIN span USING (trace_id)
+    WHERE edge IN ('begin', 'end')
+    GROUP BY trace_id
+  ),
+  member AS (
+    SELECT trace_id, utid, cgroup FROM snapshot_thread JOIN span USING (trace_id)
+    UNION
+    SELECT trace_id, utid, cgroup FROM thread_cgroup JOIN span USING (trace_id)
+  ),
+  -- Cgroups in which a thread was seen and that no reading shows have a row of unknowns.
+  reading AS (
+    SELECT trace_id, cgroup, ts, edge, usage_ns, throttled_ns, nr_throttled, quota_ns, period_ns
+    FROM snapshot_cgroup
+    JOIN span USING (trace_id)
+    UNION ALL
+    SELECT DISTINCT trace_id, cgroup, NULL::BIGINT, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM member
+    WHERE cgroup IS NOT NULL
+  ),
   edge AS (
     SELECT
       trace_id,
       cgroup,
-      max(ts) FILTER (WHERE edge = 'end') - max(ts) FILTER (WHERE edge = 'begin') AS step_ns,
-      max(usage_ns) FILTER (WHERE edge = 'end')
+      count(*) FILTER (WHERE edge = 'begin') > 0 AND count(*) FILTER (WHERE edge = 'end') > 0
+        AS is_complete,
+      max(usage_ns) FILTER (WHERE edge IN ('end', 'last'))
         - max(usage_ns) FILTER (WHERE edge = 'begin') AS usage_ns,
-      max(throttled_ns) FILTER (WHERE edge = 'end')
+      max(throttled_ns) FILTER (WHERE edge IN ('end', 'last'))
         - max(throttled_ns) FILTER (WHERE edge = 'begin') AS throttled_ns,
-      max(nr_throttled) FILTER (WHERE edge = 'end')
+      max(nr_throttled) FILTER (WHERE edge IN ('end', 'last'))
         - max(nr_throttled) FILTER (WHERE edge = 'begin') AS throttled_periods,
       arg_max(quota_ns, ts) AS quota_ns,
       arg_max(period_ns, ts) AS period_ns,
-    FROM snapshot_cgroup
-    JOIN span USING (trace_id)
+    FROM reading
     GROUP BY trace_id, cgroup
-  ),
-  member AS (
-    SELECT DISTINCT trace_id, utid, cgroup
-    FROM snapshot_thread
-    JOIN span USING (trace_id)
-    WHERE utid IS NOT NULL AND cgroup IS NOT NULL
   ),
   held AS (
     SELECT
@@ -48,6 +65,7 @@ WITH
       coalesce(sum(held.throttled_ns), 0)::BIGINT AS ready_throttled_ns,
     FROM member
     LEFT JOIN held USING (utid)
+    WHERE member.utid IS NOT NULL AND member.cgroup IS NOT NULL
     GROUP BY member.trace_id, member.cgroup
   )
 SELECT
@@ -55,18 +73,22 @@ SELECT
   edge.trace_id,
   -- Path of the cgroup.
   edge.cgroup,
-  -- CPU quota in logical CPUs (quota / period); null: none.
+  -- CPU quota in logical CPUs (quota / period); null: none, or never read.
   edge.quota_ns::DOUBLE / nullif(edge.period_ns, 0) AS quota_cpus,
   -- Length of the step between the two snapshots, ns. (exact)
-  edge.step_ns,
-  -- CPU time it used in the step, ns. (exact)
+  step.step_ns,
+  -- Whether its counters were read at both edges of the step (or it was created within the step).
+  -- False: it ended within the step, and usage and throttled time are those of its last reading;
+  -- or it was never read, and they are null.
+  edge.is_complete,
+  -- CPU time it used in the step, ns. (at least)
   edge.usage_ns,
   -- The same in logical CPUs.
-  edge.usage_ns::DOUBLE / nullif(edge.step_ns, 0) AS used_cpus,
+  edge.usage_ns::DOUBLE / nullif(step.step_ns, 0) AS used_cpus,
   -- Time its threads were held back in the step, as the system counts it (added up over its run
-  -- queues), ns; null if not told. (exact)
+  -- queues), ns; null if unknown. (at least)
   edge.throttled_ns,
-  -- Periods in which they were.
+  -- Periods in which they were; null if unknown.
   edge.throttled_periods,
   -- Threads of it that the trace shows.
   coalesce(traced.threads, 0) AS threads,
@@ -76,6 +98,8 @@ SELECT
   -- time grew in the step, ns; null if none of its threads is shown. (at least)
   traced.ready_throttled_ns,
 FROM edge
+LEFT JOIN step ON step.trace_id = edge.trace_id
 LEFT JOIN traced ON traced.trace_id = edge.trace_id AND traced.cgroup = edge.cgroup
 WHERE edge.quota_ns IS NOT NULL OR edge.throttled_ns > 0 OR edge.throttled_periods > 0
+  OR (NOT edge.is_complete AND traced.threads > 0)
 ORDER BY edge.trace_id, edge.throttled_ns DESC NULLS LAST, edge.cgroup;

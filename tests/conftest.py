@@ -20,14 +20,13 @@ BIN = Path(sys.executable).parent
 # Files whose tests record, measure time or memory, or change a setting: `make test` runs what is
 # marked `alone` one after the other, and the rest on two CPUs before.
 ALONE = {
-    "test_awkward_recordings", "test_changes", "test_collect", "test_collect_interrupted",
-    "test_collect_requests",
-    "test_collect_rights", "test_doctor", "test_etl_hostile", "test_frames_on_linux",
-    "test_linux_faults", "test_main_job", "test_not_recorded", "test_perf_collector",
-    "test_perf_data_hostile",
-    "test_progress", "test_questions_linear", "test_readme", "test_snapshot", "test_wheel",
-    "test_windows_experiments_with_stand_ins", "test_workloads", "test_workloads_beside",
-    "test_workloads_windows",
+    "test_awkward_recordings", "test_buffer_size", "test_changes", "test_collect",
+    "test_collect_interrupted", "test_collect_requests", "test_collect_rights", "test_doctor",
+    "test_etl_hostile", "test_frames_on_linux", "test_linux_faults", "test_main_job",
+    "test_not_recorded", "test_perf_collector", "test_perf_data_hostile", "test_progress",
+    "test_questions_linear",
+    "test_readme", "test_snapshot", "test_wheel", "test_windows_experiments_with_stand_ins",
+    "test_workloads", "test_workloads_beside", "test_workloads_windows",
 }  # fmt: skip
 RECORDING_FIXTURES = {"session", "analysis", "workload"}
 

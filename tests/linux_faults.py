@@ -68,6 +68,35 @@ def limited(folder: str) -> None:
     spin(60)
 
 
+def quota(folder: str, *, keep: bool) -> None:
+    """Makes a cgroup, starts two busy processes in it, and removes it unless `keep`.
+
+    5 ms of each 100 ms: the processes are held back for the rest.
+    """
+    group = Path(folder)
+    group.mkdir()
+    if (group / "cpu.cfs_quota_us").exists():
+        (group / "cpu.cfs_period_us").write_text("100000", encoding="ascii")
+        (group / "cpu.cfs_quota_us").write_text("5000", encoding="ascii")
+    else:
+        (group / "cpu.max").write_text("5000 100000", encoding="ascii")
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if not child:
+            named("limited")
+            # It moves in while it runs, as a container's first process does.
+            spin(0.05)
+            (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+            spin(SECONDS)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+    if not keep:
+        group.rmdir()
+
+
 def hog() -> None:
     """Two processes of high priority and one of the lowest, all on one CPU."""
     cpu = min(os.sched_getaffinity(0))
@@ -104,6 +133,8 @@ if __name__ == "__main__":
     fault = sys.argv[1]
     if fault == "bursts":
         bursts(int(sys.argv[2]))
+    elif fault in ("quota", "quota-gone"):
+        quota(sys.argv[2], keep=fault == "quota")
     elif fault == "limited":
         limited(sys.argv[2])
     else:

@@ -379,7 +379,8 @@ def _ready_period(plan: Schedule, thread: int, cell: int) -> tuple[int, int]:
 
 
 def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
-    """ready_ts, entered_cpu, throttled, cgroup, idle_exit, idle_ns, parked_ns, unknown, known."""
+    """ready_ts, entered_cpu, throttled, cgroup, idle_exit, idle_ns, parked_ns, unknown, known,
+    outside_idle_ns."""
     begin, end = _ready_period(plan, thread, cell)
     rows = plan.cpus.items()
     enters = next((c for c, row in rows if end < plan.cells and row[end] == thread), None)
@@ -397,6 +398,12 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
     if near_end and enters is None and _is_lost(plan, thread, end) and (free or parked):
         # The switch-in may lie in the lost time: then this was idle_exit.
         free, parked, unknown = [], [], True
+    outside = [
+        plan.stretch(c, cell)
+        for c in plan.cpus
+        if known and c not in allowed and plan.cpus[c][cell] == "."
+        if plan.parking_of(c, cell) == "free"
+    ]
     return (
         begin * CELL,
         enters,
@@ -410,6 +417,7 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
         max(parked, default=None),
         unknown or "untold" in kinds.values(),
         known,
+        max(outside, default=None),
     )
 
 
@@ -430,7 +438,7 @@ def expect_ready_slice(plan: Schedule) -> Cells:
 def obstacle(plan: Schedule, thread: int, cell: int, least: int) -> str:
     """The class of a ready moment, first match wins."""
     facts = ready_facts(plan, thread, cell)
-    _, _, throttled, cgroup, leaving, idle_ns, parked_ns, unknown, _ = facts
+    _, _, throttled, cgroup, leaving, idle_ns, parked_ns, unknown, _, _ = facts
     idle = isinstance(idle_ns, int) and idle_ns >= least
     parked = isinstance(parked_ns, int) and parked_ns >= least
     if throttled or (cgroup and not leaving and (idle or parked)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -156,6 +157,12 @@ def cgroup(quota_us: int, period_us: int) -> Iterator[Path]:
         folder.rmdir()
 
 
+def quota_folder() -> Path:
+    """Where a test may make a cgroup of its own; skips where none can be made."""
+    with cgroup(5_000, 100_000) as folder:
+        return folder.with_name(f"{folder.name}-step")
+
+
 def throttled_ns(folder: Path) -> int:
     """What the system counts by now."""
     for line in (folder / "cpu.stat").read_text(encoding="ascii").splitlines():
@@ -212,3 +219,86 @@ def test_a_cgroup_that_a_quota_holds_back_is_found(tmp_path: Path) -> None:
     if idle["share"] >= 0.5:
         # Where every CPU is busy too, that is what stood in their way.
         assert row["ready_throttled_ns"] >= 0.7 * row["step_ns"]
+
+
+# The cgroup is made, entered, and in one case removed between the two snapshots.
+@pytest.mark.parametrize("fault", ["quota", "quota-gone"])
+def test_quota_of_a_cgroup_that_is_entered_during_the_step_is_found(
+    fault: str, tmp_path: Path
+) -> None:
+    needs_tracing()
+    group = quota_folder()
+    folder = tmp_path / "s"
+    try:
+        done = collect("-o", str(folder), "--", sys.executable, str(PROGRAM), fault, str(group))
+    finally:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+    assert done.returncode == 0, done.stderr
+    told = command("analyze", str(folder), "--no-report", "--json", check=False)
+    assert told.returncode in (0, 1), told.stderr
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(folder),
+            "SELECT quota_cpus, step_ns, is_complete, throttled_ns, throttled_periods, threads "
+            f"FROM throttled_cgroup WHERE cgroup LIKE '%/{group.name}'",
+        ).stdout
+    )  # fmt: skip
+    assert row["quota_cpus"] == pytest.approx(0.05)
+    assert row["is_complete"] == (fault == "quota")
+    assert row["threads"] == 2
+    assert row["throttled_periods"] >= 5
+    assert 0.3 * row["step_ns"] <= row["throttled_ns"] <= 2.2 * row["step_ns"]
+    serious = [
+        finding
+        for finding in json.loads(told.stdout)["findings"]
+        if finding["severity"] in ("critical", "warning")
+    ]
+    (quota,) = [finding for finding in serious if finding["analyzer"] == "throttled_cgroup"]
+    assert quota["severity"] == "critical"
+    assert f"/{group.name} held its threads back for" in quota["title"]
+    # An idle CPU is of no use to a thread whose quota is used up.
+    others = [
+        finding["title"]
+        for finding in serious
+        if finding["analyzer"] in ("ready_obstacle", "quantum_end_chain")
+    ]
+    assert not [title for title in others if "limited" in title]
+
+
+# Two threads may use CPU 1 alone, and nothing runs on CPU 0.
+def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2 or shutil.which("taskset") is None:
+        pytest.skip("it takes two CPUs and taskset")
+    spinner = f"{sys.executable} -c 'import time; t = time.time() + 4\nwhile time.time() < t: pass'"
+    script = f"taskset -c {cpus[1]} {spinner} & taskset -c {cpus[1]} {spinner} & wait"
+    findings = found(tmp_path / "s", "ready_obstacle", "--", "sh", "-c", script)
+    (idle,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            f"SELECT idle_ns / step_ns AS share FROM steal WHERE cpu = {cpus[0]}",
+        ).stdout
+    )  # fmt: skip
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT count(*) AS threads, sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary "
+            "JOIN affinity USING (utid) WHERE source = 'reading' AND valid_from_ns IS NULL "
+            f"AND cpus = [{cpus[1]}] AND ready_ns > 1000000000",
+        ).stdout
+    )  # fmt: skip
+    # Each waits while the other runs.
+    assert row["threads"] == 2
+    if idle["share"] < 0.5:
+        pytest.skip(f"other programs kept CPU {cpus[0]} busy: it was idle {idle['share']:.0%}")
+    (told,) = [finding for finding in findings if finding["title"].startswith("Affinity kept")]
+    assert told["severity"] == "critical"
+    (waited,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT sum(outside_idle_ns)::BIGINT AS ns FROM affinity_wait WHERE ready_ns > 1e9",
+        ).stdout
+    )  # fmt: skip
+    assert 0.4 * row["ready_ns"] <= waited["ns"] <= row["ready_ns"]
+    assert told["cost_ns"] >= waited["ns"]

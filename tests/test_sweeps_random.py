@@ -46,7 +46,7 @@ TABLES: list[tuple[str, str, Callable[[Schedule], Cells]]] = [
     (
         "ready_slice",
         "utid, ready_ts, entered_cpu, throttled, cgroup_throttled, idle_exit, idle_ns, parked_ns, "
-        "unknown_available, affinity_known",
+        "unknown_available, affinity_known, outside_idle_ns",
         expect_ready_slice,
     ),
     ("ready_match", "min_idle_ns, threads", expect_ready_match),

@@ -143,3 +143,32 @@ def test_breaks_without_the_second_kind_of_record_ask_for_it() -> None:
     (without,), (having,) = advised["no_switch_events"], advised["with_switch_events"]
     assert "--switch-events" in without
     assert "--switch-events" not in having
+
+
+@pytest.mark.parametrize(
+    ("source", "signalled_by", "collected", "advised", "not_advised"),
+    [
+        ("etw", "buffer_lost", False, "xperf -BufferSize 1024", "-m 32M"),
+        ("etw", "buffer_lost", True, "collect --buffer-size 1Mx2048", "xperf"),
+        ("perf", "PERF_RECORD_LOST", False, "perf record -m 32M", "collect -m"),
+        ("perf", "PERF_RECORD_LOST", True, "collect -m 32M", "perf record"),
+        ("etw", "damaged", False, "Copy the file again", "larger buffers"),
+        ("etw", "chain_break", False, "reported no loss", "--switch-events"),
+    ],
+)
+def test_advice_about_loss_fits_the_recorder(
+    source: str, signalled_by: str, collected: bool, advised: str, not_advised: str
+) -> None:
+    with drawn_database() as con:
+        stays = [Stay("game/A", 1, 0, 10_000_000)]
+        trace = DrawnTrace(con, stays, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
+        trace.add("loss", cpu=0, start_ns=2_000_000, end_ns=4_000_000, signalled_by=signalled_by)
+        con.execute("UPDATE trace SET source = ?, events_lost = 0, buffers_lost = 0", [source])
+        con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")
+        if collected:
+            trace.add("run", step="s", recorded=True)
+        found = [f for f in judge_all(Scope(con), ["trace_quality"]) if "gap" in f.title]
+    (loss,) = found
+    assert advised in (loss.advice or "")
+    assert not_advised not in (loss.advice or "")
+    assert "lost nothing" not in (loss.advice or "")

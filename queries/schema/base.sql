@@ -85,7 +85,7 @@ CREATE TABLE affinity (
   utid BIGINT NOT NULL,            -- Thread.
   valid_from_ns BIGINT,            -- From when on it holds; NULL: from the beginning.
   cpus INTEGER[] NOT NULL,         -- Logical CPUs the thread may run on.
-  source VARCHAR NOT NULL          -- snapshot, pin, event, rundown or kernel_thread.
+  source VARCHAR NOT NULL          -- snapshot, reading (of /proc, within the step), pin, event, rundown or kernel_thread.
 );
 
 CREATE TABLE context_switch (
@@ -316,10 +316,18 @@ CREATE TABLE snapshot_thread (
   cgroup VARCHAR                   -- Its cgroup.
 );
 
+CREATE TABLE thread_cgroup (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  ts BIGINT NOT NULL,              -- When it was first read there.
+  utid BIGINT,                     -- Thread; NULL if the trace does not show it.
+  tid BIGINT NOT NULL,             -- Its thread id.
+  cgroup VARCHAR NOT NULL          -- The cgroup it was in, at an edge of the step or in between.
+);
+
 CREATE TABLE snapshot_cgroup (
   trace_id BIGINT NOT NULL,        -- Recording.
   ts BIGINT NOT NULL,              -- When it was read.
-  edge VARCHAR NOT NULL,           -- begin or end of the step.
+  edge VARCHAR NOT NULL,           -- begin or end of the step; last: the last reading of a cgroup that ended within it.
   cgroup VARCHAR NOT NULL,         -- Path of the cgroup.
   usage_ns BIGINT,                 -- CPU time of its life.
   throttled_ns BIGINT,             -- Time its threads were held back.

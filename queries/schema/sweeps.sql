@@ -56,7 +56,8 @@ CREATE TABLE ready_slice (
   idle_ns BIGINT,                  -- Known length of the longest idle interval, at this moment, of an allowed online unparked CPU; NULL: none idle, or the thread may be leaving its idle state in lost time.
   parked_ns BIGINT,                -- The same over allowed parked or soft-parked CPUs.
   unknown_available BOOLEAN NOT NULL, -- An allowed CPU is in state unknown, or idle with its parking or the length of its idle interval unknown; or an allowed CPU is idle in the last ms before lost time that hides the switch-in.
-  affinity_known BOOLEAN NOT NULL USING COMPRESSION RLE -- False: allowed CPUs are taken as those it was seen on (lower bound).
+  affinity_known BOOLEAN NOT NULL USING COMPRESSION RLE, -- False: allowed CPUs are taken as those it was seen on (lower bound).
+  outside_idle_ns BIGINT           -- Length of the longest idle interval, at this moment, of an online unparked CPU outside its known affinity; NULL: none idle, or the affinity is unknown.
 );
 
 CREATE TABLE ready_match (

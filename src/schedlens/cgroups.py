@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -70,6 +71,24 @@ def with_ancestors(cgroups: Iterable[str]) -> list[str]:
         path = PurePosixPath(cgroup)
         found.update(str(step) for step in (path, *path.parents))
     return sorted(found)
+
+
+def every(hierarchies: Iterable[Mount]) -> list[str]:
+    """All cgroups of the hierarchy that schedules, with threads or without."""
+    known = list(hierarchies)
+    mount = next((one for one in known if "cpu" in one.controllers), None)
+    mount = mount or next((one for one in known if one.unified), None)
+    if mount is None:
+        return []
+    base = PurePosixPath(mount.inside)
+    return sorted(
+        str(base / Path(folder).relative_to(mount.folder)) for folder, _, _ in os.walk(mount.folder)
+    )
+
+
+def is_told(row: dict[str, Any]) -> bool:
+    """Whether a row of `read` contains anything: the cgroup existed when it was read."""
+    return any(value is not None for key, value in row.items() if key != "cgroup")
 
 
 def read(cgroup: str, hierarchies: Iterable[Mount]) -> dict[str, Any]:

@@ -47,6 +47,12 @@ from schedlens.experiments import NAMES
     "`wpr -pmcsources`: EVENT,...",
 )
 @click.option(
+    "-m",
+    "--buffer-size",
+    help="Memory for events on their way to disk. Linux: of each CPU, in pages or with a unit, as "
+    "perf record -m (8192, 32M). Windows: size and number of buffers (1Mx2048).",
+)
+@click.option(
     "--os",
     "target",
     type=click.Choice(["linux", "windows"]),
@@ -92,6 +98,7 @@ def collect(
     process: str | None,
     light: bool,
     counters: str | None,
+    buffer_size: str | None,
     target: str | None,
     recorder: Literal["wpr", "xperf"] | None,
     presents: bool,
@@ -133,7 +140,7 @@ def collect(
     if resume is not None:
         given = (
             workload, variant, threads, cpus, seconds, depth, how, pid, process, counters, output,
-            experiment, repeats,
+            experiment, repeats, buffer_size,
         )  # fmt: skip
         flags = (placements, command, light, dry_run, full, pairs, options.given)
         if any(value is not None for value in given) or any(flags):
@@ -157,6 +164,7 @@ def collect(
         process=process,
         light=light,
         counters=tuple(filter(None, (counters or "").split(","))),
+        buffer_size=buffer_size,
         command=command,
         depth=depth,
         how=how,

@@ -18,7 +18,7 @@ import click
 import schedlens
 from schedlens import interrupts, settings, topology, workload_program
 from schedlens.changes import Changes
-from schedlens.errors import NoSpaceError, SchedlensError, SessionError
+from schedlens.errors import NoSpaceError, PlanError, SchedlensError, SessionError
 from schedlens.experiments import cells, conduct, host
 from schedlens.plan import Step
 from schedlens.progress import Sweep
@@ -133,7 +133,18 @@ def prepare(request: Request, machine: Topology, changes: Changes) -> perf.Captu
         changes.mount_tracefs()
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     online = sum(1 for cpu in machine.cpus if cpu.online)
-    capture = perf.climb(light=request.light, cpus=online, memory_bytes=memory)
+    asked = request.buffers("linux")
+    if asked is not None and asked.size * online > memory // 2:
+        raise PlanError(
+            f"--buffer-size: {perf.size_text(asked.size)} for each of {online} CPUs is more than "
+            f"half of the memory ({perf.size_text(memory)}): give less"
+        )
+    capture = perf.climb(
+        light=request.light,
+        cpus=online,
+        memory_bytes=memory,
+        buffer_bytes=None if asked is None else asked.size,
+    )
     capture = perf.add_counters(capture, request.counters, machine.pmus)
     if capture.rung == "switch_events_own" and not (
         request.workload or request.command or request.pid is not None

@@ -25,11 +25,13 @@ def tables(
 ) -> dict[str, pa.RecordBatch]:
     """Batches by table name, only for tables with rows; columns as in the base tables."""
     made: dict[str, Rows] = {
-        "cpu": list(_cpus(recording.session)),
+        "cpu": list(_cpus(recording)),
         "machine_setting": _settings(recording),
         "run": _run(recording),
         "run_worker": _workers(recording.workload),
         "affinity": list(_affinity(recording)),
+        "thread_cgroup": _thread_cgroups(recording),
+        "snapshot_cgroup": _cgroups_between(recording),
     }
     for edge, snapshot in recording.edges.items():
         for table, rows in _snapshot(edge, snapshot):
@@ -50,9 +52,16 @@ def _batch(rows: Rows, schema: pa.Schema, trace_id: int, *, with_tid: bool) -> p
     return pa.RecordBatch.from_pylist([{"trace_id": trace_id} | row for row in rows], schema=wanted)
 
 
-def _cpus(session: Json) -> Iterable[dict[str, Any]]:
-    for cpu in session.get("topology", {}).get("cpus", []):
-        yield {**cpu, "valid_from_ns": None}
+def _cpus(recording: Recording) -> Iterable[dict[str, Any]]:
+    """The CPUs of the session, and which of them a snapshot shows in another state."""
+    begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
+    for cpu in recording.session.get("topology", {}).get("cpus", []):
+        number, online = cpu["cpu"], cpu.get("online")
+        if "online" in begin:
+            online = number in begin["online"]
+        yield {**cpu, "online": online, "valid_from_ns": None}
+        if "online" in end and (number in end["online"]) != online:
+            yield {**cpu, "online": not online, "valid_from_ns": end["mono_ns"]}
 
 
 def _settings(recording: Recording) -> Rows:
@@ -115,43 +124,99 @@ def _workers(workload: Json) -> Rows:
 
 
 def _affinity(recording: Recording) -> Iterable[dict[str, Any]]:
-    """The masks that the snapshots show; the end's only where the thread is new or its mask is."""
-    known: dict[int, list[int]] = {}
+    """The masks that snapshots and the readings between them show, one row for each change."""
+    known: dict[tuple[int, int], list[int]] = {}
     for worker in recording.workload.get("workers", []):
         if worker.get("cpu") is not None:
-            known[worker["tid"]] = [worker["cpu"]]
+            known[worker["pid"], worker["tid"]] = [worker["cpu"]]
             yield {
                 "tid": worker["tid"],
                 "valid_from_ns": None,
                 "cpus": [worker["cpu"]],
                 "source": "pin",
             }
-    for edge in ("begin", "end"):
-        snapshot = recording.edges.get(edge, {})
-        for thread in snapshot.get("threads", []):
-            tid, cpus = thread["tid"], thread.get("cpus_allowed")
-            if cpus is None or known.get(tid) == cpus:
-                continue
-            yield {
-                "tid": tid,
-                "valid_from_ns": snapshot["mono_ns"] if tid in known else None,
-                "cpus": cpus,
-                "source": "snapshot",
-            }
-            known[tid] = cpus
+    for reading, source in _readings(recording):
+        thread, cpus = (reading["pid"], reading["tid"]), reading.get("cpus_allowed")
+        before = known.get(thread)
+        if cpus is None or before == cpus:
+            continue
+        known[thread] = cpus
+        row = {"tid": reading["tid"], "source": source}
+        if before is None:
+            # A snapshot at the begin holds from the beginning; `store` moves the first reading of
+            # a new thread to its start, once it is known which life of the id it belongs to.
+            first = None if source == "snapshot" else reading["mono_ns"]
+            yield {**row, "valid_from_ns": first, "cpus": cpus}
+            continue
+        # It changed at some time between two readings. Until the later one, only the CPUs that
+        # both allow are certain.
+        both = [cpu for cpu in cpus if cpu in before]
+        since = reading.get("since_mono_ns")
+        if both and both != before and since is not None:
+            yield {**row, "valid_from_ns": since, "cpus": both}
+        if both != cpus or since is None:
+            yield {**row, "valid_from_ns": reading["mono_ns"], "cpus": cpus}
+
+
+def _readings(recording: Recording) -> Iterable[tuple[Json, str]]:
+    """All readings of threads in the order of time, each with its source."""
+    begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
+    for row in begin.get("threads", []):
+        yield {"mono_ns": begin["mono_ns"], **row}, "snapshot"
+    for row in recording.watch.get("threads", []):
+        yield row, "reading"
+    for row in end.get("threads", []):
+        yield {"mono_ns": end["mono_ns"], **row}, "snapshot"
+
+
+def _thread_cgroups(recording: Recording) -> Rows:
+    """The cgroups that threads were read in, one row for each change."""
+    known: dict[tuple[int, int], str | None] = {}
+    rows: Rows = []
+    for reading, _ in _readings(recording):
+        thread, cgroup = (reading["pid"], reading["tid"]), reading.get("cgroup")
+        if cgroup is not None and known.get(thread) != cgroup:
+            known[thread] = cgroup
+            rows.append({"ts": reading["mono_ns"], "tid": reading["tid"], "cgroup": cgroup})
+    return rows
+
+
+def _cgroups_between(recording: Recording) -> Rows:
+    """Rows of `snapshot_cgroup` for cgroups that began or ended within the step."""
+    begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
+    if not recording.watch or not begin or not end:
+        return []
+    at_begin = {row["cgroup"] for row in begin["cgroups"]}
+    at_end = {row["cgroup"] for row in end["cgroups"]}
+    rows: Rows = []
+    for row in recording.watch["cgroups"]:
+        values = {key: value for key, value in row.items() if key not in ("mono_ns", "ended")}
+        if row["cgroup"] not in at_end:
+            edge = "last" if row["ended"] else "end"
+            rows.append({**values, "ts": row["mono_ns"], "edge": edge})
+    created = [*recording.watch["cgroups"], *end["cgroups"]]
+    for row in {row["cgroup"]: row for row in created if row["cgroup"] not in at_begin}.values():
+        zero = {
+            key: None if row[key] is None else 0
+            for key in ("usage_ns", "throttled_ns", "nr_throttled")
+        }
+        rows.append({**zero, "cgroup": row["cgroup"], "ts": begin["mono_ns"], "edge": "begin"})
+    return rows
 
 
 def _snapshot(edge: str, snapshot: Json) -> Iterable[tuple[str, Rows]]:
     if not snapshot:
         return
-    head = {"ts": snapshot["mono_ns"], "edge": edge}
-    drop = {"cpus_allowed"}
+    drop = {"cpus_allowed", "mono_ns"}
     for table, key in (
         ("snapshot_cpu", "cpus"),
         ("snapshot_thread", "threads"),
         ("snapshot_cgroup", "cgroups"),
     ):
+        # The clock of a thread is read some ms before or after those of the CPUs.
         rows = [
-            {k: v for k, v in row.items() if k not in drop} | head for row in snapshot.get(key, [])
+            {k: v for k, v in row.items() if k not in drop}
+            | {"edge": edge, "ts": row.get("mono_ns", snapshot["mono_ns"])}
+            for row in snapshot.get(key, [])
         ]
         yield table, rows

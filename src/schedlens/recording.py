@@ -32,6 +32,8 @@ class Recording:
     step: Json = field(default_factory=dict)
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
+    watch: Json = field(default_factory=dict)
+    """What was read of threads and cgroups between the edges; empty if nothing was."""
     frames: Path | None = None
     """Frames of the same time: a PresentMon file, or one that the program itself wrote."""
     beside: tuple[Path, ...] = ()
@@ -162,6 +164,7 @@ def _step(folder: Path, session: Json) -> Recording:
         step=step,
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
+        watch=_read(folder / "watch.json"),
         frames=frames[0] if frames else None,
     )
 

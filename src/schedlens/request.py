@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from schedlens import buffer_size as buffer_size_
 from schedlens import (
     cpulist,
     experiments,
@@ -19,6 +20,7 @@ from schedlens import (
     thread_range,
     workload_program,
 )
+from schedlens.buffer_size import BufferSize
 from schedlens.errors import PlanError, SessionError, WorkloadError
 from schedlens.placement import PLACEMENTS
 from schedlens.plan import Step
@@ -58,6 +60,7 @@ class Request:
     full: bool = False
     pairs: tuple[str, ...] = ()
     seed: int = 0
+    buffer_size: str | None = None
 
     @classmethod
     def checked(
@@ -80,6 +83,7 @@ class Request:
         experiment: str | None = None,
         full: bool = False,
         pairs: tuple[str, ...] = (),
+        buffer_size: str | None = None,
         target: str = "linux",
     ) -> Request:
         """The request, with defaults filled in; raises `PlanError` for what contradicts itself.
@@ -127,6 +131,8 @@ class Request:
             raise PlanError(
                 f"no program named '{command[0]}' is found on the path{_hint(command[0])}"
             )
+        if buffer_size is not None:
+            buffer_size_.parse(buffer_size, target)
         if target == "windows":
             # Looked for once the recording begins, by other means.
             pass
@@ -158,6 +164,7 @@ class Request:
             full,
             pairs,
             random.SystemRandom().randrange(1 << 32) if experiment else 0,
+            buffer_size,
         )
 
     def steps(self, topology: Topology) -> list[Step]:
@@ -192,6 +199,10 @@ class Request:
             word for option, value in given.items() if value is not None
             for word in (option, str(value))
         )  # fmt: skip
+
+    def buffers(self, target: str) -> BufferSize | None:
+        """The buffers asked for; None: the recorder's own choice."""
+        return None if self.buffer_size is None else buffer_size_.parse(self.buffer_size, target)
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from schedlens import batches, gated, interrupts, machine_state, snapshot, workl
 from schedlens.errors import NoSpaceError, RecorderError, WorkloadError
 from schedlens.experiments import beside, cells
 from schedlens.plan import Step
+from schedlens.watch import Watch
 from schedlens.whole_file import cannot_write, read_json, write_json
 
 if TYPE_CHECKING:
@@ -163,15 +164,18 @@ class Runner:
                 state = machine_state.MachineState()
                 begin = snapshot.take("begin")
                 code = None
+                watch = Watch(begin)
                 try:
-                    if command:
-                        command.go()
-                        with interrupts.waiting():
-                            code = command.wait(self._job.seconds)
-                        took_ns = time.monotonic_ns() - begin["mono_ns"] if code == 0 else None
-                    else:
-                        with interrupts.waiting():
-                            _watch(pid, self._job.seconds or 0.0)
+                    with watch:
+                        if command:
+                            command.go()
+                            with interrupts.waiting():
+                                code = command.wait(self._job.seconds)
+                            if code == 0:
+                                took_ns = time.monotonic_ns() - begin["mono_ns"]
+                        else:
+                            with interrupts.waiting():
+                                _wait(pid, self._job.seconds or 0.0)
                 except KeyboardInterrupt:
                     # A cell of an experiment is compared with others of its length.
                     if step.cell is not None:
@@ -188,6 +192,7 @@ class Runner:
                 elif self._job.pid is not None and not gated.running(self._job.pid):
                     warnings.append(f"process {self._job.pid} ended before the time asked for")
             facts = _facts(folder, recorder, begin, end, warnings)
+            write_json(folder / "watch.json", watch.found())
             facts |= {"pid": pid, "machine": found, "command_ns": took_ns}
             return {**facts, "interrupted": interrupted}
         finally:
@@ -263,7 +268,7 @@ def _end(recorder: perf.Recorder | None) -> Json:
     return taken
 
 
-def _watch(pid: int | None, seconds: float) -> None:
+def _wait(pid: int | None, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         if pid is not None and not gated.running(pid):

@@ -33,7 +33,15 @@ def take(edge: str, proc: Path = Path("/proc")) -> Row:
         mono_ns, cpus = _cpus(proc)
         threads = list(_threads(proc))
         groups = _groups(proc, threads)
-    return {"mono_ns": mono_ns, "cpus": cpus, "threads": threads, "cgroups": groups}
+    # /proc/stat has a line for each CPU that is online.
+    online = [row["cpu"] for row in cpus]
+    return {
+        "mono_ns": mono_ns,
+        "online": online,
+        "cpus": cpus,
+        "threads": threads,
+        "cgroups": groups,
+    }
 
 
 def _cpus(proc: Path) -> tuple[int, list[Row]]:
@@ -84,8 +92,9 @@ def _threads(proc: Path) -> Iterator[Row]:
                 schedstat: bytes | None = _read(f"{folder}/schedstat")
             except OSError:
                 schedstat = None
+            mono_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
             row = thread_row(stat, status, schedstat, tick_ns, masks)
-            yield {"pid": int(pid), "tid": int(tid), **row, "cgroup": group}
+            yield {"pid": int(pid), "tid": int(tid), "mono_ns": mono_ns, **row, "cgroup": group}
 
 
 def thread_row(
@@ -130,11 +139,13 @@ def thread_row(
 
 
 def _groups(proc: Path, threads: list[Row]) -> list[Row]:
+    """All cgroups, with threads or without: one that the begin lacks was created in the step."""
     try:
         hierarchies = cgroups.mounts((proc / "self/mountinfo").read_text("utf-8", "replace"))
     except OSError:
         return []
     used = cgroups.with_ancestors({row["cgroup"] for row in threads if row["cgroup"]})
+    used = sorted({*used, *cgroups.every(hierarchies)})
     return [cgroups.read(cgroup, hierarchies) for cgroup in used]
 
 

@@ -236,6 +236,14 @@ def load_base_and_derived(
     gaps.apply(con, trace_id)
     if recording.folder:
         core_type_counters.load(con, recording.folder, trace_id)
+    # A new thread is read within some 25 ms of its start: what was read first holds from there on.
+    con.execute(
+        "UPDATE affinity SET valid_from_ns = NULL WHERE trace_id = $trace_id "
+        "AND source = 'reading' AND valid_from_ns = ("
+        "SELECT min(coalesce(first.valid_from_ns, -9223372036854775807)) FROM affinity AS first "
+        "WHERE first.trace_id = $trace_id AND first.utid = affinity.utid)",
+        {"trace_id": trace_id},
+    )
     # Linux binds its per-CPU threads; their names end in the CPU's number.
     con.execute(
         r"""
@@ -294,7 +302,7 @@ def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_i
         [trace_id, recording.label, start, end - start, SCHEMA_VERSION, __version__],
     )
     for table, batch in context.tables(recording, trace_id, _decoders.schemas()).items():
-        if table == "affinity":  # of threads, and no thread is known
+        if table in ("affinity", "thread_cgroup"):  # of threads, and no thread is known
             continue
         _insert(con, table, [_shifted(batch, start)])
     if recording.samples:

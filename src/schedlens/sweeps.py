@@ -93,7 +93,9 @@ FROM (
   QUALIFY row_number() OVER (
     PARTITION BY utid, valid_from_ns
     ORDER BY
-      list_position(['event', 'pin', 'kernel_thread', 'snapshot', 'rundown'], source),
+      list_position(
+        ['event', 'pin', 'kernel_thread', 'reading', 'snapshot', 'rundown'], source
+      ),
       rowid DESC
   ) = 1
 )
@@ -113,16 +115,28 @@ ORDER BY ts NULLS FIRST, rowid
 """,
     "throttled": """
 SELECT DISTINCT thread.utid
-FROM snapshot_thread AS thread
+FROM (
+  SELECT utid, cgroup FROM thread_cgroup WHERE trace_id = $trace_id
+  UNION
+  SELECT utid, cgroup FROM snapshot_thread WHERE trace_id = $trace_id
+) AS thread
 JOIN (
   SELECT cgroup
   FROM snapshot_cgroup
   WHERE trace_id = $trace_id
   GROUP BY cgroup
-  HAVING max(throttled_ns) FILTER (WHERE edge = 'end')
+  HAVING max(throttled_ns) FILTER (WHERE edge IN ('end', 'last'))
     > min(throttled_ns) FILTER (WHERE edge = 'begin')
+  UNION
+  -- Nothing is known of the throttling of these: their threads may have been held back.
+  SELECT cgroup
+  FROM thread_cgroup
+  WHERE trace_id = $trace_id
+    AND cgroup NOT IN (
+      SELECT cgroup FROM snapshot_cgroup WHERE trace_id = $trace_id AND edge IN ('end', 'last')
+    )
 ) AS held ON thread.cgroup = held.cgroup OR starts_with(thread.cgroup, held.cgroup || '/')
-WHERE thread.trace_id = $trace_id AND thread.utid IS NOT NULL
+WHERE thread.utid IS NOT NULL
 ORDER BY ALL
 """,
     "standing": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",

@@ -3,7 +3,7 @@
 use arrow_schema::ArrowError;
 
 use super::THRESHOLDS_NS;
-use super::affinity::Affinity;
+use super::affinity::{Affinity, Allowed};
 use super::input::CpuKind;
 use super::machine::Machine;
 use super::mask::Mask;
@@ -18,6 +18,8 @@ struct Offer {
     idle_ns: Option<i64>,
     parked_ns: Option<i64>,
     untold: bool,
+    /// Longest idle interval of a usable CPU outside a known set.
+    outside_ns: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +108,11 @@ impl Ready {
         self.slots.len()
     }
 
-    /// The set of allowed CPUs of a thread, if it is ready.
+    /// The set of allowed CPUs of a thread, if it is ready and no quota holds it back.
     pub fn set_of(&self, utid: i64) -> Option<usize> {
-        self.slots.get(&utid).map(|slot| slot.set)
+        let slot = self.slots.get(&utid)?;
+        let throttled = slot.begun.cgroup_throttled || slot.obstacle?.throttled;
+        (!throttled).then_some(slot.set)
     }
 
     /// Whether some thread began or ceased to be ready at this moment.
@@ -172,7 +176,7 @@ impl Ready {
         let mut any = false;
         if machine.idle_changed {
             for set in self.active.iter().copied() {
-                let offer = offer(machine, &affinity.sets[set].cpus);
+                let offer = offer(machine, &affinity.sets[set]);
                 let class = &mut self.classes[set];
                 class.changed = offer != class.offer;
                 class.offer = offer;
@@ -181,7 +185,7 @@ impl Ready {
         } else {
             for utid in &self.fresh {
                 let Some(slot) = self.slots.get(utid) else { continue };
-                self.classes[slot.set].offer = offer(machine, &affinity.sets[slot.set].cpus);
+                self.classes[slot.set].offer = offer(machine, &affinity.sets[slot.set]);
             }
         }
         let mut view =
@@ -384,14 +388,20 @@ fn write_slot(table: &mut Table, trace_id: i64, slot: &Slot, now_ns: i64) {
         Value::OptLong(obstacle.offer.parked_ns),
         Value::Flag(obstacle.offer.untold),
         Value::Flag(obstacle.known),
+        Value::OptLong(obstacle.offer.outside_ns),
     ]);
 }
 
-fn offer(machine: &Machine, allowed: &Mask) -> Offer {
-    let mut offer = Offer { untold: allowed.meets(&machine.untold), ..Offer::default() };
-    for at in machine.idle.iter().filter(|at| allowed.has(*at)) {
+fn offer(machine: &Machine, allowed: &Allowed) -> Offer {
+    let untold = allowed.cpus.meets(&machine.untold);
+    let mut offer = Offer { untold, ..Offer::default() };
+    for at in machine.idle.iter() {
         let idle_ns = Some(machine.cpus[at].idle_ns);
-        if machine.usable.has(at) {
+        if !allowed.cpus.has(at) {
+            if allowed.known && machine.usable.has(at) {
+                offer.outside_ns = offer.outside_ns.max(idle_ns);
+            }
+        } else if machine.usable.has(at) {
             offer.idle_ns = offer.idle_ns.max(idle_ns);
         } else if machine.idle_parked.has(at) {
             offer.parked_ns = offer.parked_ns.max(idle_ns);

@@ -113,7 +113,9 @@ def dry_run(request: Request, options: Options, output: Path | None) -> int:
     for step in steps:
         conductor.preview(step, machine)
     kind = options.recorder or "wpr"
-    capture = etw.Capture(kind, kind, request.counters, options.presents, options.ring_s, cpus)
+    capture = _with_buffers(
+        etw.Capture(kind, kind, request.counters, options.presents, options.ring_s, cpus), request
+    )
     etw.few_enough(request.counters)
     folder = output or Path()
     profile = folder / etw.PROFILE_FILE
@@ -217,7 +219,15 @@ def _capture(request: Request, options: Options, machine: Topology) -> etw.Captu
     capture = etw.Capture(kind, program, (), options.presents, options.ring_s, len(machine.usable))
     if options.presentmon is not None and shutil.which(options.presentmon) is None:
         raise RecorderError(f"--presentmon: no program is at {options.presentmon}")
-    return etw.checked_counters(capture, request.counters)
+    return etw.checked_counters(_with_buffers(capture, request), request.counters)
+
+
+def _with_buffers(capture: etw.Capture, request: Request) -> etw.Capture:
+    """The capture with the buffers asked for."""
+    asked = request.buffers("windows")
+    if asked is None:
+        return capture
+    return replace(capture, buffer_kb=asked.size >> 10, buffer_count=asked.count)
 
 
 def _run(

@@ -1,0 +1,49 @@
+-- Threads that were ready while their own CPUs were busy and a CPU outside their affinity was idle:
+-- what a wider affinity could have saved, whatever the length of the slices. Only threads whose
+-- affinity is known at that moment; per-CPU threads of the kernel (kworker/0:1) are left out.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: begin of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_min_idle_ns [100000]: shortest idle interval of the other CPU that counts.
+WITH
+  waited AS (
+    SELECT
+      trace_id,
+      utid,
+      sum(dur)::BIGINT AS ready_ns,
+      coalesce(
+        sum(dur) FILTER (WHERE obstacle = 'all_busy' AND outside_idle_ns >= p_min_idle_ns), 0
+      )::BIGINT AS outside_idle_ns,
+    FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
+    GROUP BY trace_id, utid
+  ),
+  mask AS (
+    SELECT utid, arg_max(cpus, from_ns) AS cpus
+    FROM affinity_spell(p_trace_id)
+    WHERE is_known
+    GROUP BY utid
+  )
+SELECT
+  -- Recording.
+  waited.trace_id,
+  -- Thread, unique in the database.
+  waited.utid,
+  -- Its thread id.
+  thread.tid,
+  -- Its name.
+  thread.name AS thread,
+  -- Its process.
+  process.name AS process,
+  -- Logical CPUs it could use, by its last affinity.
+  mask.cpus,
+  -- Ready time in the window, ns (no bounds).
+  waited.ready_ns,
+  -- Of it: no CPU of its affinity was idle, and another online, unparked CPU was, ns (no bounds).
+  waited.outside_idle_ns,
+FROM waited
+JOIN thread ON thread.utid = waited.utid
+LEFT JOIN process ON process.upid = thread.upid
+LEFT JOIN mask ON mask.utid = waited.utid
+WHERE waited.outside_idle_ns > 0
+  AND NOT coalesce(regexp_full_match(thread.name, '[a-z_]+/[0-9].*'), FALSE)
+ORDER BY waited.trace_id, waited.outside_idle_ns DESC, waited.utid;

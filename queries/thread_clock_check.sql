@@ -1,0 +1,100 @@
+-- The running time of each thread that both snapshots show, against the growth of its own CPU clock
+-- between them. The kernel charges a thread for a part of each switch, so a thread of short slices
+-- has run longer by its clock than by any record: this is how far run times can be off.
+-- p_trace_id: only this recording; null for all.
+-- p_min_run_ns [10000000]: leave out threads that ran less than this by their clock.
+WITH
+  -- A thread that runs while its clock is read shows what the last tick charged. Without schedstat
+  -- all times are whole ticks of 10 ms.
+  tick AS (
+    SELECT
+      t.trace_id,
+      CASE
+        WHEN bool_and((t.user_ns + t.system_ns) % 10000000 = 0) THEN 10000000
+        ELSE coalesce(any_value(1000000000 // nullif(hz.hz, 0)), 10000000)
+      END::BIGINT AS tick_ns,
+    FROM snapshot_thread AS t
+    LEFT JOIN (
+      SELECT trace_id, any_value(try_cast(value AS BIGINT)) AS hz
+      FROM machine_setting
+      WHERE key = 'hz'
+      GROUP BY trace_id
+    ) AS hz USING (trace_id)
+    WHERE p_trace_id IS NULL OR t.trace_id = p_trace_id
+    GROUP BY t.trace_id
+  ),
+  clock AS (
+    SELECT
+      begin_.trace_id,
+      begin_.utid,
+      begin_.tid,
+      begin_.ts AS start_ns,
+      end_.ts AS end_ns,
+      end_.user_ns + end_.system_ns - begin_.user_ns - begin_.system_ns AS clock_ns,
+    FROM snapshot_thread AS begin_
+    JOIN snapshot_thread AS end_
+      ON end_.trace_id = begin_.trace_id AND end_.utid = begin_.utid AND end_.edge = 'end'
+    WHERE begin_.edge = 'begin' AND begin_.utid IS NOT NULL
+      AND (p_trace_id IS NULL OR begin_.trace_id = p_trace_id)
+  ),
+  traced AS (
+    SELECT
+      clock.utid,
+      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS run_ns,
+      count(*) AS slices,
+    FROM sched_slice AS s
+    JOIN clock ON clock.utid = s.utid
+    WHERE s.ts <= end_ns AND s.ts + s.dur >= start_ns
+    GROUP BY clock.utid
+  ),
+  lost AS (
+    SELECT
+      clock.utid,
+      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS unknown_ns,
+    FROM thread_state AS s
+    JOIN clock ON clock.utid = s.utid
+    WHERE s.state = 'unknown' AND s.ts <= end_ns AND s.ts + s.dur >= start_ns
+    GROUP BY clock.utid
+  )
+SELECT
+  -- Recording.
+  clock.trace_id,
+  -- Thread, unique in the database.
+  clock.utid,
+  -- Its thread id.
+  clock.tid,
+  -- Its name.
+  thread.name AS thread,
+  -- Time between the two snapshots, ns (exact).
+  (clock.end_ns - clock.start_ns)::BIGINT AS step_ns,
+  -- Its running time in the trace between them, ns (at least; unknown_ns more at most).
+  coalesce(traced.run_ns, 0) AS run_ns,
+  -- Its time in state unknown between them, ns (exact).
+  coalesce(lost.unknown_ns, 0) AS unknown_ns,
+  -- Growth of its own CPU clock between them, ns (exact).
+  clock.clock_ns,
+  -- Its slices between them.
+  coalesce(traced.slices, 0) AS slices,
+  -- What the clock shows beyond the trace, ns; negative: less (no bounds).
+  (clock.clock_ns - coalesce(traced.run_ns, 0))::BIGINT AS gap_ns,
+  -- How far that may be off, because the clock of a running thread advances in ticks: one for each
+  -- snapshot, ns (exact).
+  2 * tick.tick_ns AS reading_error_ns,
+  -- What the clock shows beyond the trace for each slice, ns (no bounds).
+  ((clock.clock_ns - traced.run_ns) // nullif(traced.slices, 0))::BIGINT AS gap_per_slice_ns,
+  -- The part of the gap that neither the reading error nor unknown time explains, percent of the
+  -- running time in the trace: positive where the clock shows more. Null without running time.
+  100.0 * (
+    greatest(
+      0,
+      clock.clock_ns - traced.run_ns - 2 * tick.tick_ns - coalesce(lost.unknown_ns, 0)
+    )
+    + least(0, clock.clock_ns - traced.run_ns + 2 * tick.tick_ns)
+  ) / nullif(traced.run_ns, 0) AS clock_gap_pct,
+FROM clock
+JOIN tick ON tick.trace_id = clock.trace_id
+JOIN thread ON thread.utid = clock.utid
+LEFT JOIN traced ON traced.utid = clock.utid
+LEFT JOIN lost ON lost.utid = clock.utid
+WHERE NOT thread.is_idle AND clock.clock_ns >= p_min_run_ns
+ORDER BY clock.trace_id, clock_gap_pct DESC NULLS LAST, clock.utid;
