@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
+from schedlens.findings import Scope, judge_all
+
 # ns      0    100  200  300  400  500      A leaves runnable at 100, comes back at 400
 STAYS = [Stay("game/A", 0, 0, 100, end="throttled_or_moved"),
          Stay("game/A", 0, 400, 100, ready=300, wait=0, end="trace_end")]  # fmt: skip
@@ -66,3 +68,40 @@ def test_what_the_system_counted_and_what_was_stolen(trace: DrawnTrace) -> None:
     ).fetchall()
     # CPU 1 ran backwards and tells no system time and no steal.
     assert rows == [(0, 500, 250, 0, 10, 2.0), (1, 500, None, None, None, None)]
+
+
+def test_cgroup_that_ended_in_the_step_has_its_last_reading(trace: DrawnTrace) -> None:
+    for edge, ts, throttled in (("begin", 0, 0), ("last", 400, 70)):
+        trace.add("snapshot_cgroup", ts=ts, edge=edge, cgroup="/ended", usage_ns=ts,
+                  throttled_ns=throttled, nr_throttled=1, quota_ns=1, period_ns=2)  # fmt: skip
+    utid = trace.utid("game/A")
+    trace.add("thread_cgroup", ts=200, utid=utid, tid=1, cgroup="/ended")
+    rows = trace.con.execute(
+        "SELECT cgroup, is_complete, usage_ns, throttled_ns, threads, ready_ns "
+        "FROM throttled_cgroup WHERE cgroup IN ('/ended', '/limited') ORDER BY cgroup"
+    ).fetchall()
+    # The thread was in both cgroups.
+    assert rows == [("/ended", False, 400, 70, 1, 300), ("/limited", True, 200, 300, 1, 300)]
+
+
+def test_cgroup_that_ended_before_it_was_read_is_unknown(trace: DrawnTrace) -> None:
+    trace.con.execute("DELETE FROM snapshot_cgroup WHERE cgroup IN ('/limited', '/silent')")
+    trace.con.execute("UPDATE ready_slice SET throttled = FALSE, cgroup_throttled = TRUE")
+    utid = trace.utid("game/A")
+    trace.add("thread_cgroup", ts=200, utid=utid, tid=1, cgroup="/limited")
+    rows = trace.con.execute(
+        "SELECT cgroup, quota_cpus, is_complete, usage_ns, throttled_ns, throttled_periods, "
+        "threads FROM throttled_cgroup"
+    ).fetchall()
+    assert rows == [("/limited", None, False, None, None, None, 1)]
+    obstacles = trace.con.execute(
+        "SELECT ts, dur, obstacle FROM ready_obstacle_slice(p_min_idle_ns := 100) ORDER BY ts"
+    ).fetchall()
+    assert obstacles == [(100, 250, "unknown"), (350, 50, "idle_exit")]
+    (found,) = judge_all(Scope(trace.con), ["throttled_cgroup"])
+    assert found.severity == "warning"
+    assert found.title.startswith(
+        "Whether a CPU quota held back 1 thread of cgroup /limited is unknown: it ended before it "
+        "was read"
+    )
+    assert found.bound == "range"

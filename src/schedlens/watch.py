@@ -20,13 +20,18 @@ from schedlens import cgroups, cpulist
 
 Row = dict[str, Any]
 
-# Readings are this far apart, or further where they take long: at most 2 % of one CPU.
+# New processes are looked for this often.
 INTERVAL_S = 0.025
-_COST = 50
-# A new thread is often bound right after its start, so it is read each time for this long.
+# A new thread is often bound right after its start: it is read again after this part of its age,
+# until it is as old as YOUNG_S.
+AGE_PART = 0.5
 YOUNG_S = 0.5
-# Of the other threads so many are read each time, in turn.
+# Everything else is read this often, or less often where that would take more than 2 % of a CPU:
+# new threads of known processes, cgroups, and so many of the known threads in turn.
+ALL_INTERVAL_S = 0.1
+COST = 50
 OLD_AT_ONCE = 40
+_KERNEL_PARENT = 2
 
 
 class Watch:
@@ -47,6 +52,9 @@ class Watch:
         except OSError:
             text = ""
         self._hierarchies = cgroups.mounts(text)
+        self._young: dict[int, _Thread] = {}
+        self._pids = {row["pid"] for row in begin["threads"]}
+        self._kernel: set[int] = set()
         self._turn: list[int] = []
         self._done = threading.Event()
         self._reader = threading.Thread(target=self._run, name="watch", daemon=True)
@@ -64,7 +72,8 @@ class Watch:
         self._done.set()
         self._reader.join()
         self._turn = []
-        self._read(every=True)
+        self._read_new()
+        self._read_all(every=True)
 
     def found(self) -> Row:
         """The object of watch.json; only after the end.
@@ -76,30 +85,41 @@ class Watch:
         return {"threads": self._rows, "cgroups": list(self._groups.values())}
 
     def _run(self) -> None:
-        wait_s = INTERVAL_S
-        while not self._done.wait(wait_s):
-            begin = time.monotonic()
-            self._read()
-            wait_s = max(INTERVAL_S, _COST * (time.monotonic() - begin))
+        all_at = 0.0
+        while not self._done.wait(INTERVAL_S):
+            self._read_new()
+            if time.monotonic() >= all_at:
+                begin = time.thread_time()
+                self._read_all()
+                spent = time.thread_time() - begin
+                all_at = time.monotonic() + max(ALL_INTERVAL_S, COST * spent)
 
-    def _read(self, *, every: bool = False) -> None:
+    def _read_new(self) -> None:
+        """Reads the threads of new processes, and young threads again."""
+        now = time.monotonic_ns()
+        pids = set(_numbers(self._proc))
+        for pid in pids - self._pids:
+            self._add_threads(pid, now)
+        self._pids = pids
+        for tid, thread in list(self._young.items()):
+            if thread.pid not in pids or now - thread.born_ns > YOUNG_S * 1e9:
+                del self._young[tid]
+            elif now >= thread.next_ns:
+                self._look(tid, thread)
+                thread.next_ns = now + int(AGE_PART * (now - thread.born_ns))
+
+    def _read_all(self, *, every: bool = False) -> None:
         now = time.monotonic_ns()
         present: set[int] = set()
-        for pid in _numbers(self._proc):
-            for tid in _numbers(f"{self._proc}/{pid}/task"):
-                present.add(tid)
-                known = self._threads.get(tid)
-                if known is None or known.pid != pid:
-                    self._threads[tid] = known = _Thread(pid)
-                    known.born_ns = now
-                if now - known.born_ns < YOUNG_S * 1e9:
-                    self._look(tid, known)
+        for pid in self._pids:
+            present |= {pid} if pid in self._kernel else self._add_threads(pid, now)
         for tid in self._threads.keys() - present:
             del self._threads[tid]
-        self._turn = [tid for tid in self._turn if tid in present] or sorted(present)
+        self._turn = [tid for tid in self._turn if tid in present] or sorted(present - self._kernel)
         turn = len(self._turn) if every else OLD_AT_ONCE
         for tid in self._turn[:turn]:
-            self._look(tid, self._threads[tid])
+            if tid in self._threads:
+                self._look(tid, self._threads[tid])
         self._turn = self._turn[turn:]
         used = {thread.cgroup for thread in self._threads.values() if thread.cgroup is not None}
         # Threads that came and went may have left their group behind.
@@ -111,6 +131,17 @@ class Watch:
             elif cgroup in self._groups:
                 # What was read last is the least that it used and was denied.
                 self._groups[cgroup] = {**self._groups[cgroup], "ended": True}
+
+    def _add_threads(self, pid: int, now: int) -> set[int]:
+        """The threads of a process; those that are new are read."""
+        tids = set(_numbers(f"{self._proc}/{pid}/task"))
+        for tid in tids:
+            known = self._threads.get(tid)
+            if known is None or known.pid != pid:
+                self._threads[tid] = self._young[tid] = thread = _Thread(pid)
+                thread.born_ns = thread.next_ns = now
+                self._look(tid, thread)
+        return tids
 
     def _look(self, tid: int, thread: _Thread) -> None:
         folder = f"{self._proc}/{thread.pid}/task/{tid}"
@@ -125,6 +156,8 @@ class Watch:
         if found and text not in self._masks:
             self._masks[text] = cpulist.parse(text)
         cpus = self._masks[text] if found else None
+        if f"\nPPid:\t{_KERNEL_PARENT}\n" in status:
+            self._kernel.add(thread.pid)
         if thread.since_ns is None or (cpus, cgroup) != (thread.cpus, thread.cgroup):
             self._rows.append(
                 {
@@ -154,6 +187,7 @@ class _Thread:
         self.cpus = cpus
         self.cgroup = cgroup
         self.born_ns = 0
+        self.next_ns = 0
 
 
 def _numbers(folder: str) -> list[int]:

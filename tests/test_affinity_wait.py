@@ -1,0 +1,83 @@
+"""Threads that wait for their own CPU while another one is idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens.findings import Scope, judge_all
+
+MS = 1_000_000
+
+# ms      0    10   20   30   40
+# cpu 1   AAAAABBBBBAAAAABBBBB      CPU 0 is idle; both may use CPU 1 alone
+STAYS = [
+    Stay("game/A", 1, 0, 10 * MS, end="preempted"),
+    Stay("game/B", 1, 10 * MS, 10 * MS, ready=10 * MS, wait=0, end="preempted"),
+    Stay("game/A", 1, 20 * MS, 10 * MS, ready=10 * MS, wait=0, end="preempted"),
+    Stay("game/B", 1, 30 * MS, 10 * MS, ready=10 * MS, wait=0, end="trace_end"),
+]
+
+
+@pytest.fixture
+def trace() -> Iterator[DrawnTrace]:
+    with drawn_database() as con:
+        drawn = DrawnTrace(con, STAYS, [Cpu(0, 0), Cpu(1, 1)], 40 * MS)
+        for name, begins in (("game/A", (10,)), ("game/B", (0, 20))):
+            utid = drawn.utid(name)
+            drawn.add("affinity", utid=utid, cpus=[1], source="reading")
+            for ts in begins:
+                # The last 2 ms of each wait CPU 0 is busy.
+                for at, ms, idle in ((0, 8, 40 * MS), (8, 2, None)):
+                    drawn.add("ready_slice", utid=utid, ts=(ts + at) * MS, dur=ms * MS,
+                              ready_ts=ts * MS, entered_cpu=1, throttled=False,
+                              cgroup_throttled=False, idle_exit=False, unknown_available=False,
+                              affinity_known=True, outside_idle_ns=idle)  # fmt: skip
+        yield drawn
+
+
+def test_ready_time_with_an_idle_cpu_outside_the_affinity(trace: DrawnTrace) -> None:
+    rows = trace.con.execute(
+        "SELECT thread, cpus, ready_ns, outside_idle_ns FROM affinity_wait"
+    ).fetchall()
+    assert rows == [("B", [1], 20 * MS, 16 * MS), ("A", [1], 10 * MS, 8 * MS)]
+    rows = trace.con.execute(
+        "SELECT thread, outside_idle_ns FROM affinity_wait(p_from_ns := 0, p_to_ns := 5000000)"
+    ).fetchall()
+    assert rows == [("B", 5 * MS)]
+
+
+def test_affinity_that_starves_threads_is_critical(trace: DrawnTrace) -> None:
+    (found,) = judge_all(Scope(trace.con), ["ready_obstacle"])
+    assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 24 * MS, 60.0)
+    assert found.title.startswith(
+        "Affinity kept 2 threads waiting 24 ms while another CPU was idle: B ("
+    )
+    assert "was ready for 16 ms and may run on CPU 1 alone" in found.title
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # Per-CPU threads of the kernel are bound by design.
+        "UPDATE thread SET name = 'kworker/1:2'",
+        # Nobody was outside.
+        "UPDATE ready_slice SET outside_idle_ns = 50000",
+    ],
+)
+def test_affinity_by_design_and_short_idle_times_are_no_finding(
+    change: str, trace: DrawnTrace
+) -> None:
+    trace.con.execute(change)
+    (found,) = judge_all(Scope(trace.con), ["ready_obstacle"])
+    assert found.severity == "checked"
+
+
+def test_workload_pinned_by_its_plan_is_no_finding(trace: DrawnTrace) -> None:
+    for number, name in enumerate(("game/A", "game/B")):
+        trace.add("run_worker", worker=number, utid=trace.utid(name), tid=number, cpu=1,
+                  start_ns=0, end_ns=40 * MS, cpu_time_ns=1, iterations=1, bytes=0)  # fmt: skip
+    (found,) = judge_all(Scope(trace.con), ["ready_obstacle"])
+    assert found.severity == "checked"

@@ -1,0 +1,78 @@
+"""Each thread's own CPU clock against its running time in the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+
+from schedlens.findings import Scope, judge_all
+
+MS = 1_000_000
+STAYS = [Stay("game/A", 0, 0, 500 * MS), Stay("game/B", 1, 0, 100 * MS)]
+
+
+@pytest.fixture
+def trace() -> Iterator[DrawnTrace]:
+    with drawn_database() as con:
+        drawn = DrawnTrace(con, STAYS, [Cpu(0, 0), Cpu(1, 1)], 1000 * MS)
+        con.execute("DELETE FROM machine_setting")
+        drawn.add("machine_setting", key="hz", value="250")
+        # ms: the clock of A agrees, that of B shows 30 ms more; C has no thread in the trace.
+        for tid, name, grown in ((1, "game/A", 499), (2, "game/B", 130)):
+            utid = drawn.utid(name)
+            drawn.add("snapshot_thread", ts=0, edge="begin", utid=utid, tid=tid, pid=1,
+                      user_ns=7, system_ns=0)  # fmt: skip
+            drawn.add("snapshot_thread", ts=900 * MS, edge="end", utid=utid, tid=tid, pid=1,
+                      user_ns=7, system_ns=grown * MS)  # fmt: skip
+        for edge in ("begin", "end"):
+            drawn.add("snapshot_thread", ts=0, edge=edge, tid=3, pid=1, user_ns=0, system_ns=0)
+        yield drawn
+
+
+def test_every_thread_in_both_snapshots_is_checked(trace: DrawnTrace) -> None:
+    rows = trace.con.execute(
+        "SELECT thread, step_ns, run_ns, unknown_ns, clock_ns, slices, gap_ns, reading_error_ns, "
+        "gap_per_slice_ns, clock_gap_pct FROM thread_clock_check"
+    ).fetchall()
+    # Two ticks of 4 ms are the error of the readings: 22 of the 30 ms are beyond it.
+    assert rows == [
+        ("B", 900 * MS, 100 * MS, 0, 130 * MS, 1, 30 * MS, 8 * MS, 30 * MS, 22.0),
+        ("A", 900 * MS, 500 * MS, 0, 499 * MS, 1, -MS, 8 * MS, -MS, 0.0),
+    ]
+
+
+def test_median_and_worst_gap_of_a_recording(trace: DrawnTrace) -> None:
+    rows = trace.con.execute("SELECT * FROM clock_gap").fetchall()
+    assert rows == [(1, 2, 11.0, 22.0, trace.utid("game/B"), 22.0)]
+    found = [f for f in judge_all(Scope(trace.con), ["trace_quality"]) if "CPU clock" in f.title]
+    (gap,) = found
+    assert gap.severity == "info"
+    assert gap.title.startswith(
+        "Run times can be off by 22 %: the CPU clock of B (2) shows 130 ms, 22 % more than the "
+        "trace with 100 ms in 1 slice; median of 2 threads: 11 %"
+    )
+
+
+def test_clock_in_ticks_is_allowed_the_error_of_ticks(trace: DrawnTrace) -> None:
+    # Without schedstat every time is a multiple of 10 ms.
+    trace.con.execute(
+        "UPDATE snapshot_thread SET user_ns = 0, system_ns = system_ns // 10000000 * 10000000"
+    )
+    rows = trace.con.execute(
+        "SELECT thread, reading_error_ns, clock_gap_pct FROM thread_clock_check"
+    ).fetchall()
+    assert rows == [("B", 20 * MS, 10.0), ("A", 20 * MS, 0.0)]
+
+
+def test_unknown_time_explains_a_gap(trace: DrawnTrace) -> None:
+    utid = trace.utid("game/B")
+    trace.con.execute(
+        "UPDATE thread_state SET state = 'unknown', dur = 22000000 "
+        f"WHERE utid = {utid} AND ts = 100000000"
+    )
+    ((gap,),) = trace.con.execute(
+        f"SELECT clock_gap_pct FROM thread_clock_check WHERE utid = {utid}"
+    ).fetchall()
+    assert gap == 0.0
