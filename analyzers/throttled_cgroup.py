@@ -31,23 +31,25 @@ def judge(scope: Scope) -> Iterable[Finding]:
     )
     unread = scope.rows(
         "SELECT c.*, trace.label FROM throttled_cgroup AS c JOIN trace USING (trace_id) "
-        "WHERE NOT is_complete AND threads > 0 "
-        "ORDER BY ready_throttled_ns DESC NULLS LAST, threads DESC, trace_id, cgroup"
+        "WHERE throttled_ns IS NULL AND NOT is_complete AND threads > 0 "
+        "ORDER BY ready_ns DESC NULLS LAST, threads DESC, trace_id, cgroup"
     )
-    if not rows and unread:
+    if not rows and unread and _ready_pct(unread[0]) >= WARNING_PCT:
         yield _unread(unread)
         return
     if not rows:
         counted = scope.rows(
             "SELECT count(DISTINCT trace_id || cgroup) AS cgroups, "
-            "(SELECT count(*) FROM throttled_cgroup) AS limited FROM snapshot_cgroup"
+            "(SELECT count(*) FROM throttled_cgroup WHERE quota_cpus IS NOT NULL) AS limited "
+            "FROM snapshot_cgroup"
         )[0]
+        left_out = f" ({len(unread)} ended before they were read)" if unread else ""
         yield Finding(
             analyzer="throttled_cgroup",
             severity="checked",
             title=(
                 f"{counted['cgroups']} cgroups, {counted['limited']} with a CPU quota: none was "
-                f"held back for {percent(WARNING_PCT)} of a step"
+                f"held back for {percent(WARNING_PCT)} of a step{left_out}"
                 if counted["cgroups"]
                 else "No snapshot of cgroups: whether a quota held threads back is unknown"
             ),
@@ -79,6 +81,11 @@ def judge(scope: Scope) -> Iterable[Finding]:
         ),
         evidence_sql=f"SELECT * FROM throttled_cgroup WHERE trace_id = {row['trace_id']}",
     )
+
+
+def _ready_pct(row: dict[str, Any]) -> float:
+    """Ready time of a cgroup's threads in percent of the step: more cannot have been throttled."""
+    return 100.0 * (row["ready_ns"] or 0) / row["step_ns"] if row["step_ns"] else 100.0
 
 
 def _unread(rows: list[dict[str, Any]]) -> Finding:

@@ -12,7 +12,7 @@ from schedlens import findings, questions
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "findings"
 NAMES = sorted(findings.analyzers())
 # Tables that pages send the reader to, beside the queries.
-TABLES = {"finding", "machine_setting", "loss", "frame_path"}
+TABLES = {"finding", "machine_setting", "loss", "frame_path", "thread_cgroup"}
 
 
 def _text(name: str) -> str:

@@ -92,7 +92,7 @@ def test_the_command_of_a_step() -> None:
         "-o STEP/perf.data -a --switch-events -e sched:sched_switch,sched:sched_waking,"
         "sched:sched_wakeup_new,sched:sched_migrate_task,sched:sched_process_fork,"
         "sched:sched_process_exit,sched:sched_process_exec,power:cpu_idle,power:cpu_frequency,"
-        "irq:softirq_entry,irq:softirq_exit -- cat"
+        "irq:softirq_entry,irq:softirq_exit,cpuhp:cpuhp_enter,cpuhp:cpuhp_exit -- cat"
     )
 
 

@@ -105,3 +105,9 @@ def test_cgroup_that_ended_before_it_was_read_is_unknown(trace: DrawnTrace) -> N
         "was read"
     )
     assert found.bound == "range"
+    # Threads that were hardly ready cannot have been held back for long.
+    trace.con.execute("UPDATE ready_slice SET ts = 100, dur = 4 WHERE idle_exit = FALSE")
+    trace.con.execute("DELETE FROM ready_slice WHERE idle_exit")
+    (found,) = judge_all(Scope(trace.con), ["throttled_cgroup"])
+    assert found.severity == "checked"
+    assert found.title.endswith("held back for 1 % of a step (1 ended before they were read)")

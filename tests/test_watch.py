@@ -148,3 +148,29 @@ def test_cpu_that_goes_offline_in_the_step_is_recorded(tmp_path: Path) -> None:
         (True, None),
         (False, end_ns),
     ]
+
+
+def test_cgroup_that_was_created_in_the_step_counts_from_zero() -> None:
+    def row(name: str, throttled: int, **more: object) -> dict[str, Any]:
+        return {"cgroup": name, "usage_ns": throttled, "throttled_ns": throttled,
+                "nr_throttled": 1, "quota_ns": None, "period_ns": None, **more}  # fmt: skip
+
+    edges = {
+        "begin": {"mono_ns": 10, "online": [0], "threads": [], "cpus": [],
+                  "cgroups": [row("/", 5)]},
+        "end": {"mono_ns": 90, "online": [0], "threads": [], "cpus": [],
+                "cgroups": [row("/", 6), row("/new", 7)]},
+    }  # fmt: skip
+    watch = {
+        "threads": [],
+        "cgroups": [row("/", 6, mono_ns=80, ended=False), row("/gone", 8, mono_ns=70, ended=True)],
+    }
+    rows = context._cgroups_between(Recording("r", None, edges=edges, watch=watch))
+    assert [(r["cgroup"], r["edge"], r["ts"], r["throttled_ns"]) for r in rows] == [
+        ("/gone", "last", 70, 8),
+        ("/gone", "begin", 10, 0),
+        ("/new", "begin", 10, 0),
+    ]
+    # A session of an older version lists cgroups with threads alone.
+    del edges["begin"]["online"]
+    assert context._cgroups_between(Recording("r", None, edges=edges)) == []

@@ -255,7 +255,7 @@ def test_lost_events_and_another_clock_are_told(
     stand_ins(tmp_path, monkeypatch, header_only_etl(lost=(7, 2), clock=2), EDGES_NS)
     code, said = run("--seconds", "0.1", "-o", "session")
     assert code == 0
-    assert "7 events and 2 buffers were lost: what rests on them says so" in said
+    assert "7 events and 2 buffers were lost: give the recorder more memory" in said
     assert "the clock of the recording is system_time" in said
 
 

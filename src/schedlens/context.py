@@ -128,7 +128,7 @@ def _affinity(recording: Recording) -> Iterable[dict[str, Any]]:
     known: dict[tuple[int, int], list[int]] = {}
     for worker in recording.workload.get("workers", []):
         if worker.get("cpu") is not None:
-            known[worker["pid"], worker["tid"]] = [worker["cpu"]]
+            known[worker.get("pid", worker["tid"]), worker["tid"]] = [worker["cpu"]]
             yield {
                 "tid": worker["tid"],
                 "valid_from_ns": None,
@@ -184,23 +184,25 @@ def _thread_cgroups(recording: Recording) -> Rows:
 def _cgroups_between(recording: Recording) -> Rows:
     """Rows of `snapshot_cgroup` for cgroups that began or ended within the step."""
     begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
-    if not recording.watch or not begin or not end:
+    # Older sessions list only cgroups with threads: what they lack may have existed before.
+    if "online" not in begin or not end:
         return []
     at_begin = {row["cgroup"] for row in begin["cgroups"]}
     at_end = {row["cgroup"] for row in end["cgroups"]}
+    watched = recording.watch.get("cgroups", [])
     rows: Rows = []
-    for row in recording.watch["cgroups"]:
+    for row in watched:
         values = {key: value for key, value in row.items() if key not in ("mono_ns", "ended")}
         if row["cgroup"] not in at_end:
             edge = "last" if row["ended"] else "end"
             rows.append({**values, "ts": row["mono_ns"], "edge": edge})
-    created = [*recording.watch["cgroups"], *end["cgroups"]]
-    for row in {row["cgroup"]: row for row in created if row["cgroup"] not in at_begin}.values():
-        zero = {
-            key: None if row[key] is None else 0
-            for key in ("usage_ns", "throttled_ns", "nr_throttled")
-        }
-        rows.append({**zero, "cgroup": row["cgroup"], "ts": begin["mono_ns"], "edge": "begin"})
+    # The counters of a cgroup that was created within the step began at 0.
+    created = {row["cgroup"]: row for row in [*watched, *end["cgroups"]]}
+    for cgroup, row in created.items():
+        if cgroup not in at_begin:
+            counters = ("usage_ns", "throttled_ns", "nr_throttled")
+            zero = {key: None if row[key] is None else 0 for key in counters}
+            rows.append({**zero, "cgroup": cgroup, "ts": begin["mono_ns"], "edge": "begin"})
     return rows
 
 

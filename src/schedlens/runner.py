@@ -164,9 +164,10 @@ class Runner:
                 state = machine_state.MachineState()
                 begin = snapshot.take("begin")
                 code = None
-                watch = Watch(begin)
+                # Cells of an experiment are timed: nothing else runs alongside them.
+                watch = Watch(begin) if step.cell is None else None
                 try:
-                    with watch:
+                    with watch or contextlib.nullcontext():
                         if command:
                             command.go()
                             with interrupts.waiting():
@@ -192,7 +193,8 @@ class Runner:
                 elif self._job.pid is not None and not gated.running(self._job.pid):
                     warnings.append(f"process {self._job.pid} ended before the time asked for")
             facts = _facts(folder, recorder, begin, end, warnings)
-            write_json(folder / "watch.json", watch.found())
+            if watch is not None:
+                write_json(folder / "watch.json", watch.found())
             facts |= {"pid": pid, "machine": found, "command_ns": took_ns}
             return {**facts, "interrupted": interrupted}
         finally:

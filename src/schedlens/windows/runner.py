@@ -69,7 +69,7 @@ class Runner:
         try:
             return self._run(step, folder)
         except OSError as error:
-            raise cannot_write(folder, error) from None
+            raise cannot_write(Path(error.filename or folder), error) from None
 
     def _run(self, step: Step, folder: Path) -> Json:
         if shutil.disk_usage(folder).free < FREE_BYTES:
