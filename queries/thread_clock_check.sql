@@ -10,6 +10,10 @@ WITH
     SELECT
       t.trace_id,
       CASE
+        -- Recordings of older versions do not have the time of each reading.
+        WHEN count(*) FILTER (WHERE edge = 'end') > 1
+          AND max(t.ts) FILTER (WHERE edge = 'end') = min(t.ts) FILTER (WHERE edge = 'end')
+          THEN NULL
         WHEN bool_and((t.user_ns + t.system_ns) % 10000000 = 0) THEN 10000000
         ELSE coalesce(any_value(1000000000 // nullif(hz.hz, 0)), 10000000)
       END::BIGINT AS tick_ns,
@@ -78,19 +82,20 @@ SELECT
   -- What the clock shows beyond the trace, ns; negative: less (no bounds).
   (clock.clock_ns - coalesce(traced.run_ns, 0))::BIGINT AS gap_ns,
   -- How far that may be off, because the clock of a running thread advances in ticks: one for each
-  -- snapshot, ns (exact).
+  -- snapshot, ns; null if the recording does not have the time of each reading (exact).
   2 * tick.tick_ns AS reading_error_ns,
   -- What the clock shows beyond the trace for each slice, ns (no bounds).
   ((clock.clock_ns - traced.run_ns) // nullif(traced.slices, 0))::BIGINT AS gap_per_slice_ns,
   -- The part of the gap that neither the reading error nor unknown time explains, percent of the
-  -- running time in the trace: positive where the clock shows more. Null without running time.
-  100.0 * (
+  -- running time in the trace: positive where the clock shows more. Null without running time, or if
+  -- the reading error is unknown.
+  CASE WHEN tick.tick_ns IS NOT NULL THEN 100.0 * (
     greatest(
       0,
       clock.clock_ns - traced.run_ns - 2 * tick.tick_ns - coalesce(lost.unknown_ns, 0)
     )
     + least(0, clock.clock_ns - traced.run_ns + 2 * tick.tick_ns)
-  ) / nullif(traced.run_ns, 0) AS clock_gap_pct,
+  ) / nullif(traced.run_ns, 0) END AS clock_gap_pct,
 FROM clock
 JOIN tick ON tick.trace_id = clock.trace_id
 JOIN thread ON thread.utid = clock.utid

@@ -24,7 +24,7 @@ def trace() -> Iterator[DrawnTrace]:
             utid = drawn.utid(name)
             drawn.add("snapshot_thread", ts=0, edge="begin", utid=utid, tid=tid, pid=1,
                       user_ns=7, system_ns=0)  # fmt: skip
-            drawn.add("snapshot_thread", ts=900 * MS, edge="end", utid=utid, tid=tid, pid=1,
+            drawn.add("snapshot_thread", ts=900 * MS + tid, edge="end", utid=utid, tid=tid, pid=1,
                       user_ns=7, system_ns=grown * MS)  # fmt: skip
         for edge in ("begin", "end"):
             drawn.add("snapshot_thread", ts=0, edge=edge, tid=3, pid=1, user_ns=0, system_ns=0)
@@ -38,8 +38,8 @@ def test_every_thread_in_both_snapshots_is_checked(trace: DrawnTrace) -> None:
     ).fetchall()
     # Two ticks of 4 ms are the error of the readings: 22 of the 30 ms are beyond it.
     assert rows == [
-        ("B", 900 * MS, 100 * MS, 0, 130 * MS, 1, 30 * MS, 8 * MS, 30 * MS, 22.0),
-        ("A", 900 * MS, 500 * MS, 0, 499 * MS, 1, -MS, 8 * MS, -MS, 0.0),
+        ("B", 900 * MS + 2, 100 * MS, 0, 130 * MS, 1, 30 * MS, 8 * MS, 30 * MS, 22.0),
+        ("A", 900 * MS + 1, 500 * MS, 0, 499 * MS, 1, -MS, 8 * MS, -MS, 0.0),
     ]
 
 
@@ -76,3 +76,12 @@ def test_unknown_time_explains_a_gap(trace: DrawnTrace) -> None:
         f"SELECT clock_gap_pct FROM thread_clock_check WHERE utid = {utid}"
     ).fetchall()
     assert gap == 0.0
+
+
+def test_recording_without_the_times_of_the_readings_reports_no_gap(trace: DrawnTrace) -> None:
+    trace.con.execute("UPDATE snapshot_thread SET ts = 900000000 WHERE edge = 'end'")
+    rows = trace.con.execute(
+        "SELECT gap_ns, reading_error_ns, clock_gap_pct FROM thread_clock_check ORDER BY gap_ns"
+    ).fetchall()
+    assert rows == [(-MS, None, None), (30 * MS, None, None)]
+    assert trace.con.execute("FROM clock_gap").fetchall() == []
