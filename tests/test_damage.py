@@ -41,10 +41,10 @@ def bench() -> Iterator[Bench]:
     made.close()
 
 
-def asked(bench: Bench, recording: Recording) -> Answers:
+def loaded(bench: Bench, recording: Recording) -> Answers:
     answers = bench.load(recording)
     assert isinstance(answers, Answers)
-    bench.ask(answers, (answers.first_ns, answers.duration_ns))
+    bench.read_states(answers)
     return answers
 
 
@@ -57,17 +57,19 @@ def count_of(bench: Bench, sql: str) -> int:
 @pytest.mark.parametrize("format_", FORMATS)
 def test_copy_without_damage_has_the_same_rows(format_: str, bench: Bench, tmp_path: Path) -> None:
     source = sources.draw(SEED, format_, tmp_path)
-    before = asked(bench, source.recording)
+    before = loaded(bench, source.recording)
     copy = tmp_path / "copy.perf.data" if format_ != "etl" else tmp_path / "copy.etl"
     copy.write_bytes(source.file.damaged(Plan(), 0))
-    after = asked(bench, sources.with_trace(source, copy, True))
+    after = loaded(bench, sources.with_trace(source, copy, True))
     assert len(before.states["thread_state"]) > 30
     assert after.states == before.states
     assert after.names.threads == before.names.threads
-    assert judge.judge(bench.queries, after, before).keys() >= {("cpu_state", "state")}
+    counts = judge.judge([], after, before).values()
+    assert [(count.wrong, count.rows > 30) for count in counts] == [([], True)] * 2
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+# A whole perf.data of a drawn schedule is read like the real one.
+@pytest.mark.parametrize("format_", ["etl", "real"])
 def test_recording_without_damage_has_no_false_claim(format_: str, player: Player) -> None:
     run = player.play(SEED * runs.PER_SOURCE, format_, "none")
     assert run.failure is None
@@ -77,10 +79,14 @@ def test_recording_without_damage_has_no_false_claim(format_: str, player: Playe
     assert (run.lost_ns, run.lost_sum_ns) == (0, 0)
 
 
-def test_times_of_the_whole_recording_are_those_of_the_schedule(player: Player) -> None:
-    source, whole = player.source(SEED, "etl")
+def test_times_of_the_whole_recording_are_those_of_the_schedule(
+    bench: Bench, tmp_path: Path
+) -> None:
+    source = sources.draw(SEED, "etl", tmp_path)
+    whole = loaded(bench, source.recording)
     assert source.schedule is not None
-    low, high = whole.window
+    # What ran before the first record of a CPU and after its last is not known.
+    low, high = 3_000_000, 27_000_000
     ran: dict[int, int] = defaultdict(int)
     ready: dict[int, int] = defaultdict(int)
     for stay in source.schedule.stays:
@@ -218,9 +224,9 @@ SUMMARY = Query(
     ("run_ns", "unknown_ns", "wrong"), [(60, 40, 0), (100, 0, 0), (60, 39, 1), (101, 0, 1)]
 )
 def test_bounds_without_the_truth_are_found(
-    player: Player, run_ns: int, unknown_ns: int, wrong: int
+    bench: Bench, tmp_path: Path, run_ns: int, unknown_ns: int, wrong: int
 ) -> None:
-    _, real = player.source(SEED, "etl")
+    real = loaded(bench, sources.draw(SEED, "etl", tmp_path).recording)
     utid = next(utid for utid, name in real.names.threads.items() if name[0] == "thread")
     whole, damaged = (
         answers(real.names, {"utid": utid, "run_ns": ran, "unknown_ns": unknown})
@@ -236,8 +242,8 @@ def answers(names: Names, row: Row) -> Answers:
     return Answers(names, 0, 10_000_000, 0, 1000, 0, (0, 1000), {"thread_summary": [row]}, states)
 
 
-def test_state_that_is_not_true_is_found(player: Player) -> None:
-    _, whole = player.source(SEED, "etl")
+def test_state_that_is_not_true_is_found(bench: Bench, tmp_path: Path) -> None:
+    whole = loaded(bench, sources.draw(SEED, "etl", tmp_path).recording)
     rows = [dict(row) for row in whole.states["cpu_state"]]
     inner = next(
         row for row in rows if row["state"] == "idle" and row["ts"] > whole.window[0]
@@ -254,6 +260,6 @@ def test_state_that_is_not_true_is_found(player: Player) -> None:
     strict=True, reason="ready and waiting time across a gap is still stated as known"
 )
 def test_sample_of_damaged_recordings_meets_the_targets() -> None:
-    kinds = ["one_lost", "random_lost", "burst_lost", "early_end"]
-    given = list(runs.tasks(0, 4, ["etl"], kinds)) + list(runs.tasks(8, 4, ["perf"], kinds))
+    kinds = ["one_lost", "burst_lost", "early_end"]
+    given = [*runs.tasks(0, 3, ["etl"], kinds), *runs.tasks(8, 3, ["perf"], kinds)]
     assert score.verdict(list(runs.play_all(given, 1, None))) == []

@@ -103,6 +103,11 @@ class Bench:
             left_out = query.full_name in without
             rows = [] if left_out else self._rows(_text(query, unlimited))
             answers.rows[query.full_name] = rows
+        self.read_states(answers)
+        answers.findings = list(findings.judge_all(Scope(self.con), self._judges))
+
+    def read_states(self, answers: Answers) -> None:
+        """Fills in the states of threads and CPUs of the loaded recording."""
         answers.states = {
             "thread_state": self._rows(
                 "SELECT utid, ts, dur, state, cpu FROM thread_state WHERE dur > 0 ORDER BY utid, ts"
@@ -111,7 +116,6 @@ class Bench:
                 "SELECT cpu, ts, dur, state, utid FROM cpu_state WHERE dur > 0 ORDER BY cpu, ts"
             ),
         }
-        answers.findings = list(findings.judge_all(Scope(self.con), self._judges))
 
     def empty(self, answers: Answers) -> set[str]:
         """Queries about experiments that have no rows, whatever is recorded."""
