@@ -9,14 +9,17 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
+  woken AS (SELECT DISTINCT trace_id FROM wakeup),
   spent AS (
     SELECT
       utid,
       state,
       least(ts + dur, end_ns) - greatest(ts, start_ns) AS dur,
       span.dur_ns AS window_ns,
+      woken.trace_id IS NOT NULL AS is_woken,
     FROM thread_state
     JOIN span USING (trace_id)
+    LEFT JOIN woken USING (trace_id)
     WHERE ts <= end_ns AND ts + dur >= start_ns
   ),
   unclear AS (
@@ -34,7 +37,8 @@ WITH
       coalesce(sum(dur) FILTER (WHERE state = 'ready'), 0)::BIGINT AS ready_ns,
       coalesce(sum(dur) FILTER (WHERE state = 'waiting'), 0)::BIGINT AS wait_ns,
       coalesce(sum(dur) FILTER (WHERE state = 'new'), 0)::BIGINT AS new_ns,
-      coalesce(sum(dur) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,
+      coalesce(sum(dur) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS lost_ns,
+      any_value(is_woken) AS is_woken,
     FROM spent
     GROUP BY utid
   ),
@@ -120,21 +124,24 @@ SELECT
   -- Time on a CPU, ns. (from run_ns to run_high_ns)
   run_ns,
   -- With the unknown time, but no more of it than the state of some CPU is unknown, ns. (bound)
-  (run_ns + least(unknown_ns, coalesce(unclear.ns, 0)))::BIGINT AS run_high_ns,
+  (run_ns + least(lost_ns, coalesce(unclear.ns, 0)))::BIGINT AS run_high_ns,
   -- Time on a CPU as a share of the window, percent of one logical CPU.
   -- (from run_pct to run_high_pct)
   100.0 * run_ns / nullif(window_ns, 0) AS run_pct,
   -- run_high_ns as a share of the window, percent. (bound)
-  100.0 * (run_ns + least(unknown_ns, coalesce(unclear.ns, 0))) / nullif(window_ns, 0)
+  100.0 * (run_ns + least(lost_ns, coalesce(unclear.ns, 0))) / nullif(window_ns, 0)
     AS run_high_pct,
   -- Time ready to run and not running, ns. (at least; unknown_ns more at most)
   ready_ns,
-  -- Time blocked, ns. (at least; unknown_ns more at most)
-  wait_ns,
-  -- Time created and not yet runnable, ns. (at least; unknown_ns more at most)
-  new_ns,
-  -- Time of which the recording does not tell the state, ns. (bound)
-  unknown_ns,
+  -- Time blocked, ns; null where no wakeup is recorded, which would tell it from ready time.
+  -- (at least; unknown_ns more at most)
+  CASE WHEN is_woken THEN wait_ns END AS wait_ns,
+  -- Time created and not yet runnable, ns; null where no wakeup is recorded.
+  -- (at least; unknown_ns more at most)
+  CASE WHEN is_woken THEN new_ns END AS new_ns,
+  -- Time in which its state is unknown; where no wakeup is recorded, also all time in which it was
+  -- blocked or ready, ns. (bound)
+  (lost_ns + CASE WHEN is_woken THEN 0 ELSE wait_ns + new_ns END)::BIGINT AS unknown_ns,
   -- Switch-ins. (at least)
   coalesce(switches_in, 0) AS switches_in,
   -- Switch-outs by which it blocked or exited. (at least)

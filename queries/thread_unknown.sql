@@ -1,5 +1,6 @@
 -- How long the state of each thread is unknown in the window, because records were lost or the
--- recording does not contain its first state. Threads whose state is always known are left out.
+-- recording does not contain its first state. Without recorded wakeups it is also unknown how much
+-- of a thread's waiting time it was ready. Threads whose state is always known are left out.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -12,14 +13,21 @@ WITH
     WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id
   ),
+  woken AS (SELECT DISTINCT trace_id FROM wakeup),
   spent AS (
     SELECT
       trace_id,
       utid,
       sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS unknown_ns,
+      sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE state = 'unknown')
+        AS lost_ns,
     FROM thread_state
     JOIN span USING (trace_id)
-    WHERE state = 'unknown' AND ts < end_ns AND ts + dur > start_ns
+    WHERE (
+        state = 'unknown'
+        OR (state IN ('waiting', 'new') AND trace_id NOT IN (SELECT trace_id FROM woken))
+      )
+      AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id, utid
   )
 SELECT
@@ -27,11 +35,12 @@ SELECT
   trace_id,
   -- Thread, unique in the database.
   utid,
-  -- Time in which its state is unknown, ns. (bound)
+  -- Time in which its state is unknown, or in which it may have been ready instead of waiting, ns.
+  -- (bound)
   unknown_ns,
-  -- The same, but no more than the time in which the state of some CPU is unknown: only then can it
+  -- Time in which its state is unknown, but no more than the time in which the state of some CPU is unknown: only then can it
   -- have run, ns. (bound)
-  least(unknown_ns, coalesce(unclear.ns, 0))::BIGINT AS run_unknown_ns,
+  least(coalesce(lost_ns, 0), coalesce(unclear.ns, 0))::BIGINT AS run_unknown_ns,
 FROM spent
 LEFT JOIN unclear USING (trace_id)
 ORDER BY trace_id, utid;

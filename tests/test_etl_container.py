@@ -89,7 +89,9 @@ def test_header_and_counts_are_the_truths(name: str, tmp_path: Path) -> None:
     # No corpus file has a buffer that tells of loss, or a hole in its numbers.
     gaps = [(gap["signalled_by"], gap["events"]) for gap in facts["loss"]["gaps"]]
     expected = [("header", header["events_lost"])] if header["events_lost"] else []
-    assert gaps == expected
+    # Where events were lost, the last ones of each CPU may be among them.
+    assert [gap for gap in gaps if gap[0] != "stream_end"] == expected
+    assert bool(expected) == (("stream_end", None) in gaps)
 
 
 @etl_files.needs("corpus")
@@ -165,7 +167,8 @@ def test_generated_files_read_as_they_were_made(name: str, tmp_path: Path) -> No
     assert order == sorted(order)
     # The buffer of CPU 1 says that events were lost: before its first record.
     first = min(e["ns"] for e in truth["events_sorted_by_ns"] if e["cpu"] == 1)
-    assert facts["loss"]["gaps"] == [
+    gaps = facts["loss"]["gaps"]
+    assert [gap for gap in gaps if gap["signalled_by"] != "stream_end"] == [
         {"cpu": 1, "start_ns": None, "end_ns": first, "events": None,
          "signalled_by": "events_lost"}
     ]  # fmt: skip

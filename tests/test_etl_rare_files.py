@@ -62,7 +62,10 @@ def test_a_file_that_goes_on_where_another_was_full_lost_nothing(tmp_path: Path)
     # The first file holds the session's first buffers, here without the third of them.
     log = Log(two_cpus(), mode=etl_bytes.NEW_FILE, buffers_written=4)
     told = {(cpu, word) for cpu, _, _, word in read(tmp_path, log).gaps()}
-    assert told == {(0, "truncated"), (1, "truncated")}
+    # CPUs 2 and 3 have no buffer: the missing one may be theirs.
+    assert told == {
+        (0, "truncated"), (1, "truncated"), (2, "missing_buffer"), (3, "missing_buffer"),
+    }  # fmt: skip
 
 
 def test_a_circular_file_that_went_round_several_times(tmp_path: Path) -> None:
@@ -72,7 +75,8 @@ def test_a_circular_file_that_went_round_several_times(tmp_path: Path) -> None:
     log = Log(buffers, mode=etl_bytes.CIRCULAR, buffers_written=15)
     found = read(tmp_path, log)
     assert found.ran() == [(0, 8, (100 * n + 10) * 1000, 50_000) for n in sorted(order)]
-    assert (found.problems(), found.gaps()) == ([], [])
+    # What the ring overwrote is unknown up to the first record that is left.
+    assert (found.problems(), found.gaps()) == ([], [(0, None, 910_000, "overwritten")])
 
 
 @pytest.mark.parametrize("packing", [None, *etl_packed.PACKINGS])

@@ -147,7 +147,7 @@ pub(super) fn gaps(files: &[LogFile], signs: &Signs) -> (Vec<Gap>, usize) {
         let mut found = file_gaps(file, damage);
         let header = &file.header;
         let lost = i64::from(header.events_lost);
-        let told = found.iter().any(|gap| gap.signalled_by.ends_with("_lost") && gap.end.is_some());
+        let told = found.iter().any(|gap| gap.signalled_by.ends_with("_lost"));
         if !told && (header.events_lost > 0 || header.buffers_lost > 0) {
             found.push(Gap {
                 cpu: None,
@@ -209,7 +209,7 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
             gaps.push(stream.gap(*cpu, count, "missing_buffer"));
         } else if loses {
             // What a session loses last has no buffer behind it that could say so.
-            gaps.push(stream.gap(*cpu, count, "buffer_lost"));
+            gaps.push(stream.gap(*cpu, count, "stream_end"));
         }
     }
     // The missing buffers may be those of a CPU of which none is left.

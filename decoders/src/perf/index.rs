@@ -399,7 +399,7 @@ impl Index {
                 lane.lose(None, "PERF_RECORD_LOST_SAMPLES");
             } else if self.gaps.iter().any(|gap| gap.cpu == lane.cpu && gap.signalled_by == LOST) {
                 // A buffer that overflowed before may have done so at the end.
-                lane.lose(None, LOST);
+                lane.lose(None, "stream_end");
             }
         }
         for (kind, count) in self.few_kinds.iter().enumerate().filter(|(_, count)| **count > 0) {

@@ -36,7 +36,7 @@ impl StateMachine {
         let first = end.first_ns.min(self.earliest).max(BEGIN + 1);
         let last = end.last_ns.max(self.now).max(first);
         self.now = last;
-        self.begin_gaps(last);
+        self.begin_gaps(last.saturating_add(1));
         self.settle_plans();
         let silent = self.silent_cpus(last);
         let online = self.online(&end.cpus)?;

@@ -42,8 +42,8 @@ fn flags_tell_of_the_time_since_the_buffer_before() {
         gap(0, 1_020, 1_030, "buffer_lost"),
         gap(1, 1_025, 1_035, "buffer_lost"),
         gap(1, 1_025, 1_035, "events_lost"),
-        gap(0, 1_040, None, "buffer_lost"),
-        gap(1, 1_045, None, "buffer_lost"),
+        gap(0, 1_040, None, "stream_end"),
+        gap(1, 1_045, None, "stream_end"),
     ];
     assert_eq!(gaps(bytes), expected);
 }
@@ -121,7 +121,7 @@ fn losses_that_only_the_header_tells_have_no_place() {
     let nowhere =
         Gap { cpu: None, start: None, end: None, events: Some(7), signalled_by: "header" };
     // They may have been the last ones of any CPU.
-    let last = [gap(0, 1_040, None, "buffer_lost"), gap(1, 1_045, None, "buffer_lost")];
+    let last = [gap(0, 1_040, None, "stream_end"), gap(1, 1_045, None, "stream_end")];
     let found = gaps(log(1, true, 7, &four()));
     assert_eq!(found.len(), 3);
     assert!(found.contains(&nowhere) && last.iter().all(|gap| found.contains(gap)), "{found:?}");
