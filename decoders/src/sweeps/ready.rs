@@ -347,7 +347,7 @@ impl View<'_> {
             && begun.enters.is_none()
             && (offer.idle_ns.is_some() || offer.parked_ns.is_some());
         if hidden_exit {
-            offer = Offer { untold: true, ..Offer::default() };
+            offer = Offer { untold: true, idle_ns: None, parked_ns: None, ..offer };
         }
         let obstacle = Obstacle {
             throttled: begun.rate_controlled || begun.left.is_some_and(unparked),

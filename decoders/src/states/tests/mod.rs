@@ -14,6 +14,7 @@ mod schedule;
 mod sent;
 mod speed;
 mod ties;
+mod unseen;
 mod values;
 mod windows;
 
