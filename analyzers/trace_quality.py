@@ -130,7 +130,8 @@ def _switch_records_only(row: dict[str, Any], others: int) -> Finding:
 
 
 def _whole(rows: list[dict[str, Any]]) -> Finding:
-    switches = sum(_switches(row) for row in rows)
+    # Switches outside the window do not count.
+    switches = sum(row["switches"] + row["repaired_switches"] for row in rows)
     edges = sum(row["edge_gaps"] for row in rows)
     beside = f"; {count(edges, 'gap')} at the edges, outside the window" if edges else ""
     if any(row["edge_ns"] for row in rows):

@@ -36,9 +36,10 @@ SELECT
   process.name AS process,
   -- Logical CPUs it could use, by its last affinity.
   mask.cpus,
-  -- Ready time in the window, ns (no bounds).
+  -- Ready time in the window, ns. (no bounds)
   waited.ready_ns,
-  -- Of it: no CPU of its affinity was idle, and another online, unparked CPU was, ns (no bounds).
+  -- Of it: no CPU of its affinity was idle, and another online, unparked CPU was, ns.
+  -- (no bounds)
   waited.outside_idle_ns,
 FROM waited
 JOIN thread ON thread.utid = waited.utid

@@ -69,9 +69,9 @@ WITH
 SELECT
   -- Recording.
   spell.trace_id,
-  -- Begin, ns.
+  -- Begin, ns. (time)
   spell.ts,
-  -- Length, ns.
+  -- Length, ns. (no bounds)
   (
     coalesce(
       lead(spell.ts) OVER (PARTITION BY spell.trace_id ORDER BY spell.ts),

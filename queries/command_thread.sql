@@ -20,17 +20,24 @@ WITH RECURSIVE
     SELECT trace_id, utid FROM root
     UNION
     SELECT born.trace_id, born.utid FROM born JOIN member ON member.utid = born.parent
+  ),
+  -- Without wakeups: the threads that began in the step.
+  begun AS (
+    SELECT t.trace_id, t.utid
+    FROM thread AS t
+    WHERE t.trace_id IN (SELECT trace_id FROM root)
+      AND t.trace_id NOT IN (SELECT trace_id FROM wakeup WHERE kind = 'wakeup_new')
+      AND t.start_ns IS NOT NULL AND NOT t.is_idle
+  ),
+  every AS (
+    FROM member
+    UNION
+    FROM begun
   )
 SELECT
   -- Recording of the step.
-  member.trace_id,
+  trace_id,
   -- Thread, unique in the database.
-  member.utid,
-FROM member
-UNION
-SELECT t.trace_id, t.utid
-FROM thread AS t
-WHERE t.trace_id IN (SELECT trace_id FROM root)
-  AND t.trace_id NOT IN (SELECT trace_id FROM wakeup WHERE kind = 'wakeup_new')
-  AND t.start_ns IS NOT NULL AND NOT t.is_idle
+  utid,
+FROM every
 ORDER BY trace_id, utid;

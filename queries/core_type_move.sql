@@ -93,7 +93,7 @@ SELECT
   run_ns::BIGINT AS run_ns,
   -- Of it: ready and not running, ns. (no bounds)
   coalesce(ready_ns, 0)::BIGINT AS ready_ns,
-  -- Of it: unknown, because events were lost, ns (exact).
+  -- Of it: unknown, because events were lost, ns. (no bounds)
   coalesce(unknown_ns, 0)::BIGINT AS unknown_ns,
   -- It did not come back before the recording (or its life) ended.
   back_ns IS NULL AS censored,

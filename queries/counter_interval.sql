@@ -154,8 +154,8 @@ SELECT
   pair.instructions,
   -- The part of it beside a busy sibling, ns. (at least)
   shared.shared_ns,
-  -- The part of it in which a sibling is in an unknown state and none is known to be busy, ns
-  -- (exact).
+  -- The part of it in which a sibling is in an unknown state and none is known to be busy, ns.
+  -- (no bounds)
   coalesce(beside_unknown.unknown_ns, 0)::BIGINT AS unknown_ns,
 FROM pair
 JOIN shared ON shared.id = pair.id

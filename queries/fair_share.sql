@@ -76,7 +76,7 @@ WITH
     SELECT
       trace_id,
       ts,
-      lead(ts, 1, ts) OVER sofar - ts AS dur,
+      coalesce(lead(ts) OVER sofar, ts) - ts AS dur,
       sum(weight_by) OVER sofar AS weights,
       coalesce(sum(sharing_by) OVER sofar, 0) AS sharing,
       coalesce(sum(first_by) OVER sofar, 0) AS before_them,
@@ -145,15 +145,17 @@ SELECT
   who.utid,
   -- Its weight: 1024 for nice 0, and wherever threads do not share by weight.
   spent.weight,
-  -- Time on a CPU, ns.
+  -- Time on a CPU, ns. (at least)
   spent.run_ns,
-  -- Time ready to run and not running, ns.
+  -- Time ready to run and not running, ns. (at least)
   spent.ready_ns,
-  -- Of it: while more threads were runnable than CPUs were online, ns.
+  -- Of it: while more threads were runnable than CPUs were online, ns. (at least)
   spent.crowded_ready_ns,
   -- Ready time that fair sharing would cost it in the same running and ready time, ns.
+  -- (no bounds)
   spent.fair_ready_ns,
   -- Ready time beyond that, ns; negative for a thread that got more than its share.
+  -- (no bounds)
   spent.ready_ns - spent.fair_ready_ns AS excess_ready_ns,
 FROM spent
 JOIN who ON who.utid = spent.utid

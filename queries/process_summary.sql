@@ -30,7 +30,8 @@ SELECT
   100.0 * sum(run_high_ns) / nullif(any_value(span.dur_ns), 0) AS run_high_pct,
   -- Time of its threads ready and not running, ns. (at least; unknown_ns more at most)
   sum(ready_ns)::BIGINT AS ready_ns,
-  -- Time of its threads blocked, ns. (at least; unknown_ns more at most)
+  -- Time of its threads blocked, ns; null where no wakeup is recorded.
+  -- (at least; unknown_ns more at most)
   sum(wait_ns)::BIGINT AS wait_ns,
   -- Time of its threads of which the recording does not tell the state, ns. (bound)
   sum(unknown_ns)::BIGINT AS unknown_ns,

@@ -16,7 +16,6 @@ WITH
       sum(dur) FILTER (WHERE obstacle = 'parked_available') AS parked_available_ns,
       sum(dur) FILTER (WHERE obstacle = 'unknown') AS obstacle_unknown_ns,
       sum(dur) FILTER (WHERE obstacle = 'all_busy') AS all_busy_ns,
-      sum(dur) FILTER (WHERE in_doubt) AS doubt_ns,
       bool_and(affinity_known) AS affinity_known,
     FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
     GROUP BY trace_id
@@ -52,7 +51,7 @@ SELECT
   -- The part of idle_available_ns that the idle CPUs had room for, ns; null if p_min_idle_ns is
   -- neither 0 nor 100000, for which alone it is built. (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000)
-    THEN greatest(0, coalesce(matched.ns, 0) - coalesce(spent.doubt_ns, 0))::BIGINT
+    THEN coalesce(matched.ns, 0)::BIGINT
   END AS matched_ns,
   -- False: of some thread allowed CPUs are those it was seen on (lower bound).
   spent.affinity_known,

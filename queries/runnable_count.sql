@@ -36,7 +36,7 @@ SELECT
   sum(piece.ready * piece.ns) / sum(piece.ns) AS ready,
   -- More than the logical CPUs that were online, in all of this time; null if not known.
   bool_and(piece.is_above) AS above_cpus,
-  -- The part of this time in which that is so, ns; null if not known (at least).
+  -- The part of this time in which that is so, ns; null if not known. (no bounds)
   sum(piece.ns * piece.is_above::INTEGER)::BIGINT AS above_ns,
 FROM piece
 WHERE piece.ns > 0

@@ -69,22 +69,22 @@ SELECT
   clock.tid,
   -- Its name.
   thread.name AS thread,
-  -- Time between the two snapshots, ns (exact).
+  -- Time between the two snapshots, ns. (exact)
   (clock.end_ns - clock.start_ns)::BIGINT AS step_ns,
-  -- Its running time in the trace between them, ns (at least; unknown_ns more at most).
+  -- Its running time in the trace between them, ns. (at least; unknown_ns more at most)
   coalesce(traced.run_ns, 0) AS run_ns,
-  -- Its time in state unknown between them, ns (exact).
+  -- Its time in state unknown between them, ns. (bound)
   coalesce(lost.unknown_ns, 0) AS unknown_ns,
-  -- Growth of its own CPU clock between them, ns (exact).
+  -- Growth of its own CPU clock between them, ns. (exact)
   clock.clock_ns,
   -- Its slices between them.
   coalesce(traced.slices, 0) AS slices,
-  -- What the clock shows beyond the trace, ns; negative: less (no bounds).
+  -- What the clock shows beyond the trace, ns; negative: less. (no bounds)
   (clock.clock_ns - coalesce(traced.run_ns, 0))::BIGINT AS gap_ns,
   -- How far that may be off, because the clock of a running thread advances in ticks: one for each
-  -- snapshot, ns; null if the recording does not have the time of each reading (exact).
+  -- snapshot, ns; null if the recording does not have the time of each reading. (exact)
   2 * tick.tick_ns AS reading_error_ns,
-  -- What the clock shows beyond the trace for each slice, ns (no bounds).
+  -- What the clock shows beyond the trace for each slice, ns. (no bounds)
   ((clock.clock_ns - traced.run_ns) // nullif(traced.slices, 0))::BIGINT AS gap_per_slice_ns,
   -- The part of the gap that neither the reading error nor unknown time explains, percent of the
   -- running time in the trace: positive where the clock shows more. Null without running time, or if

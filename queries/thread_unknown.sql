@@ -38,8 +38,8 @@ SELECT
   -- Time in which its state is unknown, or in which it may have been ready instead of waiting, ns.
   -- (bound)
   unknown_ns,
-  -- Time in which its state is unknown, but no more than the time in which the state of some CPU is unknown: only then can it
-  -- have run, ns. (bound)
+  -- Time in which its state is unknown, but no more than the time in which the state of some CPU is
+  -- unknown: only then can it have run, ns. (bound)
   least(coalesce(lost_ns, 0), coalesce(unclear.ns, 0))::BIGINT AS run_unknown_ns,
 FROM spent
 LEFT JOIN unclear USING (trace_id)

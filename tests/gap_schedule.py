@@ -167,6 +167,10 @@ def fill(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id: in
             [(trace_id, base + t, None, plan.allowed[t], "snapshot") for t in THREADS])  # fmt: skip
     _states(tables, plan, lost, trace_id)
     _slices(tables, plan, lost, trace_id)
+    _insert(tables, "wakeup", "trace_id, ts, cpu, seq, utid, waker_utid, kind, effective",
+            [(trace_id, cell * CELL, cpu, 0, base + thread, base + 500 + cpu, "waking", True)
+             for (thread, cell), cpu in plan.wakers.items()
+             if cell not in lost[cpu]])  # fmt: skip
 
 
 def _shown(plan: Schedule, lost: dict[int, set[int]], cpu: int) -> list[int | None]:

@@ -25,6 +25,9 @@ STAYS = [
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as con:
         drawn = DrawnTrace(con, STAYS, [Cpu(0, 0), Cpu(1, 1)], 40 * MS)
+        # B is woken while A runs.
+        drawn.add("wakeup", ts=0, cpu=0, seq=0, utid=drawn.utid("game/B"), kind="waking",
+                  effective=True)  # fmt: skip
         for name, begins in (("game/A", (10,)), ("game/B", (0, 20))):
             utid = drawn.utid(name)
             drawn.add("affinity", utid=utid, cpus=[1], source="reading")

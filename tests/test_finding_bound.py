@@ -66,7 +66,8 @@ def test_a_stutter_that_lost_presents_may_have_made_is_no_warning(trace: DrawnTr
     assert (found.severity, found.bound) == ("critical", "exact")
     trace.add("loss", cpu=1, start_ns=24 * MS, end_ns=32 * MS, signalled_by="x")
     (found,) = judge_all(scope, only=["frame_time"])
-    assert (found.severity, found.bound) == ("info", "range")
+    # A lost present may also raise what is usual and so hide another stutter: no bound holds.
+    assert (found.severity, found.bound) == ("info", None)
 
 
 def test_a_gap_outside_the_finding_does_not_touch_it(trace: DrawnTrace) -> None:

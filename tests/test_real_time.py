@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from conftest import command, needs_tracing
 
@@ -43,10 +44,13 @@ def test_a_fifo_hog_is_found_with_what_it_kept_waiting(tmp_path: Path) -> None:
 
 
 def test_a_deadline_thread_that_uses_up_its_runtime_misses(tmp_path: Path) -> None:
-    found, _ = judged(tmp_path, "deadline", EVENTS + YIELDS)
+    found, database = judged(tmp_path, "deadline", EVENTS + YIELDS)
     (missed,) = [f for f in found if f["title"].startswith("Deadline thread")]
-    # Without a single sched_yield record it is unknown whether calls were traced.
-    assert missed["severity"] == "info"
+    with duckdb.connect(database, read_only=True) as con:
+        yields = con.execute("SELECT recorded FROM recorded_kind WHERE kind = 'yields'").fetchall()
+    # Without a single sched_yield record it is unknown whether calls were traced. The program makes
+    # none; others on the machine may.
+    assert missed["severity"] == ("critical" if yields == [(True,)] else "info")
     times = int(missed["title"].split(" time")[0].rsplit(" ", 1)[1])
     # A job in each of 30 periods of 20 ms; the first and last may be cut.
     assert 20 <= times <= 40

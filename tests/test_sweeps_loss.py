@@ -20,7 +20,7 @@ def unknown(text: str) -> list[bool]:
     return [cell == "u" for cell in text.replace(" ", "")]
 
 
-OBSTACLES = "idle_exit_ns, idle_available_ns, parked_available_ns, unknown_ns, all_busy_ns"
+OBSTACLES = "idle_exit_ns, idle_available_ns, parked_available_ns, obstacle_unknown_ns, all_busy_ns"
 
 
 def test_idle_interval_that_borders_on_lost_time_is_no_busy_cpu() -> None:

@@ -395,6 +395,10 @@ impl Index {
         for lane in &mut self.lanes {
             if cut_off {
                 lane.lose(None, "truncated");
+                // The bytes that the cut leaves of a record are no other damage.
+                if let Some(lost) = &mut lane.lost {
+                    lost.signalled_by = "truncated";
+                }
             } else if self.lost_samples > self.lost {
                 lane.lose(None, "PERF_RECORD_LOST_SAMPLES");
             } else if self.gaps.iter().any(|gap| gap.cpu == lane.cpu && gap.signalled_by == LOST) {
