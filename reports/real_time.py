@@ -12,7 +12,7 @@ ORDER = 93
 def section(view: View) -> Section | Nothing:
     """Threads that ran at a real-time or deadline priority of Linux, in the step in view."""
     system = view.rows(f"SELECT source FROM trace WHERE trace_id = {view.trace_id}")
-    if system[0]["source"] != "perf":
+    if not system or system[0]["source"] != "perf":
         return Nothing("only Linux has real-time and deadline classes")
     answer = view.ask_step("thread_by_priority", process=view.process)
     rows = [r for r in answer.rows if r["priority"] is not None and -1 <= r["priority"] <= 98]

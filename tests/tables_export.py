@@ -14,7 +14,7 @@ from schedlens import tables_folder
 
 # What the state machine and the store add to the decoded rows, and would add again.
 _ADDED = {
-    "loss": "signalled_by NOT IN ('chain_break', 'stream_end', 'silent_cpu')",
+    "loss": "end_ns IS NULL OR signalled_by NOT IN ('chain_break', 'stream_end', 'silent_cpu')",
     "problem": "place <> 'states'",
     "affinity": "source <> 'kernel_thread'",
 }
@@ -53,7 +53,7 @@ def export(
     counts = {}
     for table in tables_folder.TABLES:
         rows = con.sql(
-            f"FROM {table} WHERE trace_id = {trace_id} AND {_ADDED.get(table, 'true')} "
+            f"FROM {table} WHERE trace_id = {trace_id} AND ({_ADDED.get(table, 'true')}) "
             f"ORDER BY {_ORDER.get(table, 'ALL')}"
         ).to_arrow_table()
         if rows.num_rows or table in tables_folder.NEEDED:

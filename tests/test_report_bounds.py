@@ -69,7 +69,7 @@ def test_a_table_shows_ranges_and_lower_bounds_where_events_were_lost(
 def test_a_table_shows_that_a_value_has_no_bounds(gappy: duckdb.DuckDBPyConnection) -> None:
     shown = _shown(gappy, "FROM runnable_count", "runnable_count")
     assert set(shown.values()) == {(None, None)}
-    assert {name for _, name in shown} == {"ns", "pct"}
+    assert {name for _, name in shown} == {"ns", "pct", "above_ns"}
 
 
 def test_without_lost_events_a_table_has_no_bounds(whole: duckdb.DuckDBPyConnection) -> None:
