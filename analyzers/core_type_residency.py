@@ -44,6 +44,8 @@ def judge(scope: Scope) -> Iterable[Finding]:
     slow = (
         "SELECT trace_id, utid, any_value(thread) AS thread, any_value(tid) AS tid, "
         "any_value(process) AS process, sum(run_ns)::BIGINT AS run_ns, "
+        # What it may have run while its state is unknown may have been on fast cores.
+        "(sum(run_ns) + any_value(unknown_ns))::BIGINT AS run_high_ns, "
         "coalesce(sum(run_ns) FILTER (WHERE core_type IN ('E', 'LP-E')), 0)::BIGINT AS slow_ns "
         f"FROM ({asked}) GROUP BY trace_id, utid"
     )
@@ -51,7 +53,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         f"SELECT slow.*, w.dur_ns, w.start_ns, w.end_ns, trace.label FROM ({slow}) AS slow "
         "JOIN analysis_span AS w USING (trace_id) JOIN trace USING (trace_id) "
         f"WHERE 100 * run_ns >= {CARRYING_PCT} * dur_ns "
-        f"AND 100 * slow_ns >= {WARNING_PCT} * run_ns "
+        f"AND 100 * slow_ns >= {WARNING_PCT} * run_high_ns "
         "ORDER BY slow_ns DESC, trace_id, utid"
     )
     if not rows:
@@ -66,7 +68,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         )
         return
     row = rows[0]
-    share = 100 * row["slow_ns"] / row["run_ns"]
+    share = 100 * row["slow_ns"] / row["run_high_ns"]
     others = len({r["trace_id"] for r in rows} - {row["trace_id"]})
     yield Finding(
         analyzer="core_type_residency",

@@ -57,9 +57,11 @@ SELECT
   spent.affinity_known,
   -- obstacle_unknown_ns, and the time in which the states of threads are unknown, ns. (bound)
   (coalesce(spent.obstacle_unknown_ns, 0) + coalesce(unclear.ns, 0))::BIGINT AS unknown_ns,
+  -- Threads whose unknown time it adds up.
+  coalesce(unclear.threads, 0) AS unknown_threads,
 FROM spent
 LEFT JOIN (
-  SELECT trace_id, sum(unknown_ns) AS ns
+  SELECT trace_id, sum(unknown_ns) AS ns, count(*) AS threads
   FROM thread_unknown(p_trace_id, p_from_ns, p_to_ns)
   GROUP BY trace_id
 ) AS unclear ON unclear.trace_id = spent.trace_id

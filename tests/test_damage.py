@@ -256,10 +256,10 @@ def test_state_that_is_not_true_is_found(bench: Bench, tmp_path: Path) -> None:
     assert found.wrong[0].true[0] == 0
 
 
-@pytest.mark.xfail(
-    strict=True, reason="ready and waiting time across a gap is still stated as known"
-)
 def test_sample_of_damaged_recordings_meets_the_targets() -> None:
-    kinds = ["one_lost", "burst_lost", "early_end"]
-    given = [*runs.tasks(0, 3, ["etl"], kinds), *runs.tasks(8, 3, ["perf"], kinds)]
+    kinds = ["one_lost", "burst_lost", "sequence_gap"]
+    given = [
+        *runs.tasks(0, 3, ["etl"], kinds),
+        *runs.tasks(8, 3, ["perf"], ["one_lost", "burst_lost", "random_lost"]),
+    ]
     assert score.verdict(list(runs.play_all(given, 1, None))) == []

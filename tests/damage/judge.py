@@ -80,7 +80,7 @@ class Column:
     no_truth: int = 0
     wrong: list[Wrong] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
-    """Width of the bounds of each row with an upper bound, ns."""
+    """Width of the bounds of each row with an upper bound, ns for each thread that it adds up."""
 
 
 Columns = dict[tuple[str, str], Column]
@@ -132,7 +132,9 @@ def _compare(
     count.rows += 1
     in_ns = column.endswith("_ns") or column in ("ns", "dur")
     if in_ns and claimed[1] != float("inf") and claimed[0] != float("-inf"):
-        count.widths.append(claimed[1] - claimed[0])
+        # A row that adds up threads adds up what each of them may have done in the lost time.
+        threads = row.get("threads") or row.get("unknown_threads") or 1
+        count.widths.append((claimed[1] - claimed[0]) / threads)
     slack = _TOLERANCE * max(1.0, abs(truth[0])) if isinstance(truth[0], float) else 0
     if claimed[0] > truth[1] + slack or claimed[1] < truth[0] - slack:
         about = ", ".join(
