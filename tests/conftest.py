@@ -25,8 +25,8 @@ ALONE = {
     "test_etl_hostile", "test_frames_on_linux", "test_linux_faults", "test_main_job",
     "test_not_recorded", "test_perf_collector", "test_perf_data_hostile", "test_progress",
     "test_questions_linear", "test_readme", "test_real_time", "test_snapshot", "test_watch",
-    "test_wheel", "test_windows_experiments_with_stand_ins", "test_workloads", "test_workloads_beside",
-    "test_workloads_windows",
+    "test_wheel", "test_windows_experiments_with_stand_ins", "test_workloads",
+    "test_workloads_beside", "test_workloads_windows",
 }  # fmt: skip
 RECORDING_FIXTURES = {"session", "analysis", "workload"}
 
