@@ -133,7 +133,7 @@ def test_json_is_whole(session: Path, tmp_path: Path) -> None:
     assert {"database", "report", "traces", "findings", "problems", "not_loaded"} <= set(facts)
     assert facts["not_loaded"] == []
     for finding in facts["findings"]:
-        assert finding["severity"] in {"critical", "warning", "info", "checked"}
+        assert finding["severity"] in {"critical", "warning", "info", "checked", "not_recorded"}
         with duckdb.connect(facts["database"], read_only=True) as con:
             con.execute(finding["evidence_sql"]).fetchall()
 

@@ -22,7 +22,7 @@ def judged(folder: Path, fault: str, events: str) -> tuple[list[dict[str, Any]],
     needs_tracing()
     file = folder / "perf.data"
     done = subprocess.run(
-        ["perf", "record", "-q", "-a", "-e", events, "-o", str(file), "--",
+        ["perf", "record", "-q", "-a", "--switch-events", "-e", events, "-o", str(file), "--",
          sys.executable, str(PROGRAM), fault],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
@@ -50,7 +50,8 @@ def test_a_deadline_thread_that_uses_up_its_runtime_misses(tmp_path: Path) -> No
         yields = con.execute("SELECT recorded FROM recorded_kind WHERE kind = 'yields'").fetchall()
     # Without a single sched_yield record it is unknown whether calls were traced. The program makes
     # none; others on the machine may.
-    assert missed["severity"] == ("critical" if yields == [(True,)] else "info")
+    known = ("warning", "critical") if yields == [(True,)] else ("info",)
+    assert missed["severity"] in known
     times = int(missed["title"].split(" time")[0].rsplit(" ", 1)[1])
     # A job in each of 30 periods of 20 ms; the first and last may be cut.
     assert 20 <= times <= 40
