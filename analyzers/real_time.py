@@ -30,7 +30,7 @@ NAMED = 3
 _HOGS = f"""
 WITH
   -- A thread may become real-time while it runs: the switch-out then shows it.
-  stay AS (
+  rt_slice AS (
     SELECT s.trace_id, s.utid, s.cpu, greatest(s.ts, w.start_ns) AS from_ns,
       least(s.ts + s.dur, w.end_ns) AS to_ns
     FROM sched_slice AS s
@@ -45,7 +45,7 @@ WITH
   ran AS (
     SELECT trace_id, utid, sum(to_ns - from_ns)::BIGINT AS run_ns,
       max(to_ns - from_ns) AS longest_ns, arg_max(cpu, to_ns - from_ns) AS cpu
-    FROM stay
+    FROM rt_slice
     GROUP BY trace_id, utid
   ),
   hog AS (
@@ -56,12 +56,15 @@ WITH
   ),
   held AS (
     SELECT hog.trace_id, hog.utid, r.utid AS victim,
-      sum(least(r.ts + r.dur, stay.to_ns) - greatest(r.ts, stay.from_ns))::BIGINT AS ns
+      sum(
+        least(r.ts + r.dur, rt_slice.to_ns) - greatest(r.ts, rt_slice.from_ns)
+      )::BIGINT AS ns
     FROM hog
-    JOIN stay ON stay.utid = hog.utid
+    JOIN rt_slice ON rt_slice.utid = hog.utid
     JOIN ready_slice AS r
-      ON r.trace_id = stay.trace_id AND r.ts < stay.to_ns AND r.ts + r.dur > stay.from_ns
-      AND coalesce(r.entered_cpu, stay.cpu) = stay.cpu AND r.utid <> hog.utid
+      ON r.trace_id = rt_slice.trace_id
+      AND r.ts < rt_slice.to_ns AND r.ts + r.dur > rt_slice.from_ns
+      AND coalesce(r.entered_cpu, rt_slice.cpu) = rt_slice.cpu AND r.utid <> hog.utid
     GROUP BY ALL
   )
 SELECT
