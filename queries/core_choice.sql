@@ -22,6 +22,7 @@ WITH
       coalesce(sum(sibling_unknown_ns) FILTER (WHERE core_type IN ('P', 'U')), 0)::BIGINT
         AS p_unknown_ns,
       coalesce(sum(run_ns) FILTER (WHERE core_type IN ('E', 'LP-E')), 0)::BIGINT AS e_ns,
+      coalesce(sum(run_ns) FILTER (WHERE core_type IS NULL), 0)::BIGINT AS untyped_ns,
     FROM thread_core_use(p_trace_id, p_from_ns, p_to_ns, p_process)
     GROUP BY trace_id, utid
   ),
@@ -169,8 +170,10 @@ SELECT
   used.tid,
   -- Thread, unique in the database.
   used.utid,
-  -- Running time, ns. (at least; unknown_ns more at most)
+  -- Running time, ns. (from run_ns to run_high_ns)
   used.run_ns,
+  -- The same with the time in which it may have run while its state is unknown, ns. (bound)
+  (used.run_ns + coalesce(t.run_unknown_ns, 0))::BIGINT AS run_high_ns,
   -- Of it: on a P core (or one of a uniform machine) whose other CPUs were idle, ns.
   -- (at least; unknown_ns more at most)
   used.p_alone_ns,
@@ -180,7 +183,7 @@ SELECT
   used.p_unknown_ns,
   -- Of it: on an E or LP-E core, ns. (at least; unknown_ns more at most)
   used.e_ns,
-  -- Of it: on a core of unknown or numbered type, ns. (at least; unknown_ns more at most)
+  -- Of it: on a core of unknown or numbered type, ns. (no bounds)
   (used.run_ns - used.p_alone_ns - used.p_shared_ns - used.p_unknown_ns - used.e_ns)::BIGINT
     AS other_ns,
   -- Of e_ns: while a whole P core stood idle, ns. (at least)
@@ -195,8 +198,9 @@ SELECT
   coalesce(shared.idle_ns, 0)::BIGINT AS p_shared_beside_idle_ns,
   -- False: the CPUs it may use are taken as those it was seen on (a lower bound); null: no matter.
   told.is_known AS affinity_known,
-  -- p_unknown_ns, and the time in which it may have run while its state is unknown, ns. (bound)
-  (used.p_unknown_ns + coalesce(t.run_unknown_ns, 0))::BIGINT AS unknown_ns,
+  -- p_unknown_ns, the time on cores of unknown type, and the time in which it may have run while
+  -- its state is unknown, ns. (bound)
+  (used.p_unknown_ns + used.untyped_ns + coalesce(t.run_unknown_ns, 0))::BIGINT AS unknown_ns,
 FROM used
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = used.utid
 LEFT JOIN (SELECT utid, bool_and(is_known) AS is_known FROM placed GROUP BY utid) AS told

@@ -50,8 +50,13 @@ SELECT
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
   -- Switch-ins on CPUs of it. (at least)
   switches_in,
-  -- Time in which it may have run while its state is unknown, ns. (bound)
-  coalesce(t.run_unknown_ns, 0) AS unknown_ns,
+  -- Time in which it may have run while its state is unknown, and on cores of unknown type, ns.
+  -- (bound)
+  (
+    coalesce(t.run_unknown_ns, 0)
+    + coalesce(sum(run_ns) FILTER (WHERE core_type IS NULL) OVER (PARTITION BY who.utid), 0)
+    - CASE WHEN core_type IS NULL THEN run_ns ELSE 0 END
+  )::BIGINT AS unknown_ns,
 FROM spent
 JOIN who USING (utid)
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t USING (utid)

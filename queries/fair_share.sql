@@ -40,6 +40,10 @@ WITH
           110, 87, 70, 56, 45, 36, 29, 23, 18, 15
         ][least(level.priority, 139) - 99]
       END AS weight,
+      -- Of which nothing says whether it shares at all.
+      machine.source = 'perf' AND level.priority IS NULL
+        AND EXISTS (FROM level AS other WHERE other.trace_id = machine.trace_id
+          AND other.priority IS NOT NULL) AS is_unclear,
     FROM thread
     JOIN machine ON machine.trace_id = thread.trace_id
     LEFT JOIN level ON level.utid = thread.utid
@@ -50,6 +54,7 @@ WITH
       s.trace_id,
       s.utid,
       w.weight,
+      w.is_unclear,
       s.state = 'ready' AS is_ready,
       greatest(s.ts, start_ns) AS from_ns,
       least(s.ts + s.dur, end_ns) AS to_ns,
@@ -130,6 +135,7 @@ WITH
       ON a.trace_id = part.trace_id AND a.weight = part.weight AND a.ts = part.from_ns
     JOIN owed AS b
       ON b.trace_id = part.trace_id AND b.weight = part.weight AND b.ts = part.to_ns
+    WHERE NOT part.is_unclear
     GROUP BY part.utid
   )
 SELECT

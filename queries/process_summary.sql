@@ -6,6 +6,18 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   threads AS (FROM thread_summary(p_trace_id, p_from_ns, p_to_ns, p_process)),
+  -- Threads of which the process is not recorded may belong to any.
+  orphan AS (
+    SELECT
+      s.trace_id,
+      sum(least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns))::BIGINT AS ns,
+    FROM thread_state AS s
+    JOIN thread AS t USING (utid)
+    JOIN span ON span.trace_id = s.trace_id
+    WHERE t.upid IS NULL AND NOT t.is_idle
+      AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
+    GROUP BY s.trace_id
+  ),
   life AS (SELECT trace_id, upid, pid, start_ns, end_ns FROM process),
   owner AS (SELECT utid, upid FROM thread)
 SELECT
@@ -21,20 +33,26 @@ SELECT
   count(*) AS threads,
   -- Time of its threads on a CPU, ns. (from run_ns to run_high_ns)
   sum(run_ns)::BIGINT AS run_ns,
-  -- The sum of run_high_ns of its threads, ns. (bound)
-  sum(run_high_ns)::BIGINT AS run_high_ns,
+  -- The sum of run_high_ns of its threads and of the time of threads without a process, ns. (bound)
+  sum(run_high_ns)::BIGINT
+    + CASE WHEN owner.upid IS NULL THEN 0 ELSE coalesce(any_value(orphan.ns), 0) END AS run_high_ns,
   -- The same as a share of the window, percent of one logical CPU.
   -- (from run_pct to run_high_pct)
   100.0 * sum(run_ns) / nullif(any_value(span.dur_ns), 0) AS run_pct,
   -- run_high_ns as a share of the window, percent. (bound)
-  100.0 * sum(run_high_ns) / nullif(any_value(span.dur_ns), 0) AS run_high_pct,
+  100.0 * (
+    sum(run_high_ns)
+    + CASE WHEN owner.upid IS NULL THEN 0 ELSE coalesce(any_value(orphan.ns), 0) END
+  ) / nullif(any_value(span.dur_ns), 0) AS run_high_pct,
   -- Time of its threads ready and not running, ns. (at least; unknown_ns more at most)
   sum(ready_ns)::BIGINT AS ready_ns,
   -- Time of its threads blocked, ns; null where no wakeup is recorded.
   -- (at least; unknown_ns more at most)
   sum(wait_ns)::BIGINT AS wait_ns,
-  -- Time of its threads of which the recording does not tell the state, ns. (bound)
-  sum(unknown_ns)::BIGINT AS unknown_ns,
+  -- Time of its threads of which the recording does not tell the state, and of threads without a
+  -- process, ns. (bound)
+  sum(unknown_ns)::BIGINT
+    + CASE WHEN owner.upid IS NULL THEN 0 ELSE coalesce(any_value(orphan.ns), 0) END AS unknown_ns,
   -- Switch-ins. (at least)
   sum(switches_in)::BIGINT AS switches_in,
   -- Switch-outs still runnable, without a known yield.
@@ -51,5 +69,6 @@ FROM threads
 JOIN span USING (trace_id)
 JOIN owner USING (utid)
 LEFT JOIN life ON life.upid = owner.upid
+LEFT JOIN orphan ON orphan.trace_id = threads.trace_id
 GROUP BY threads.trace_id, owner.upid
 ORDER BY threads.trace_id, run_ns DESC, owner.upid;

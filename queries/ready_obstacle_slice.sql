@@ -1,6 +1,7 @@
 -- Each part of ready time with what stood in the way, clipped to the window; the first that
 -- applies of throttled, idle_exit, idle_available, parked_available, unknown, all_busy. It is also
--- unknown where lost records leave open which applies.
+-- unknown where lost records leave open which applies, or where a CPU is idle that a thread of
+-- unknown affinity was not seen on.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -79,6 +80,12 @@ WITH
     LEFT JOIN short ON short.utid = r.utid AND short.ts = r.ts
     WHERE r.dur > 0
   ),
+  -- Lost records may hide CPUs that a thread of unknown affinity ran on.
+  lossy AS (
+    SELECT DISTINCT trace_id
+    FROM loss
+    WHERE cpu IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
   -- Threads of cgroups that ended before they were read: a quota may have held them back.
   unread AS (
     SELECT DISTINCT t.trace_id, t.utid
@@ -114,6 +121,9 @@ SELECT
     WHEN r.idle_ns >= p_min_idle_ns THEN 'idle_available'
     WHEN r.parked_ns >= p_min_idle_ns THEN 'parked_available'
     WHEN r.unknown_available THEN 'unknown'
+    WHEN NOT r.affinity_known
+      AND (r.outside_idle_ns >= p_min_idle_ns OR lossy.trace_id IS NOT NULL)
+      THEN 'unknown'
     ELSE 'all_busy'
   END AS obstacle,
   -- False: allowed CPUs are those the thread was seen on (lower bound).
@@ -121,10 +131,12 @@ SELECT
   -- Lost records leave open whether it was switched in soon, or an idle interval was longer.
   r.in_doubt,
   -- Length of the longest idle interval, at this moment, of an online unparked CPU outside its
-  -- affinity, ns; null if none was idle, or if the affinity is unknown. (no bounds)
+  -- affinity (if that is unknown, outside the CPUs it was seen on), ns; null if none was idle.
+  -- (no bounds)
   r.outside_idle_ns,
 FROM judged AS r
 JOIN span ON span.trace_id = r.trace_id
 LEFT JOIN unread ON unread.utid = r.utid
+LEFT JOIN lossy ON lossy.trace_id = r.trace_id
 WHERE r.ts < end_ns AND r.ts + r.dur > start_ns
 ORDER BY r.trace_id, r.ts, r.utid;

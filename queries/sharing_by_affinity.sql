@@ -62,12 +62,15 @@ SELECT
   coalesce(summed.any_cpu_ns, 0)::BIGINT AS any_cpu_ns,
   -- Avoidable as the threads are allowed to run, however short a core stood idle, ns. (at least)
   total.any_type_ns AS allowed_ns,
-  -- The difference: what the affinity costs, ns. (no bounds)
-  (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns)::BIGINT AS affinity_ns,
+  -- The difference: what the affinity costs, ns; null if the affinity of a sharing thread is
+  -- unknown. (no bounds)
+  CASE WHEN total.affinity_known IS DISTINCT FROM false
+    THEN (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns)::BIGINT END AS affinity_ns,
   -- The difference as a share of the window: the mean number of threads it held back, x 100.
   -- (no bounds)
-  100.0 * (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns) / nullif(span.dur_ns, 0)
-    AS affinity_pct,
+  CASE WHEN total.affinity_known IS DISTINCT FROM false
+    THEN 100.0 * (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns) / nullif(span.dur_ns, 0)
+    END AS affinity_pct,
   -- Most threads that idle cores could have taken at one moment, allowed or not.
   coalesce(summed.most_at_once, 0) AS most_at_once,
 FROM span

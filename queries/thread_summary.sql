@@ -22,13 +22,6 @@ WITH
     LEFT JOIN woken USING (trace_id)
     WHERE ts <= end_ns AND ts + dur >= start_ns
   ),
-  unclear AS (
-    SELECT trace_id, sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) AS ns
-    FROM concurrency_slice
-    JOIN span USING (trace_id)
-    WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
-    GROUP BY trace_id
-  ),
   time_in AS (
     SELECT
       utid,
@@ -123,14 +116,14 @@ SELECT
   who.utid,
   -- Time on a CPU, ns. (from run_ns to run_high_ns)
   run_ns,
-  -- With the unknown time, but no more of it than the state of some CPU is unknown, ns. (bound)
-  (run_ns + least(lost_ns, coalesce(unclear.ns, 0)))::BIGINT AS run_high_ns,
+  -- With the unknown time, but no more of it than the state of some CPU is unknown, and with what
+  -- its own CPU clock shows beyond the records, ns. (bound)
+  (run_ns + coalesce(doubt.run_unknown_ns, 0))::BIGINT AS run_high_ns,
   -- Time on a CPU as a share of the window, percent of one logical CPU.
   -- (from run_pct to run_high_pct)
   100.0 * run_ns / nullif(window_ns, 0) AS run_pct,
   -- run_high_ns as a share of the window, percent. (bound)
-  100.0 * (run_ns + least(lost_ns, coalesce(unclear.ns, 0))) / nullif(window_ns, 0)
-    AS run_high_pct,
+  100.0 * (run_ns + coalesce(doubt.run_unknown_ns, 0)) / nullif(window_ns, 0) AS run_high_pct,
   -- Time ready to run and not running, ns. (at least; unknown_ns more at most)
   ready_ns,
   -- Time blocked, ns; null where no wakeup is recorded, which would tell it from ready time.
@@ -192,7 +185,7 @@ SELECT
   last_cpu,
 FROM who
 JOIN time_in USING (utid)
-LEFT JOIN unclear ON unclear.trace_id = who.trace_id
+LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS doubt ON doubt.utid = who.utid
 LEFT JOIN switches USING (utid)
 LEFT JOIN moves USING (utid)
 ORDER BY who.trace_id, run_ns DESC, who.utid;

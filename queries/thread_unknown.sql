@@ -1,6 +1,8 @@
 -- How long the state of each thread is unknown in the window, because records were lost or the
 -- recording does not contain its first state. Without recorded wakeups it is also unknown how much
--- of a thread's waiting time it was ready. Threads whose state is always known are left out.
+-- of a thread's waiting time it was ready. Where a thread's own CPU clock shows more running time
+-- than any record (thread_clock_check), it may have run for so much longer. Threads whose state is
+-- always known and whose clock agrees are left out.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -29,6 +31,11 @@ WITH
       )
       AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id, utid
+  ),
+  charged AS (
+    SELECT trace_id, utid, ceil(run_ns * clock_gap_pct / 100)::BIGINT AS ns
+    FROM thread_clock_check(p_trace_id)
+    WHERE clock_gap_pct > 0
   )
 SELECT
   -- Recording.
@@ -37,10 +44,13 @@ SELECT
   utid,
   -- Time in which its state is unknown, or in which it may have been ready instead of waiting, ns.
   -- (bound)
-  unknown_ns,
+  coalesce(spent.unknown_ns, 0) AS unknown_ns,
   -- Time in which its state is unknown, but no more than the time in which the state of some CPU is
-  -- unknown: only then can it have run, ns. (bound)
-  least(coalesce(lost_ns, 0), coalesce(unclear.ns, 0))::BIGINT AS run_unknown_ns,
+  -- unknown: only then can it have run; and what its own CPU clock shows beyond the records, ns.
+  -- (bound)
+  (least(coalesce(spent.lost_ns, 0), coalesce(unclear.ns, 0)) + coalesce(charged.ns, 0))::BIGINT
+    AS run_unknown_ns,
 FROM spent
+FULL JOIN charged USING (trace_id, utid)
 LEFT JOIN unclear USING (trace_id)
 ORDER BY trace_id, utid;

@@ -390,10 +390,14 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
     allowed, known = plan.may_use(thread, cell)
     idle = [c for c in allowed if c in plan.cpus and plan.cpus[c][cell] == "."]
     kinds = {c: plan.parking_of(c, cell) for c in idle}
+    # A thread of unknown affinity may use any CPU.
+    perhaps = [c for c in plan.cpus if not known or c in allowed]
+    perhaps_idle = [c for c in perhaps if plan.cpus[c][cell] == "."]
     free = [plan.stretch(c, cell) for c in idle if kinds[c] == "free"]
     parked = [plan.stretch(c, cell) for c in idle if kinds[c] in ("soft", "hard")]
-    unknown = any(c in plan.cpus and plan.cpus[c][cell] == "?" for c in allowed)
-    unknown = unknown or any(plan.is_open(c, cell) for c in idle)
+    unknown = any(plan.cpus[c][cell] == "?" for c in perhaps)
+    unknown = unknown or any(plan.is_open(c, cell) for c in perhaps_idle)
+    unknown = unknown or any(plan.parking_of(c, cell) == "untold" for c in perhaps_idle)
     near_end = (end - cell) * CELL <= 1_000_000
     if near_end and enters is None and _is_lost(plan, thread, end) and (free or parked):
         # The switch-in may lie in the lost time: then this was idle_exit.
@@ -401,7 +405,7 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
     outside = [
         plan.stretch(c, cell)
         for c in plan.cpus
-        if known and c not in allowed and plan.cpus[c][cell] == "."
+        if c not in allowed and plan.cpus[c][cell] == "."
         if plan.parking_of(c, cell) == "free"
     ]
     return (
@@ -415,7 +419,7 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
         enters is not None and near_end and plan.cpus[enters][cell] == ".",
         max(free, default=None),
         max(parked, default=None),
-        unknown or "untold" in kinds.values(),
+        unknown,
         known,
         max(outside, default=None),
     )
@@ -438,7 +442,7 @@ def expect_ready_slice(plan: Schedule) -> Cells:
 def obstacle(plan: Schedule, thread: int, cell: int, least: int) -> str:
     """The class of a ready moment, first match wins."""
     facts = ready_facts(plan, thread, cell)
-    _, _, throttled, cgroup, leaving, idle_ns, parked_ns, unknown, _, _ = facts
+    _, _, throttled, cgroup, leaving, idle_ns, parked_ns, unknown, known, outside_ns = facts
     idle = isinstance(idle_ns, int) and idle_ns >= least
     parked = isinstance(parked_ns, int) and parked_ns >= least
     if throttled or (cgroup and not leaving and (idle or parked)):
@@ -449,7 +453,8 @@ def obstacle(plan: Schedule, thread: int, cell: int, least: int) -> str:
         return "idle_available"
     if parked:
         return "parked_available"
-    return "unknown" if unknown else "all_busy"
+    elsewhere = not known and isinstance(outside_ns, int) and outside_ns >= least
+    return "unknown" if unknown or elsewhere else "all_busy"
 
 
 def expect_ready_match(plan: Schedule) -> Cells:

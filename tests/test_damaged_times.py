@@ -11,6 +11,8 @@ import etl_bytes
 import pyarrow as pa
 import pytest
 import recording_writer
+from damage.perf_file import PerfFile
+from damage.stream import Plan
 from decoded import decoded
 from fixture_files import fixture
 
@@ -191,11 +193,16 @@ def test_one_damaged_perf_time_is_a_gap_on_its_cpu(
         tables = decoded(trace)
         assert _window(tables) == _window(whole), (cpu, at)
         assert _left_out(tables) == 1, (cpu, at)
-        [(gap_cpu, begin, end)] = _gaps(tables)
-        assert gap_cpu == cpu
-        assert begin is not None
-        assert end is not None
-        assert times[at - 1] <= begin <= times[at] <= end <= times[at + 1]
+        gaps = _gaps(tables)
+        assert {gap[0] for gap in gaps} == {cpu}
+        # One where the file has it, and one where its time says, if that is in the recording.
+        ends = [(begin, end) for _, begin, end in gaps if begin is not None and end is not None]
+        here = [(a, b) for a, b in ends if times[at - 1] <= a <= times[at] <= b <= times[at + 1]]
+        there = [(a, b) for a, b in ends if a <= times[at] + shift <= b]
+        is_within = times[0] <= times[at] + shift <= times[-1]
+        assert here, gaps
+        assert bool(there) or not is_within
+        assert len(gaps) <= 2
         # The pair of PERF_RECORD_SWITCH may show the same switch.
         seen = {row["ts"] for row in _rows(tables, "context_switch")}
         assert (
@@ -237,6 +244,78 @@ def test_a_damaged_end_of_a_perf_stream_does_not_lengthen_the_recording(
     [(cpu, _, _)] = _gaps(damaged)
     assert cpu == 1
     assert damaged["context_switch"].num_rows == 99
+
+
+def _drawn(tmp_path: Path) -> PerfFile:
+    """Two CPUs that switch every 2 ms, 200 switches each, in chunks of 8 records."""
+    machine = {"cpus": [{"cpu": cpu, "core": cpu, "l2": cpu, "l3": 0} for cpu in range(2)]}
+    lines = [
+        {"ts": 1_000 + 2_000_000 * at + 50_000 * cpu, "cpu": cpu, "event": "switch",
+         "old": 0 if at % 2 else 100 + cpu, "new": 100 + cpu if at % 2 else 0}
+        for at in range(200) for cpu in range(2)
+    ]  # fmt: skip
+    whole = tmp_path / "whole.perf.data"
+    recording_writer.write({"machine": machine}, lines, perf=whole)
+    return PerfFile(whole.read_bytes(), 0, records_per_chunk=(8, 8))
+
+
+def _with(file: PerfFile, plan: Plan, tmp_path: Path) -> dict[str, pa.Table]:
+    """The tables of a file to which a plan was applied."""
+    trace = tmp_path / "damaged.perf.data"
+    trace.write_bytes(file.damaged(plan, 3))
+    return decoded(trace)
+
+
+def _problems(tables: dict[str, pa.Table]) -> set[str]:
+    return {row["what"] for row in _rows(tables, "problem")}
+
+
+@pytest.mark.parametrize(
+    ("plan", "problem"),
+    [
+        (Plan(reordered=True), None),
+        (Plan(repeated={5}), "records that are in the file twice: left out once"),
+        (Plan(repeated=set(range(3, 40))), None),
+    ],
+    ids=["reordered", "one chunk twice", "most chunks twice"],
+)
+def test_records_in_disorder_are_sorted_and_doubles_left_out(
+    plan: Plan, problem: str | None, tmp_path: Path
+) -> None:
+    file = _drawn(tmp_path)
+    whole, tables = decoded(tmp_path / "whole.perf.data"), _with(file, plan, tmp_path)
+    for table in ("context_switch", "sched_slice", "thread_state", "cpu_state"):
+        mine, other = (sorted(map(str, _rows(found, table))) for found in (tables, whole))
+        assert mine == other, table
+    assert _gaps(tables) == []
+    assert problem is None or problem in _problems(tables)
+
+
+def test_a_clock_that_goes_back_for_good_is_a_gap_to_the_end(tmp_path: Path) -> None:
+    file = _drawn(tmp_path)
+    whole = _switches(decoded(tmp_path / "whole.perf.data"))
+    chunk = next(chunk for chunk in file.chunks if chunk.cpu == 1 and chunk.sequence == 10)
+    tables = _with(file, Plan(steps=[(chunk.number, -21_300_000)]), tmp_path)
+    before = 9 * 8
+    assert _switches(tables) == {0: whole[0], 1: whole[1][:before]}
+    assert _gaps(tables) == [(1, whole[1][before - 1], None)]
+    assert "the clock went back and stayed there: its later records are left out" in _problems(
+        tables
+    )
+
+
+def test_a_time_in_the_past_leaves_that_moment_unknown_as_well(tmp_path: Path) -> None:
+    # Either the time is wrong or the record is from there: both stretches are unknown.
+    file = _drawn(tmp_path)
+    times = _switches(decoded(tmp_path / "whole.perf.data"))[1]
+    chunk = next(chunk for chunk in file.chunks if chunk.cpu == 1 and chunk.sequence == 10)
+    own = chunk.records[4].ticks or 0
+    tables = _with(file, Plan(stamps=[(chunk.number, 4, own - 30_000_000)]), tmp_path)
+    at = 9 * 8 + 4
+    assert sorted(_gaps(tables), key=str) == sorted(
+        [(1, times[at - 15], times[at - 15]), (1, times[at - 1], times[at + 1])], key=str
+    )
+    assert _left_out(tables) == 1
 
 
 def test_whole_recordings_have_no_damaged_time(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -81,6 +81,35 @@ def test_a_second_wakeup_leaves_ready_time_unknown_up_to_it(
     assert found(con, 7)[3] == (350, 400, "ready")
 
 
+# perf lists the threads that exist when it begins, by name: 7 may have begun in the gap.
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_thread_that_may_have_begun_in_a_gap_is_unknown_before_it(
+    con: duckdb.DuckDBPyConnection, listed: bool
+) -> None:
+    recording(con, "perf", (1, 200, 300))
+    states(con, 7, (0, 500, "waiting"), (500, 510, "ready"), (510, 1000, "running"))
+    for utid, ts in ((7, None if listed else 510), (8, None)):
+        add(con, "thread", trace_id=TRACE, utid=utid, tid=utid, is_idle=False)
+        add(con, "thread_name", trace_id=TRACE, utid=utid, ts=ts, name="a")
+    wakeup(con, 7, 500)
+    gaps.apply(con, TRACE)
+    before = [(0, 200, "waiting"), (200, 300, "unknown")] if listed else [(0, 300, "unknown")]
+    assert found(con, 7)[: len(before)] == before
+
+
+# Woken on one CPU and switched in on another at 500: it was ready for no time.
+@pytest.mark.parametrize("before", ["waiting", "ready"])
+def test_a_wakeup_at_the_time_of_the_switch_in_shows_that_the_thread_waited(
+    con: duckdb.DuckDBPyConnection, before: str
+) -> None:
+    recording(con, "perf", (1, 200, 300))
+    states(con, 7, (0, 100, "running"), (100, 500, before), (500, 1000, "running"))
+    other_slices(con, 120, 0)
+    wakeup(con, 7, 500)
+    gaps.apply(con, TRACE)
+    assert "ready" not in [state for start, _, state in found(con, 7) if start >= 200]
+
+
 # The wakeup at 500 shows that it waited from the gap's end on.
 def test_a_wakeup_behind_a_gap_shows_that_the_thread_waited(
     con: duckdb.DuckDBPyConnection,
@@ -95,12 +124,30 @@ def test_a_wakeup_behind_a_gap_shows_that_the_thread_waited(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "after"), [("perf", "ready"), ("etw", "unknown")])
+def other_slices(con: duckdb.DuckDBPyConnection, woken: int, unwoken: int) -> None:
+    """Short slices of threads long before any gap, with and without a wakeup."""
+    for number in range(woken + unwoken):
+        utid, has_waker = 1000 + number, number < woken
+        add(con, "sched_slice", trace_id=TRACE, utid=utid, cpu=1, ts=50, dur=10, is_idle=False,
+            ready_ns=5 if has_waker else None, wait_ns=10 if has_waker else None,
+            left_censored=False, right_censored=False)  # fmt: skip
+        states(con, utid, (35, 45 if has_waker else 50, "waiting"), (50, 60, "running"))
+
+
+# Of 120 switch-ins far from the gap none, or one, lacks its wakeup.
+@pytest.mark.parametrize(
+    ("source", "woken", "unwoken", "after"),
+    [
+        ("perf", 120, 0, "ready"), ("perf", 119, 1, "unknown"), ("perf", 20, 0, "unknown"),
+        ("etw", 120, 0, "unknown"),
+    ],
+)  # fmt: skip
 def test_a_switch_in_without_its_wakeup_is_explained_by_the_gap(
-    con: duckdb.DuckDBPyConnection, source: str, after: str
+    con: duckdb.DuckDBPyConnection, source: str, woken: int, unwoken: int, after: str
 ) -> None:
     recording(con, source, (1, 200, 300))
     states(con, 7, (0, 100, "running"), (100, 500, "waiting"), (500, 1000, "running"))
+    other_slices(con, woken, unwoken)
     wakeup(con, 8, 50)
     gaps.apply(con, TRACE)
     expected = [(100, 200, "waiting"), (200, 300, "unknown"), (300, 500, after)]

@@ -8,6 +8,7 @@ without a record. `apply` makes such time unknown:
   unknown, up to the end of the last gap or, if that is later, the last record that contradicts the
   period. Behind that, the record that ends the period shows what the thread did: a wakeup shows
   that it waited, a switch-in that it was ready.
+- Whether a CPU is parked is unknown from a gap on any CPU up to its next record.
 - Ready and wait times of a slice that such a gap may have changed are NULL.
 - A CPU is offline from its offline record up to the next online record or its next switch.
 """
@@ -87,6 +88,33 @@ FROM island
 GROUP BY number
 """
 
+# Whether a thread that was switched in must have been ready since the last gap: some recorders miss
+# wakeups, which shows in waits far from any gap that end without one.
+_WAKEUPS = """
+CREATE OR REPLACE TEMP TABLE wakeups_complete AS
+WITH
+  unwoken AS (
+    SELECT slice.ts, wait.ts AS wait_ns
+    FROM sched_slice AS slice
+    JOIN thread_state AS wait ON wait.utid = slice.utid AND wait.ts + wait.dur = slice.ts
+    WHERE slice.trace_id = $trace_id
+      AND slice.ready_ns IS NULL
+      AND NOT slice.is_idle
+      AND NOT slice.left_censored
+      AND wait.state = 'waiting'
+      AND wait.dur > 0
+  ),
+  clean AS (
+    SELECT count(*) AS unwoken
+    FROM unwoken
+    ASOF LEFT JOIN gap ON unwoken.ts > gap.start_ns
+    WHERE coalesce(gap.end_ns, unwoken.wait_ns) <= unwoken.wait_ns
+  )
+SELECT count(*) >= 100 AND 1000 * any_value(clean.unwoken) <= count(*) AS yes
+FROM sched_slice AS slice, clean
+WHERE slice.trace_id = $trace_id AND slice.ready_ns IS NOT NULL AND slice.wait_ns > 0
+"""
+
 # Each period in which the thread does not run and that a gap touches, cut in up to three parts:
 # as it was up to `gap_ns`, unknown up to `known_ns`, and from there what its last record shows.
 _PERIODS = """
@@ -98,6 +126,7 @@ WITH
       first_ns,
       source = 'etw' AS is_etw,
       EXISTS (FROM wakeup WHERE trace_id = $trace_id) AS has_wakeups,
+      (SELECT coalesce(yes, false) FROM wakeups_complete) AS wakeups_complete,
     FROM trace
     WHERE trace_id = $trace_id
   ),
@@ -112,14 +141,33 @@ WITH
       -- What came before a thread's first record is unknown for another reason.
       AND (state.state <> 'unknown' OR state.ts > first_ns)
   ),
+  -- Threads that nothing shows before their first record may have begun in a gap: perf lists those
+  -- that exist when it begins.
+  unlisted AS (
+    SELECT thread.utid, first_ns
+    FROM thread, facts
+    WHERE thread.trace_id = $trace_id
+      AND thread.start_ns IS NULL
+      AND NOT thread.is_idle
+      AND NOT is_etw
+      AND EXISTS (FROM thread_name WHERE trace_id = $trace_id AND ts IS NULL)
+      AND NOT EXISTS (FROM thread_name AS name WHERE name.utid = thread.utid AND name.ts IS NULL)
+      AND NOT EXISTS (
+        FROM snapshot_thread AS read WHERE read.utid = thread.utid AND read.edge = 'begin'
+      )
+  ),
   bounded AS (
     SELECT
       touched.*,
-      greatest(touched.ts, first_gap.start_ns) AS gap_ns,
+      CASE
+        WHEN unlisted.utid IS NULL THEN greatest(touched.ts, first_gap.start_ns)
+        ELSE touched.ts
+      END AS gap_ns,
       least(touched.end_ns, last_gap.end_ns) AS gap_end_ns,
     FROM touched
     ASOF JOIN gap AS first_gap ON touched.ts < first_gap.end_ns
     ASOF JOIN gap AS last_gap ON touched.end_ns > last_gap.start_ns
+    LEFT JOIN unlisted ON unlisted.utid = touched.utid AND unlisted.first_ns = touched.ts
     WHERE greatest(touched.ts, first_gap.start_ns) < least(touched.end_ns, last_gap.end_ns)
   ),
   -- A ready thread that is woken has run and waited since.
@@ -129,17 +177,25 @@ WITH
     JOIN wakeup
       ON wakeup.utid = bounded.utid
       AND wakeup.ts > bounded.gap_ns
-      AND wakeup.ts < bounded.end_ns
+      AND wakeup.ts <= bounded.end_ns
     WHERE bounded.state = 'ready' AND wakeup.kind <> 'wakeup'
     GROUP BY bounded.row
+  ),
+  -- A thread that is woken and switched in at one time is ready for no time.
+  woken_at_end AS (
+    SELECT DISTINCT bounded.row
+    FROM bounded
+    JOIN wakeup ON wakeup.utid = bounded.utid AND wakeup.ts = bounded.end_ns
+    WHERE bounded.state <> 'ready'
   ),
   followed AS (
     SELECT
       bounded.row,
-      bool_or(next.state = 'ready') AS by_wakeup,
-      bool_or(next.state = 'running') AS by_switch_in,
+      bool_or(next.state = 'ready' OR woken_at_end.row IS NOT NULL) AS by_wakeup,
+      bool_or(next.state = 'running' AND woken_at_end.row IS NULL) AS by_switch_in,
     FROM bounded
     JOIN thread_state AS next ON next.utid = bounded.utid AND next.ts = bounded.end_ns
+    LEFT JOIN woken_at_end ON woken_at_end.row = bounded.row
     GROUP BY bounded.row
   )
 SELECT
@@ -156,14 +212,16 @@ SELECT
   bounded.left_censored,
   bounded.right_censored,
   CASE
-    WHEN bounded.state = 'ready' AND by_switch_in THEN 'ready'
+    WHEN bounded.state = 'ready' AND by_switch_in AND (is_etw OR wakeups_complete) THEN 'ready'
     WHEN bounded.state IN ('waiting', 'unknown') AND by_wakeup AND NOT by_switch_in
       THEN 'waiting'
     WHEN bounded.state = 'new' AND by_wakeup AND NOT by_switch_in THEN 'new'
     -- A switch-in without a wakeup: on Linux the wakeup lies in the gap, where any is recorded.
     WHEN bounded.state IN ('waiting', 'unknown') AND by_switch_in AND NOT has_wakeups
       THEN 'waiting'
-    WHEN bounded.state IN ('waiting', 'unknown') AND by_switch_in AND NOT is_etw THEN 'ready'
+    WHEN bounded.state IN ('waiting', 'unknown') AND by_switch_in AND NOT is_etw
+      AND wakeups_complete
+      THEN 'ready'
     ELSE 'unknown'
   END AS after,
 FROM bounded
@@ -317,6 +375,29 @@ WHERE sched_slice.trace_id = $trace_id
 """
 
 
+# Windows tells when a CPU is parked or unparked: a gap on any CPU may hide that.
+_PARKING = """
+INSERT INTO cpu_parking BY NAME
+SELECT
+  $trace_id AS trace_id,
+  greatest(gap.start_ns, known.ts) AS ts,
+  known.cpu,
+  'lost records' AS reason,
+FROM (
+  SELECT
+    cpu,
+    parked,
+    coalesce(ts, 0) AS ts,
+    lead(ts) OVER (PARTITION BY cpu ORDER BY ts NULLS FIRST, rowid) AS next_ns,
+  FROM cpu_parking
+  WHERE trace_id = $trace_id
+) AS known
+ASOF JOIN gap ON known.ts < gap.end_ns
+WHERE known.parked IS NOT NULL
+  AND greatest(gap.start_ns, known.ts) < coalesce(known.next_ns, gap.end_ns)
+"""
+
+
 def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     """Makes unknown what the gaps of one recording leave unknown, and offline what was offline.
 
@@ -360,11 +441,13 @@ def _apply_offline(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> Non
 
 
 def _apply_gaps(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> None:
+    con.execute(_WAKEUPS, asked)
     con.execute(_PERIODS, asked)
     con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM doubtful_period)")
     con.execute(_CUT_PERIODS, asked)
     con.execute(_SLICES, asked)
     con.execute(_FORGET_REASONS, asked)
     con.execute(_FORGET_READY)
-    for table in ("doubtful_period", "doubtful_slice"):
+    con.execute(_PARKING, asked)
+    for table in ("doubtful_period", "doubtful_slice", "wakeups_complete"):
         con.execute(f"DROP TABLE {table}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -56,6 +57,7 @@ _VALUES = {
     "cpu_timeline": {"state", "utid"},
     "thread_timeline": {"state"},
     "quantum_end_chain": set[str](),
+    "step_disturbance": {"other_utid"},
 }
 # The percent columns are rounded nowhere, but divided.
 _TOLERANCE = 1e-6
@@ -87,9 +89,18 @@ Columns = dict[tuple[str, str], Column]
 
 
 def judge(
-    queries: Iterable[Query], damaged: Answers, whole: Answers, *, threads_only: bool = False
+    queries: Iterable[Query],
+    damaged: Answers,
+    whole: Answers,
+    *,
+    threads_only: bool = False,
+    has_wakeups: bool = True,
 ) -> Columns:
-    """By query and column; `threads_only`: not those that are about CPUs."""
+    """By query and column.
+
+    `threads_only`: not those that are about CPUs. `has_wakeups`: without any, `waiting` and `new`
+    include ready time, as the data model says.
+    """
     found: Columns = {}
     for query in queries:
         claims = {column: mark for column, mark in marks.of(query).items() if mark.claims}
@@ -101,7 +112,7 @@ def judge(
             for column, mark in claims.items():
                 _compare(found[query.full_name, column], mark, column, row, true, damaged.names)
     for table in ("thread_state", "cpu_state"):
-        found[table, "state"] = _states(table, damaged, whole)
+        found[table, "state"] = _states(table, damaged, whole, has_wakeups)
     return found
 
 
@@ -157,6 +168,8 @@ def identity(query: Query) -> list[str]:
     columns = [column for column, _ in query.columns]
     left_out = _VALUES.get(query.name, set())
     keys = [column for column in IDENTITY if column in columns and column not in left_out]
+    if "cpu" in keys or "core" in keys:
+        keys = [key for key in keys if key not in ("core_type", "efficiency_class")]
     if "utid" in keys or "upid" in keys:
         wanted = _ALSO.get(query.name)
         keys = [key for key in keys if key not in _REPEATED or key == wanted]
@@ -170,6 +183,7 @@ def _pairs(query: Query, damaged: Answers, whole: Answers) -> Iterator[tuple[Row
     if query.name in EVENTS:
         yield from _event_pairs(query, keys, damaged, whole)
         return
+    nullable = _nullable(query, keys, whole)
     known: dict[Name, list[Row]] = defaultdict(list)
     for row in theirs:
         known[_name(row, keys, whole.names)].append(row)
@@ -179,7 +193,8 @@ def _pairs(query: Query, damaged: Answers, whole: Answers) -> Iterator[tuple[Row
     for row in ours:
         name = _name(row, keys, damaged.names)
         candidates = known.get(name, [])
-        if said[name] > 1 or len(candidates) > 1 or not _is_sure(row, keys, damaged, whole):
+        is_sure = _is_sure(row, keys, nullable, damaged, whole)
+        if said[name] > 1 or len(candidates) > 1 or not is_sure:
             yield row, None
         else:
             yield row, candidates[0] if candidates else _ABSENT
@@ -195,9 +210,18 @@ def _name(row: Row, keys: Iterable[str], names: Names) -> Name:
     return found
 
 
-def _is_sure(row: Row, keys: Iterable[str], damaged: Answers, whole: Answers) -> bool:
+def _nullable(query: Query, keys: Iterable[str], whole: Answers) -> set[str]:
+    """Columns in which NULL says what the row is about."""
+    types = [key for key in keys if key in ("core_type", "efficiency_class")]
+    rows = whole.rows[query.full_name]
+    return {"reason", *(key for key in types if any(row[key] is None for row in rows))}
+
+
+def _is_sure(
+    row: Row, keys: Iterable[str], nullable: set[str], damaged: Answers, whole: Answers
+) -> bool:
     for key in keys:
-        if row[key] is None and key not in ("reason", "core_type", "efficiency_class"):
+        if row[key] is None and key not in nullable:
             return False
         if not is_certain(damaged.names.of(key, row[key]), damaged.names, whole.names):
             return False
@@ -216,17 +240,31 @@ def _event_pairs(
     query: Query, keys: list[str], damaged: Answers, whole: Answers
 ) -> Iterator[tuple[Row, Row | None]]:
     start, length = EVENTS[query.name]
-    shift = shift_ns(damaged, whole)
+    shift, nullable = shift_ns(damaged, whole), _nullable(query, keys, whole)
     known: dict[Name, list[Row]] = defaultdict(list)
     for row in whole.rows[query.full_name]:
         if row[start] is not None and row[length] is not None:
             known[_name(row, keys, whole.names)].append(row)
+    starts: dict[Name, list[int]] = {}
+    longest: dict[Name, int] = {}
+    for name, rows in known.items():
+        rows.sort(key=lambda row: int(row[start]))
+        starts[name] = [row[start] for row in rows]
+        longest[name] = max(row[length] for row in rows)
     for row in damaged.rows[query.full_name]:
-        if row[start] is None or row[length] is None or not _is_sure(row, keys, damaged, whole):
+        is_sure = _is_sure(row, keys, nullable, damaged, whole)
+        if row[start] is None or row[length] is None or not is_sure:
             yield row, None
             continue
         begin = row[start] + shift
         end = begin + row[length]
+        name = _name(row, keys, damaged.names)
+        if name not in known:
+            yield row, _ABSENT
+            continue
+        # None that begins earlier reaches this row.
+        low = bisect_left(starts[name], begin - longest[name])
+        high = bisect_right(starts[name], max(begin, end))
 
         def shared(other: Row, begin: int = begin, end: int = end) -> tuple[bool, int]:
             overlap = min(end, other[start] + other[length]) - max(begin, other[start])
@@ -234,13 +272,13 @@ def _event_pairs(
 
         candidates = [
             other
-            for other in known.get(_name(row, keys, damaged.names), [])
+            for other in known[name][low:high]
             if other[start] == begin or shared(other)[1] > 0
         ]
         yield row, max(candidates, key=shared) if candidates else _ABSENT
 
 
-def _states(table: str, damaged: Answers, whole: Answers) -> Column:
+def _states(table: str, damaged: Answers, whole: Answers, has_wakeups: bool) -> Column:
     """Each known state of a thread or CPU in the window is that of the whole recording."""
     key = "utid" if table == "thread_state" else "cpu"
     count = Column("exact")
@@ -272,6 +310,8 @@ def _states(table: str, damaged: Answers, whole: Answers) -> Column:
         while place < len(rows) and rows[place]["ts"] < end:
             true = rows[place]
             ns = min(end, true["ts"] + true["dur"]) - max(begin, true["ts"])
+            if not has_wakeups and row["state"] in ("waiting", "new") and true["state"] == "ready":
+                ns = 0
             if ns > 0 and not _same_state(table, row, true, damaged.names, whole.names):
                 wrong[true["state"]] += ns
             place += 1
@@ -318,6 +358,7 @@ _OF_ALL_THREADS = (
 _OF_A_THREAD = {
     "thread_summary": ("thread_summary", "ready_ns"),
     "core_choice": ("core_choice", "e_beside_idle_p_ns"),
+    "core_type_residency": ("core_choice", "e_ns"),
 }
 # Share of the words that two titles of one kind have in common.
 _ALIKE = 0.5
@@ -371,6 +412,12 @@ def _is_cost_true(finding: Finding, alike: list[Finding], damaged: Answers, whol
         return False
     if finding.analyzer in _OF_ALL_THREADS:
         return any((other.cost_ns or 0) >= finding.cost_ns for other in alike)
+    if finding.analyzer == "quantum_end_chain":
+        # The whole recording may have more of the chain, with another first thread.
+        return any(
+            row["cpu"] == finding.cpu and (row["serialized_ns"] or 0) >= finding.cost_ns
+            for row in whole.rows.get("quantum_end_chain", [])
+        )
     if finding.analyzer not in _OF_A_THREAD or finding.utid is None:
         return False
     query, column = _OF_A_THREAD[finding.analyzer]

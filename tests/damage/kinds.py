@@ -171,7 +171,14 @@ def _clock_back(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan
     first, last = min(c.first for c in chunks), max(c.last for c in chunks)
     inner = [chunk for chunk in chunks if not _is_head(chunk) and chunk.first > first]
     back = int((last - first) * chance.uniform(0.02, 0.3))
-    return Plan(steps=[(chance.choice(inner).number, -back)])
+    chosen = chance.choice(inner)
+    # Where no two records on both sides of the step are out of order by 1 ms, one wrong time, or
+    # none, would look the same.
+    stream = [chunk for chunk in by_cpu(chunks)[chosen.cpu] if not _is_head(chunk)]
+    before = sorted(t for c in stream if c.sequence < chosen.sequence for t in c.times())[-2:]
+    after = sorted(t - back for c in stream if c.sequence >= chosen.sequence for t in c.times())[:2]
+    shown = len(before) == len(after) == 2 and before[0] > after[1] + hz // 1000
+    return Plan(steps=[(chosen.number, -back)], undetectable=not shown)
 
 
 def _cut(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
@@ -202,7 +209,7 @@ KINDS: dict[str, Draw] = {
     "no_idle": _without("idle"),
     # Busy is then defined without interrupts: the numbers differ and are not wrong.
     "no_interrupts": _without("interrupt", undetectable=True),
-    "no_switches": _without("switch"),
+    "no_switches": _without("switch", "switch_record"),
     "no_thread_events": _without("thread"),
     "no_rundown": _without("rundown"),
     "repeated": _repeated,

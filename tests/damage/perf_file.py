@@ -12,8 +12,8 @@ from collections import defaultdict
 
 from damage.stream import Chunk, Plan, Record
 
-LOST, COMM, EXIT, FORK, SAMPLE, USER_TYPES = 2, 3, 4, 7, 9, 64
-FINISHED_ROUND = 68
+LOST, COMM, EXIT, FORK, SAMPLE, LOST_SAMPLES, USER_TYPES = 2, 3, 4, 7, 9, 13, 64
+SWITCH, SWITCH_CPU_WIDE = 14, 15
 _IP, _TID, _TIME, _ADDR, _ID, _STREAM_ID, _CPU = 1, 2, 4, 8, 1 << 6, 1 << 9, 1 << 7
 _IDENTIFIER = 1 << 16
 _EVENT_DESC = 12
@@ -134,6 +134,9 @@ class PerfFile:
             what = _KINDS.get(self.names.get(struct.unpack_from("<Q", raw, 8)[0], ""), "other")
         elif kind in (COMM, FORK, EXIT):
             what = "thread"
+        elif kind in (SWITCH, SWITCH_CPU_WIDE):
+            # The same switches once more, a little later.
+            what = "switch_record"
         return ticks, cpu, what
 
     def _offsets(self, kind: int, size: int) -> tuple[int, int]:
@@ -167,6 +170,8 @@ class PerfFile:
             for number, place, ticks in plan.stamps
         }
         missing: dict[int, int] = defaultdict(int)
+        """Records lost since the last one of a CPU."""
+        lost: dict[int, int] = defaultdict(int)
         out: list[bytes] = []
         later: list[bytes] = []
         for record, number in self.items:
@@ -178,6 +183,7 @@ class PerfFile:
             chunk = self.chunks[number - 1]
             if number in plan.lost:
                 missing[chunk.cpu] += 1
+                lost[chunk.cpu] += 1
                 continue
             data = self._moved(record, stamps.get(id(record)), shifts[number])
             if missing[chunk.cpu] and plan.signaled:
@@ -195,6 +201,8 @@ class PerfFile:
                 out += later
                 later = []
         out += later
+        if plan.signaled and any(missing.values()):
+            out.append(self._lost_samples(sum(lost.values())))
         return self._file(b"".join(out), plan.cut)
 
     def _moved(self, record: Record, stamp: int | None, shift: int) -> bytes:
@@ -235,6 +243,16 @@ class PerfFile:
         trailer += struct.pack("<Q", own) * bool(flags & _IDENTIFIER)
         body = struct.pack("<QQ", own, count) + trailer
         return struct.pack("<IHH", LOST, 0, 8 + len(body)) + body
+
+    def _lost_samples(self, count: int) -> bytes:
+        """PERF_RECORD_LOST_SAMPLES, which perf writes last: what the kernel counted in all."""
+        flags = self.sample_type
+        own = min(self.names, default=0)
+        body = struct.pack("<Q", count) + bytes(16)
+        body += struct.pack("<Q", own) * bool(flags & _ID)
+        body += bytes(8) * bool(flags & _STREAM_ID) + bytes(8)
+        body += struct.pack("<Q", own) * bool(flags & _IDENTIFIER)
+        return struct.pack("<IHH", LOST_SAMPLES, 0, 8 + len(body)) + body
 
     def _file(self, records: bytes, cut: float | None) -> bytes:
         grown = len(records) - self.data_size

@@ -96,6 +96,9 @@ class Player:
             # A perf.data has no sequence numbers: nothing shows that a stream begins late, ends
             # early or is missing, unless the records of other CPUs contradict that.
             plan.undetectable = True
+        if source.format == "real" and kind in ("cut", "no_thread_events"):
+            # The switches are then known from PERF_RECORD_SWITCH alone: other times, no states.
+            plan.undetectable = True
         data = source.file.damaged(plan, seed)
         path = self.folder / f"{kind}-{source.recording.label}"
         path.write_bytes(data)
@@ -138,7 +141,10 @@ class Player:
             damaged, (window[0] - shift, window[1] - shift), without=self.bench.empty(whole)
         )
         queries = self.bench.queries
-        run.columns = judge.judge(queries, damaged, whole, threads_only=plan.threads_only)
+        run.columns = judge.judge(
+            queries, damaged, whole,
+            threads_only=plan.threads_only, has_wakeups="wakeup" not in plan.without,
+        )  # fmt: skip
         run.false_findings = judge.false_findings(damaged, whole)
         ticks = [ns * whole.clock_hz // 1_000_000_000 + whole.start_clock for ns in window]
         chunks = source.file.chunks

@@ -32,6 +32,8 @@ const FEW: usize = 8;
 pub(super) const NO_FIT: &str = "a record whose time does not fit those around it: left out";
 pub(super) const STEPPED: &str = "a buffer that begins before the one before it on its CPU ended: \
                                   the clock went back, its records are left out";
+/// So many records on both sides show that the clock went back, and not that a time is wrong.
+const WITNESSES: usize = 2;
 
 /// Records of a buffer that are left out, between two whose times are believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,6 +312,27 @@ impl Judge {
         (low, high)
     }
 
+    /// Whether several records of a buffer are earlier than several of the one before it.
+    fn goes_back(
+        &mut self,
+        file: &LogFile,
+        pair: &[u32],
+        tolerance: i64,
+        bad: &BTreeMap<u32, (Vec<u32>, &'static str)>,
+    ) -> bool {
+        let (first, second) = (self.times(file, pair[0], bad), self.times(file, pair[1], bad));
+        let in_order = |times: Vec<Timed>| {
+            let mut times: Vec<i64> = times.into_iter().map(|(_, ts)| ts).collect();
+            times.sort_unstable();
+            times
+        };
+        let (first, second) = (in_order(first), in_order(second));
+        let last_but = first.len().checked_sub(WITNESSES).map(|at| first[at]);
+        let following = second.get(WITNESSES - 1);
+        matches!((last_but, following), (Some(late), Some(early))
+            if late > early.saturating_add(tolerance))
+    }
+
     /// Looks at the buffers of each CPU one after the other.
     fn streams(&mut self, file: &mut LogFile, bad: &mut BTreeMap<u32, (Vec<u32>, &'static str)>) {
         let tolerance = self.ticks(TOLERANCE_NS);
@@ -340,6 +363,27 @@ impl Judge {
                 times.sort_unstable();
                 times.get(times.len() / 2).copied().unwrap_or_default()
             };
+            // Where the clock went back for good, every later time is wrong.
+            let stepped = (1..buffers.len()).find(|&at| {
+                let pair = &buffers[at - 1..=at];
+                let window = |place: usize| file.buffers[buffers[place] as usize].window;
+                // One buffer that lies behind the next, most of it, is itself out of line.
+                let is_alone = at.checked_sub(2).is_none_or(|two| {
+                    let (before, here) = (window(two), window(at));
+                    before.zip(here).is_some_and(|((_, last), (first, _))| last <= first)
+                });
+                overlap(file, pair) && self.goes_back(file, pair, tolerance, bad) && {
+                    let middle = middle(self.times(file, pair[0], bad));
+                    !is_alone || window(at).is_some_and(|(_, last)| middle <= last)
+                }
+            });
+            for index in buffers.split_off(stepped.unwrap_or(buffers.len())) {
+                let times = self.times(file, index, bad);
+                note(bad, file, index, &times, &vec![true; times.len()]);
+                if let Some((_, what)) = bad.get_mut(&index) {
+                    *what = STEPPED;
+                }
+            }
             let middles: Vec<i64> =
                 buffers.iter().map(|index| middle(self.times(file, *index, bad))).collect();
             let on_chain = longest_run(&middles);

@@ -81,6 +81,7 @@ impl Hotplug {
         let silent = found.ends.values().any(|last| last.saturating_add(SILENT_NS) < end);
         if has_steps || silent {
             found.name_threads(recording);
+            found.name_last_threads(recording, end);
         }
         if !has_steps && found.threads.is_empty() {
             return found;
@@ -112,6 +113,30 @@ impl Hotplug {
                     self.threads.insert(tid, cpu);
                 } else if let Some(cpu) = number(STOPPER) {
                     self.stoppers.insert(tid, cpu);
+                }
+            }
+        }
+    }
+
+    /// Learns them from the last switches of CPUs that fall silent.
+    fn name_last_threads(&mut self, recording: &Recording, end: u64) {
+        let index = &recording.index;
+        for lane in index.lanes.iter().filter(|lane| lane.last.saturating_add(SILENT_NS) < end) {
+            if let Some(span) = &lane.run {
+                let all = streams::records(&recording.segments, span);
+                let next = all.filter(|record| record.kind == record::SAMPLE).filter_map(|found| {
+                    let number = usize::from(place(&recording.events, &found)?.event);
+                    let attr = recording.events.attrs.get(number)?;
+                    let Family::Switch { fields, .. } = &recording.named.get(number)?.family else {
+                        return None;
+                    };
+                    let raw = attr.parts(found.bytes)?.raw;
+                    Some((fields.next_pid.id(raw)?, text(fields.next_comm.bytes(raw)?)))
+                });
+                let Some((tid, name)) = next.last() else { continue };
+                let number = name.strip_prefix(NAME).and_then(|number| number.parse().ok());
+                if number == Some(lane.cpu) {
+                    self.threads.insert(tid, lane.cpu);
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::attrs::{CPU_LIMIT, CommonPart, Events};
 use super::bytes::{prefetch, u64_at};
-use super::misfits::{DAMAGED, Here, Step, TOLERANCE_NS, Verdict};
+use super::misfits::{DAMAGED, Here, Misfit, Step, TOLERANCE_NS, Verdict};
 use super::problem::Problems;
 use super::record::{self, Record};
 use super::streams::{NO_CPU, Placed, Span, place};
@@ -116,8 +116,12 @@ pub(super) struct Index {
     pub(super) lost_samples: u64,
     /// Stretches that could not be read at all.
     pub(super) damaged: u64,
-    /// Stretches in which records are left out because their times do not fit.
-    pub(super) left_out: usize,
+    /// Records that cannot be read.
+    pub(super) unreadable: usize,
+    /// Records whose times do not fit where the file has them.
+    pub(super) misfits: Vec<Misfit>,
+    /// There are so many of them that the records must be sorted.
+    pub(super) is_disordered: bool,
     pub(super) steps: Vec<Step>,
     pub(super) step_counts: HashMap<i32, u32>,
     /// First and last time are no longer those of all records that were seen.
@@ -230,7 +234,6 @@ impl Index {
             }
             _ => {}
         }
-        let is_task = matches!(found.kind, record::COMM | record::FORK | record::EXIT);
         let (start, end) = (span.start as usize, span.end as usize);
         let here = Here { segment: span.segment, data, name, start, end };
         let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
@@ -247,7 +250,7 @@ impl Index {
             return;
         }
         if early {
-            if is_task {
+            if is_task(found) {
                 self.tasks.push((0, span));
             }
             self.early.push(span);
@@ -256,23 +259,39 @@ impl Index {
         let lost = found.kind == record::LOST;
         let mut reached = None;
         if let Some((lane, last)) = self.conflict(placed.cpu, placed.ts).filter(|_| !lost) {
-            match self.judge(events, here, (placed.cpu, placed.ts), lane, problems) {
+            match self.judge(events, here, (placed.cpu, placed.ts), lane) {
                 Verdict::Record => return,
                 Verdict::Mended => {}
                 Verdict::Stepped => reached = Some(last),
             }
         }
-        if is_task {
-            self.tasks.push((placed.ts, span));
-        }
-        self.cover(placed.ts, placed.ts);
-        let events = lost.then(|| u64_at(found.bytes, 16).unwrap_or_default());
-        self.append(placed, span, events);
+        self.place_record(placed, found, (placed.ts, span));
         if let Some(reached) = reached
             && let Some(lane) = self.recent(placed.cpu)
         {
             self.stepped(placed.cpu, lane, reached);
         }
+    }
+
+    /// Adds a record where its time says.
+    pub(super) fn place_record(
+        &mut self,
+        placed: Placed,
+        found: &Record<'_>,
+        (ts, span): (u64, Span),
+    ) {
+        if is_task(found) {
+            self.tasks.push((ts, span));
+        }
+        self.cover(ts, ts);
+        let lost = found.kind == record::LOST;
+        let events = lost.then(|| u64_at(found.bytes, 16).unwrap_or_default());
+        self.append(placed, span, events);
+    }
+
+    /// Whether the records of some CPU are in several lanes.
+    pub(super) fn has_several_lanes(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.lanes.len() > 1 || !cpu.strays.is_empty())
     }
 
     /// The lane of a CPU that was added to last.
@@ -286,7 +305,8 @@ impl Index {
         let lane = self.recent(cpu)?;
         let last = self.lanes[lane].last;
         let steps_back = last > ts.saturating_add(TOLERANCE_NS);
-        (steps_back && cpu != NO_CPU && !self.has_several_buffers(cpu)).then_some((lane, last))
+        let is_judged = !self.is_disordered && !self.has_several_buffers(cpu);
+        (steps_back && cpu != NO_CPU && is_judged).then_some((lane, last))
     }
 
     fn cover(&mut self, first: u64, last: u64) {
@@ -392,7 +412,8 @@ impl Index {
     /// To be called when all segments are in; `cut_off`: the file ends before its data does.
     pub(super) fn finish(&mut self, cut_off: bool) {
         // What was lost at the very end is only counted: no record follows that would say where.
-        for lane in &mut self.lanes {
+        // The gap of a lane whose records are all left out is known.
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.spans.is_empty()) {
             if cut_off {
                 lane.lose(None, "truncated");
                 // The bytes that the cut leaves of a record are no other damage.
@@ -440,6 +461,10 @@ impl Index {
         cpus.dedup();
         cpus
     }
+}
+
+fn is_task(found: &Record<'_>) -> bool {
+    matches!(found.kind, record::COMM | record::FORK | record::EXIT)
 }
 
 fn median_time(events: &Events, data: &[u8], start: usize) -> Option<u64> {

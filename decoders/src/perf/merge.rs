@@ -94,6 +94,10 @@ pub(super) struct Merge<'a> {
     /// The first of them; beyond all times if there is none.
     limit: (u64, usize),
     current: Option<usize>,
+    /// Some CPU has several lanes, so that records may be there twice.
+    has_doubles: bool,
+    /// Time and bytes of the last records, all of one time.
+    recent: (u64, Vec<&'a [u8]>),
 }
 
 impl<'a> Merge<'a> {
@@ -120,9 +124,20 @@ impl<'a> Merge<'a> {
             }
         }
         let current = waiting.pop().map(|Reverse((_, lane))| lane);
-        let mut merge =
-            Self { events, segments, cursors, waiting, limit: (u64::MAX, usize::MAX), current };
+        let mut merge = Self {
+            events,
+            segments,
+            cursors,
+            waiting,
+            limit: (u64::MAX, usize::MAX),
+            current,
+            has_doubles: index.has_several_lanes(),
+            recent: (0, Vec::new()),
+        };
         merge.look_ahead();
+        if merge.has_doubles {
+            merge.skip_doubles();
+        }
         merge
     }
 
@@ -152,15 +167,31 @@ impl<'a> Merge<'a> {
     }
 }
 
-impl<'a> Iterator for Merge<'a> {
-    type Item = Merged<'a>;
+impl<'a> Merge<'a> {
+    /// Goes on until the next record is not one that came before: a CPU writes none twice at one
+    /// time.
+    #[inline(never)]
+    fn skip_doubles(&mut self) {
+        while let Some(lane) = self.current {
+            let cursor = &self.cursors[lane];
+            let bytes = cursor.data.get(cursor.start..cursor.end).unwrap_or_default();
+            let (time, recent) = &mut self.recent;
+            if *time != cursor.ts {
+                *time = cursor.ts;
+                recent.clear();
+            }
+            if !recent.contains(&bytes) {
+                recent.push(bytes);
+                break;
+            }
+            self.go_on(lane);
+        }
+    }
 
+    /// Goes to the record behind the next one, which is in that lane.
     #[inline(always)]
-    fn next(&mut self) -> Option<Merged<'a>> {
-        let lane = self.current?;
+    fn go_on(&mut self, lane: usize) {
         let cursor = &mut self.cursors[lane];
-        let bytes = cursor.data.get(cursor.start..cursor.end)?;
-        let merged = Merged { bytes, cpu: cursor.cpu, event: usize::from(cursor.event) };
         if cursor.advance(self.events, self.segments) {
             let here = (cursor.ts, lane);
             if here > self.limit {
@@ -168,6 +199,22 @@ impl<'a> Iterator for Merge<'a> {
             }
         } else {
             self.exhausted();
+        }
+    }
+}
+
+impl<'a> Iterator for Merge<'a> {
+    type Item = Merged<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Merged<'a>> {
+        let lane = self.current?;
+        let cursor = &self.cursors[lane];
+        let bytes = cursor.data.get(cursor.start..cursor.end)?;
+        let merged = Merged { bytes, cpu: cursor.cpu, event: usize::from(cursor.event) };
+        self.go_on(lane);
+        if self.has_doubles {
+            self.skip_doubles();
         }
         Some(merged)
     }

@@ -14,6 +14,7 @@ mod hotplug;
 mod index;
 mod inspection;
 mod interrupts;
+mod left_out;
 mod machine;
 mod merge;
 mod misfits;

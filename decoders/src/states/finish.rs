@@ -280,10 +280,18 @@ impl StateMachine {
         // Without switches nothing shows what a thread did once it was woken; without those of
         // one CPU, a thread that no switch shows may have run there.
         let any_switch = self.cpus.iter().flatten().any(|place| place.last_switch.is_some());
-        let all_switch = self.cpus.iter().flatten().all(|place| place.occupant != Occupant::First);
+        let all_switch = any_switch
+            && self.cpus.iter().flatten().all(|place| place.occupant != Occupant::First);
         for (thread, end) in self.threads.iter_mut().zip(end_of) {
             if thread.is_idle || !thread.known {
                 continue;
+            }
+            // Where no state is recorded, the last switch-out behind its end is for good.
+            if end.is_some_and(|end| thread.since >= end)
+                && (thread.phase, thread.reason) == (Phase::Blocked, None)
+                && thread.wakings.is_empty()
+            {
+                thread.phase = Phase::Exited;
             }
             let end = end.filter(|&end| thread.last_record.is_none_or(|record| record <= end));
             let until = end.unwrap_or(last).clamp(first, last);

@@ -202,6 +202,10 @@ impl Thread {
             wakeups.decide(&waking, true);
             entry.ready_from = Some(ready_from);
             entry.by_waking = true;
+            if entry.was == Phase::Untouched && waking.kind == Kind::New {
+                // It was created while nothing of it was recorded.
+                entry.was = Phase::Unknown { out_seen: false };
+            }
             entry.waker = waking.waker;
             entry.target = waking.target;
             if matches!(

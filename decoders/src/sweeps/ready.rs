@@ -18,7 +18,7 @@ struct Offer {
     idle_ns: Option<i64>,
     parked_ns: Option<i64>,
     untold: bool,
-    /// Longest idle interval of a usable CPU outside a known set.
+    /// Longest idle interval of a usable CPU outside the set.
     outside_ns: Option<i64>,
 }
 
@@ -393,12 +393,14 @@ fn write_slot(table: &mut Table, trace_id: i64, slot: &Slot, now_ns: i64) {
 }
 
 fn offer(machine: &Machine, allowed: &Allowed) -> Offer {
-    let untold = allowed.cpus.meets(&machine.untold);
+    // A thread of unknown affinity may use CPUs outside its set as well.
+    let untold = allowed.cpus.meets(&machine.untold)
+        || (!allowed.known && machine.untold.iter().next().is_some());
     let mut offer = Offer { untold, ..Offer::default() };
     for at in machine.idle.iter() {
         let idle_ns = Some(machine.cpus[at].idle_ns);
         if !allowed.cpus.has(at) {
-            if allowed.known && machine.usable.has(at) {
+            if machine.usable.has(at) {
                 offer.outside_ns = offer.outside_ns.max(idle_ns);
             }
         } else if machine.usable.has(at) {

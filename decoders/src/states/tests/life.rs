@@ -25,6 +25,28 @@ fn a_life_ends_at_the_last_switch_out_in_state_x_or_z_and_not_at_the_exit_record
     }
 }
 
+// PERF_RECORD_SWITCH says no more than that it was not preempted.
+#[test]
+fn without_states_a_life_ends_at_the_last_switch_out_behind_the_exit_record() {
+    let scene = Scene::linux(1, 100).life(10, None, Some(40));
+    let answer = scene.event(50, 0, Some(10), Some(0), false).run();
+    assert_eq!(answer.states_of(10), ["running 0..50 cpu0 <"]);
+}
+
+// Created while its CPU lost records, it was not waiting before.
+#[test]
+fn a_thread_that_is_first_seen_when_it_is_woken_as_new_is_unknown_before() {
+    let answer = Scene::linux(1, 100)
+        .thread(10)
+        .wake(30, 0, "wakeup_new", 10, 0)
+        .switch(40, 0, 0, 10, R)
+        .run();
+    assert_eq!(
+        answer.states_of(10),
+        ["unknown 0..30 <", "ready 30..40 cpu1 by0", "running 40..100 cpu0 >"]
+    );
+}
+
 // A switch-out in state Z that is not the last one: the life goes on.
 #[test]
 fn a_thread_seen_again_after_it_left_as_a_zombie_lives_on() {
