@@ -85,7 +85,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         about=(row["utid"],),
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        bound="at_least",
+        bound="exact" if row["run_high_ns"] == row["run_ns"] else "at_least",
         advice=(
             "Lower or defer what holds the P cores meanwhile (EcoQoS or a lower priority for "
             "background work), raise this thread, and start no more workers than P cores."

@@ -19,6 +19,8 @@ WITH
       coalesce(sum(dur) FILTER (WHERE obstacle = 'unknown'), 0)::BIGINT
         AS obstacle_unknown_ns,
       coalesce(sum(dur) FILTER (WHERE obstacle = 'all_busy'), 0)::BIGINT AS all_busy_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'parked_available' AND may_be_idle), 0)
+        AS maybe_idle_ns,
       bool_and(affinity_known) AS affinity_known,
     FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
     GROUP BY utid
@@ -51,8 +53,10 @@ SELECT
   spent.all_busy_ns,
   -- False: allowed CPUs are those it was seen on, so idle_available_ns is a lower bound.
   spent.affinity_known,
-  -- obstacle_unknown_ns, and the time in which the state of the thread is unknown, ns. (bound)
-  (spent.obstacle_unknown_ns + coalesce(t.unknown_ns, 0))::BIGINT AS unknown_ns,
+  -- obstacle_unknown_ns, the part of parked_available_ns in which another CPU may have been idle, and
+  -- the time in which the state of the thread is unknown, ns. (bound)
+  (spent.obstacle_unknown_ns + spent.maybe_idle_ns + coalesce(t.unknown_ns, 0))::BIGINT
+    AS unknown_ns,
 FROM spent
 JOIN who ON who.utid = spent.utid
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = spent.utid

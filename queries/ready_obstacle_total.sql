@@ -16,6 +16,8 @@ WITH
       sum(dur) FILTER (WHERE obstacle = 'parked_available') AS parked_available_ns,
       sum(dur) FILTER (WHERE obstacle = 'unknown') AS obstacle_unknown_ns,
       sum(dur) FILTER (WHERE obstacle = 'all_busy') AS all_busy_ns,
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'parked_available' AND may_be_idle), 0)
+        AS maybe_idle_ns,
       bool_and(affinity_known) AS affinity_known,
     FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
     GROUP BY trace_id
@@ -55,8 +57,10 @@ SELECT
   END AS matched_ns,
   -- False: of some thread allowed CPUs are those it was seen on (lower bound).
   spent.affinity_known,
-  -- obstacle_unknown_ns, and the time in which the states of threads are unknown, ns. (bound)
-  (coalesce(spent.obstacle_unknown_ns, 0) + coalesce(unclear.ns, 0))::BIGINT AS unknown_ns,
+  -- obstacle_unknown_ns, the part of parked_available_ns in which another CPU may have been idle, and
+  -- the time in which the states of threads are unknown, ns. (bound)
+  (coalesce(spent.obstacle_unknown_ns, 0) + spent.maybe_idle_ns + coalesce(unclear.ns, 0))::BIGINT
+    AS unknown_ns,
   -- Threads whose unknown time it adds up.
   coalesce(unclear.threads, 0) AS unknown_threads,
 FROM spent

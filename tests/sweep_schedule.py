@@ -392,16 +392,25 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
     kinds = {c: plan.parking_of(c, cell) for c in idle}
     # A thread of unknown affinity may use any CPU.
     perhaps = [c for c in plan.cpus if not known or c in allowed]
-    perhaps_idle = [c for c in perhaps if plan.cpus[c][cell] == "."]
     free = [plan.stretch(c, cell) for c in idle if kinds[c] == "free"]
     parked = [plan.stretch(c, cell) for c in idle if kinds[c] in ("soft", "hard")]
-    unknown = any(plan.cpus[c][cell] == "?" for c in perhaps)
-    unknown = unknown or any(plan.is_open(c, cell) for c in perhaps_idle)
-    unknown = unknown or any(plan.parking_of(c, cell) == "untold" for c in perhaps_idle)
+    unknown = any(_is_untold(plan, c, cell) for c in perhaps)
+    throttled = (
+        to_idle
+        and left is not None
+        and plan.cpus[left][cell] == "."
+        and plan.parking_of(left, cell) == "free"
+    )
+    maybe_throttled = (
+        to_idle and not throttled and left is not None and _is_untold(plan, left, cell)
+    )
     near_end = (end - cell) * CELL <= 1_000_000
+    leaving = enters is not None and near_end and plan.cpus[enters][cell] == "."
     if near_end and enters is None and _is_lost(plan, thread, end) and (free or parked):
         # The switch-in may lie in the lost time: then this was idle_exit.
         free, parked, unknown = [], [], True
+    if maybe_throttled:
+        free, parked, unknown, leaving = [], [], True, False
     outside = [
         plan.stretch(c, cell)
         for c in plan.cpus
@@ -411,18 +420,22 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
     return (
         begin * CELL,
         enters,
-        to_idle
-        and left is not None
-        and plan.cpus[left][cell] == "."
-        and plan.parking_of(left, cell) == "free",
+        throttled,
         thread in plan.throttled,
-        enters is not None and near_end and plan.cpus[enters][cell] == ".",
+        leaving,
         max(free, default=None),
         max(parked, default=None),
         unknown,
         known,
         max(outside, default=None),
     )
+
+
+def _is_untold(plan: Schedule, cpu: int, cell: int) -> bool:
+    """Nothing says whether a thread may use the CPU."""
+    if plan.cpus[cpu][cell] != ".":
+        return plan.cpus[cpu][cell] == "?"
+    return plan.is_open(cpu, cell) or plan.parking_of(cpu, cell) == "untold"
 
 
 def _is_lost(plan: Schedule, thread: int, cell: int) -> bool:

@@ -418,6 +418,11 @@ def _is_cost_true(finding: Finding, alike: list[Finding], damaged: Answers, whol
             row["cpu"] == finding.cpu and (row["serialized_ns"] or 0) >= finding.cost_ns
             for row in whole.rows.get("quantum_end_chain", [])
         )
+    if finding.analyzer == "pinned_cpu_visitor":
+        return any(
+            row["cpu"] == finding.cpu and (row["owner_ready_ns"] or 0) >= finding.cost_ns
+            for row in whole.rows.get("pinned_cpu_visitor", [])
+        )
     if finding.analyzer not in _OF_A_THREAD or finding.utid is None:
         return False
     query, column = _OF_A_THREAD[finding.analyzer]

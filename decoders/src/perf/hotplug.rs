@@ -25,6 +25,9 @@ const OFFLINE: i64 = 0;
 const SIGNAL: &str = "cpu_offline";
 /// A CPU that is idle may end this long before the recording; taking one down takes longer.
 const SILENT_NS: u64 = 20_000_000;
+/// The same where the last switch lets `cpuhp/N` in, which soon waits again unless it takes its CPU
+/// down.
+const TAKEN_NS: u64 = 1_000_000;
 
 /// A stretch in which a CPU is offline; raw times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,9 @@ pub(super) struct Span {
     /// `None`: to the end.
     pub(super) until: Option<u64>,
 }
+
+/// The last records of a CPU in which its last switch is looked for.
+const LAST_BYTES: u64 = 1 << 20;
 
 /// A hint with its time and the CPU that wrote it.
 type Written = (u64, i32, Hint);
@@ -81,8 +87,8 @@ impl Hotplug {
         let silent = found.ends.values().any(|last| last.saturating_add(SILENT_NS) < end);
         if has_steps || silent {
             found.name_threads(recording);
-            found.name_last_threads(recording, end);
         }
+        found.name_last_threads(recording, end);
         if !has_steps && found.threads.is_empty() {
             return found;
         }
@@ -121,9 +127,9 @@ impl Hotplug {
     /// Learns them from the last switches of CPUs that fall silent.
     fn name_last_threads(&mut self, recording: &Recording, end: u64) {
         let index = &recording.index;
-        for lane in index.lanes.iter().filter(|lane| lane.last.saturating_add(SILENT_NS) < end) {
-            if let Some(span) = &lane.run {
-                let all = streams::records(&recording.segments, span);
+        for lane in index.lanes.iter().filter(|lane| lane.last.saturating_add(TAKEN_NS) < end) {
+            if let Some(span) = lane.run.filter(|span| span.end - span.start <= LAST_BYTES) {
+                let all = streams::records(&recording.segments, &span);
                 let next = all.filter(|record| record.kind == record::SAMPLE).filter_map(|found| {
                     let number = usize::from(place(&recording.events, &found)?.event);
                     let attr = recording.events.attrs.get(number)?;
@@ -270,7 +276,7 @@ impl Hotplug {
             let known = self.offline.iter().any(|span| span.cpu == cpu);
             let takes_down = last_switch.get(&cpu).is_some_and(|ids| ids.contains(&tid));
             let Some(last) = self.ends.get(&cpu).copied() else { continue };
-            if takes_down && !known && last.saturating_add(SILENT_NS) < end {
+            if takes_down && !known && last.saturating_add(TAKEN_NS) < end {
                 self.gap(cpu, Some(last), None);
             }
         }

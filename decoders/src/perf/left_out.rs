@@ -86,7 +86,7 @@ impl Index {
         let last = lanes().map(|lane| lane.last).filter(|last| *last != u64::MAX).max();
         for (misfit, near) in misfits.into_iter().zip(near) {
             problems.add_many(misfit.place.clone(), misfit.what, misfit.count);
-            if let Some(lane) = misfit.goes_on_from_step() {
+            if let Some(lane) = misfit.stepped {
                 problems.add(misfit.place, STEPPED);
                 self.drop_lane(lane);
                 self.gaps.push(gap_of(misfit.gap.cpu, misfit.gap.before, None));
@@ -286,16 +286,6 @@ impl Index {
         }
         let (start, _) = last?;
         Some(Ends { second: *second, before_last, last_span: Span { start, ..run } })
-    }
-}
-
-impl Misfit {
-    /// The lane of a clock that went back, if its records go on as one would expect of that clock.
-    /// Records from elsewhere are followed by a jump to where the CPU had been.
-    fn goes_on_from_step(&self) -> Option<usize> {
-        let (before, until) = (self.gap.before?, self.gap.until?);
-        let back = before.saturating_sub(self.earliest);
-        (2 * until.saturating_sub(self.latest) < back).then_some(self.stepped?)
     }
 }
 

@@ -65,6 +65,8 @@ pub(super) struct Threads {
     by_pid: HashMap<i32, u32>,
     /// Which life a tid had from when on.
     history: HashMap<i32, Vec<(i64, u32)>>,
+    /// Threads that existed before the recording are listed by name.
+    lists_threads: bool,
 }
 
 impl Threads {
@@ -80,6 +82,7 @@ impl Threads {
             processes: Vec::new(),
             by_pid: HashMap::new(),
             history: HashMap::new(),
+            lists_threads: false,
         }
     }
 
@@ -241,7 +244,9 @@ impl Threads {
         let face = self.faces[life as usize];
         let early = !face.named && !face.active && thread.start_ns.is_none();
         let first = thread.name.is_none() || early;
-        let from = if first { thread.start_ns } else { ts };
+        // perf lists the threads that exist when it begins: any other one has begun since.
+        let since = if thread.name.is_none() && self.lists_threads { ts } else { None };
+        let from = if first { thread.start_ns.or(since) } else { ts };
         if first {
             thread.names.clear();
         }
@@ -302,6 +307,7 @@ impl Threads {
             None => self.begin(tid, None),
         };
         self.belongs(life, pid);
+        self.lists_threads |= ts.is_none();
         self.rename(life, ts, name);
         if ts.is_some() {
             let face = &mut self.faces[life as usize];

@@ -346,17 +346,21 @@ impl View<'_> {
         let hidden_exit = slot.exiting
             && begun.enters.is_none()
             && (offer.idle_ns.is_some() || offer.parked_ns.is_some());
-        if hidden_exit {
+        let throttled = begun.rate_controlled || begun.left.is_some_and(unparked);
+        // Whether the CPU that it left to the idle thread is parked may not be known.
+        let hidden_quota = !throttled && begun.left.is_some_and(|cpu| self.machine.untold.has(cpu));
+        let hidden = hidden_exit || hidden_quota;
+        if hidden {
             offer = Offer { untold: true, idle_ns: None, parked_ns: None, ..offer };
         }
         let obstacle = Obstacle {
-            throttled: begun.rate_controlled || begun.left.is_some_and(unparked),
-            idle_exit: slot.exiting && begun.enters.is_some_and(idle),
+            throttled,
+            idle_exit: !hidden_quota && slot.exiting && begun.enters.is_some_and(idle),
             offer,
             known: self.affinity.sets[slot.set].known,
         };
         let eligible =
-            !obstacle.throttled && !obstacle.idle_exit && !hidden_exit && !begun.cgroup_throttled;
+            !obstacle.throttled && !obstacle.idle_exit && !hidden && !begun.cgroup_throttled;
         let changed = eligible != slot.eligible;
         if changed {
             slot.eligible = eligible;
