@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import duckdb
 import pytest
+from sweep_ready import expect_ready_match, expect_ready_slice
 from sweep_schedule import (
     CELL,
     Cells,
@@ -17,8 +18,6 @@ from sweep_schedule import (
     expect_avoidable_match,
     expect_concurrency,
     expect_core_state,
-    expect_ready_match,
-    expect_ready_slice,
     expect_sharing_slice,
     expect_sibling_slice,
     fill,

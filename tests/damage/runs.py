@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -184,7 +184,7 @@ def _played(given: tuple[Task, Path | None]) -> Run:
     return _player.play(*task)
 
 
-def play_all(given: Sequence[Task], workers: int, keep: Path | None) -> Iterator[Run]:
+def play_all(given: Sequence[Task], workers: int, keep: Path | None) -> Generator[Run, None, None]:
     """The runs in their order, on so many processes."""
     if workers == 1:
         player = Player(keep)
@@ -195,5 +195,9 @@ def play_all(given: Sequence[Task], workers: int, keep: Path | None) -> Iterator
             player.close()
         return
     # Threads of a library do not survive a fork.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
         yield from pool.map(_played, [(task, keep) for task in given], chunksize=PER_SOURCE)
+    finally:
+        # The caller may have had enough.
+        pool.shutdown(cancel_futures=True)

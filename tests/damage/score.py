@@ -15,6 +15,8 @@ from schedlens import questions
 LEAST_RIGHT = 0.999
 MOST_FALSE_FINDINGS = 0.01
 MOST_WIDTH = 3.0
+# A column with fewer rows is judged with the others only.
+LEAST_ROWS = 1000
 # Tables that are not queries: their rows are states, not bounds.
 STATES = ("thread_state", "cpu_state")
 
@@ -61,11 +63,15 @@ def judged(runs: Iterable[Run]) -> list[Run]:
     return [run for run in runs if not run.undetectable]
 
 
+def _kind(run: Run) -> str:
+    return f"{run.kind} (undetectable)" if run.undetectable else run.kind
+
+
 def by_kind(runs: Iterable[Run]) -> dict[tuple[str, str], Total]:
     """By format and kind of damage; states and queries together."""
     totals: dict[tuple[str, str], Total] = defaultdict(Total)
     for run in runs:
-        total = totals[run.format, run.kind]
+        total = totals[run.format, _kind(run)]
         total.runs += 1
         total.failures += run.failure is not None
         total.false_finding_runs += bool(run.false_findings)
@@ -81,7 +87,7 @@ def states_by_kind(runs: Iterable[Run]) -> dict[tuple[str, str, str], Total]:
     for run in runs:
         for table in STATES:
             if (table, "state") in run.columns:
-                totals[run.format, run.kind, table].add(run.columns[table, "state"], run)
+                totals[run.format, _kind(run), table].add(run.columns[table, "state"], run)
     return dict(totals)
 
 
@@ -114,12 +120,11 @@ def tables(runs: Sequence[Run]) -> Iterator[str]:
     )
     yield "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for (format_, kind), total in sorted(by_kind(runs).items()):
-        hidden = any(run.undetectable for run in runs if (run.format, run.kind) == (format_, kind))
         of_states = [states.get((format_, kind, table), Total()) for table in STATES]
         wrong = sum(one.wrong for one in of_states)
         rows = sum(one.rows for one in of_states)
         yield (
-            f"| {format_} | {kind}{' (undetectable)' if hidden else ''} | {total.runs} | "
+            f"| {format_} | {kind} | {total.runs} | "
             f"{total.rows} | {total.wrong} | {total.exact_wrong} | {total.right_pct:.2f} | "
             f"{_number(total.width)} | "
             f"{_number(median(total.per_sum) if total.per_sum else None)} | "
@@ -153,6 +158,8 @@ def verdict(runs: Sequence[Run]) -> list[str]:
     if exact:
         found.append(f"{exact} rows that are stated as exact are not")
     for (query, column), total in sorted(totals.items()):
+        if total.rows >= LEAST_ROWS and total.wrong > (1 - LEAST_RIGHT) * total.rows:
+            found.append(f"{query}.{column}: {total.right_pct:.2f} % right (at least 99.9 %)")
         if total.width is not None and total.width > MOST_WIDTH:
             found.append(f"{query}.{column}: the bounds are {total.width:.1f} times the lost time")
     false = sum(bool(run.false_findings) for run in all_judged)

@@ -280,8 +280,8 @@ impl StateMachine {
         // Without switches nothing shows what a thread did once it was woken; without those of
         // one CPU, a thread that no switch shows may have run there.
         let any_switch = self.cpus.iter().flatten().any(|place| place.last_switch.is_some());
-        let all_switch = any_switch
-            && self.cpus.iter().flatten().all(|place| place.occupant != Occupant::First);
+        let all_switch =
+            any_switch && self.cpus.iter().flatten().all(|place| place.occupant != Occupant::First);
         for (thread, end) in self.threads.iter_mut().zip(end_of) {
             if thread.is_idle || !thread.known {
                 continue;
