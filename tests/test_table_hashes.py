@@ -1,0 +1,26 @@
+"""The comparison of two files of table hashes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import table_hashes
+
+
+def test_a_change_of_any_table_is_named() -> None:
+    old = {"a.etl": {"main.x": ["c BIGINT", 3, "17"], "main.y": ["c BIGINT", 0, "0"]}}
+    assert list(table_hashes.differences(old, old)) == []
+    new = {"a.etl": {"main.x": ["c BIGINT", 3, "18"], "main.y": ["c BIGINT", 0, "0"]}}
+    assert list(table_hashes.differences(old, new)) == ["a.etl: main.x differs"]
+    assert list(table_hashes.differences(old, {})) == ["a.etl: only in the old file"]
+
+
+def test_hashes_of_a_recording_are_those_of_its_rows(tmp_path: Path) -> None:
+    recordings = dict(table_hashes.recordings(tmp_path, None, ("switch_only.perf.data.xz",)))
+    (path,) = recordings.values()
+    found = table_hashes.hashes(path, tmp_path / "out")
+    assert found == table_hashes.hashes(path, tmp_path / "out")
+    _, rows, total = found["main.context_switch"]
+    assert rows > 0
+    assert total != "0"
+    assert found["main.finding"]
