@@ -35,6 +35,11 @@ def ready_facts(plan: Schedule, thread: int, cell: int) -> tuple[object, ...]:
     free = [plan.stretch(c, cell) for c in idle if kinds[c] == "free"]
     parked = [plan.stretch(c, cell) for c in idle if kinds[c] in ("soft", "hard")]
     unknown = any(_is_untold(plan, c, cell) for c in perhaps)
+    unknown = unknown or any(
+        plan.cpus[c][cell] == "." and plan.parking_of(c, cell) in ("soft", "hard")
+        for c in perhaps
+        if c not in allowed
+    )
     throttled = (
         to_idle
         and left is not None

@@ -33,7 +33,7 @@ impl Left {
         words: &mut Words,
     ) -> Self {
         match (source, state) {
-            (Source::Etw, None) if preempted.is_none() => Self::Unknown,
+            (_, None) if preempted.is_none() => Self::Unknown,
             (_, None) if preempted == Some(true) => Self::Runnable(None),
             (_, None) => Self::Blocked(None),
             (Source::Etw, Some(4)) => Self::Exit(None),

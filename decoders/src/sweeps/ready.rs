@@ -406,6 +406,8 @@ fn offer(machine: &Machine, allowed: &Allowed) -> Offer {
         if !allowed.cpus.has(at) {
             if machine.usable.has(at) {
                 offer.outside_ns = offer.outside_ns.max(idle_ns);
+            } else if machine.idle_parked.has(at) {
+                offer.untold |= !allowed.known;
             }
         } else if machine.usable.has(at) {
             offer.idle_ns = offer.idle_ns.max(idle_ns);
