@@ -214,19 +214,25 @@ def test_one_damaged_perf_time_is_a_gap_on_its_cpu(
     assert tried >= 10
 
 
+def _two_cpus(tmp_path: Path, switches: int, every_ns: int) -> Path:
+    """A perf.data of two CPUs with so many switches each."""
+    machine = {"cpus": [{"cpu": cpu, "core": cpu, "l2": cpu, "l3": 0} for cpu in range(2)]}
+    lines = [
+        {"ts": 1_000 + every_ns * at + 50_000 * cpu, "cpu": cpu, "event": "switch",
+         "old": 0 if at % 2 else 100 + cpu, "new": 100 + cpu if at % 2 else 0}
+        for at in range(switches) for cpu in range(2)
+    ]  # fmt: skip
+    whole = tmp_path / "whole.perf.data"
+    recording_writer.write({"machine": machine}, lines, perf=whole)
+    return whole
+
+
 @pytest.mark.parametrize("late", [True, False])
 def test_a_damaged_end_of_a_perf_stream_does_not_lengthen_the_recording(
     *, late: bool, tmp_path: Path
 ) -> None:
     # Two CPUs, a switch every 100 us each; the last or the first record of CPU 1 is damaged.
-    machine = {"cpus": [{"cpu": cpu, "core": cpu, "l2": cpu, "l3": 0} for cpu in range(2)]}
-    lines = [
-        {"ts": 1_000 + 100_000 * at + 50_000 * cpu, "cpu": cpu, "event": "switch",
-         "old": 0 if at % 2 else 100 + cpu, "new": 100 + cpu if at % 2 else 0}
-        for at in range(50) for cpu in range(2)
-    ]  # fmt: skip
-    whole = tmp_path / "whole.perf.data"
-    recording_writer.write({"machine": machine}, lines, perf=whole)
+    whole = _two_cpus(tmp_path, 50, 100_000)
     tables = decoded(whole)
     start = tables["trace"]["start_clock"][0].as_py()
     times = _switches(tables)[1]
@@ -248,14 +254,7 @@ def test_a_damaged_end_of_a_perf_stream_does_not_lengthen_the_recording(
 
 def _drawn(tmp_path: Path) -> PerfFile:
     """Two CPUs that switch every 2 ms, 200 switches each, in chunks of 8 records."""
-    machine = {"cpus": [{"cpu": cpu, "core": cpu, "l2": cpu, "l3": 0} for cpu in range(2)]}
-    lines = [
-        {"ts": 1_000 + 2_000_000 * at + 50_000 * cpu, "cpu": cpu, "event": "switch",
-         "old": 0 if at % 2 else 100 + cpu, "new": 100 + cpu if at % 2 else 0}
-        for at in range(200) for cpu in range(2)
-    ]  # fmt: skip
-    whole = tmp_path / "whole.perf.data"
-    recording_writer.write({"machine": machine}, lines, perf=whole)
+    whole = _two_cpus(tmp_path, 200, 2_000_000)
     return PerfFile(whole.read_bytes(), 0, records_per_chunk=(8, 8))
 
 

@@ -375,7 +375,7 @@ WHERE sched_slice.trace_id = $trace_id
 """
 
 
-# Windows tells when a CPU is parked or unparked: a gap on any CPU may hide that.
+# Windows records when a CPU is parked or unparked: a gap on any CPU may hide such a record.
 _PARKING = """
 INSERT INTO cpu_parking BY NAME
 SELECT

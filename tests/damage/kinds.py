@@ -246,7 +246,7 @@ TEXTS: dict[str, str] = {
     "reordered": "buffers or records are in another order in the file",
     "reused_ids": "a thread has the id of one that ended before; half the files lose 3 % as well",
     "one_stamp": "the timestamp of one record is wrong",
-    "clock_back": "the clock of one CPU steps back and stays there",
+    "clock_back": "the clock of one CPU steps back for good",
     "cut": "the file ends early",
 }
 """What each kind does, for the table."""
