@@ -8,9 +8,13 @@ WITH
   -- Processes of one name count together; a number stands for the name where there are many rows.
   who AS (
     SELECT utid, process, dense_rank() OVER (ORDER BY process) AS place
-    FROM thread_with_process(p_trace_id, p_process)
+    FROM thread_with_process(p_trace_id, NULL)
   ),
-  named AS (SELECT DISTINCT place, process FROM who),
+  named AS (
+    SELECT DISTINCT place, process
+    FROM who
+    WHERE p_process IS NULL OR process = p_process
+  ),
   ran AS (
     SELECT
       c.trace_id,
@@ -32,10 +36,22 @@ WITH
     WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id
   ),
+  -- A thread of which the process is not recorded may belong to any.
+  orphaned AS (
+    SELECT trace_id, sum(to_ns - from_ns)::BIGINT AS ns
+    FROM ran
+    WHERE place IN (SELECT place FROM who WHERE process IS NULL)
+    GROUP BY trace_id
+  ),
+  unsure AS (
+    SELECT trace_id, sum(ns)::BIGINT AS ns
+    FROM (FROM unclear UNION ALL FROM orphaned)
+    GROUP BY trace_id
+  ),
   step AS (
-    SELECT trace_id, place, from_ns AS ts, 1::TINYINT AS step_by FROM ran
+    SELECT trace_id, place, from_ns AS ts, 1::TINYINT AS step_by FROM ran SEMI JOIN named USING (place)
     UNION ALL
-    SELECT trace_id, place, to_ns, (-1)::TINYINT FROM ran
+    SELECT trace_id, place, to_ns, (-1)::TINYINT FROM ran SEMI JOIN named USING (place)
   ),
   -- Between steps of one moment no time passes, so that their order is of no account.
   level AS (
@@ -58,16 +74,17 @@ SELECT
   level.running::INTEGER AS running,
   -- Time with exactly so many, ns. (from low_ns to high_ns)
   sum(level.ns)::BIGINT AS ns,
-  -- The same without the time in which the state of some CPU is unknown, at least, ns. (bound)
-  greatest(0, sum(level.ns) - coalesce(any_value(unclear.ns), 0))::BIGINT AS low_ns,
-  -- The same with all the time in which the state of some CPU is unknown, ns. (bound)
-  (sum(level.ns) + coalesce(any_value(unclear.ns), 0))::BIGINT AS high_ns,
+  -- The same without the time in which the state of some CPU is unknown, or the process of a thread
+  -- that runs, ns. (bound)
+  greatest(0, sum(level.ns) - coalesce(any_value(unsure.ns), 0))::BIGINT AS low_ns,
+  -- The same with all that time, ns. (bound)
+  (sum(level.ns) + coalesce(any_value(unsure.ns), 0))::BIGINT AS high_ns,
   -- That time as a share of the window. (no bounds)
   100.0 * sum(level.ns) / nullif(any_value(span.dur_ns), 0) AS pct,
 FROM level
 JOIN span ON span.trace_id = level.trace_id
 JOIN named ON named.place = level.place
-LEFT JOIN unclear ON unclear.trace_id = level.trace_id
+LEFT JOIN unsure ON unsure.trace_id = level.trace_id
 WHERE level.running > 0 AND level.ns > 0
 GROUP BY level.trace_id, named.process, level.running
 ORDER BY level.trace_id, named.process, level.running;

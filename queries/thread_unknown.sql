@@ -1,6 +1,7 @@
 -- How long the state of each thread is unknown in the window, because records were lost or the
 -- recording does not contain its first state. Without recorded wakeups it is also unknown how much
--- of a thread's waiting time it was ready. Where a thread's own CPU clock shows more running time
+-- of a thread's waiting time it was ready. On Linux a thread runs on for a while once it has told of
+-- its end; how long, only its last switch-out shows. Where a thread's own CPU clock shows more running time
 -- than any record (thread_clock_check), it may have run for so much longer. Threads whose state is
 -- always known and whose clock agrees are left out.
 -- p_trace_id: only this recording; null for all.
@@ -32,6 +33,33 @@ WITH
       AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id, utid
   ),
+  -- Only the threads of which no slice ends behind their end.
+  leaving AS (
+    SELECT
+      t.trace_id,
+      t.utid,
+      span.end_ns - greatest(t.end_ns, span.start_ns) AS ns,
+    FROM thread AS t
+    JOIN span USING (trace_id)
+    JOIN trace USING (trace_id)
+    WHERE trace.source <> 'etw'
+      AND t.end_ns < span.end_ns
+      AND t.utid NOT IN (
+        SELECT s.utid
+        FROM sched_slice AS s
+        JOIN thread AS ended USING (utid)
+        WHERE s.ts + s.dur >= ended.end_ns
+      )
+  ),
+  lost AS (
+    SELECT
+      coalesce(spent.trace_id, leaving.trace_id) AS trace_id,
+      coalesce(spent.utid, leaving.utid) AS utid,
+      coalesce(spent.unknown_ns, 0) + coalesce(leaving.ns, 0) AS unknown_ns,
+      coalesce(spent.lost_ns, 0) + coalesce(leaving.ns, 0) AS lost_ns,
+    FROM spent
+    FULL JOIN leaving USING (trace_id, utid)
+  ),
   charged AS (
     SELECT trace_id, utid, ceil(run_ns * clock_gap_pct / 100)::BIGINT AS ns
     FROM thread_clock_check(p_trace_id)
@@ -44,13 +72,13 @@ SELECT
   utid,
   -- Time in which its state is unknown, or in which it may have been ready instead of waiting, ns.
   -- (bound)
-  coalesce(spent.unknown_ns, 0) AS unknown_ns,
+  coalesce(lost.unknown_ns, 0) AS unknown_ns,
   -- Time in which its state is unknown, but no more than the time in which the state of some CPU is
   -- unknown: only then can it have run; and what its own CPU clock shows beyond the records, ns.
   -- (bound)
-  (least(coalesce(spent.lost_ns, 0), coalesce(unclear.ns, 0)) + coalesce(charged.ns, 0))::BIGINT
+  (least(coalesce(lost.lost_ns, 0), coalesce(unclear.ns, 0)) + coalesce(charged.ns, 0))::BIGINT
     AS run_unknown_ns,
-FROM spent
+FROM lost
 FULL JOIN charged USING (trace_id, utid)
 LEFT JOIN unclear USING (trace_id)
 ORDER BY trace_id, utid;

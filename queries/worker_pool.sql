@@ -24,6 +24,13 @@ WITH
     GROUP BY utid
     HAVING sum(run_ns) > 0
   ),
+  ready AS (
+    SELECT t.utid, sum(least(t.ts + t.dur, end_ns) - greatest(t.ts, start_ns))::BIGINT AS ns
+    FROM thread_state AS t
+    JOIN span ON span.trace_id = t.trace_id
+    WHERE t.state = 'ready' AND t.ts < end_ns AND t.ts + t.dur > start_ns
+    GROUP BY t.utid
+  ),
   section AS (
     SELECT
       trace_id,
@@ -33,7 +40,6 @@ WITH
       sum(dur)::BIGINT AS wall_ns,
       avg(dur)::BIGINT AS mean_ns,
       max(most_running) AS most_running,
-      sum(ready_ns)::BIGINT AS ready_ns,
     FROM parallel_section(p_trace_id, p_from_ns, p_to_ns, p_process, p_least)
     GROUP BY trace_id, upid, pool
   ),
@@ -46,8 +52,10 @@ WITH
       count(*) AS threads,
       sum(used.run_ns)::BIGINT AS run_ns,
       sum(used.shared_ns)::BIGINT AS shared_ns,
+      coalesce(sum(ready.ns), 0)::BIGINT AS ready_ns,
     FROM thread_with_process(p_trace_id, p_process) AS who
     JOIN used ON used.utid = who.utid
+    LEFT JOIN ready ON ready.utid = who.utid
     WHERE who.upid IS NOT NULL AND who.thread IS NOT NULL
     GROUP BY who.trace_id, who.upid, regexp_replace(who.thread, '[0-9]+', '#', 'g')
     HAVING count(*) >= p_least
@@ -83,8 +91,8 @@ SELECT
   member.run_ns,
   -- Of it: beside a busy sibling, ns. (at least)
   member.shared_ns,
-  -- Their ready time, ns; null if not known. (no bounds)
-  section.ready_ns,
+  -- Their ready time, ns. (at least)
+  member.ready_ns,
   -- Parallel sections.
   section.sections,
   -- Mean length of one, ns. (no bounds)

@@ -263,3 +263,25 @@ def test_sample_of_damaged_recordings_meets_the_targets() -> None:
         *runs.tasks(8, 3, ["perf"], ["one_lost", "burst_lost", "random_lost"]),
     ]
     assert score.verdict(list(runs.play_all(given, 1, None))) == []
+
+
+# Each claimed something false once.
+ONCE_WRONG = [
+    (30_144, "etl", "clock_back"),  # a step back between the first two buffers of a CPU
+    (30_060, "perf", "reordered"),  # a waking at the time of the switch-in, in another place
+    (30_062, "perf", "one_stamp"),  # a run that began in the gap
+    (30_004, "etl", "burst_lost"),  # a thread whose start is lost
+    (30_000, "etl", "no_thread_events"),  # threads whose process is not recorded
+    (30_085, "perf", "burst_lost"),  # a pool that has no section of its own
+    (30_006, "etl", "sequence_gap"),  # a wait that began before the window
+]
+
+
+@pytest.mark.parametrize(("seed", "format_", "kind"), ONCE_WRONG)
+def test_what_was_claimed_falsely_once_is_not_claimed_again(
+    seed: int, format_: str, kind: str, player: Player
+) -> None:
+    run = player.play(seed, format_, kind)
+    assert run.failure is None
+    assert {key: column.wrong for key, column in run.columns.items() if column.wrong} == {}
+    assert run.false_findings == []

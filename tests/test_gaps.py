@@ -97,6 +97,23 @@ def test_a_thread_that_may_have_begun_in_a_gap_is_unknown_before_it(
     assert found(con, 7)[: len(before)] == before
 
 
+# Windows lists all threads where the recording begins: 7 began later.
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_windows_thread_that_is_not_listed_is_unknown_before_its_first_record(
+    con: duckdb.DuckDBPyConnection, listed: bool
+) -> None:
+    recording(con, "etw")
+    states(con, 7, (0, 500, "waiting"), (500, 510, "ready"), (510, 1000, "running"))
+    for utid, from_ns in ((7, None if listed else 500), (8, None)):
+        add(con, "thread", trace_id=TRACE, utid=utid, tid=utid, is_idle=False)
+        add(con, "affinity", trace_id=TRACE, utid=utid, valid_from_ns=from_ns, cpus=[0, 1],
+            source="rundown")  # fmt: skip
+    wakeup(con, 7, 500)
+    gaps.apply(con, TRACE)
+    before = (0, 500, "waiting" if listed else "unknown")
+    assert found(con, 7) == [before, (500, 510, "ready"), (510, 1000, "running")]
+
+
 # Woken on one CPU and switched in on another at 500: it was ready for no time.
 @pytest.mark.parametrize("before", ["waiting", "ready"])
 def test_a_wakeup_at_the_time_of_the_switch_in_shows_that_the_thread_waited(

@@ -1,4 +1,4 @@
-"""What lost events and offline CPUs leave unknown in the derived tables.
+"""What lost events, births without a record and offline CPUs leave unknown in the derived tables.
 
 The state machine explains each thread by the records that exist. While any CPU may have lost
 records, a thread that is not running may have been woken, switched in and switched out there
@@ -8,6 +8,7 @@ without a record. `apply` makes such time unknown:
   unknown, up to the end of the last gap or, if that is later, the last record that contradicts the
   period. Behind that, the record that ends the period shows what the thread did: a wakeup shows
   that it waited, a switch-in that it was ready.
+- A thread that began before its first record, nobody knows when, is unknown up to there.
 - Whether a CPU is parked is unknown from a gap on any CPU up to its next record.
 - Ready and wait times of a slice that such a gap may have changed are NULL.
 - A CPU is offline from its offline record up to the next online record or its next switch.
@@ -115,6 +116,52 @@ FROM sched_slice AS slice, clean
 WHERE slice.trace_id = $trace_id AND slice.ready_ns IS NOT NULL AND slice.wait_ns > 0
 """
 
+# Threads that began at an unknown time before their first record: no record tells of their begin,
+# and they are not among those that are listed where the recording begins.
+_UNLISTED = """
+CREATE OR REPLACE TEMP TABLE unlisted_thread AS
+WITH
+  whole AS (SELECT first_ns, source = 'etw' AS is_etw FROM trace WHERE trace_id = $trace_id),
+  listed AS (
+    SELECT utid
+    FROM thread_name, whole
+    WHERE trace_id = $trace_id AND ts IS NULL AND NOT is_etw
+    UNION
+    SELECT utid
+    FROM affinity, whole
+    WHERE trace_id = $trace_id AND valid_from_ns IS NULL AND source = 'rundown' AND is_etw
+    UNION
+    SELECT utid
+    FROM snapshot_thread
+    WHERE trace_id = $trace_id AND edge = 'begin'
+  ),
+  lists AS (
+    SELECT count(*) > 0 AS threads
+    FROM listed
+    JOIN thread USING (utid)
+    WHERE NOT is_idle
+  )
+SELECT utid, first_ns, is_etw
+FROM thread, whole, lists
+WHERE trace_id = $trace_id
+  AND lists.threads
+  AND start_ns IS NULL
+  AND NOT is_idle
+  AND utid NOT IN (SELECT utid FROM listed)
+"""
+
+# Windows lists all threads. perf does not see those outside its container: only where records are
+# missing is their begin in doubt.
+_UNBORN = """
+UPDATE thread_state
+SET state = 'unknown'
+FROM unlisted_thread AS unlisted
+WHERE unlisted.is_etw
+  AND thread_state.utid = unlisted.utid
+  AND thread_state.ts = unlisted.first_ns
+  AND thread_state.state IN ('waiting', 'ready', 'new')
+"""
+
 # Each period in which the thread does not run and that a gap touches, cut in up to three parts:
 # as it was up to `gap_ns`, unknown up to `known_ns`, and from there what its last record shows.
 _PERIODS = """
@@ -141,21 +188,6 @@ WITH
       -- What came before a thread's first record is unknown for another reason.
       AND (state.state <> 'unknown' OR state.ts > first_ns)
   ),
-  -- Threads that nothing shows before their first record may have begun in a gap: perf lists those
-  -- that exist when it begins.
-  unlisted AS (
-    SELECT thread.utid, first_ns
-    FROM thread, facts
-    WHERE thread.trace_id = $trace_id
-      AND thread.start_ns IS NULL
-      AND NOT thread.is_idle
-      AND NOT is_etw
-      AND EXISTS (FROM thread_name WHERE trace_id = $trace_id AND ts IS NULL)
-      AND NOT EXISTS (FROM thread_name AS name WHERE name.utid = thread.utid AND name.ts IS NULL)
-      AND NOT EXISTS (
-        FROM snapshot_thread AS read WHERE read.utid = thread.utid AND read.edge = 'begin'
-      )
-  ),
   bounded AS (
     SELECT
       touched.*,
@@ -167,7 +199,8 @@ WITH
     FROM touched
     ASOF JOIN gap AS first_gap ON touched.ts < first_gap.end_ns
     ASOF JOIN gap AS last_gap ON touched.end_ns > last_gap.start_ns
-    LEFT JOIN unlisted ON unlisted.utid = touched.utid AND unlisted.first_ns = touched.ts
+    LEFT JOIN unlisted_thread AS unlisted
+      ON unlisted.utid = touched.utid AND unlisted.first_ns = touched.ts
     WHERE greatest(touched.ts, first_gap.start_ns) < least(touched.end_ns, last_gap.end_ns)
   ),
   -- A ready thread that is woken has run and waited since.
@@ -407,10 +440,13 @@ def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     con.execute(_OFFLINE, asked)
     if _has_rows(con, "offline_span"):
         _apply_offline(con, asked)
+    con.execute(_UNLISTED, asked)
+    if _has_rows(con, "unlisted_thread"):
+        con.execute(_UNBORN)
     con.execute(_GAPS, asked)
     if _has_rows(con, "gap"):
         _apply_gaps(con, asked)
-    for table in ("offline_span", "gap"):
+    for table in ("offline_span", "unlisted_thread", "gap"):
         con.execute(f"DROP TABLE {table}")
 
 

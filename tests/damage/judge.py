@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from damage import marks
@@ -51,6 +52,8 @@ EVENTS = {
     "cpu_timeline": ("start_ns", "dur_ns"),
     "ready_obstacle_slice": ("ts", "dur"),
 }
+# Their length is that in the window, their begin the true one.
+_CLIPPED = {"worst_waits"}
 # What these columns say beside the thread is a value, not an identity.
 _VALUES = {
     "worst_waits": {"cpu"},
@@ -241,41 +244,40 @@ def _event_pairs(
 ) -> Iterator[tuple[Row, Row | None]]:
     start, length = EVENTS[query.name]
     shift, nullable = shift_ns(damaged, whole), _nullable(query, keys, whole)
-    known: dict[Name, list[Row]] = defaultdict(list)
+
+    def begin_of(row: Row, answers: Answers) -> int:
+        begin: int = row[start]
+        return max(begin, answers.window[0]) if query.name in _CLIPPED else begin
+
+    known: dict[Name, list[tuple[int, Row]]] = defaultdict(list)
     for row in whole.rows[query.full_name]:
         if row[start] is not None and row[length] is not None:
-            known[_name(row, keys, whole.names)].append(row)
-    starts: dict[Name, list[int]] = {}
+            known[_name(row, keys, whole.names)].append((begin_of(row, whole), row))
     longest: dict[Name, int] = {}
     for name, rows in known.items():
-        rows.sort(key=lambda row: int(row[start]))
-        starts[name] = [row[start] for row in rows]
-        longest[name] = max(row[length] for row in rows)
+        rows.sort(key=itemgetter(0))
+        longest[name] = max(row[length] for _, row in rows)
     for row in damaged.rows[query.full_name]:
         is_sure = _is_sure(row, keys, nullable, damaged, whole)
         if row[start] is None or row[length] is None or not is_sure:
             yield row, None
             continue
-        begin = row[start] + shift
+        begin = begin_of(row, damaged) + shift
         end = begin + row[length]
         name = _name(row, keys, damaged.names)
         if name not in known:
             yield row, _ABSENT
             continue
         # None that begins earlier reaches this row.
-        low = bisect_left(starts[name], begin - longest[name])
-        high = bisect_right(starts[name], max(begin, end))
-
-        def shared(other: Row, begin: int = begin, end: int = end) -> tuple[bool, int]:
-            overlap = min(end, other[start] + other[length]) - max(begin, other[start])
-            return other[start] == begin, overlap
-
-        candidates = [
-            other
-            for other in known[name][low:high]
-            if other[start] == begin or shared(other)[1] > 0
-        ]
-        yield row, max(candidates, key=shared) if candidates else _ABSENT
+        low = bisect_left(known[name], begin - longest[name], key=itemgetter(0))
+        high = bisect_right(known[name], max(begin, end), key=itemgetter(0))
+        best, found = (False, 0), _ABSENT
+        for other_begin, other in known[name][low:high]:
+            overlap = min(end, other_begin + other[length]) - max(begin, other_begin)
+            fit = (other_begin == begin, overlap)
+            if fit > best:
+                best, found = fit, other
+        yield row, found
 
 
 def _states(table: str, damaged: Answers, whole: Answers, has_wakeups: bool) -> Column:

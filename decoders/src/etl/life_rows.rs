@@ -110,7 +110,7 @@ pub(super) fn affinities(
                 continue;
             }
             utid.push(lives.utid(number as u32));
-            from.push_option(allowed.from_ns);
+            from.push_option(lives.held_from(life, allowed.from_ns));
             cpus.push(list);
             sources.push(match allowed.told {
                 Told::Rundown => "rundown",

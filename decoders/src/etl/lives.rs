@@ -39,6 +39,10 @@ pub(super) struct Life {
     pub(super) process: Option<u32>,
     pub(super) start_ns: Option<i64>,
     pub(super) end_ns: Option<i64>,
+    /// Time of the first record of it.
+    pub(super) first_ns: i64,
+    /// Whether a rundown at the begin lists it.
+    pub(super) is_listed: bool,
     /// Names by the time from which on they hold.
     pub(super) names: Vec<(Option<i64>, String)>,
     pub(super) base_priority: Option<u8>,
@@ -111,6 +115,8 @@ pub(super) struct Lives {
     history: HashMap<u32, Vec<(i64, u32)>>,
     /// Group of an affinity mask, where there is only one.
     only_group: Option<u16>,
+    /// Whether a rundown at the begin lists threads.
+    lists_threads: bool,
 }
 
 impl Lives {
@@ -126,7 +132,16 @@ impl Lives {
             processes: Processes::default(),
             history: HashMap::new(),
             only_group,
+            lists_threads: false,
         }
+    }
+
+    /// Since when a life's first name and affinity hold; `None`: since before the recording. A
+    /// thread that is not listed at the begin, although others are, began some time before its
+    /// first record.
+    pub(super) fn held_from(&self, life: &Life, from: Option<i64>) -> Option<i64> {
+        let is_unlisted = self.lists_threads && !life.is_listed && !life.idle;
+        from.or(is_unlisted.then_some(life.first_ns))
     }
 
     /// The number of a life, or of a process, in the database.
@@ -157,15 +172,15 @@ impl Lives {
         }
     }
 
-    fn create(&mut self, tid: u32, start_ns: Option<i64>) -> u32 {
+    fn create(&mut self, tid: u32, start_ns: Option<i64>, first_ns: i64) -> u32 {
         let life = self.all.len() as u32;
-        self.all.push(Life { tid, start_ns, ..Life::default() });
+        self.all.push(Life { tid, start_ns, first_ns, ..Life::default() });
         self.seen.push(Seen::default());
         life
     }
 
-    fn begin(&mut self, tid: u32, start_ns: Option<i64>) -> u32 {
-        let life = self.create(tid, start_ns);
+    fn begin(&mut self, tid: u32, start_ns: Option<i64>, first_ns: i64) -> u32 {
+        let life = self.create(tid, start_ns, first_ns);
         self.put(tid, life);
         self.history.entry(tid).or_default().push((start_ns.unwrap_or(i64::MIN), life));
         life
@@ -190,8 +205,8 @@ impl Lives {
             _ if tid == 0 => self.idle(cpu),
             Some((life, false)) => life,
             // Its start was not recorded, but it is not older than the end of the one before.
-            Some((_, true)) => self.begin(tid, Some(ts)),
-            None => self.begin(tid, None),
+            Some((_, true)) => self.begin(tid, Some(ts), ts),
+            None => self.begin(tid, None, ts),
         }
     }
 
@@ -247,7 +262,7 @@ impl Lives {
         if self.idle.len() <= at {
             self.idle.resize(at + 1, NOBODY);
         }
-        let life = self.create(0, None);
+        let life = self.create(0, None, i64::MIN);
         self.idle[at] = life;
         let process = self.processes.bearing(0);
         self.processes.name_if_none(process, IDLE);
@@ -278,8 +293,8 @@ impl Lives {
         let current = self.look_up(told.tid);
         let ended = |life: &Life| life.end_ns.is_some();
         let life = match (event, current) {
-            (Event::Start, _) => self.begin(told.tid, Some(ts)),
-            (_, None) => self.begin(told.tid, None),
+            (Event::Start, _) => self.begin(told.tid, Some(ts), ts),
+            (_, None) => self.begin(told.tid, None, ts),
             // The end may be told after the thread has left for good.
             (Event::End, Some((life, _))) if !ended(&self.all[life as usize]) => life,
             (Event::RundownAtBegin | Event::RundownAtEnd, Some((life, false)))
@@ -287,12 +302,16 @@ impl Lives {
             {
                 life
             }
-            (_, Some(_)) => self.begin(told.tid, Some(ts)),
+            (_, Some(_)) => self.begin(told.tid, Some(ts), ts),
         };
         let process = self.processes.bearing(told.pid);
         let only_group = self.only_group;
         let thread = &mut self.all[life as usize];
         thread.process = Some(process);
+        if event == Event::RundownAtBegin {
+            thread.is_listed = true;
+            self.lists_threads = true;
+        }
         if event == Event::End {
             // Its base priority is that of a thread on its way out, not the one it ran with.
             thread.end_ns = Some(ts);
@@ -397,6 +416,16 @@ mod tests {
             thread.allowed,
             [Allowed { from_ns: None, mask: 3, group: Some(0), told: Told::Rundown }]
         );
+    }
+
+    #[test]
+    fn a_thread_that_only_the_rundown_at_the_end_lists_holds_from_its_first_record() {
+        let mut lives = lives();
+        lives.told(Event::RundownAtBegin, told(4, 4), 0);
+        let life = lives.now(8, 0, 10);
+        lives.told(Event::RundownAtEnd, told(8, 4), 99);
+        let from = |life: u32| lives.held_from(&lives.all[life as usize], None);
+        assert_eq!((from(life), from(0)), (Some(10), None));
     }
 
     #[test]

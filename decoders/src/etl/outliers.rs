@@ -364,18 +364,22 @@ impl Judge {
                 times.get(times.len() / 2).copied().unwrap_or_default()
             };
             // Where the clock went back for good, every later time is wrong.
-            let stepped = (1..buffers.len()).find(|&at| {
+            let stepped = (1..buffers.len()).find_map(|at| {
                 let pair = &buffers[at - 1..=at];
-                let window = |place: usize| file.buffers[buffers[place] as usize].window;
-                // One buffer that lies behind the next, most of it, is itself out of line.
-                let is_alone = at.checked_sub(2).is_none_or(|two| {
-                    let (before, here) = (window(two), window(at));
-                    before.zip(here).is_some_and(|((_, last), (first, _))| last <= first)
-                });
-                overlap(file, pair) && self.goes_back(file, pair, tolerance, bad) && {
-                    let middle = middle(self.times(file, pair[0], bad));
-                    !is_alone || window(at).is_some_and(|(_, last)| middle <= last)
+                if !overlap(file, pair) || !self.goes_back(file, pair, tolerance, bad) {
+                    return None;
                 }
+                let window = |place: usize| file.buffers[buffers[place] as usize].window;
+                let (here_first, here_last) = window(at)?;
+                if middle(self.times(file, pair[0], bad)) <= here_last {
+                    return Some(at);
+                }
+                let Some(two) = at.checked_sub(2) else {
+                    // Which of the first two buffers is wrong, only the session's begin can show.
+                    return Some(usize::from(here_first < file.header.start_clock));
+                };
+                // One buffer that lies behind the next, most of it, is itself out of line.
+                window(two).is_some_and(|(_, last)| last > here_first).then_some(at)
             });
             for index in buffers.split_off(stepped.unwrap_or(buffers.len())) {
                 let times = self.times(file, index, bad);

@@ -41,7 +41,7 @@ impl<'a> Frames<'a> {
         Self {
             recording,
             batcher,
-            merge: Merge::new(&recording.events, &recording.segments, &recording.index),
+            merge: Merge::new(recording),
             rows: Rows::new(recording, trace_id, core_types, &shelves),
             shelves,
             threads_told: 0,

@@ -1,15 +1,16 @@
 //! The records of all CPUs in the order of time.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::attrs::Events;
 use super::bytes::{prefetch, u16_at, u32_at};
-use super::index::{Index, Lane};
+use super::index::Lane;
 use super::input::Segment;
-use super::record;
+use super::recording::Recording;
 use super::streams::{NO_EVENT, Span, place};
+use super::{record, ties};
 
 /// A record with its place.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The next record.
+    #[inline(always)]
+    fn merged(&self) -> Merged<'a> {
+        let bytes = self.data.get(self.start..self.end).unwrap_or_default();
+        Merged { bytes, cpu: self.cpu, event: usize::from(self.event) }
+    }
+
     #[inline(never)]
     fn next_span(&mut self, segments: &'a [Segment]) -> bool {
         let Some((span, rest)) = self.spans.split_first() else { return false };
@@ -86,23 +94,25 @@ impl<'a> Cursor<'a> {
 
 /// The records of all CPUs by (time, CPU).
 pub(super) struct Merge<'a> {
-    events: &'a Events,
-    segments: &'a [Segment],
+    recording: &'a Recording,
     cursors: Vec<Cursor<'a>>,
     /// Time and number of the lanes that are not read now.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     /// The first of them; beyond all times if there is none.
     limit: (u64, usize),
     current: Option<usize>,
-    /// Some CPU has several lanes, so that records may be there twice.
-    has_doubles: bool,
-    /// Time and bytes of the last records, all of one time.
-    recent: (u64, Vec<&'a [u8]>),
+    /// Some CPU has several lanes: records may be there twice, and which of one time was first is
+    /// not known.
+    is_disordered: bool,
+    /// Then: the next records, all of one time.
+    settled: (u64, VecDeque<Merged<'a>>),
 }
 
 impl<'a> Merge<'a> {
     /// From the begin.
-    pub(super) fn new(events: &'a Events, segments: &'a [Segment], index: &'a Index) -> Self {
+    pub(super) fn new(recording: &'a Recording) -> Self {
+        let (events, segments) = (&recording.events, recording.segments.as_slice());
+        let index = &recording.index;
         let mut lanes: Vec<&Lane> = index.lanes.iter().collect();
         lanes.sort_by_key(|lane| lane.cpu);
         let mut cursors = Vec::new();
@@ -125,18 +135,17 @@ impl<'a> Merge<'a> {
         }
         let current = waiting.pop().map(|Reverse((_, lane))| lane);
         let mut merge = Self {
-            events,
-            segments,
+            recording,
             cursors,
             waiting,
             limit: (u64::MAX, usize::MAX),
             current,
-            has_doubles: index.has_several_lanes(),
-            recent: (0, Vec::new()),
+            is_disordered: index.has_several_lanes(),
+            settled: (0, VecDeque::new()),
         };
         merge.look_ahead();
-        if merge.has_doubles {
-            merge.skip_doubles();
+        if merge.is_disordered {
+            merge.settle();
         }
         merge
     }
@@ -148,6 +157,9 @@ impl<'a> Merge<'a> {
     /// Time of the next record.
     #[inline(always)]
     pub(super) fn next_time(&self) -> Option<u64> {
+        if self.is_disordered {
+            return (!self.settled.1.is_empty()).then_some(self.settled.0);
+        }
         self.current.map(|lane| self.cursors[lane].ts)
     }
 
@@ -168,31 +180,28 @@ impl<'a> Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Goes on until the next record is not one that came before: a CPU writes none twice at one
-    /// time.
+    /// Takes all records of the next time, each once (a CPU writes none twice at one time), in
+    /// their likeliest order.
     #[inline(never)]
-    fn skip_doubles(&mut self) {
-        while let Some(lane) = self.current {
-            let cursor = &self.cursors[lane];
-            let bytes = cursor.data.get(cursor.start..cursor.end).unwrap_or_default();
-            let (time, recent) = &mut self.recent;
-            if *time != cursor.ts {
-                *time = cursor.ts;
-                recent.clear();
-            }
-            if !recent.contains(&bytes) {
-                recent.push(bytes);
-                break;
+    fn settle(&mut self) {
+        let mut found: Vec<Merged<'a>> = Vec::new();
+        let time = self.current.map(|lane| self.cursors[lane].ts);
+        while let Some(lane) = self.current.filter(|lane| Some(self.cursors[*lane].ts) == time) {
+            let merged = self.cursors[lane].merged();
+            if !found.iter().any(|other| other.bytes == merged.bytes) {
+                found.push(merged);
             }
             self.go_on(lane);
         }
+        ties::sort(&mut found, self.recording);
+        self.settled = (time.unwrap_or_default(), found.into());
     }
 
     /// Goes to the record behind the next one, which is in that lane.
     #[inline(always)]
     fn go_on(&mut self, lane: usize) {
         let cursor = &mut self.cursors[lane];
-        if cursor.advance(self.events, self.segments) {
+        if cursor.advance(&self.recording.events, &self.recording.segments) {
             let here = (cursor.ts, lane);
             if here > self.limit {
                 self.change(here);
@@ -208,14 +217,16 @@ impl<'a> Iterator for Merge<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Merged<'a>> {
-        let lane = self.current?;
-        let cursor = &self.cursors[lane];
-        let bytes = cursor.data.get(cursor.start..cursor.end)?;
-        let merged = Merged { bytes, cpu: cursor.cpu, event: usize::from(cursor.event) };
-        self.go_on(lane);
-        if self.has_doubles {
-            self.skip_doubles();
+        if self.is_disordered {
+            let merged = self.settled.1.pop_front();
+            if self.settled.1.is_empty() {
+                self.settle();
+            }
+            return merged;
         }
+        let lane = self.current?;
+        let merged = self.cursors[lane].merged();
+        self.go_on(lane);
         Some(merged)
     }
 }

@@ -28,6 +28,7 @@ mod streams;
 mod switches;
 mod thread_tables;
 mod threads;
+mod ties;
 mod topology;
 mod tracepoints;
 mod wakeups;

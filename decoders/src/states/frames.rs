@@ -355,7 +355,7 @@ impl StateMachine {
         if !self.has_cpu(cpu) {
             return;
         }
-        let (prev, next) = (switches.prev.get(row), switches.next.get(row));
+        let (prev, next, now) = (switches.prev.get(row), switches.next.get(row), self.now);
         let place = self.cpu(cpu);
         if switches.is_event[row] {
             let same = |seen: Option<i64>, told: Option<i64>| told.is_none() || told == seen;
@@ -363,6 +363,13 @@ impl StateMachine {
                 && same(prev_seen, prev)
                 && same(next_seen, next)
             {
+                self.records.drop_row(row);
+                return;
+            }
+            // The half that tells of the switch-in: after a gap, it may belong to a switch before it.
+            let is_half = switches.preempted.get(row).is_none();
+            if is_half && matches!(place.occupant, Occupant::AfterGap(_)) {
+                place.from = place.from.max(now);
                 self.records.drop_row(row);
                 return;
             }
