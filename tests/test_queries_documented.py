@@ -176,3 +176,9 @@ def test_all_questions_run_in_the_shell_people_have(
     )
     assert done.stderr == ""
     assert [int(line) for line in done.stdout.split()] == counts
+
+
+def test_names_are_unique_over_all_folders() -> None:
+    assert len(NAMES) == len(set(NAMES))
+    files = list(questions.folder().glob("*/*.sql"))
+    assert sum(path.parent.name != "schema" for path in files) == sum("." not in n for n in NAMES)

@@ -1,6 +1,7 @@
 """The questions in `queries/`: read, documented, and made into views and macros of a database.
 
-A file is one question. Its leading comment says what it answers, then names each parameter
+A file is one question; its folder is a subject, and the name of the file is that of the view. Its
+leading comment says what it answers, then names each parameter
 (`-- p_cpu: ...`, or `-- p_min_idle_ns [100000]: ...` with a default other than NULL); a comment
 above each column of the last top-level SELECT says what the column holds.
 """
@@ -65,7 +66,8 @@ def schema_files() -> list[Path]:
 
 def load_all() -> list[Query]:
     """All questions, dialects included, each after those that it uses."""
-    found = [read(path, "main") for path in sorted(folder().glob("*.sql"))]
+    own = [path for path in folder().glob("*/*.sql") if path.parent.name != "schema"]
+    found = [read(path, "main") for path in sorted(own, key=lambda path: path.name)]
     for path in sorted((folder() / "dialects").glob("*/*.sql")):
         found.append(read(path, path.parent.name))
     return _in_order(found)
