@@ -19,7 +19,7 @@ WINDOWS := x86_64-pc-windows-gnu
 .PHONY: run test check setup setup-run setup-test lock bench damage detectors experiments-check fuzz fuzz-etl clean
 
 run: setup-run
-	$(BIN)/python -m schedlens.first_run
+	$(BIN)/python -m schedlens.commands.first_run
 
 test: setup-test check
 	cargo test --workspace --locked -j2

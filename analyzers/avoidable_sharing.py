@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.virtual_machine import claim
-from schedlens.wording import duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.ask.virtual_machine import claim
+from schedlens.output.wording import duration, elsewhere, percent, thread_name
 
 NEEDS = ("switches", "all_threads", "cores")
 METRIC: Metric = "running"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import and_more, duration, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import and_more, duration, percent, thread_name
 
 NEEDS = ("switches", "all_threads", "core_types")
 METRIC: Metric = "running"

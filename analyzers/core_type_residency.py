@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import duration, elsewhere, percent, thread_name
 
 NEEDS = ("switches", "core_types")
 METRIC: Metric = "running"

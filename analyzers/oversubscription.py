@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import count, duration, percent
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import count, duration, percent
 
 NEEDS = ("switches", "cores")
 METRIC: Metric = "ready"

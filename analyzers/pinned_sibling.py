@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope, Severity
-from schedlens.virtual_machine import claim
-from schedlens.wording import and_more, duration, thread_name
+from schedlens.ask.findings import Finding, Metric, Scope, Severity
+from schedlens.ask.virtual_machine import claim
+from schedlens.output.wording import and_more, duration, thread_name
 
 NEEDS = ("switches", "affinities", "cores")
 METRIC: Metric = "running"

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import and_more, count, duration
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import and_more, count, duration
 
 NEEDS = ("switches", "states")
 METRIC: Metric = "running"

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import count, duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import count, duration, elsewhere, percent, thread_name
 
 NEEDS = ("switches", "all_threads", "wakeups")
 METRIC: Metric = "ready"

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import count, elsewhere, percent
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import count, elsewhere, percent
 
 NEEDS = ("snapshots", "switches")
 METRIC: Metric = "measured"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import count, interval, percent
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import count, interval, percent
 
 NEEDS = ("scaling",)
 METRIC: Metric = "measured"

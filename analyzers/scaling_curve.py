@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from itertools import groupby, pairwise
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope, Severity
-from schedlens.wording import count, duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Scope, Severity
+from schedlens.output.wording import count, duration, elsewhere, percent, thread_name
 
 NEEDS = ("workers",)
 METRIC: Metric = "measured"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope, Severity
-from schedlens.wording import and_more, count, duration, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Scope, Severity
+from schedlens.output.wording import and_more, count, duration, percent, thread_name
 
 NEEDS = ("frames", "paths")
 METRIC: Metric = "frames"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import count, duration, elsewhere, percent
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import count, duration, elsewhere, percent
 
 NEEDS = ("switches", "all_threads", "cores")
 METRIC: Metric = "running"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.findings import Finding, Metric, Scope, Severity
-from schedlens.virtual_machine import claim
-from schedlens.wording import duration, elsewhere, percent
+from schedlens.ask.findings import Finding, Metric, Scope, Severity
+from schedlens.ask.virtual_machine import claim
+from schedlens.output.wording import duration, elsewhere, percent
 
 NEEDS = ("snapshots",)
 METRIC: Metric = "measured"

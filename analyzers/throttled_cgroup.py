@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.findings import Finding, Metric, Scope
-from schedlens.wording import and_more, count, duration, elsewhere, percent
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import and_more, count, duration, elsewhere, percent
 
 NEEDS = ("cgroups",)
 METRIC: Metric = "measured"

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens import _decoders, store
-from schedlens.recording import Recording
+from schedlens import _decoders
+from schedlens.load import store
+from schedlens.load.recording import Recording
 
 ROUNDS = 3
 EVENTS = ",".join(

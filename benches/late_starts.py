@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from schedlens import workload_program
-from schedlens.experiments import requests
+from schedlens.experiments import offered_load
+from schedlens.record import workload_program
 
 ARRIVALS = 22_000
 LEAST = 20_000
@@ -54,7 +54,7 @@ def _first() -> None:
 def main() -> int:
     """0: all loads agree; 1: one does not in any try."""
     cpu = max(os.sched_getaffinity(0))
-    capacity = requests.capacity_per_s(cpu)
+    capacity = offered_load.capacity_per_s(cpu)
     failed = False
     for share in SHARES:
         rate = round(share * capacity)

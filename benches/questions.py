@@ -16,7 +16,8 @@ import duckdb
 from simulated import simulated_database
 from tiled_recording import tile
 
-from schedlens import questions
+from schedlens.ask import catalog
+from schedlens.load import schema
 from schedlens.simulate import cases
 
 SWITCHES = 240_000
@@ -38,13 +39,13 @@ def main() -> int:
         files = [folder / f"{number}.duckdb" for number in (1, 2)]
         for file, copies in zip(files, times, strict=True):
             with duckdb.connect(str(file)) as con:
-                questions.create_schema(con)
+                schema.create(con)
                 con.execute(f"ATTACH '{folder / 'analysis.duckdb'}' AS source (READ_ONLY)")
                 tile(con, "source", copies)
-                questions.install(con)
+                catalog.install(con)
         worse = 0
         print(f"{stays * times[0]:,} and {stays * times[1]:,} stays")
-        for query in questions.load_all():
+        for query in catalog.load_all():
             spent = [_spent(file, query.full_name) for file in files]
             ratio = spent[1] / spent[0]
             bad = spent[1] > LEAST_S and ratio > MOST

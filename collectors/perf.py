@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from schedlens.errors import NoSpaceError, RecorderError
-from schedlens.leftover import TemporaryFolder
+from schedlens.output.leftover import TemporaryFolder
 
 from .perf_checks import check, usable
 from .perf_command import Capture, CounterGroup, record, record_group, size_text

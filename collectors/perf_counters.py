@@ -6,8 +6,8 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from schedlens import cpulist
 from schedlens.errors import RecorderError
+from schedlens.machine import cpu_list
 
 from . import perf_ladder
 from .perf_command import Capture, CounterGroup, record_group
@@ -69,7 +69,7 @@ def add_by_type(
     groups, missing = [], list(capture.missing)
     for pmu, cpus in pmus.items():
         events = tuple(_of_pmu(event, pmu) for event in dict.fromkeys((*BASE, *asked)))
-        group = _of_type(capture, events, pmu, cpulist.text(cpus))
+        group = _of_type(capture, events, pmu, cpu_list.text(cpus))
         if group is not None:
             groups.append(group)
         elif asked:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schedlens.changes import TRACEFS, tracefs_mount
 from schedlens.errors import NoSpaceError, RecorderError
-from schedlens.leftover import TemporaryFolder
+from schedlens.output.leftover import TemporaryFolder
+from schedlens.record.changes import TRACEFS, tracefs_mount
 
 from . import perf_file, perf_package
 from .perf_command import (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlens.errors import RecorderError
-from schedlens.windows import conversation
+from schedlens.record.windows import conversation
 
 FILE = "presentmon.csv"
 SESSION = "schedlens-presentmon"

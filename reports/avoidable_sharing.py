@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.figures import (
+from schedlens.report.figures import (
     MOST_SOUGHT,
     bar,
     ms,
@@ -13,7 +13,7 @@ from schedlens.figures import (
     thread_words,
     unique,
 )
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Avoidable sharing"
 ORDER = 70

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.figures import Plot, axis, bar, short
-from schedlens.sections import Figure, Nothing, Rows, Section, View
-from schedlens.time_strips import capacity
+from schedlens.report.figures import Plot, axis, bar, short
+from schedlens.report.sections import Figure, Nothing, Rows, Section, View
+from schedlens.report.timeline import capacity
 
 HEADING = "Concurrency"
 ORDER = 95

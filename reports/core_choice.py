@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens import column_strips
-from schedlens.figures import (
+from schedlens.report import binned
+from schedlens.report.figures import (
     MOST_SOUGHT,
     bar,
     ms,
@@ -13,7 +13,7 @@ from schedlens.figures import (
     thread_words,
     unique,
 )
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Time by kind of core"
 ORDER = 88
@@ -54,7 +54,7 @@ def section(view: View) -> Section | Nothing:
     figures = [Figure(caption, plot, height=row_height(shown))]
     answers = []
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    for strip in (column_strips.core_kinds(view, span), column_strips.thread_states(view, span)):
+    for strip in (binned.core_kinds(view, span), binned.thread_states(view, span)):
         if strip is not None:
             answers.append(strip[0])
             figures.append(strip[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.figures import (
+from schedlens.report.figures import (
     MOST_SOUGHT,
     bar,
     ms,
@@ -12,7 +12,7 @@ from schedlens.figures import (
     thread_words,
     unique,
 )
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Core types"
 ORDER = 90

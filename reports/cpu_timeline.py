@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens import time_strips
-from schedlens.figures import short
-from schedlens.sections import Answer, Figure, Nothing, Section, View
+from schedlens.report import timeline
+from schedlens.report.figures import short
+from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 
 HEADING = "Timeline"
 ORDER = 40
@@ -36,7 +36,7 @@ def section(view: View) -> Section | Nothing:
     view.con.execute(f"CREATE OR REPLACE TEMP TABLE report_timeline AS {sql}")
     try:
         plot = _plot(view, span)
-        spells = time_strips.parking(view, span)
+        spells = timeline.parking(view, span)
         plot["parked"] = _parked(plot, spells, span)
     finally:
         view.con.execute("DROP TABLE report_timeline")
@@ -55,15 +55,15 @@ def section(view: View) -> Section | Nothing:
     height = 90 + len(plot["cpus"]) * (22 if len(plot["cpus"]) <= 40 else 7)
     figures = [Figure(caption, plot, kind="timeline", height=max(200, height))]
     answers = [Answer(sql, "cpu_timeline", (), [])]
-    parked = time_strips.parked_count(spells, len(plot["cpus"]), span)
+    parked = timeline.parked_count(spells, len(plot["cpus"]), span)
     if parked is not None:
         figures.insert(0, parked)
     asked = view.call("frame_time", trace_id=view.trace_id, process=view.process)
-    frames = time_strips.frames(view.rows(asked), span, height=150)
+    frames = timeline.frames(view.rows(asked), span, height=150)
     if frames is not None:
         figures.insert(0, frames)
         answers.append(Answer(asked, "frame_time", (), []))
-    busy = time_strips.concurrency(view, span)
+    busy = timeline.concurrency(view, span)
     if busy is not None:
         answers.append(busy[0])
         figures.append(busy[1])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens import column_strips, time_strips
-from schedlens.sections import Nothing, Section, View
+from schedlens.report import binned, timeline
+from schedlens.report.sections import Nothing, Section, View
 
 HEADING = "Concurrency by frame"
 ORDER = 96
@@ -21,8 +21,8 @@ def section(view: View) -> Section | Nothing:
     drawn = [row for row in answer.rows if row["upid"] == most]
     timed = view.rows(view.call("frame_time", trace_id=view.trace_id, process=view.process))
     figures = (
-        time_strips.frames(timed, span, height=170),
-        column_strips.frame_load(view, drawn, span),
+        timeline.frames(timed, span, height=170),
+        binned.frame_load(view, drawn, span),
     )
     return Section(
         "Above the line P work needs E cores, above P+E it needs siblings. A frame far below them "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens import time_strips
-from schedlens.figures import bar, ms, row_height, rows_across, short
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report import timeline
+from schedlens.report.figures import bar, ms, row_height, rows_across, short
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Frames"
 ORDER = 15
@@ -45,7 +45,7 @@ def section(view: View) -> Section | Nothing:
         )
     slow = [row for row in timed if row["stutter"]]
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    strip = time_strips.frames(timed, span, height=300)
+    strip = timeline.frames(timed, span, height=300)
     figures = [strip] if strip is not None else []
     hybrid = bool(view.rows(f"{_SLOW_CORE} AND trace_id = {view.trace_id} LIMIT 1"))
     answers = [view.ask_each("frame_summary"), frames.fold()]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, row_height, rows_across, with_interval
-from schedlens.sections import Figure, Nothing, Rows, Section, View
-from schedlens.wording import duration
+from schedlens.output.wording import duration
+from schedlens.report.figures import bar, row_height, rows_across, with_interval
+from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Hand-offs"
 ORDER = 13

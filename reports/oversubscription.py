@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens.figures import axis, bar
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report.figures import axis, bar
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Over-subscription"
 ORDER = 97

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.figures import Plot, axis, short
-from schedlens.sections import Figure, Nothing, Rows, Section, View
-from schedlens.wording import interval
+from schedlens.output.wording import interval
+from schedlens.report.figures import Plot, axis, short
+from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Pairs"
 ORDER = 12

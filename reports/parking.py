@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens import column_strips, time_strips
-from schedlens.sections import Nothing, Section, View
+from schedlens.report import binned, timeline
+from schedlens.report.sections import Nothing, Section, View
 
 HEADING = "Parking"
 ORDER = 100
@@ -20,13 +20,13 @@ def section(view: View) -> Section | Nothing:
         )  # fmt: skip
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
     asked = view.call("frame_time", trace_id=view.trace_id, process=view.process)
-    spells = time_strips.parking(view, span)
+    spells = timeline.parking(view, span)
     answers = []
     figures = [
-        time_strips.frames(view.rows(asked), span, height=170),
-        time_strips.parked_count(spells, len({row["cpu"] for row in each.rows}), span),
+        timeline.frames(view.rows(asked), span, height=170),
+        timeline.parked_count(spells, len({row["cpu"] for row in each.rows}), span),
     ]
-    threads = column_strips.thread_states(view, span)
+    threads = binned.thread_states(view, span)
     if threads is not None:
         answers.append(threads[0])
         figures.append(threads[1])

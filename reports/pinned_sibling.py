@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.sections import Nothing, Section, View
+from schedlens.report.sections import Nothing, Section, View
 
 HEADING = "Bound to siblings"
 ORDER = 75

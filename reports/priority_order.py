@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schedlens import column_strips
-from schedlens.figures import bar, ms, row_height, rows_across
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report import binned
+from schedlens.report.figures import bar, ms, row_height, rows_across
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Priorities"
 ORDER = 92
@@ -30,7 +30,7 @@ def section(view: View) -> Section | Nothing:
     )
     caption = f"Running and ready time of all threads at each of {len(rows)} priorities; {told}."
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    strips = column_strips.priorities(view, span)
+    strips = binned.priorities(view, span)
     return Section(
         "Work of a low priority that is ready half the time shares the machine with the rest; work "
         "that never waits is not held back by its priority. The second table says which of it ran "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.figures import COLOURS, SYMBOLS, Plot, axis
-from schedlens.sections import Figure, Nothing, Rows, Section, View
-from schedlens.throughput import by_kernel, digits, scaled, unit_text
+from schedlens.report.figures import COLOURS, SYMBOLS, Plot, axis
+from schedlens.report.rates import by_kernel, digits, scaled, unit_text
+from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Throughput per thread"
 ORDER = 30

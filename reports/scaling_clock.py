@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schedlens.figures import Plot, axis, line, with_interval
-from schedlens.sections import Figure, Nothing, Rows, Section, View
-from schedlens.throughput import digits, unit_text
+from schedlens.report.figures import Plot, axis, line, with_interval
+from schedlens.report.rates import digits, unit_text
+from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Clock and yield by cores in use"
 ORDER = 21

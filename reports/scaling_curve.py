@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.figures import Plot, axis, line
-from schedlens.sections import Answer, Figure, Nothing, Rows, Section, View
-from schedlens.throughput import by_kernel, digits, scaled, unit_text
+from schedlens.report.figures import Plot, axis, line
+from schedlens.report.rates import by_kernel, digits, scaled, unit_text
+from schedlens.report.sections import Answer, Figure, Nothing, Rows, Section, View
 
 HEADING = "Scaling"
 ORDER = 20

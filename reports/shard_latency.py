@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens.figures import Plot, bar, row_height, rows_across, with_interval
-from schedlens.sections import Figure, Nothing, Rows, Section, View
+from schedlens.report.figures import Plot, bar, row_height, rows_across, with_interval
+from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Shards"
 ORDER = 14

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.figures import (
+from schedlens.report.figures import (
     MOST_SOUGHT,
     bar,
     row_height,
@@ -11,7 +11,7 @@ from schedlens.figures import (
     thread_words,
     unique,
 )
-from schedlens.sections import Answer, Figure, Nothing, Section, View
+from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 
 HEADING = "Who the frames wait for"
 ORDER = 18

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens.figures import axis, bar, row_height, rows_across, short, unique
-from schedlens.sections import Answer, Figure, Nothing, Section, View
+from schedlens.report.figures import axis, bar, row_height, rows_across, short, unique
+from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 
 HEADING = "Sibling overlap"
 ORDER = 60

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens.figures import Plot, axis, bar, line, with_interval
-from schedlens.sections import Figure, Nothing, Rows, Section, View
+from schedlens.report.figures import Plot, axis, bar, line, with_interval
+from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "SMT and boost"
 ORDER = 15

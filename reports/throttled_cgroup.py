@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, ms, row_height, rows_across, short, unique
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report.figures import bar, ms, row_height, rows_across, short, unique
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Throttled cgroups"
 ORDER = 140

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Machine"
 ORDER = 10

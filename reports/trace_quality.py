@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens.figures import bar, row_height, rows_across, short, unique
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report.figures import bar, row_height, rows_across, short, unique
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Quality of the recordings"
 ORDER = 220

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schedlens import column_strips
-from schedlens.figures import axis, line
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report import binned
+from schedlens.report.figures import axis, line
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Turbo: frequency against active cores"
 ORDER = 106
@@ -28,7 +28,7 @@ def section(view: View) -> Section | Nothing:
         "layout": {"xaxis": axis("cores with work"), "yaxis": axis("GHz")},
     }
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    strips = column_strips.frequencies(view, span)
+    strips = binned.frequencies(view, span)
     return Section(
         "Where the lines fall every further core makes the others slower; the slope and how well a "
         "line fits stand in the first table.",

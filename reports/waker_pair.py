@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.figures import (
+from schedlens.report.figures import (
     MOST_SOUGHT,
     bar,
     ms,
@@ -14,7 +14,7 @@ from schedlens.figures import (
     thread_words,
     unique,
 )
-from schedlens.sections import Figure, Nothing, Section, View
+from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Wakings"
 ORDER = 200

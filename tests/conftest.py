@@ -12,8 +12,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from schedlens import workload_program
 from schedlens.errors import WorkloadError
+from schedlens.record import workload_program
 
 BIN = Path(sys.executable).parent
 

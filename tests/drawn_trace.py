@@ -10,7 +10,8 @@ from pathlib import Path
 import duckdb
 from prepared_database import FOR_FEW_ROWS, prepare
 
-from schedlens import questions
+from schedlens.ask import catalog
+from schedlens.load import schema
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ def drawn_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnecti
     )
     try:
         if path:
-            questions.create_schema(con)
-            questions.install(con)
+            schema.create(con)
+            catalog.install(con)
         else:
             prepare(con)
         yield con

@@ -16,11 +16,13 @@ from unittest import mock
 import duckdb
 from prepared_database import prepare
 
-from schedlens import batches, findings, page_table, questions, recording, store, sweeps
-from schedlens.experiments import cells
-from schedlens.plan import Step
-from schedlens.sections import Section, View, chapters
-from schedlens.topology import Topology
+from schedlens.ask import analysis, catalog, findings, judging
+from schedlens.load import intervals, recording
+from schedlens.machine.topology import Topology
+from schedlens.record import batches, cells
+from schedlens.record.plan import Step
+from schedlens.report import table as page_table
+from schedlens.report.sections import Section, View, chapters
 
 MS = 1_000_000
 BATCHES = 20
@@ -71,12 +73,12 @@ def analyzed(folder: Path) -> duckdb.DuckDBPyConnection:
     """
     con = duckdb.connect()
     prepare(con)
-    with mock.patch.object(sweeps, "build"), mock.patch.object(questions, "install"):
-        failures = store.load(
+    with mock.patch.object(intervals, "build"), mock.patch.object(catalog, "install"):
+        failures = analysis.load(
             con, recording.gather([folder]), (None, None), lambda label, share: None
         )
     assert failures == []
-    findings.store(con, list(findings.judge_all(findings.Scope(con), JUDGES)))
+    judging.store(con, list(judging.judge_all(findings.Scope(con), JUDGES)))
     return con
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import duckdb
 from sweep_schedule import CELL, Schedule, database, fill
 
-from schedlens import sweeps
+from schedlens.load import intervals
 
 STATES = {
     False: {1: "rrrrrrwwww", 2: "rrrrwwwwww", 3: "wwwww+rrrr"},
@@ -59,5 +59,5 @@ def build(*, gap: bool) -> duckdb.DuckDBPyConnection:
     )
     if gap:
         con.execute("INSERT INTO loss VALUES (1, 0, ?, ?, 7, 'lost_record')", [3 * CELL, 5 * CELL])
-    sweeps.build(con, [1])
+    intervals.build(con, [1])
     return con

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 from prepared_database import FOR_FEW_ROWS, prepare
 
-from schedlens import sweeps
+from schedlens.load import intervals
 
 CELL = 40_000
 CELLS = 250
@@ -248,7 +248,7 @@ def build(recordings: int, *, with_gaps: bool) -> duckdb.DuckDBPyConnection:
         con.register("rows", pa.table(list(map(pa.array, zip(*rows, strict=True))), names=columns))
         con.execute(f"INSERT INTO {table} BY NAME FROM rows")
         con.unregister("rows")
-    sweeps.build(con, list(range(1, recordings + 1)))
+    intervals.build(con, list(range(1, recordings + 1)))
     return con
 
 

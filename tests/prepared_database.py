@@ -10,8 +10,9 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens import questions
-from schedlens.questions import literal
+from schedlens.ask import catalog
+from schedlens.load import schema
+from schedlens.load.schema import literal
 
 # More threads have nothing to do there, and take a third of the time.
 FOR_FEW_ROWS: dict[str, str | bool | int | float | list[str]] = {"threads": 1}
@@ -23,8 +24,8 @@ def _original() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = folder / "original.duckdb"
     with duckdb.connect(str(file)) as con:
-        questions.create_schema(con)
-        questions.install(con)
+        schema.create(con)
+        catalog.install(con)
     return file
 
 

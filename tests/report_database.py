@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 from prepared_database import prepare
 
-from schedlens import findings
+from schedlens.ask import findings, judging
 
 MS = 1_000_000
 STEP_NS = 300 * MS
@@ -110,7 +110,7 @@ def create(
     placements: Sequence[str] = PLACEMENTS,
 ) -> duckdb.DuckDBPyConnection:
     """A database of a whole sweep, with its sweeps built and the analyzers' findings stored."""
-    from schedlens import sweeps
+    from schedlens.load import intervals
 
     machine = machine or Machine()
     con = duckdb.connect()
@@ -120,8 +120,8 @@ def create(
     for step in steps:
         _step(tables, machine, step, name)
     tables.insert(con)
-    sweeps.build(con, [step.trace_id for step in steps])
-    findings.store(con, list(findings.judge_all(findings.Scope(con))))
+    intervals.build(con, [step.trace_id for step in steps])
+    judging.store(con, list(judging.judge_all(findings.Scope(con))))
     return con
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import duckdb
 import report_database
 
-from schedlens import findings
+from schedlens.ask import findings, judging
 
 MS = report_database.MS
 LENGTHS = [16, 16, 16, 16, 16, 40, *[16] * 10]
@@ -37,5 +37,5 @@ def create() -> duckdb.DuckDBPyConnection:
             [None if since is None else since * MS, cpu, parked],
         )
     con.execute("DELETE FROM finding")
-    findings.store(con, list(findings.judge_all(findings.Scope(con))))
+    judging.store(con, list(judging.judge_all(findings.Scope(con))))
     return con

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens import recording, store
-from schedlens.simulate import tables
+from schedlens.ask import analysis
+from schedlens.load import recording, store
+from schedlens.load.arrow_folder import simulated
 from schedlens.simulate.scheduler import Simulation
 
 
@@ -20,9 +21,9 @@ def simulated_database(
     """A database of these simulations in their order; trace_id counts from 1."""
     paths = []
     for label, simulation in simulations:
-        tables.write_folder(simulation, folder / label, label=label)
+        simulated.write_folder(simulation, folder / label, label=label)
         paths.append(folder / label)
     with store.create(folder / "analysis.duckdb") as con:
-        failures = store.load(con, recording.gather(paths), (None, None), lambda *_: None)
+        failures = analysis.load(con, recording.gather(paths), (None, None), lambda *_: None)
         assert failures == []
         yield con

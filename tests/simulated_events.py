@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.simulate import records
+from schedlens.simulate import events as records
 from schedlens.simulate.scheduler import Simulation
 
 Line = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from schedlens import cpulist
+from schedlens.machine import cpu_list
 
 
 @dataclass
@@ -38,18 +38,18 @@ class FakeMachine:
         """Writes the folders below `root`; returns it."""
         base = root / "sys/devices/system/cpu"
         online = [cpu for cpu in self.cpus if cpu.online]
-        every = cpulist.text(cpu.cpu for cpu in self.cpus)
+        every = cpu_list.text(cpu.cpu for cpu in self.cpus)
         _put(base / "possible", every)
         _put(base / "present", every)
-        _put(base / "online", cpulist.text(cpu.cpu for cpu in online))
-        _put(base / "offline", cpulist.text(cpu.cpu for cpu in self.cpus if not cpu.online))
+        _put(base / "online", cpu_list.text(cpu.cpu for cpu in online))
+        _put(base / "offline", cpu_list.text(cpu.cpu for cpu in self.cpus if not cpu.online))
         _put(base / "kernel_max", "511")
         for cpu in self.cpus:
             self._write_cpu(base / f"cpu{cpu.cpu}", cpu, online)
         for node in sorted({cpu.node for cpu in self.cpus}):
             here = [cpu.cpu for cpu in online if cpu.node == node]
             folder = root / f"sys/devices/system/node/node{node}"
-            _put(folder / "cpulist", cpulist.text(here))
+            _put(folder / "cpulist", cpu_list.text(here))
             _put(folder / "cpumap", _mask(here))
         for name, cpus in self.pmus.items():
             _put(root / "sys/devices" / name / "cpus", cpus)
@@ -68,10 +68,10 @@ class FakeMachine:
         siblings = [other.cpu for other in online if other.core == cpu.core]
         package = [other.cpu for other in online if other.package == cpu.package]
         for name in ("core_cpus", "thread_siblings"):
-            _put(folder / "topology" / f"{name}_list", cpulist.text(siblings))
+            _put(folder / "topology" / f"{name}_list", cpu_list.text(siblings))
             _put(folder / "topology" / name, _mask(siblings))
         for name in ("package_cpus", "core_siblings"):
-            _put(folder / "topology" / f"{name}_list", cpulist.text(package))
+            _put(folder / "topology" / f"{name}_list", cpu_list.text(package))
             _put(folder / "topology" / name, _mask(package))
         _put(folder / "topology/core_id", str(cpu.core_id))
         _put(folder / "topology/physical_package_id", str(cpu.package))
@@ -91,7 +91,7 @@ class FakeMachine:
         ):
             _put(folder / f"cache/index{index}/level", str(level))
             _put(folder / f"cache/index{index}/type", kind)
-            _put(folder / f"cache/index{index}/shared_cpu_list", cpulist.text(shared))
+            _put(folder / f"cache/index{index}/shared_cpu_list", cpu_list.text(shared))
             _put(folder / f"cache/index{index}/shared_cpu_map", _mask(shared))
         for name, value in (
             ("cpu_capacity", cpu.capacity),

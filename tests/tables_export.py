@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.ipc
 
-from schedlens import tables_folder
+from schedlens.load.arrow_folder import layout
 
 # What the state machine and the store add to the decoded rows, and would add again.
 _ADDED = {
@@ -36,12 +36,12 @@ def write_table(folder: Path, table: str, rows: pa.Table, batch_rows: int = 1000
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """`tables.json`."""
-    (folder / tables_folder.MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / layout.MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """`tables.json` as an object."""
-    found: dict[str, Any] = json.loads((folder / tables_folder.MANIFEST).read_text("utf-8"))
+    found: dict[str, Any] = json.loads((folder / layout.MANIFEST).read_text("utf-8"))
     return found
 
 
@@ -51,12 +51,12 @@ def export(
     """Writes the decoded rows of one recording; tables without rows are left out if they may."""
     folder.mkdir(parents=True)
     counts = {}
-    for table in tables_folder.TABLES:
+    for table in layout.TABLES:
         rows = con.sql(
             f"FROM {table} WHERE trace_id = {trace_id} AND ({_ADDED.get(table, 'true')}) "
             f"ORDER BY {_ORDER.get(table, 'ALL')}"
         ).to_arrow_table()
-        if rows.num_rows or table in tables_folder.NEEDED:
+        if rows.num_rows or table in layout.NEEDED:
             write_table(folder, table, rows, batch_rows)
             counts[table] = rows.num_rows
     [trace] = (

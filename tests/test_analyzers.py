@@ -8,12 +8,12 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
 
-from schedlens import findings
-from schedlens.findings import Finding, Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Finding, Scope
 
 MS = 1_000_000
 SIBLINGS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
-NAMES = sorted(findings.analyzers())
+NAMES = sorted(judging.analyzers())
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _judge(con: duckdb.DuckDBPyConnection, name: str) -> list[Finding]:
-    found = list(findings.judge_all(Scope(con), only=[name]))
+    found = list(judging.judge_all(Scope(con), only=[name]))
     for finding in found:
         for sql in (finding.evidence_sql, finding.counter_evidence_sql):
             if sql:
@@ -54,12 +54,12 @@ def test_a_clean_recording_says_what_was_checked(con: duckdb.DuckDBPyConnection,
               for n in range(1, 5)]  # fmt: skip
     DrawnTrace(con, stays, SIBLINGS, 50 * MS)
     found = [f for f in _judge(con, name) if f.severity != "info"]
-    lacking = Scope(con).lacks(1, findings.analyzers()[name].needs)
+    lacking = Scope(con).lacks(1, judging.analyzers()[name].needs)
     assert [finding.severity for finding in found] == ["not_recorded" if lacking else "checked"]
 
 
 def test_every_analyzer_states_its_thresholds() -> None:
-    for name, analyzer in findings.analyzers().items():
+    for name, analyzer in judging.analyzers().items():
         module = __import__(analyzer.judge.__module__, fromlist=["judge"])
         text = module.__doc__ or ""
         assert text.splitlines()[0].endswith("."), name
@@ -326,8 +326,8 @@ def test_threads_that_take_turns_by_the_clock(con: duckdb.DuckDBPyConnection) ->
 
 def test_findings_are_stored_most_severe_first(con: duckdb.DuckDBPyConnection) -> None:
     DrawnTrace(con, [Stay("game/<b>\x1b[31m", 0, 20 * MS, MS, ready=17 * MS)], SIBLINGS, 100 * MS)
-    found = list(findings.judge_all(Scope(con), only=["thread_summary", "steal"]))
-    findings.store(con, found)
+    found = list(judging.judge_all(Scope(con), only=["thread_summary", "steal"]))
+    judging.store(con, found)
     rows = con.execute("SELECT finding_id, severity, title FROM finding").fetchall()
     assert [row[:2] for row in rows] == [(1, "critical"), (2, "not_recorded")]
     # A name cannot speak to the terminal.

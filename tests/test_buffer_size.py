@@ -10,8 +10,8 @@ import pytest
 from collect_command import collect
 from conftest import needs_tracing
 
-from schedlens.buffer_size import BufferSize, parse
 from schedlens.errors import PlanError
+from schedlens.record.buffer_size import BufferSize, parse
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlens import changes
+from schedlens.record import changes
 
 # In a namespace of its own a mount is nobody else's; `%s` is what runs in it.
 ALONE = """
@@ -43,7 +43,9 @@ def alone(script: str, state: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-MOUNT = "from schedlens.changes import Changes; c = Changes(); print('there', c.mount_tracefs())"
+MOUNT = (
+    "from schedlens.record.changes import Changes; c = Changes(); print('there', c.mount_tracefs())"
+)
 
 
 def test_a_mount_is_made_and_undone(tmp_path: Path) -> None:
@@ -76,7 +78,8 @@ def test_a_killed_program_leaves_a_note_that_restore_mends(tmp_path: Path) -> No
     lines = alone(
         f'"$PY" -c "{MOUNT}; import os; os.kill(os.getpid(), 9)" >/dev/null 2>&1\n'
         'echo "killed $(mounted)"\n'
-        '"$PY" -c "from schedlens.changes import *; print(len(left_behind())); print(restore())"\n',
+        '"$PY" -c "from schedlens.record import changes as c; '
+        'print(len(c.left_behind())); print(c.restore())"\n',
         tmp_path,
     )
     assert lines == [

@@ -15,8 +15,9 @@ import pytest
 from collect_command import collect, processes, read
 from conftest import needs_tracing
 
-from schedlens import batches, topology
 from schedlens.errors import WorkloadError
+from schedlens.machine import topology
+from schedlens.record import batches
 
 
 @pytest.fixture(scope="module")

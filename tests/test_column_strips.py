@@ -15,8 +15,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import column_strips
-from schedlens.sections import View
+from schedlens.report import binned
+from schedlens.report.sections import View
 
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 0, 1, "P", 1), Cpu(2, 2, 0, "E", 0)]
 STAYS = [
@@ -105,28 +105,28 @@ def test_the_strips_carry_what_the_questions_say(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = View(con, None, 1, "drawn")
-    kinds = column_strips.core_kinds(view, SPAN)
+    kinds = binned.core_kinds(view, SPAN)
     assert kinds is not None
     (layer,) = kinds[1].plot["layers"]
     assert layer["start"] == list(range(100))
     alone, shared, slow = (series["values"] for series in layer["series"])
     assert (sum(alone), sum(shared), sum(slow)) == (30, 10, 20)
     assert (alone[9], alone[10], shared[10], slow[4], slow[5]) == (1, 0, 1, 0, 1)
-    running, ready = column_strips.priorities(view, SPAN)
+    running, ready = binned.priorities(view, SPAN)
     assert [series["name"] for series in running[1].plot["layers"][0]["series"]] == [
         "priority 10", "priority 12",
     ]  # fmt: skip
     (waiting,) = ready[1].plot["layers"][0]["series"]
     assert (waiting["name"], sum(waiting["values"])) == ("priority 12", 20)
-    monkeypatch.setattr(column_strips, "_PRIORITIES", 1)
-    running, _ = column_strips.priorities(view, SPAN)
+    monkeypatch.setattr(binned, "_PRIORITIES", 1)
+    running, _ = binned.priorities(view, SPAN)
     assert [series["name"] for series in running[1].plot["layers"][0]["series"]] == [
         "priority 10", "other priorities",
     ]  # fmt: skip
-    speed = column_strips.frequencies(view, SPAN)[0][1]
+    speed = binned.frequencies(view, SPAN)[0][1]
     slow, fast = (series["values"] for series in speed.plot["layers"][0]["series"])
     assert (slow[19], slow[20], fast[49], fast[50]) == (None, 2.0, 4.0, 3.0)
-    states = column_strips.thread_states(view, SPAN)
+    states = binned.thread_states(view, SPAN)
     assert states is not None
     assert [thread["name"].split()[0] for thread in states[1].plot["threads"]] == ["A", "C", "B"]
     assert {code["name"]: code["dur_ns"] for code in states[1].plot["codes"]} == {

@@ -14,12 +14,14 @@ from click.testing import CliRunner
 from fixture_files import fixture
 from tables_export import export, read_manifest, write_manifest
 
-from schedlens import cli, decoder_comparison, questions, store
-from schedlens.compare_decoders import compare_decoders
-from schedlens.decoder_comparison import FOLDER, KEYS, TRACE, Table
-from schedlens.decoder_known import TRACEPROCESSOR, Known, known
+from schedlens.commands import cli
+from schedlens.commands.compare_decoders import compare_decoders
 from schedlens.errors import NotATraceError
-from schedlens.recording import Recording
+from schedlens.load import schema, store
+from schedlens.load.comparison import rows
+from schedlens.load.comparison.known import TRACEPROCESSOR, Known, known
+from schedlens.load.comparison.rows import FOLDER, KEYS, TRACE, Table
+from schedlens.load.recording import Recording
 
 # Three switches of the recording `plain` that are no neighbours.
 THREE = (
@@ -38,7 +40,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def con(trace: Path) -> duckdb.DuckDBPyConnection:
     """Its rows, to plant differences in before they are exported."""
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     store.load_base_and_derived(con, Recording("plain", trace), 1)
     return con
 
@@ -117,7 +119,7 @@ def test_a_row_at_another_time_is_one_missing_and_one_extra(
 def duckdb_rows(trace: Path, sql: str) -> list[tuple[Any, ...]]:
     """An answer of the untouched recording."""
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     store.load_base_and_derived(con, Recording("plain", trace), 1)
     return con.sql(sql).fetchall()
 
@@ -156,7 +158,7 @@ def test_a_table_that_the_folder_lacks_is_all_missing(
 def both(trace: Path, *changes: str) -> duckdb.DuckDBPyConnection:
     """One recording twice, the first changed as another reader would have it."""
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     for number in (FOLDER, TRACE):
         store.load_base_and_derived(con, Recording("plain", trace), number)
     for change in changes:
@@ -166,7 +168,7 @@ def both(trace: Path, *changes: str) -> duckdb.DuckDBPyConnection:
 
 def table_of(con: duckdb.DuckDBPyConnection, table: str, reasons: tuple[Known, ...]) -> Table:
     """How one table compares."""
-    return next(t for t in decoder_comparison.compare(con, reasons, 0) if t.table == table)
+    return next(t for t in rows.compare(con, reasons, 0) if t.table == table)
 
 
 def test_what_the_exporter_cannot_give_is_known_and_the_rest_is_not(trace: Path) -> None:
@@ -234,7 +236,7 @@ def test_tables_that_the_exporter_may_leave_out_are_known_if_they_are_left_out()
 
 def test_every_known_difference_names_what_exists() -> None:
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     for reason in TRACEPROCESSOR:
         column = {"waker_tid": "waker_utid"}.get(reason.column or "", reason.column)
         con.sql(f"SELECT {column or '*'} FROM {reason.table} WHERE {reason.where}").fetchall()
@@ -253,7 +255,7 @@ def test_a_recording_of_windows_is_compared_by_what_traceprocessor_cannot_give(
     trace = tmp_path / "windows.etl"
     trace.write_bytes(lzma.decompress(packed.read_bytes()))
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     try:
         store.load_base_and_derived(con, Recording("windows", trace), 1)
     except NotATraceError:

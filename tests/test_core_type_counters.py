@@ -13,8 +13,8 @@ import duckdb
 import pytest
 from fixture_files import fixture
 
-from schedlens import core_type_counters, store
-from schedlens.recording import Recording
+from schedlens.load import core_type_counters, store
+from schedlens.load.recording import Recording
 
 
 @pytest.mark.parametrize("name", ["counters", "host_counters"])

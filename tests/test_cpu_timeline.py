@@ -12,8 +12,8 @@ import duckdb
 import pytest
 from prepared_database import prepare
 
-from schedlens.report import payload
-from schedlens.sections import View
+from schedlens.report.page import payload
+from schedlens.report.sections import View
 
 A, B = (1 << 32) + 1, (1 << 32) + 2
 

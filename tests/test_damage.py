@@ -18,8 +18,8 @@ from damage.runs import Player
 from damage.sources import FORMATS
 from damage.stream import Plan
 
-from schedlens.questions import Query
-from schedlens.recording import Recording
+from schedlens.ask.catalog import Query
+from schedlens.load.recording import Recording
 
 # A random schedule in both formats.
 SEED = 1

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from simulated import simulated_database
 
-from schedlens import findings
-from schedlens.findings import Scope
+from schedlens.ask import findings, judging
+from schedlens.ask.findings import Scope
 from schedlens.simulate import cases
 from schedlens.simulate.scheduler import Simulation
 
@@ -30,7 +30,7 @@ class Played:
         return [tuple(row) for row in self.con.execute(sql).fetchall()]
 
     def found(self, analyzer: str) -> list[findings.Finding]:
-        return list(findings.analyzers()[analyzer].judge(Scope(self.con, "game.exe")))
+        return list(judging.analyzers()[analyzer].judge(Scope(self.con, "game.exe")))
 
 
 @pytest.fixture(scope="module")

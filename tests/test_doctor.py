@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import command, needs_tracing
 
-from schedlens import changes, workload_program
 from schedlens.errors import WorkloadError
+from schedlens.record import changes, workload_program
 
 
 def doctor(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:

@@ -14,8 +14,10 @@ from tables_export import export
 from test_sweeps_queries import answers, row
 from test_tables_folder import loaded
 
-from schedlens import questions, store, tables_folder
-from schedlens.recording import Recording
+from schedlens.ask import catalog
+from schedlens.load import store
+from schedlens.load.arrow_folder import layout
+from schedlens.load.recording import Recording
 
 C = CELL
 TYPED = [Cpu(0, 0, core_type="P"), Cpu(1, 1, core_type="E"), Cpu(2, 2, core_type=None)]
@@ -149,7 +151,7 @@ def test_order_of_the_stored_rows_changes_no_view(
 ) -> None:
     # Times rounded down to 2 ms: many slices of length zero, and several records at each time.
     con = loaded(fixture(name, tmp_path_factory))
-    for table in tables_folder.IN_TIME:
+    for table in layout.IN_TIME:
         con.execute(f"UPDATE {table} SET ts = ts // 2000000 * 2000000")
     folder = export(con, tmp_path / "tables")
     with database() as stored, database() as shuffled:
@@ -164,7 +166,7 @@ def test_order_of_the_stored_rows_changes_no_view(
             rows = stored.sql(f"FROM {table} ORDER BY hash(rowid)").to_arrow_table()
             if rows.num_rows:
                 shuffled.from_arrow(rows).insert_into(table)
-        for query in questions.load_all():
+        for query in catalog.load_all():
             asked = f"FROM {query.full_name}"
             assert _rounded(stored, asked) == _rounded(shuffled, asked), asked
 

@@ -14,7 +14,8 @@ import pytest
 from conftest import command
 from etl_truth import corpus_file
 
-from schedlens import _decoders, recording, store, windows_files
+from schedlens import _decoders
+from schedlens.load import etl_parts, recording, store
 
 
 def _analyze(*arguments: str) -> dict[str, object]:
@@ -112,10 +113,10 @@ def test_files_of_one_recording_are_read_together(tmp_path: Path) -> None:
     user = tmp_path / "user.etl"
     shutil.copy(kernel, user)
     later = _moved(kernel, tmp_path / "later.etl", 36_000_000_000)
-    assert windows_files.together([kernel, later, user]) == [[kernel, user], [later]]
+    assert etl_parts.together([kernel, later, user]) == [[kernel, user], [later]]
     assert [known.files for known in recording.gather([kernel, user])] == [[str(kernel), str(user)]]
     missing = tmp_path / "none.etl"
-    assert windows_files.together([kernel, missing]) == [[kernel], [missing]]
+    assert etl_parts.together([kernel, missing]) == [[kernel], [missing]]
 
 
 def test_inspect_lists_processes_and_threads(tmp_path: Path) -> None:

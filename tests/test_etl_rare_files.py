@@ -14,8 +14,8 @@ import pytest
 from etl_bytes import Buffer, Log, perfinfo, process, switch, thread
 from etl_drawn import TWO_CPUS, Read, at, life, read, stays, two_cpus, written
 
-from schedlens import recording
 from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
+from schedlens.load import recording
 
 RELOG, MIXED = 1 << 16, 1 << 28
 

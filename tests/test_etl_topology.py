@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from schedlens import topology_file
 from schedlens.errors import TopologyError
+from schedlens.load import described_machine
 
 CORE, NODE, CACHE, PACKAGE, GROUP = range(5)
 
@@ -75,7 +75,7 @@ def _machine() -> bytes:
 
 
 def test_what_windows_tells_becomes_rows_of_cpu(tmp_path: Path) -> None:
-    found = topology_file.read(_file(tmp_path, {"slpi": _machine().hex()}))["cpus"]
+    found = described_machine.read(_file(tmp_path, {"slpi": _machine().hex()}))["cpus"]
     columns = ("cpu", "group_no", "number_in_group", "core", "smt_index", "core_type", "l2", "llc")
     assert [tuple(row[column] for column in columns) for row in found] == [
         (0, 0, 0, 0, 0, "P", 0, 0),
@@ -92,13 +92,13 @@ def test_what_windows_tells_becomes_rows_of_cpu(tmp_path: Path) -> None:
 
 def test_a_machine_of_one_class_is_uniform(tmp_path: Path) -> None:
     data = _core(0, 0b11, 0) + _groups(0b11)
-    found = topology_file.read(_file(tmp_path, {"slpi": data.hex()}))["cpus"]
+    found = described_machine.read(_file(tmp_path, {"slpi": data.hex()}))["cpus"]
     assert [row["core_type"] for row in found] == ["U", "U"]
 
 
 def test_columns_may_be_given_by_hand(tmp_path: Path) -> None:
     path = _file(tmp_path, {"cpus": [{"cpu": 0, "core": 0}, {"cpu": 1, "core": 0, "l2": None}]})
-    assert topology_file.read(path)["cpus"] == [
+    assert described_machine.read(path)["cpus"] == [
         {"cpu": 0, "core": 0, "online": True},
         {"cpu": 1, "core": 0, "l2": None, "online": True},
     ]
@@ -125,7 +125,7 @@ def test_columns_may_be_given_by_hand(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, content: object, why: str) -> None:
     with pytest.raises(TopologyError) as raised:
-        topology_file.read(_file(tmp_path, content))
+        described_machine.read(_file(tmp_path, content))
     assert why in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -134,7 +134,7 @@ def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     path.write_bytes(b"\xff\xfe{")
     with pytest.raises(TopologyError, match="no JSON"):
-        topology_file.read(path)
+        described_machine.read(path)
 
 
 class _Kernel32:
@@ -160,4 +160,4 @@ def test_the_line_in_the_docs_makes_such_a_file(
     exec(code, {})
     path = tmp_path / "machine.json"
     path.write_text(capsys.readouterr().out, encoding="utf-8")
-    assert len(topology_file.read(path)["cpus"]) == 6
+    assert len(described_machine.read(path)["cpus"]) == 6

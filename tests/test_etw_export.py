@@ -23,8 +23,10 @@ from etw_exporter import (
 )
 from tables_export import read_manifest
 
-from schedlens import _decoders, questions, store, tables_folder
-from schedlens.recording import Recording
+from schedlens import _decoders
+from schedlens.load import schema, store
+from schedlens.load.arrow_folder import layout
+from schedlens.load.recording import Recording
 
 # No source in TraceProcessor, or nothing of it belongs to a recording of Windows.
 NOT_WRITTEN = {
@@ -155,7 +157,7 @@ def test_the_readme_says_that_it_has_not_run_on_windows() -> None:
 
 def test_every_table_is_written_in_its_declared_schema(folder: Path) -> None:
     written = {file.stem for file in folder.glob("*.arrow")}
-    assert written == set(tables_folder.TABLES) - NOT_WRITTEN
+    assert written == set(layout.TABLES) - NOT_WRITTEN
     for table in sorted(written):
         found = pa.ipc.open_file(folder / f"{table}.arrow").schema
         wanted = [
@@ -307,7 +309,7 @@ def test_the_machine_the_marks_and_the_problems_are_as_told(folder: Path) -> Non
 
 def test_the_folder_becomes_slices_and_the_planned_switch_in_is_mended(folder: Path) -> None:
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     store.load_base_and_derived(con, Recording("drawn", folder), 1)
     stays = con.sql(
         "SELECT tid, sched_slice.cpu, ts, dur, end_reason FROM sched_slice JOIN thread "

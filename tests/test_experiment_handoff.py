@@ -10,10 +10,14 @@ import pytest
 import sysfs_machine as fake
 from conftest import command
 
-from schedlens import analyze, findings, topology, verdict
-from schedlens.experiments import cells, handoff
-from schedlens.findings import Finding, Scope
-from schedlens.sections import View
+from schedlens.ask import judging
+from schedlens.ask.findings import Finding, Scope
+from schedlens.commands import analyze
+from schedlens.experiments import handoff
+from schedlens.machine import topology
+from schedlens.record import cells
+from schedlens.report import summary
+from schedlens.report.sections import View
 
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
@@ -142,9 +146,9 @@ def test_what_an_experiment_was_for_is_told_before_all_else(
     folder = session(tmp_path)
     with experiment_session.analyzed(folder) as con:
         noise = Finding("steal", "warning", "The hypervisor took CPU 0 away", "FROM steal")
-        found = list(findings.judge_all(Scope(con), experiment_session.JUDGES))
-        findings.store(con, [noise, *found])
-        shown = verdict.payload(View(con, None, 1, ""), set())
+        found = list(judging.judge_all(Scope(con), experiment_session.JUDGES))
+        judging.store(con, [noise, *found])
+        shown = summary.payload(View(con, None, 1, ""), set())
         rows = Scope(con).rows("SELECT * FROM finding ORDER BY finding_id")
     titles = [card["title"] for card in shown["cards"]]
     assert titles[-1] == noise.title

@@ -10,11 +10,12 @@ import pytest
 import sysfs_machine as fake
 from conftest import command
 
-from schedlens import topology
 from schedlens.errors import PlanError
-from schedlens.experiments import cells, pairs, places, port_model, results
-from schedlens.experiments.cells import Cell, Load
+from schedlens.experiments import pairs, places, port_model, results
 from schedlens.experiments.places import Place
+from schedlens.machine import topology
+from schedlens.record import cells
+from schedlens.record.cells import Cell, Load
 
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:

@@ -14,9 +14,11 @@ from conftest import command
 from drawn_trace import add, drawn_database
 from test_run_throughput import Step, _core_state, _fill
 
-from schedlens import recording, topology
-from schedlens.experiments import calibration, cells, scaling
-from schedlens.experiments.cells import Load
+from schedlens.experiments import scaling
+from schedlens.load import calibration, recording
+from schedlens.machine import topology
+from schedlens.record import cells
+from schedlens.record.cells import Load
 
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:

@@ -10,9 +10,10 @@ import pytest
 import sysfs_machine as fake
 from conftest import command
 
-from schedlens import topology
 from schedlens.errors import PlanError
-from schedlens.experiments import cells, shards
+from schedlens.experiments import shards
+from schedlens.machine import topology
+from schedlens.record import cells
 
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:

@@ -16,9 +16,10 @@ import pytest
 import sysfs_machine as fake
 from conftest import command
 
-from schedlens import changes, topology
 from schedlens.errors import KnobError
-from schedlens.experiments import cells, guard, host, knobs, smt_boost
+from schedlens.experiments import smt_boost
+from schedlens.machine import knobs, topology
+from schedlens.record import cells, changes, former_settings, host
 
 CPU = "sys/devices/system/cpu"
 
@@ -163,7 +164,9 @@ def test_the_states_come_back_at_the_end_and_after_an_error(tmp_path: Path) -> N
 _PARENT = """
 import sys, time
 from pathlib import Path
-from schedlens.experiments import host, knobs, smt_boost
+from schedlens.experiments import smt_boost
+from schedlens.machine import knobs
+from schedlens.record import host
 root = Path(sys.argv[1])
 found, _ = knobs.find(root)
 states = smt_boost.States(found, host.linux(root))
@@ -209,7 +212,7 @@ def test_only_what_was_changed_is_written(tmp_path: Path) -> None:
     same.chmod(0o400)
     before = same.stat().st_mtime_ns
     contents = [(str(same), "on"), (str(other), "on"), (str(tmp_path / "gone"), "on")]
-    assert guard.put_back(contents) == [str(tmp_path / "gone")]
+    assert former_settings.put_back(contents) == [str(tmp_path / "gone")]
     assert other.read_text() == "on\n"
     assert same.stat().st_mtime_ns == before
 

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings
-from schedlens.findings import Finding, Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Finding, Scope
 
 MS = 1_000_000
 ONE = [Cpu(0, 0)]
@@ -23,7 +23,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def judged(con: duckdb.DuckDBPyConnection, name: str = "thread_summary") -> list[Finding]:
-    return list(findings.judge_all(Scope(con), only=[name]))
+    return list(judging.judge_all(Scope(con), only=[name]))
 
 
 def turns(priorities: dict[str, int], shares: dict[str, int], rounds: int) -> list[Stay]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens.finding_bound import bounded
-from schedlens.findings import Finding, Metric, Scope, judge_all
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.ask.judging import judge_all
+from schedlens.ask.loss import bounded
 
 MS = 1_000_000
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from schedlens import findings, questions
+from schedlens.ask import catalog, judging
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "findings"
-NAMES = sorted(findings.analyzers())
+NAMES = sorted(judging.analyzers())
 # Tables that pages send the reader to, beside the queries.
 TABLES = {"finding", "machine_setting", "loss", "frame_path", "thread_cgroup"}
 
@@ -40,17 +40,17 @@ def test_a_page_answers_the_same_questions_as_the_others(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*NAMES, "README"])
 def test_every_query_that_a_page_names_exists(name: str) -> None:
-    known = {query.full_name for query in questions.load_all()} | TABLES
+    known = {query.full_name for query in catalog.load_all()} | TABLES
     named = set(re.findall(r"`FROM (\w+)", _text(name)))
     assert named <= known
     if name != "README":
-        assert named & {query.full_name for query in questions.load_all()}
+        assert named & {query.full_name for query in catalog.load_all()}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_states_the_thresholds_of_its_analyzer(name: str) -> None:
     """The percentages in the analyzer's docstring, where its constants come from, stand there."""
-    module = __import__(findings.analyzers()[name].judge.__module__, fromlist=["judge"])
+    module = __import__(judging.analyzers()[name].judge.__module__, fromlist=["judge"])
     stated = set(re.findall(r"\d+(?:\.\d+)? (?:%|ms|us)", module.__doc__ or ""))
     page = set(re.findall(r"\d+(?:\.\d+)? (?:%|ms|us)", _text(name).replace("\n", " ")))
     assert stated - page == set()

@@ -16,9 +16,10 @@ from fixture_files import fixture
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedlens import frame_marks, frames, recording
 from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
-from schedlens.frame_marks import FrameMark
+from schedlens.load import recording
+from schedlens.load.frames import capture, program_stamps
+from schedlens.load.frames.program_stamps import FrameMark
 
 ZERO = 5_000_000_000
 MS = 1_000_000
@@ -41,8 +42,8 @@ def test_a_frame_lasts_to_its_end_or_to_the_next_of_its_thread(tmp_path: Path) -
         "120,menu,5,,,",
         "130,menu,5,,,",
     )
-    assert frame_marks.is_one(path)
-    assert frame_marks.read(path).frames == (
+    assert program_stamps.is_one(path)
+    assert program_stamps.read(path).frames == (
         FrameMark(5, None, 120, None, 130),
         FrameMark(5, None, 130, None, None),
         FrameMark(7, 8, 100, 140, 200),
@@ -67,22 +68,22 @@ def test_lines_that_hold_no_frame_are_counted(tmp_path: Path) -> None:
         "7",
         "7,100,100,100",
     )
-    read = frame_marks.read(path)
+    read = program_stamps.read(path)
     assert read.frames == (FrameMark(7, None, 100, 100, 100),)
     assert read.skipped == 9
 
 
 def test_files_that_are_none_say_what_is_wrong(tmp_path: Path) -> None:
     none = write(tmp_path / "none.csv", "pid,begin", "7,100")
-    assert not frame_marks.is_one(none)
+    assert not program_stamps.is_one(none)
     with pytest.raises(NotATraceError, match="does not name pid and start_mono_ns"):
-        frame_marks.read(none)
+        program_stamps.read(none)
     empty = write(tmp_path / "empty.csv", "pid,start_mono_ns", "7,")
     with pytest.raises(DamagedTraceError, match=r"no frame that can be read \(1 lines cannot\)"):
-        frame_marks.read(empty)
+        program_stamps.read(empty)
     with pytest.raises(NotATraceError, match="cannot be read"):
-        frame_marks.read(tmp_path)
-    assert not frame_marks.is_one(tmp_path / "absent.csv")
+        program_stamps.read(tmp_path)
+    assert not program_stamps.is_one(tmp_path / "absent.csv")
 
 
 @given(st.binary(max_size=300))
@@ -91,7 +92,7 @@ def test_any_bytes_are_frames_or_one_of_two_errors(data: bytes) -> None:
         path = Path(folder) / "frames.csv"
         path.write_bytes(b"pid,start_mono_ns,tid\n7,5,5\n" + data)
         try:
-            found = frame_marks.read(path).frames
+            found = program_stamps.read(path).frames
         except (DamagedTraceError, NotATraceError):
             return
         assert FrameMark(7, 5, 5, None, None) in [replace(one, end_ns=None) for one in found]
@@ -130,7 +131,7 @@ def test_frames_join_exactly_and_what_does_not_is_counted(
     drawn: DrawnTrace, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "frames.csv", *_lines(drawn))
-    frames.load(drawn.con, 1, path)
+    capture.load(drawn.con, 1, path)
     main = drawn.utid("game/main")
     assert drawn.con.execute(
         "SELECT frame, process, utid, start_ns, dur_ns, cpu_busy_ns, gpu_busy_ns, displayed_ns, "
@@ -152,11 +153,11 @@ def test_frames_join_exactly_and_what_does_not_is_counted(
 def test_another_clock_and_another_time_are_refused(drawn: DrawnTrace, tmp_path: Path) -> None:
     late = write(tmp_path / "late.csv", "pid,start_mono_ns", f"7,{ZERO + 6_000_000_000}")
     with pytest.raises(UnsupportedTraceError, match=r"11\.000 s and 11\.000 s of CLOCK_MONOTONIC"):
-        frames.load(drawn.con, 1, late)
+        capture.load(drawn.con, 1, late)
     drawn.con.execute("UPDATE trace SET clock_name = 'perf'")
     path = write(tmp_path / "frames.csv", *_lines(drawn))
     with pytest.raises(UnsupportedTraceError, match="perf record -k CLOCK_MONOTONIC"):
-        frames.load(drawn.con, 1, path)
+        capture.load(drawn.con, 1, path)
     assert drawn.con.execute("SELECT count(*) FROM frame").fetchall() == [(0,)]
 
 

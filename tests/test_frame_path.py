@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import frames
+from schedlens.load.frames import capture
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0), Cpu(1, 1)]
@@ -30,7 +30,7 @@ def test_what_a_clock_wakes_no_thread_has_woken(in_interrupt: bool) -> None:
             "wakeup", ts=6 * MS, cpu=1, seq=1, utid=main, waker_utid=other, kind="waking",
             in_interrupt=in_interrupt, effective=True,
         )  # fmt: skip
-        frames.build_paths(con, 1)
+        capture.build_paths(con, 1)
         path = con.execute("SELECT utid, ts, dur FROM frame_path ORDER BY ts").fetchall()
     own = [(main, 0, 10 * MS)]
     assert path == (own if in_interrupt else [(other, 0, 6 * MS), (main, 6 * MS, 4 * MS)])

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import add, drawn_database
 
-from schedlens import gaps
+from schedlens.load import gaps
 
 TRACE = 1
 Span = tuple[int, int, str]

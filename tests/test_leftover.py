@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from schedlens import leftover, store
+from schedlens.load import store
+from schedlens.output import leftover
 
 HOLD_DATABASE = """
 import sys, time
 from pathlib import Path
-from schedlens import store
+from schedlens.load import store
 with store.create(Path(sys.argv[1])) as con:
     con.execute("CREATE TABLE big AS SELECT range AS n FROM range(200000)")
     print("ready", flush=True)
@@ -24,7 +25,7 @@ with store.create(Path(sys.argv[1])) as con:
 """
 HOLD_FOLDER = """
 import time
-from schedlens.leftover import TemporaryFolder
+from schedlens.output.leftover import TemporaryFolder
 with TemporaryFolder() as folder:
     print(folder, flush=True)
     time.sleep(60)

@@ -16,7 +16,7 @@ import pytest
 from collect_command import collect
 from conftest import command, needs_tracing
 
-from schedlens import cgroups
+from schedlens.machine import cgroups
 
 Finding = dict[str, Any]
 PROGRAM = Path(__file__).parent / "linux_faults.py"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from schedlens import energy_events, machine_state
-from schedlens.machine_state import MachineState
+from schedlens.machine import condition, energy_events
+from schedlens.machine.condition import MachineState
 
 
 def _put(path: Path, text: str) -> None:
@@ -52,20 +52,20 @@ def test_what_is_not_told_is_unknown(tmp_path: Path) -> None:
     found = MachineState(tmp_path).end()
     del found["energy_ns"]
     assert found == {"load": None, "throttles": None, "khz": None, "energy": {}}
-    assert not machine_state.has_energy(tmp_path)
+    assert not condition.has_energy(tmp_path)
 
 
 def test_a_counter_that_runs_backwards_without_a_range_is_left_out() -> None:
     before = {"package-0": 10, "psys": 10}
     after = {"package-0": 30, "psys": 5, "dram": 7}
-    assert machine_state.joules(before, after, {}) == {"package-0": 2e-05}
+    assert condition.joules(before, after, {}) == {"package-0": 2e-05}
 
 
 def test_energy_by_the_events_of_perf(tmp_path: Path) -> None:
     for name in ("energy-pkg", "energy-ram", "energy-gpu"):
         _put(tmp_path / f"sys/bus/event_source/devices/power/events/{name}", "event=0x02")
     assert energy_events.names(tmp_path) == ["energy-pkg", "energy-ram"]
-    assert machine_state.has_energy(tmp_path)
+    assert condition.has_energy(tmp_path)
     said = (
         "# started on Thu Jan  1 00:00:00 1970\n"
         "12.50,Joules,power/energy-pkg/,1000000,100.00,,\n"

@@ -15,8 +15,8 @@ import pytest
 from conftest import command, needs_tracing
 from test_collect_rights import as_nobody, open_folder, paranoid, tracefs_is_closed
 
-from schedlens import findings
-from schedlens.findings import Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Scope
 
 __all__ = ["open_folder"]
 
@@ -189,5 +189,5 @@ def test_every_analyzer_names_known_kinds() -> None:
     with drawn_database() as con:
         DrawnTrace(con, [], [], 1)
         known = {row["kind"] for row in Scope(con).rows("FROM recorded_kind")}
-    for analyzer in findings.analyzers().values():
+    for analyzer in judging.analyzers().values():
         assert set(analyzer.needs) <= known, analyzer.name

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from random_schedule import RandomSchedule, Stay, machine_cpus
 from recording_writer import write
 
-from schedlens import store
-from schedlens.recording import Recording
+from schedlens.ask import analysis
+from schedlens.load import store
+from schedlens.load.recording import Recording
 
 PERF, ETL = 1, 2
 # What one system calls otherwise, or cannot tell from something else.
@@ -35,7 +36,7 @@ def load(folder: Path, schedule: RandomSchedule, **layouts: Any) -> duckdb.DuckD
     write(schedule.head(**layouts), schedule.lines, etl, perf)
     target = folder / "drawn.duckdb"
     with store.create(target) as con:
-        failures = store.load(
+        failures = analysis.load(
             con, [Recording("perf", perf), Recording("etl", etl)], (None, None), lambda *_: None
         )
         assert failures == []

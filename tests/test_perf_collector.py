@@ -21,8 +21,8 @@ import pyarrow as pa
 import pytest
 from conftest import needs_tracing
 
-from schedlens import changes
 from schedlens.errors import NoSpaceError, RecorderError
+from schedlens.record import changes
 
 if TYPE_CHECKING:
     from collectors import (

@@ -9,8 +9,9 @@ import sysfs_machine as fake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedlens import cpulist, placement, plan, thread_range, topology
 from schedlens.errors import PlanError, TopologyError
+from schedlens.machine import cpu_list, topology
+from schedlens.record import placement, plan, thread_range
 
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
@@ -76,7 +77,7 @@ def test_more_threads_than_cpus_begin_anew(tmp_path: Path) -> None:
 
 def test_pinning_by_hand_keeps_order_and_repeats(tmp_path: Path) -> None:
     machine = read(fake.no_smt(), tmp_path)
-    assert placement.pinned(machine, cpulist.parse_in_order("5,1,1"), 4) == [5, 1, 1, 5]
+    assert placement.pinned(machine, cpu_list.parse_in_order("5,1,1"), 4) == [5, 1, 1, 5]
     with pytest.raises(PlanError, match="CPU 9 is not online and allowed here; there are 0-5"):
         placement.pinned(machine, [0, 9], 2)
     with pytest.raises(PlanError, match="the list is empty"):
@@ -155,13 +156,13 @@ def test_foolish_numbers_of_threads(text: str, message: str) -> None:
 
 @given(st.sets(st.integers(0, 2000)))
 def test_a_list_of_cpus_reads_back(cpus: set[int]) -> None:
-    assert cpulist.parse(cpulist.text(cpus)) == sorted(cpus)
+    assert cpu_list.parse(cpu_list.text(cpus)) == sorted(cpus)
 
 
 def test_lists_of_the_kernel() -> None:
-    assert cpulist.parse("0-3,8,10-11\n") == [0, 1, 2, 3, 8, 10, 11]
-    assert cpulist.parse("0-15:2/8") == [0, 1, 8, 9]
-    assert cpulist.parse("\n") == []
+    assert cpu_list.parse("0-3,8,10-11\n") == [0, 1, 2, 3, 8, 10, 11]
+    assert cpu_list.parse("0-15:2/8") == [0, 1, 8, 9]
+    assert cpu_list.parse("\n") == []
     for wrong in ("0-", "a", "3-1", "0-99999999", "1:2", "--"):
         with pytest.raises(TopologyError):
-            cpulist.parse(wrong)
+            cpu_list.parse(wrong)

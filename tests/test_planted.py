@@ -10,7 +10,7 @@ from planted import perturb, runs, score, truth
 from planted.detectors import DETECTORS
 from planted.faults import FAULTS
 
-from schedlens.simulate import tables
+from schedlens.load.arrow_folder import simulated
 from schedlens.simulate.machine import machine
 from schedlens.simulate.rules import Rules
 from schedlens.simulate.scheduler import Simulation
@@ -117,7 +117,7 @@ def test_a_lost_switch_leaves_open_who_ran() -> None:
 
     thread = simulation.thread(process, "T", body, affinity=[0])
     simulation.run(20 * MS)
-    made = perturb.Spoilt(tables.base_tables(simulation))
+    made = perturb.Spoilt(simulated.base_tables(simulation))
     # In at 0, out at 3 ms, in at 8 ms, out at 11 ms: the second is lost.
     perturb.dropped_switches(made, _Nth(1))
     utid = (1 << 32) + len(simulation.machine.cpus)

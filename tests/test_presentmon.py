@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from schedlens import frame_clock, presentmon
 from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
+from schedlens.load.frames import clock as frame_clock
+from schedlens.load.frames import presentmon
 
 MS = 1_000_000
 

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings
-from schedlens.findings import Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Scope
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "P", 1), Cpu(2, 2, 0, "E", 0)]
@@ -135,7 +135,7 @@ def test_nice_levels_of_linux_are_not_strict(con: duckdb.DuckDBPyConnection) -> 
         "SELECT max(higher_ready_ns), max(higher_on_e_ns) FROM background_running"
     ).fetchall()
     assert rows == [(0, 0)]
-    titles = [f.title for f in findings.analyzers()["priority_order"].judge(Scope(con))]
+    titles = [f.title for f in judging.analyzers()["priority_order"].judge(Scope(con))]
     assert titles == ["No lower priority ran while a higher one was ready, and none starved"]
 
 
@@ -189,7 +189,7 @@ def test_boosts(drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace]) -> None:
 
 
 def test_the_findings(con: duckdb.DuckDBPyConnection) -> None:
-    found = findings.analyzers()["priority_order"].judge(Scope(con))
+    found = judging.analyzers()["priority_order"].judge(Scope(con))
     ready, place = sorted(found, key=lambda f: f.cost_ns or 0)
     assert (ready.severity, ready.cost_ns) == ("critical", 40 * MS)
     assert (place.severity, place.cost_ns, place.cpu) == ("warning", 80 * MS, 0)
@@ -201,7 +201,7 @@ def test_the_findings(con: duckdb.DuckDBPyConnection) -> None:
 
 def test_a_priority_that_is_ready_half_the_time(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE sched_slice SET priority = 12, ready_ns = ts WHERE cpu = 2 AND ts > 0")
-    found = findings.analyzers()["priority_order"].judge(Scope(con))
+    found = judging.analyzers()["priority_order"].judge(Scope(con))
     (starved,) = [f for f in found if f.severity == "info"]
     assert starved.cost_ns == 80 * MS
     assert "priority 12 stood ready for 61.5 % of their runnable time, 70 ms at most" in (

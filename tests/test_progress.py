@@ -10,7 +10,8 @@ import time
 import pytest
 from rich.console import Console
 
-from schedlens import interrupts, progress
+from schedlens.machine import stop_signals
+from schedlens.output import progress
 
 
 def test_a_line_per_step_where_there_is_no_terminal() -> None:
@@ -62,25 +63,25 @@ def test_the_clock(seconds: float, text: str) -> None:
 
 
 def test_a_request_to_end_waits_for_a_place_that_waits() -> None:
-    with interrupts.handled():
+    with stop_signals.handled():
         os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt), interrupts.waiting():
+        with pytest.raises(KeyboardInterrupt), stop_signals.waiting():
             pytest.fail("the request was taken too late")
         # It is taken once.
-        interrupts.check()
-        with pytest.raises(KeyboardInterrupt), interrupts.waiting():
+        stop_signals.check()
+        with pytest.raises(KeyboardInterrupt), stop_signals.waiting():
             signal.raise_signal(signal.SIGINT)
 
 
 def test_a_second_request_is_taken_at_once() -> None:
-    with interrupts.handled():
+    with stop_signals.handled():
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_the_handlers_of_before_are_put_back() -> None:
-    before = [signal.getsignal(sign) for sign in interrupts.SIGNALS]
-    with interrupts.handled():
-        assert [signal.getsignal(sign) for sign in interrupts.SIGNALS] != before
-    assert [signal.getsignal(sign) for sign in interrupts.SIGNALS] == before
+    before = [signal.getsignal(sign) for sign in stop_signals.SIGNALS]
+    with stop_signals.handled():
+        assert [signal.getsignal(sign) for sign in stop_signals.SIGNALS] != before
+    assert [signal.getsignal(sign) for sign in stop_signals.SIGNALS] == before

@@ -11,9 +11,9 @@ import gap_by_hand
 import gap_schedule
 import pytest
 
-from schedlens import bounds, questions
+from schedlens.ask import bounds, catalog
 
-QUERIES = questions.load_all()
+QUERIES = catalog.load_all()
 NAMES = [query.full_name for query in QUERIES]
 # Columns that hold times by their name; in the words of other tools, by their comment.
 _TIME = re.compile(r"^(ns|ts|dur)$|_(ns|ts)$|^ns_per_")
@@ -21,7 +21,7 @@ _DURATION = re.compile(r", (ns|ms|msec|microseconds)\b")
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=NAMES)
-def test_every_time_column_states_its_bounds(query: questions.Query) -> None:
+def test_every_time_column_states_its_bounds(query: catalog.Query) -> None:
     names = [name for name, _ in query.columns]
     for column, comment in query.columns:
         bound = bounds.mark(query, column)
@@ -125,7 +125,7 @@ def _rows(con: duckdb.DuckDBPyConnection, name: str) -> dict[tuple[Any, ...], di
 def test_the_truth_lies_within_the_bounds_under_loss(
     name: str, truth: duckdb.DuckDBPyConnection, gappy: duckdb.DuckDBPyConnection
 ) -> None:
-    query = questions.find(name)
+    query = catalog.find(name)
     marks = {column: bounds.mark(query, column) for column, _ in query.columns}
     true_rows, shown_rows = _rows(truth, name), _rows(gappy, name)
     outside, changed = [], 0
@@ -148,7 +148,7 @@ def test_the_truth_lies_within_the_bounds_under_loss(
 
 @pytest.mark.parametrize("name", KEYS)
 def test_bounds_are_exact_without_loss(name: str, truth: duckdb.DuckDBPyConnection) -> None:
-    query = questions.find(name)
+    query = catalog.find(name)
     marks = {column: bounds.mark(query, column) for column, _ in query.columns}
     for row in _rows(truth, name).values():
         for column, bound in marks.items():

@@ -12,9 +12,10 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import bounds, questions
+from schedlens.ask import bounds, catalog
+from schedlens.load import schema
 
-QUESTIONS = questions.load_all()
+QUESTIONS = catalog.load_all()
 NAMES = [query.full_name for query in QUESTIONS]
 
 # 10C of two siblings would be (n, n + 1); here two cores:    cpu 0  A A A . . B B
@@ -33,7 +34,7 @@ def _fill(con: duckdb.DuckDBPyConnection) -> None:
         DrawnTrace(con, STAYS, CPUS, 100, trace_id=trace_id)
 
 
-def _forms(query: questions.Query) -> list[str]:
+def _forms(query: catalog.Query) -> list[str]:
     name = query.full_name
     forms = [f"FROM {name}", f"FROM {name}()"]
     forms += [f"FROM {name}({p.name} := {p.default})" for p in query.parameters]
@@ -46,8 +47,8 @@ def _forms(query: questions.Query) -> list[str]:
 def empty() -> Iterator[duckdb.DuckDBPyConnection]:
     """Made for real, as `analyze` makes it: the others hold a copy."""
     with duckdb.connect() as con:
-        questions.create_schema(con)
-        questions.install(con)
+        schema.create(con)
+        catalog.install(con)
         yield con
 
 
@@ -91,7 +92,7 @@ def test_the_copy_that_tests_draw_in_has_the_tables_and_questions_of_the_origina
 
 @pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
 def test_every_column_is_documented_by_its_name(
-    query: questions.Query, empty: duckdb.DuckDBPyConnection
+    query: catalog.Query, empty: duckdb.DuckDBPyConnection
 ) -> None:
     described = empty.execute(f"DESCRIBE FROM {query.full_name}").fetchall()
     assert [name for name, _ in query.columns] == [row[0] for row in described]
@@ -101,14 +102,14 @@ def test_every_column_is_documented_by_its_name(
 
 
 @pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
-def test_every_parameter_is_used(query: questions.Query) -> None:
+def test_every_parameter_is_used(query: catalog.Query) -> None:
     for parameter in query.parameters:
         assert parameter.name in query.sql, parameter.name
 
 
 @pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
 def test_both_forms_run_on_an_empty_database(
-    query: questions.Query, empty: duckdb.DuckDBPyConnection
+    query: catalog.Query, empty: duckdb.DuckDBPyConnection
 ) -> None:
     for form in _forms(query):
         assert empty.execute(form).fetchall() == []
@@ -116,7 +117,7 @@ def test_both_forms_run_on_an_empty_database(
 
 @pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
 def test_view_and_macro_answer_alike_and_twice_the_same(
-    query: questions.Query, filled: duckdb.DuckDBPyConnection
+    query: catalog.Query, filled: duckdb.DuckDBPyConnection
 ) -> None:
     first = filled.execute(f"FROM {query.full_name}").fetchall()
     for form in _forms(query)[:-1]:
@@ -126,7 +127,7 @@ def test_view_and_macro_answer_alike_and_twice_the_same(
 
 @pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
 def test_one_trace_alone_answers_as_in_the_sweep(
-    query: questions.Query, filled: duckdb.DuckDBPyConnection
+    query: catalog.Query, filled: duckdb.DuckDBPyConnection
 ) -> None:
     assert any(p.name == "p_trace_id" for p in query.parameters), "pools a whole database"
     alone = filled.execute(f"FROM {query.full_name}(p_trace_id := 2)").fetchall()
@@ -180,5 +181,5 @@ def test_all_questions_run_in_the_shell_people_have(
 
 def test_names_are_unique_over_all_folders() -> None:
     assert len(NAMES) == len(set(NAMES))
-    files = list(questions.folder().glob("*/*.sql"))
+    files = list(schema.folder().glob("*/*.sql"))
     assert sum(path.parent.name != "schema" for path in files) == sum("." not in n for n in NAMES)

@@ -13,7 +13,8 @@ import pytest
 from simulated import simulated_database
 from tiled_recording import tile
 
-from schedlens import questions
+from schedlens.ask import catalog
+from schedlens.load import schema
 from schedlens.simulate import cases
 
 COPIES = 8
@@ -38,11 +39,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for copies in (COPIES, 2 * COPIES):
         made.append(folder / f"{copies}.duckdb")
         with duckdb.connect(str(made[-1])) as con:
-            questions.create_schema(con)
+            schema.create(con)
             con.execute(f"ATTACH '{folder / 'analysis.duckdb'}' AS source (READ_ONLY)")
             tile(con, "source", copies)
             con.execute("UPDATE core_state SET unknown = 1 WHERE ts // 1000 % 7 = 0")
-            questions.install(con)
+            catalog.install(con)
     return made
 
 

@@ -14,10 +14,14 @@ import gap_by_hand
 import pytest
 from rich.console import Console
 
-from schedlens import analyze, bounds, findings, page_table, questions, report, wording
-from schedlens.finding_bound import bounded
-from schedlens.findings import Finding, Scope
-from schedlens.sections import Answer, View
+from schedlens.ask import bounds, catalog, judging
+from schedlens.ask.findings import Finding, Scope
+from schedlens.ask.loss import bounded
+from schedlens.commands import analyze
+from schedlens.output import wording
+from schedlens.report import page as report
+from schedlens.report import table as page_table
+from schedlens.report.sections import Answer, View
 
 MS = 1_000_000
 
@@ -41,7 +45,7 @@ def _shown(con: duckdb.DuckDBPyConnection, sql: str, query: str) -> dict[tuple[i
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     table = page_table.table(
         Answer(sql, query, names, rows),
-        questions.find(query),
+        catalog.find(query),
         lossy=bounds.lossy_traces(con),
     )
     return {
@@ -94,7 +98,7 @@ def test_the_ends_of_a_range_are_no_columns_of_their_own(gappy: duckdb.DuckDBPyC
     names = tuple(column[0] for column in cursor.description or [])
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     table = page_table.table(
-        Answer("FROM cpu_time", "cpu_time", names, rows), questions.find("cpu_time"), lossy={1}
+        Answer("FROM cpu_time", "cpu_time", names, rows), catalog.find("cpu_time"), lossy={1}
     )
     columns = [column["name"] for column in table["columns"]]
     assert set(names) - set(columns) == {"busy_low_pct", "busy_high_pct"}
@@ -182,7 +186,7 @@ def test_the_page_writes_bounds_in_cells_and_findings(
 ) -> None:
     limited = replace(COSTLY, bound="range", cost_low_ns=MS, cost_high_ns=4 * MS)
     open_ended = replace(COSTLY, title="Other", severity="info", bound=None)
-    findings.store(gappy, [bounded(Scope(gappy), COSTLY, "ready"), limited, open_ended])
+    judging.store(gappy, [bounded(Scope(gappy), COSTLY, "ready"), limited, open_ended])
     shown = report.payload(View(gappy, None, 1, "drawn"))
     (path, html) = (tmp_path / "report.html", report.page(shown, "bounds"))
     path.write_text(html, encoding="utf-8")

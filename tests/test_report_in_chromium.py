@@ -13,7 +13,7 @@ import pytest
 import report_database
 import report_with_frames
 
-from schedlens import report
+from schedlens.report import page
 
 pytestmark = pytest.mark.skipif(
     chromium.PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"
@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 con.execute("UPDATE trace SET host = ?, label = label || ?", [hostile, hostile])
                 con.execute("UPDATE process SET name = ?", [hostile])
                 con.execute("UPDATE finding SET title = ?, advice = ?", [hostile, hostile])
-            report.write(con, folder / f"{name}.html")
+            page.write(con, folder / f"{name}.html")
     return folder
 
 

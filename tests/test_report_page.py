@@ -15,10 +15,15 @@ import duckdb
 import pytest
 import report_database
 
-from schedlens import findings, page_table, questions, report, verdict
+from schedlens.ask import catalog, findings, judging
 from schedlens.errors import UnknownNameError
-from schedlens.figures import short, unique, visible
-from schedlens.sections import Answer, chapters
+from schedlens.load import schema
+from schedlens.output.terminal import visible
+from schedlens.report import page as report
+from schedlens.report import summary
+from schedlens.report import table as page_table
+from schedlens.report.figures import short, unique
+from schedlens.report.sections import Answer, chapters
 
 MEGABYTE = 1_000_000
 
@@ -81,7 +86,7 @@ def test_every_table_is_the_answer_of_a_query_that_ships(
     con: duckdb.DuckDBPyConnection, text: str
 ) -> None:
     shown = data_of(text)
-    known = {query.full_name for query in questions.load_all()}
+    known = {query.full_name for query in catalog.load_all()}
     answers = [answer for section in shown["sections"] for answer in section["answers"]]
     assert {answer["query"] for answer in answers} <= known
     for answer in answers:
@@ -106,7 +111,7 @@ def test_each_section_is_shown_or_named_with_a_reason(text: str) -> None:
 
 def test_every_analyzer_has_a_section_of_its_name() -> None:
     names = {chapter.name for chapter in chapters()}
-    assert set(findings.analyzers()) <= names
+    assert set(judging.analyzers()) <= names
 
 
 def test_findings_come_first_and_machine_scaling_and_timeline_next(text: str) -> None:
@@ -151,7 +156,7 @@ def test_the_step_is_the_one_with_the_costliest_finding_else_the_most_threads(
         )
         cheap = findings.Finding("steal", "critical", "cheap", "SELECT 1", trace_id=1, cost_ns=10)
         fine = findings.Finding("steal", "checked", "fine", "SELECT 1", trace_id=2, cost_ns=99_999)
-        findings.store(con, [judged, cheap, fine])
+        judging.store(con, [judged, cheap, fine])
         assert report._view(con, None, None).trace_id == 3
         assert report._view(con, None, "sha256-physical-t01-r1").trace_id == 3
         with pytest.raises(UnknownNameError, match="did you mean sha256-siblings-t01-r1"):
@@ -166,7 +171,7 @@ def test_cards_go_by_severity_then_cost_and_gather_their_like(
 ) -> None:
     kept = con.execute("FROM finding").fetchall()
     try:
-        findings.store(
+        judging.store(
             con,
             [
                 findings.Finding("steal", "warning", "w1", "FROM steal", cost_ns=50, trace_id=1),
@@ -194,8 +199,8 @@ def test_cards_go_by_severity_then_cost_and_gather_their_like(
 
 def test_a_database_without_recordings_still_makes_a_report(tmp_path: Path) -> None:
     with duckdb.connect() as con:
-        questions.create_schema(con)
-        questions.install(con)
+        schema.create(con)
+        catalog.install(con)
         report.write(con, tmp_path / "report.html")
     shown = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert shown["findings"]["cards"] == []
@@ -251,6 +256,6 @@ def test_a_cause_is_told_before_the_waiting_it_leads_to() -> None:
         found("concurrency", 2), found("ready_obstacle"), found("quantum_end_chain"),
         found("parking"), found("frame_time"), found("thread_summary", severity="warning"),
     ]  # fmt: skip
-    assert verdict._top(ranked) == [4, 2, 3]
+    assert summary._top(ranked) == [4, 2, 3]
     # Without frames the cost alone decides.
-    assert verdict._top(ranked[:4]) == [0, 1, 2]
+    assert summary._top(ranked[:4]) == [0, 1, 2]

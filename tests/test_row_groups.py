@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedlens.row_groups import ROWS, RowGroups
+from schedlens.load.row_groups import ROWS, RowGroups
 
 
 def batch(first: int, rows: int, word: str) -> pa.RecordBatch:

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings
-from schedlens.findings import Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Scope
 
 MS = 1_000_000
 US = 1_000
@@ -92,7 +92,7 @@ def test_where_it_lost_its_cpu(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = findings.analyzers()["short_run"].judge(Scope(con))
+    (found,) = judging.analyzers()["short_run"].judge(Scope(con))
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 2 * MS, 5.0)
     assert "(80 % of its 5 runs after a wake are under 1 ms)" in found.title
     assert "came back on an E core 1 time (" in found.title

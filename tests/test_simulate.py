@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlens.simulate import cases, engine
+from schedlens.simulate.events import (
+    Ready,
+    Switch,
+)
 from schedlens.simulate.machine import machine
-from schedlens.simulate.records import Ready, Switch
 from schedlens.simulate.rules import Rules
 from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.script import Body, Run, Script, Signal, Sleep, Spin, Wait, Yield

@@ -11,9 +11,11 @@ import pytest
 import simulated_events
 from recording_writer import write
 
-from schedlens import questions, store
-from schedlens.recording import Recording
-from schedlens.simulate import engine, tables
+from schedlens.ask import analysis
+from schedlens.load import schema
+from schedlens.load.arrow_folder import simulated
+from schedlens.load.recording import Recording
+from schedlens.simulate import engine
 from schedlens.simulate.engine import MS, Game
 from schedlens.simulate.machine import machine
 from schedlens.simulate.rules import Rules
@@ -59,14 +61,14 @@ def con(
     """The three recordings in one database."""
     folder = tmp_path_factory.mktemp("simulated")
     etl, perf = folder / "a.etl", folder / "a.perf.data"
-    tables.write_folder(simulation, folder / "tables")
+    simulated.write_folder(simulation, folder / "tables")
     write(simulated_events.head(simulation), simulated_events.lines(simulation), etl, perf)
     database = duckdb.connect()
-    questions.create_schema(database)
+    schema.create(database)
     recordings = [
         Recording("tables", folder / "tables"), Recording("etl", etl), Recording("perf", perf),
     ]  # fmt: skip
-    assert store.load(database, recordings, (None, None), lambda label, share: None) == []
+    assert analysis.load(database, recordings, (None, None), lambda label, share: None) == []
     yield database
     database.close()
 
@@ -134,9 +136,9 @@ def test_frames_of_a_presentmon_file_lie_on_the_clock_of_the_etl(
     capture = tmp_path / "frames.csv"
     capture.write_text(simulated_events.presentmon(simulation, clock))
     with duckdb.connect() as joined:
-        questions.create_schema(joined)
+        schema.create(joined)
         both = Recording("etl", Path(path), frames=capture)
-        assert store.load(joined, [both], (None, None), lambda label, share: None) == []
+        assert analysis.load(joined, [both], (None, None), lambda label, share: None) == []
         found = joined.execute(
             "SELECT start_ns, dur_ns, cpu_busy_ns, gpu_busy_ns, displayed_ns, "
             "clock_residual_ns FROM frame ORDER BY frame"

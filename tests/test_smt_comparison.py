@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, drawn_database
 
-from schedlens import findings
-from schedlens.findings import Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Scope
 
 CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1)]
 
@@ -54,7 +54,7 @@ def test_the_other_way_round(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = findings.analyzers()["smt_comparison"].judge(Scope(con))
+    (found,) = judging.analyzers()["smt_comparison"].judge(Scope(con))
     assert (found.severity, found.trace_id) == ("info", 2)
     assert found.title == (
         "Siblings were busy together for 36.3 % less of trace time, 34 % less of busy core time, "

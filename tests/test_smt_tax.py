@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings
-from schedlens.findings import Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Scope
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 0, 1, "P", 1), Cpu(2, 2, 0, "E", 0)]
@@ -98,11 +98,11 @@ def test_refused_with_too_few_intervals(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = findings.analyzers()["smt_tax"].judge(Scope(con))
+    (found,) = judging.analyzers()["smt_tax"].judge(Scope(con))
     assert (found.severity, found.bound) == ("warning", "range")
     assert found.cost_ns == pytest.approx(20_252_596, abs=1)
     assert len(con.execute(found.evidence_sql).fetchall()) == 1
     assert len(con.execute(found.counter_evidence_sql or "").fetchall()) == 2
     con.execute("DELETE FROM counter_delta")
-    (found,) = findings.analyzers()["smt_tax"].judge(Scope(con))
+    (found,) = judging.analyzers()["smt_tax"].judge(Scope(con))
     assert found.title.startswith("No cycles and instructions at switches")

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from schedlens import cgroups, runner, settings, snapshot
+from schedlens.machine import cgroups, settings
+from schedlens.record import runner
+from schedlens.record.linux import snapshot
 
 STAT = b"""cpu  100 20 30 4000 50 6 7 8 9 10
 cpu0 60 15 20 2000 25 3 4 5 6 7

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
 
-from schedlens import findings
-from schedlens.findings import Finding, Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Finding, Scope
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0), Cpu(1, 1), Cpu(2, 2)]
@@ -51,7 +51,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _judge(con: duckdb.DuckDBPyConnection, name: str) -> list[Finding]:
-    return list(findings.judge_all(Scope(con), only=[name]))
+    return list(judging.judge_all(Scope(con), only=[name]))
 
 
 def test_others_on_the_workers_cpus(con: duckdb.DuckDBPyConnection) -> None:

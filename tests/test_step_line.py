@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from schedlens import batches, runner
-from schedlens.collecting import _mended, _recorder
+from schedlens.record import batches, runner
+from schedlens.record.linux.loop import _mended, _recorder
 
 
 def _overhead(recorded: float, spread: float) -> dict[str, object]:

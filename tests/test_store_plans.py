@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens import store
+from schedlens.load import store
 
 FEW_BY_ITS_ESTIMATE = """
 EXPLAIN (FORMAT json)

@@ -10,7 +10,7 @@ import pytest
 from sweep_schedule import CELL, Schedule
 from test_sweeps_queries import answers, ready, row
 
-from schedlens import sweeps
+from schedlens.load import intervals
 
 C = CELL
 
@@ -129,7 +129,7 @@ def test_unknown_parked_cpu_does_not_serialize_a_chain() -> None:
     )
     with answers(plan) as con:
         con.execute("UPDATE sched_slice SET end_reason = 'quantum_end', ready_ns = 4000000")
-        sweeps.build(con, [1])
+        intervals.build(con, [1])
         rows = con.execute("SELECT dur, serialized_ns, parked_cpus FROM quantum_end_chain")
         # Parked CPU 1 is idle for 4 ms; before that its state is unknown, then it works.
         assert rows.fetchall() == [(16_000_000, 4_000_000, [1])]

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from sweep_schedule import CELL, Schedule, database, fill
 
-from schedlens import sweeps
+from schedlens.load import intervals
 
 
 def row(text: str) -> list[int | str]:
@@ -30,7 +30,7 @@ def answers(plan: Schedule) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with the schedule, the sweeps and the questions."""
     with database() as con:
         fill(con, plan)
-        sweeps.build(con, [1])
+        intervals.build(con, [1])
         yield con
 
 
@@ -218,7 +218,7 @@ def test_a_chain_is_serialized_while_an_allowed_cpu_stands_idle() -> None:
         con.execute(
             "UPDATE sched_slice SET end_reason = 'quantum_end_or_yield', ready_ns = 4000000"
         )
-        sweeps.build(con, [1])
+        intervals.build(con, [1])
         found = con.execute(
             "SELECT cpu, ts, dur, hand_offs, slice_ns, threads, serialized_ns, idle_elsewhere_ns, "
             "allowed_cpus, pair_only, yield_possible, affinity_known FROM quantum_end_chain"

@@ -23,7 +23,7 @@ from sweep_schedule import (
     fill,
 )
 
-from schedlens import sweeps
+from schedlens.load import intervals
 
 LAYOUTS: list[tuple[dict[int, int | None], dict[int, str | None]]] = [
     ({0: 0, 1: 0, 2: 2, 3: 2, 4: 4, 5: 4}, {}),
@@ -152,7 +152,7 @@ def built(plan: Schedule) -> duckdb.DuckDBPyConnection:
     """A database with the schedule and its sweeps."""
     con = database()
     fill(con, plan)
-    sweeps.build(con, [1])
+    intervals.build(con, [1])
     return con
 
 

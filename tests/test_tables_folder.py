@@ -16,15 +16,16 @@ from conftest import command
 from fixture_files import fixture
 from tables_export import export, read_manifest, write_manifest, write_table
 
-from schedlens import questions, store, tables_folder, tables_load
 from schedlens.errors import SchedlensError
-from schedlens.recording import Recording, gather
+from schedlens.load import schema, store
+from schedlens.load.arrow_folder import layout, loader
+from schedlens.load.recording import Recording, gather
 
 
 def loaded(trace: Path) -> duckdb.DuckDBPyConnection:
     """A database in memory with the base and derived tables of one recording."""
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     store.load_base_and_derived(con, Recording("one", trace), 1)
     return con
 
@@ -73,7 +74,7 @@ def test_a_folder_gives_every_row_that_its_recording_gave(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Small frames, so that stays, waits and gaps lie across their borders.
-    monkeypatch.setattr(tables_load, "HELD_ROWS", 101)
+    monkeypatch.setattr(loader, "HELD_ROWS", 101)
     con = loaded(fixture(name, tmp_path_factory))
     found = rows_that_differ(con, loaded(export(con, tmp_path / "tables", batch_rows=67)))
     assert found == {"trace": 2}
@@ -89,13 +90,13 @@ def test_rows_of_one_time_are_never_cut_apart(
     con.execute("UPDATE context_switch SET ts = ts // 2000000 * 2000000")
     con.execute("UPDATE wakeup SET ts = ts // 2000000 * 2000000")
     whole = loaded(export(con, tmp_path / "tables"))
-    monkeypatch.setattr(tables_load, "HELD_ROWS", 7)
+    monkeypatch.setattr(loader, "HELD_ROWS", 7)
     assert rows_that_differ(whole, loaded(tmp_path / "tables")) == {}
 
 
 def test_another_number_of_the_recording_moves_every_id(plain: Path) -> None:
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     store.load_base_and_derived(con, Recording("five", plain), 5)
     assert con.sql("SELECT DISTINCT trace_id, utid >> 32 FROM thread").fetchall() == [(5, 5)]
     ids = "SELECT DISTINCT prev_utid >> 32, next_utid >> 32 FROM context_switch"
@@ -119,14 +120,14 @@ def test_analyze_takes_a_folder_and_writes_into_it(folder: Path) -> None:
     assert [trace["source"] for trace in found["traces"]] == ["perf"]
     assert Path(found["database"]).parent == folder
     # What it has written does not stand in the way of the next time.
-    assert tables_folder.open_folder(folder).rows == read_manifest(folder)["tables"]
+    assert layout.open_folder(folder).rows == read_manifest(folder)["tables"]
 
 
 def test_a_described_machine_takes_the_place_of_the_folders_cpus(plain: Path) -> None:
     cpus = [{"cpu": 0, "core": 0, "smt_index": 0}, {"cpu": 1, "core": 0, "smt_index": 1}]
     recording = Recording("described", plain).described({"cpus": cpus})
     con = duckdb.connect()
-    questions.create_schema(con)
+    schema.create(con)
     store.load_base_and_derived(con, recording, 3)
     found = con.sql("SELECT trace_id, cpu, core, smt_index, llc FROM cpu ORDER BY cpu").fetchall()
     assert found == [(3, 0, 0, 0, None), (3, 1, 0, 1, None)]
@@ -155,7 +156,7 @@ def test_inspect_says_what_a_folder_holds_and_can_answer(folder: Path) -> None:
 def refusal(folder: Path) -> str:
     """The one line with which a folder is refused."""
     with pytest.raises(SchedlensError) as refused:
-        list(tables_load.Loader(folder, 1, "one"))
+        list(loader.Loader(folder, 1, "one"))
     line = str(refused.value)
     assert "\n" not in line
     assert str(folder) in line
@@ -175,7 +176,7 @@ def column(folder: Path, table: str, name: str) -> list[object]:
 
 
 def test_a_folder_whose_manifest_is_missing_did_not_end(folder: Path) -> None:
-    (folder / tables_folder.MANIFEST).unlink()
+    (folder / layout.MANIFEST).unlink()
     assert "tables.json: the export did not end" in refusal(folder)
     done = command("analyze", str(folder), check=False)
     assert done.returncode == 2
@@ -287,7 +288,7 @@ def test_a_manifest_that_cannot_be_is_refused(
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "\x00", "[" * 100_000])
 def test_a_manifest_that_is_no_object_is_refused(folder: Path, text: str) -> None:
-    (folder / tables_folder.MANIFEST).write_text(text, encoding="utf-8")
+    (folder / layout.MANIFEST).write_text(text, encoding="utf-8")
     assert "tables.json" in refusal(folder)
 
 
@@ -301,7 +302,7 @@ def test_damage_anywhere_in_a_file_is_refused_or_harmless(folder: Path) -> None:
         damaged[place : place + 8] = b"\xff" * len(damaged[place : place + 8])
         file.write_bytes(damaged)
         with contextlib.suppress(SchedlensError):
-            list(tables_folder.open_folder(folder).batches("thread", 1 << 18))
+            list(layout.open_folder(folder).batches("thread", 1 << 18))
             refused -= 1
         refused += 1
     assert refused >= 3  # the magic at both ends and the footer's length

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens.findings import Scope, judge_all
+from schedlens.ask.findings import Scope
+from schedlens.ask.judging import judge_all
 
 MS = 1_000_000
 STAYS = [Stay("game/A", 0, 0, 500 * MS), Stay("game/B", 1, 0, 100 * MS)]

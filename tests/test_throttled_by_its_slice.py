@@ -14,8 +14,9 @@ from typing import Any
 import duckdb
 from recording_writer import write
 
-from schedlens import questions, store
-from schedlens.recording import Recording
+from schedlens.ask import analysis
+from schedlens.load import schema
+from schedlens.load.recording import Recording
 
 MS = 1_000_000
 PARTS = "throttled_ns, idle_exit_ns, idle_available_ns, unknown_ns, all_busy_ns"
@@ -39,8 +40,8 @@ def threads(*tids: int) -> list[dict[str, Any]]:
 def analyzed(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The database of one recording."""
     with duckdb.connect() as con:
-        questions.create_schema(con)
-        failed = store.load(con, [Recording("one", path)], (None, None), lambda *_: None)
+        schema.create(con)
+        failed = analysis.load(con, [Recording("one", path)], (None, None), lambda *_: None)
         assert failed == []
         yield con
 

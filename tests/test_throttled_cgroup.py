@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens.findings import Scope, judge_all
+from schedlens.ask.findings import Scope
+from schedlens.ask.judging import judge_all
 
 # ns      0    100  200  300  400  500      A leaves runnable at 100, comes back at 400
 STAYS = [Stay("game/A", 0, 0, 100, end="throttled_or_moved"),

@@ -10,8 +10,8 @@ import pytest
 import report_database
 import report_with_frames
 
-from schedlens import report, time_strips
-from schedlens.sections import View
+from schedlens.report import page, timeline
+from schedlens.report.sections import View
 
 MS = report_database.MS
 SPAN: dict[str, Any] = {"start_ns": 10 * MS, "end_ns": 290 * MS, "dur_ns": 280 * MS}
@@ -53,29 +53,29 @@ def test_columns_lose_no_time_and_tile_the_window(
 
 
 def test_parked_cpus_are_counted_at_each_moment(con: duckdb.DuckDBPyConnection) -> None:
-    spells = time_strips.parking(view(con), SPAN)
+    spells = timeline.parking(view(con), SPAN)
     assert [(s["cpu"], s["ts"] // MS, s["end_ns"] // MS, s["soft"]) for s in spells] == [
         (3, 100, 200, False), (5, 180, 290, False),
     ]  # fmt: skip
-    figure = time_strips.parked_count(spells, 16, SPAN)
+    figure = timeline.parked_count(spells, 16, SPAN)
     assert figure is not None
     assert figure.caption.startswith("Parked CPUs: 0.8 on average, 2 at most, of 16.")
     (layer,) = figure.plot["layers"]
     assert [start // MS for start in layer["start"]] == [0, 90, 170, 190]
     assert layer["series"][0]["values"] == [0, 1, 2, 1]
-    assert time_strips.parked_count([], 16, SPAN) is None
+    assert timeline.parked_count([], 16, SPAN) is None
 
 
 def test_of_too_many_changes_the_means_are_carried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_strips, "MOST_CHANGES", 3)
-    monkeypatch.setattr(time_strips, "COLUMNS", 4)
+    monkeypatch.setattr(timeline, "MOST_CHANGES", 3)
+    monkeypatch.setattr(timeline, "COLUMNS", 4)
     span = {"start_ns": 100, "end_ns": 200, "dur_ns": 100}
     spells = [
         {"cpu": 0, "ts": 110, "end_ns": 160, "soft": False},
         {"cpu": 1, "ts": 120, "end_ns": 130, "soft": False},
         {"cpu": 2, "ts": 190, "end_ns": 200, "soft": True},
     ]
-    figure = time_strips.parked_count(spells, 4, span)
+    figure = timeline.parked_count(spells, 4, span)
     assert figure is not None
     # 15 + 5, 25 + 5, 10 and 10 ns of parking in columns of 25 ns.
     (layer,) = figure.plot["layers"]
@@ -85,14 +85,14 @@ def test_of_too_many_changes_the_means_are_carried(monkeypatch: pytest.MonkeyPat
 
 def test_stutters_are_marked_where_they_are(con: duckdb.DuckDBPyConnection) -> None:
     rows = view(con).rows("FROM frame_time")
-    figure = time_strips.frames(rows, SPAN, height=150)
+    figure = timeline.frames(rows, SPAN, height=150)
     assert figure is not None
     assert figure.plot["marks"] == [[90 * MS, 130 * MS]]
     assert figure.plot["data"][-1]["customdata"] == [[5, 40.0, 24.0]]
     assert figure.plot["data"][0]["y"] == [float(ms) for ms in report_with_frames.LENGTHS]
     assert figure.caption.startswith("16 frames, 1 of them a stutter (")
     assert "last 16.0 ms or less, the longest 40.0 ms" in figure.caption
-    assert time_strips.frames([], SPAN, height=150) is None
+    assert timeline.frames([], SPAN, height=150) is None
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_capacity_is_what_the_machine_can_run_at_once(
     machine: report_database.Machine, expected: list[tuple[int, str]]
 ) -> None:
     with report_database.create(machine=machine, threads=(1,), placements=("physical",)) as con:
-        assert time_strips.capacity(view(con)) == expected
+        assert timeline.capacity(view(con)) == expected
 
 
 def test_the_first_screen_tells_the_stutter_with_its_cost_a_frame(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    told = report.payload(report._view(con, None, None))["findings"]
+    told = page.payload(page._view(con, None, None))["findings"]
     first = told["cards"][told["top"][0]]
     assert first["plain"].startswith("The picture stutters")
     assert first["cost_ns"] == 24 * MS

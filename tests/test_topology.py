@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import sysfs_machine as fake
 
-from schedlens import topology
 from schedlens.errors import TopologyError
+from schedlens.machine import topology
 
 Machine = Callable[[], fake.FakeMachine]
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings, questions
-from schedlens.findings import Scope, judge_all
+from schedlens.ask import catalog, judging
+from schedlens.ask.findings import Scope
+from schedlens.ask.judging import judge_all
 
 # ns      0    100  200  300  400  500
 # cpu 0   A A A A A  . . ? ? ? ? .     unknown from 350 to 450
@@ -120,7 +121,7 @@ def test_a_recording_without_switches_answers_little(trace: DrawnTrace) -> None:
 
 def test_every_question_that_is_named_exists(trace: DrawnTrace) -> None:
     # What an analyzer asks several questions for has the analyzer's name.
-    known = {query.full_name for query in questions.load_all()} | set(findings.analyzers())
+    known = {query.full_name for query in catalog.load_all()} | set(judging.analyzers())
     known.add("counter_delta")
     named = {row[0] for row in trace.con.execute("SELECT question FROM answerable").fetchall()}
     assert named <= known

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 
-from schedlens import findings
-from schedlens.findings import Scope
+from schedlens.ask import judging
+from schedlens.ask.findings import Scope
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "E", 0)]
@@ -74,7 +74,7 @@ def test_the_frequency_of_a_thread(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = findings.analyzers()["turbo_slope"].judge(Scope(con))
+    (found,) = judging.analyzers()["turbo_slope"].judge(Scope(con))
     assert found.severity == "info"
     assert found.title == (
         "Each further active core costs P cores 100 MHz (2.08 %) of 4.80 GHz (drawn-1)"

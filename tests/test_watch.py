@@ -14,9 +14,10 @@ import pytest
 from collect_command import collect, read
 from conftest import needs_tracing
 
-from schedlens import context, snapshot
-from schedlens.recording import Recording
-from schedlens.watch import Watch
+from schedlens.load import session_context
+from schedlens.load.recording import Recording
+from schedlens.record.linux import snapshot
+from schedlens.record.linux.watch import Watch
 
 SLEEPER = "import sys; print('ready', flush=True); sys.stdin.read()"
 
@@ -102,16 +103,16 @@ def test_affinity_between_two_readings(
         },
         watch={"threads": readings, "cgroups": []},
     )
-    rows = list(context._affinity(recording))
+    rows = list(session_context._affinity(recording))
     assert [(row["valid_from_ns"], row["cpus"]) for row in rows] == wanted
 
 
 def test_snapshots_record_which_cpus_are_online_and_all_cgroups() -> None:
     taken = snapshot.take("begin")
     text = Path("/sys/devices/system/cpu/online").read_text(encoding="ascii")
-    from schedlens import cpulist
+    from schedlens.machine import cpu_list
 
-    assert taken["online"] == cpulist.parse(text.strip())
+    assert taken["online"] == cpu_list.parse(text.strip())
     assert "/" in [row["cgroup"] for row in taken["cgroups"]]
     assert all(row["mono_ns"] <= taken["mono_ns"] for row in taken["threads"])
 
@@ -142,7 +143,7 @@ def test_cpu_that_goes_offline_in_the_step_is_recorded(tmp_path: Path) -> None:
         session=json.loads((tmp_path / "s/session.json").read_text()),
         edges={edge: read(step.parent / f"{edge}.json") for edge in ("begin", "end")},
     )
-    rows = [row for row in context._cpus(recording) if row["cpu"] == 1]
+    rows = [row for row in session_context._cpus(recording) if row["cpu"] == 1]
     end_ns = read(step.parent / "end.json")["mono_ns"]
     assert [(row["online"], row["valid_from_ns"]) for row in rows] == [
         (True, None),
@@ -165,7 +166,7 @@ def test_cgroup_that_was_created_in_the_step_counts_from_zero() -> None:
         "threads": [],
         "cgroups": [row("/", 6, mono_ns=80, ended=False), row("/gone", 8, mono_ns=70, ended=True)],
     }
-    rows = context._cgroups_between(Recording("r", None, edges=edges, watch=watch))
+    rows = session_context._cgroups_between(Recording("r", None, edges=edges, watch=watch))
     assert [(r["cgroup"], r["edge"], r["ts"], r["throttled_ns"]) for r in rows] == [
         ("/gone", "last", 70, 8),
         ("/gone", "begin", 10, 0),
@@ -173,4 +174,4 @@ def test_cgroup_that_was_created_in_the_step_counts_from_zero() -> None:
     ]
     # A session of an older version lists cgroups with threads alone.
     del edges["begin"]["online"]
-    assert context._cgroups_between(Recording("r", None, edges=edges)) == []
+    assert session_context._cgroups_between(Recording("r", None, edges=edges)) == []

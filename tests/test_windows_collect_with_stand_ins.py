@@ -20,8 +20,9 @@ import windows_texts
 from test_windows_settings import ANSWERS
 from windows_stand_ins import StandIns, header_only_etl
 
-from schedlens import cli, system
-from schedlens.windows import elevation
+from schedlens.commands import cli
+from schedlens.machine import operating_system
+from schedlens.record.windows import elevation
 
 if TYPE_CHECKING:
     from collectors import etw_file
@@ -50,7 +51,7 @@ def stand_ins(
     made.texts([(list(words), text) for words, text in ANSWERS.items()])
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(system, "name", lambda: "windows")
+    monkeypatch.setattr(operating_system, "name", lambda: "windows")
     monkeypatch.chdir(tmp_path)
     return made
 
@@ -188,7 +189,7 @@ def test_each_refusal_says_what_to_do(
 def test_without_rights_nothing_is_begun(
     windows: StandIns, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("schedlens.windows.collecting.elevated", lambda: False)
+    monkeypatch.setattr("schedlens.record.windows.loop.elevated", lambda: False)
     code, said = run("-o", "session")
     assert code == 2
     assert said.startswith("schedlens: recording needs an elevated prompt")
@@ -239,7 +240,7 @@ def test_the_doctor_says_what_this_machine_permits(
     code, said = doctor()
     assert code == 1
     assert "-> the only counter offered is the timer" in said
-    monkeypatch.setattr("schedlens.windows.examination.elevated", lambda: False)
+    monkeypatch.setattr("schedlens.record.windows.examination.elevated", lambda: False)
     code, said = doctor()
     assert code == 1
     assert "-> recording needs an elevated prompt" in said

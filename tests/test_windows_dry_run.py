@@ -108,7 +108,7 @@ def test_every_other_command_of_the_page_is_one_the_dry_run_prints(tmp_path: Pat
 def test_the_page_quotes_what_the_program_says() -> None:
     places = {
         "collectors": "*.py",
-        "src/schedlens/windows": "*.py",
+        "src/schedlens/record/windows": "*.py",
         "workloads/src/os/windows": "*.rs",
     }
     sources = "".join(

@@ -23,14 +23,14 @@ from recording_writer import write
 from test_windows_collect_with_stand_ins import load, run, stand_ins
 from windows_stand_ins import StandIns
 
-from schedlens import changes, cli
+from schedlens.commands import cli
 from schedlens.errors import KnobError
-from schedlens.experiments import cells, guard
-from schedlens.experiments.cells import Cell, Load
-from schedlens.request import Request
-from schedlens.windows import boost, experiments
-from schedlens.windows.options import Options
-from schedlens.windows.runner import Runner
+from schedlens.record import cells, changes, former_settings
+from schedlens.record.cells import Cell, Load
+from schedlens.record.request import Request
+from schedlens.record.windows import boost, experiments
+from schedlens.record.windows.options import Options
+from schedlens.record.windows.runner import Runner
 
 if TYPE_CHECKING:
     from collectors import etw
@@ -100,10 +100,10 @@ def test_the_boost_mode_of_a_stand_in_powercfg_is_switched_and_read_back(
     assert (switch.state(), windows.boost_modes) == ("on", (3, 2))
     asked = [words for words in windows.calls_of("powercfg") if words[0].startswith("/set")]
     assert asked[:3] == switched(windows_texts.PLAN, 0)
-    assert guard.put_back([(name, text)]) == []
+    assert former_settings.put_back([(name, text)]) == []
     assert windows.boost_modes == (3, 0)
     for wrong in ("3", "3 x", ""):
-        assert guard.put_back([(name, wrong)]) == [name]
+        assert former_settings.put_back([(name, wrong)]) == [name]
 
 
 def test_a_boost_mode_that_cannot_be_set_says_why(windows: StandIns) -> None:
@@ -112,7 +112,7 @@ def test_a_boost_mode_that_cannot_be_set_says_why(windows: StandIns) -> None:
     assert switch is not None
     with pytest.raises(KnobError, match=r"^boost: `powercfg /setacvalueindex .*` failed: Unable"):
         switch.set("off")
-    assert guard.put_back([(switch.contents()[0][0], "0 0")]) != []
+    assert former_settings.put_back([(switch.contents()[0][0], "0 0")]) != []
     assert windows.boost_modes == (2, 2)
     (windows.home / "processor_power").write_text(windows_texts.GERMAN_PROCESSOR_POWER)
     assert boost.find() == (
@@ -125,7 +125,7 @@ def test_a_boost_mode_that_cannot_be_set_says_why(windows: StandIns) -> None:
 _PARENT = """
 import sys, time
 from schedlens.experiments import smt_boost
-from schedlens.windows import experiments
+from schedlens.record.windows import experiments
 on = experiments.here()
 states = smt_boost.States(on.knobs()[0], on)
 states.begin()

@@ -8,7 +8,7 @@ import pytest
 import windows_texts
 
 from schedlens.errors import PlanError
-from schedlens.windows import power_plan, processes, settings
+from schedlens.record.windows import power_plan, processes, settings
 
 ANSWERS = {
     tuple(settings.VERSION): windows_texts.VERSION,

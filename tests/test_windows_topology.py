@@ -12,10 +12,10 @@ import windows_buffers
 from fixture_files import FIXTURES
 from windows_buffers import hybrid_8p8e, server_96
 
-from schedlens import workload_program
 from schedlens.errors import TopologyError
-from schedlens.placement import order
-from schedlens.windows import topology
+from schedlens.record import workload_program
+from schedlens.record.placement import order
+from schedlens.record.windows import topology
 
 
 def told(tmp_path: Path, buffer: bytes) -> topology.Topology:

@@ -13,7 +13,7 @@ import windows_buffers
 from fixture_files import fixture
 from windows_stand_ins import StandIns, header_only_etl
 
-from schedlens import cli
+from schedlens.commands import cli
 
 SCRIPT = Path(__file__).parent / "windows_lacks.py"
 

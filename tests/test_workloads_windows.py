@@ -17,9 +17,11 @@ import pytest
 import wine
 from windows_stand_ins import StandIns, header_only_etl
 
-from schedlens import cli, system, workload_program
-from schedlens import topology as sysfs
-from schedlens.windows import topology
+from schedlens.commands import cli
+from schedlens.machine import operating_system
+from schedlens.machine import topology as sysfs
+from schedlens.record import workload_program
+from schedlens.record.windows import topology
 
 WHY_NOT = wine.missing()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
@@ -218,7 +220,7 @@ def test_collect_drives_the_windows_program_with_a_stand_in_for_wpr(
     program.write_text(f'#!/bin/sh\nexec {shlex.join(windows.command())} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("SCHEDLENS_WORKLOADS", str(program))
-    monkeypatch.setattr(system, "name", lambda: "windows")
+    monkeypatch.setattr(operating_system, "name", lambda: "windows")
     monkeypatch.chdir(tmp_path)
     cpu = str(cpus(windows)[0])
     words = ["--workload", "sha256", "--threads", "1", "--cpus", cpu, "--seconds", "0.2"]

@@ -25,7 +25,7 @@ def main() -> int:
     """Gives up root for good, then runs the command."""
     for name in MODULES:
         importlib.import_module(f"schedlens.{name}")
-    cli = importlib.import_module("schedlens.cli")
+    cli = importlib.import_module("schedlens.commands.cli")
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)

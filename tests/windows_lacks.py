@@ -68,14 +68,14 @@ def main() -> int:
             if hasattr(module, name):
                 delattr(module, name)
     import schedlens
-    from schedlens import system
+    from schedlens.machine import operating_system
 
-    system.name = lambda: "windows"
+    operating_system.name = lambda: "windows"
 
     found = [info.name for info in pkgutil.walk_packages(schedlens.__path__, "schedlens.")]
     for name in found:
         importlib.import_module(name)
-    from schedlens import cli
+    from schedlens.commands import cli
 
     print(f"{len(found)} modules")
     return cli.run(cli.group, sys.argv[1:], name="schedlens")

@@ -15,7 +15,7 @@ from pathlib import Path
 import windows_buffers
 import windows_texts
 
-from schedlens import workload_program
+from schedlens.record import workload_program
 
 PIECES = Path(__file__).parent
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from schedlens.analysis import Analysis
+    from schedlens.ask.analysis import Analysis
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "open"]
@@ -20,6 +20,6 @@ def open(path: str | Path) -> Analysis:
 
     Raises `schedlens.errors.NothingToReadError` where there is none.
     """
-    from schedlens.analysis import Analysis
+    from schedlens.ask.analysis import Analysis
 
     return Analysis(Path(path))

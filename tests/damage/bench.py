@@ -12,10 +12,11 @@ import duckdb
 
 from damage import marks
 from damage.identity import Names
-from schedlens import findings, questions, store
-from schedlens.findings import Finding, Scope
-from schedlens.questions import Query
-from schedlens.recording import Recording
+from schedlens.ask import catalog, judging
+from schedlens.ask.catalog import Query
+from schedlens.ask.findings import Finding, Scope
+from schedlens.load import schema, store
+from schedlens.load.recording import Recording
 
 Row = dict[str, Any]
 
@@ -55,14 +56,14 @@ class Bench:
         warnings.filterwarnings("ignore", message="Arrow output on a DB-API")
         self.con = duckdb.connect(":memory:")
         self.con.execute("SET threads = 1; SET enable_progress_bar = false")
-        questions.create_schema(self.con)
-        questions.install(self.con)
+        schema.create(self.con)
+        catalog.install(self.con)
         rows = self.con.execute(
             "SELECT table_name FROM duckdb_tables() WHERE NOT temporary"
         ).fetchall()
         self._tables = [row[0] for row in rows]
-        self.queries = [query for query in questions.load_all() if _is_asked(query)]
-        self._judges = set(findings.analyzers()) - _EXPERIMENTS
+        self.queries = [query for query in catalog.load_all() if _is_asked(query)]
+        self._judges = set(judging.analyzers()) - _EXPERIMENTS
 
     def close(self) -> None:
         """Closes the database."""
@@ -104,7 +105,7 @@ class Bench:
             rows = [] if left_out else self._rows(_text(query, unlimited))
             answers.rows[query.full_name] = rows
         self.read_states(answers)
-        answers.findings = list(findings.judge_all(Scope(self.con), self._judges))
+        answers.findings = list(judging.judge_all(Scope(self.con), self._judges))
 
     def read_states(self, answers: Answers) -> None:
         """Fills in the states of threads and CPUs of the loaded recording."""

@@ -14,8 +14,8 @@ from damage import marks
 from damage.bench import Answers, Row
 from damage.identity import Name, Names, is_certain, is_certain_process
 from damage.marks import Mark
-from schedlens.findings import SEVERITIES, Finding
-from schedlens.questions import Query
+from schedlens.ask.catalog import Query
+from schedlens.ask.findings import SEVERITIES, Finding
 
 # Columns that say what a row is about.
 IDENTITY = (

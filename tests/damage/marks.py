@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schedlens.questions import Query
+from schedlens.ask.catalog import Query
 
 _RANGE = re.compile(r"\(from (\w+) to (\w+)\)$")
 _PLAIN = {

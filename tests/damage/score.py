@@ -10,7 +10,7 @@ from statistics import median
 from damage import marks
 from damage.judge import Column
 from damage.runs import Run
-from schedlens import questions
+from schedlens.ask import catalog
 
 LEAST_RIGHT = 0.999
 MOST_FALSE_FINDINGS = 0.01
@@ -104,7 +104,7 @@ def unmarked() -> list[str]:
     """Columns that end in _ns and say nothing of their bounds."""
     return sorted(
         f"{query.full_name}.{column}"
-        for query in questions.load_all()
+        for query in catalog.load_all()
         for column, text in query.columns
         if column.endswith("_ns") and marks.parse(text) is None
     )

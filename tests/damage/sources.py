@@ -18,8 +18,8 @@ from random_schedule import RandomSchedule, machine_cpus
 from damage.etl_file import EtlFile
 from damage.perf_file import PerfFile
 from damage.stream import File
-from schedlens import recording
-from schedlens.recording import Recording
+from schedlens.load import recording
+from schedlens.load.recording import Recording
 from schedlens.simulate import engine
 from schedlens.simulate.engine import MS, Game
 from schedlens.simulate.machine import machine

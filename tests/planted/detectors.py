@@ -14,7 +14,7 @@ from planted.order_truth import by_priority, pools
 from planted.perturb import Spoilt
 from planted.sibling_truth import tax
 from planted.truth import Facts
-from schedlens.findings import Finding
+from schedlens.ask.findings import Finding
 from schedlens.simulate.scheduler import Simulation
 
 Subject = int | str | tuple[str, int, str] | None

@@ -7,7 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from schedlens.simulate.records import Interrupt, Park
+from schedlens.simulate.events import (
+    Interrupt,
+    Park,
+)
 from schedlens.simulate.rules import FOREVER
 from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.truth import Stay

@@ -19,9 +19,11 @@ from planted import background, perturb, truth
 from planted.background import Scene
 from planted.detectors import DETECTORS, REFUSED, Case, Strengths, Subject
 from planted.faults import FAULTS, Fault
-from schedlens import _decoders, findings, questions, recording, store
-from schedlens.findings import Finding, Scope
-from schedlens.simulate import tables
+from schedlens import _decoders
+from schedlens.ask import catalog, judging
+from schedlens.ask.findings import Finding, Scope
+from schedlens.load import recording, schema, store
+from schedlens.load.arrow_folder import simulated
 
 # Runs that a process is given at a time.
 _AT_A_TIME = 4
@@ -49,8 +51,8 @@ class Bench:
         self.con = duckdb.connect(":memory:")
         # A process of a pool looks like an interactive one, in which DuckDB draws bars of its own.
         self.con.execute("SET threads = 1; SET enable_progress_bar = false")
-        questions.create_schema(self.con)
-        questions.install(self.con)
+        schema.create(self.con)
+        catalog.install(self.con)
         self._folder = tempfile.TemporaryDirectory()
         rows = self.con.execute(
             "SELECT table_name FROM duckdb_tables() WHERE NOT temporary"
@@ -67,7 +69,7 @@ class Bench:
     def ask(self, spoilt: perturb.Spoilt, scene: Scene) -> list[Finding]:
         """What the analyzers under test say of base tables, with the snapshots of the host."""
         folder = Path(self._folder.name) / "run"
-        tables.write_tables(spoilt.tables, folder)
+        simulated.write_tables(spoilt.tables, folder)
         for table, rows in scene.host.tables(scene.simulation).items():
             if rows:
                 batch = pa.RecordBatch.from_pylist(
@@ -82,7 +84,7 @@ class Bench:
         if failures:
             raise AssertionError(failures[0].why)
         wanted = {detector.analyzer for detector in DETECTORS}
-        found = list(findings.judge_all(Scope(self.con), wanted))
+        found = list(judging.judge_all(Scope(self.con), wanted))
         for table in self._tables:
             self.con.execute(f"DELETE FROM {table}")
         for file in folder.iterdir():
@@ -101,7 +103,7 @@ def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
         fault.plant(scene)
     simulation = scene.simulation
     simulation.run(background.WINDOW_NS)
-    spoilt = perturb.spoil(tables.base_tables(simulation), chance)
+    spoilt = perturb.spoil(simulated.base_tables(simulation), chance)
     case = Case(scene, truth.measure(simulation, scene.host.held(simulation)), spoilt)
     strengths = {detector.name: detector.truth(case) for detector in DETECTORS}
     doubts = {detector.name: detector.doubt(case) for detector in DETECTORS}

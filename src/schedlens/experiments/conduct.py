@@ -5,70 +5,28 @@ from __future__ import annotations
 import subprocess
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from schedlens import workload_program
 from schedlens.errors import PlanError, WorkloadError
 from schedlens.experiments import (
-    cells,
     handoff,
-    host,
+    offered_load,
     pairs,
-    requests,
     scaling,
     shards,
     smt_boost,
 )
-from schedlens.experiments.cells import Cell, Load
-from schedlens.experiments.host import Host
-from schedlens.plan import Step
-from schedlens.request import Request
-from schedlens.session import Session
-from schedlens.topology import Topology
+from schedlens.machine.topology import Topology
+from schedlens.record import cells, host, workload_program
+from schedlens.record.cells import Cell, Load
+from schedlens.record.conductor import Conductor
+from schedlens.record.host import Host
+from schedlens.record.plan import Step
+from schedlens.record.request import Request
+from schedlens.record.session import Session
 
 # All CPUs work this long before the first cell, so that clock and heat are those of work.
 WARM_UP_S = 1.0
-
-
-class Conductor:
-    """Nothing is added where no experiment is asked for; the subclasses are the experiments."""
-
-    def __init__(self, request: Request, on: Host) -> None:
-        self.request = request
-        self.host = on
-        self.missing: list[str] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Puts back what the cells changed."""
-
-    def steps(self, topology: Topology) -> list[Step]:
-        """The plan on this machine; raises `PlanError`."""
-        return self.request.steps(topology)
-
-    def head(self) -> dict[str, Any]:
-        """What session.json keeps beside the plan."""
-        return {}
-
-    def said_first(self) -> list[str]:
-        """Lines for the user before the first step."""
-        return []
-
-    def preview(self, step: Step, topology: Topology) -> None:
-        """Fills in, for a dry run, what is else decided before the step."""
-
-    def begin(self, topology: Topology) -> None:
-        """Before the first step."""
-
-    def enter(self, step: Step, session: Session) -> None:
-        """Before a step of the session."""
 
 
 class Experiment(Conductor):
@@ -134,7 +92,7 @@ class Shards(Experiment):
 
     def cells(self, topology: Topology) -> list[Cell]:
         first = topology.usable[0].cpu if topology.usable else 0
-        made, self.missing = shards.plan(topology, self.request.threads, requests.rate(first))
+        made, self.missing = shards.plan(topology, self.request.threads, offered_load.rate(first))
         return made
 
 
@@ -173,7 +131,7 @@ class SmtBoost(Experiment):
         command = self.request.command
         cores = shards.count(topology, None)
         first = topology.usable[0].cpu if topology.usable else 0
-        offered = 0.0 if command else requests.rate(first) * cores
+        offered = 0.0 if command else offered_load.rate(first) * cores
         return smt_boost.plan(self._found, command, offered)
 
     def preview(self, step: Step, topology: Topology) -> None:

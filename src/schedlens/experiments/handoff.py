@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedlens.errors import PlanError, SessionError
-from schedlens.experiments import cells, places
-from schedlens.experiments.cells import Cell, Load
-from schedlens.plan import Step
-from schedlens.topology import Topology
-from schedlens.whole_file import read_json
+from schedlens.experiments import places
+from schedlens.machine.topology import Topology
+from schedlens.output.whole_file import read_json
+from schedlens.record import cells
+from schedlens.record.cells import Cell, Load
+from schedlens.record.plan import Step
 
 NAME = "handoff"
 SAME_CPU = "same_cpu"

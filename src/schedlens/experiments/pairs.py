@@ -7,10 +7,12 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from schedlens.errors import PlanError
-from schedlens.experiments import CELL_S, cells, places, port_model
-from schedlens.experiments.cells import ALONE, Cell, Load
+from schedlens.experiments import places, port_model
 from schedlens.experiments.places import Place
-from schedlens.topology import Topology
+from schedlens.machine.topology import Topology
+from schedlens.record import cells
+from schedlens.record.cells import ALONE, Cell, Load
+from schedlens.record.experiment_defaults import CELL_S
 
 NAME = "pairs"
 
@@ -125,7 +127,7 @@ def _beside_command(there: list[Place], topology: Topology) -> list[Cell]:
 
 
 def _every_kernel() -> list[str]:
-    from schedlens import workload_program
+    from schedlens.record import workload_program
 
     names = []
     for row in workload_program.catalogue():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schedlens.errors import PlanError
-from schedlens.topology import Cpu, Topology
+from schedlens.machine.topology import Cpu, Topology
 
 SIBLINGS = "siblings"
 SAME_L2 = "same_l2"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from schedlens.recording import Json
+from schedlens.load.recording import Json
 
 if TYPE_CHECKING:
     import duckdb

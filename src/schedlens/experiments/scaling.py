@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schedlens import placement, plan, thread_range
 from schedlens.errors import PlanError
-from schedlens.experiments import cells
-from schedlens.experiments.cells import ALONE, Cell, Load
-from schedlens.topology import Cpu, Topology
+from schedlens.machine.topology import Cpu, Topology
+from schedlens.record import cells, placement, plan, thread_range
+from schedlens.record.cells import ALONE, Cell, Load
 
 NAME = "scaling"
 SWEEP = "sweep"

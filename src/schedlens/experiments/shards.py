@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from schedlens import cpulist, placement
 from schedlens.errors import PlanError
-from schedlens.experiments.cells import Cell, Load
-from schedlens.topology import Topology
+from schedlens.machine import cpu_list
+from schedlens.machine.topology import Topology
+from schedlens.record import placement
+from schedlens.record.cells import Cell, Load
 
 NAME = "shards"
 BY_NUMBER = "by_number"
@@ -39,7 +40,7 @@ def plan(topology: Topology, asked: str | None, rate: float) -> tuple[list[Cell]
     if sorted(chosen[BY_NUMBER]) == sorted(chosen[BY_TOPOLOGY]):
         missing.append(
             f"by number and by topology {shards} shards are on the same CPUs "
-            f"({cpulist.text(chosen[BY_NUMBER])}): one cell stands for both"
+            f"({cpu_list.text(chosen[BY_NUMBER])}): one cell stands for both"
         )
         del chosen[BY_NUMBER]
     cells = [

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Sequence
 
 from schedlens.errors import KnobError
-from schedlens.experiments.cells import Cell, Load
-from schedlens.experiments.guard import Guard
-from schedlens.experiments.host import Host
-from schedlens.experiments.knobs import OFF, ON, Knobs
-from schedlens.plan import Step
-from schedlens.topology import Topology
+from schedlens.machine.knobs import OFF, ON, Knobs
+from schedlens.machine.topology import Topology
+from schedlens.record.boost_guard import Guard
+from schedlens.record.cells import Cell, Load
+from schedlens.record.host import Host
+from schedlens.record.plan import Step
 
 NAME = "smt-boost"
 

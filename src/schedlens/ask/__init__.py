@@ -1,0 +1,1 @@
+"""Questions and answers: the query catalog, findings, and their bounds."""

@@ -1,0 +1,62 @@
+"""An analyzed session, as Python sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+import duckdb
+import pyarrow as pa
+
+from schedlens.ask import catalog
+from schedlens.errors import DatabaseError
+from schedlens.load import store
+from schedlens.load.recording import Recording
+
+
+def load(
+    con: duckdb.DuckDBPyConnection,
+    recordings: list[Recording],
+    window: tuple[int | None, int | None],
+    progress: store.Progress,
+) -> list[store.Failure]:
+    """Loads all recordings as `store.load_rows` does, and installs the views of all queries."""
+    failures = store.load_rows(con, recordings, window, progress)
+    if len(failures) < len(recordings):
+        catalog.install(con)
+    return failures
+
+
+class Analysis:
+    """The database of an analyzed session, read only; also a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.con = store.open_database(path)
+
+    def sql(self, query: str) -> pa.Table:
+        """The rows of a query as an Arrow table; raises `DatabaseError` with DuckDB's reason."""
+        try:
+            answer = self.con.sql(query)
+            # A statement such as SET answers nothing.
+            return pa.table({}) if answer is None else answer.to_arrow_table()
+        except duckdb.Error as error:
+            raise DatabaseError(str(error).splitlines()[0]) from None
+
+    def queries(self) -> dict[str, str]:
+        """The named queries, each with what it answers."""
+        return {query.full_name: query.text for query in catalog.load_all()}
+
+    def close(self) -> None:
+        """Closes the database."""
+        self.con.close()
+
+    def __enter__(self) -> Analysis:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

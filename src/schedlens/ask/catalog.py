@@ -1,0 +1,180 @@
+"""The questions in `queries/`: read, documented, and made into views and macros of a database.
+
+A file is one question; its folder is a subject, and the name of the file is that of the view. Its
+leading comment says what it answers, then names each parameter
+(`-- p_cpu: ...`, or `-- p_min_idle_ns [100000]: ...` with a default other than NULL); a comment
+above each column of the last top-level SELECT says what the column holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlens.errors import QueryFileError, UnknownQueryError
+from schedlens.load.schema import folder, literal
+
+if TYPE_CHECKING:
+    import duckdb
+
+_PARAMETER = re.compile(r"^(p_\w+)(?: \[([^\]]+)\])?: (.+)$")
+_NAME = re.compile(r'"([^"]+)"\s*$|(\w+)\s*$')
+# A name with all that is joined to it by points: `cpu.core` is not the question `cpu`.
+_WORD = re.compile(r"(?<![\w.])\w+(?:\.\w+)*\b(?!\s*\.)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a question; `default` is SQL text."""
+
+    name: str
+    default: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question: its name is the file's, in a schema of its own for the dialects."""
+
+    name: str
+    schema: str
+    text: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[tuple[str, str], ...]
+    sql: str
+
+    @property
+    def full_name(self) -> str:
+        """Name as typed in a shell: `sibling_overlap`, `perf.timehist`."""
+        return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
+
+
+def load_all() -> list[Query]:
+    """All questions, dialects included, each after those that it uses."""
+    own = [path for path in folder().glob("*/*.sql") if path.parent.name != "schema"]
+    found = [read(path, "main") for path in sorted(own, key=lambda path: path.name)]
+    for path in sorted((folder() / "dialects").glob("*/*.sql")):
+        found.append(read(path, path.parent.name))
+    return _in_order(found)
+
+
+def find(name: str) -> Query:
+    """The question of that name; raises `UnknownQueryError` with the nearest names."""
+    every = {query.full_name: query for query in load_all()}
+    if name not in every:
+        raise UnknownQueryError(name, sorted(every))
+    return every[name]
+
+
+def read(path: Path, schema: str) -> Query:
+    """Reads one file; raises `QueryFileError` where a comment is missing."""
+    lines = path.read_text(encoding="utf-8").rstrip().rstrip(";").splitlines()
+    head = 0
+    while head < len(lines) and lines[head].startswith("--"):
+        head += 1
+    text: list[str] = []
+    parameters: list[Parameter] = []
+    for line in (line[2:].strip() for line in lines[:head]):
+        match = _PARAMETER.match(line)
+        if match:
+            parameters.append(Parameter(match[1], match[2] or "NULL", match[3]))
+        elif parameters:
+            last = parameters[-1]
+            parameters[-1] = Parameter(last.name, last.default, f"{last.text} {line}")
+        else:
+            text.append(line)
+    if not text:
+        raise QueryFileError(path.name, "the first line does not say what it answers")
+    body = lines[head:]
+    return Query(
+        path.stem,
+        schema,
+        " ".join(text),
+        tuple(parameters),
+        tuple(_columns(path, body)),
+        "\n".join(body),
+    )
+
+
+def _columns(path: Path, body: list[str]) -> Iterable[tuple[str, str]]:
+    """The documented columns of the last SELECT that begins a line."""
+    starts = [i for i, line in enumerate(body) if re.match(r"^SELECT\b", line)]
+    if not starts:
+        raise QueryFileError(path.name, "no line begins with SELECT")
+    comment: list[str] = []
+    expression: list[str] = []
+    for line in body[starts[-1] + 1 :]:
+        if re.match(r"^(FROM|WHERE|GROUP|ORDER|HAVING|QUALIFY|LIMIT|UNION|\))", line):
+            break
+        stripped = line.strip()
+        if stripped.startswith("--"):
+            if not expression:
+                comment.append(stripped[2:].strip())
+            continue
+        code = line.split(" -- ")[0].rstrip()
+        expression.append(code.strip())
+        # A column ends with a comma at two spaces of indentation, or where the list ends.
+        if line.startswith("  ") and code.endswith(",") and _balanced(expression):
+            yield _column(path, comment, expression)
+            comment, expression = [], []
+    if expression:
+        yield _column(path, comment, expression)
+
+
+def _balanced(expression: list[str]) -> bool:
+    joined = re.sub(r"'[^']*'", "", " ".join(expression))
+    if joined.count("(") != joined.count(")") or joined.count("[") != joined.count("]"):
+        return False
+    words = re.findall(r"\b(CASE|END)\b", joined, re.IGNORECASE)
+    return sum(1 if word.upper() == "CASE" else -1 for word in words) == 0
+
+
+def _column(path: Path, comment: list[str], expression: list[str]) -> tuple[str, str]:
+    code = " ".join(expression).rstrip(",").strip()
+    match = _NAME.search(code)
+    if not match:
+        raise QueryFileError(path.name, f"a column has no name: {code[:60]}")
+    if not comment:
+        raise QueryFileError(path.name, f"the column {match[0]} has no comment above it")
+    return match[1] or match[2], " ".join(comment)
+
+
+def _in_order(queries: list[Query]) -> list[Query]:
+    """Each question after those it names, so that binding finds them."""
+    by_name = {query.full_name: query for query in queries}
+    ordered: dict[str, Query] = {}
+
+    def place(query: Query, above: tuple[str, ...]) -> None:
+        if query.full_name in ordered:
+            return
+        if query.full_name in above:
+            raise QueryFileError(query.name, f"uses itself by way of {' > '.join(above)}")
+        code = re.sub(r"--.*", "", query.sql)
+        words = set(_WORD.findall(code))
+        for name, other in by_name.items():
+            if name in words and other is not query:
+                place(other, (*above, query.full_name))
+        ordered[query.full_name] = query
+
+    for query in queries:
+        place(query, ())
+    return list(ordered.values())
+
+
+def install(con: duckdb.DuckDBPyConnection) -> None:
+    """Makes a macro and a view of every question, with their documentation as comments."""
+    for query in load_all():
+        if query.schema != "main":
+            con.execute(f"CREATE SCHEMA IF NOT EXISTS {query.schema}")
+        arguments = ", ".join(f"{p.name} := {p.default}" for p in query.parameters)
+        name = query.full_name
+        con.execute(f"CREATE OR REPLACE MACRO {name}({arguments}) AS TABLE {query.sql}")
+        con.execute(f"CREATE OR REPLACE VIEW {name} AS FROM {name}()")
+        signature = "".join(f" {p.name} [{p.default}]: {p.text}" for p in query.parameters)
+        con.execute(f"COMMENT ON MACRO TABLE {name} IS {literal(query.text + signature)}")
+        con.execute(f"COMMENT ON VIEW {name} IS {literal(query.text)}")
+        for column, text in query.columns:
+            con.execute(f'COMMENT ON COLUMN {name}."{column}" IS {literal(text)}')

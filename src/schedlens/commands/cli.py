@@ -1,0 +1,126 @@
+"""The commands: `collect`, `analyze`, and `schedlens` with both and the rest under it."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from schedlens.errors import SchedlensError
+
+# Module and first line of each command; a module is imported when its command is used.
+COMMANDS = {
+    "collect": ("collect", "Run a workload or a program and record how it is scheduled."),
+    "analyze": ("analyze", "Load recordings into a database; write findings and report."),
+    "inspect": ("inspect", "What a trace holds, and what it can answer."),
+    "sql": ("sql", "Run a query, or a named one, on an analyzed session."),
+    "queries": ("sql", "List the named queries with their documentation."),
+    "doctor": ("doctor", "What this machine permits, and what recording changes on it."),
+    "demo": ("demo", "Simulate a game on a hybrid machine, and explain it."),
+    "compare-decoders": (
+        "compare_decoders",
+        "Hold a folder of tables against the trace it was made from.",
+    ),
+    "workloads": ("workloads", "The kernels: list them, or let them prove themselves."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"schedlens.commands.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup)
+@click.version_option(package_name="schedlens", message="schedlens %(version)s")
+def group() -> None:
+    """Records and explains how an operating system schedules threads."""
+
+
+def run(command: click.Command, arguments: Sequence[str] | None = None, name: str = "") -> int:
+    """Runs a command; errors a user can cause become one line on stderr and exit code 2."""
+    try:
+        result: Any = command.main(
+            args=None if arguments is None else list(arguments),
+            prog_name=name or None,
+            standalone_mode=False,
+        )
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.UsageError as error:
+        hint = f" ({error.ctx.command_path} --help shows how)" if error.ctx else ""
+        return _failed(f"{name}: {error.format_message()}{hint}")
+    except click.ClickException as error:
+        return _failed(f"{name}: {error.format_message()}")
+    except click.Abort:
+        click.echo(f"{name}: interrupted", err=True)
+        return 130
+    except KeyboardInterrupt:
+        click.echo(f"{name}: interrupted", err=True)
+        return 130
+    except SchedlensError as error:
+        return _failed(f"{name}: {error}")
+    except SystemExit:
+        # So ends rich where the reader has gone; it has closed the output already.
+        return 0
+    except BrokenPipeError:
+        # The reader, `head` for one, has what it wanted; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        todo = ": free some, or write elsewhere" if error.errno == errno.ENOSPC else ""
+        return _failed(f"{name}: {error.strerror or error}{place}{todo}")
+    except MemoryError:
+        return _failed(f"{name}: not enough memory: give fewer recordings at once")
+    return result if isinstance(result, int) else 0
+
+
+def _failed(line: str) -> int:
+    """Prints why there is no answer; the exit code."""
+    from schedlens.output import terminal
+
+    click.echo(terminal.plain(line), err=True)
+    return 2
+
+
+def _named(name: str) -> None:
+    command = group.get_command(click.Context(group), name)
+    if command is None:
+        raise LookupError(name)
+    sys.exit(run(command, name=name))
+
+
+def main() -> None:
+    """The command `schedlens`."""
+    sys.exit(run(group, name="schedlens"))
+
+
+def collect() -> None:
+    """The command `collect`."""
+    _named("collect")
+
+
+def analyze() -> None:
+    """The command `analyze`."""
+    _named("analyze")

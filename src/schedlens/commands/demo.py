@@ -1,0 +1,64 @@
+"""The command `schedlens demo`: a simulated studio recording, analyzed, its report opened."""
+
+from __future__ import annotations
+
+import shutil
+import webbrowser
+from pathlib import Path
+
+import click
+
+FOLDER = Path("schedlens-demo")
+SEED = 1
+
+
+@click.command("demo")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=FOLDER,
+    show_default=True, help="Folder for the recordings, analysis.duckdb and report.html.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(0, 1 << 31), default=SEED, show_default=True,
+              help="Another seed is another run of the same programs.")  # fmt: skip
+@click.option("--open/--no-open", "open_report", default=True, help="Open the report in a browser.")
+def demo(output: Path, seed: int, open_report: bool) -> int:
+    """Simulate a game on a hybrid machine, and explain it.
+
+    Three case studies on 8 P cores with siblings and 8 E cores, each with its fault and mended:
+    priorities that do not keep background work off, a thread that looks like a worker and carries
+    the frame, threads bound to parked cores that hand over by spinning. Simulated, and the
+    recordings say so.
+    """
+    from schedlens.commands.analyze import analyze
+    from schedlens.errors import SessionError
+    from schedlens.load.arrow_folder import simulated
+    from schedlens.output.progress import bar
+    from schedlens.output.whole_file import cannot_write
+    from schedlens.simulate import cases
+
+    if output.exists() and not (output / "demo.txt").exists() and any(output.iterdir()):
+        raise SessionError(f"{output} exists and is no demo: choose another place with -o")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(output, error) from None
+    (output / "demo.txt").write_text(
+        "Simulated recordings by `schedlens demo`; it may overwrite this folder.\n"
+    )
+    plays = [(case, mended) for case in cases.CASES for mended in (False, True)]
+    folders = []
+    with bar() as progress:
+        for number, (case, mended) in enumerate(plays):
+            name = f"{case.name}-mended" if mended else case.name
+            progress(f"simulating {name}", number / len(plays))
+            folder = output / name
+            shutil.rmtree(folder, ignore_errors=True)
+            simulated.write_folder(case.play(mended=mended, seed=seed), folder, label=name)
+            folders.append(folder)
+    for case in cases.CASES:
+        click.echo(f"{case.name}: {case.fault}; mended: {case.mended}")
+    arguments = [*map(str, folders), "-o", str(output), "--process", "game.exe"]
+    code = analyze.main(args=arguments, prog_name="analyze", standalone_mode=False)
+    report = (output / "report.html").resolve()
+    if open_report and not webbrowser.open(report.as_uri()):
+        click.echo(f"no browser is found: open {report}")
+    return code if isinstance(code, int) else 0

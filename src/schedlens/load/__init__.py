@@ -1,0 +1,1 @@
+"""Recordings into the database: readers, base and derived tables, frames."""

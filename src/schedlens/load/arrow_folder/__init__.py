@@ -1,0 +1,1 @@
+"""A folder of base tables as Arrow files."""

@@ -1,0 +1,113 @@
+"""A machine's calibration: what `--experiment scaling` measured, for the analyses that come later.
+
+One file a machine, known by host, CPU model and number of CPUs. `analyze` of the experiment writes
+it; `analyze` of any later trace of the same machine reads it, for work %.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlens.errors import NoSpaceError, SessionError
+from schedlens.load.recording import Json, Recording
+from schedlens.output.whole_file import write_json
+
+if TYPE_CHECKING:
+    import duckdb
+
+SCHEMA = 1
+_COLUMNS = (
+    "workload", "variant", "core_type", "yield", "yield_low", "yield_high", "alone_per_s",
+    "repeats",
+)  # fmt: skip
+_MOST_ROWS = 1000
+
+
+def folder() -> Path:
+    """Where the calibrations lie: SCHEDLENS_CALIBRATION_DIR, else with the user's data."""
+    given = os.environ.get("SCHEDLENS_CALIBRATION_DIR")
+    if given:
+        return Path(given)
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local/share") / "schedlens/calibration"
+
+
+def machine(session: Json) -> Json | None:
+    """What tells a machine from others; None where a session does not say enough."""
+    model = (session.get("settings") or {}).get("cpu_model")
+    cpus = (session.get("topology") or {}).get("cpus")
+    host = session.get("host")
+    if not host or not model or not cpus:
+        return None
+    return {"host": str(host), "cpu_model": str(model), "cpus": len(cpus)}
+
+
+def path(of: Json) -> Path:
+    """The file of a machine."""
+    text = json.dumps(of, sort_keys=True)
+    return folder() / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+
+def store(con: duckdb.DuckDBPyConnection, session: Json) -> Path | None:
+    """Writes what a database with the experiment `scaling` measured; None where it holds none.
+
+    A folder that cannot be written leaves the older calibration, and None is returned too.
+    """
+    of = machine(session)
+    rows = con.execute(
+        f"SELECT {', '.join(_COLUMNS)} FROM core_yield WHERE alone_per_s IS NOT NULL"
+    ).fetchall()
+    if of is None or not rows:
+        return None
+    file = path(of)
+    value = {
+        "schema": SCHEMA,
+        "machine": of,
+        "measured_utc": str(session.get("created_utc") or "at an unknown time"),
+        "yields": [dict(zip(_COLUMNS, row, strict=True)) for row in rows],
+    }
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(file, value)
+    except (OSError, SessionError, NoSpaceError):
+        return None
+    return file
+
+
+def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
+    """Fills `calibration` for a recording whose machine has one; else adds nothing.
+
+    A file that holds something else is as none, and told in `problem`.
+    """
+    of = machine(recording.session)
+    if of is None or not path(of).exists():
+        return
+    try:
+        rows = list(_rows(path(of), of, trace_id))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        con.execute(
+            "INSERT INTO problem VALUES (?, 'calibration', ?, 1)",
+            [trace_id, f"the machine's calibration cannot be read ({type(error).__name__}): "
+             "measure it again with collect --experiment scaling"],
+        )  # fmt: skip
+        return
+    if rows:
+        con.executemany(f"INSERT INTO calibration VALUES ({', '.join('?' * len(rows[0]))})", rows)
+
+
+def _rows(file: Path, of: Json, trace_id: int) -> list[list[Any]]:
+    value = json.loads(file.read_text(encoding="utf-8"))
+    if value["schema"] != SCHEMA or value["machine"] != of:
+        return []
+    found = []
+    for row in value["yields"][:_MOST_ROWS]:
+        numbers = [None if row[key] is None else float(row[key]) for key in _COLUMNS[3:7]]
+        texts = [None if row[key] is None else str(row[key]) for key in _COLUMNS[:3]]
+        if texts[0] is None:
+            continue
+        found.append([trace_id, *texts, *numbers, int(row["repeats"]), str(value["measured_utc"])])
+    return found

@@ -1,0 +1,1 @@
+"""Two readings of one recording, compared row by row."""

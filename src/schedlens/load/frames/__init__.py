@@ -1,0 +1,1 @@
+"""Frames: PresentMon captures and frames that a program stamped itself."""

@@ -1,0 +1,248 @@
+"""PresentMon's CSV files, in all three dialects: columns by name, frames of every swap chain.
+
+Dialects: `presentmon1` (1.x and --v1_metrics), `presentmon2` (2.0 to 2.2 and --v2_metrics),
+`presentmon2.3` (2.3.1 and later). A frame begins when Present of the one before came back and
+ends when its own did; 1.x tells that only by difference, so its first frame of a swap chain is
+not given. Missing is `NA`; CPU busy and frame time are 0 when missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from schedlens.errors import DamagedTraceError, NotATraceError
+from schedlens.load.frames import csv_rows
+
+MS = 1e6
+_MOST_FRAMES = 50_000_000
+
+Clock = Literal["qpc", "qpc_ns", "relative"]
+
+
+@dataclass(frozen=True)
+class _Time:
+    """A column with the time of a frame: of its begin, or of the call of Present."""
+
+    column: str
+    clock: Clock
+    unit_ns: float = 1.0
+    of_present: bool = False
+
+
+# The best first: raw QPC joins exactly, QPC in ms to 100 ns, the rest must be solved for.
+_TIMES = (
+    _Time("cpustartqpc", "qpc"),
+    _Time("timeinqpc", "qpc", of_present=True),
+    _Time("qpctime", "qpc", of_present=True),
+    _Time("cpustartqpctime", "qpc_ns", MS),
+    _Time("cpustartqpctimeinms", "qpc_ns", MS),
+    _Time("cpustarttime", "relative", MS),
+    _Time("cpustarttimeinms", "relative", MS),
+    _Time("timeinms", "relative", MS, of_present=True),
+    _Time("timeinseconds", "relative", 1e9, of_present=True),
+)
+
+
+@dataclass(frozen=True)
+class PresentMonFrame:
+    """A frame; `start` in the capture's clock, lengths in ns, NULL where not told."""
+
+    process: str
+    pid: int
+    swap_chain: str
+    time: float
+    """QPC ticks, or ns of the capture's clock."""
+    ahead_ns: int
+    """How long before `time` it began: 0, or what lies between its begin and Present."""
+    dur_ns: int | None
+    cpu_busy_ns: int | None
+    gpu_busy_ns: int | None
+    displayed_after_ns: int | None
+    """From its begin to the screen."""
+    dropped: bool | None
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One CSV file."""
+
+    path: Path
+    dialect: str
+    clock: Clock
+    frames: tuple[PresentMonFrame, ...]
+    skipped: int
+    """Rows that hold no frame: a number that cannot be read, too few columns."""
+
+
+def is_presentmon(path: Path) -> bool:
+    """Whether a file begins as PresentMon's CSV files do."""
+    return {"application", "processid", "swapchainaddress"} <= csv_rows.names(path)
+
+
+def read(path: Path) -> Capture:
+    """All frames of a file in its order.
+
+    Raises `NotATraceError` for a file that is not PresentMon's, `DamagedTraceError` where no frame
+    can be read from it.
+    """
+    with csv_rows.opened(path, "record it again") as (names, rows):
+        if not {"application", "processid"} <= set(names):
+            raise NotATraceError(
+                f"{path}: its first line does not name Application and ProcessID: not a CSV "
+                "file of PresentMon"
+            )
+        return _capture(path, names, rows)
+
+
+def _capture(path: Path, names: list[str], rows: Iterator[list[str]]) -> Capture:
+    known = set(names)
+    reader: Callable[[Row, _Before], _Lengths | None]
+    if "msbetweenappstart" in known:
+        dialect, reader = "presentmon2.3", _version_2_3
+    elif "frametime" in known:
+        dialect, reader = "presentmon2", _version_2
+    elif "msbetweenpresents" in known:
+        dialect, reader = "presentmon1", _version_1
+    else:
+        raise NotATraceError(
+            f"{path}: no column MsBetweenAppStart, FrameTime or msBetweenPresents: record frames "
+            "with PresentMon 1.x or 2.x"
+        )
+    told = next((time for time in _TIMES if time.column in known), None)
+    if told is None:
+        raise NotATraceError(
+            f"{path}: no column with the time of a frame that can be joined to a trace: run "
+            "PresentMon with --qpc_time"
+        )
+    frames: list[PresentMonFrame] = []
+    before: dict[tuple[int, str], _Before] = {}
+    skipped = 0
+    for values in rows:
+        if not values:
+            continue
+        row = dict(zip(names, values, strict=False))
+        if row.get("application", "").strip().lower() == "application":
+            # The header again: several captures in one file.
+            before.clear()
+            continue
+        text = row.get(told.column, "")
+        time, pid = _number(text), _number(row.get("processid"))
+        if time is None or pid is None or len(values) < len(names):
+            skipped += 1
+            continue
+        if told.column == "qpctime" and "." in text:
+            # 1.x writes raw ticks, or seconds when asked for them.
+            told = _Time("qpctime", "qpc_ns", 1e9, of_present=True)
+        swap_chain = row.get("swapchainaddress", "").strip()
+        lengths = reader(row, before.setdefault((int(pid), swap_chain), _Before()))
+        if lengths is None:
+            continue
+        frames.append(
+            PresentMonFrame(
+                process=row["application"].strip(),
+                pid=int(pid),
+                swap_chain=swap_chain,
+                time=time if told.clock == "qpc" else time * told.unit_ns,
+                ahead_ns=(lengths.cpu_busy_ns or 0) if told.of_present else 0,
+                dur_ns=lengths.dur_ns,
+                cpu_busy_ns=lengths.cpu_busy_ns,
+                gpu_busy_ns=lengths.gpu_busy_ns,
+                displayed_after_ns=lengths.displayed_after_ns,
+                dropped=lengths.dropped,
+            )
+        )
+        if len(frames) > _MOST_FRAMES:
+            raise DamagedTraceError(f"{path}: more than {_MOST_FRAMES:,} frames: cut it in parts")
+    if not frames:
+        raise DamagedTraceError(
+            f"{path}: holds no frame that can be read ({skipped} rows cannot): record it again"
+        )
+    return Capture(path, dialect, told.clock, tuple(frames), skipped)
+
+
+Row = Mapping[str, str]
+
+
+@dataclass
+class _Before:
+    """The frame before on the same swap chain."""
+
+    inside_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class _Lengths:
+    """What a row tells of a frame beside its time, ns."""
+
+    dur_ns: int | None
+    cpu_busy_ns: int | None
+    gpu_busy_ns: int | None
+    displayed_after_ns: int | None
+    dropped: bool | None
+
+
+def _version_2(row: Row, before: _Before) -> _Lengths:
+    shown = _ms(row, "displayedtime")
+    return _Lengths(
+        dur_ns=_positive(_ms(row, "frametime")),
+        cpu_busy_ns=_positive(_ms(row, "cpubusy")),
+        gpu_busy_ns=_ms(row, "gpubusy"),
+        displayed_after_ns=_ms(row, "displaylatency") if shown is not None else None,
+        dropped=(shown is None) if "displayedtime" in row else None,
+    )
+
+
+def _version_2_3(row: Row, before: _Before) -> _Lengths:
+    busy = _positive(_ms(row, "mscpubusy"))
+    until = _ms(row, "msuntildisplayed")
+    return _Lengths(
+        dur_ns=_positive(_ms(row, "msbetweenappstart")),
+        cpu_busy_ns=busy,
+        gpu_busy_ns=_ms(row, "msgpubusy"),
+        # Counted from the call of Present, which ends the CPU's part of the frame.
+        displayed_after_ns=None if until is None or busy is None else busy + until,
+        dropped=(until is None) if "msuntildisplayed" in row else None,
+    )
+
+
+def _version_1(row: Row, before: _Before) -> _Lengths | None:
+    """A row is of a call of Present; the frame lies between two returns of Present."""
+    inside = _ms(row, "msinpresentapi")
+    between = _ms(row, "msbetweenpresents")
+    last, before.inside_ns = before.inside_ns, inside
+    if last is None or inside is None or between is None or between < last:
+        return None
+    busy = between - last
+    until = _ms(row, "msuntildisplayed")
+    dropped = row.get("dropped", "").strip() == "1"
+    return _Lengths(
+        dur_ns=busy + inside,
+        cpu_busy_ns=busy,
+        gpu_busy_ns=_ms(row, "msgpuactive"),
+        displayed_after_ns=None if dropped or until is None else busy + until,
+        dropped=dropped,
+    )
+
+
+def _number(text: str | None) -> float | None:
+    """A finite number; None for NA, nothing or anything else."""
+    try:
+        value = float((text or "").strip())
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and abs(value) < 1e18 else None
+
+
+def _ms(row: Row, column: str) -> int | None:
+    """Milliseconds as whole ns."""
+    value = _number(row.get(column))
+    return None if value is None or abs(value) > 1e9 else round(value * MS)
+
+
+def _positive(value: int | None) -> int | None:
+    """These columns are 0 where nothing is known."""
+    return value or None

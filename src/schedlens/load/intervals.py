@@ -1,0 +1,336 @@
+"""The interval sweeps: streams of derived rows to the decoders, finished rows back.
+
+`build` fills the tables of `queries/schema/sweeps.sql` from the base and derived tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow
+
+from schedlens import _decoders
+from schedlens.load.row_groups import RowGroups
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Length of a tick where the recording does not tell HZ, as in the state machine.
+_TICK_NS = 1_000_000
+# KWAIT_REASON of a thread that its job's CPU rate control holds back.
+_RATE_CONTROL = 24
+_BATCH = 1 << 17
+# Row groups that are inserted at once: DuckDB's threads share them.
+_INSERT_ROW_GROUPS = 4
+
+_TABLES = (
+    "core_state",
+    "sibling_slice",
+    "sharing_slice",
+    "avoidable_match",
+    "ready_slice",
+    "ready_match",
+    "concurrency_slice",
+    "quantum_chain",
+)
+
+# Everything in the order of time, each once, in a database that may spill to disk: what the sweep
+# reads twice is sorted once.
+_SORTED = """
+CREATE OR REPLACE TABLE {place}.state AS
+SELECT
+  ts,
+  dur,
+  cpu,
+  CASE state
+    WHEN 'thread' THEN 0
+    WHEN 'interrupt' THEN 1
+    WHEN 'idle' THEN 2
+    WHEN 'offline' THEN 4
+    ELSE 3
+  END::TINYINT AS state,
+  utid
+FROM cpu_state
+WHERE trace_id = $trace_id
+ORDER BY ts, cpu, dur
+"""
+
+_STREAMS = {
+    "cpu": """
+SELECT
+  cpu,
+  core,
+  CASE WHEN core_type IS NOT NULL THEN dense_rank() OVER (ORDER BY core_type) END::INTEGER
+    AS type_id,
+  CASE
+    WHEN core_type IN ('P', 'U') THEN 0
+    WHEN core_type IN ('E', 'LP-E') THEN 1
+    ELSE 2
+  END::TINYINT AS band,
+  online,
+  valid_from_ns
+FROM (
+  SELECT cpu, core, core_type, online, valid_from_ns, rowid AS place
+  FROM cpu
+  WHERE trace_id = $trace_id
+  UNION ALL
+  SELECT DISTINCT cpu, NULL, NULL, NULL, NULL, NULL
+  FROM cpu_state
+  WHERE trace_id = $trace_id AND cpu NOT IN (SELECT cpu FROM cpu WHERE trace_id = $trace_id)
+)
+ORDER BY cpu, valid_from_ns NULLS FIRST, place
+""",
+    # Of two sets with one begin the one that was asked for counts, then what holds by nature, then
+    # the later record. As in affinity_spell.
+    "affinity": """
+SELECT utid, valid_from_ns, unnest(cpus)::INTEGER AS cpu
+FROM (
+  SELECT utid, valid_from_ns, cpus
+  FROM affinity
+  WHERE trace_id = $trace_id
+  QUALIFY row_number() OVER (
+    PARTITION BY utid, valid_from_ns
+    ORDER BY
+      list_position(
+        ['event', 'pin', 'kernel_thread', 'reading', 'snapshot', 'rundown'], source
+      ),
+      rowid DESC
+  ) = 1
+)
+""",
+    "seen": """
+SELECT DISTINCT utid, cpu
+FROM sched_slice
+WHERE trace_id = $trace_id AND NOT is_idle
+ORDER BY utid, cpu
+""",
+    # Of two records at one time the later one in the recording decides.
+    "parking": """
+SELECT ts, cpu, parked, soft_parked
+FROM cpu_parking
+WHERE trace_id = $trace_id
+ORDER BY ts NULLS FIRST, rowid
+""",
+    "throttled": """
+SELECT DISTINCT thread.utid
+FROM (
+  SELECT utid, cgroup FROM thread_cgroup WHERE trace_id = $trace_id
+  UNION
+  SELECT utid, cgroup FROM snapshot_thread WHERE trace_id = $trace_id
+) AS thread
+JOIN (
+  SELECT cgroup
+  FROM snapshot_cgroup
+  WHERE trace_id = $trace_id
+  GROUP BY cgroup
+  HAVING max(throttled_ns) FILTER (WHERE edge IN ('end', 'last'))
+    > min(throttled_ns) FILTER (WHERE edge = 'begin')
+  UNION
+  -- Nothing is known of the throttling of these: their threads may have been held back.
+  SELECT cgroup
+  FROM thread_cgroup
+  WHERE trace_id = $trace_id
+    AND cgroup NOT IN (
+      SELECT cgroup FROM snapshot_cgroup WHERE trace_id = $trace_id AND edge IN ('end', 'last')
+    )
+) AS held ON thread.cgroup = held.cgroup OR starts_with(thread.cgroup, held.cgroup || '/')
+WHERE thread.utid IS NOT NULL
+ORDER BY ALL
+""",
+    "standing": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",
+    # Readiness that began before the recording has no ready_ns: its begin is that of the state.
+    "stay": """
+SELECT
+  stay.ts,
+  stay.dur,
+  stay.cpu,
+  stay.utid,
+  coalesce(stay.ts - stay.ready_ns, state.ts) AS ready_from_ns,
+  CASE stay.end_reason
+    WHEN 'quantum_end' THEN 1
+    WHEN 'quantum_end_or_yield' THEN 2
+    WHEN 'preempted' THEN 3
+    WHEN 'runnable_other' THEN 4
+    ELSE 0
+  END::TINYINT AS ended
+FROM sched_slice AS stay
+LEFT JOIN (
+  SELECT utid, ts, dur
+  FROM thread_state
+  WHERE trace_id = $trace_id AND state = 'ready' AND left_censored AND dur > 0
+) AS state ON stay.utid = state.utid AND stay.ts = state.ts + state.dur
+WHERE stay.trace_id = $trace_id
+  AND NOT stay.is_idle
+  AND stay.cpu IN (
+    SELECT cpu
+    FROM sched_slice
+    WHERE trace_id = $trace_id
+      AND end_reason IN ('quantum_end', 'quantum_end_or_yield', 'preempted')
+  )
+ORDER BY stay.ts, stay.cpu, stay.dur, stay.utid
+""",
+    "cpu_state": "SELECT ts, dur, cpu, state, utid FROM {place}.state",
+    # Only a slice that ended runnable leaves a throttled thread behind. Of several slices that end
+    # at one time the last is one of length zero; if one of those blocked, the thread did.
+    "ready": """
+SELECT
+  state.ts,
+  state.dur,
+  state.utid,
+  stay.cpu AS entered_cpu,
+  leaving.cpu AS left_cpu,
+  lost.utid IS NOT NULL AS cut,
+  held.utid IS NOT NULL AS rate_controlled
+FROM thread_state AS state
+LEFT JOIN sched_slice AS stay
+  ON stay.trace_id = $trace_id
+  AND stay.utid = state.utid
+  AND stay.ts = state.ts + state.dur
+  AND NOT stay.is_idle
+  AND NOT stay.left_censored
+LEFT JOIN (
+  SELECT runnable.utid, runnable.cpu, runnable.ts + runnable.dur AS ts, runnable.dur
+  FROM sched_slice AS runnable
+  ANTI JOIN (
+    SELECT utid, ts
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND dur = 0 AND end_reason IN ('blocked', 'exit', 'unknown')
+  ) AS blocked
+    ON blocked.utid = runnable.utid AND blocked.ts = runnable.ts + runnable.dur
+  WHERE runnable.trace_id = $trace_id
+    AND NOT runnable.is_idle
+    AND runnable.end_reason IN (
+      'throttled_or_moved', 'quantum_end', 'quantum_end_or_yield', 'preempted', 'yield',
+      'runnable_other'
+    )
+    -- On Linux this one reason says that the idle thread was next.
+    AND (runnable.end_reason = 'throttled_or_moved' OR NOT $by_tick)
+) AS leaving ON leaving.utid = state.utid AND leaving.ts = state.ts
+LEFT JOIN (
+  SELECT DISTINCT prev_utid AS utid, ts
+  FROM context_switch
+  WHERE trace_id = $trace_id AND prev_wait_reason = $rate_control
+) AS held ON held.utid = state.utid AND held.ts = state.ts
+LEFT JOIN (
+  SELECT DISTINCT utid, ts
+  FROM thread_state
+  WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
+) AS lost ON lost.utid = state.utid AND lost.ts = state.ts + state.dur
+WHERE state.trace_id = $trace_id AND state.state = 'ready' AND state.dur > 0
+ORDER BY state.ts, state.utid, stay.dur, leaving.dur, stay.cpu, leaving.cpu
+""",
+}
+
+# The places of the trace's own rows count where the trace row does not tell its ends.
+_FACTS = """
+SELECT
+  coalesce(trace.first_ns, least(0, (SELECT min(ts) FROM {place}.state)), 0) AS first_ns,
+  coalesce(trace.duration_ns, (SELECT max(ts + dur) FROM {place}.state), 0) AS end_ns,
+  trace.source = 'etw' AS parking_needed,
+  trace.source != 'etw' AS by_tick,
+  (
+    SELECT any_value(try_cast(value AS BIGINT))
+    FROM machine_setting
+    WHERE trace_id = $trace_id AND key = 'hz'
+  ) AS hz,
+  -- An event that was recorded and never happened has a count of 0.
+  EXISTS (
+    FROM record_count
+    WHERE trace_id = $trace_id
+      AND record IN ('syscalls:sys_enter_sched_yield', 'sched_yield')
+  )
+  OR EXISTS (FROM sched_yield WHERE trace_id = $trace_id)
+  OR EXISTS (FROM sched_slice WHERE trace_id = $trace_id AND end_reason = 'quantum_end')
+    AS yields_recorded
+FROM trace
+WHERE trace_id = $trace_id
+"""
+
+
+def build(con: duckdb.DuckDBPyConnection, trace_ids: list[int]) -> None:
+    """Fills the tables of the sweeps for these recordings.
+
+    The tables must exist; rows that they hold of these recordings are replaced. The base and
+    derived rows must be committed, since they are read by cursors of their own. Raises
+    `ValueError` where an input is not in the form that the state machine gives it.
+    """
+    for trace_id in trace_ids:
+        for table in _TABLES:
+            con.execute(f"DELETE FROM {table} WHERE trace_id = ?", [trace_id])
+        with _workspace(con) as place:
+            _sweep(con, trace_id, place)
+
+
+@contextlib.contextmanager
+def _workspace(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """A database in memory for sorted inputs, which all cursors see, gone afterwards."""
+    place = "sweep_workspace"
+    con.execute(f"ATTACH ':memory:' AS {place}")
+    try:
+        yield place
+    finally:
+        con.execute(f"DETACH {place}")
+
+
+def _sweep(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
+    asked = {"trace_id": trace_id}
+    con.execute(_SORTED.format(place=place), asked)
+    found = con.execute(_FACTS.format(place=place), asked).fetchall()
+    if not found:
+        return
+    first_ns, end_ns, parking_needed, by_tick, hz, yields_recorded = found[0]
+    facts = {
+        "first_ns": first_ns,
+        "end_ns": end_ns,
+        "parking_needed": parking_needed,
+        "by_tick": by_tick,
+        "tick_ns": 1_000_000_000 // hz if hz else _TICK_NS,
+        "yields_recorded": yields_recorded,
+    }
+    # A stream holds its connection, so each has a cursor of its own.
+    [(named,)] = con.execute("SELECT current_database()").fetchall()
+    database = '"' + str(named).replace('"', '""') + '"'
+    with contextlib.ExitStack() as open_cursors:
+        streams = {}
+        for name, sql in _STREAMS.items():
+            cursor = open_cursors.enter_context(contextlib.closing(con.cursor()))
+            cursor.execute(f"USE {database}")
+            values = dict(asked)
+            if "$rate_control" in sql:
+                values["rate_control"] = _RATE_CONTROL
+            if "$by_tick" in sql:
+                values["by_tick"] = by_tick
+            if "$trace_id" not in sql:
+                values = {}
+            rows = cursor.sql(sql.format(place=place), params=values)
+            streams[name] = rows.to_arrow_reader(_BATCH)
+        # One transaction: rows of many small ones would go through the log first.
+        con.begin()
+        try:
+            _insert(con, _decoders.sweep(trace_id, facts, streams))
+        except BaseException:
+            con.rollback()
+            raise
+        con.commit()
+
+
+def _insert(
+    con: duckdb.DuckDBPyConnection, outputs: Iterator[tuple[str, pyarrow.RecordBatch]]
+) -> None:
+    gathered: dict[str, RowGroups] = {}
+    for table, batch in outputs:
+        groups = gathered.setdefault(table, RowGroups())
+        groups.add(batch)
+        if groups.full >= _INSERT_ROW_GROUPS:
+            _write(con, table, groups.take_full())
+    for table, groups in gathered.items():
+        _write(con, table, groups.take_all())
+
+
+def _write(con: duckdb.DuckDBPyConnection, table: str, batches: list[pyarrow.RecordBatch]) -> None:
+    if not batches:
+        return
+    # A registered view would keep its rows in memory until the transaction ends.
+    con.from_arrow(pyarrow.Table.from_batches(batches)).insert_into(table)

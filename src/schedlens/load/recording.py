@@ -1,0 +1,185 @@
+"""What `analyze` reads: the steps of a session folder, or traces that something else recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from schedlens.errors import NothingToReadError
+from schedlens.load.arrow_folder import layout
+from schedlens.load.frames import presentmon, program_stamps
+
+Json = dict[str, Any]
+
+# The recording of a step, by recorder.
+TRACES = ("perf.data", "trace.etl")
+# Recordings of any origin in a folder end so.
+_RECORDINGS = (".data", ".etl", ".etl.zip")
+# Its frames, by who tells of them: the presents of all programs before the stamps of one.
+FRAMES = ("presentmon.csv", "frames.csv")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One trace, and beside it whatever `collect` knows of it."""
+
+    label: str
+    trace: Path | None
+    folder: Path | None = None
+    session: Json = field(default_factory=dict)
+    step: Json = field(default_factory=dict)
+    workload: Json = field(default_factory=dict)
+    edges: dict[str, Json] = field(default_factory=dict)
+    watch: Json = field(default_factory=dict)
+    """What was read of threads and cgroups between the edges; empty if nothing was."""
+    frames: Path | None = None
+    """Frames of the same time: a PresentMon file, or one that the program itself wrote."""
+    beside: tuple[Path, ...] = ()
+    """More files of the same recording: those of Windows programs beside the kernel's."""
+
+    @property
+    def files(self) -> list[str]:
+        """All files of the recording."""
+        return [str(path) for path in (self.trace, *self.beside) if path]
+
+    def described(self, topology: Json) -> Recording:
+        """The same on a machine described so: `cpus` as rows of the table `cpu`."""
+        return replace(self, session=self.session | {"topology": topology})
+
+    @property
+    def samples(self) -> Path | None:
+        """The file with the batches of the workload, if there is one."""
+        path = self.folder / "samples.bin" if self.folder else None
+        return path if path and path.exists() else None
+
+
+def gather(paths: Sequence[Path]) -> list[Recording]:
+    """The recordings behind the paths given, in the order given.
+
+    A session folder stands for its finished steps, a step's folder for itself; a file, a
+    `perf record --threads` folder or a folder of tables for one recording, and so do the kernel
+    and the user file of one Windows recording. A file of frames belongs to the recording given
+    before it, or to the only one. Raises `NothingToReadError`.
+    """
+    from schedlens.load import etl_parts
+
+    found: list[Recording] = []
+    captures: list[tuple[int, Path]] = []
+    for path, *beside in etl_parts.together(paths):
+        if not path.exists():
+            raise NothingToReadError(
+                f"{path} does not exist: give a session folder that `collect` wrote, a perf.data "
+                "or an .etl file"
+            )
+        if path.is_file() and (presentmon.is_presentmon(path) or program_stamps.is_one(path)):
+            captures.append((max(0, len(found) - 1), path))
+        elif path.is_dir() and (path / "session.json").exists():
+            found.extend(_session(path))
+        elif path.is_dir() and (path / "step.json").exists():
+            found.append(_step(path, _read(path.parent / "session.json")))
+        elif layout.is_one(path):
+            found.append(Recording(path.name, path))
+        elif path.is_dir() and not (path / "data").exists():
+            inside = sorted(child for child in path.iterdir() if child.name.endswith(_RECORDINGS))
+            if not inside and (path / "analysis.duckdb").exists():
+                raise NothingToReadError(
+                    f"{path} holds an analysis and no recordings of its own: "
+                    f"`schedlens sql {path} QUERY` asks it"
+                )
+            if not inside:
+                raise NothingToReadError(
+                    f"{path} is neither a session folder (no session.json) nor a folder with "
+                    "*.data, *.etl or *.etl.zip recordings: `collect -o DIR` makes one"
+                )
+            for file, *more in etl_parts.together(inside):
+                found.append(Recording(file.name, file, beside=tuple(more)))
+        else:
+            found.append(Recording(path.name, path, beside=tuple(beside)))
+    for place, path in captures:
+        if not found:
+            raise NothingToReadError(
+                f"{path} holds frames alone: give the trace of the same time beside it"
+            )
+        found[place] = replace(found[place], frames=path)
+    return _distinct(found)
+
+
+def _distinct(found: list[Recording]) -> list[Recording]:
+    """The recordings, each with its own label: those that share one get their folder in front."""
+    places = [(r.folder or r.trace or Path(r.label)).absolute() for r in found]
+    taken: set[str] = set()
+    labelled = []
+    for recording, place in zip(found, places, strict=True):
+        others = {
+            path
+            for other, path in zip(found, places, strict=True)
+            if other.label == recording.label and path != place
+        }
+        name = _distinct_label(place, others) if others else recording.label
+        label, number = name, 2
+        while label in taken:
+            label, number = f"{name} ({number})", number + 1
+        taken.add(label)
+        labelled.append(replace(recording, label=label))
+    return labelled
+
+
+def _distinct_label(place: Path, others: set[Path]) -> str:
+    """The shortest end of a path, of two parts at least, that no other path has."""
+    for length in range(2, len(place.parts)):
+        end = place.parts[-length:]
+        if all(path.parts[-length:] != end for path in others):
+            return "/".join(end)
+    return str(place)
+
+
+def _session(folder: Path) -> list[Recording]:
+    session = _read(folder / "session.json")
+    names = [step["name"] for step in session.get("steps", [])]
+    known = [folder / name for name in names if (folder / name / "step.json").exists()]
+    if not known:
+        raise NothingToReadError(
+            f"{folder} has no finished step (0 of {len(names)}): "
+            f"`collect --resume {folder}` records the rest"
+        )
+    return [_step(step, session) for step in known]
+
+
+def _step(folder: Path, session: Json) -> Recording:
+    traces = [folder / name for name in TRACES if (folder / name).exists()]
+    step = _read(folder / "step.json")
+    cell = step.get("cell")
+    if isinstance(cell, dict) and cell.get("topology"):
+        # The experiment took CPUs off or on for this cell.
+        session = {**session, "topology": cell["topology"]}
+    # An experiment judges its frames as a whole (handoff_time), not each late one.
+    frames = [] if cell else [folder / name for name in FRAMES if (folder / name).exists()]
+    return Recording(
+        label=folder.name,
+        trace=traces[0] if traces else None,
+        folder=folder,
+        session=session,
+        step=step,
+        workload=_read(folder / "workload.json"),
+        edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
+        watch=_read(folder / "watch.json"),
+        frames=frames[0] if frames else None,
+    )
+
+
+def _read(path: Path) -> Json:
+    """The object in a file, empty if there is no such file; raises `NothingToReadError`."""
+    if not path.exists():
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise NothingToReadError(
+            f"{path} cannot be read ({error}): record the step again"
+        ) from None
+    if not isinstance(value, dict):
+        raise NothingToReadError(f"{path} holds no JSON object: record the step again")
+    return value

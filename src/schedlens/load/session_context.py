@@ -1,0 +1,224 @@
+"""What a session folder knows beside the trace, as batches of the base tables.
+
+Times are those of the session folder (ns of CLOCK_MONOTONIC); the decoder moves them to ns 0 of
+the trace, and finds the `utid` of each `tid`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from schedlens.load.recording import Json, Recording
+
+Rows = list[dict[str, Any]]
+
+# Columns that hold times of the session's clock.
+TIMES = ("ts", "start_ns", "end_ns", "valid_from_ns")
+
+
+def tables(
+    recording: Recording, trace_id: int, schemas: Mapping[str, pa.Schema]
+) -> dict[str, pa.RecordBatch]:
+    """Batches by table name, only for tables with rows; columns as in the base tables."""
+    made: dict[str, Rows] = {
+        "cpu": list(_cpus(recording)),
+        "machine_setting": _settings(recording),
+        "run": _run(recording),
+        "run_worker": _workers(recording.workload),
+        "affinity": list(_affinity(recording)),
+        "thread_cgroup": _thread_cgroups(recording),
+        "snapshot_cgroup": _cgroups_between(recording),
+    }
+    for edge, snapshot in recording.edges.items():
+        for table, rows in _snapshot(edge, snapshot):
+            made.setdefault(table, []).extend(rows)
+    return {
+        table: _batch(rows, schemas[table], trace_id, with_tid=table == "affinity")
+        for table, rows in made.items()
+        if rows
+    }
+
+
+def _batch(rows: Rows, schema: pa.Schema, trace_id: int, *, with_tid: bool) -> pa.RecordBatch:
+    """Rows as a batch; a table without a column `tid` gets one if its `utid` is to be found."""
+    fields = [field.with_nullable(True) for field in schema]
+    if with_tid:
+        fields.append(pa.field("tid", pa.int64()))
+    wanted = pa.schema(fields)
+    return pa.RecordBatch.from_pylist([{"trace_id": trace_id} | row for row in rows], schema=wanted)
+
+
+def _cpus(recording: Recording) -> Iterable[dict[str, Any]]:
+    """The CPUs of the session, and which of them a snapshot shows in another state."""
+    begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
+    for cpu in recording.session.get("topology", {}).get("cpus", []):
+        number, online = cpu["cpu"], cpu.get("online")
+        if "online" in begin:
+            online = number in begin["online"]
+        yield {**cpu, "online": online, "valid_from_ns": None}
+        if "online" in end and (number in end["online"]) != online:
+            yield {**cpu, "online": not online, "valid_from_ns": end["mono_ns"]}
+
+
+def _settings(recording: Recording) -> Rows:
+    session = recording.session
+    rows: Rows = [
+        {"key": key, "value": None if value is None else str(value)}
+        for key, value in session.get("settings", {}).items()
+    ]
+    allowed = session.get("topology", {}).get("allowed")
+    if allowed is not None:
+        rows.append({"key": "allowed_cpus", "value": ",".join(str(cpu) for cpu in allowed)})
+    if recording.step.get("command") and recording.step.get("pid") is not None:
+        rows.append({"key": "command_pid", "value": str(recording.step["pid"])})
+    return rows
+
+
+def _run(recording: Recording) -> Rows:
+    step = recording.step
+    if not step:
+        return []
+    overhead = step.get("overhead") or {}
+    command = step.get("command")
+    return [
+        {
+            "step": step["name"],
+            "workload": step.get("workload"),
+            "variant": recording.workload.get("variant"),
+            "command": shlex.join(command) if command else None,
+            "placement": step.get("placement"),
+            "placements": step.get("placements"),
+            "threads": step.get("threads"),
+            "repeat": step.get("repeat"),
+            "oversubscribed": step.get("oversubscribed"),
+            "recorded": bool(step.get("recorded")),
+            "start_ns": step.get("begin_mono_ns"),
+            "end_ns": step.get("end_mono_ns"),
+            "planned_cpus": step.get("planned_cpus"),
+            "status": recording.workload.get("status"),
+            "baseline_per_s": overhead.get("baseline_per_s"),
+            "recorded_per_s": overhead.get("recorded_per_s"),
+            "overhead_unit": overhead.get("unit"),
+        }
+    ]
+
+
+def _workers(workload: Json) -> Rows:
+    return [
+        {
+            "worker": worker["worker"],
+            "tid": worker["tid"],
+            "cpu": worker.get("cpu"),
+            "start_ns": worker["start_mono_ns"],
+            "end_ns": worker["end_mono_ns"],
+            "cpu_time_ns": worker["cpu_time_ns"],
+            "iterations": worker["iterations"],
+            "bytes": worker["bytes"],
+        }
+        for worker in workload.get("workers", [])
+    ]
+
+
+def _affinity(recording: Recording) -> Iterable[dict[str, Any]]:
+    """The masks that snapshots and the readings between them show, one row for each change."""
+    known: dict[tuple[int, int], list[int]] = {}
+    for worker in recording.workload.get("workers", []):
+        if worker.get("cpu") is not None:
+            known[worker.get("pid", worker["tid"]), worker["tid"]] = [worker["cpu"]]
+            yield {
+                "tid": worker["tid"],
+                "valid_from_ns": None,
+                "cpus": [worker["cpu"]],
+                "source": "pin",
+            }
+    for reading, source in _readings(recording):
+        thread, cpus = (reading["pid"], reading["tid"]), reading.get("cpus_allowed")
+        before = known.get(thread)
+        if cpus is None or before == cpus:
+            continue
+        known[thread] = cpus
+        row = {"tid": reading["tid"], "source": source}
+        if before is None:
+            # A snapshot at the begin holds from the beginning; `store` moves the first reading of
+            # a new thread to its start, once it is known which life of the id it belongs to.
+            first = None if source == "snapshot" else reading["mono_ns"]
+            yield {**row, "valid_from_ns": first, "cpus": cpus}
+            continue
+        # It changed at some time between two readings. Until the later one, only the CPUs that
+        # both allow are certain.
+        both = [cpu for cpu in cpus if cpu in before]
+        since = reading.get("since_mono_ns")
+        if both and both != before and since is not None:
+            yield {**row, "valid_from_ns": since, "cpus": both}
+        if both != cpus or since is None:
+            yield {**row, "valid_from_ns": reading["mono_ns"], "cpus": cpus}
+
+
+def _readings(recording: Recording) -> Iterable[tuple[Json, str]]:
+    """All readings of threads in the order of time, each with its source."""
+    begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
+    for row in begin.get("threads", []):
+        yield {"mono_ns": begin["mono_ns"], **row}, "snapshot"
+    for row in recording.watch.get("threads", []):
+        yield row, "reading"
+    for row in end.get("threads", []):
+        yield {"mono_ns": end["mono_ns"], **row}, "snapshot"
+
+
+def _thread_cgroups(recording: Recording) -> Rows:
+    """The cgroups that threads were read in, one row for each change."""
+    known: dict[tuple[int, int], str | None] = {}
+    rows: Rows = []
+    for reading, _ in _readings(recording):
+        thread, cgroup = (reading["pid"], reading["tid"]), reading.get("cgroup")
+        if cgroup is not None and known.get(thread) != cgroup:
+            known[thread] = cgroup
+            rows.append({"ts": reading["mono_ns"], "tid": reading["tid"], "cgroup": cgroup})
+    return rows
+
+
+def _cgroups_between(recording: Recording) -> Rows:
+    """Rows of `snapshot_cgroup` for cgroups that began or ended within the step."""
+    begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
+    # Older sessions list only cgroups with threads: what they lack may have existed before.
+    if "online" not in begin or not end:
+        return []
+    at_begin = {row["cgroup"] for row in begin["cgroups"]}
+    at_end = {row["cgroup"] for row in end["cgroups"]}
+    watched = recording.watch.get("cgroups", [])
+    rows: Rows = []
+    for row in watched:
+        values = {key: value for key, value in row.items() if key not in ("mono_ns", "ended")}
+        if row["cgroup"] not in at_end:
+            edge = "last" if row["ended"] else "end"
+            rows.append({**values, "ts": row["mono_ns"], "edge": edge})
+    # The counters of a cgroup that was created within the step began at 0.
+    created = {row["cgroup"]: row for row in [*watched, *end["cgroups"]]}
+    for cgroup, row in created.items():
+        if cgroup not in at_begin:
+            counters = ("usage_ns", "throttled_ns", "nr_throttled")
+            zero = {key: None if row[key] is None else 0 for key in counters}
+            rows.append({**zero, "cgroup": cgroup, "ts": begin["mono_ns"], "edge": "begin"})
+    return rows
+
+
+def _snapshot(edge: str, snapshot: Json) -> Iterable[tuple[str, Rows]]:
+    if not snapshot:
+        return
+    drop = {"cpus_allowed", "mono_ns"}
+    for table, key in (
+        ("snapshot_cpu", "cpus"),
+        ("snapshot_thread", "threads"),
+        ("snapshot_cgroup", "cgroups"),
+    ):
+        # The clock of a thread is read some ms before or after those of the CPUs.
+        rows = [
+            {k: v for k, v in row.items() if k not in drop}
+            | {"edge": edge, "ts": row.get("mono_ns", snapshot["mono_ns"])}
+            for row in snapshot.get(key, [])
+        ]
+        yield table, rows

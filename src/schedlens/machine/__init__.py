@@ -1,0 +1,1 @@
+"""The machine: topology, core types, CPU lists, settings, cgroups."""

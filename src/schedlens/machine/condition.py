@@ -1,0 +1,135 @@
+"""The state of the machine around a measured interval: load, heat, clock, energy."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from schedlens.machine.energy_events import EnergyEvents, names
+
+Json = dict[str, Any]
+
+_ENERGY = "sys/class/powercap"
+_THROTTLE = "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle"
+_CLOCK = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"
+
+
+class MachineState:
+    """Read when it is made and at `end`; `root` is another place with a copy of sysfs and /proc."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._load = _load(root)
+        self._throttles = throttles(root)
+        self._energy = energy_uj(root)
+        self._events = None if self._energy else EnergyEvents(root)
+        self._begin_ns = time.monotonic_ns()
+
+    def end(self) -> Json:
+        """What changed since: the object `machine` of step.json.
+
+        `load` is the load average (1 minute) before; `throttles` how often a core was slowed down
+        for its heat, None where that is not told; `khz` the clocks that the kernel names right
+        after; `energy` joules by domain, over `energy_ns`.
+        """
+        took_ns = time.monotonic_ns() - self._begin_ns
+        if self._events is not None:
+            used: Json = dict(self._events.end())
+        else:
+            used = joules(self._energy, energy_uj(self._root), ranges_uj(self._root))
+        after = throttles(self._root)
+        known = self._throttles is not None and after is not None
+        return {
+            "load": self._load,
+            "throttles": after - self._throttles if known else None,  # type: ignore[operator]
+            "khz": clocks(self._root),
+            "energy": used,
+            "energy_ns": took_ns,
+        }
+
+
+def energy_uj(root: Path) -> dict[str, int]:
+    """The energy counters of the domains, in microjoules, by name: package-0, core, dram."""
+    found = {}
+    for path in _domains(root):
+        value = _number(path / "energy_uj")
+        if value is not None:
+            found[_name(path)] = value
+    return found
+
+
+def has_energy(root: Path = Path("/")) -> bool:
+    """Whether the system lets energy be read, one way or the other."""
+    return bool(energy_uj(root) or names(root))
+
+
+def ranges_uj(root: Path) -> dict[str, int]:
+    """Where the counter of each domain begins anew."""
+    ranges = {_name(path): _number(path / "max_energy_range_uj") for path in _domains(root)}
+    return {name: value for name, value in ranges.items() if value}
+
+
+def joules(before: dict[str, int], after: dict[str, int], ranges: dict[str, int]) -> Json:
+    """Energy by domain between two readings; a counter that went round is followed once."""
+    found: Json = {}
+    for name, value in after.items():
+        if name not in before:
+            continue
+        used = value - before[name]
+        if used < 0:
+            if name not in ranges:
+                continue
+            used += ranges[name] + 1
+        found[name] = used / 1e6
+    return found
+
+
+def throttles(root: Path) -> int | None:
+    """How often the cores were slowed down for their heat since boot; None if not told."""
+    counts = [_number(path / "core_throttle_count") for path in root.glob(_THROTTLE)]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def clocks(root: Path) -> list[int] | None:
+    """The clocks of the CPUs in kHz as the kernel names them; None where it does not."""
+    found = [_number(path) for path in sorted(root.glob(_CLOCK))]
+    known = [value for value in found if value is not None]
+    return known or None
+
+
+def _load(root: Path) -> float | None:
+    try:
+        return float((root / "proc/loadavg").read_text(encoding="utf-8").split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _domains(root: Path) -> list[Path]:
+    # The interface over memory-mapped registers shows the same counters a second time.
+    return sorted(
+        path for path in (root / _ENERGY).glob("*:*") if not path.name.startswith("intel-rapl-mmio")
+    )
+
+
+def _name(path: Path) -> str:
+    """`package-0`; a domain inside it `package-0/core`."""
+    own = _text(path / "name") or path.name
+    above = path.name.rpartition(":")[0]
+    if ":" not in above:
+        return own
+    return f"{_text(path.parent / above / 'name') or above}/{own}"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return os.fsdecode(path.read_bytes()).strip()
+    except OSError:
+        return None
+
+
+def _number(path: Path) -> int | None:
+    text = _text(path)
+    return int(text) if text and text.isdigit() else None

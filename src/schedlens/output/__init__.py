@@ -1,0 +1,1 @@
+"""What people read and files that are written: terminal, progress, wording, whole files."""

@@ -1,0 +1,1 @@
+"""Recording: the plan, the collection loop, the session folder, changes to the machine."""

@@ -1,0 +1,1 @@
+"""Recording on Linux with perf."""

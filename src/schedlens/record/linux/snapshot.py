@@ -1,0 +1,169 @@
+"""A snapshot of the system at one edge of a step: CPUs, threads and cgroups, all cumulative.
+
+Threads come and go while it is taken: one that vanishes halfway is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from schedlens.machine import cgroups, cpu_list
+
+Row = dict[str, Any]
+
+# The columns of a CPU's line in /proc/stat: user and nice already hold the time of guests.
+_STAT = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+
+def take(edge: str, proc: Path = Path("/proc")) -> Row:
+    """The object of begin.json or end.json; `edge` is `begin` or `end`.
+
+    The counters of the CPUs are read at the side of the step: last at its begin, first at its
+    end; `mono_ns` (CLOCK_MONOTONIC) is the time of that reading.
+    """
+    if edge == "begin":
+        threads = list(_threads(proc))
+        groups = _groups(proc, threads)
+        mono_ns, cpus = _cpus(proc)
+    else:
+        mono_ns, cpus = _cpus(proc)
+        threads = list(_threads(proc))
+        groups = _groups(proc, threads)
+    # /proc/stat has a line for each CPU that is online.
+    online = [row["cpu"] for row in cpus]
+    return {
+        "mono_ns": mono_ns,
+        "online": online,
+        "cpus": cpus,
+        "threads": threads,
+        "cgroups": groups,
+    }
+
+
+def _cpus(proc: Path) -> tuple[int, list[Row]]:
+    text = (proc / "stat").read_bytes()
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC), cpu_rows(text, os.sysconf("SC_CLK_TCK"))
+
+
+def cpu_rows(text: bytes, ticks_per_second: int) -> list[Row]:
+    """The rows of `snapshot_cpu` from the text of /proc/stat, in ns; its step is one tick.
+
+    `user_ns` holds nice and guest time, `idle_ns` the waiting for I/O; None where an old kernel
+    has no such column.
+    """
+    tick_ns = 1_000_000_000 // ticks_per_second
+    rows = []
+    for line in text.splitlines():
+        head, *fields = line.split()
+        if not head.startswith(b"cpu") or not head[3:].isdigit():
+            continue
+        ns = {name: int(value) * tick_ns for name, value in zip(_STAT, fields, strict=False)}
+        rows.append(
+            {
+                "cpu": int(head[3:]),
+                "user_ns": ns["user"] + ns["nice"],
+                "system_ns": ns["system"],
+                "idle_ns": ns["idle"] + ns.get("iowait", 0),
+                "irq_ns": ns.get("irq"),
+                "softirq_ns": ns.get("softirq"),
+                "steal_ns": ns.get("steal"),
+            }
+        )
+    return rows
+
+
+def _threads(proc: Path) -> Iterator[Row]:
+    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    base = os.fspath(proc)
+    masks: dict[bytes, list[int]] = {}
+    for pid in _numbers(base):
+        for tid in _numbers(f"{base}/{pid}/task"):
+            folder = f"{base}/{pid}/task/{tid}"
+            try:
+                stat, status = _read(f"{folder}/stat"), _read(f"{folder}/status")
+                group = cgroups.of_thread(_read(f"{folder}/cgroup").decode("utf-8", "replace"))
+            except OSError:
+                continue
+            try:
+                schedstat: bytes | None = _read(f"{folder}/schedstat")
+            except OSError:
+                schedstat = None
+            mono_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            row = thread_row(stat, status, schedstat, tick_ns, masks)
+            yield {"pid": int(pid), "tid": int(tid), "mono_ns": mono_ns, **row, "cgroup": group}
+
+
+def thread_row(
+    stat: bytes,
+    status: bytes,
+    schedstat: bytes | None,
+    tick_ns: int,
+    masks: dict[bytes, list[int]],
+) -> Row:
+    """A row of `snapshot_thread` from the files of one thread; `masks` remembers parsed lists.
+
+    The sum of `user_ns` and `system_ns` is the time on a CPU that schedstat tells to the ns,
+    divided as the kernel divides it: in proportion to the ticks seen in either. Without schedstat
+    it is the ticks alone.
+    """
+    # The name is in brackets and may itself hold brackets and blanks.
+    begin, end = stat.index(b"(") + 1, stat.rindex(b")")
+    fields = stat[end + 2 :].split()
+    user_ns, system_ns = int(fields[11]) * tick_ns, int(fields[12]) * tick_ns
+    if schedstat:
+        ran_ns = int(schedstat.split()[0])
+        ticks_ns = user_ns + system_ns
+        system_ns = ran_ns * system_ns // ticks_ns if ticks_ns else 0
+        user_ns = ran_ns - system_ns
+    found: dict[bytes, bytes] = {}
+    for line in status.splitlines()[-12:]:
+        key, _, value = line.partition(b":")
+        found[key] = value.strip()
+    mask = found.get(b"Cpus_allowed_list")
+    if mask is not None and mask not in masks:
+        masks[mask] = cpu_list.parse(mask.decode("ascii"))
+    return {
+        "name": stat[begin:end].decode("utf-8", "replace"),
+        "state": chr(fields[0][0]),
+        "cpu": int(fields[36]),
+        "user_ns": user_ns,
+        "system_ns": system_ns,
+        "voluntary": _count(found.get(b"voluntary_ctxt_switches")),
+        "involuntary": _count(found.get(b"nonvoluntary_ctxt_switches")),
+        "cpus_allowed": None if mask is None else masks[mask],
+    }
+
+
+def _groups(proc: Path, threads: list[Row]) -> list[Row]:
+    """All cgroups, with threads or without: one that the begin lacks was created in the step."""
+    try:
+        hierarchies = cgroups.mounts((proc / "self/mountinfo").read_text("utf-8", "replace"))
+    except OSError:
+        return []
+    used = cgroups.with_ancestors({row["cgroup"] for row in threads if row["cgroup"]})
+    used = sorted({*used, *cgroups.every(hierarchies)})
+    return [cgroups.read(cgroup, hierarchies) for cgroup in used]
+
+
+def _numbers(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _read(path: str) -> bytes:
+    # One open and one read: Path.read_bytes costs three times as much, and there are thousands.
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(handle, 65536)
+    finally:
+        os.close(handle)
+
+
+def _count(text: bytes | None) -> int | None:
+    return int(text) if text else None

@@ -1,0 +1,109 @@
+"""The steps of a sweep: which plan runs when, and under how many names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from schedlens.errors import PlanError, SessionError
+from schedlens.machine.topology import Topology
+from schedlens.record import placement as placements_
+
+
+@dataclass
+class Step:
+    """One run that is recorded; `placements` are all for which its plan stands.
+
+    `planned_cpus` has one CPU per worker; None: no mask. `cell` is what an experiment measures.
+    """
+
+    name: str
+    workload: str | None
+    placements: list[str]
+    placement: str | None
+    threads: int | None
+    repeat: int
+    oversubscribed: bool
+    planned_cpus: list[int] | None
+    state: str = "planned"
+    why: str | None = None
+    cell: dict[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The object in `steps` of session.json."""
+        row = asdict(self)
+        for key in ("why", "cell"):
+            if row[key] is None:
+                del row[key]
+        return row
+
+
+def from_json(row: dict[str, Any]) -> Step:
+    """A step as session.json tells it; raises `SessionError`."""
+    try:
+        return Step(**row)
+    except TypeError as error:
+        raise SessionError(f"session.json holds no step that this version knows: {error}") from None
+
+
+def sweep(
+    topology: Topology,
+    workload: str,
+    threads: Sequence[int],
+    placements: Sequence[str],
+    repeats: int,
+    cpus: Sequence[int] | None,
+) -> list[Step]:
+    """All runs, repeat by repeat; plans that turn out identical are one step.
+
+    `cpus` pins by hand and takes the place of `placements`. Raises `PlanError`.
+    """
+    if repeats < 1:
+        raise PlanError(f"--repeat: {repeats} is no number of repeats")
+    usable = len(topology.usable)
+    made = []
+    for repeat in range(1, repeats + 1):
+        for count in threads:
+            plans: list[tuple[list[str], list[int] | None]] = []
+            if cpus is not None:
+                plans.append((["pinned"], placements_.pinned(topology, cpus, count)))
+            else:
+                for name in placements:
+                    planned = placements_.planned(topology, name, count)
+                    same = [names for names, other in plans if other == planned]
+                    if same:
+                        same[0].append(name)
+                    else:
+                        plans.append(([name], planned))
+            for names, planned in plans:
+                room = len(set(planned)) if planned is not None else usable
+                made.append(
+                    Step(
+                        name=f"{workload}-{names[0]}-t{count:02d}-r{repeat}",
+                        workload=workload,
+                        placements=names,
+                        placement=names[0],
+                        threads=count,
+                        repeat=repeat,
+                        oversubscribed=count > room,
+                        planned_cpus=planned,
+                    )
+                )
+    return made
+
+
+def single(name: str, repeats: int) -> list[Step]:
+    """Runs of a program, or of the machine as it is."""
+    if repeats < 1:
+        raise PlanError(f"--repeat: {repeats} is no number of repeats")
+    return [
+        Step(f"{folder_name(name)}-r{repeat}", None, [], None, None, repeat, False, None)
+        for repeat in range(1, repeats + 1)
+    ]
+
+
+def folder_name(text: str) -> str:
+    """A text as a name for a folder: no blanks, separators or leading dots, at most 40 letters."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip(".-")[:40] or "program"

@@ -1,0 +1,1 @@
+"""Recording on Windows with WPR or xperf."""

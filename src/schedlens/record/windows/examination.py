@@ -1,0 +1,78 @@
+"""What `schedlens doctor` looks at on Windows, row by row."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlens.errors import SchedlensError, TopologyError
+from schedlens.record import changes
+from schedlens.record.changes import Change
+from schedlens.record.examination import Row, cpus, left_behind, workloads
+from schedlens.record.windows import settings, topology
+from schedlens.record.windows.elevation import elevated
+
+if TYPE_CHECKING:
+    from collectors import etw, etw_refusal
+else:
+    from schedlens.collectors import etw, etw_refusal
+
+
+def examine() -> list[Row]:
+    """All rows; nothing is recorded."""
+    return [*left_behind(), _cpus(), _settings(), *_recorder(), workloads()]
+
+
+def restore() -> tuple[list[Change], list[Change]]:
+    """Undoes what a killed run left behind: what was undone, and what could not be."""
+    done, left = changes.restore()
+    return [*done, *_ended()], left
+
+
+def _ended() -> list[Change]:
+    """A recording that went on, and was ended."""
+    try:
+        kind, program = etw.find()
+    except SchedlensError:
+        return []
+    capture = etw.Capture(kind, program)
+    if None in [settings.run(command) for command in etw.cancel(capture)]:
+        return []
+    return [Change(f"a recording by {kind}", "none", "going on", restored=True)]
+
+
+def _cpus() -> Row:
+    try:
+        with tempfile.TemporaryDirectory(prefix="schedlens-") as folder:
+            return cpus(topology.read(Path(folder) / "topology.bin"))
+    except TopologyError as error:
+        return Row("CPUs", False, str(error))
+
+
+def _settings() -> Row:
+    found = settings.read()
+    shown = ("windows_build", "power_plan", "vbs", "memory_integrity", "hypervisor")
+    return Row("settings", True, ", ".join(f"{key} {found[key] or 'unknown'}" for key in shown))
+
+
+def _recorder() -> list[Row]:
+    try:
+        kind, program = etw.find()
+    except SchedlensError as error:
+        return [Row("recorder", False, "none", str(error))]
+    capture = etw.Capture(kind, program)
+    rows = [Row("recorder", True, f"{kind} at {program}")]
+    rows += [Row("not recorded", False, text) for text in capture.missing]
+    may = elevated()
+    if may is False:
+        return [*rows, Row("rights", False, "an ordinary prompt", etw_refusal.ELEVATE)]
+    rows.append(Row("rights", True, "unknown" if may is None else "an elevated prompt"))
+    offered = etw_refusal.offered(settings.run(etw.sources(program)) or "")
+    names = [name for name in offered if not name.startswith("Timer")]
+    rows.append(
+        Row("counters", True, ", ".join(names))
+        if names
+        else Row("counters", False, "none but the timer", etw_refusal.HIDDEN)
+    )
+    return rows

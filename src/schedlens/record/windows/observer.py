@@ -1,0 +1,54 @@
+"""The state of the system at both edges of a step, as the workload program sees it on Windows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from schedlens.errors import RecorderError, WorkloadError
+from schedlens.record import workload_program
+from schedlens.record.windows.conversation import Conversation
+
+Json = dict[str, Any]
+
+LIMIT_S = 60.0
+
+
+def command() -> list[str]:
+    """The command of the observer."""
+    return [workload_program.program(), "observe"]
+
+
+class Observer:
+    """The observer while it waits; `begin` and `end` are the objects of begin.json and end.json."""
+
+    def __init__(self) -> None:
+        self.command = command()
+        self._program = Conversation(self.command)
+        try:
+            self._program.expect("ready", LIMIT_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self) -> Json:
+        """The snapshot at the begin; raises `RecorderError`."""
+        return self._ask("begin")
+
+    def end(self) -> Json:
+        """The snapshot at the end, with `reported`; raises `RecorderError`."""
+        return self._ask("end")
+
+    def close(self) -> None:
+        """Ends the observer."""
+        self._program.kill()
+
+    def _ask(self, edge: str) -> Json:
+        self._program.say(edge)
+        try:
+            value = json.loads(self._program.hear(LIMIT_S))
+        except (ValueError, WorkloadError) as error:
+            raise RecorderError(f"the system cannot be observed: {error}") from None
+        if not isinstance(value, dict) or not isinstance(value.get("mono_ns"), int):
+            raise RecorderError("the system cannot be observed: the answer is no snapshot")
+        return value

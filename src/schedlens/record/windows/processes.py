@@ -1,0 +1,46 @@
+"""Running processes by name and by number, from what `tasklist` prints."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+
+from schedlens.errors import PlanError
+from schedlens.record.windows.settings import run
+
+Ask = Callable[[Sequence[str]], str | None]
+
+
+def listing(condition: str) -> list[str]:
+    """The command that lists processes: comma separated, without a head in some language."""
+    return ["tasklist", "/fo", "csv", "/nh", "/fi", condition]
+
+
+def _rows(text: str | None) -> list[tuple[str, int]]:
+    """Name and number of each; the line that says there is none has no second column."""
+    rows = [row for row in csv.reader((text or "").splitlines()) if len(row) > 1]
+    return [(row[0], int(row[1])) for row in rows if row[1].isdigit()]
+
+
+def image_of(name: str) -> str:
+    """The name of a program as Windows lists it."""
+    return name if name.lower().endswith(".exe") else f"{name}.exe"
+
+
+def find(name: str, ask: Ask = run) -> int:
+    """The process of that name, with or without .exe; raises `PlanError` for none or several."""
+    image = image_of(name)
+    found = [pid for _, pid in _rows(ask(listing(f"imagename eq {image}")))]
+    if not found:
+        raise PlanError(f"--process: no process named '{image}' runs")
+    if len(found) > 1:
+        some = ", ".join(map(str, sorted(found)[:8]))
+        raise PlanError(
+            f"--process: {len(found)} processes are named '{image}': give --pid ({some})"
+        )
+    return found[0]
+
+
+def running(pid: int, ask: Ask = run) -> bool:
+    """Whether a process of that number is there."""
+    return any(number == pid for _, number in _rows(ask(listing(f"pid eq {pid}"))))

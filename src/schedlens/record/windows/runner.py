@@ -1,0 +1,314 @@
+"""One step on Windows from its folder to its step.json: workload, recorder, observer, checks."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from schedlens.errors import NoSpaceError, WorkloadError
+from schedlens.machine import stop_signals
+from schedlens.output.whole_file import cannot_write, read_json, write_json
+from schedlens.record import alongside, cells, workload_program
+from schedlens.record.gate import GRACE_S, READY_LIMIT_S
+from schedlens.record.plan import Step
+from schedlens.record.request import Request
+from schedlens.record.runner import overhead, throughput, unit_of
+from schedlens.record.windows import companion, processes
+from schedlens.record.windows.companion import TimedCommand
+from schedlens.record.windows.conversation import Conversation
+from schedlens.record.windows.enter import Enter
+from schedlens.record.windows.observer import Observer
+from schedlens.record.windows.options import Options
+
+if TYPE_CHECKING:
+    from collectors import etw, presentmon
+else:
+    from schedlens.collectors import etw, presentmon
+
+Json = dict[str, Any]
+
+# A recording of a busy machine grows by as much in a few seconds.
+FREE_BYTES = 256 << 20
+# Listing the processes costs a program of its own each time.
+WATCH_S = 1.0
+# What came right after a frame that took too long explains it too.
+AFTER_FRAME_S = 1.0
+
+
+@dataclass
+class _Interval:
+    """How a measured interval went."""
+
+    stopped_by: str = "time"
+    pid: int | None = None
+    slow_frame_ms: float | None = None
+
+
+class Runner:
+    """Runs the steps of one session with one capture and one profile."""
+
+    def __init__(
+        self, request: Request, options: Options, capture: etw.Capture, profile: Path
+    ) -> None:
+        self._request = request
+        self._options = options
+        self._capture = capture
+        self._profile = profile
+
+    def run(self, step: Step, folder: Path) -> Json:
+        """Runs a step in its empty folder and writes step.json last; returns its object.
+
+        Raises `NoSpaceError` for a full disk, `WorkloadError` or `RecorderError` for a step that
+        failed; then there is no step.json.
+        """
+        try:
+            return self._run(step, folder)
+        except OSError as error:
+            raise cannot_write(Path(error.filename or folder), error) from None
+
+    def _run(self, step: Step, folder: Path) -> Json:
+        if shutil.disk_usage(folder).free < FREE_BYTES:
+            raise NoSpaceError(f"less than {FREE_BYTES >> 20} MB left on the disk of {folder}")
+        baseline = self._baseline(step, folder)
+        facts = self._workload(step, folder) if step.workload else self._watched(step, folder)
+        if baseline is not None:
+            facts["overhead"] = overhead(folder / "baseline", folder, unit_of(baseline))
+        checks = etw.check(folder / etw.MAIN_FILE, facts["begin_mono_ns"])
+        warnings = facts.pop("warnings")
+        warnings += [f"{row['detail']}: {row['advice']}" for row in checks if not row["ok"]]
+        row = {
+            "schema": 1,
+            "name": step.name,
+            "workload": step.workload,
+            "command": list(self._request.command) or None,
+            "placement": step.placement,
+            "placements": step.placements,
+            "threads": step.threads,
+            "repeat": step.repeat,
+            "oversubscribed": step.oversubscribed,
+            "planned_cpus": step.planned_cpus,
+            "cell": step.cell,
+            "seconds": self._request.seconds,
+            "missing": list(self._capture.missing),
+            "recorded": True,
+            "perf_command": None,
+            "counters_commands": [],
+            **facts,
+            "checks": checks,
+            "warnings": warnings,
+        }
+        write_json(folder / "step.json", row)
+        return row
+
+    def _baseline(self, step: Step, folder: Path) -> Json | None:
+        """The same plan without a recorder, in the first repeat: its workload.json."""
+        if step.workload is None or step.repeat != 1 or step.cell is not None:
+            return None
+        place = folder / "baseline"
+        place.mkdir()
+        with self._ready(step, place) as program:
+            self._measure(program)
+            return _result(program, place)
+
+    @contextlib.contextmanager
+    def _ready(self, step: Step, folder: Path) -> Iterator[Conversation]:
+        """The workload program, set up and waiting."""
+        program = Conversation(workload_command(self._request, step, folder))
+        try:
+            with stop_signals.waiting():
+                program.expect("ready", READY_LIMIT_S)
+            yield program
+        finally:
+            program.kill()
+
+    def _measure(self, program: Conversation) -> None:
+        program.say("go")
+        with stop_signals.waiting():
+            program.expect("done", (self._request.seconds or 0.0) + GRACE_S)
+
+    def _workload(self, step: Step, folder: Path) -> Json:
+        took: Json = {}
+        with self._ready(step, folder) as program, self._recorded(folder, None) as recording:
+            recording.begin()
+            if companion.is_beside(step):
+                took = {"command_ns": self._measure_beside(step, program)}
+            else:
+                self._measure(program)
+            recording.end()
+            result = _result(program, folder)
+        return {**recording.facts(_Interval()), "throughput": throughput(result), **took}
+
+    def _measure_beside(self, step: Step, program: Conversation) -> int | None:
+        """How long the user's program took beside the kernel, which runs until it ends."""
+        program.say("go")
+        command = TimedCommand(self._request.command, companion.cpu_of(step))
+        try:
+            command.must(self._request.seconds)
+        finally:
+            command.kill()
+        program.ask_to_end()
+        with stop_signals.waiting():
+            program.expect("done", GRACE_S)
+        return command.took_ns
+
+    def _watched(self, step: Step, folder: Path) -> Json:
+        """A command, a running process or the machine as it is."""
+        interval = _Interval(pid=self._request.pid)
+        warnings = []
+        command: TimedCommand | None = None
+        try:
+            with self._recorded(folder, self._request.pid) as recording:
+                recording.begin()
+                if self._request.command:
+                    cpu = companion.cpu_of(step)
+                    command = TimedCommand(self._request.command, cpu)
+                    # Where it is bound, that is the number of the program that binds it.
+                    interval.pid = command.pid if cpu is None else None
+                    code = command.wait(self._request.seconds)
+                    interval.stopped_by = "time" if code is None else "process_end"
+                    if code is None:
+                        warnings.append("the command was ended after the time asked for")
+                    elif code != 0:
+                        warnings.append(f"the command ended with code {code}")
+                elif self._options.ring_s is not None:
+                    self._ring(recording, interval)
+                else:
+                    _watch(interval, self._request.seconds or 0.0)
+                    if interval.stopped_by == "process_end":
+                        warnings.append(f"process {interval.pid} ended before the time asked for")
+                recording.end()
+        finally:
+            if command is not None:
+                command.kill()
+        facts = recording.facts(interval)
+        facts |= {"warnings": facts["warnings"] + warnings, "throughput": None}
+        return facts if command is None else {**facts, "command_ns": command.took_ns}
+
+    def _ring(self, recording: _Recording, interval: _Interval) -> None:
+        """Keeps recording until Enter, or until a frame takes too long."""
+        frames = recording.presentmon.watch if recording.presentmon else None
+        limit_ms = self._options.stop_on_frame_ms
+        enter = Enter(alone=limit_ms is None)
+        with stop_signals.waiting():
+            while not enter.pressed.is_set():
+                if frames is not None and limit_ms is not None and frames.slow.wait(0.1):
+                    time.sleep(AFTER_FRAME_S)
+                    interval.stopped_by, interval.slow_frame_ms = "frame", frames.frame_ms
+                    return
+                enter.pressed.wait(0.1)
+        interval.stopped_by = "enter"
+
+    @contextlib.contextmanager
+    def _recorded(self, folder: Path, pid: int | None) -> Iterator[_Recording]:
+        """The recorder, with PresentMon and the observer beside it."""
+        recording = _Recording(folder, etw.Recorder(self._capture, folder, self._profile))
+        try:
+            recording.observer = Observer()
+            if self._options.presentmon is not None:
+                words = presentmon.command(self._options.presentmon, pid)
+                recording.presentmon = presentmon.PresentMon(
+                    words, folder, self._options.stop_on_frame_ms
+                )
+            recording.recorder.begin()
+            yield recording
+            recording.recorder.stop()
+        finally:
+            recording.recorder.cancel()
+            recording.close()
+
+
+def workload_command(request: Request, step: Step, folder: PurePath) -> list[str]:
+    """The command of the workload program for a step."""
+    if step.cell is not None:
+        seconds = alongside.seconds(step, request.seconds) or 0.0
+        return workload_program.cell_command(cells.words(step), seconds, folder)
+    assert step.workload is not None
+    assert step.threads is not None
+    return workload_program.run_command(
+        step.workload, request.variant, step.threads, step.planned_cpus, request.seconds or 0.0,
+        folder, request.kernel_options,
+    )  # fmt: skip
+
+
+class _Recording:
+    """A recording that goes on, and what is seen at its edges."""
+
+    def __init__(self, folder: Path, recorder: etw.Recorder) -> None:
+        self.recorder = recorder
+        self.observer: Observer | None = None
+        self.presentmon: presentmon.PresentMon | None = None
+        self._folder = folder
+        self._edges: dict[str, Json] = {}
+
+    def begin(self) -> None:
+        """The snapshot at the begin."""
+        assert self.observer is not None
+        self._edges["begin"] = self.observer.begin()
+
+    def end(self) -> None:
+        """The snapshot at the end; the recording ends right after it."""
+        assert self.observer is not None
+        self._edges["end"] = self.observer.end()
+        if self.presentmon is not None:
+            self.presentmon.stop()
+
+    def close(self) -> None:
+        """Ends what runs beside the recorder."""
+        if self.observer is not None:
+            self.observer.close()
+        if self.presentmon is not None:
+            self.presentmon.kill()
+
+    def facts(self, interval: _Interval) -> Json:
+        """What is known once the recorder has ended; written before, it would show in the trace."""
+        begin, end = self._edges["begin"], self._edges["end"]
+        reported = end.pop("reported", None)
+        write_json(self._folder / "begin.json", begin)
+        write_json(self._folder / "end.json", end)
+        warnings = []
+        watch = self.presentmon.watch if self.presentmon else None
+        if watch is not None and watch.frames == 0:
+            warnings.append("PresentMon saw no frame: does the process present any?")
+        elif watch is not None and watch.blind and watch.limit_ms is not None:
+            warnings.append("PresentMon's lines tell no frame times: --stop-on-frame saw nothing")
+        return {
+            "begin_mono_ns": begin["mono_ns"],
+            "end_mono_ns": end["mono_ns"],
+            "pid": interval.pid,
+            "stopped_by": interval.stopped_by,
+            "slow_frame_ms": interval.slow_frame_ms,
+            "recorder_commands": self.recorder.commands,
+            "presentmon_command": self.presentmon.command if self.presentmon else None,
+            "reported": reported,
+            "overhead": None,
+            "warnings": warnings,
+        }
+
+
+def _result(program: Conversation, folder: Path) -> Json:
+    """The workload's own account; raises `WorkloadError` for a proof that did not hold."""
+    code = program.finish(GRACE_S)
+    if not (folder / "workload.json").exists():
+        raise WorkloadError(f"the workload ended with code {code}: {program.said or 'no result'}")
+    result = read_json(folder / "workload.json")
+    if result.get("status") != "ok" or code != 0:
+        wrong = [proof.get("proof") for proof in result.get("proofs", []) if not proof.get("ok")]
+        which = ", ".join(map(str, wrong)) or program.said
+        raise WorkloadError(f"the workload is {result.get('status')}: {which}")
+    return result
+
+
+def _watch(interval: _Interval, seconds: float) -> None:
+    """Lets the time go by, or less where the process ends before."""
+    deadline = time.monotonic() + seconds
+    with stop_signals.waiting():
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, WATCH_S))
+            if interval.pid is not None and not processes.running(interval.pid):
+                interval.stopped_by = "process_end"
+                return

@@ -1,0 +1,1 @@
+"""The report: sections, figures, tables, and the page."""

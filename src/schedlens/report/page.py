@@ -1,0 +1,225 @@
+"""Writes the report: one HTML file that needs no network and holds all of its data."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from schedlens.ask import bounds, catalog
+from schedlens.errors import UnknownNameError
+from schedlens.output.terminal import visible
+from schedlens.output.whole_file import cannot_write
+from schedlens.output.wording import count
+from schedlens.report import summary
+from schedlens.report.figures import short
+from schedlens.report.sections import Figure, Section, View, chapters, made
+from schedlens.report.table import table
+
+if TYPE_CHECKING:
+    from schedlens.report.sections import Rows
+
+# The page's script is these files, one after the other.
+_SCRIPTS = (
+    "unpack", "number", "search", "table", "figure", "bars", "topology", "time", "steps",
+    "columns", "timeline", "threads", "findings", "page",
+)  # fmt: skip
+_MARK = re.compile(r"\{\{(\w+)\}\}")
+
+
+def write(
+    con: duckdb.DuckDBPyConnection,
+    path: Path,
+    *,
+    process: str | None = None,
+    step: str | None = None,
+    title: str | None = None,
+) -> None:
+    """Writes the report of a database whose table `finding` is filled, aside and renamed.
+
+    `process` is the process the questions are about, `step` the label of the recording whose
+    threads and timeline are shown; without it the one with the costliest finding, else the one
+    with the most threads. Raises `UnknownNameError` for a step that is not there, and
+    `NoSpaceError` or `SessionError` where the file cannot be written.
+    """
+    view = _view(con, process, step)
+    text = page(payload(view), title or _title(view))
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        aside.write_text(text, encoding="utf-8", newline="\n")
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise cannot_write(path, error) from None
+
+
+# Behind the window of a section whose numbers rest on lost events.
+_LOST = " Events were lost: text and figures show the time that is known, the tables its bounds."
+
+
+def payload(view: View) -> dict[str, Any]:
+    """All that the page shows, as JSON values."""
+    known = {query.full_name: query for query in catalog.load_all()}
+    lossy = bounds.lossy_traces(view.con)
+    sections: list[dict[str, Any]] = []
+    absent: list[list[str]] = []
+    for chapter in chapters():
+        try:
+            shown = made(view, chapter)
+        except duckdb.Error as error:
+            absent.append([chapter.heading, f"its query failed: {str(error).splitlines()[0]}"])
+            continue
+        if not isinstance(shown, Section):
+            absent.append([chapter.heading, visible(shown.reason)])
+            continue
+        answers = [table(answer, known.get(answer.query), lossy=lossy) for answer in shown.answers]
+        lost = _LOST if any(answer["limits"] for answer in answers) else ""
+        sections.append(
+            {
+                "name": chapter.name,
+                "heading": chapter.heading,
+                "lead": visible(shown.lead),
+                "window": visible(shown.window) + lost,
+                "figures": [_figure(figure) for figure in shown.figures],
+                "answers": answers,
+            }
+        )
+    names = {section["name"] for section in sections}
+    return {
+        "facts": _facts(view),
+        "findings": summary.payload(view, names),
+        "sections": sections,
+        "absent": absent,
+    }
+
+
+def page(shown: dict[str, Any], title: str) -> str:
+    """The HTML file: skeleton, style and script with the packed data and library inside."""
+    script = "".join(_file(f"{name}.js") for name in _SCRIPTS)
+    script = f"'use strict';\n(() => {{\n{script}\n}})();\n"
+    library = _library()
+    policy = (
+        "default-src 'none'; "
+        f"script-src '{_digest(script.encode())}' '{_digest(library)}'; "
+        "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    data = json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    parts = {
+        "policy": html.escape(policy),
+        "title": html.escape(visible(title)[:200]),
+        "style": _file("page.css"),
+        "script": script,
+        "data": _packed(data.encode("utf-8", "replace")),
+        "library": _packed(library),
+        "made": html.escape(f"Made by schedlens {_version()}; figures by plotly.js (MIT)."),
+    }
+    return _MARK.sub(lambda mark: parts[mark[1]], _file("page.html"))
+
+
+def _view(con: duckdb.DuckDBPyConnection, process: str | None, step: str | None) -> View:
+    plain = View(con, process)
+    labels = {row["label"]: row["trace_id"] for row in plain.rows("FROM trace ORDER BY trace_id")}
+    if step is not None:
+        if step not in labels:
+            raise UnknownNameError(
+                "step", step, sorted(labels), '`schedlens sql SESSION "SELECT label FROM trace"`'
+            )
+        return View(con, process, labels[step], step)
+    chosen = plain.rows(
+        "SELECT t.trace_id, t.label FROM trace AS t LEFT JOIN run AS r USING (trace_id) "
+        "LEFT JOIN (SELECT trace_id, max(cost_ns) AS cost, "
+        # Frames that stutter are what a user sees of it all.
+        "coalesce(bool_or(analyzer = 'frame_time' AND severity = 'critical'), false) AS shaky "
+        "FROM finding WHERE severity NOT IN ('checked', 'not_recorded') GROUP BY trace_id) AS f "
+        "USING (trace_id) "
+        "ORDER BY f.shaky DESC NULLS LAST, f.cost DESC NULLS LAST, r.threads DESC NULLS LAST, "
+        "t.trace_id LIMIT 1"
+    )
+    if not chosen:
+        return View(con, process, 0, "")
+    return View(con, process, chosen[0]["trace_id"], chosen[0]["label"])
+
+
+def _title(view: View) -> str:
+    runs = view.rows("SELECT DISTINCT workload FROM run WHERE workload IS NOT NULL ORDER BY 1")
+    tried = view.rows("SELECT DISTINCT experiment FROM experiment_cell ORDER BY 1")
+    hosts = view.rows("SELECT DISTINCT host FROM trace WHERE host IS NOT NULL ORDER BY 1")
+    what = ", ".join(short(row["workload"]) for row in runs) or short(view.label, 60) or "recording"
+    others = view.rows("SELECT count(*) - 1 AS n FROM trace")[0]["n"]
+    if tried:
+        what = f"Experiment {', '.join(short(row['experiment']) for row in tried)}"
+    elif not runs and others > 0:
+        what += f" and {count(others, 'other recording')}"
+    where = f" on {', '.join(short(row['host'], 40) for row in hosts)}" if hosts else ""
+    return f"{what}{where}"
+
+
+def _facts(view: View) -> list[list[str]]:
+    """What was recorded: pairs of name and value."""
+    traces = view.rows("FROM trace ORDER BY trace_id")
+
+    def distinct(column: str) -> str:
+        found = sorted({str(row[column]) for row in traces if row[column] is not None})
+        return ", ".join(short(text, 80) for text in found[:3])
+
+    times = sorted(row["start_time_utc"] for row in traces if row["start_time_utc"] is not None)
+    facts = [
+        ["recordings", f"{len(traces)}"],
+        ["step shown in detail", short(view.label, 80) if len(traces) > 1 else ""],
+        ["host", distinct("host")],
+        ["CPU", distinct("cpu_model")],
+        ["system", distinct("os")],
+        ["recorded", f"{str(times[0])[:19]} UTC" if times else ""],
+        ["process", short(view.process, 60) if view.process else ""],
+        ["lost records", _lost(traces)],
+    ]
+    return [fact for fact in facts if fact[1]]
+
+
+def _lost(traces: Rows) -> str:
+    counts = [row["events_lost"] for row in traces if row["events_lost"] is not None]
+    return f"{sum(counts):,}" if counts else "not known"
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {
+        "kind": figure.kind,
+        "caption": visible(figure.caption),
+        "height": figure.height,
+        "plot": figure.plot,
+    }
+
+
+def _file(name: str) -> str:
+    source = resources.files("schedlens.reports").joinpath("page", name)
+    return source.read_text(encoding="utf-8").strip()
+
+
+def _library() -> bytes:
+    # HTML parsing is not involved: the page unpacks these very bytes, so that their digest holds.
+    return resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+
+
+def _digest(text: bytes) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}"
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("schedlens")
+    except PackageNotFoundError:
+        return "from a source tree"

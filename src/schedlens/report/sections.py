@@ -1,0 +1,172 @@
+"""What a section of the report asks with, and what it hands over to be shown."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
+
+from schedlens.ask.findings import Scope
+from schedlens.ask.judging import analyzers
+from schedlens.report.figures import short
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question as it was asked, and its rows; `columns` are those to show, empty for all.
+
+    A `folded` answer shows its table only when opened: a figure above tells the same.
+    """
+
+    sql: str
+    query: str
+    names: tuple[str, ...]
+    rows: Rows
+    columns: tuple[str, ...] = ()
+    folded: bool = False
+
+    def showing(self, *columns: str) -> Answer:
+        """The same answer with only these columns in its table; the SQL still returns all."""
+        return replace(self, columns=tuple(name for name in columns if name in self.names))
+
+    def without(self, *columns: str) -> Answer:
+        """The same answer with all columns but these in its table."""
+        return replace(self, columns=tuple(name for name in self.names if name not in columns))
+
+    def fold(self) -> Answer:
+        """The same answer, folded."""
+        return replace(self, folded=True)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: `plot` (plain Plotly data and layout), or the words of one of the page's own.
+
+    `timeline`, `frames`, `steps` and `threads` lie on the page's one time axis.
+
+    Colours are tokens (`@blue`, see page/page.css) that the page resolves for light and dark.
+    `caption` tells the same in words. `height` is in CSS pixels; None where the kind decides.
+    """
+
+    caption: str
+    plot: dict[str, Any]
+    kind: Literal["plot", "topology", "timeline", "frames", "steps", "threads"] = "plot"
+    height: int | None = 360
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a section shows: a sentence on what it means, the window, figures, then answers."""
+
+    lead: str
+    window: str
+    figures: tuple[Figure, ...] = ()
+    answers: tuple[Answer, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """There is nothing to show, and why; goes into the list of what was looked at."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class View(Scope):
+    """A scope that also knows the step which the sections on single threads are about."""
+
+    trace_id: int = 1
+    label: str = ""
+
+    def ask(self, query: str, **arguments: object) -> Answer:
+        """Asks a question with arguments (None is left out) and keeps the SQL beside the rows."""
+        return self._answer(query, self.call(query, **arguments))
+
+    def ask_each(self, query: str, order: str = "trace_id", **arguments: object) -> Answer:
+        """The same about all recordings, the name of each before its rows, in the order given."""
+        call = self.call(query, **arguments).removeprefix("FROM ")
+        sql = (
+            f"SELECT t.label AS recording, a.*\nFROM {call} AS a JOIN trace AS t USING (trace_id)\n"
+            f"ORDER BY {order}"
+        )
+        return self._answer(query, sql).without("trace_id", "utid")
+
+    def _answer(self, query: str, sql: str) -> Answer:
+        cursor = self.con.execute(sql)
+        names = tuple(column[0] for column in cursor.description or [])
+        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return Answer(sql, query, names, rows)
+
+    def ask_step(self, query: str, **arguments: object) -> Answer:
+        """The same about the step in view only; its table leaves out what then says nothing."""
+        return self.ask(query, trace_id=self.trace_id, **arguments).without("trace_id", "utid")
+
+    def labels(self) -> dict[int, str]:
+        """Name of each recording, by its number."""
+        return {row["trace_id"]: row["label"] for row in self.rows("FROM trace ORDER BY trace_id")}
+
+    @property
+    def recordings(self) -> int:
+        """How many recordings the database holds."""
+        return int(self.rows("SELECT count(*) AS n FROM trace")[0]["n"])
+
+    def step_window(self) -> str:
+        """The window of the step in view, in words."""
+        spans = self.rows(f"FROM analysis_span(p_trace_id := {self.trace_id})")
+        where = f"Step {short(self.label, 80)}" if self.recordings > 1 else "This recording"
+        if not spans:
+            return f"{where}, from its first record to its last."
+        span = spans[0]
+        what = {
+            "workers": "the common measured interval of the workers",
+            "step": "between the two snapshots of the step",
+            "trace": "the whole recording",
+            "asked": "the window asked for",
+        }.get(span["kind"], span["kind"])
+        return f"{where}: {what}, {span['dur_ns'] / 1e6:,.1f} ms."
+
+    def all_windows(self) -> str:
+        """The window of an answer about all recordings, in words."""
+        if self.recordings == 1:
+            return self.step_window()
+        return f"All {self.recordings} recordings, each over its own window (`FROM analysis_span`)."
+
+
+Make = Callable[[View], Section | Nothing]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A file of reports/: its name, its heading, its place on the page, and what makes it."""
+
+    name: str
+    heading: str
+    order: int
+    section: Make
+
+
+def chapters() -> list[Chapter]:
+    """The sections in the order of the page: files with HEADING, ORDER and `section(view)`."""
+    package = importlib.import_module("schedlens.reports")
+    found = []
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.ispkg:
+            continue
+        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+        heading = cast(str, loaded.HEADING)
+        found.append(Chapter(module.name, heading, cast(int, loaded.ORDER), loaded.section))
+    return sorted(found, key=lambda chapter: (chapter.order, chapter.name))
+
+
+def made(view: View, chapter: Chapter) -> Section | Nothing:
+    """The section of a chapter, or the events that the recording in view lacks for it."""
+    analyzer = analyzers().get(chapter.name)
+    if analyzer is not None and analyzer.metric != "measured":
+        lacking = view.lacks(view.trace_id, analyzer.needs)
+        if lacking:
+            return Nothing(f"not recorded: {', '.join(lacking)}")
+    return chapter.section(view)

@@ -1,0 +1,210 @@
+"""The findings as the report tells them: a headline, one card each, and what was looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import duckdb
+
+from schedlens.ask.findings import SEVERITIES
+from schedlens.experiments.results import JUDGES
+from schedlens.output.terminal import visible
+from schedlens.output.wording import count
+from schedlens.report.explanation import sentence
+from schedlens.report.figures import short
+from schedlens.report.sections import Answer, View
+from schedlens.report.table import table
+
+CARDS = 12
+EVIDENCE_ROWS = 50
+# Findings told on the first screen.
+TOP = 3
+
+# Sums of waiting: what made the threads wait is told first, where another finding says it.
+_SUMS = frozenset({"ready_obstacle", "thread_summary"})
+
+# Shares that are not of the window.
+_SHARES = {"sibling_overlap": "of the time in which cores were busy"}
+
+_LIST = "SELECT * FROM finding ORDER BY finding_id"
+
+
+def payload(view: View, section_names: set[str]) -> dict[str, Any]:
+    """What the page shows above all sections; `section_names` are those a card may point to."""
+    found = view.rows(_LIST)
+    checked = [visible(str(row["title"])) for row in found if row["severity"] == "checked"]
+    missing = [
+        f"{row['analyzer']}: {visible(str(row['title']))}"
+        for row in found
+        if row["severity"] == "not_recorded"
+    ]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in found:
+        if row["severity"] not in ("checked", "not_recorded"):
+            groups.setdefault((row["severity"], row["analyzer"]), []).append(row)
+    labels = {row["trace_id"]: row["label"] for row in view.rows("FROM trace")}
+    # What an experiment was for comes first; then cards go by severity, then by the cost of the
+    # costliest of a kind.
+    ranked = sorted(
+        groups.values(),
+        key=lambda rows: (
+            rows[0]["analyzer"] not in JUDGES.values(),
+            SEVERITIES.index(rows[0]["severity"]),
+            -(rows[0]["cost_ns"] or 0),
+        ),
+    )
+    tally = Counter(row["severity"] for row in found)
+    return {
+        "headline": _headline(tally, ranked, len(checked), len(missing)),
+        "tally": [
+            [severity, tally[severity]]
+            for severity in SEVERITIES
+            if tally[severity] and severity != "not_recorded"
+        ],
+        "top": _top(ranked),
+        "cards": [_card(view, rows, labels, section_names) for rows in ranked[:CARDS]]
+        + [_brief(view, rows, labels, section_names) for rows in ranked[CARDS:]],
+        "checked": checked,
+        "missing": missing,
+        "sql": _LIST,
+    }
+
+
+def _headline(
+    tally: Counter[str], ranked: list[list[dict[str, Any]]], checked: int, missing: int
+) -> str:
+    if not ranked:
+        if checked:
+            lacking = f" {count(missing, 'analyzer')} lacked events." if missing else ""
+            return f"No problems found by {count(checked, 'analyzer')}.{lacking}"
+        if missing:
+            return "Nothing was analyzed: the recording lacks the events of every analyzer."
+        return (
+            "No analyzer has judged this database yet: run `analyze` on the recordings, then look "
+            "here again."
+        )
+    counted = [
+        f"{tally[severity]} {noun if tally[severity] == 1 else plural}"
+        for severity, noun, plural in (
+            ("critical", "critical finding", "critical findings"),
+            ("warning", "warning", "warnings"),
+            ("info", "remark", "remarks"),
+        )
+        if tally[severity]
+    ]
+    joined = counted[0] if len(counted) == 1 else f"{', '.join(counted[:-1])} and {counted[-1]}"
+    return f"{joined[0].upper()}{joined[1:]}."
+
+
+def _top(ranked: list[list[dict[str, Any]]]) -> list[int]:
+    """Places of the cards told first: frames that stutter, what else befell that recording.
+
+    Of the latter, what names a cause comes before sums of waiting.
+    """
+    severe = [rows[0] for rows in ranked]
+    shaky = next(
+        (row for row in severe if row["analyzer"] == "frame_time" and row["severity"] != "info"),
+        None,
+    )
+    about = shaky["trace_id"] if shaky else None
+    order = sorted(
+        range(len(severe)),
+        key=lambda place: (
+            severe[place]["analyzer"] not in JUDGES.values(),
+            SEVERITIES.index(severe[place]["severity"]),
+            severe[place] is not shaky,
+            about is not None and severe[place]["trace_id"] != about,
+            about is not None and severe[place]["analyzer"] in _SUMS,
+            place,
+        ),
+    )
+    return order[:TOP]
+
+
+def _per_frame(view: View, row: dict[str, Any]) -> dict[str, Any] | None:
+    """What the finding cost a frame, on average over the frames of its recording."""
+    if row["trace_id"] is None or row["cost_ns"] is None:
+        return None
+    asked = view.call("frame_summary", trace_id=row["trace_id"], process=view.process)
+    frames = view.rows(f"SELECT * FROM ({asked}) ORDER BY frames DESC, upid LIMIT 1")
+    if not frames:
+        return None
+    return {
+        "ns": round(row["cost_ns"] / frames[0]["frames"]),
+        "frames": frames[0]["frames"],
+        "usual_ns": frames[0]["p50_ns"],
+    }
+
+
+def _where(row: dict[str, Any], labels: dict[int, str], view: View) -> str:
+    parts = []
+    if row["trace_id"] is not None and len(labels) > 1:
+        parts.append(f"step {short(labels.get(row['trace_id']), 60)}")
+    if row["utid"] is not None:
+        named = view.rows(f"SELECT name, tid FROM thread WHERE utid = {int(row['utid'])}")
+        if named:
+            parts.append(f"thread {short(named[0]['name'], 40)} ({named[0]['tid']})")
+    if row["cpu"] is not None:
+        parts.append(f"CPU {row['cpu']}")
+    if row["start_ns"] is not None and row["end_ns"] is not None:
+        parts.append(f"from {row['start_ns'] / 1e6:,.3f} to {row['end_ns'] / 1e6:,.3f} ms")
+    return ", ".join(parts)
+
+
+def _brief(
+    view: View, rows: list[dict[str, Any]], labels: dict[int, str], section_names: set[str]
+) -> dict[str, Any]:
+    first = rows[0]
+    return {
+        "severity": first["severity"],
+        "title": visible(str(first["title"]))[:600],
+        "plain": sentence(first["analyzer"], str(first["title"])),
+        "per_frame": _per_frame(view, first),
+        "share_of": _SHARES.get(first["analyzer"], "of the window"),
+        "cost_ns": first["cost_ns"],
+        "cost_pct": first["cost_pct"],
+        "bound": first["bound"],
+        "cost_low_ns": first["cost_low_ns"],
+        "cost_high_ns": first["cost_high_ns"],
+        "where": _where(first, labels, view),
+        "advice": "\n".join(visible(line) for line in (first["advice"] or "").splitlines())[:2000],
+        "section": first["analyzer"] if first["analyzer"] in section_names else None,
+        "evidence": _rows_of(view, first["evidence_sql"], "evidence"),
+        "counter": None,
+        "others": None,
+    }
+
+
+def _card(
+    view: View, rows: list[dict[str, Any]], labels: dict[int, str], section_names: set[str]
+) -> dict[str, Any]:
+    card = _brief(view, rows, labels, section_names)
+    first = rows[0]
+    if first["counter_evidence_sql"]:
+        card["counter"] = _rows_of(view, first["counter_evidence_sql"], "counter-evidence")
+    if len(rows) > 1:
+        sql = (
+            "SELECT finding_id, trace_id, title, cost_ns, cost_pct, cpu, start_ns, end_ns\n"
+            f"FROM finding\nWHERE analyzer = '{first['analyzer']}' "
+            f"AND severity = '{first['severity']}' AND finding_id <> {first['finding_id']}\n"
+            "ORDER BY finding_id"
+        )
+        card["others"] = _rows_of(view, sql, "finding", 500)
+    return card
+
+
+def _rows_of(view: View, sql: str | None, name: str, most: int = EVIDENCE_ROWS) -> dict[str, Any]:
+    """The first rows of a finding's SQL as a table; a failing one says so in its place."""
+    text = (sql or "").strip().rstrip(";")
+    try:
+        cursor = view.con.execute(text)
+        names = tuple(column[0] for column in cursor.description or [])
+        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(most + 1)]
+    except duckdb.Error as error:
+        names, rows = ("problem",), [{"problem": str(error).splitlines()[0]}]
+    total = len(rows)
+    if total > most:
+        counted = view.con.execute(f"SELECT count(*) FROM ({text})").fetchone()
+        total = int(counted[0]) if counted else total
+    return table(Answer(text, name, names, rows), most=most, total=total)

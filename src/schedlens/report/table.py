@@ -1,0 +1,139 @@
+"""An answer as the page's tables take it: columns with kinds and titles, rows as JSON values."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from schedlens.ask import bounds
+from schedlens.ask.catalog import Query
+from schedlens.output.terminal import visible
+from schedlens.report.sections import Answer, Rows
+
+MOST_ROWS = 1500
+MOST_TEXT = 300
+
+# JavaScript reads integers beyond this inexactly.
+_EXACT = 2**53
+
+_IDS = {
+    "cpu", "core", "tid", "pid", "utid", "upid", "trace_id", "worker", "chain", "finding_id",
+    "package", "llc", "l2", "numa_node", "smt_index", "state_no", "priority", "repeat",
+    "percentile",
+}  # fmt: skip
+_SUFFIXES = (("_ns", "ns"), ("_ts", "ns"), ("_dur", "ns"), ("_pct", "pct"), ("_khz", "khz"))
+
+
+def kind(name: str, values: list[Any]) -> str:
+    """How a column is written: ns, pct, khz, int, id, num, bool or text."""
+    known = [value for value in values if value is not None]
+    numeric = bool(known) and all(
+        isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool)
+        for value in known
+    )
+    if known and all(isinstance(value, bool) for value in known):
+        return "bool"
+    if known and not numeric:
+        return "text"
+    for suffix, found in _SUFFIXES:
+        if name.endswith(suffix) or name == suffix[1:]:
+            return found
+    stem = name.rsplit("_", maxsplit=1)[-1]
+    if name in _IDS or stem in ("cpu", "utid", "tid", "pid", "priority"):
+        return "id"
+    if not known:
+        return "text"
+    return "int" if all(isinstance(value, int) for value in known) else "num"
+
+
+def heading(name: str) -> str:
+    """A column's name in words: the unit goes behind it on the page."""
+    words = {"ns": "time", "pct": "share", "ts": "begin", "dur": "length", "ready_ts": "ready from"}
+    return words.get(name, re.sub(r"_(ns|pct|khz|ts|dur)$", "", name).replace("_", " "))
+
+
+def value(found: object) -> object:
+    """One cell as JSON: exact or text; not a number and infinities are unknown."""
+    if found is None or isinstance(found, bool):
+        return found
+    if isinstance(found, int):
+        return found if abs(found) < _EXACT else str(found)
+    if isinstance(found, (float, decimal.Decimal)):
+        number = float(found)
+        return number if math.isfinite(number) else None
+    if isinstance(found, (list, tuple)):
+        text = ", ".join("?" if item is None else str(item) for item in found[:64])
+        return _cut(text + (f", … {len(found)} in all" if len(found) > 64 else ""))
+    if isinstance(found, (datetime.date, datetime.datetime)):
+        return found.isoformat(sep=" ") if isinstance(found, datetime.datetime) else str(found)
+    return _cut(str(found))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MOST_TEXT:
+        return visible(text)
+    return f"{visible(text[: MOST_TEXT - 40])} … ({len(text):,} characters)"
+
+
+def table(
+    answer: Answer,
+    query: Query | None = None,
+    *,
+    most: int = MOST_ROWS,
+    total: int | None = None,
+    lossy: Collection[int] = (),
+) -> dict[str, Any]:
+    """The answer for the page: at most `most` rows, with the number there are in `total`.
+
+    Rows of the recordings in `lossy` get the bounds that the query states for their values.
+    """
+    texts = dict(query.columns) if query else {}
+    # The page writes both ends of a range in the cell of its column.
+    ends = bounds.range_ends(query) if query else frozenset()
+    names = [name for name in answer.columns or answer.names if name not in ends]
+    rows = answer.rows[:most]
+    kinds = {name: kind(name, [row[name] for row in rows]) for name in names}
+    return {
+        "query": answer.query,
+        "sql": answer.sql,
+        "text": query.text if query else "",
+        "definition": query.sql if query else None,
+        "documented": [[name, text] for name, text in query.columns] if query else [],
+        "columns": [
+            {
+                "name": name,
+                "title": heading(name)
+                if kinds[name] in ("ns", "pct", "khz")
+                else name.replace("_", " "),
+                "kind": kinds[name],
+                "text": texts.get(name, ""),
+            }
+            for name in names
+        ],
+        "rows": [[value(row[name]) for name in names] for row in rows],
+        "limits": _limits(names, rows, query, lossy) if query and lossy else {},
+        "folded": answer.folded,
+        "total": total if total is not None else len(answer.rows),
+    }
+
+
+def _limits(
+    names: Sequence[str], rows: Rows, query: Query, lossy: Collection[int]
+) -> dict[int, list[list[object]]]:
+    """By number of the row: column, lowest and highest value of each cell that has them."""
+    texts = dict(query.columns)
+    marks = {name: bounds.parse(texts.get(name, "")) for name in names}
+    found: dict[int, list[list[object]]] = {}
+    for number, row in enumerate(rows):
+        if "trace_id" in row and row["trace_id"] not in lossy:
+            continue
+        for place, name in enumerate(names):
+            mark = marks[name]
+            limits = bounds.shown_limits(mark, name, row) if mark else None
+            if limits is not None:
+                found.setdefault(number, []).append([place, *map(value, limits)])
+    return found

@@ -1,1 +1,0 @@
-"""Recording on Windows: everything that Linux does otherwise."""
