@@ -330,6 +330,22 @@ FROM doubtful_slice AS doubtful
 WHERE sched_slice.rowid = doubtful.row
 """
 
+# Where a thread may have run meanwhile, its last CPU is not known either.
+_FORGET_CPU = """
+UPDATE sched_slice
+SET prev_cpu = NULL
+FROM (
+  SELECT DISTINCT slice.rowid AS row
+  FROM (
+    SELECT utid, ts + dur AS end_ns
+    FROM thread_state
+    WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
+  ) AS lost
+  ASOF JOIN sched_slice AS slice ON slice.utid = lost.utid AND slice.ts >= lost.end_ns
+) AS doubtful
+WHERE sched_slice.rowid = doubtful.row
+"""
+
 # On Linux it is the readiness of the next thread that tells why one left.
 _FORGET_REASONS = """
 UPDATE sched_slice
@@ -484,6 +500,7 @@ def _apply_gaps(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> None:
     con.execute(_SLICES, asked)
     con.execute(_FORGET_REASONS, asked)
     con.execute(_FORGET_READY)
+    con.execute(_FORGET_CPU, asked)
     con.execute(_PARKING, asked)
     for table in ("doubtful_period", "doubtful_slice", "wakeups_complete"):
         con.execute(f"DROP TABLE {table}")
