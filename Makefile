@@ -59,25 +59,25 @@ lock: $(VENV)/.python
 bench: setup-run
 	$(BIN)/python benches/decode.py
 	$(BIN)/python benches/etl.py
-	PYTHONPATH=tests $(BIN)/python benches/questions.py
+	PYTHONPATH=tests:tests/support $(BIN)/python benches/questions.py
 
 # The load generator of the experiments, against what queueing theory says of it.
 experiments-check: setup
 	$(BIN)/python benches/late_starts.py
 
 detectors: setup
-	PYTHONPATH=tests $(BIN)/python -m planted
+	PYTHONPATH=tests:tests/support $(BIN)/python -m planted
 
 # 2,000 damaged recordings take hours: RUNS=2000 SEED=0 make damage
 damage: setup
-	PYTHONPATH=tests $(BIN)/python -m damage --workers 2 --runs $(or $(RUNS),200) \
+	PYTHONPATH=tests:tests/support $(BIN)/python -m damage --workers 2 --runs $(or $(RUNS),200) \
 	  --seed $(or $(SEED),0) --keep build/damage
 
 fuzz: setup
-	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/test_perf_data_hostile.py
+	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/decoders/test_perf_data_hostile.py
 
 fuzz-etl: setup
-	SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest tests/test_etl_hostile.py
+	SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest tests/decoders/test_etl_hostile.py
 
 clean:
 	rm -rf $(VENV) build dist target *.egg-info

@@ -17,24 +17,15 @@ from schedlens.record import workload_program
 
 BIN = Path(sys.executable).parent
 
-# Files whose tests record, measure time or memory, or change a setting: `make test` runs what is
-# marked `alone` one after the other, and the rest on two CPUs before.
-ALONE = {
-    "test_awkward_recordings", "test_buffer_size", "test_changes", "test_collect",
-    "test_collect_interrupted", "test_collect_requests", "test_collect_rights", "test_doctor",
-    "test_etl_hostile", "test_frames_on_linux", "test_linux_faults", "test_main_job",
-    "test_not_recorded", "test_perf_collector", "test_perf_data_hostile", "test_progress",
-    "test_questions_linear", "test_readme", "test_real_time", "test_snapshot", "test_watch",
-    "test_wheel", "test_windows_experiments_with_stand_ins", "test_workloads",
-    "test_workloads_beside", "test_workloads_windows",
-}  # fmt: skip
+# Tests that use these record, so `make test` runs them like those that their file marks `alone`:
+# one after the other, behind the rest.
 RECORDING_FIXTURES = {"session", "analysis", "workload"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what must have the machine to itself."""
     for item in items:
-        if item.path.stem in ALONE or RECORDING_FIXTURES & set(getattr(item, "fixturenames", ())):
+        if RECORDING_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("alone")
 
 

@@ -1,6 +1,6 @@
 //! The reader against the crate `linux-perf-data`: the same recordings, the same records.
 //!
-//! What that crate does not read, so that only perf's own text tells (`tests/test_perf_data.py`):
+//! What that crate does not read, so that only perf's own text tells (`tests/decoders/test_perf_data.py`):
 //! folders of `--threads`, pipe mode (0.13 takes the payload of `TRACING_DATA` for records), and
 //! files that were cut off or whose recorder was killed. Nor does it read formats of tracepoints:
 //! the places of the fixtures' kernels stand here.

@@ -92,7 +92,9 @@ def _write(
         "# Damaged recordings",
         "",
         f"{count} recordings with known truth were damaged in their bytes; every query was asked",
-        "about each. `PYTHONPATH=tests .venv/bin/" + command + "` repeats it. A row is right if",
+        "about each. `PYTHONPATH=tests:tests/support .venv/bin/"
+        + command
+        + "` repeats it. A row is right if",
         "its bounds contain the value of the whole recording. The lost time is the time in which",
         "records of any CPU are missing or wrong. Undetectable damage leaves no sign in the file.",
         "",

@@ -124,7 +124,9 @@ def collect(
     """
     from schedlens.experiments import conduct
     from schedlens.machine import operating_system
+    from schedlens.record import loop, targets
     from schedlens.record.request import Request
+    from schedlens.record.session import Session
     from schedlens.record.windows.options import Options
 
     options = Options(recorder, presents, presentmon, ring, stop_on_frame)
@@ -146,13 +148,8 @@ def collect(
         flags = (placements, command, light, dry_run, full, pairs, options.given)
         if any(value is not None for value in given) or any(flags):
             raise click.UsageError("--resume takes the plan from the session, and no other option")
-        if target == "windows":
-            from schedlens.record.windows import loop as on_windows
-
-            return on_windows.resume(resume, conduct.of)
-        from schedlens.record.linux import loop
-
-        return loop.resume(resume, conduct.of)
+        session = Session.resume(resume)
+        return loop.resume(targets.of_session(target, session), session, conduct.of)
     request = Request.checked(
         workload=workload,
         variant=variant,
@@ -175,13 +172,6 @@ def collect(
         target=target,
     )
     if target == "windows":
-        from schedlens.record.windows import loop as on_windows
-
         options.check(request, seconds_given=seconds is not None)
-        plan = on_windows.dry_run if dry_run else on_windows.begin
-        return plan(request, options, output, conduct.of)
-    from schedlens.record.linux import loop
-
-    if dry_run:
-        return loop.dry_run(request, conduct.of)
-    return loop.begin(request, output, conduct.of)
+    run = loop.dry_run if dry_run else loop.begin
+    return run(targets.of(target, options), request, output, conduct.of)

@@ -31,6 +31,21 @@ class Step:
     why: str | None = None
     cell: dict[str, Any] | None = None
 
+    def facts(self) -> dict[str, Any]:
+        """What step.json keeps of the plan."""
+        return {
+            "schema": 1,
+            "name": self.name,
+            "workload": self.workload,
+            "placement": self.placement,
+            "placements": self.placements,
+            "threads": self.threads,
+            "repeat": self.repeat,
+            "oversubscribed": self.oversubscribed,
+            "planned_cpus": self.planned_cpus,
+            "cell": self.cell,
+        }
+
     def as_json(self) -> dict[str, Any]:
         """The object in `steps` of session.json."""
         row = asdict(self)

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from schedlens.errors import NoSpaceError, WorkloadError
+from schedlens.errors import NoSpaceError
 from schedlens.machine import stop_signals
-from schedlens.output.whole_file import cannot_write, read_json, write_json
-from schedlens.record import alongside, cells, workload_program
+from schedlens.output.whole_file import cannot_write, write_json
+from schedlens.record import alongside, cells, work_done, workload_program
 from schedlens.record.gate import GRACE_S, READY_LIMIT_S
 from schedlens.record.plan import Step
 from schedlens.record.request import Request
-from schedlens.record.runner import overhead, throughput, unit_of
 from schedlens.record.windows import companion, processes
 from schedlens.record.windows.companion import TimedCommand
 from schedlens.record.windows.conversation import Conversation
@@ -77,22 +76,13 @@ class Runner:
         baseline = self._baseline(step, folder)
         facts = self._workload(step, folder) if step.workload else self._watched(step, folder)
         if baseline is not None:
-            facts["overhead"] = overhead(folder / "baseline", folder, unit_of(baseline))
+            facts["overhead"] = work_done.overhead(folder, baseline)
         checks = etw.check(folder / etw.MAIN_FILE, facts["begin_mono_ns"])
         warnings = facts.pop("warnings")
         warnings += [f"{row['detail']}: {row['advice']}" for row in checks if not row["ok"]]
         row = {
-            "schema": 1,
-            "name": step.name,
-            "workload": step.workload,
+            **step.facts(),
             "command": list(self._request.command) or None,
-            "placement": step.placement,
-            "placements": step.placements,
-            "threads": step.threads,
-            "repeat": step.repeat,
-            "oversubscribed": step.oversubscribed,
-            "planned_cpus": step.planned_cpus,
-            "cell": step.cell,
             "seconds": self._request.seconds,
             "missing": list(self._capture.missing),
             "recorded": True,
@@ -113,7 +103,7 @@ class Runner:
         place.mkdir()
         with self._ready(step, place) as program:
             self._measure(program)
-            return _result(program, place)
+            return work_done.result(program.finish(GRACE_S), program.said, place)
 
     @contextlib.contextmanager
     def _ready(self, step: Step, folder: Path) -> Iterator[Conversation]:
@@ -140,8 +130,8 @@ class Runner:
             else:
                 self._measure(program)
             recording.end()
-            result = _result(program, folder)
-        return {**recording.facts(_Interval()), "throughput": throughput(result), **took}
+            result = work_done.result(program.finish(GRACE_S), program.said, folder)
+        return {**recording.facts(_Interval()), "throughput": work_done.throughput(result), **took}
 
     def _measure_beside(self, step: Step, program: Conversation) -> int | None:
         """How long the user's program took beside the kernel, which runs until it ends."""
@@ -288,19 +278,6 @@ class _Recording:
             "overhead": None,
             "warnings": warnings,
         }
-
-
-def _result(program: Conversation, folder: Path) -> Json:
-    """The workload's own account; raises `WorkloadError` for a proof that did not hold."""
-    code = program.finish(GRACE_S)
-    if not (folder / "workload.json").exists():
-        raise WorkloadError(f"the workload ended with code {code}: {program.said or 'no result'}")
-    result = read_json(folder / "workload.json")
-    if result.get("status") != "ok" or code != 0:
-        wrong = [proof.get("proof") for proof in result.get("proofs", []) if not proof.get("ok")]
-        which = ", ".join(map(str, wrong)) or program.said
-        raise WorkloadError(f"the workload is {result.get('status')}: {which}")
-    return result
 
 
 def _watch(interval: _Interval, seconds: float) -> None:

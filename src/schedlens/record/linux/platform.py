@@ -1,0 +1,245 @@
+"""Recording on Linux with perf: what is permitted here, what is changed for it, what it lacks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlens.errors import PlanError, SessionError
+from schedlens.machine import settings, topology
+from schedlens.machine.topology import Topology
+from schedlens.output.wording import minutes
+from schedlens.record import cells, host, workload_program
+from schedlens.record.changes import Changes
+from schedlens.record.conductor import Conductor
+from schedlens.record.host import Host
+from schedlens.record.linux.runner import Job, Runner
+from schedlens.record.plan import Step
+from schedlens.record.platform import Json, Platform
+from schedlens.record.request import Request
+from schedlens.record.session import Session
+
+if TYPE_CHECKING:
+    from collectors import perf
+else:
+    from schedlens.collectors import perf
+
+# What a step takes beside its measured intervals: starting and ending perf, mostly.
+STEP_COST_S = 1.2
+
+
+class Linux(Platform):
+    """This machine, with the kinds of perf recordings that it permits."""
+
+    def __init__(self) -> None:
+        self._changes = Changes()
+        self._before: list[Json] = []
+        self._capture: perf.Capture | None = None
+
+    @property
+    def capture(self) -> perf.Capture:
+        """What `prepare` found."""
+        assert self._capture is not None
+        return self._capture
+
+    @cached_property
+    def host(self) -> Host:
+        return host.linux()
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._changes.undo()
+
+    def resolved(self, request: Request) -> Request:
+        return request
+
+    def topology(self) -> Topology:
+        return topology.read()
+
+    def prepare(self, request: Request, machine: Topology) -> None:
+        if perf.program() is not None:
+            self._changes.mount_tracefs()
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        online = sum(1 for cpu in machine.cpus if cpu.online)
+        asked = request.buffers("linux")
+        if asked is not None and asked.size * online > memory // 2:
+            raise PlanError(
+                f"--buffer-size: {perf.size_text(asked.size)} for each of {online} CPUs is more "
+                f"than half of the memory ({perf.size_text(memory)}): give less"
+            )
+        capture = perf.climb(
+            light=request.light,
+            cpus=online,
+            memory_bytes=memory,
+            buffer_bytes=None if asked is None else asked.size,
+        )
+        capture = perf.add_counters(capture, request.counters, machine.pmus)
+        if capture.rung == "switch_events_own" and not (
+            request.workload or request.command or request.pid is not None
+        ):
+            why = "the whole machine: only a program of your own can be recorded here"
+            capture = replace(capture, rung="none", missing=(why, perf.NOTHING))
+        self._capture = capture
+
+    def head(self) -> Json:
+        capture = self.capture
+        return {
+            "os": _os_name(),
+            "kernel": platform.release(),
+            "settings": settings.read(),
+            "capture": {
+                "rung": capture.rung,
+                "missing": list(capture.missing),
+                "allow": capture.allow,
+                "perf_version": capture.version,
+                "counters": [event for group in capture.groups for event in group.events],
+            },
+            "changed": self._changed(),
+        }
+
+    def check_same(self, head: Json, folder: Path) -> None:
+        before, capture = head.get("capture", {}).get("rung"), self.capture
+        if before != capture.rung:
+            raise SessionError(
+                f"{folder} was begun with recordings of kind '{before}', now only "
+                f"'{capture.rung}' is possible{f': {capture.allow}' if capture.allow else ''}"
+            )
+
+    def lacks(self) -> list[str]:
+        capture = self.capture
+        lines = [f"not recorded: {text}" for text in capture.missing]
+        if capture.rung == "full":
+            return lines
+        if capture.allow:
+            lines.append(f"to record all of it: {capture.allow}")
+        return [f"recording kind: {capture.rung}", *lines]
+
+    def recorder(self, request: Request, session: Session) -> Runner:
+        # Those of earlier runs stay; this run's own may change until it ends.
+        own = self._changed()
+        self._before = list(session.head.get("changed", []))
+        if own and self._before[-len(own) :] == own:
+            del self._before[-len(own) :]
+        session.head["changed"] = [*self._before, *own]
+        job = Job(
+            request.seconds, request.variant, request.command, request.pid, request.kernel_options
+        )
+        return Runner(job, self.capture)
+
+    def cost_s(self, step: Step, request: Request) -> float:
+        seconds = request.seconds or 10.0
+        has_baseline = (
+            request.experiment is None
+            and request.workload is not None
+            and self.capture.rung != "none"
+            and step.repeat == 1
+        )
+        return STEP_COST_S + seconds * (2 if has_baseline else 1)
+
+    def remarks(self, row: Json) -> list[str]:
+        return [recorder_cost(row["overhead"])] if row["overhead"] else []
+
+    def summary(self, rows: list[Json]) -> list[str]:
+        mended = [check["mended"] for row in rows for check in row["checks"] if check.get("mended")]
+        return [second_records(len(mended), sum(mended))] if mended else []
+
+    def undo(self, session: Session) -> list[str]:
+        self._changes.undo()
+        session.head["changed"] = [*self._before, *self._changed()]
+        return [self._change_line(row) for row in session.head["changed"]]
+
+    def quoted(self, folder: Path) -> str:
+        return shlex.quote(str(folder))
+
+    def preview(
+        self, conductor: Conductor, machine: Topology, steps: list[Step], output: Path | None
+    ) -> list[str]:
+        request = conductor.request
+        self.prepare(request, machine)
+        lines = [*self.lacks(), *conductor.said_first()]
+        for step in steps:
+            conductor.preview(step, machine)
+            lines.append(_described(step))
+        place = Path("STEP")
+        if self.capture.rung != "none":
+            commands = perf.commands(self.capture, place, request.pid)
+            lines += [f"recorder: {shlex.join(command)}" for command in commands]
+        first = steps[0]
+        if first.cell is not None and first.workload is not None:
+            command = workload_program.cell_command(
+                cells.words(first), request.seconds or 0.0, place
+            )
+            lines.append(f"workload: {shlex.join(command)}")
+        elif first.workload is not None and first.threads is not None:
+            command = workload_program.run_command(
+                first.workload, request.variant, first.threads, first.planned_cpus,
+                request.seconds or 0.0, place, request.kernel_options,
+            )  # fmt: skip
+            lines.append(f"workload: {shlex.join(command)}")
+        elif request.command:
+            lines.append(f"command: {shlex.join(request.command)}")
+        took = minutes(sum(self.cost_s(step, request) for step in steps))
+        return [*lines, f"{len(steps)} steps, about {took}"]
+
+    def _changed(self) -> list[Json]:
+        return [asdict(change) for change in self._changes.made]
+
+    def _change_line(self, row: Json) -> str:
+        if row["restored"]:
+            state = "undone"
+        elif self._changes.is_shared:
+            state = "another run still uses it and will undo it"
+        else:
+            state = "not undone: run `schedlens doctor --restore`"
+        return f"changed on this machine: {row['what']} ({state})"
+
+
+def _described(step: Step) -> str:
+    """One line of the plan."""
+    parts = [f"{step.name:<32}"]
+    if step.workload is not None or step.planned_cpus is not None:
+        parts.append(workload_program.shown(step.planned_cpus))
+    if step.oversubscribed and step.cell is None:
+        parts.append("more threads than CPUs")
+    if len(step.placements) > 1:
+        parts.append(f"stands for {' and '.join(step.placements)}: the same plan")
+    return "  ".join(parts).rstrip()
+
+
+def recorder_cost(overhead: Json) -> str:
+    """What the recorder cost, or that it cannot be told from what the batches differ by."""
+    cost = 100 * (1 - overhead["recorded_per_s"] / overhead["baseline_per_s"])
+    spread = overhead["spread_pct"]
+    if abs(cost) <= spread:
+        return f"recorder's cost below the noise (spread {spread:.1f} %)"
+    if cost < 0:
+        behind = 100 * (1 - overhead["baseline_per_s"] / overhead["recorded_per_s"])
+        return (
+            f"recorder's cost not found: the run without it was disturbed ({behind:.1f} % slower)"
+        )
+    return f"recorder: {cost:.1f} % slower"
+
+
+def second_records(steps: int, switches: int) -> str:
+    """One line for a sweep on switches that the scheduler's own event lacks."""
+    return (
+        f"{switches} switches in {steps} step{'' if steps == 1 else 's'} were taken from the "
+        "second kind of record, since the kernel wrote none of the first: nothing is unknown by it"
+    )
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()

@@ -1,0 +1,288 @@
+"""One step from its folder to its step.json: gate, recorder, snapshots, checks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlens.errors import NoSpaceError, RecorderError
+from schedlens.machine import condition, stop_signals
+from schedlens.output.whole_file import cannot_write, write_json
+from schedlens.record import alongside, cells, gate, work_done, workload_program
+from schedlens.record.linux import snapshot
+from schedlens.record.linux.watch import Watch
+from schedlens.record.plan import Step
+
+if TYPE_CHECKING:
+    from collectors import perf
+else:
+    from schedlens.collectors import perf
+
+Json = dict[str, Any]
+
+# A hypervisor that takes more than this share of a step's CPU time is worth a word.
+STEAL_PCT = 5.0
+# How often a foreign process is looked for while it is recorded.
+WATCH_S = 0.05
+# Less free space than this is not begun with: perf would stop in the midst.
+FREE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every step of a session does; `seconds` None: until the program ends."""
+
+    seconds: float | None
+    variant: str | None = None
+    command: tuple[str, ...] = ()
+    pid: int | None = None
+    kernel_options: tuple[str, ...] = ()
+
+
+class Runner:
+    """Runs the steps of one session with one capture."""
+
+    def __init__(self, job: Job, capture: perf.Capture) -> None:
+        self._job = job
+        self._capture = capture
+
+    def run(self, step: Step, folder: Path) -> Json:
+        """Runs a step in its empty folder and writes step.json last; returns its object.
+
+        A recording that the user interrupts is kept up to there (`interrupted` in step.json); in
+        the step of a workload or an experiment KeyboardInterrupt is raised instead. Raises
+        `NoSpaceError` for a full disk, `WorkloadError` or `RecorderError` for a step that failed;
+        then there is no step.json.
+        """
+        try:
+            return self._run(step, folder)
+        except OSError as error:
+            # The file at fault may be a temporary one, on another disk than the session.
+            raise cannot_write(Path(error.filename or folder), error) from None
+
+    def _run(self, step: Step, folder: Path) -> Json:
+        free = os.statvfs(folder)
+        if free.f_bavail * free.f_frsize < FREE_BYTES:
+            raise NoSpaceError(f"no space left on the disk of {folder.parent}")
+        baseline = self._baseline(step, folder)
+        facts = self._workload(step, folder) if step.workload else self._program(step, folder)
+        if baseline is not None:
+            facts["overhead"] = work_done.overhead(folder, baseline)
+        try:
+            facts["checks"], facts["warnings"] = self._checks(folder, facts)
+        except RecorderError:
+            if facts["interrupted"]:
+                # Stopped before anything was recorded: the user did that, not a fault.
+                raise KeyboardInterrupt from None
+            raise
+        row = {
+            **step.facts(),
+            "command": list(self._job.command) or None,
+            "seconds": self._job.seconds,
+            "missing": list(self._capture.missing),
+            **facts,
+        }
+        write_json(folder / "step.json", row)
+        return row
+
+    def _baseline(self, step: Step, folder: Path) -> Json | None:
+        """The same plan without a recorder, in the first repeat: its workload.json."""
+        if step.workload is None or step.repeat != 1 or self._capture.rung == "none":
+            return None
+        if step.cell is not None:
+            return None
+        place = folder / "baseline"
+        place.mkdir()
+        with _workload(self._command(step, place)) as program:
+            program.go()
+            with stop_signals.waiting():
+                program.wait_done(self._job.seconds or 0.0)
+            return work_done.result(program.finish(), program.said, place)
+
+    def _command(self, step: Step, folder: Path) -> list[str]:
+        if step.cell is not None:
+            seconds = alongside.seconds(step, self._job.seconds)
+            return workload_program.cell_command(cells.words(step), seconds or 0.0, folder)
+        assert step.workload is not None
+        assert step.threads is not None
+        return workload_program.run_command(
+            step.workload,
+            self._job.variant,
+            step.threads,
+            step.planned_cpus,
+            self._job.seconds or 0.0,
+            folder,
+            self._job.kernel_options,
+        )
+
+    def _workload(self, step: Step, folder: Path) -> Json:
+        with (
+            _workload(self._command(step, folder)) as program,
+            self._recorder(folder, program.pid) as recorder,
+            alongside.companion(step, self._job.command) as other,
+        ):
+            state = condition.MachineState()
+            begin = snapshot.take("begin")
+            program.go()
+            took_ns = None
+            with stop_signals.waiting():
+                if other is not None:
+                    took_ns = other.run(self._job.seconds)
+                    program.interrupt()
+                program.wait_done(self._job.seconds or 0.0)
+            end = _end(recorder)
+            found = state.end()
+            result = work_done.result(program.finish(), program.said, folder)
+        facts = _facts(folder, recorder, begin, end, [])
+        facts |= {"throughput": work_done.throughput(result), "machine": found}
+        return facts if other is None else {**facts, "command_ns": took_ns}
+
+    def _program(self, step: Step, folder: Path) -> Json:
+        """A command, a running process or the machine as it is, for `seconds` or to its end."""
+        command = gate.GatedCommand(self._job.command) if self._job.command else None
+        warnings = []
+        interrupted = False
+        took_ns = None
+        try:
+            if command and step.planned_cpus is not None:
+                alongside.pin(command.pid, step.planned_cpus)
+            pid = command.pid if command else self._job.pid
+            with self._recorder(folder, pid) as recorder:
+                state = condition.MachineState()
+                begin = snapshot.take("begin")
+                code = None
+                # Cells of an experiment are timed: nothing else runs alongside them.
+                watch = Watch(begin) if step.cell is None else None
+                try:
+                    with watch or contextlib.nullcontext():
+                        if command:
+                            command.go()
+                            with stop_signals.waiting():
+                                code = command.wait(self._job.seconds)
+                            if code == 0:
+                                took_ns = time.monotonic_ns() - begin["mono_ns"]
+                        else:
+                            with stop_signals.waiting():
+                                _wait(pid, self._job.seconds or 0.0)
+                except KeyboardInterrupt:
+                    # A cell of an experiment is compared with others of its length.
+                    if step.cell is not None:
+                        raise
+                    interrupted = True
+                end = _end(recorder)
+                found = state.end()
+                if interrupted:
+                    warnings.append("interrupted: the recording ends there")
+                elif command and code is None:
+                    warnings.append("the command was ended after the time asked for")
+                elif command and code != 0:
+                    warnings.append(f"the command ended with code {code}")
+                elif self._job.pid is not None and not gate.running(self._job.pid):
+                    warnings.append(f"process {self._job.pid} ended before the time asked for")
+            facts = _facts(folder, recorder, begin, end, warnings)
+            if watch is not None:
+                write_json(folder / "watch.json", watch.found())
+            facts |= {"pid": pid, "machine": found, "command_ns": took_ns}
+            return {**facts, "interrupted": interrupted}
+        finally:
+            if command:
+                command.kill()
+
+    @contextlib.contextmanager
+    def _recorder(self, folder: Path, pid: int | None) -> Iterator[perf.Recorder | None]:
+        own = self._capture.rung == "switch_events_own"
+        if self._capture.rung == "none" or (own and pid is None):
+            yield None
+            return
+        recorder = perf.Recorder(self._capture, folder, pid)
+        try:
+            recorder.enable()
+            yield recorder
+            recorder.stop()
+        finally:
+            recorder.abort()
+
+    def _checks(self, folder: Path, facts: Json) -> tuple[list[Json], list[str]]:
+        """Rows of `checks` and the warnings; raises `RecorderError` for a useless recording."""
+        warnings = list(facts.pop("warnings"))
+        rows: list[Json] = []
+        if facts["recorded"]:
+            rows = perf.check(
+                folder / perf.MAIN_FILE,
+                self._capture,
+                facts["begin_mono_ns"],
+                facts["end_mono_ns"],
+            )
+            why = perf.usable(rows)
+            if why:
+                raise RecorderError(why)
+            warnings += [f"{row['detail']}: {row['advice']}" for row in rows if not row["ok"]]
+        stolen = facts.pop("steal_pct")
+        if stolen is not None and stolen > STEAL_PCT:
+            warnings.append(f"the hypervisor ran something else for {stolen:.0f} % of the CPU time")
+        return rows, warnings
+
+
+@contextlib.contextmanager
+def _workload(command: list[str]) -> Iterator[gate.GatedWorkload]:
+    program = gate.GatedWorkload(command)
+    try:
+        with stop_signals.waiting():
+            program.wait_ready()
+        yield program
+    finally:
+        program.kill()
+
+
+def _end(recorder: perf.Recorder | None) -> Json:
+    """The snapshot at the end; the recording ends right after it."""
+    taken = snapshot.take("end")
+    if recorder is not None:
+        recorder.disable()
+    return taken
+
+
+def _wait(pid: int | None, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if pid is not None and not gate.running(pid):
+            return
+        time.sleep(min(left, WATCH_S) if pid is not None else left)
+
+
+def _facts(
+    folder: Path, recorder: perf.Recorder | None, begin: Json, end: Json, warnings: list[str]
+) -> Json:
+    """What is known once the recorder has ended; writing before that would show in the trace."""
+    write_json(folder / "begin.json", begin)
+    write_json(folder / "end.json", end)
+    commands = recorder.commands if recorder else []
+    return {
+        "recorded": recorder is not None,
+        "begin_mono_ns": begin["mono_ns"],
+        "end_mono_ns": end["mono_ns"],
+        "perf_command": commands[0] if commands else None,
+        "counters_commands": commands[1:],
+        "overhead": None,
+        "interrupted": False,
+        "warnings": warnings,
+        "steal_pct": steal_pct(begin, end),
+    }
+
+
+def steal_pct(begin: Json, end: Json) -> float | None:
+    """Share of all CPU time that the hypervisor took between two snapshots; None if not told."""
+    before = {row["cpu"]: row for row in begin["cpus"]}
+    stolen = total = 0
+    for row in end["cpus"]:
+        old = before.get(row["cpu"])
+        if old is None or row["steal_ns"] is None or old["steal_ns"] is None:
+            return None
+        stolen += row["steal_ns"] - old["steal_ns"]
+        total += end["mono_ns"] - begin["mono_ns"]
+    return 100.0 * stolen / total if total else None

@@ -1,0 +1,174 @@
+"""A collection from its plan to the last step: prepare, record, undo, report."""
+
+from __future__ import annotations
+
+import contextlib
+import platform as python_platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+import schedlens
+from schedlens.errors import NoSpaceError, SchedlensError, SessionError
+from schedlens.machine import stop_signals
+from schedlens.machine.topology import Topology
+from schedlens.output.progress import Sweep
+from schedlens.output.wording import minutes
+from schedlens.record.conductor import Conductor, Conducts
+from schedlens.record.plan import Step
+from schedlens.record.platform import Json, Platform
+from schedlens.record.request import Request
+from schedlens.record.request import from_json as request_from_json
+from schedlens.record.session import Session
+
+
+def begin(platform: Platform, request: Request, output: Path | None, conducts: Conducts) -> int:
+    """Records a new session; the exit code of the command."""
+    request = platform.resolved(request)
+    with stop_signals.handled(), platform.changing():
+        machine = platform.topology()
+        conductor = conducts(request, platform.host)
+        steps = conductor.steps(machine)
+        stamp = datetime.now(UTC)
+        folder = output or Path(f"schedlens-{request.name}-{stamp:%Y%m%dT%H%M%SZ}")
+        platform.prepare(request, machine)
+        stop_signals.check()
+        head = {
+            "tool_version": schedlens.__version__,
+            "created_utc": f"{stamp:%Y-%m-%dT%H:%M:%SZ}",
+            "host": python_platform.node(),
+            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+            "request": request.as_json(),
+            "topology": machine.as_json(),
+            **platform.head(),
+            **conductor.head(),
+        }
+        session = Session.create(folder, head, steps)
+        return _run(platform, session, conductor, machine)
+
+
+def resume(platform: Platform, session: Session, conducts: Conducts) -> int:
+    """Records what a session lacks; raises `SessionError` where the machine is another one."""
+    folder = session.folder
+    request = request_from_json(session.head.get("request"))
+    with stop_signals.handled(), platform.changing():
+        machine = platform.topology()
+        if machine.as_json() != session.head.get("topology"):
+            raise SessionError(
+                f"{folder} was recorded on other CPUs than this machine offers now: begin a new "
+                "session"
+            )
+        if all(step.state == "done" for step in session.steps):
+            click.echo(
+                f"all {len(session.steps)} steps of {folder} are recorded; now type: analyze "
+                f"{platform.quoted(folder)}"
+            )
+            return 0
+        platform.prepare(request, machine)
+        stop_signals.check()
+        platform.check_same(session.head, folder)
+        return _run(platform, session, conducts(request, platform.host), machine)
+
+
+def dry_run(platform: Platform, request: Request, output: Path | None, conducts: Conducts) -> int:
+    """Prints the plan and the commands of its first step; records nothing but a probe."""
+    with stop_signals.handled(), platform.changing():
+        machine = platform.topology()
+        conductor = conducts(request, platform.host)
+        steps = conductor.steps(machine)
+        for line in platform.preview(conductor, machine, steps, output):
+            click.echo(line)
+    return 0
+
+
+def _run(platform: Platform, session: Session, conductor: Conductor, machine: Topology) -> int:
+    request = conductor.request
+    recorder = platform.recorder(request, session)
+    todo = [step for step in session.steps if step.state != "done"]
+    costs = [platform.cost_s(step, request) for step in todo]
+    for line in [*platform.lacks(), *conductor.said_first()]:
+        click.echo(line, err=True)
+    if request.experiment:
+        click.echo(f"{len(todo)} steps, about {minutes(sum(costs))}", err=True)
+    stopped: str | None = None
+    code = 0
+    rows: list[Json] = []
+    with conductor, Sweep(costs) as bar:
+        conductor.begin(machine)
+        for step in todo:
+            try:
+                stop_signals.check()
+                bar.begin(step.name)
+                conductor.enter(step, session)
+                row = recorder.run(step, session.begin(step))
+            except KeyboardInterrupt:
+                stopped, code = "interrupted", 130
+            except NoSpaceError as error:
+                stopped = str(error)
+            except SchedlensError as error:
+                step.state, step.why = "failed", str(error)
+                bar.end(f"{step.name}: failed: {error}")
+            else:
+                step.state, step.why = "done", None
+                bar.end(_outcome(platform, step, row))
+                rows.append(row)
+                if row.get("interrupted"):
+                    stopped, code = "interrupted", 130
+            if step.state != "done":
+                session.discard(step)
+            if stopped:
+                break
+            _save(session)
+    for line in platform.summary(rows):
+        click.echo(line, err=True)
+    changes = platform.undo(session)
+    _save(session)
+    for line in changes:
+        click.echo(line, err=True)
+    return _close(platform, session, stopped, code)
+
+
+def _close(platform: Platform, session: Session, stopped: str | None, code: int) -> int:
+    """The last lines: how many steps there are, what failed, what to type next."""
+    done = [step for step in session.steps if step.state == "done"]
+    failed = [step for step in session.steps if step.state == "failed"]
+    folder = platform.quoted(session.folder)
+    if stopped:
+        click.echo(f"{stopped}; {len(done)} of {len(session.steps)} steps are whole", err=True)
+        if len(done) < len(session.steps):
+            click.echo(f"to go on: collect --resume {folder}", err=True)
+    elif failed:
+        click.echo(f"{len(failed)} of {len(session.steps)} steps failed", err=True)
+    if done:
+        noun = "step" if len(done) == 1 else "steps"
+        click.echo(f"recorded {len(done)} {noun} in {session.folder}; now type: analyze {folder}")
+    if code:
+        return code
+    if not done:
+        return 2
+    return 1 if stopped or failed else 0
+
+
+def _save(session: Session) -> None:
+    """Writes session.json; a full disk leaves the older one, which is whole and still true."""
+    with contextlib.suppress(NoSpaceError):
+        session.save()
+
+
+def _outcome(platform: Platform, step: Step, row: dict[str, Any]) -> str:
+    """One line on a finished step."""
+    parts = [f"{step.name}:", f"{(row['end_mono_ns'] - row['begin_mono_ns']) / 1e9:.2f} s"]
+    done = row.get("throughput")
+    if done:
+        rate, unit = done["per_s"], done["unit"]
+        parts.append(f"{rate / 2**20:.1f} MiB/s" if unit == "bytes" else f"{rate:.4g} {unit}/s")
+    parts += platform.remarks(row)
+    if len(step.placements) > 1:
+        parts.append(f"stands for {' and '.join(step.placements)}")
+    if step.oversubscribed:
+        parts.append("more threads than CPUs")
+    parts += [f"warning: {text}" for text in row["warnings"]]
+    return "  ".join(parts)

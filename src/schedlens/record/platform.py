@@ -1,0 +1,97 @@
+"""What a system to record on offers to the collection loop: linux/ and windows/ each have one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from schedlens.machine.topology import Topology
+from schedlens.record.conductor import Conductor
+from schedlens.record.host import Host
+from schedlens.record.plan import Step
+from schedlens.record.request import Request
+from schedlens.record.session import Session
+
+Json = dict[str, Any]
+
+
+class Recorder(Protocol):
+    """Records the steps of one session."""
+
+    def run(self, step: Step, folder: Path) -> Json:
+        """Records a step in its empty folder and writes step.json last; returns its object.
+
+        A recording that the user interrupts is kept up to there (`interrupted`); in the step of a
+        workload or an experiment KeyboardInterrupt is raised instead. Raises `NoSpaceError` for a
+        full disk, and another `SchedlensError` for a step that failed; then there is no step.json.
+        """
+        ...
+
+
+class Platform(ABC):
+    """A system to record on, and the recorder that was found there."""
+
+    @property
+    @abstractmethod
+    def host(self) -> Host:
+        """What an experiment may read and change."""
+
+    @abstractmethod
+    def changing(self) -> AbstractContextManager[None]:
+        """Within it, the machine may be changed; afterwards the changes are undone."""
+
+    @abstractmethod
+    def resolved(self, request: Request) -> Request:
+        """The request with the process that it names; raises `SessionError` if there is none."""
+
+    @abstractmethod
+    def topology(self) -> Topology:
+        """The logical CPUs of this machine."""
+
+    @abstractmethod
+    def prepare(self, request: Request, machine: Topology) -> None:
+        """Finds the best recorder that is permitted here; raises `RecorderError`, `PlanError`."""
+
+    @abstractmethod
+    def head(self) -> Json:
+        """What session.json keeps of the system: os, kernel, settings, capture, changed, ..."""
+
+    @abstractmethod
+    def check_same(self, head: Json, folder: Path) -> None:
+        """Raises `SessionError` if the recorder is another one than that of the session."""
+
+    @abstractmethod
+    def lacks(self) -> list[str]:
+        """What a recording lacks, and how to get it."""
+
+    @abstractmethod
+    def recorder(self, request: Request, session: Session) -> Recorder:
+        """The recorder of a session."""
+
+    @abstractmethod
+    def cost_s(self, step: Step, request: Request) -> float:
+        """Seconds that a step is expected to take."""
+
+    @abstractmethod
+    def remarks(self, row: Json) -> list[str]:
+        """What the line on a finished step says beside its length and throughput."""
+
+    @abstractmethod
+    def summary(self, rows: list[Json]) -> list[str]:
+        """Lines on all steps that finished."""
+
+    @abstractmethod
+    def undo(self, session: Session) -> list[str]:
+        """Undoes the changes and notes them in the session; a line for each."""
+
+    @abstractmethod
+    def quoted(self, folder: Path) -> str:
+        """The folder as it is typed on this system."""
+
+    @abstractmethod
+    def preview(
+        self, conductor: Conductor, machine: Topology, steps: list[Step], output: Path | None
+    ) -> list[str]:
+        """Lines of a dry run: every command of the first step."""

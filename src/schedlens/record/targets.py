@@ -1,0 +1,24 @@
+"""The systems to record on, by name."""
+
+from __future__ import annotations
+
+from schedlens.record.platform import Platform
+from schedlens.record.session import Session
+from schedlens.record.windows import options as windows_options
+from schedlens.record.windows.options import Options
+
+
+def of(name: str, options: Options) -> Platform:
+    """The platform of that name; `options` are those of Windows."""
+    if name == "windows":
+        from schedlens.record.windows.platform import Windows
+
+        return Windows(options)
+    from schedlens.record.linux.platform import Linux
+
+    return Linux()
+
+
+def of_session(name: str, session: Session) -> Platform:
+    """The platform of that name with the options of a session that goes on."""
+    return of(name, windows_options.from_json(session.head.get("windows")))

@@ -1,0 +1,254 @@
+"""Recording on Windows with WPR or xperf, and on paper anywhere: recorder, commands, profile."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path, PurePath, PureWindowsPath
+from typing import TYPE_CHECKING
+
+from schedlens.errors import RecorderError, SessionError
+from schedlens.machine import operating_system, topology
+from schedlens.machine.topology import Topology
+from schedlens.output.wording import minutes
+from schedlens.record import workload_program
+from schedlens.record.conductor import Conductor
+from schedlens.record.host import Host
+from schedlens.record.plan import Step
+from schedlens.record.platform import Json, Platform
+from schedlens.record.request import Request
+from schedlens.record.session import Session
+from schedlens.record.windows import companion, experiments, processes, settings
+from schedlens.record.windows import topology as windows_topology
+from schedlens.record.windows.elevation import elevated
+from schedlens.record.windows.observer import command as observer_command
+from schedlens.record.windows.options import Options
+from schedlens.record.windows.runner import Runner, workload_command
+
+if TYPE_CHECKING:
+    from collectors import etw, etw_refusal, presentmon
+else:
+    from schedlens.collectors import etw, etw_refusal, presentmon
+
+RAW_TOPOLOGY = "topology.bin"
+# The ring is sized for as many where the machine is another one.
+CPUS_ELSEWHERE = 16
+# What a step takes beside its measured intervals: mostly writing and merging the recording.
+STEP_COST_S = 8.0
+
+
+class Windows(Platform):
+    """This machine, or on paper another one, with Windows Performance Recorder or xperf."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._capture: etw.Capture | None = None
+
+    @property
+    def capture(self) -> etw.Capture:
+        """What `prepare` found."""
+        assert self._capture is not None
+        return self._capture
+
+    @cached_property
+    def host(self) -> Host:
+        here = operating_system.name() == "windows"
+        return experiments.here() if here else experiments.elsewhere(self.topology())
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        with tempfile.TemporaryDirectory(prefix="schedlens-") as folder:
+            self._raw = Path(folder) / RAW_TOPOLOGY
+            yield
+
+    def resolved(self, request: Request) -> Request:
+        if request.process is not None:
+            return replace(request, pid=processes.find(request.process))
+        if request.pid is not None and not processes.running(request.pid):
+            raise SessionError(f"--pid: no process {request.pid} runs")
+        return request
+
+    def topology(self) -> Topology:
+        if operating_system.name() != "windows":
+            return topology.read()
+        return windows_topology.read(self._raw)
+
+    def prepare(self, request: Request, machine: Topology) -> None:
+        options = self._options
+        kind, program = etw.find(options.recorder)
+        if elevated() is False:
+            raise RecorderError(etw_refusal.ELEVATE)
+        capture = etw.Capture(
+            kind, program, (), options.presents, options.ring_s, len(machine.usable)
+        )
+        if options.presentmon is not None and shutil.which(options.presentmon) is None:
+            raise RecorderError(f"--presentmon: no program is at {options.presentmon}")
+        self._capture = etw.checked_counters(_with_buffers(capture, request), request.counters)
+
+    def head(self) -> Json:
+        capture = self.capture
+        return {
+            "os": "Windows",
+            "kernel": platform.version(),
+            "windows": self._options.as_json(),
+            "settings": settings.read(),
+            "capture": {
+                "rung": capture.kind,
+                "missing": list(capture.missing),
+                "allow": None,
+                "perf_version": None,
+                "counters": list(capture.counters),
+                "presents": capture.presents,
+                "ring_s": capture.ring_s,
+            },
+            "changed": [],
+        }
+
+    def check_same(self, head: Json, folder: Path) -> None:
+        before = head.get("capture", {}).get("rung")
+        if self.capture.kind != before:
+            raise SessionError(
+                f"{folder} was begun with {before}, now only {self.capture.kind} is found: begin "
+                "a new session"
+            )
+
+    def lacks(self) -> list[str]:
+        lines = [f"not recorded: {text}" for text in self.capture.missing]
+        if self._options.ring_s is not None:
+            until = " or a slow frame" if self._options.stop_on_frame_ms is not None else ""
+            lines.append(
+                f"the last {self._options.ring_s:g} s are kept until you press Enter{until}"
+            )
+        return lines
+
+    def recorder(self, request: Request, session: Session) -> Runner:
+        raw = session.folder / RAW_TOPOLOGY
+        if not raw.exists():
+            shutil.copyfile(self._raw, raw)
+        profile = session.folder / etw.PROFILE_FILE
+        etw.write_profile(self.capture, profile)
+        return Runner(request, self._options, self.capture, profile)
+
+    def cost_s(self, step: Step, request: Request) -> float:
+        has_baseline = step.cell is None and step.workload is not None and step.repeat == 1
+        return STEP_COST_S + (request.seconds or 10.0) * (2 if has_baseline else 1)
+
+    def remarks(self, row: Json) -> list[str]:
+        slow = row["slow_frame_ms"]
+        return [] if slow is None else [f"ended by a frame of {slow:.1f} ms"]
+
+    def summary(self, rows: list[Json]) -> list[str]:
+        return []
+
+    def undo(self, session: Session) -> list[str]:
+        return []
+
+    def quoted(self, folder: Path) -> str:
+        return etw.shown([str(folder)])
+
+    def preview(
+        self, conductor: Conductor, machine: Topology, steps: list[Step], output: Path | None
+    ) -> list[str]:
+        request, options = conductor.request, self._options
+        elsewhere = operating_system.name() != "windows"
+        for step in steps:
+            conductor.preview(step, machine)
+        kind = options.recorder or "wpr"
+        cpus = CPUS_ELSEWHERE if elsewhere else len(machine.usable)
+        capture = _with_buffers(
+            etw.Capture(kind, kind, request.counters, options.presents, options.ring_s, cpus),
+            request,
+        )
+        etw.few_enough(request.counters)
+        lines = []
+        if kind == "wpr":
+            folder = output or Path()
+            folder.mkdir(parents=True, exist_ok=True)
+            etw.write_profile(capture, folder / etw.PROFILE_FILE)
+            lines.append(f"profile: {folder / etw.PROFILE_FILE}")
+        lines += [f"not recorded: {line}" for line in capture.missing]
+        lines += conductor.said_first()
+        commands = _commands(request, options, capture, steps, PureWindowsPath("STEP"))
+        lines += [f"{name}: {etw.shown(command)}" for name, command in commands]
+        if elsewhere and any(step.workload is not None for step in steps):
+            lines.append("planned for the CPUs of this machine; another has other numbers:")
+        for step in steps:
+            is_placed = step.workload is not None or step.planned_cpus is not None
+            where = workload_program.shown(step.planned_cpus) if is_placed else ""
+            lines.append(f"{step.name:<31} {where}".rstrip())
+        noun = "step" if len(steps) == 1 else "steps"
+        took = f", about {minutes(sum(self.cost_s(step, request) for step in steps))}"
+        return [*lines, f"{len(steps)} {noun}{took if request.experiment else ''}"]
+
+
+def _commands(
+    request: Request,
+    options: Options,
+    capture: etw.Capture,
+    steps: list[Step],
+    place: PurePath,
+) -> list[tuple[str, list[str]]]:
+    """All commands of a session in their order, each with what it is for.
+
+    Those of a step once; of an experiment, what each cell of the first repeat runs.
+    """
+    profile = PureWindowsPath(etw.PROFILE_FILE)
+    found = [("machine", list(command)) for command in settings.COMMANDS]
+    found.append(("topology", _plain(windows_topology.command(Path(RAW_TOPOLOGY)))))
+    found.append(("folder", ["mkdir", str(place)]))
+    if request.counters:
+        found.append(("counters", etw.sources(capture.program)))
+    image = processes.image_of(request.process) if request.process is not None else None
+    if image is not None:
+        found.append(("process", processes.listing(f"imagename eq {image}")))
+    found.append(("observer", _plain(observer_command())))
+    if options.presentmon is not None:
+        words = presentmon.command(options.presentmon, request.pid, image)
+        found.append(("frames", [*words, ">", str(place / presentmon.FILE)]))
+    found += [("begin", command) for command in etw.begin(capture, place, profile)]
+    if request.experiment is not None:
+        found += _cells(request, [step for step in steps if step.repeat == 1], place)
+    elif steps[0].workload is not None:
+        found.append(("workload", _plain(workload_command(request, steps[0], place))))
+    elif request.command:
+        found.append(("command", list(request.command)))
+    elif options.ring_s is not None:
+        found.append(("wait", ["pause"]))
+    else:
+        found.append(("wait", ["timeout", "/t", f"{request.seconds:g}"]))
+    found += [("end", command) for command in etw.end(capture, place)]
+    found += [("to give up instead", command) for command in etw.cancel(capture)]
+    if any(experiments.switching(step) for step in steps):
+        found += experiments.putting_back()
+    return found
+
+
+def _cells(request: Request, steps: list[Step], place: PurePath) -> list[tuple[str, list[str]]]:
+    """What the cells of an experiment run, and what they switch before."""
+    found = []
+    for step in steps:
+        found += experiments.switching(step)
+        if step.workload is not None:
+            found.append((step.name, _plain(workload_command(request, step, place))))
+        if step.workload is None or companion.is_beside(step):
+            words = companion.command(request.command, companion.cpu_of(step))
+            found.append((step.name, words if companion.cpu_of(step) is None else _plain(words)))
+    return found
+
+
+def _plain(command: list[str]) -> list[str]:
+    """A command of the workload program as it is called on another machine."""
+    return [workload_program.NAME, *command[1:]]
+
+
+def _with_buffers(capture: etw.Capture, request: Request) -> etw.Capture:
+    """The capture with the buffers asked for."""
+    asked = request.buffers("windows")
+    if asked is None:
+        return capture
+    return replace(capture, buffer_kb=asked.size >> 10, buffer_count=asked.count)

@@ -1,0 +1,66 @@
+"""What a workload got done in a step: its own account, throughput, the cost of the recorder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from schedlens.errors import NoSpaceError, WorkloadError
+from schedlens.output.whole_file import read_json
+from schedlens.record import batches
+
+Json = dict[str, Any]
+
+
+def result(code: int | None, said: str, folder: Path) -> Json:
+    """The workload's own account; raises `WorkloadError` for a proof that did not hold.
+
+    `code` is its exit code, `said` what it wrote to stderr.
+    """
+    if not (folder / "workload.json").exists():
+        if "No space left" in said:
+            raise NoSpaceError("no space left on the disk for the workload's samples")
+        raise WorkloadError(f"the workload ended with code {code}: {said or 'no result'}")
+    account = read_json(folder / "workload.json")
+    if account.get("status") != "ok" or code != 0:
+        wrong = [proof.get("proof") for proof in account.get("proofs", []) if not proof.get("ok")]
+        which = ", ".join(map(str, wrong)) or said
+        raise WorkloadError(f"the workload is {account.get('status')}: {which}")
+    return account
+
+
+def overhead(folder: Path, baseline: Json) -> Json | None:
+    """Units a second of all workers while they run, without and with the recorder.
+
+    `baseline` is the workload's own account of the run without it, in `folder`/baseline.
+    `spread_pct` is that of the run whose batches lie further apart. None if one did nothing.
+    """
+    unit = unit_of(baseline)
+    files = [place / "samples.bin" for place in (folder / "baseline", folder)]
+    rates = [batches.throughput(file, unit) for file in files]
+    if not all(rates):
+        return None
+    spread = max(batches.spread_pct(file, unit) for file in files)
+    return {
+        "baseline_per_s": rates[0],
+        "recorded_per_s": rates[1],
+        "spread_pct": spread,
+        "unit": unit,
+    }
+
+
+def throughput(result: Json) -> Json | None:
+    """What all workers got done a second, from the first begin to the last end; None if nothing."""
+    workers = result["workers"]
+    unit = unit_of(result)
+    done = sum(worker[unit] for worker in workers)
+    if not done:
+        return None
+    begin = min(worker["start_mono_ns"] for worker in workers)
+    end = max(worker["end_mono_ns"] for worker in workers)
+    return {"per_s": done * 1e9 / (end - begin), "unit": unit} if end > begin else None
+
+
+def unit_of(result: Json) -> str:
+    """What a workload counts: bytes where it counts any, else iterations."""
+    return "bytes" if any(worker["bytes"] for worker in result["workers"]) else "iterations"

@@ -1,0 +1,308 @@
+"""Scheduling faults made, recorded and found on the machine that runs the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from collect_command import collect
+from conftest import command, needs_tracing
+
+from schedlens.machine import cgroups
+
+pytestmark = pytest.mark.alone
+
+Finding = dict[str, Any]
+PROGRAM = Path(__file__).parents[1] / "support" / "linux_faults.py"
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """One JSON object a line."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def found(folder: Path, analyzer: str, *asked: str) -> list[Finding]:
+    """Records with these arguments and returns what an analyzer says of it."""
+    needs_tracing()
+    done = collect("-o", str(folder), *asked)
+    assert done.returncode == 0, done.stderr
+    told = command("analyze", str(folder), "--only", analyzer, "--no-report", "--json", check=False)
+    assert told.returncode in (0, 1), told.stderr
+    findings: list[Finding] = json.loads(told.stdout)["findings"]
+    return [finding for finding in findings if finding["analyzer"] == analyzer]
+
+
+# Two threads on one CPU, each spinning until the other has had its turn: only the clock moves them.
+def test_a_spin_hand_off_is_a_chain(workload: str, tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU alone: there is no other that could stand idle")
+    (first, *_) = found(
+        tmp_path / "s", "quantum_end_chain", "--workload", "spin_handoff", "--cpus", "0,0",
+        "--how", "spin", "--threads", "2", "--seconds", "1",
+    )  # fmt: skip
+    assert "took turns on CPU" in first["title"] or "hand-offs at the end" in first["title"]
+    rows = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT hand_offs, len(utids) AS threads, slice_ns FROM quantum_end_chain "
+            "ORDER BY hand_offs DESC LIMIT 1",
+        ).stdout
+    )  # fmt: skip
+    (chain,) = rows
+    # A second of slices of a few ms each; other programs may cut it into parts.
+    assert chain["hand_offs"] >= 3
+    assert 2 <= chain["threads"] <= 8
+
+
+def test_more_busy_programs_than_cpus_are_told(tmp_path: Path) -> None:
+    (first, *_) = found(tmp_path / "s", "concurrency", "--", sys.executable, str(PROGRAM), "crowd")
+    assert first["severity"] in ("warning", "critical")
+    assert "CPUs were busy and threads stood ready for" in first["title"]
+    # Three programs for each CPU: two of them are ready at any time, over most of the window.
+    assert first["cost_pct"] >= 30.0
+
+
+def test_a_program_that_others_keep_off_is_named(tmp_path: Path) -> None:
+    rows = found(tmp_path / "s", "thread_summary", "--", sys.executable, str(PROGRAM), "hog")
+    # By weight, nice 19 gets next to nothing next to nice -15: how severe it is depends on the rest
+    # of the machine.
+    assert any("starved" in row["title"] or "hog" in row["title"] for row in rows), rows
+    starved = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT thread, run_ns, ready_ns FROM thread_summary "
+            "WHERE thread IN ('starved', 'hog') ORDER BY thread",
+        ).stdout
+    )  # fmt: skip
+    by_name = {row["thread"]: row for row in starved}
+    assert {"starved", "hog"} <= by_name.keys()
+    # The weight of nice 19 is 15, that of nice -15 is 29154: its share is a thousandth.
+    assert by_name["starved"]["ready_ns"] >= 5 * by_name["starved"]["run_ns"]
+
+
+def test_a_queue_with_more_parties_than_cpus_is_told(workload: str, tmp_path: Path) -> None:
+    threads = str(8 * len(os.sched_getaffinity(0)))
+    (first, *_) = found(
+        tmp_path / "s", "concurrency", "--", workload, "run", "queue", "--threads", threads,
+        "--depth", "64", "--seconds", "1",
+    )  # fmt: skip
+    assert first["severity"] in ("warning", "critical")
+    assert "CPUs were busy and threads stood ready for" in first["title"]
+    assert first["cost_pct"] >= 30.0
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT count(*) AS threads, sum(run_ns)::BIGINT AS run_ns, "
+            "sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary WHERE thread LIKE 'queue-%'",
+        ).stdout
+    )  # fmt: skip
+    assert row["threads"] == int(threads)
+    # Four pairs for each CPU: while one party runs, several others could.
+    assert row["ready_ns"] >= row["run_ns"]
+
+
+def test_a_nice_thread_that_gets_its_share_is_no_fault(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU alone: threads that may use one CPU are left out")
+    said = tmp_path / "said"
+    script = f"{sys.executable} {PROGRAM} background > {said}"
+    rows = found(tmp_path / "s", "priority_order", "--", "sh", "-c", script)
+    # Nice 5 runs although nice 0 is ready: by its weight, 335 against 1024, it must.
+    assert not [row for row in rows if "background" in row["title"] or "urgent" in row["title"]]
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT sum(run_ns)::BIGINT AS all_ns, "
+            "sum(higher_ready_ns) FILTER (WHERE priority = 125)::BIGINT AS ready_ns, "
+            "(SELECT max(weight) FROM fair_share WHERE thread = 'background') AS weight "
+            "FROM background_running WHERE thread = 'background'",
+        ).stdout
+    )  # fmt: skip
+    # Its own clock: all that it ran, from its fork to what it printed.
+    clock_ns = int(said.read_text().split()[1])
+    assert row["all_ns"] == pytest.approx(clock_ns, rel=0.05, abs=2_000_000)
+    assert row["weight"] == 335
+    # Only real-time threads come before it: they ran for little of this.
+    assert row["ready_ns"] <= 0.05 * row["all_ns"]
+
+
+@contextlib.contextmanager
+def cgroup(quota_us: int, period_us: int) -> Iterator[Path]:
+    """A cgroup with a CPU quota; skips where none can be made."""
+    mounts = cgroups.mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+    mount = next((one for one in mounts if "cpu" in one.controllers), None)
+    mount = mount or next((one for one in mounts if one.unified), None)
+    if mount is None:
+        pytest.skip("no hierarchy of cgroups is mounted: no quota can be set")
+    folder = mount.folder / f"schedlens-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        if mount.unified:
+            (folder / "cpu.max").write_text(f"{quota_us} {period_us}", encoding="ascii")
+        else:
+            (folder / "cpu.cfs_period_us").write_text(str(period_us), encoding="ascii")
+            (folder / "cpu.cfs_quota_us").write_text(str(quota_us), encoding="ascii")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        pytest.skip(f"no CPU quota can be set here: {error}")
+    try:
+        yield folder
+    finally:
+        folder.rmdir()
+
+
+def quota_folder() -> Path:
+    """Where a test may make a cgroup of its own; skips where none can be made."""
+    with cgroup(5_000, 100_000) as folder:
+        return folder.with_name(f"{folder.name}-step")
+
+
+def throttled_ns(folder: Path) -> int:
+    """What the system counts by now."""
+    for line in (folder / "cpu.stat").read_text(encoding="ascii").splitlines():
+        key, _, value = line.partition(" ")
+        if key in ("throttled_time", "throttled_usec"):
+            return int(value) * (1000 if key.endswith("usec") else 1)
+    raise AssertionError("the system counts nothing")
+
+
+# 5 ms of each 100 ms for two busy processes: they are held back for the rest.
+def test_a_cgroup_that_a_quota_holds_back_is_found(tmp_path: Path) -> None:
+    needs_tracing()
+    with cgroup(5_000, 100_000) as folder, contextlib.ExitStack() as stack:
+        for _ in range(2):
+            words = [sys.executable, str(PROGRAM), "limited", str(folder)]
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        before = throttled_ns(folder)
+        rows = found(tmp_path / "s", "throttled_cgroup", "--seconds", "1.5")
+        most = throttled_ns(folder) - before
+        name = folder.name
+    (told,) = rows
+    assert told["severity"] == "critical"
+    assert f"/{name} held its threads back for" in told["title"]
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT quota_cpus, used_cpus, step_ns, throttled_ns, throttled_periods, threads, "
+            f"ready_ns, ready_throttled_ns FROM throttled_cgroup WHERE cgroup LIKE '%/{name}'",
+        ).stdout
+    )  # fmt: skip
+    assert row["quota_cpus"] == pytest.approx(0.05)
+    # Version 1 may count the time in a hierarchy of its own, where this cgroup is not. A CPU takes
+    # a part of the quota at a time, so a period may give a little more.
+    assert row["used_cpus"] is None or row["used_cpus"] <= 0.2
+    assert row["threads"] == 2
+    # Every period of 100 ms and those at the edges; what the system counts by then bounds it.
+    periods = row["step_ns"] / 100_000_000
+    assert 0.6 * periods <= row["throttled_periods"] <= periods + 2
+    assert 0.5 * row["step_ns"] <= row["throttled_ns"] <= most
+    # The trace shows two threads that stand ready for most of the step.
+    assert 1.5 * row["step_ns"] <= row["ready_ns"] <= 2 * row["step_ns"]
+    assert row["ready_throttled_ns"] <= row["ready_ns"]
+    assert told["cost_ns"] == (row["ready_throttled_ns"] or row["throttled_ns"])
+    (idle,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT min(idle_ns / step_ns) AS share FROM steal",
+        ).stdout
+    )  # fmt: skip
+    if idle["share"] >= 0.5:
+        # Where every CPU is busy too, that is what stood in their way.
+        assert row["ready_throttled_ns"] >= 0.7 * row["step_ns"]
+
+
+# The cgroup is made, entered, and in one case removed between the two snapshots.
+@pytest.mark.parametrize("fault", ["quota", "quota-gone"])
+def test_quota_of_a_cgroup_that_is_entered_during_the_step_is_found(
+    fault: str, tmp_path: Path
+) -> None:
+    needs_tracing()
+    group = quota_folder()
+    folder = tmp_path / "s"
+    try:
+        done = collect("-o", str(folder), "--", sys.executable, str(PROGRAM), fault, str(group))
+    finally:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+    assert done.returncode == 0, done.stderr
+    told = command("analyze", str(folder), "--no-report", "--json", check=False)
+    assert told.returncode in (0, 1), told.stderr
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(folder),
+            "SELECT quota_cpus, step_ns, is_complete, throttled_ns, throttled_periods, threads "
+            f"FROM throttled_cgroup WHERE cgroup LIKE '%/{group.name}'",
+        ).stdout
+    )  # fmt: skip
+    assert row["quota_cpus"] == pytest.approx(0.05)
+    assert row["is_complete"] == (fault == "quota")
+    assert row["threads"] == 2
+    assert row["throttled_periods"] >= 5
+    assert 0.3 * row["step_ns"] <= row["throttled_ns"] <= 2.2 * row["step_ns"]
+    serious = [
+        finding
+        for finding in json.loads(told.stdout)["findings"]
+        if finding["severity"] in ("critical", "warning")
+    ]
+    (quota,) = [finding for finding in serious if finding["analyzer"] == "throttled_cgroup"]
+    # Should other programs have a quota too, the title may name theirs.
+    assert quota["severity"] == "critical"
+    assert "held its threads back for" in quota["title"]
+    # An idle CPU is of no use to a thread whose quota is used up.
+    others = [
+        finding["title"]
+        for finding in serious
+        if finding["analyzer"] in ("ready_obstacle", "quantum_end_chain")
+    ]
+    assert not [title for title in others if "limited" in title]
+
+
+# Two threads may use CPU 1 alone, and nothing runs on CPU 0.
+def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2 or shutil.which("taskset") is None:
+        pytest.skip("it takes two CPUs and taskset")
+    spinner = f"{sys.executable} -c 'import time; t = time.time() + 4\nwhile time.time() < t: pass'"
+    script = f"taskset -c {cpus[1]} {spinner} & taskset -c {cpus[1]} {spinner} & wait"
+    findings = found(tmp_path / "s", "ready_obstacle", "--", "sh", "-c", script)
+    (idle,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            f"SELECT idle_ns / step_ns AS share FROM steal WHERE cpu = {cpus[0]}",
+        ).stdout
+    )  # fmt: skip
+    (row,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT count(*) AS threads, sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary "
+            "JOIN affinity USING (utid) WHERE source = 'reading' AND valid_from_ns IS NULL "
+            f"AND affinity.cpus = [{cpus[1]}] AND ready_ns > 1000000000",
+        ).stdout
+    )  # fmt: skip
+    # Each waits while the other runs.
+    assert row["threads"] == 2
+    if idle["share"] < 0.5:
+        pytest.skip(f"other programs kept CPU {cpus[0]} busy: it was idle {idle['share']:.0%}")
+    (told,) = [finding for finding in findings if finding["title"].startswith("Affinity kept")]
+    assert told["severity"] == "critical"
+    (waited,) = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT sum(outside_idle_ns)::BIGINT AS ns FROM affinity_wait WHERE ready_ns > 1e9",
+        ).stdout
+    )  # fmt: skip
+    assert 0.4 * row["ready_ns"] <= waited["ns"] <= row["ready_ns"]
+    assert told["cost_ns"] >= waited["ns"]

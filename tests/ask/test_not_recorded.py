@@ -1,0 +1,195 @@
+"""Recordings without some kinds of events: what is said of them, and what is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from conftest import command, needs_tracing
+from record.test_collect_rights import as_nobody, open_folder, paranoid, tracefs_is_closed
+
+from schedlens.ask import judging
+from schedlens.ask.findings import Scope
+
+pytestmark = pytest.mark.alone
+
+__all__ = ["open_folder"]
+
+BUSY = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
+# Three busy shells, and some short ones that the first shell waits for.
+PROGRAM = f"({BUSY}) & ({BUSY}) & ({BUSY}) & sleep 0.05; wait"
+
+
+def record(folder: Path, *events: str) -> Path:
+    """A perf.data of the shells above."""
+    needs_tracing()
+    folder.mkdir()
+    file = folder / "perf.data"
+    done = subprocess.run(
+        ["perf", "record", "-q", *events, "-o", str(file), "--", "sh", "-c", PROGRAM],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return file
+
+
+def analyzed(*arguments: str, code: int = 0) -> dict[str, Any]:
+    done = command("analyze", *arguments, "--json", check=False)
+    assert done.returncode == code, done.stderr
+    facts: dict[str, Any] = json.loads(done.stdout)
+    return facts
+
+
+def said(facts: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(f["analyzer"], f["severity"], f["title"]) for f in facts["findings"]]
+
+
+def page(report: str) -> str:
+    """The text of the report as the page unpacks it."""
+    import base64
+    import gzip
+    import re
+
+    packed = re.findall(r">([A-Za-z0-9+/=]{200,})<", Path(report).read_text(encoding="utf-8"))
+    return gzip.decompress(base64.b64decode(packed[0])).decode()
+
+
+@pytest.fixture(scope="module")
+def switch_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("switch-records") / "r"
+    return analyzed(str(record(folder, "-a", "-e", "dummy:u", "--switch-events")))
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("samples") / "r"
+    return analyzed(str(record(folder, "-a", "-e", "cpu-clock")))
+
+
+def test_a_recording_of_switch_records_contains_context_switches(
+    switch_records: dict[str, Any],
+) -> None:
+    found = [row for row in said(switch_records) if row[0] == "trace_quality"]
+    assert "critical" not in {severity for _, severity, _ in found}
+    assert (
+        "trace_quality",
+        "info",
+        "perf.data contains switch records without wakeups or priorities",
+    ) in found
+
+
+def test_switch_records_do_not_fail_the_gate(tmp_path: Path) -> None:
+    file = record(tmp_path / "r", "-a", "-e", "dummy:u", "--switch-events")
+    analyzed(str(file), "--only", "trace_quality", "--fail-on", "critical")
+
+
+def test_switch_records_give_no_priorities(switch_records: dict[str, Any]) -> None:
+    found = said(switch_records)
+    assert [row for row in found if row[0] == "priority_order"] == [
+        ("priority_order", "not_recorded", "Not recorded in perf.data: priorities")
+    ]
+    assert not [title for _, _, title in found if "None" in title]
+
+
+def test_an_unprivileged_session_passes_the_gate(open_folder: Path) -> None:
+    needs_tracing()
+    if paranoid() not in (1, 2) or not tracefs_is_closed():
+        pytest.skip("this machine permits more, or less, to an ordinary user")
+    done = as_nobody(open_folder, "collect", "-o", "s", "--", "sh", "-c", PROGRAM)
+    assert done.returncode == 0, done.stderr
+    analyzed(str(open_folder / "s"), "--only", "trace_quality", "--fail-on", "critical")
+    found = said(analyzed(str(open_folder / "s")))
+    # What the machine's host or its cgroups took from the program is true whatever was recorded.
+    critical = [row for row in found if row[1] == "critical"]
+    assert not [row for row in critical if row[0] not in ("steal", "throttled_cgroup")]
+    titles = {analyzer: (severity, title) for analyzer, severity, title in found}
+    # Three of its threads on two CPUs: who else ran is unknown, so nothing is said of the machine.
+    assert titles["concurrency"] == (
+        "not_recorded",
+        "Not recorded in sh-r1: switches of all programs",
+    )
+    assert not [title for _, _, title in found if "None" in title]
+
+
+def test_samples_alone_answer_only_what_is_missing(samples: dict[str, Any]) -> None:
+    found = said(samples)
+    by_analyzer = {analyzer: severity for analyzer, severity, _ in found}
+    # Linux parks no CPU, whatever was recorded.
+    assert {name for name, severity in by_analyzer.items() if severity != "not_recorded"} == {
+        "trace_quality",
+        "parking",
+    }
+    assert ("trace_quality", "critical", "perf.data contains no context switches") in found
+    assert (
+        "concurrency",
+        "not_recorded",
+        "Not recorded in perf.data: context switches, switches of all programs",
+    ) in found
+
+
+def test_samples_alone_make_no_claims_in_the_report(samples: dict[str, Any]) -> None:
+    text = page(samples["report"])
+    for claim in ("At no time did more threads", "No lower priority ran", " on average"):
+        assert claim not in text, claim
+    assert "not recorded: " in text
+
+
+def test_without_switches_no_thread_stays_new(samples: dict[str, Any]) -> None:
+    with duckdb.connect(samples["database"], read_only=True) as con:
+        counted = con.execute("SELECT count(*) FROM thread_state WHERE state = 'new'").fetchone()
+        assert counted == (0,)
+        lines = con.execute(
+            "SELECT why FROM answerable WHERE question IN ('sibling_overlap', 'avoidable_sharing')"
+        ).fetchall()
+    for (why,) in lines:
+        # The machine's topology was read, whatever else is missing.
+        assert "which logical CPUs share a core is unknown" not in why or os.cpu_count() == 1
+        assert "no context switches" in why
+
+
+def test_of_two_recordings_only_the_one_with_events_is_judged(tmp_path: Path) -> None:
+    switched = record(tmp_path / "a", "-a", "-e", "sched:sched_switch,sched:sched_waking")
+    sampled = record(tmp_path / "b", "-a", "-e", "cpu-clock")
+    facts = analyzed(str(switched), str(sampled), "-o", str(tmp_path / "out"))
+    own = {row["label"]: row["trace_id"] for row in facts["traces"]}
+    sampled_id = next(n for label, n in own.items() if "b" in label.split("/")[0] or n == 2)
+    for finding in facts["findings"]:
+        if finding["analyzer"] in ("concurrency", "priority_order", "thread_summary"):
+            assert finding["trace_id"] != sampled_id or finding["severity"] == "not_recorded"
+    rows = [f for f in facts["findings"] if f["analyzer"] == "priority_order"]
+    assert ("not_recorded", sampled_id) in [(f["severity"], f["trace_id"]) for f in rows]
+    with duckdb.connect(facts["database"], read_only=True) as con:
+        # The windows are as they were before some recordings were left out.
+        assert con.execute("SELECT count(*) FROM analysis_window").fetchone() == (2,)
+
+
+def test_a_truncated_recording_without_switches_says_why_it_exits_with_1(tmp_path: Path) -> None:
+    file = record(tmp_path / "r", "-a", "-e", "cpu-clock")
+    whole = file.read_bytes()
+    # A little before the end of its data (perf_file_header.data): the samples come last.
+    begin, size = struct.unpack_from("<QQ", whole, 40)
+    file.write_bytes(whole[: begin + size - 500])
+    done = command("analyze", str(file), check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    # One for each CPU that has a record in what is left.
+    assert re.match(r"analyze: not all was read: perf\.data has [12] truncated parts?\b", line)
+    # Loss has a message of its own, without any switch.
+    assert "gaps in the window" in done.stdout or "gap in the window" in done.stdout
+
+
+def test_every_analyzer_names_known_kinds() -> None:
+    from drawn_trace import DrawnTrace, drawn_database
+
+    with drawn_database() as con:
+        DrawnTrace(con, [], [], 1)
+        known = {row["kind"] for row in Scope(con).rows("FROM recorded_kind")}
+    for analyzer in judging.analyzers().values():
+        assert set(analyzer.needs) <= known, analyzer.name

@@ -1,0 +1,69 @@
+"""The line on a finished step: what got done, and what the recorder cost."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from schedlens.record import batches, work_done
+from schedlens.record.linux.platform import recorder_cost, second_records
+
+
+def _overhead(recorded: float, spread: float) -> dict[str, object]:
+    return {"baseline_per_s": 1000.0, "recorded_per_s": recorded, "spread_pct": spread,
+            "unit": "bytes"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recorded", "spread", "says"),
+    [
+        (988.0, 0.5, "recorder: 1.2 % slower"),
+        (988.0, 8.0, "recorder's cost below the noise (spread 8.0 %)"),
+        (1020.0, 8.0, "recorder's cost below the noise (spread 8.0 %)"),
+        (
+            2480.0,
+            8.0,
+            "recorder's cost not found: the run without it was disturbed (59.7 % slower)",
+        ),
+    ],
+)
+def test_what_the_recorder_cost(recorded: float, spread: float, says: str) -> None:
+    assert recorder_cost(_overhead(recorded, spread)) == says
+
+
+def test_throughput_is_what_got_done_from_the_first_begin_to_the_last_end() -> None:
+    # 3 workers on 2 CPUs: 600 bytes in 2 us, however fast each batch was.
+    workers = [
+        {"start_mono_ns": 1000, "end_mono_ns": 2500, "bytes": 200, "iterations": 2},
+        {"start_mono_ns": 1100, "end_mono_ns": 3000, "bytes": 300, "iterations": 3},
+        {"start_mono_ns": 1200, "end_mono_ns": 2900, "bytes": 100, "iterations": 1},
+    ]
+    assert work_done.throughput({"workers": workers}) == {"per_s": 3e8, "unit": "bytes"}
+    counted = [dict(worker, bytes=0) for worker in workers]
+    assert work_done.throughput({"workers": counted}) == {"per_s": 3e6, "unit": "iterations"}
+    idle = [dict(worker, iterations=0) for worker in counted]
+    assert work_done.throughput({"workers": idle}) is None
+
+
+def test_spread_is_the_distance_of_the_quartiles_of_a_worker(tmp_path: Path) -> None:
+    path = tmp_path / "samples.bin"
+    # Worker 0: 100, 200, 300, 400 and 500 bytes in 1 us each; worker 1: always 100.
+    rows = [(0, n, 100 * n) for n in range(1, 6)] + [(1, n, 100) for n in range(1, 6)]
+    path.write_bytes(
+        b"SLSAMP1\0"
+        + b"".join(
+            struct.pack("<IHHIIqqQQ", worker, 0, 0, 0, 0, n * 1000, (n + 1) * 1000, 1, size)
+            for worker, n, size in rows
+        )
+    )
+    # Quartiles 200 and 400 of median 300: 66.7 %, and 0: 33.3 % in the mean.
+    assert batches.spread_pct(path, "bytes") == pytest.approx(100 / 3)
+    assert batches.spread_pct(path, "iterations") == 0.0
+    assert batches.throughput(path, "bytes") == pytest.approx(4e8)
+
+
+def test_mended_switches_are_one_line_for_a_sweep() -> None:
+    assert second_records(1, 7).startswith("7 switches in 1 step were taken from the second kind")
+    assert second_records(8, 211).endswith("nothing is unknown by it")

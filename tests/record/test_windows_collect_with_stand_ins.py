@@ -1,0 +1,437 @@
+"""`collect` as on Windows, with stand-ins for wpr, PresentMon and the commands of Windows.
+
+No Windows is here: what is shown is that the commands are right, their order, and what becomes of
+their answers and refusals.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+import windows_texts
+from record.test_windows_settings import ANSWERS
+from windows_stand_ins import StandIns, header_only_etl
+
+from schedlens.commands import cli
+from schedlens.machine import operating_system
+from schedlens.record.windows import elevation
+
+if TYPE_CHECKING:
+    from collectors import etw_file
+else:
+    from schedlens.collectors import etw_file
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "etw" / "corpus"
+# Begin of the header-only recording in ns, by its own clock of 10 MHz.
+BEGIN_NS = 500_000_000_000
+EDGES_NS = (BEGIN_NS + 10_000_000, BEGIN_NS + 1_010_000_000)
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
+    """A machine that calls itself Windows, with stand-ins first on its path."""
+    return stand_ins(tmp_path, monkeypatch, header_only_etl(), EDGES_NS)
+
+
+def stand_ins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, etl: bytes, edges_ns: tuple[int, int]
+) -> StandIns:
+    """Stand-ins with this recording."""
+    made = StandIns(tmp_path / "stand-ins", etl, edges_ns)
+    made.texts([(list(words), text) for words, text in ANSWERS.items()])
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(operating_system, "name", lambda: "windows")
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs `collect`; its exit code and what it said."""
+
+    def run(*words: str) -> tuple[int, str]:
+        code = cli.run(cli.group, ["collect", *words], name="schedlens")
+        said = capfd.readouterr()
+        return code, said.out + said.err
+
+    return run
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return value
+
+
+def test_the_machine_is_recorded_with_what_lies_beside_it(windows: StandIns, run: Run) -> None:
+    code, said = run("--seconds", "0.2", "--presents", "-o", "session")
+    assert (code, said.count("warning")) == (0, 0), said
+    session = load(Path("session/session.json"))
+    assert session["topology"]["source"] == "GetLogicalProcessorInformationEx"
+    types = [cpu["core_type"] for cpu in session["topology"]["cpus"]]
+    assert types == ["P"] * 16 + ["E"] * 8
+    assert Path("session/topology.bin").read_bytes() == (windows.home / "buffer").read_bytes()
+    assert session["settings"]["power_plan.CPMINCORES.ac"] == "100"
+    assert session["settings"]["vbs"] == "running"
+    assert session["settings"]["windows_build"] == "10.0.22631.3479 (23H2)"
+    assert (session["capture"]["rung"], session["capture"]["presents"]) == ("wpr", True)
+    step = load(Path("session/machine-r1/step.json"))
+    assert (step["begin_mono_ns"], step["end_mono_ns"]) == EDGES_NS
+    assert step["stopped_by"] == "time"
+    assert [cpu["processor_utility_pct"] for cpu in step["reported"]["cpus"]] == [140.0, 0.0]
+    assert [(row["check"], row["ok"]) for row in step["checks"]] == [
+        ("lost_events", True), ("clock", True), ("covers_begin", True),
+    ]  # fmt: skip
+    assert "reported" not in load(Path("session/machine-r1/end.json"))
+    assert Path("session/machine-r1/trace.etl").read_bytes() == header_only_etl()
+    profile = str(Path("session/schedlens.wprp"))
+    trace = str(Path("session/machine-r1/trace.etl"))
+    assert windows.calls_of("wpr") == [
+        ["-start", f"{profile}!SchedLensPresents", "-filemode", "-instancename", "schedlens"],
+        ["-stop", trace, "-skipPdbGen", "-instancename", "schedlens"],
+    ]
+
+
+def test_a_workload_runs_once_without_and_once_with_the_recorder(
+    windows: StandIns, run: Run
+) -> None:
+    code, said = run(
+        "--workload", "imul1", "--threads", "1", "--placement", "default", "--seconds", "0.1",
+        "-o", "session",
+    )  # fmt: skip
+    assert code == 0, said
+    step = load(Path("session/imul1-default-t01-r1/step.json"))
+    assert step["overhead"]["unit"] == "iterations"
+    assert step["throughput"]["unit"] == "iterations"
+    for folder in ("baseline", "."):
+        workload = load(Path("session/imul1-default-t01-r1") / folder / "workload.json")
+        assert workload["status"] == "ok"
+    assert [words[0] for words in windows.calls_of("wpr")] == ["-start", "-stop"]
+
+
+def test_a_sweep_is_planned_on_the_topology_that_windows_tells(windows: StandIns, run: Run) -> None:
+    # CPU 23 is there on the machine in the buffer and, with luck, not on this one: the plan is what
+    # is looked at, the worker may not be bound.
+    code, said = run(
+        "--workload", "imul1", "--threads", "9", "--placement", "physical", "--seconds", "0.05",
+        "-o", "session",
+    )  # fmt: skip
+    planned = load(Path("session/session.json"))["steps"][0]["planned_cpus"]
+    assert planned == [0, 2, 4, 6, 8, 10, 12, 14, 16]
+    assert code in (0, 2), said
+
+
+def test_a_command_is_run_and_its_code_told(windows: StandIns, run: Run) -> None:
+    program = "import sys; sys.exit(3)"
+    code, said = run("-o", "session", "--", sys.executable, "-c", program)
+    assert code == 0, said
+    step = load(next(Path("session").glob("*/step.json")))
+    assert step["warnings"] == ["the command ended with code 3"]
+    assert step["stopped_by"] == "process_end"
+    assert step["pid"] is not None
+
+
+def test_a_process_is_found_by_name_and_watched(windows: StandIns, run: Run) -> None:
+    texts = [(list(words), text) for words, text in ANSWERS.items()]
+    find = ["tasklist", "/fo", "csv", "/nh", "/fi", "imagename eq game.exe"]
+    windows.texts([*texts, (find, windows_texts.TASKS)])
+    code, said = run("--process", "game", "--seconds", "5", "-o", "session")
+    assert code == 0, said
+    step = load(Path("session/game-r1/step.json"))
+    # The stand-in for tasklist knows of no process with that number afterwards.
+    assert (step["pid"], step["stopped_by"]) == (4711, "process_end")
+    assert step["warnings"] == ["process 4711 ended before the time asked for"]
+    code, said = run("--process", "other", "-o", "none")
+    assert (code, said) == (2, "schedlens: --process: no process named 'other.exe' runs\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "number", "text", "told"),
+    [
+        ("-start", 0xC5585011, "Failed to enable the policy to profile system performance.",
+         "recording needs an elevated prompt: right-click on Terminal, 'Run as administrator'"),
+        ("-start", 0xC5583001, "The profiles are already running.",
+         "`wpr -cancel -instancename schedlens` ends it, then type this again"),
+        ("-start", 0x800705AA, "Insufficient system resources exist.",
+         "end one of those that `logman query -ets` lists"),
+        ("-start", 0x80070008, "Not enough memory resources are available.",
+         "close programs, or ask for a shorter --ring"),
+        ("-start", 0xC5580612, "Something else.", "Something else. Error code: 0xc5580612"),
+        ("-stop", 0xC5583000, "There are no trace profiles running.",
+         "the recording was ended by another program"),
+        ("-stop", 0x80070070, "There is not enough space on the disk.",
+         "no space left on the disk for the recording"),
+    ],
+)  # fmt: skip
+def test_each_refusal_says_what_to_do(
+    windows: StandIns, run: Run, word: str, number: int, text: str, told: str
+) -> None:
+    windows.refuse(word, number, text)
+    code, said = run("--seconds", "0.1", "-o", "session")
+    assert code == 2
+    assert told in said
+    # A recording that was begun is not left behind.
+    assert not (windows.home / "wpr.running").exists()
+    assert not Path("session/machine-r1").exists()
+
+
+def test_without_rights_nothing_is_begun(
+    windows: StandIns, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("schedlens.record.windows.platform.elevated", lambda: False)
+    code, said = run("-o", "session")
+    assert code == 2
+    assert said.startswith("schedlens: recording needs an elevated prompt")
+    assert said.count("\n") == 1
+    assert windows.calls_of("wpr") == []
+    assert not Path("session").exists()
+    assert elevation.elevated() is None or sys.platform == "win32"
+
+
+def test_counters_are_those_the_machine_offers(windows: StandIns, run: Run) -> None:
+    names = "InstructionRetired,TotalCycles"
+    code, said = run("--counters", names, "--seconds", "0.1", "-o", "session")
+    assert code == 0, said
+    profile = Path("session/schedlens.wprp").read_text(encoding="utf-8")
+    assert '<Counter Value="InstructionRetired" />' in profile
+    assert load(Path("session/session.json"))["capture"]["counters"] == names.split(",")
+    for wanted, told in (
+        ("LLCMisses", "this machine offers no 'LLCMisses'; `wpr -pmcsources` lists Timer, Total"),
+        ("A,B,C,D,E", "5 are more than the 4 that a core can count at once"),
+    ):
+        code, said = run("--counters", wanted, "-o", "other")
+        assert (code, told in said, said.count("\n")) == (2, True, 1)
+    (windows.home / "wpr.pmcsources").write_text(windows_texts.ONLY_TIMER)
+    code, said = run("--counters", names, "-o", "other")
+    assert code == 2
+    assert "a hypervisor (Hyper-V, virtualization-based security, a virtual machine) hides" in said
+    assert "or record without --counters" in said
+
+
+def test_the_doctor_says_what_this_machine_permits(
+    windows: StandIns, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def doctor(*words: str) -> tuple[int, str]:
+        code = cli.run(cli.group, ["doctor", *words], name="schedlens")
+        return code, capfd.readouterr().out
+
+    code, said = doctor()
+    assert code == 0, said
+    rows = [line.split(maxsplit=2) for line in said.splitlines()]
+    assert [(row[0], row[1]) for row in rows] == [
+        ("ok", name) for name in ("CPUs", "settings", "recorder", "rights", "counters", "workloads")
+    ]
+    assert "24 online, 24 allowed, 16 cores, siblings, 8 of type E, 16 of type P" in said
+    assert "windows_build 10.0.22631.3479 (23H2)" in said
+    assert "TotalIssues, CacheMisses, TotalCycles, UnhaltedCoreCycles, InstructionRetired" in said
+
+    (windows.home / "wpr.pmcsources").write_text(windows_texts.ONLY_TIMER)
+    code, said = doctor()
+    assert code == 1
+    assert "-> the only counter offered is the timer" in said
+    monkeypatch.setattr("schedlens.record.windows.examination.elevated", lambda: False)
+    code, said = doctor()
+    assert code == 1
+    assert "-> recording needs an elevated prompt" in said
+
+    (windows.home / "wpr.running").touch()
+    assert doctor("--restore") == (0, "undone: a recording by wpr: none again\n")
+    assert not (windows.home / "wpr.running").exists()
+
+
+def test_lost_events_and_another_clock_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    stand_ins(tmp_path, monkeypatch, header_only_etl(lost=(7, 2), clock=2), EDGES_NS)
+    code, said = run("--seconds", "0.1", "-o", "session")
+    assert code == 0
+    assert "7 events and 2 buffers were lost: give the recorder more memory" in said
+    assert "the clock of the recording is system_time" in said
+
+
+def test_a_recording_that_is_none_fails_its_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    stand_ins(tmp_path, monkeypatch, b"no recording", EDGES_NS)
+    code, said = run("--seconds", "0.1", "-o", "session")
+    assert code == 2
+    assert "the recorder left no recording in trace.etl: record the step again" in said
+
+
+FRAMES = """\
+warning: a line before the head
+Application,ProcessID,SwapChainAddress,{column}
+game.exe,4711,0x1,16.6
+game.exe,4711,0x1,NA
+game.exe,4711,0x1,{slow}
+game.exe,4711,0x1,90.0
+"""
+
+
+@pytest.mark.parametrize("column", ["msBetweenPresents", "FrameTime", "MsBetweenPresents"])
+def test_the_ring_ends_at_a_slow_frame(windows: StandIns, run: Run, column: str) -> None:
+    (windows.home / "frames.csv").write_text(FRAMES.format(column=column, slow="55.5"))
+    code, said = run(
+        "--ring", "30", "--presentmon", str(windows.bin / "PresentMon"), "--stop-on-frame", "50",
+        "-o", "session",
+    )  # fmt: skip
+    assert code == 0, said
+    assert "the last 30 s are kept until you press Enter or a slow frame" in said
+    assert "ended by a frame of 55.5 ms" in said
+    step = load(Path("session/machine-r1/step.json"))
+    assert (step["stopped_by"], step["slow_frame_ms"]) == ("frame", 55.5)
+    # PresentMon ended by itself, so its last lines are there.
+    text = Path("session/machine-r1/presentmon.csv").read_text()
+    assert text.splitlines()[-1] == "last.exe,9,0x1,16.0"
+    assert "-filemode" not in windows.calls_of("wpr")[0]
+    assert windows.calls_of("PresentMon") == [
+        ["-output_stdout", "-qpc_time", "-session_name", "schedlens-presentmon",
+         "-stop_existing_session"],
+    ]  # fmt: skip
+    # 24 CPUs: 30 s of 4 MB, and 0.75 MB for each of them.
+    assert '<Buffers Value="660" />' in Path("session/schedlens.wprp").read_text(encoding="utf-8")
+
+
+def test_the_ring_ends_with_enter(
+    windows: StandIns, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = iter(["\n"])
+    monkeypatch.setattr(sys, "stdin", type("Keys", (), {"readline": lambda self: next(read)})())
+    code, said = run("--ring", "30", "-o", "session")
+    assert code == 0, said
+    assert load(Path("session/machine-r1/step.json"))["stopped_by"] == "enter"
+
+
+def test_presentmon_without_rights_ends_the_step(windows: StandIns, run: Run) -> None:
+    (windows.home / "presentmon.refusal").write_text(
+        "error: failed to start trace session: access denied.\n"
+    )
+    program = str(windows.bin / "PresentMon")
+    code, said = run("--presentmon", program, "--seconds", "0.1", "-o", "session")
+    assert code == 2
+    assert "PresentMon is not permitted to trace: use an elevated prompt" in said
+    assert not (windows.home / "wpr.running").exists()
+    code, said = run("--presentmon", "none.exe", "-o", "other")
+    assert (code, said) == (2, "schedlens: --presentmon: no program is at none.exe\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--ring", "0.5"], "--ring: 0.5 is not between 1 and 600 seconds"),
+        (["--ring", "30", "--seconds", "5"], "--seconds has no meaning with it"),
+        (["--ring", "30", "--repeat", "2"], "--repeat has no meaning with it"),
+        (["--ring", "30", "--workload", "imul1"], "start the program yourself"),
+        (["--stop-on-frame", "50"], "--stop-on-frame ends a --ring"),
+        (["--ring", "30", "--stop-on-frame", "50"], "--stop-on-frame needs --presentmon PATH"),
+        (["--ring", "30", "--stop-on-frame", "0", "--presentmon", "p"], "0 ms is no frame time"),
+        (["--light"], "--light is for Linux"),
+        (["--recorder", "xperf"], "xperf is not on the path: it comes with the Windows Perf"),
+        (["--os", "linux"], "--os linux: this is windows"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(
+    windows: StandIns, run: Run, words: list[str], told: str
+) -> None:
+    code, said = run(*words, "-o", "session")
+    assert (code, said.count("\n")) == (2, 1)
+    assert told in said
+    assert not Path("session").exists()
+
+
+def test_an_interrupted_session_goes_on(windows: StandIns, run: Run) -> None:
+    code, _ = run("--seconds", "0.1", "--repeat", "2", "-o", "session")
+    assert code == 0
+    # As after a run that was killed in its second step.
+    shutil.rmtree("session/machine-r2")
+    before = Path("session/machine-r1/step.json").read_bytes()
+    code, said = run("--resume", "session")
+    assert (code, "recorded 2 steps in session" in said) == (0, True), said
+    assert Path("session/machine-r1/step.json").read_bytes() == before
+    assert len(windows.calls_of("wpr")) == 6
+    (windows.home / "buffer").write_bytes(Path("session/topology.bin").read_bytes()[:48])
+    code, said = run("--resume", "session")
+    assert code == 2
+    assert "was recorded on other CPUs" in said
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="no corpus of recordings lies beside the project")
+def test_a_real_recording_that_a_stand_in_copies_into_place_is_collected_and_analyzed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    etl = lzma.decompress((SHARED / "pv_diaghub_kernel.etl.xz").read_bytes())
+    (tmp_path / "real.etl").write_bytes(etl)
+    header = etw_file.read(tmp_path / "real.etl")
+    assert header is not None
+    assert header.begin_ns is not None
+    edges_ns = (header.begin_ns + 1_000_000, header.begin_ns + 5_001_000_000)
+    stand_ins(tmp_path, monkeypatch, etl, edges_ns)
+    code, said = run("--seconds", "0.1", "-o", "session")
+    assert code == 0, said
+    assert Path("session/machine-r1/trace.etl").stat().st_size == len(etl)
+    assert f"now type: analyze {Path('session')}" in said
+
+    assert cli.run(cli.group, ["analyze", "session"], name="schedlens") == 0
+    with duckdb.connect("session/analysis.duckdb", read_only=True) as con:
+
+        def one(sql: str) -> tuple[Any, ...] | None:
+            found: tuple[Any, ...] | None = con.execute(sql).fetchone()
+            return found
+
+        assert one("SELECT source, clock_name, label FROM trace") == ("etw", "qpc", "machine-r1")
+        # The step lies where the observer saw it: 1 ms after the begin, for 5 s.
+        assert one("SELECT start_ns, end_ns FROM run") == (1_000_000, 5_001_000_000)
+        assert one("SELECT min(ts), max(ts) FROM snapshot_cpu") == (1_000_000, 5_001_000_000)
+        assert one("SELECT start_ns, end_ns FROM analysis_window") == (1_000_000, 5_001_000_000)
+        assert one("SELECT count(*) FROM problem WHERE place = 'clock'") == (0,)
+        types = (
+            "SELECT count(*) FILTER (core_type = 'P'), count(*) FILTER (core_type = 'E') FROM cpu"
+        )
+        assert one(types) == (16, 8)
+        power = "SELECT value FROM machine_setting WHERE key = 'power_plan.CPMINCORES.ac'"
+        assert one(power) == ("100",)
+        truth = load(SHARED.parent / "truth" / "pv_diaghub_kernel.etl.json")
+        pids = con.execute("SELECT DISTINCT pid FROM process ORDER BY pid").fetchall()
+        assert [pid for (pid,) in pids] == sorted({row["pid"] for row in truth["processes"]})
+    assert Path("session/report.html").exists()
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="no corpus of recordings lies beside the project")
+def test_headers_of_real_recordings_are_those_an_independent_reader_found(tmp_path: Path) -> None:
+    rows = json.loads((SHARED / "MANIFEST.json").read_text(encoding="utf-8"))
+    found, expected = {}, {}
+    for row in rows:
+        path = tmp_path / row["etl"]
+        path.write_bytes(lzma.decompress((SHARED / row["file"]).read_bytes()))
+        header = etw_file.read(path)
+        path.unlink()
+        assert header is not None, row["etl"]
+        measured = row["measured"]
+        found[row["etl"]] = (header.cpus, header.clock, header.events_lost)
+        expected[row["etl"]] = (measured["cpus"], measured["clock"], measured["events_lost"])
+    assert len(found) == len(rows)
+    assert found == expected
+
+
+def test_no_bytes_make_the_look_into_a_header_fail(tmp_path: Path) -> None:
+    path = tmp_path / "cut.etl"
+    whole = header_only_etl(pointer=4)
+    for size in range(0, len(whole), 7):
+        path.write_bytes(whole[:size])
+        assert etw_file.read(path) is None
+    path.write_bytes(whole)
+    header = etw_file.read(path)
+    assert header is not None
+    assert (header.begin_ns, header.cpus, header.build) == (BEGIN_NS, 24, 22631)
+    assert etw_file.read(tmp_path / "none.etl") is None

@@ -1,0 +1,126 @@
+"""What `collect --os windows --dry-run` prints and writes on any system, and the page about it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import command
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPECTED = Path(__file__).parents[1] / "expected"
+PAGE = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
+LINES = [
+    line
+    for block in re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+]
+COLLECT = [line for line in LINES if line.startswith("collect ")]
+# What is not part of a recording: installing, and reading the answer.
+BEFORE_AND_AFTER = ("winget", "py", "python", r".venv\Scripts\activate", "schedlens", "analyze",
+                    "start")  # fmt: skip
+
+
+def dry_run(*words: str, cwd: Path) -> str:
+    """What the dry run of these words prints."""
+    # The options end where a command begins.
+    split = words.index("--") if "--" in words else len(words)
+    options = [word for word in words[:split] if word not in ("--dry-run", "--os", "windows")]
+    done = command(
+        "collect", "--os", "windows", "--dry-run", *options, *words[split:], cwd=cwd, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+CASES = {
+    "machine": ["--seconds", "10"],
+    "workload": [
+        "--workload", "imul1", "--threads", "1", "--cpus", "0", "--seconds", "0.5",
+    ],
+    "ring": [
+        "--process", "game.exe", "--ring", "30", "--presents", "--counters",
+        "InstructionRetired,TotalCycles", "--presentmon", r"C:\Program Files\PresentMon.exe",
+        "--stop-on-frame", "50",
+    ],
+    "xperf": ["--recorder", "xperf", "--counters", "TotalCycles", "--", "game.exe", "--fast"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_dry_run_prints_every_command(name: str, tmp_path: Path) -> None:
+    expected = (EXPECTED / f"windows_dry_run_{name}.txt").read_text(encoding="utf-8")
+    assert dry_run(*CASES[name], cwd=tmp_path) == expected
+
+
+def test_the_profile_is_written_for_what_was_asked(tmp_path: Path) -> None:
+    dry_run(*CASES["ring"], cwd=tmp_path)
+    # Lines end as Windows ends them.
+    written = (tmp_path / "schedlens.wprp").read_bytes().decode("utf-8")
+    expected = (EXPECTED / "profile_counters_ring.wprp").read_text(encoding="utf-8")
+    assert written == expected.replace("\n", "\r\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["schedlens.wprp"]
+
+
+def test_xperf_needs_no_profile(tmp_path: Path) -> None:
+    dry_run(*CASES["xperf"], cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_system_is_only_for_paper(tmp_path: Path) -> None:
+    done = command("collect", "--os", "windows", "-o", "session", cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--os windows: this is linux; --dry-run prints the commands for windows" in done.stderr
+    done = command("collect", "--ring", "30", "--dry-run", cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert "--ring is for Windows" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_leads_from_an_empty_machine_to_a_report() -> None:
+    first = [line.split()[0] for line in LINES]
+    order = ["winget", "py", r".venv\Scripts\activate", "python", "collect", "analyze", "start"]
+    assert [first.index(word) for word in order] == sorted(first.index(word) for word in order)
+    assert "make" not in first
+    assert len(COLLECT) == 10
+
+
+@pytest.mark.parametrize("line", COLLECT)
+def test_each_collect_line_of_the_page_makes_a_plan(line: str, tmp_path: Path) -> None:
+    # A backslash is no escape at a prompt of Windows.
+    words = shlex.split(line.replace("\\", "\\\\"))[1:]
+    said = dry_run(*words, cwd=tmp_path)
+    assert "wpr -start " in said
+    assert len(list(tmp_path.rglob("schedlens.wprp"))) == 1
+
+
+def test_every_other_command_of_the_page_is_one_the_dry_run_prints(tmp_path: Path) -> None:
+    said = dry_run("--seconds", "10", cwd=tmp_path)
+    printed = {line.partition(": ")[2] for line in said.splitlines()}
+    quoted = [line for line in LINES if line.split()[0] not in (*BEFORE_AND_AFTER, "collect")]
+    assert len(quoted) == 8
+    assert [line for line in quoted if line not in printed] == []
+
+
+def test_the_page_quotes_what_the_program_says() -> None:
+    places = {
+        "collectors": "*.py",
+        "src/schedlens/record/windows": "*.py",
+        "workloads/src/os/windows": "*.rs",
+    }
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for folder, pattern in places.items()
+        for path in (ROOT / folder).glob(pattern)
+    )
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)
+    said = [row for row in rows if row not in ("what it says", "---")]
+    assert len(said) == 9
+    for text in said:
+        # The program puts numbers or names between the words of two of them.
+        words = {"this machine offers no such counter": "this machine offers no",
+                 "events and buffers were lost": "buffers were lost"}.get(text, text)  # fmt: skip
+        assert words in sources, text
