@@ -130,9 +130,16 @@ SELECT
   r.affinity_known,
   -- Lost records leave open whether it was switched in soon, or an idle interval was longer.
   r.in_doubt,
-  -- Where parked_available applies: of another allowed CPU the state or the parking is unknown, so
-  -- that it may have been idle_available.
-  r.unknown_available AND NOT r.throttled AND NOT r.idle_exit
+  -- Where parked_available applies: of another allowed CPU the state or the parking is unknown, or
+  -- the thread's affinity is and another CPU is idle, so that it may have been idle_available.
+  (
+    r.unknown_available
+    OR (
+      NOT r.affinity_known
+      AND (coalesce(r.outside_idle_ns >= p_min_idle_ns, false) OR lossy.trace_id IS NOT NULL)
+    )
+  )
+    AND NOT r.throttled AND NOT r.idle_exit
     AND coalesce(r.idle_ns, -1) < p_min_idle_ns AND r.parked_ns >= p_min_idle_ns
     AS may_be_idle,
   -- Length of the longest idle interval, at this moment, of an online unparked CPU outside its

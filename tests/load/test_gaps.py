@@ -242,3 +242,37 @@ def test_a_recording_without_gaps_keeps_every_row(con: duckdb.DuckDBPyConnection
     before = con.execute("FROM thread_state ORDER BY ALL").fetchall()
     gaps.apply(con, TRACE)
     assert con.execute("FROM thread_state ORDER BY ALL").fetchall() == before
+
+
+def slice_of(con: duckdb.DuckDBPyConnection, utid: int, ts: int, **facts: object) -> None:
+    add(con, "sched_slice", trace_id=TRACE, utid=utid, cpu=0, ts=ts, dur=100, is_idle=False,
+        left_censored=False, right_censored=False, **facts)  # fmt: skip
+
+
+def test_the_last_cpu_of_a_thread_that_may_have_run_in_a_gap_is_unknown(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "etw", (1, 200, 300))
+    states(con, 7, (0, 100, "running"), (100, 500, "waiting"), (500, 600, "running"))
+    states(con, 7, (600, 700, "waiting"), (700, 800, "running"))
+    for ts in (500, 700):
+        slice_of(con, 7, ts, ready_ns=0, prev_cpu=1)
+    gaps.apply(con, TRACE)
+    rows = con.execute("SELECT ts, prev_cpu FROM sched_slice ORDER BY ts").fetchall()
+    assert rows == [(500, None), (700, 1)]
+
+
+# 7 blocks at 400 and is switched in at 450; a wakeup while it ran, on CPU 1, may be lost.
+@pytest.mark.parametrize("lost", [(200, 300), (10, 50)])
+def test_a_wait_without_a_wakeup_behind_a_gap_in_its_slice_is_unknown(
+    con: duckdb.DuckDBPyConnection, lost: tuple[int, int]
+) -> None:
+    recording(con, "etw", (1, *lost))
+    states(con, 7, (100, 400, "running"), (400, 450, "waiting"), (450, 550, "running"))
+    slice_of(con, 7, 450, ready_ns=None, wait_ns=50, prev_cpu=0)
+    wakeup(con, 8, 20)
+    gaps.apply(con, TRACE)
+    is_lost = lost == (200, 300)
+    assert found(con, 7)[1] == (400, 450, "unknown" if is_lost else "waiting")
+    row = con.execute("SELECT wait_ns, prev_cpu FROM sched_slice").fetchone()
+    assert row == ((None, None) if is_lost else (50, 0))

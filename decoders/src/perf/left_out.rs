@@ -48,7 +48,9 @@ impl Index {
             }
         }
         let near = self.near(events, &data, &self.misfits);
-        if near.iter().any(|near| near.twice > 0) {
+        // A single record may be the like of another one by chance.
+        let is_copy = |(misfit, near): (&Misfit, &Near)| 2 * near.twice > misfit.records.len();
+        if self.misfits.iter().zip(&near).any(is_copy) {
             problems.add("the data", TWICE);
             self.is_disordered = true;
             self.put_back(events, &data);

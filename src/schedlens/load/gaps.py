@@ -330,6 +330,40 @@ FROM doubtful_slice AS doubtful
 WHERE sched_slice.rowid = doubtful.row
 """
 
+# A wait that ends without a wakeup, behind a slice in which a wakeup may have been lost: one during
+# the slice would have made the thread ready where it left its CPU.
+_UNWOKEN = """
+CREATE OR REPLACE TEMP TABLE unwoken_wait AS
+SELECT wait.rowid AS row, after.rowid AS after_row
+FROM sched_slice AS after
+JOIN thread_state AS wait ON wait.utid = after.utid AND wait.ts + wait.dur = after.ts
+JOIN thread_state AS before ON before.utid = wait.utid AND before.ts + before.dur = wait.ts
+ASOF JOIN gap ON wait.ts > gap.start_ns
+WHERE after.trace_id = $trace_id
+  AND after.ready_ns IS NULL
+  AND NOT after.is_idle
+  AND NOT after.left_censored
+  AND wait.state = 'waiting'
+  AND wait.dur > 0
+  AND before.state = 'running'
+  AND gap.end_ns > before.ts
+  AND EXISTS (FROM wakeup WHERE trace_id = $trace_id)
+"""
+
+_FORGET_WAITS = """
+UPDATE thread_state
+SET state = 'unknown', left_censored = true, right_censored = true, reason = NULL
+FROM unwoken_wait
+WHERE thread_state.rowid = unwoken_wait.row
+"""
+
+_FORGET_WAIT_TIMES = """
+UPDATE sched_slice
+SET wait_ns = NULL, prev_cpu = NULL
+FROM unwoken_wait
+WHERE sched_slice.rowid = unwoken_wait.after_row
+"""
+
 # Where a thread may have run meanwhile, its last CPU is not known either.
 _FORGET_CPU = """
 UPDATE sched_slice
@@ -500,7 +534,10 @@ def _apply_gaps(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> None:
     con.execute(_SLICES, asked)
     con.execute(_FORGET_REASONS, asked)
     con.execute(_FORGET_READY)
+    con.execute(_UNWOKEN, asked)
+    con.execute(_FORGET_WAITS)
+    con.execute(_FORGET_WAIT_TIMES)
     con.execute(_FORGET_CPU, asked)
     con.execute(_PARKING, asked)
-    for table in ("doubtful_period", "doubtful_slice", "wakeups_complete"):
+    for table in ("doubtful_period", "doubtful_slice", "unwoken_wait", "wakeups_complete"):
         con.execute(f"DROP TABLE {table}")
