@@ -1,5 +1,6 @@
 # make run    sets up, records the sha256 sweep on this machine, analyzes it, names the report
 # make test   sets up, checks and passes every test
+# make quick  the tests that take no recording, browser or timing: under 2 minutes
 # make check  formatting, lints, types
 # make detectors  precision and recall of what the analyzers find, on faults planted in simulations
 # make damage damages recordings in their bytes and checks what every query claims of them
@@ -16,7 +17,7 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test check setup setup-run setup-test lock bench damage detectors experiments-check fuzz fuzz-etl clean
+.PHONY: run test quick check setup setup-run setup-test lock bench damage detectors experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -25,6 +26,9 @@ test: setup-test check
 	cargo test --workspace --locked -j2
 	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile; beside=$$?; \
 	$(BIN)/python -m pytest -m alone && exit $$beside
+
+quick: setup
+	$(BIN)/python -m pytest -m "not alone and not slow" -n 2 --dist loadfile -q
 
 check: setup
 	$(BIN)/ruff check .

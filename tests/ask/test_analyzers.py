@@ -11,6 +11,8 @@ from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 SIBLINGS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
 NAMES = sorted(judging.analyzers())

@@ -14,6 +14,8 @@ from schedlens.ask.findings import Scope
 from schedlens.simulate import cases
 from schedlens.simulate.scheduler import Simulation
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 S = 1_000_000_000
 PRIORITY, PATH, PARKED, MENDED = 1, 2, 3, 4

@@ -18,6 +18,8 @@ from schedlens.simulate.script import Gate, Present, Run, Script, Signal, Sleep,
 from schedlens.simulate.thread import Thread
 from schedlens.simulate.truth import Stay
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 
 # Beside the seeds that thresholds were tuned on, and beside those of `make detectors`.

@@ -20,6 +20,8 @@ import switch_text
 from conftest import command
 from fixture_files import qemu_session
 
+pytestmark = pytest.mark.slow
+
 needs_perf = pytest.mark.skipif(
     shutil.which("perf") is None, reason="perf is not installed: it is the oracle here"
 )

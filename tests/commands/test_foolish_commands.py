@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import BIN, command
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -21,6 +21,8 @@ from damage.stream import Plan
 from schedlens.ask.catalog import Query
 from schedlens.load.recording import Recording
 
+pytestmark = pytest.mark.slow
+
 # A random schedule in both formats.
 SEED = 1
 

@@ -19,6 +19,8 @@ from schedlens.load import store
 from schedlens.load.arrow_folder import layout
 from schedlens.load.recording import Recording
 
+pytestmark = pytest.mark.slow
+
 C = CELL
 TYPED = [Cpu(0, 0, core_type="P"), Cpu(1, 1, core_type="E"), Cpu(2, 2, core_type=None)]
 

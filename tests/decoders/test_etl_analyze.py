@@ -17,6 +17,8 @@ from etl_truth import corpus_file
 from schedlens import _decoders
 from schedlens.load import etl_parts, recording, store
 
+pytestmark = pytest.mark.slow
+
 
 def _analyze(*arguments: str) -> dict[str, object]:
     done = command("analyze", *arguments, "--json", check=False)

@@ -9,9 +9,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from etl_truth import corpus_file, need_shared
 
 from schedlens import _decoders
+
+pytestmark = pytest.mark.slow
 
 EVENT = re.compile(
     r"EVENT (?P<ms>[\d,.]+): (?P<name>\S+)(?: \S+)*? PID=(?P<pid>-?\d+); TID=(?P<tid>-?\d+); "

@@ -18,6 +18,8 @@ from etl_files import folder, names
 
 from schedlens import _decoders
 
+pytestmark = pytest.mark.slow
+
 KERNEL_PROCESS = uuid.UUID("22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716").bytes_le
 DXGKRNL = uuid.UUID("802ec45a-1e99-4b83-9920-87c98277ba9d").bytes_le
 OWN = uuid.UUID("12345678-0000-4000-8000-000000000001").bytes_le

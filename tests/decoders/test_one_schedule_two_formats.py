@@ -22,6 +22,8 @@ from schedlens.ask import analysis
 from schedlens.load import store
 from schedlens.load.recording import Recording
 
+pytestmark = pytest.mark.slow
+
 PERF, ETL = 1, 2
 # What one system calls otherwise, or cannot tell from something else.
 MATCHED = {"throttled_or_moved": "runnable_other", "quantum_end_or_yield": "quantum_end"}

@@ -12,6 +12,8 @@ import pytest
 from decoders.test_throttled_by_its_slice import analyzed, line, threads, written
 from tables_export import export, read_manifest, write_manifest, write_table
 
+pytestmark = pytest.mark.slow
+
 REASONS = (
     "SELECT DISTINCT end_reason FROM sched_slice WHERE NOT is_idle "
     "AND end_reason LIKE 'quantum_end%' ORDER BY ALL"

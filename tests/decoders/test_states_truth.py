@@ -18,6 +18,8 @@ import states_oracle
 from conftest import command
 from fixture_files import copied_session
 
+pytestmark = pytest.mark.slow
+
 MICROSECOND = 1_000
 
 

@@ -25,6 +25,8 @@ from sweep_schedule import (
 
 from schedlens.load import intervals
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS: list[tuple[dict[int, int | None], dict[int, str | None]]] = [
     ({0: 0, 1: 0, 2: 2, 3: 2, 4: 4, 5: 4}, {}),
     ({0: 0, 3: 0, 1: 1, 4: 1, 2: 2}, {0: "P", 3: "P", 1: "P", 4: "P", 2: "E"}),

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 from recording_writer import write
 
 from schedlens.ask import analysis
 from schedlens.load import schema
 from schedlens.load.recording import Recording
+
+pytestmark = pytest.mark.slow
 
 MS = 1_000_000
 PARTS = "throttled_ns, idle_exit_ns, idle_available_ns, unknown_ns, all_busy_ns"

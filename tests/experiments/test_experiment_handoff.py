@@ -19,6 +19,8 @@ from schedlens.record import cells
 from schedlens.report import summary
 from schedlens.report.sections import View
 
+pytestmark = pytest.mark.slow
+
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
     return topology.read(machine.write(root))

@@ -17,6 +17,8 @@ from schedlens.machine import topology
 from schedlens.record import cells
 from schedlens.record.cells import Cell, Load
 
+pytestmark = pytest.mark.slow
+
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
     return topology.read(machine.write(root))

@@ -20,6 +20,8 @@ from schedlens.machine import topology
 from schedlens.record import cells
 from schedlens.record.cells import Load
 
+pytestmark = pytest.mark.slow
+
 
 def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
     return topology.read(machine.write(root))

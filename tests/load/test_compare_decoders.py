@@ -23,6 +23,8 @@ from schedlens.load.comparison.known import TRACEPROCESSOR, Known, known
 from schedlens.load.comparison.rows import FOLDER, KEYS, TRACE, Table
 from schedlens.load.recording import Recording
 
+pytestmark = pytest.mark.slow
+
 # Three switches of the recording `plain` that are no neighbours.
 THREE = (
     "SELECT rowid FROM context_switch WHERE prev_priority IS NOT NULL "

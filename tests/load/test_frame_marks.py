@@ -21,6 +21,8 @@ from schedlens.load import recording
 from schedlens.load.frames import capture, program_stamps
 from schedlens.load.frames.program_stamps import FrameMark
 
+pytestmark = pytest.mark.slow
+
 ZERO = 5_000_000_000
 MS = 1_000_000
 

@@ -21,6 +21,8 @@ from schedlens.load import schema, store
 from schedlens.load.arrow_folder import layout, loader
 from schedlens.load.recording import Recording, gather
 
+pytestmark = pytest.mark.slow
+
 
 def loaded(trace: Path) -> duckdb.DuckDBPyConnection:
     """A database in memory with the base and derived tables of one recording."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import table_hashes
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_change_of_any_table_is_named() -> None:

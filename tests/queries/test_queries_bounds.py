@@ -13,6 +13,8 @@ import pytest
 
 from schedlens.ask import bounds, catalog
 
+pytestmark = pytest.mark.slow
+
 QUERIES = catalog.load_all()
 NAMES = [query.full_name for query in QUERIES]
 # Columns that hold times by their name; in the words of other tools, by their comment.

@@ -15,6 +15,8 @@ from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
 from schedlens.ask import bounds, catalog
 from schedlens.load import schema
 
+pytestmark = pytest.mark.slow
+
 QUESTIONS = catalog.load_all()
 NAMES = [query.full_name for query in QUESTIONS]
 

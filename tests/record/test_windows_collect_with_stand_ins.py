@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 else:
     from schedlens.collectors import etw_file
 
+pytestmark = pytest.mark.slow
+
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "etw" / "corpus"
 # Begin of the header-only recording in ns, by its own clock of 10 MHz.
 BEGIN_NS = 500_000_000_000

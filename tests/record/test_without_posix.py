@@ -15,6 +15,8 @@ from windows_stand_ins import StandIns, header_only_etl
 
 from schedlens.commands import cli
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[1] / "support" / "windows_lacks.py"
 
 

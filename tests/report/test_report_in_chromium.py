@@ -15,9 +15,12 @@ import report_with_frames
 
 from schedlens.report import page
 
-pytestmark = pytest.mark.skipif(
-    chromium.PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        chromium.PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"
+    ),
+]
 
 Open = Callable[[Path], chromium.Browser]
 

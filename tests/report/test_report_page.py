@@ -25,6 +25,8 @@ from schedlens.report import table as page_table
 from schedlens.report.figures import short, unique
 from schedlens.report.sections import Answer, chapters
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1_000_000
 
 

@@ -13,6 +13,8 @@ import report_with_frames
 from schedlens.report import page, timeline
 from schedlens.report.sections import View
 
+pytestmark = pytest.mark.slow
+
 MS = report_database.MS
 SPAN: dict[str, Any] = {"start_ns": 10 * MS, "end_ns": 290 * MS, "dur_ns": 280 * MS}
 

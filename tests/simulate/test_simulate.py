@@ -21,6 +21,8 @@ from schedlens.simulate.script import Body, Run, Script, Signal, Sleep, Spin, Wa
 from schedlens.simulate.script import Gate as Semaphore
 from schedlens.simulate.thread import Thread
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 S = 1_000_000_000
 

@@ -21,6 +21,8 @@ from schedlens.simulate.machine import machine
 from schedlens.simulate.rules import Rules
 from schedlens.simulate.scheduler import Simulation
 
+pytestmark = pytest.mark.slow
+
 TABLES, ETL, PERF = 1, 2, 3
 Rows = list[tuple[Any, ...]]
 
