@@ -22,7 +22,7 @@ WITH
       s.left_censored OR s.ready_ns IS NULL AS is_open,
     FROM sched_slice AS s
     SEMI JOIN who ON who.utid = s.utid
-    -- A stay of no length that is found after a gap may belong to a run that began in the gap.
+    -- A slice of zero length after a gap may belong to a run that began in the gap.
     WHERE NOT s.is_idle AND (s.dur > 0 OR s.left_censored)
   ),
   numbered AS (

@@ -1,9 +1,9 @@
 -- How long the state of each thread is unknown in the window, because records were lost or the
 -- recording does not contain its first state. Without recorded wakeups it is also unknown how much
--- of a thread's waiting time it was ready. On Linux a thread runs on for a while once it has told of
--- its end; how long, only its last switch-out shows. Where a thread's own CPU clock shows more running time
--- than any record (thread_clock_check), it may have run for so much longer. Threads whose state is
--- always known and whose clock agrees are left out.
+-- of a thread's waiting time it was ready. On Linux a thread keeps running for a while after its exit
+-- record, until its last switch-out. Where a thread's own CPU clock shows more running time than any
+-- record (thread_clock_check), it may have run for that much longer. Threads whose state is always
+-- known and whose clock agrees are left out.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: begin of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

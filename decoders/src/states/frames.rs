@@ -366,7 +366,7 @@ impl StateMachine {
                 self.records.drop_row(row);
                 return;
             }
-            // The half that tells of the switch-in: after a gap, it may belong to a switch before it.
+            // The switch-in half of a pair: after a gap, it may belong to a switch before the gap.
             let is_half = switches.preempted.get(row).is_none();
             if is_half && matches!(place.occupant, Occupant::AfterGap(_)) {
                 place.from = place.from.max(now);

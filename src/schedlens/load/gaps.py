@@ -1,4 +1,4 @@
-"""What lost events, births without a record and offline CPUs leave unknown in the derived tables.
+"""What lost events and threads without a recorded start leave unknown in the derived tables.
 
 The state machine explains each thread by the records that exist. While any CPU may have lost
 records, a thread that is not running may have been woken, switched in and switched out there
@@ -8,53 +8,19 @@ without a record. `apply` makes such time unknown:
   unknown, up to the end of the last gap or, if that is later, the last record that contradicts the
   period. Behind that, the record that ends the period shows what the thread did: a wakeup shows
   that it waited, a switch-in that it was ready.
-- A thread that began before its first record, nobody knows when, is unknown up to there.
+- A thread that started at an unknown time is unknown up to its first record.
 - Whether a CPU is parked is unknown from a gap on any CPU up to its next record.
 - Ready and wait times of a slice that such a gap may have changed are NULL.
-- A CPU is offline from its offline record up to the next online record or its next switch.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from schedlens.load import offline
+
 if TYPE_CHECKING:
     import duckdb
-
-# A CPU's offline spans, as far as no switch contradicts them.
-_OFFLINE = """
-CREATE OR REPLACE TEMP TABLE offline_span AS
-WITH
-  whole AS (
-    SELECT first_ns, duration_ns AS end_ns
-    FROM trace
-    WHERE trace_id = $trace_id
-  ),
-  version AS (
-    SELECT
-      cpu,
-      online,
-      greatest(coalesce(valid_from_ns, first_ns), first_ns) AS start_ns,
-      lead(valid_from_ns) OVER (PARTITION BY cpu ORDER BY valid_from_ns NULLS FIRST) AS next_ns,
-      end_ns,
-    FROM cpu, whole
-    WHERE trace_id = $trace_id
-  ),
-  span AS (
-    SELECT cpu, start_ns, least(coalesce(next_ns, end_ns), end_ns) AS end_ns
-    FROM version
-    WHERE online = false
-  ),
-  switch AS (SELECT cpu, ts FROM context_switch WHERE trace_id = $trace_id)
-SELECT
-  span.cpu,
-  span.start_ns,
-  least(span.end_ns, coalesce(min(switch.ts), span.end_ns)) AS end_ns,
-FROM span
-LEFT JOIN switch
-  ON switch.cpu = span.cpu AND switch.ts > span.start_ns AND switch.ts < span.end_ns
-GROUP BY span.cpu, span.start_ns, span.end_ns
-"""
 
 # Merged times in which records of some CPU are missing.
 _GAPS = """
@@ -116,8 +82,8 @@ FROM sched_slice AS slice, clean
 WHERE slice.trace_id = $trace_id AND slice.ready_ns IS NOT NULL AND slice.wait_ns > 0
 """
 
-# Threads that began at an unknown time before their first record: no record tells of their begin,
-# and they are not among those that are listed where the recording begins.
+# Threads that started at an unknown time: the recording contains no start record, and the list of
+# threads at its beginning does not contain them.
 _UNLISTED = """
 CREATE OR REPLACE TEMP TABLE unlisted_thread AS
 WITH
@@ -396,68 +362,6 @@ WHERE sched_slice.trace_id = $trace_id
   )
 """
 
-_CUT_TILES = """
-CREATE OR REPLACE TEMP TABLE offline_tile AS
-SELECT
-  tile.rowid AS row,
-  tile.cpu,
-  tile.ts,
-  tile.ts + tile.dur AS end_ns,
-  tile.state,
-  tile.utid,
-  span.start_ns AS off_ns,
-  span.end_ns AS on_ns,
-FROM cpu_state AS tile
-JOIN offline_span AS span
-  ON span.cpu = tile.cpu AND tile.ts < span.end_ns AND tile.ts + tile.dur > span.start_ns
-WHERE tile.trace_id = $trace_id AND tile.state <> 'offline'
-"""
-
-# What a tile held before the CPU went offline is known; who is there when it returns is not.
-_OFFLINE_TILES = """
-INSERT INTO cpu_state BY NAME
-SELECT $trace_id AS trace_id, cpu, ts, min(off_ns) - ts AS dur, state, utid
-FROM offline_tile
-GROUP BY cpu, ts, state, utid
-HAVING min(off_ns) > ts
-UNION ALL BY NAME
-SELECT $trace_id AS trace_id, cpu, greatest(ts, off_ns) AS ts,
-  least(end_ns, on_ns) - greatest(ts, off_ns) AS dur, 'offline' AS state, NULL::BIGINT AS utid
-FROM offline_tile
-UNION ALL BY NAME
-SELECT $trace_id AS trace_id, cpu, on_ns AS ts,
-  least(
-    end_ns, coalesce(lead(off_ns) OVER (PARTITION BY cpu, ts ORDER BY off_ns), end_ns)
-  ) - on_ns AS dur,
-  'unknown' AS state, NULL::BIGINT AS utid
-FROM offline_tile
-WHERE on_ns < end_ns
-"""
-
-_OFFLINE_RUNNING = """
-CREATE OR REPLACE TEMP TABLE offline_running AS
-SELECT state.rowid AS row, state.utid, state.ts + state.dur AS end_ns, min(span.start_ns) AS off_ns
-FROM thread_state AS state
-JOIN offline_span AS span
-  ON span.cpu = state.cpu AND state.ts < span.end_ns AND state.ts + state.dur > span.start_ns
-WHERE state.trace_id = $trace_id AND state.state = 'running'
-GROUP BY state.rowid, state.utid, state.ts + state.dur
-"""
-
-_OFFLINE_SLICES = """
-UPDATE sched_slice
-SET
-  dur = greatest(0, span.start_ns - sched_slice.ts),
-  right_censored = true,
-  end_reason = CASE WHEN NOT is_idle THEN 'unknown' END
-FROM (SELECT cpu, start_ns, end_ns FROM offline_span ORDER BY start_ns) AS span
-WHERE sched_slice.trace_id = $trace_id
-  AND sched_slice.cpu = span.cpu
-  AND sched_slice.ts < span.end_ns
-  AND sched_slice.ts + sched_slice.dur > span.start_ns
-"""
-
-
 # Windows records when a CPU is parked or unparked: a gap on any CPU may hide such a record.
 _PARKING = """
 INSERT INTO cpu_parking BY NAME
@@ -482,48 +386,24 @@ WHERE known.parked IS NOT NULL
 
 
 def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
-    """Makes unknown what the gaps of one recording leave unknown, and offline what was offline.
+    """Makes unknown what the gaps of one recording leave unknown, and CPUs offline that were.
 
     To be called once, when its base and derived tables are complete.
     """
     asked = {"trace_id": trace_id}
-    con.execute(_OFFLINE, asked)
-    if _has_rows(con, "offline_span"):
-        _apply_offline(con, asked)
+    offline.apply(con, trace_id)
     con.execute(_UNLISTED, asked)
     if _has_rows(con, "unlisted_thread"):
         con.execute(_UNBORN)
     con.execute(_GAPS, asked)
     if _has_rows(con, "gap"):
         _apply_gaps(con, asked)
-    for table in ("offline_span", "unlisted_thread", "gap"):
+    for table in ("unlisted_thread", "gap"):
         con.execute(f"DROP TABLE {table}")
 
 
 def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
     return con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
-
-
-def _apply_offline(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> None:
-    con.execute(_CUT_TILES, asked)
-    con.execute("DELETE FROM cpu_state WHERE rowid IN (SELECT row FROM offline_tile)")
-    con.execute(_OFFLINE_TILES, asked)
-    con.execute(_OFFLINE_RUNNING, asked)
-    con.execute(
-        "INSERT INTO thread_state BY NAME "
-        "SELECT $trace_id AS trace_id, utid, off_ns AS ts, end_ns - off_ns AS dur, "
-        "'unknown' AS state, true AS left_censored, true AS right_censored "
-        "FROM offline_running WHERE end_ns > off_ns",
-        asked,
-    )
-    con.execute(
-        "UPDATE thread_state SET dur = greatest(0, running.off_ns - thread_state.ts), "
-        "right_censored = true "
-        "FROM offline_running AS running WHERE thread_state.rowid = running.row"
-    )
-    con.execute(_OFFLINE_SLICES, asked)
-    for table in ("offline_tile", "offline_running"):
-        con.execute(f"DROP TABLE {table}")
 
 
 def _apply_gaps(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> None:

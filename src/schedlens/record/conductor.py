@@ -37,7 +37,7 @@ class Conductor:
         return self.request.steps(topology)
 
     def head(self) -> dict[str, Any]:
-        """What session.json keeps beside the plan."""
+        """What session.json contains in addition to the plan."""
         return {}
 
     def said_first(self) -> list[str]:
