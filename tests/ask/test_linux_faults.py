@@ -71,21 +71,28 @@ def test_more_busy_programs_than_cpus_are_told(tmp_path: Path) -> None:
 
 
 def test_a_program_that_others_keep_off_is_named(tmp_path: Path) -> None:
-    rows = found(tmp_path / "s", "thread_summary", "--", sys.executable, str(PROGRAM), "hog")
-    # By weight, nice 19 gets next to nothing next to nice -15: how severe it is depends on the rest
-    # of the machine.
-    assert any("starved" in row["title"] or "hog" in row["title"] for row in rows), rows
-    starved = lines(
+    said = tmp_path / "said"
+    script = f"{sys.executable} {PROGRAM} hog > {said}"
+    rows = found(tmp_path / "s", "thread_summary", "--", "sh", "-c", script)
+    clocks = [line.split() for line in said.read_text().splitlines()]
+    ((passed_ns, ran_ns),) = [
+        (int(passed), int(ran)) for name, passed, ran in clocks if name == "starved"
+    ]
+    (row,) = lines(
         command(
             "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT thread, run_ns, ready_ns FROM thread_summary "
-            "WHERE thread IN ('starved', 'hog') ORDER BY thread",
+            "SELECT run_ns, ready_ns, unknown_ns FROM thread_summary WHERE thread = 'starved'",
         ).stdout
     )  # fmt: skip
-    by_name = {row["thread"]: row for row in starved}
-    assert {"starved", "hog"} <= by_name.keys()
-    # The weight of nice 19 is 15, that of nice -15 is 29154: its share is a thousandth.
-    assert by_name["starved"]["ready_ns"] >= 5 * by_name["starved"]["run_ns"]
+    # Its own clocks: what it did not run of its time, it stood ready. It starts and ends outside.
+    margin_ns = 50_000_000
+    assert ran_ns - 2_000_000 <= row["run_ns"] <= ran_ns + margin_ns
+    assert row["ready_ns"] + row["unknown_ns"] >= passed_ns - ran_ns - 2_000_000
+    # The weight of nice 19 is 15, that of nice -15 is 29154: its share is a thousandth. Where the
+    # hogs are late because of others, it runs until they come.
+    if passed_ns - ran_ns < 5 * ran_ns:
+        pytest.skip(f"other programs kept the hogs off: it ran {ran_ns / passed_ns:.0%} of its time")
+    assert any("starved" in row["title"] or "hog" in row["title"] for row in rows), rows
 
 
 def test_a_queue_with_more_parties_than_cpus_is_told(workload: str, tmp_path: Path) -> None:

@@ -112,15 +112,27 @@ def test_the_long_job_is_found_in_its_frame_on_its_thread(played: Played) -> Non
     assert EVERY in planted
     assert told == [(frame, True) for frame in planted]
     for frame in planted:
-        # At least nine tenths of the work, however fast the clock is then, in one thread.
-        ((name, run_ns),) = played.rows(
-            "SELECT thread.name, sum(dur)::BIGINT AS run_ns FROM frame_ledger(p_path := true) "
-            f"JOIN thread USING (utid) WHERE frame = {frame} AND part IN "
-            "('run_p_alone', 'run_p_shared', 'run_e', 'run_other', 'interrupt') "
-            "GROUP BY utid, thread.name ORDER BY run_ns DESC LIMIT 1"
+        on_path = dict(
+            played.rows(
+                "SELECT thread.name, sum(dur)::BIGINT FROM frame_ledger(p_path := true) "
+                f"JOIN thread USING (utid) WHERE frame = {frame} AND part IN "
+                "('run_p_alone', 'run_p_shared', 'run_e', 'run_other', 'interrupt') GROUP BY ALL"
+            )
         )
-        assert name in {"game-01", "job-02", "job-03"}
-        assert run_ns >= 0.9 * LONG_NS
+        ((name, run_ns),) = played.rows(
+            "SELECT thread.name, sum(least(s.ts + s.dur, f.start_ns + f.dur_ns) "
+            "- greatest(s.ts, f.start_ns))::BIGINT AS run_ns FROM thread_state AS s "
+            "JOIN frame_time AS f ON s.ts < f.start_ns + f.dur_ns AND s.ts + s.dur > f.start_ns "
+            f"JOIN thread ON thread.utid = s.utid WHERE f.frame = {frame} AND state = 'running' "
+            "AND (thread.name LIKE 'game-%' OR thread.name LIKE 'job-%') "
+            "GROUP BY ALL ORDER BY run_ns DESC LIMIT 1"
+        )
+        # At least nine tenths of the work, however fast the clock is then, in one thread.
+        assert run_ns >= 0.9 * LONG_NS, (frame, name, run_ns, on_path)
+        # The path is on that thread, but for the time in which the render thread is busy itself:
+        # some 2 ms, or more where the host takes its CPU away meanwhile.
+        busy_ns = on_path.get("render-00", 0)
+        assert on_path.get(name, 0) >= 0.9 * LONG_NS - max(0, busy_ns - 2 * MS), (frame, on_path)
     (finding,) = played.findings
     assert finding["severity"] in ("warning", "critical")
     assert "stutter" in finding["title"]
