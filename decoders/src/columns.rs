@@ -76,6 +76,12 @@ impl<T: Copy + Default> Column<T> {
         &self.values
     }
 
+    /// A value; `None`: it is unknown, or there is no such row.
+    pub(crate) fn get(&self, row: usize) -> Option<T> {
+        let known = self.unknown.binary_search(&(row as u32)).is_err();
+        self.values.get(row).copied().filter(|_| known)
+    }
+
     /// Replaces a value, known or not; rows that are not there are left alone.
     pub(crate) fn set(&mut self, row: usize, value: T) {
         if let Some(slot) = self.values.get_mut(row) {
@@ -251,6 +257,11 @@ impl Words {
     pub(crate) fn push(&mut self, word: Option<&str>) {
         let key = word.and_then(|word| self.key(word));
         self.keys.push_option(key);
+    }
+
+    /// A word; `None`: it is unknown, or there is no such row.
+    pub(crate) fn get(&self, row: usize) -> Option<&str> {
+        self.words.get(usize::from(self.keys.get(row)?)).map(String::as_str)
     }
 
     /// As `Dictionary(UInt8, Utf8)`.

@@ -64,6 +64,55 @@ struct Interrupts {
     dur: Column<i64>,
     kind: Words,
     name: Words,
+    /// Rows whose place among the others is known only later.
+    late: Vec<LateInterrupt>,
+}
+
+/// An interrupt of which only the exit was recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct LateInterrupt {
+    pub(crate) begin: Moment,
+    pub(crate) dur: i64,
+    pub(crate) kind: &'static str,
+    pub(crate) name: Option<String>,
+}
+
+impl Interrupts {
+    fn push(&mut self, begin: Moment, dur: Option<i64>, kind: Option<&str>, name: Option<&str>) {
+        self.moments.push(begin);
+        self.dur.push_option(dur);
+        self.kind.push(kind);
+        self.name.push(name);
+    }
+
+    /// The rows in the order of their begins.
+    fn in_order(self) -> Self {
+        if self.late.is_empty() {
+            return self;
+        }
+        let moment = |row: usize| Moment {
+            ts: self.moments.ts.values()[row],
+            cpu: self.moments.cpu.values()[row],
+            seq: self.moments.seq.values()[row],
+        };
+        let key = |at: Moment| (at.ts, at.cpu, at.seq);
+        let mut late = self.late.clone();
+        late.sort_by_key(|row| key(row.begin));
+        let mut late = late.iter().peekable();
+        let mut rows = Self::default();
+        for row in 0..self.dur.len() {
+            while let Some(earlier) = late.next_if(|late| key(late.begin) < key(moment(row))) {
+                rows.late_row(earlier);
+            }
+            rows.push(moment(row), self.dur.get(row), self.kind.get(row), self.name.get(row));
+        }
+        late.for_each(|row| rows.late_row(row));
+        rows
+    }
+
+    fn late_row(&mut self, row: &LateInterrupt) {
+        self.push(row.begin, Some(row.dur), Some(row.kind), row.name.as_deref());
+    }
 }
 
 #[derive(Debug, Default)]
@@ -182,12 +231,15 @@ impl<S: Busy, W: Busy> Tables<S, W> {
 
     /// The begin of an interrupt; gives back its row for [`Tables::interrupt_end`].
     pub(crate) fn interrupt(&mut self, moment: Moment, kind: &str, name: Option<&str>) -> usize {
-        self.interrupts.moments.push(moment);
-        self.interrupts.dur.push_option(None);
-        self.interrupts.kind.push(Some(kind));
-        self.interrupts.name.push(name);
+        self.interrupts.push(moment, None, Some(kind), name);
         self.rows += 1;
         self.interrupts.dur.len() - 1
+    }
+
+    /// An interrupt that began earlier than the rows before it.
+    pub(crate) fn late_interrupt(&mut self, row: LateInterrupt) {
+        self.interrupts.late.push(row);
+        self.rows += 1;
     }
 
     pub(crate) fn interrupt_end(&mut self, row: usize, dur: i64) {
@@ -294,7 +346,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         let rows = t.utid.len();
         add("sched_yield", rows, positioned(t.moments, vec![("utid", t.utid.array())]))?;
 
-        let t = self.interrupts;
+        let t = self.interrupts.in_order();
         let rows = t.dur.len();
         let columns =
             vec![("dur", t.dur.array()), ("kind", t.kind.array()?), ("name", t.name.array()?)];
@@ -356,5 +408,28 @@ impl<S: Busy, W: Busy> Tables<S, W> {
 impl<S: Busy, W: Busy> Default for Tables<S, W> {
     fn default() -> Self {
         Self::new(&Shelves::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_that_is_known_late_gets_its_place_in_time() {
+        let at = |ts, seq| Moment { ts, cpu: 0, seq };
+        let mut rows = Interrupts::default();
+        rows.push(at(5, 0), Some(2), Some("irq"), None);
+        rows.push(at(30, 4), None, Some("softirq"), Some("SCHED"));
+        let late =
+            |ts, seq| LateInterrupt { begin: at(ts, seq), dur: 7, kind: "softirq", name: None };
+        rows.late = vec![late(40, 5), late(10, 1)];
+        let rows = rows.in_order();
+        assert_eq!(rows.moments.ts.values(), [5, 10, 30, 40]);
+        assert_eq!(rows.moments.seq.values(), [0, 1, 4, 5]);
+        let durations: Vec<_> = (0..4).map(|row| rows.dur.get(row)).collect();
+        assert_eq!(durations, [Some(2), Some(7), None, Some(7)]);
+        let names: Vec<_> = (0..4).map(|row| rows.name.get(row)).collect();
+        assert_eq!(names, [None, None, Some("SCHED"), None]);
     }
 }

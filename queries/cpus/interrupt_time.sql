@@ -16,7 +16,8 @@ SELECT
   name,
   -- How often it ran.
   count(*) AS count,
-  -- Time in it, ns; runs of which the end is not recorded are left out. (no bounds)
+  -- Time in it, ns; runs whose end is not recorded are left out, and the part of a run in which
+  -- records were lost. (no bounds)
   sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)::BIGINT
     AS run_ns,
   -- The same as a share of the window, percent. (no bounds)

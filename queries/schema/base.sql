@@ -178,7 +178,7 @@ CREATE TABLE interrupt_slice (
   ts BIGINT NOT NULL,              -- Begin.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   seq BIGINT NOT NULL,             -- Position of its begin in this CPU's stream, over all kinds of records.
-  dur BIGINT,                      -- Length; NULL if its end is not recorded.
+  dur BIGINT,                      -- Length, cut off at lost records; NULL if its end is not recorded.
   kind VARCHAR NOT NULL,           -- irq, softirq, dpc or isr.
   name VARCHAR                     -- NET_RX, TIMER, the handler, ...
 );

@@ -22,14 +22,15 @@ WITH
       s.left_censored OR s.ready_ns IS NULL AS is_open,
     FROM sched_slice AS s
     SEMI JOIN who ON who.utid = s.utid
-    -- A slice of zero length after a gap may belong to a run that began in the gap.
-    WHERE NOT s.is_idle AND (s.dur > 0 OR s.left_censored)
+    -- A slice of zero length at a gap may belong to a run that lasts into the gap.
+    WHERE NOT s.is_idle
+      AND (s.dur > 0 OR s.left_censored OR s.right_censored OR s.ready_ns IS NULL)
   ),
   numbered AS (
     SELECT
       *,
       count(CASE WHEN woken OR is_open THEN 1 END) OVER (
-        PARTITION BY utid ORDER BY ts ROWS UNBOUNDED PRECEDING
+        PARTITION BY utid ORDER BY ts, dur ROWS UNBOUNDED PRECEDING
       ) AS run,
     FROM stay
   ),
@@ -40,7 +41,7 @@ WITH
       min(ts) AS ts,
       sum(dur) AS run_ns,
       count(*) AS stays,
-      bool_or(right_censored) OR arg_max(end_reason, ts) NOT IN ('blocked', 'exit') AS is_cut,
+      bool_or(right_censored) OR arg_max(end_reason, (ts, dur)) NOT IN ('blocked', 'exit') AS is_cut,
       bool_or(is_open AND NOT woken) AS is_open,
     FROM numbered
     WHERE run > 0

@@ -91,7 +91,7 @@ def test_a_program_that_others_keep_off_is_named(tmp_path: Path) -> None:
     # The weight of nice 19 is 15, that of nice -15 is 29154: its share is a thousandth. Where the
     # hogs are late because of others, it runs until they come.
     if passed_ns - ran_ns < 5 * ran_ns:
-        pytest.skip(f"other programs kept the hogs off: it ran {ran_ns / passed_ns:.0%} of its time")
+        pytest.skip(f"the hogs were kept off: it ran {ran_ns / passed_ns:.0%} of its time")
     assert any("starved" in row["title"] or "hog" in row["title"] for row in rows), rows
 
 

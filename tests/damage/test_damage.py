@@ -276,6 +276,9 @@ ONCE_WRONG = [
     (30_000, "etl", "no_thread_events"),  # threads whose process is not recorded
     (30_085, "perf", "burst_lost"),  # a pool that has no section of its own
     (30_006, "etl", "sequence_gap"),  # a wait that began before the window
+    (10_592, "perf", "events_lost"),  # a wakeup in a slice that began in the gap
+    (10_714, "perf", "reordered"),  # slices of zero length at a gap
+    (10_072, "real", "random_lost"),  # an interrupt whose entry is lost
 ]
 
 

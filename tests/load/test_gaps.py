@@ -276,3 +276,17 @@ def test_a_wait_without_a_wakeup_behind_a_gap_in_its_slice_is_unknown(
     assert found(con, 7)[1] == (400, 450, "unknown" if is_lost else "waiting")
     row = con.execute("SELECT wait_ns, prev_cpu FROM sched_slice").fetchone()
     assert row == ((None, None) if is_lost else (50, 0))
+
+
+# 7 is seen to leave the CPU by the first record after the gap; when it came is not known.
+def test_wait_without_a_wakeup_behind_a_slice_that_began_in_a_gap_is_unknown(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "etw", (0, 200, 400))
+    states(con, 7, (0, 400, "unknown"), (400, 400, "running"), (400, 450, "waiting"))
+    states(con, 7, (450, 550, "running"))
+    con.execute("UPDATE thread_state SET left_censored = true WHERE ts = 400 AND dur = 0")
+    slice_of(con, 7, 450, ready_ns=None, wait_ns=50, prev_cpu=0)
+    wakeup(con, 8, 20)
+    gaps.apply(con, TRACE)
+    assert (400, 450, "unknown") in found(con, 7)

@@ -112,7 +112,7 @@ def test_the_long_job_is_found_in_its_frame_on_its_thread(played: Played) -> Non
     assert EVERY in planted
     assert told == [(frame, True) for frame in planted]
     for frame in planted:
-        on_path = dict(
+        on_path: dict[str, int] = dict(
             played.rows(
                 "SELECT thread.name, sum(dur)::BIGINT FROM frame_ledger(p_path := true) "
                 f"JOIN thread USING (utid) WHERE frame = {frame} AND part IN "

@@ -195,6 +195,7 @@ pub(super) enum Family {
     },
     SoftirqExit {
         vec: Slot,
+        names: Vec<(i64, String)>,
     },
     IrqEntry {
         irq: Slot,
@@ -315,7 +316,10 @@ fn family(format: &Format) -> Result<Family, &'static str> {
             vec: slot("vec")?,
             names: print_fmt::symbols(&format.print_fmt, "vec"),
         }),
-        "irq:softirq_exit" => Ok(Family::SoftirqExit { vec: slot("vec")? }),
+        "irq:softirq_exit" => Ok(Family::SoftirqExit {
+            vec: slot("vec")?,
+            names: print_fmt::symbols(&format.print_fmt, "vec"),
+        }),
         "irq:irq_handler_entry" => Ok(Family::IrqEntry { irq: slot("irq")?, name: text("name")? }),
         "irq:irq_handler_exit" => Ok(Family::IrqExit { irq: slot("irq")? }),
         "power:cpu_idle" => Ok(Family::Idle { state: slot("state")?, cpu: slot("cpu_id")? }),

@@ -6,7 +6,7 @@ use super::Tables;
 use super::attrs::Attr;
 use super::bytes::{text, u32_at};
 use super::events::Family;
-use super::interrupts::{Filling, Interrupts};
+use super::interrupts::{Filling, Interrupts, Which};
 use super::merge::Merged;
 use super::record;
 use super::recording::Recording;
@@ -201,8 +201,8 @@ impl<'a> Rows<'a> {
                 self.odd.repeated += 1;
                 return;
             }
-            here.last = Some((ts, merged.bytes));
-            self.moment(kind == record::LOST, cpu, ts)
+            let before = here.last.replace((ts, merged.bytes)).map(|(before, _)| before);
+            self.moment((kind == record::LOST).then_some(before), cpu, ts)
         };
         if kind == record::SAMPLE {
             self.sample(merged, moment);
@@ -225,24 +225,28 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// `lost`: records were lost, with the time of the last one before them.
     #[inline(always)]
-    fn moment(&mut self, is_lost: bool, number: i32, ts: i64) -> Moment {
+    fn moment(&mut self, lost: Option<Option<i64>>, number: i32, ts: i64) -> Moment {
         let cpu = self.cpu(number);
         let seq = cpu.seq;
         cpu.seq += 1;
-        if is_lost {
-            self.lost(number);
+        let moment = Moment { ts, cpu: number, seq };
+        if let Some(before) = lost {
+            self.lost(before, moment);
         }
-        Moment { ts, cpu: number, seq }
+        moment
     }
 
     /// What is open on a CPU may have ended among its lost records.
     #[inline(never)]
-    fn lost(&mut self, number: i32) {
-        let cpu = self.cpu(number);
+    fn lost(&mut self, before: Option<i64>, after: Moment) {
+        let cpu = self.cpu(after.cpu);
         cpu.leaving = None;
         cpu.idle = None;
-        self.interrupts.forget(number);
+        let filling =
+            Filling { frame: self.frame, current: &mut self.current, held: &mut self.held };
+        self.interrupts.lost(before, after, filling);
     }
 
     /// `COMM`, `FORK` and `EXIT`.
@@ -282,6 +286,7 @@ impl<'a> Rows<'a> {
             let id = |at| u32_at(bytes, at).unwrap_or(u32::MAX).cast_signed();
             (id(8), id(12))
         });
+        self.interrupts.switched(moment.cpu);
         let alias = self.cpu(moment.cpu).alias;
         let known_as = |tid| alias.filter(|(from, _)| *from == tid).map_or(tid, |(_, to)| to);
         let tid = known_as(tid);
@@ -351,10 +356,10 @@ impl<'a> Rows<'a> {
         }
     }
 
-    pub(super) fn interrupt_end(&mut self, softirq: bool, number: i64, moment: Moment) {
+    pub(super) fn interrupt_end(&mut self, which: Which<'_>, moment: Moment) {
         let (frame, current) = (self.frame, &mut self.current);
         let filling = Filling { frame, current, held: &mut self.held };
-        self.interrupts.end(moment.cpu, softirq, number, moment.ts, filling);
+        self.interrupts.end(which, moment, filling);
     }
 
     pub(super) fn idle(&mut self, state: i64, number: i32, ts: i64) {

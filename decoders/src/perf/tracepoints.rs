@@ -3,6 +3,7 @@
 use super::attrs::{Attr, CPU_LIMIT, SampleParts};
 use super::bytes::u32_at;
 use super::events::{Event, Family, SwitchFields, WAKING, WakeupFields};
+use super::interrupts::Which;
 use super::rows::Rows;
 use super::streams::NO_CPU;
 use super::switches::Switch;
@@ -98,6 +99,7 @@ impl Rows<'_> {
         around: Around<'_>,
     ) -> Option<()> {
         let moment = around.moment;
+        self.interrupts.switched(moment.cpu);
         let ids = around.ids.unwrap_or((-1, -1));
         let prev_tid = fields.prev_pid.id(raw)?;
         let next_tid = fields.next_pid.id(raw)?;
@@ -221,8 +223,15 @@ impl Rows<'_> {
                 let row = self.current.interrupt(moment, "irq", name.text(raw).as_deref());
                 self.interrupts.begin(moment.cpu, false, irq, ts, (self.frame, row));
             }
-            Family::SoftirqExit { vec } => self.interrupt_end(true, vec.read(raw)?, moment),
-            Family::IrqExit { irq } => self.interrupt_end(false, irq.read(raw)?, moment),
+            Family::SoftirqExit { vec, names } => {
+                let number = vec.read(raw)?;
+                let name = names.iter().find(|(vec, _)| *vec == number).map(|(_, name)| &**name);
+                self.interrupt_end(Which { softirq: true, number, name }, moment);
+            }
+            Family::IrqExit { irq } => {
+                let number = irq.read(raw)?;
+                self.interrupt_end(Which { softirq: false, number, name: None }, moment);
+            }
             Family::Idle { state, cpu } => {
                 let (state, cpu) = (state.read(raw)?, cpu.id(raw)?);
                 if (0..CPU_LIMIT).contains(&cpu) {

@@ -297,7 +297,8 @@ WHERE sched_slice.rowid = doubtful.row
 """
 
 # A wait that ends without a wakeup, behind a slice in which a wakeup may have been lost: one during
-# the slice would have made the thread ready where it left its CPU.
+# the slice would have made the thread ready where it left its CPU. Nothing is known of the wakeups
+# in a slice that began in a gap.
 _UNWOKEN = """
 CREATE OR REPLACE TEMP TABLE unwoken_wait AS
 SELECT wait.rowid AS row, after.rowid AS after_row
@@ -312,7 +313,7 @@ WHERE after.trace_id = $trace_id
   AND wait.state = 'waiting'
   AND wait.dur > 0
   AND before.state = 'running'
-  AND gap.end_ns > before.ts
+  AND (gap.end_ns > before.ts OR before.left_censored)
   AND EXISTS (FROM wakeup WHERE trace_id = $trace_id)
 """
 
