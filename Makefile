@@ -72,10 +72,11 @@ experiments-check: setup
 detectors: setup
 	PYTHONPATH=tests:tests/support $(BIN)/python -m planted
 
-# 2,000 damaged recordings take hours: RUNS=2000 SEED=0 make damage
+# 2,000 damaged recordings take hours: RUNS=2000 SEED=0 make damage. With LOG=FILE, a second call
+# goes on where the first one stopped; use a new file for other sources.
 damage: setup
 	PYTHONPATH=tests:tests/support $(BIN)/python -m damage --workers 2 --runs $(or $(RUNS),200) \
-	  --seed $(or $(SEED),0) --keep build/damage
+	  --seed $(or $(SEED),0) --keep build/damage $(if $(LOG),--log $(LOG))
 
 fuzz: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/decoders/test_perf_data_hostile.py

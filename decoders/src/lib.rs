@@ -9,6 +9,8 @@ pub mod columns;
 mod cpu_versions;
 pub mod error;
 pub mod etl;
+pub mod event;
+pub mod event_lines;
 pub mod format;
 pub mod frame;
 mod input;

@@ -10,11 +10,13 @@ use arrow_array::RecordBatch;
 use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::error::{DecodeError, ErrorKind};
 use crate::etl::Log;
-use crate::etl::events::{Lines, classic};
+use crate::etl::events::classic;
+use crate::event::{CSV_HEADER, Wanted};
+use crate::event_lines::{Batch, EventBatches, Style};
 use crate::format::{self, Format};
 use crate::load::{Load, Request, THREAD_NAME, decode_only as decode, without_panic};
 use crate::{schema, session};
@@ -231,27 +233,31 @@ fn etl_span(py: Python<'_>, path: PathBuf) -> PyResult<Option<(u64, u64, Option<
     })
 }
 
-/// Iterator over lists of JSON texts, one a record of .etl files, in the order of time.
+/// Iterator over the events of a recording in the order of time: texts of whole lines, or record
+/// batches in the style `arrow`.
 #[pyclass(module = "schedlens._decoders")]
-struct EtlEvents {
+struct Events {
     path: PathBuf,
-    lines: Mutex<Option<Lines>>,
+    batches: Mutex<Option<EventBatches>>,
 }
 
 #[pymethods]
-impl EtlEvents {
+impl Events {
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Vec<String>>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
             let received = py.detach(|| {
-                let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-                lines.as_ref().map(|lines| lines.batches.recv_timeout(PATIENCE))
+                let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+                batches.as_ref().map(|batches| batches.batches.recv_timeout(PATIENCE))
             });
             match received {
-                Some(Ok(Ok(batch))) => return Ok(Some(batch)),
+                Some(Ok(Ok(Batch::Lines(lines)))) => {
+                    return Ok(Some(PyString::new(py, &lines).into_any()));
+                }
+                Some(Ok(Ok(Batch::Rows(batch)))) => return batch.to_pyarrow(py).map(Some),
                 Some(Ok(Err(error))) => return Err(exception(py, &self.path, &error)),
                 Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
                 None | Some(Err(RecvTimeoutError::Disconnected)) => return Ok(None),
@@ -260,22 +266,42 @@ impl EtlEvents {
     }
 }
 
-impl Drop for EtlEvents {
+impl Drop for Events {
     fn drop(&mut self) {
-        if let Some(lines) = self.lines.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            lines.close();
+        if let Some(batches) = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            batches.close();
         }
     }
 }
 
-/// Begins to read the records of .etl files with their fields; `only`: an id or name of an event.
+/// Begins to read the events of a perf.data or of the .etl files of one recording.
+///
+/// `style` is `text`, `json`, `csv` or `arrow`; `providers` and `names` are patterns with `*` and
+/// `?`, empty for all; the window is in ns from the begin of the recording.
 #[pyfunction]
-#[pyo3(signature = (paths, only = None))]
-fn etl_events(paths: Vec<PathBuf>, only: Option<String>) -> PyResult<EtlEvents> {
-    let path = paths.first().cloned().unwrap_or_default();
-    let lines =
-        Lines::start(paths, only).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    Ok(EtlEvents { path, lines: Mutex::new(Some(lines)) })
+#[pyo3(signature = (paths, *, style = "json", providers = vec![], names = vec![], from_ns = None, to_ns = None))]
+fn events(
+    paths: Vec<PathBuf>,
+    style: &str,
+    providers: Vec<String>,
+    names: Vec<String>,
+    from_ns: Option<i64>,
+    to_ns: Option<i64>,
+) -> PyResult<Events> {
+    let style = match style {
+        "text" => Style::Text,
+        "json" => Style::Json,
+        "csv" => Style::Csv,
+        "arrow" => Style::Arrow,
+        other => return Err(PyValueError::new_err(format!("there is no style {other}"))),
+    };
+    let Some(path) = paths.first().cloned() else {
+        return Err(PyValueError::new_err("no recording is given"));
+    };
+    let wanted = Wanted { providers, names, from_ns, to_ns };
+    let batches = EventBatches::start(paths, wanted, style)
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(Events { path, batches: Mutex::new(Some(batches)) })
 }
 
 /// Name and fields (JSON) of the payload of a kernel event, or None.
@@ -338,8 +364,9 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
     module.add_function(wrap_pyfunction!(etl_records, module)?)?;
     module.add_function(wrap_pyfunction!(decode_only, module)?)?;
-    module.add_class::<EtlEvents>()?;
-    module.add_function(wrap_pyfunction!(etl_events, module)?)?;
+    module.add_class::<Events>()?;
+    module.add_function(wrap_pyfunction!(events, module)?)?;
+    module.add("EVENT_CSV_HEADER", CSV_HEADER)?;
     module.add_function(wrap_pyfunction!(etl_span, module)?)?;
     module.add_function(wrap_pyfunction!(etl_payload, module)?)?;
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;

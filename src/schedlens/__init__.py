@@ -1,6 +1,7 @@
 """schedlens: explains how an operating system schedules threads.
 
-`schedlens.open(path).sql("FROM sibling_overlap")` gives an Arrow table in a notebook.
+`schedlens.open(path).sql("FROM sibling_overlap")` gives an Arrow table in a notebook;
+`schedlens.events(file, name="sched_switch")` reads single events.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
     from schedlens.ask.analysis import Analysis
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "open"]
+__all__ = ["__version__", "events", "open"]
 
 
 def open(path: str | Path) -> Analysis:
@@ -23,3 +28,20 @@ def open(path: str | Path) -> Analysis:
     from schedlens.ask.analysis import Analysis
 
     return Analysis(Path(path))
+
+
+def events(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    provider: str | Sequence[str] = (),
+    name: str | Sequence[str] = (),
+    from_s: float | None = None,
+    to_s: float | None = None,
+) -> pa.RecordBatchReader:
+    """The events of one recording with their decoded fields: see `schedlens.load.decoded.read`.
+
+    `schedlens.events("game.etl", name="CSwitch", to_s=0.1).read_all()`
+    """
+    from schedlens.load import decoded
+
+    return decoded.read(paths, provider=provider, name=name, from_s=from_s, to_s=to_s)

@@ -30,11 +30,11 @@ class Sweep(Iterator[tuple[str, pa.RecordBatch]]):
     def __iter__(self) -> Sweep: ...
     def __next__(self) -> tuple[str, pa.RecordBatch]: ...
 
-class EtlEvents(Iterator[list[str]]):
-    """Lists of JSON texts, one a record, in the order of time."""
+class Events(Iterator[str | pa.RecordBatch]):
+    """Whole lines, or record batches in the style `arrow`, in the order of time."""
 
-    def __iter__(self) -> EtlEvents: ...
-    def __next__(self) -> list[str]: ...
+    def __iter__(self) -> Events: ...
+    def __next__(self) -> str | pa.RecordBatch: ...
 
 class States:
     """The state machine for tables that come frame by frame; ValueError for other schemas."""
@@ -82,8 +82,22 @@ def etl_records(*paths: str, by_time: bool) -> pa.RecordBatch:
 def etl_span(path: str) -> tuple[int, int, int | None] | None:
     """When a log was recorded: FILETIMEs of boot, begin and end; None for any other file."""
 
-def etl_events(paths: list[str], only: str | None = None) -> EtlEvents:
-    """The records of .etl files with their fields; `only`: an id or a name of an event."""
+EVENT_CSV_HEADER: str
+
+def events(
+    paths: list[str],
+    *,
+    style: str = "json",
+    providers: list[str] = [],
+    names: list[str] = [],
+    from_ns: int | None = None,
+    to_ns: int | None = None,
+) -> Events:
+    """The events of a perf.data or of the .etl files of one recording.
+
+    `style` is `text`, `json`, `csv`, or `arrow`; `providers` and `names` are patterns with `*` and
+    `?`, empty for all; the window is in ns from the begin of the recording.
+    """
 
 def etl_payload(
     event: int,

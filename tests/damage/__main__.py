@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import pickle
 import sys
 import time
 from pathlib import Path
@@ -17,11 +20,16 @@ def main() -> int:
     """Runs it; 1 if a target is missed."""
     options = _options()
     given = list(runs.tasks(options.seed, options.runs, options.formats, options.kinds))
-    played: list[Run] = []
+    played = _logged(options.log, {task[0] for task in given}) if options.log else []
+    done = {run.seed for run in played}
     begin = time.monotonic()
-    playing = runs.play_all(given, options.workers, options.keep)
+    left = [task for task in given if task[0] not in done]
+    playing = runs.play_all(left, options.workers, options.keep)
     for run in playing:
         played.append(run)
+        if options.log:
+            with options.log.open("ab") as log:
+                pickle.dump(run, log)
         if sys.stderr.isatty():
             print(f"\r{len(played)}/{len(given)}", end="", file=sys.stderr, flush=True)
         for line in _lines(run, options.examples):
@@ -41,6 +49,22 @@ def main() -> int:
     return int(bool(missed))
 
 
+def _logged(log: Path, seeds: set[int]) -> list[Run]:
+    """The runs of these seeds that an earlier call has finished and logged."""
+    found: list[Run] = []
+    if not log.exists():
+        return found
+    with log.open("rb") as file:
+        whole = 0
+        # A call that was killed may have left half a run at the end.
+        with contextlib.suppress(EOFError, pickle.UnpicklingError):
+            while True:
+                found.append(pickle.load(file))
+                whole = file.tell()
+    os.truncate(log, whole)
+    return [run for run in found if run.seed in seeds]
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m damage", description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="damaged recordings")
@@ -52,6 +76,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS))
     parser.add_argument("--examples", type=int, default=3, help="false claims shown of each run")
     parser.add_argument("--keep", type=Path, help="folder for the files of failing runs")
+    parser.add_argument("--log", type=Path,
+                        help="file that finished runs are added to, and taken from")  # fmt: skip
     parser.add_argument("--write", type=Path, help="Markdown file for the tables")
     return parser.parse_args()
 

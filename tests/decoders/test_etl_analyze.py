@@ -139,10 +139,12 @@ def test_inspect_lists_processes_and_threads(tmp_path: Path) -> None:
 def test_events_can_be_asked_for_by_id_or_name(tmp_path: Path, only: str) -> None:
     trace = corpus_file("synth_qpc64", tmp_path)
     lines = [
-        json.loads(line) for batch in _decoders.etl_events([str(trace)], only) for line in batch
+        json.loads(line)
+        for batch in _decoders.events([str(trace)], names=[only])
+        for line in batch.splitlines()
     ]
     assert len(lines) == 7
-    assert {line["event"] for line in lines} == {"ReadyThread"}
+    assert {line["name"] for line in lines} == {"Thread/ReadyThread"}
 
 
 def test_what_cannot_be_loaded_is_named_once(tmp_path: Path) -> None:

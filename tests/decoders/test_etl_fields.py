@@ -89,8 +89,8 @@ def test_sums_and_samples_are_those_of_the_other_decoder(name: str, tmp_path: Pa
     places: list[tuple[int, int, int]] = []
     candidates: dict[tuple[int, int, int], dict[str, Any]] = {}
     times = {sample["ts"] for known in classes.values() for sample in known.get("samples", [])}
-    for batch in _decoders.etl_events([str(path)]):
-        for line in batch:
+    for batch in _decoders.events([str(path)]):
+        for line in batch.splitlines():
             event = json.loads(line)
             place = (event["place"][0], event["place"][1], event["place"][2])
             places.append(place)
@@ -100,10 +100,10 @@ def test_sums_and_samples_are_those_of_the_other_decoder(name: str, tmp_path: Pa
             if key is None:
                 continue
             counts[key] += 1
-            if "fields" in event:
-                names[key] = event["event"]
-            for prop in classes[key]["sums"] if "fields" in event else ():
-                here = ours(event["event"], event["version"], prop, event["fields"])
+            if event["fields"] is not None:
+                names[key] = event["layout"]
+            for prop in classes[key]["sums"] if event["fields"] is not None else ():
+                here = ours(event["layout"], event["version"], prop, event["fields"])
                 if here is not ABSENT:
                     _add(sums.setdefault(key, {}), prop, here)
     places.sort()
@@ -112,9 +112,9 @@ def test_sums_and_samples_are_those_of_the_other_decoder(name: str, tmp_path: Pa
             event = candidates[places[sample["rec"]]]
             assert _key(event, classes) == key
             assert (event["clock"], event["cpu"] or 0) == (sample["ts"], sample["cpu"])
-            for prop, value in sample["f"].items() if "fields" in event else ():
-                here = ours(event["event"], event["version"], prop, event["fields"])
-                if (event["event"], prop) in _NOT_COMPARED or here is ABSENT:
+            for prop, value in sample["f"].items() if event["fields"] is not None else ():
+                here = ours(event["layout"], event["version"], prop, event["fields"])
+                if (event["layout"], prop) in _NOT_COMPARED or here is ABSENT:
                     continue
                 if not same(prop, value, here) and not _agree(value, here):
                     wrong.append(f"{key} {prop} in record {sample['rec']}: {value} / {here}")

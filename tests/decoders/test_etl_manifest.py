@@ -46,10 +46,10 @@ def _baseline(name: str) -> list[re.Match[str]]:
 def _events(name: str, folder: Path) -> dict[tuple[int, int, int], list[Json]]:
     """Events with fields by pid, tid and time in us."""
     events: dict[tuple[int, int, int], list[Json]] = {}
-    for batch in _decoders.etl_events([str(corpus_file(name, folder))]):
-        for line in batch:
+    for batch in _decoders.events([str(corpus_file(name, folder))]):
+        for line in batch.splitlines():
             event = json.loads(line)
-            if "provider" in event and "fields" in event:
+            if event["provider"] != "Windows Kernel" and event["fields"] is not None:
                 key = (event["pid"], event["tid"], round(event["ts_ns"] / 1000))
                 events.setdefault(key, []).append(event)
     return events
@@ -130,7 +130,7 @@ def test_event_sources_are_read_by_the_manifest_that_they_write(tmp_path: Path) 
         at = round(float(shown["ms"].replace(",", "")) * 1000)
         ids = (int(shown["pid"]), int(shown["tid"]))
         near = [event for us in (at - 1, at, at + 1) for event in events.get((*ids, us), [])]
-        named = [e for e in near if f"{e['provider']}/{e['event']}" == shown["name"]]
+        named = [e for e in near if f"{e['provider']}/{e['layout']}" == shown["name"]]
         assert named, shown[0]
         parts = shown["fields"].rstrip("; ").split("; ")
         fields = dict(part.split("=", 1) for part in parts if "=" in part)

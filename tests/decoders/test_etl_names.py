@@ -104,7 +104,9 @@ def test_tcp_events_are_decoded(hook: int, tmp_path: Path) -> None:
         payload += struct.pack("<HHHHIhh", 1440, 1, 0, 8, 65_535, 7, -1)
     payload += struct.pack("<IQ", 99, 0xABCD)
     trace = _written([etl_bytes.system(hook, 2, START + MS, payload)], tmp_path / "tcp.etl")
-    lines = [json.loads(line) for batch in _decoders.etl_events([str(trace)]) for line in batch]
+    lines = [
+        json.loads(line) for batch in _decoders.events([str(trace)]) for line in batch.splitlines()
+    ]
     [fields] = [line["fields"] for line in lines if line["id"] == f"{hook:04x}"]
     shown = "102:304:506:708:90a:b0c:d0e:f10" if six else "10.0.0.1"
     expected = {"PID": 4711, "size": 1460, "daddr": shown, "saddr": shown, "dport": 443,

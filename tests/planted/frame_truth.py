@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import mean, median
 
 from planted.moments import INTERRUPT, Moment
-from schedlens.simulate import events
+from schedlens.simulate import emitted
 from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.truth import Frame
 
@@ -198,9 +198,9 @@ def _lives(simulation: Simulation) -> dict[int, _Life]:
             spells.append((start, end))
     for record in simulation.records:
         # What a clock or a device wakes, no thread wakes.
-        if not isinstance(record, events.Ready) or record.in_interrupt:
+        if not isinstance(record, emitted.Ready) or record.in_interrupt:
             continue
-        if record.waker != events.IDLE:
+        if record.waker != emitted.IDLE:
             lives[record.tid].woken[record.ts] = record.waker
     return lives
 

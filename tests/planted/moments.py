@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from schedlens.simulate.events import (
+from schedlens.simulate.emitted import (
     Interrupt,
     Park,
 )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlens.simulate import cases, engine
-from schedlens.simulate.events import (
+from schedlens.simulate.emitted import (
     Ready,
     Switch,
 )

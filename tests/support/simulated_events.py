@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.simulate import events as records
+from schedlens.simulate import emitted
 from schedlens.simulate.scheduler import Simulation
 
 Line = dict[str, Any]
 
 _LEAVES = {
-    records.WR_QUANTUM_END: "quantum_end",
-    records.WR_PREEMPTED: "preempted",
-    records.WR_YIELD_EXECUTION: "yield",
+    emitted.WR_QUANTUM_END: "quantum_end",
+    emitted.WR_PREEMPTED: "preempted",
+    emitted.WR_YIELD_EXECUTION: "yield",
 }
 
 
@@ -100,47 +100,47 @@ class _Events:
             affinity=sum(1 << allowed for allowed in thread.affinity),
         )  # fmt: skip
 
-    def add(self, record: records.Record) -> None:
+    def add(self, record: emitted.Record) -> None:
         """Writes one record of the simulation."""
         ts, cpu = record.ts, record.cpu
-        if isinstance(record, records.Switch):
+        if isinstance(record, emitted.Switch):
             self._switch(record)
-        elif isinstance(record, records.Ready):
+        elif isinstance(record, emitted.Ready):
             new = record.tid in self.fresh
             self.fresh.discard(record.tid)
             self._line(
                 ts, cpu, "ready", tid=record.tid, new=new, in_dpc=record.in_interrupt,
                 target=self.last_cpu.get(record.tid, cpu),
             )  # fmt: skip
-        elif isinstance(record, records.ThreadStart):
+        elif isinstance(record, emitted.ThreadStart):
             if self.threads[record.tid].start_ns:
                 self._thread(ts, cpu, record.tid, "start")
                 self.fresh.add(record.tid)
-        elif isinstance(record, records.ThreadEnd):
+        elif isinstance(record, emitted.ThreadEnd):
             self._thread(ts, cpu, record.tid, "end")
-        elif isinstance(record, records.Park):
+        elif isinstance(record, emitted.Park):
             told = {"soft": record.soft} if record.parked else {}
             self._line(ts, 0, "park" if record.parked else "unpark", about=cpu, **told)
-        elif isinstance(record, records.Interrupt):
+        elif isinstance(record, emitted.Interrupt):
             if ts + record.dur <= self.simulation.now:
                 self._line(ts + record.dur, cpu, "interrupt", start=ts, kind=record.kind)
-        elif isinstance(record, records.PriorityChange):
+        elif isinstance(record, emitted.PriorityChange):
             self._line(ts, cpu, "priority", tid=record.tid, old=record.old, new=record.new)
         else:
             pid = self.threads[record.tid].process.pid
             self._line(ts, cpu, "present", pid=pid, tid=record.tid, swap_chain=pid)
 
-    def _switch(self, record: records.Switch) -> None:
-        if record.prev_state == records.TERMINATED:
+    def _switch(self, record: emitted.Switch) -> None:
+        if record.prev_state == emitted.TERMINATED:
             leaves = "exit"
-        elif record.prev_state == records.WAITING or record.prev == records.IDLE:
+        elif record.prev_state == emitted.WAITING or record.prev == emitted.IDLE:
             leaves = "blocked"
         else:
             leaves = _LEAVES.get(record.wait_reason, "runnable_other")
         told = {} if record.planned == record.entered else {"planned": record.planned}
-        if record.prev != records.IDLE:
+        if record.prev != emitted.IDLE:
             self.last_cpu[record.prev] = record.cpu
-            if record.prev_state != records.READY:
+            if record.prev_state != emitted.READY:
                 told["reason"] = record.wait_reason
         self._line(
             record.ts, record.cpu, "switch", old=record.prev, new=record.entered, leaves=leaves,

@@ -1,25 +1,15 @@
-//! Every record with its fields by name, as JSON: for people, and to hold the reading against
-//! that of other decoders.
+//! Every record of a log with its fields by name.
 
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
-
-use serde_json::{Map, Value as Json, json};
+use serde_json::Value as Json;
 
 use super::chosen::Chosen;
 use super::log::Log;
+use super::names::{self, event_name, hook_name};
 use super::payload::value::{Fields, Value};
 use super::payload::{known, tracelogging};
 use super::record::{EXT_SCHEMA, EXT_TRAITS, Id, Record};
 use super::survey::{self, Survey};
-use crate::error::DecodeError;
-use crate::load::{THREAD_NAME, without_panic};
-
-/// Lines that are handed on at once.
-const LINES: usize = 1000;
-/// Batches of lines that wait to be taken, at most.
-const WAITING: usize = 4;
+use crate::event::Wanted;
 
 /// Name and fields of a classic payload, as hook or class and opcode name it.
 pub fn classic(
@@ -80,95 +70,95 @@ fn key(record: &Record<'_>) -> String {
     }
 }
 
-fn provider(survey: &Survey, record: &Record<'_>) -> Option<String> {
-    let Id::Event { provider, .. } = record.id else { return None };
+/// Provider of the events that the kernel itself writes, as PerfView names it.
+const KERNEL: &str = "Windows Kernel";
+
+fn provider(survey: &Survey, record: &Record<'_>) -> String {
+    let Id::Event { provider, .. } = record.id else { return KERNEL.to_owned() };
     let mut items = record.extended;
     let traits = items.find(|item| item.kind == EXT_TRAITS);
     let named = traits.and_then(|item| tracelogging::provider(item.data));
-    named.or_else(|| survey.provider(provider).map(str::to_owned))
+    named
+        .or_else(|| survey.provider(provider).map(str::to_owned))
+        .unwrap_or_else(|| names::provider_name(provider))
 }
 
-fn line(survey: &Survey, log: &Log, record: &Record<'_>) -> String {
-    let mut object = Map::new();
-    let mut put = |key: &str, value: Json| object.insert(key.to_owned(), value);
-    put("ts_ns", log.clock().ns(record.ts).into());
-    put("clock", record.ts.into());
-    put("cpu", record.cpu.into());
-    put("tid", record.tid.into());
-    put("pid", record.pid.into());
-    put("id", key(record).into());
-    put("version", record.version.into());
-    put("pointer", record.pointer.size().into());
-    put("place", json!([record.place.file, record.place.buffer, record.place.at]));
-    if let Some(provider) = provider(survey, record) {
-        put("provider", provider.into());
-    }
-    if let Some((name, fields)) = describe(survey, record) {
-        put("event", name.into());
-        put("fields", fields.json());
-    }
-    Json::Object(object).to_string()
-}
-
-/// Lines of JSON, one a record, in the order of time; made in a thread of its own.
-#[derive(Debug)]
-pub struct Lines {
-    /// Batches of lines; an error is the last.
-    pub batches: Receiver<Result<Vec<String>, DecodeError>>,
-    thread: JoinHandle<()>,
-}
-
-impl Lines {
-    /// Begins to read; `only`: events whose id or name is that.
-    ///
-    /// # Errors
-    /// No thread can be made.
-    pub fn start(paths: Vec<PathBuf>, only: Option<String>) -> Result<Self, DecodeError> {
-        let (sender, batches) = sync_channel(WAITING);
-        let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || {
-            if let Err(error) = without_panic(|| write(&paths, only.as_deref(), &sender)) {
-                // Nobody listens any more: then nobody is to be told.
-                let _ = sender.send(Err(error));
-            }
-        })?;
-        Ok(Self { batches, thread })
-    }
-
-    /// Ends it, finished or not.
-    pub fn close(self) {
-        drop(self.batches);
-        // A panic has already been turned into an error.
-        let _ = self.thread.join();
+/// Name of an event; those of manifests are named by what describes them.
+fn name(record: &Record<'_>, described: Option<&str>) -> String {
+    match (record.id, described) {
+        (Id::Event { .. }, Some(name)) => name.to_owned(),
+        (Id::Event { id, .. }, None) => id.to_string(),
+        (Id::Classic { .. }, Some(name)) if survey::class_hook(&record.id).is_none() => {
+            name.to_owned()
+        }
+        _ => event_name(record.event()),
     }
 }
 
-fn write(
-    paths: &[PathBuf],
-    only: Option<&str>,
-    sender: &SyncSender<Result<Vec<String>, DecodeError>>,
-) -> Result<(), DecodeError> {
-    let log = Log::open(paths)?;
+fn event(
+    survey: &Survey,
+    record: &Record<'_>,
+    ts_ns: i64,
+    wanted: &Wanted,
+) -> Option<crate::event::Event> {
+    let provider = provider(survey, record);
+    if !wanted.has_provider(&provider) {
+        return None;
+    }
+    let id = key(record);
+    // The kernel's events have their names without being decoded.
+    if let Id::Hook(hook) = record.id
+        && !wanted.has_name(&hook_name(hook), &id)
+    {
+        return None;
+    }
+    let described = describe(survey, record);
+    let name = name(record, described.as_ref().map(|(name, _)| &**name));
+    if !wanted.has_name(&name, &id) {
+        return None;
+    }
+    let (layout, fields) = described.unzip();
+    let fields = match fields.as_ref().map(Fields::json) {
+        Some(Json::Object(fields)) => Some(fields),
+        _ => None,
+    };
+    let place = record.place;
+    Some(crate::event::Event {
+        ts_ns,
+        clock: record.ts,
+        cpu: record.cpu.map(i64::from),
+        pid: record.pid.map(i64::from),
+        tid: record.tid.map(i64::from),
+        provider,
+        name,
+        layout,
+        id,
+        version: Some(record.version.into()),
+        pointer: Some(record.pointer.size() as i64),
+        fields,
+        place: Some([place.file.into(), place.buffer.into(), place.at.into()]),
+    })
+}
+
+/// Hands over the wanted events of a log in the order of time; until `each` answers no.
+pub fn events(log: Log, wanted: &Wanted, mut each: impl FnMut(crate::event::Event) -> bool) {
     let clock = log.clock();
     let mut survey = Survey::default();
-    let wanted = Survey::chosen();
-    let scan = log.scan(&wanted, |record| survey.take(record, clock.ns(record.ts)), |_| true);
+    let described = Survey::chosen();
+    let scan = log.scan(&described, |record| survey.take(record, clock.ns(record.ts)), |_| true);
     survey.finish(scan.log().header().num_processors as usize);
     let all = Chosen::all();
     let mut merge = scan.merge(&all);
-    let mut lines = Vec::new();
     while let Some(record) = merge.next_record() {
-        if let Some(only) = only
-            && key(&record) != only
-            && describe(&survey, &record).is_none_or(|(name, _)| name != only)
-        {
-            continue;
+        let ts_ns = clock.ns(record.ts);
+        if wanted.is_over(ts_ns) {
+            return;
         }
-        lines.push(line(&survey, scan.log(), &record));
-        if lines.len() >= LINES && sender.send(Ok(std::mem::take(&mut lines))).is_err() {
-            return Ok(());
+        if wanted.has_time(ts_ns)
+            && let Some(event) = event(&survey, &record, ts_ns, wanted)
+            && !each(event)
+        {
+            return;
         }
     }
-    // Nobody listens any more: then nobody is to be told.
-    let _ = sender.send(Ok(lines));
-    Ok(())
 }

@@ -9,10 +9,9 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, RecordBatch};
 
 use super::chosen::Chosen;
-use super::counts::Event;
 use super::log::Log;
 use super::names::event_name;
-use super::record::{Id, Kind, Record};
+use super::record::{Kind, Record};
 use crate::error::DecodeError;
 
 #[derive(Default)]
@@ -48,13 +47,7 @@ impl Columns {
         self.ns.append_value(ns);
         self.pid.append_option(record.pid);
         self.tid.append_option(record.tid);
-        self.event.append_value(event_name(match record.id {
-            Id::Hook(hook) => Event::Hook(hook),
-            Id::Classic { class, opcode } => Event::Classic(class, opcode),
-            Id::Event { provider, id, .. } => Event::Manifest(provider, id),
-            Id::Message { number, .. } => Event::Message(number),
-            Id::None => Event::None,
-        }));
+        self.event.append_value(event_name(record.event()));
         self.version.append_value(u16::from(record.version));
         self.counters.append_value(record.counters);
         self.items.append_value(record.extended.count() as u32);

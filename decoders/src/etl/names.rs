@@ -144,7 +144,8 @@ pub(super) fn hook_name(hook: u16) -> String {
     known.map_or_else(|| format!("hook {hook:04x}"), |(_, name)| (*name).to_owned())
 }
 
-fn provider_name(guid: Guid) -> String {
+/// Name of a provider or class; its GUID where it has none here.
+pub(super) fn provider_name(guid: Guid) -> String {
     let known = PROVIDERS.iter().find(|(_, text)| Guid::from_text_order(*text) == guid);
     known.map_or_else(|| guid.to_string(), |(name, _)| (*name).to_owned())
 }

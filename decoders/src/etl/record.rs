@@ -1,5 +1,6 @@
 //! Records of a buffer, of every header kind, without the payload's meaning.
 
+use super::counts::Event;
 use super::guid::Guid;
 use super::head::HAS_ITEMS;
 use super::message::MessageParts;
@@ -190,6 +191,17 @@ pub(super) fn split_items(data: &[u8]) -> Option<(Extended<'_>, &[u8])> {
 }
 
 impl<'a> Record<'a> {
+    /// Which event it is, without what differs from record to record.
+    pub(super) fn event(&self) -> Event {
+        match self.id {
+            Id::Hook(hook) => Event::Hook(hook),
+            Id::Classic { class, opcode } => Event::Classic(class, opcode),
+            Id::Event { provider, id, .. } => Event::Manifest(provider, id),
+            Id::Message { number, .. } => Event::Message(number),
+            Id::None => Event::None,
+        }
+    }
+
     #[inline(always)]
     pub(super) fn read_system(&mut self, bytes: &'a [u8]) {
         self.id = Id::Hook(u16_at(bytes, 6).unwrap_or_default());

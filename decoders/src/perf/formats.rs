@@ -12,6 +12,8 @@ pub(super) struct Field {
     pub(super) signed: bool,
     /// `__data_loc`: the field holds length and offset of the data.
     pub(super) data_loc: bool,
+    /// An array of `char`.
+    pub(super) is_text: bool,
 }
 
 /// The format of one tracepoint.
@@ -64,6 +66,7 @@ fn parse_field(text: &str) -> Option<Field> {
         size: 0,
         signed: false,
         data_loc: declaration.starts_with("__data_loc"),
+        is_text: declaration.contains("char") && declaration.contains('['),
     };
     let bare = declaration.split('[').next().unwrap_or(declaration).trim_end();
     let last = if field.data_loc { declaration } else { bare };

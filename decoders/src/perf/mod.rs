@@ -5,6 +5,7 @@
 
 mod attrs;
 mod compressed;
+mod decoded;
 mod events;
 mod features;
 mod formats;

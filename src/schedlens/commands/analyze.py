@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from schedlens.commands.trace_window import checked, trace_time
+
 if TYPE_CHECKING:
     import duckdb
     from rich.console import Console
 
     from schedlens.load.store import Failure
-
-# Times are nanoseconds in 64 bits: no trace is longer than 292 years.
-LONGEST_TRACE_S = 9.2e9
-
-
-def _trace_time(ctx: click.Context, param: click.Parameter, seconds: float | None) -> float | None:
-    """Rejects what is not a time in a trace; NaN fails every comparison."""
-    if seconds is None or abs(seconds) <= LONGEST_TRACE_S:
-        return seconds
-    raise click.BadParameter(f"{seconds:g} is not a time in a trace; give seconds, such as 0.2")
 
 
 @click.command("analyze")
@@ -41,11 +33,11 @@ def _trace_time(ctx: click.Context, param: click.Parameter, seconds: float | Non
     "--from",
     "from_s",
     type=float,
-    callback=_trace_time,
+    callback=trace_time,
     help="Start of the window, in s of each trace.",
 )
 @click.option(
-    "--to", "to_s", type=float, callback=_trace_time, help="End of the window, in s of each trace."
+    "--to", "to_s", type=float, callback=trace_time, help="End of the window, in s of each trace."
 )
 @click.option("--step", help="The step whose timeline the report shows.")
 @click.option("--only", multiple=True, help="Only this analyzer; may be given again.")
@@ -85,8 +77,7 @@ def analyze(
     from schedlens.output.whole_file import cannot_write
     from schedlens.output.wording import count
 
-    if from_s is not None and to_s is not None and from_s >= to_s:
-        raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
+    checked(from_s, to_s)
     for name in only:
         if name not in judging.analyzers():
             raise UnknownNameError("analyzer", name, sorted(judging.analyzers()))

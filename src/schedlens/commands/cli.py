@@ -17,6 +17,7 @@ from schedlens.errors import SchedlensError
 COMMANDS = {
     "collect": ("collect", "Run a workload or a program and record how it is scheduled."),
     "analyze": ("analyze", "Load recordings into a database; write findings and report."),
+    "events": ("events", "Print every event of a recording with its decoded fields."),
     "inspect": ("inspect", "What a trace holds, and what it can answer."),
     "sql": ("sql", "Run a query, or a named one, on an analyzed session."),
     "queries": ("sql", "List the named queries with their documentation."),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from schedlens.errors import NoSpaceError, SessionError
 
@@ -16,17 +17,29 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
     A file of that name is replaced in one step, so a reader sees the old text or the new one.
     """
+    text = json.dumps(value, indent=1) + "\n"
+    write(path, lambda out: _all(out, text.encode("utf-8", "surrogateescape")))
+
+
+def _all(out: BinaryIO, data: bytes) -> None:
+    out.write(data)
+
+
+def write(path: Path, fill: Callable[[BinaryIO], None]) -> None:
+    """A file with what `fill` writes; raises like `write_json`, and leaves no part of it."""
     aside = path.with_name(path.name + ".part")
     try:
-        with aside.open("w", encoding="utf-8", errors="surrogateescape") as out:
-            json.dump(value, out, indent=1)
-            out.write("\n")
+        with aside.open("wb") as out:
+            fill(out)
             out.flush()
             os.fsync(out.fileno())
         aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)
         raise cannot_write(path, error) from None
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
 
 
 def read_json(path: Path) -> dict[str, Any]:

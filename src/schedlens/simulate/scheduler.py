@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from schedlens.simulate import (
-    events,
+    emitted,
     script,
 )
 from schedlens.simulate.cpu_choice import (
@@ -21,7 +21,7 @@ from schedlens.simulate.cpu_choice import (
     Placement,
     fill_order,
 )
-from schedlens.simulate.events import Record
+from schedlens.simulate.emitted import Record
 from schedlens.simulate.machine import Machine
 from schedlens.simulate.rules import FOREVER, TICK_NS, Rules
 from schedlens.simulate.thread import Process, Thread
@@ -125,8 +125,8 @@ class Simulation:
 
     def _begin(self, thread: Thread) -> None:
         cpu = self._placement.home(thread)
-        self.records.append(events.ThreadStart(self.now, cpu, thread.tid))
-        self._wake(thread, cpu, events.IDLE, in_interrupt=False, boost=0)
+        self.records.append(emitted.ThreadStart(self.now, cpu, thread.tid))
+        self._wake(thread, cpu, emitted.IDLE, in_interrupt=False, boost=0)
 
     def _step(self, core: Core, thread: Thread) -> None:
         """Goes on with a thread's script until something takes time or the thread is off."""
@@ -136,8 +136,8 @@ class Simulation:
             if action is None:
                 thread.steps = None
                 thread.end_ns = self.now
-                self.records.append(events.ThreadEnd(self.now, core.description.cpu, thread.tid))
-                self._leave(core, thread, "exit", events.TERMINATED, script.EXECUTIVE)
+                self.records.append(emitted.ThreadEnd(self.now, core.description.cpu, thread.tid))
+                self._leave(core, thread, "exit", emitted.TERMINATED, script.EXECUTIVE)
             elif isinstance(action, script.Run):
                 thread.work = action.work_ns / TICK_NS
             elif isinstance(action, script.Signal):
@@ -155,7 +155,7 @@ class Simulation:
                 until = self.now + action.ns if isinstance(action, script.Sleep) else action.at_ns
                 if until > self.now:
                     self.at(until, lambda: self._alarm(thread))
-                    self._leave(core, thread, "blocked", events.WAITING, script.DELAY_EXECUTION)
+                    self._leave(core, thread, "blocked", emitted.WAITING, script.DELAY_EXECUTION)
             elif isinstance(action, script.SetPriority):
                 self._set_priority(core, thread, action.priority)
             elif isinstance(action, script.Present):
@@ -172,7 +172,7 @@ class Simulation:
             gate.count -= 1
             return
         gate.waiting.append(thread)
-        self._leave(core, thread, "blocked", events.WAITING, reason)
+        self._leave(core, thread, "blocked", emitted.WAITING, reason)
 
     def _signal(self, action: script.Signal, core: Core, thread: Thread) -> None:
         for _ in range(action.count):
@@ -196,12 +196,12 @@ class Simulation:
     def _alarm(self, thread: Thread) -> None:
         cpu = thread.last_cpu if thread.last_cpu is not None else self._placement.home(thread)
         running = self._cpus[cpu].running
-        waker = running.tid if running else events.IDLE
+        waker = running.tid if running else emitted.IDLE
         self._wake(thread, cpu, waker, in_interrupt=True, boost=self.rules.wake_boost)
 
     def _set_priority(self, core: Core, thread: Thread, priority: int) -> None:
         self.records.append(
-            events.PriorityChange(
+            emitted.PriorityChange(
                 self.now, core.description.cpu, thread.tid, thread.base_priority, priority, "base"
             )
         )
@@ -212,7 +212,7 @@ class Simulation:
         other = core.queued()
         thread.work = SIGNAL_NS / TICK_NS
         if other is not None and other.priority >= thread.priority:
-            self._leave(core, thread, "yield", events.READY, events.WR_YIELD_EXECUTION)
+            self._leave(core, thread, "yield", emitted.READY, emitted.WR_YIELD_EXECUTION)
 
     def _present(self, core: Core, thread: Thread, gpu_ns: int) -> None:
         """The GPU takes frames in order, shows them at the next vsync, and holds back a thread
@@ -220,7 +220,7 @@ class Simulation:
         pid = thread.process.pid
         thread.frames += 1
         cpu = core.description.cpu
-        self.records.append(events.PresentCall(self.now, cpu, thread.tid, thread.frames))
+        self.records.append(emitted.PresentCall(self.now, cpu, thread.tid, thread.frames))
         begin = max(self._gpu_free, self.now)
         end = begin + gpu_ns // TICK_NS * TICK_NS
         self._gpu_free = end
@@ -240,14 +240,14 @@ class Simulation:
         thread.work = SIGNAL_NS / TICK_NS
         if back > self.now:
             self.at(back, lambda: self._alarm(thread))
-            self._leave(core, thread, "blocked", events.WAITING, script.USER_REQUEST)
+            self._leave(core, thread, "blocked", emitted.WAITING, script.USER_REQUEST)
 
     # Ready threads.
 
     def _wake(
         self, thread: Thread, cpu: int, waker: int, *, in_interrupt: bool, boost: int
     ) -> None:
-        self.records.append(events.Ready(self.now, cpu, thread.tid, waker, in_interrupt))
+        self.records.append(emitted.Ready(self.now, cpu, thread.tid, waker, in_interrupt))
         if boost and thread.priority < 15 and thread.priority == thread.base_priority:
             thread.priority = min(thread.base_priority + boost, 15)
         thread.quantum_left = self.rules.quantum_ns
@@ -279,7 +279,7 @@ class Simulation:
             return
         self._placement.unqueue(thread)
         self.records.append(
-            events.PriorityChange(
+            emitted.PriorityChange(
                 self.now, self._placement.home(thread), thread.tid, thread.priority, 15, "dynamic"
             )
         )
@@ -334,14 +334,14 @@ class Simulation:
         if taker is None or taker.priority < thread.priority:
             if self._placement.moves_off(core, thread):
                 thread.quantum_left = self.rules.quantum_ns
-                self._leave(core, thread, "quantum_end", events.READY, events.WR_QUANTUM_END)
+                self._leave(core, thread, "quantum_end", emitted.READY, emitted.WR_QUANTUM_END)
                 return
             core.quantum_end = self.now + self.rules.quantum_ns
             self._reschedule(core)
             return
         self.truth.handoffs.append(Handoff(self.now, core.description.cpu, thread.tid, taker.tid))
         thread.quantum_left = self.rules.quantum_ns
-        self._leave(core, thread, "quantum_end", events.READY, events.WR_QUANTUM_END)
+        self._leave(core, thread, "quantum_end", emitted.READY, emitted.WR_QUANTUM_END)
 
     def _preempt(self, core: Core, thread: Thread) -> None:
         victim = core.running
@@ -357,7 +357,7 @@ class Simulation:
         )
         shown = planned if replaced and planned is not None else thread
         self._stay(core, victim, "preempted")
-        self._switch(core, victim, thread, shown, events.READY, events.WR_PREEMPTED)
+        self._switch(core, victim, thread, shown, emitted.READY, emitted.WR_PREEMPTED)
         self._place(victim, head=True)
         self._after_entry(core, thread)
 
@@ -376,7 +376,7 @@ class Simulation:
 
     def _enter(self, core: Core, thread: Thread) -> None:
         """A thread enters a CPU that idles."""
-        self._switch(core, None, thread, thread, events.READY, script.EXECUTIVE)
+        self._switch(core, None, thread, thread, emitted.READY, script.EXECUTIVE)
         self._after_entry(core, thread)
 
     def _after_entry(self, core: Core, thread: Thread) -> None:
@@ -415,12 +415,12 @@ class Simulation:
         if entered is not planned:
             self.truth.replaced += 1
         self.records.append(
-            events.Switch(
+            emitted.Switch(
                 ts=self.now,
                 cpu=cpu,
-                prev=leaver.tid if leaver else events.IDLE,
-                planned=planned.tid if planned else events.IDLE,
-                entered=entered.tid if entered else events.IDLE,
+                prev=leaver.tid if leaver else emitted.IDLE,
+                planned=planned.tid if planned else emitted.IDLE,
+                entered=entered.tid if entered else emitted.IDLE,
                 prev_state=state,
                 wait_reason=reason,
                 prev_priority=leaver.priority if leaver else 0,
@@ -449,7 +449,7 @@ class Simulation:
 
     def _park(self, cpu: int, parked: bool, reason: str | None, soft: bool) -> None:
         core = self._cpus[cpu]
-        self.records.append(events.Park(self.now, cpu, parked, soft, reason))
+        self.records.append(emitted.Park(self.now, cpu, parked, soft, reason))
         core.parked = parked and not soft
         if core.parked or core.running is not None:
             return
@@ -464,5 +464,5 @@ class Simulation:
     def _interrupt(self, core: Core) -> None:
         length = self.random.randrange(20, 300) * TICK_NS
         kind = "dpc" if self.random.random() < 0.7 else "isr"
-        self.records.append(events.Interrupt(self.now, core.description.cpu, length, kind))
+        self.records.append(emitted.Interrupt(self.now, core.description.cpu, length, kind))
         self.at(self.now + length, lambda: self._next_interrupt(core))

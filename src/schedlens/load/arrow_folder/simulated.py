@@ -13,7 +13,7 @@ import pyarrow.ipc
 from schedlens import __version__, _decoders
 from schedlens.load.arrow_folder import layout
 from schedlens.output import whole_file
-from schedlens.simulate import events
+from schedlens.simulate import emitted
 from schedlens.simulate.scheduler import Simulation
 
 Row = dict[str, Any]
@@ -95,7 +95,7 @@ class _Rows:
         self._frames()
 
     def _utid(self, tid: int, cpu: int) -> int:
-        return self._first + cpu if tid == events.IDLE else self._utids[tid]
+        return self._first + cpu if tid == emitted.IDLE else self._utids[tid]
 
     def _trace(self, label: str) -> None:
         self.rows["trace"].append(
@@ -145,7 +145,7 @@ class _Rows:
             self.rows["thread"].append(
                 {
                     "utid": self._first + cpu.cpu,
-                    "tid": events.IDLE,
+                    "tid": emitted.IDLE,
                     "upid": self._first,
                     "name": "Idle",
                     "is_idle": True,
@@ -181,11 +181,11 @@ class _Rows:
 
     def _records(self) -> None:
         write: dict[type, Callable[[Any], None]] = {
-            events.Switch: self._switch,
-            events.Ready: self._ready,
-            events.Park: self._park,
-            events.Interrupt: self._interrupt,
-            events.PriorityChange: self._priority,
+            emitted.Switch: self._switch,
+            emitted.Ready: self._ready,
+            emitted.Park: self._park,
+            emitted.Interrupt: self._interrupt,
+            emitted.PriorityChange: self._priority,
         }
         for record in self.simulation.records:
             self._seq[record.cpu] += 1
@@ -205,11 +205,11 @@ class _Rows:
             )
         self._idle_since[cpu] = None
 
-    def _switch(self, record: events.Switch) -> None:
+    def _switch(self, record: emitted.Switch) -> None:
         cpu = record.cpu
-        if record.prev == events.IDLE:
+        if record.prev == emitted.IDLE:
             self._idles(cpu, record.ts)
-        if record.entered == events.IDLE:
+        if record.entered == emitted.IDLE:
             self._idle_since[cpu] = record.ts
         prev = self._utid(record.prev, cpu)
         self.rows["context_switch"].append(
@@ -241,7 +241,7 @@ class _Rows:
                 }
             )
 
-    def _ready(self, record: events.Ready) -> None:
+    def _ready(self, record: emitted.Ready) -> None:
         self.rows["wakeup"].append(
             {
                 "ts": record.ts,
@@ -254,7 +254,7 @@ class _Rows:
             }
         )
 
-    def _park(self, record: events.Park) -> None:
+    def _park(self, record: emitted.Park) -> None:
         soft = record.soft
         self.rows["cpu_parking"].append(
             {
@@ -266,7 +266,7 @@ class _Rows:
             }
         )
 
-    def _interrupt(self, record: events.Interrupt) -> None:
+    def _interrupt(self, record: emitted.Interrupt) -> None:
         self.rows["interrupt_slice"].append(
             {
                 "ts": record.ts,
@@ -277,7 +277,7 @@ class _Rows:
             }
         )
 
-    def _priority(self, record: events.PriorityChange) -> None:
+    def _priority(self, record: emitted.PriorityChange) -> None:
         self.rows["priority_change"].append(
             {
                 "ts": record.ts,
