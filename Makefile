@@ -35,7 +35,7 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --features schedlens-decoders/python --locked -j2 -- -D warnings
+	cargo clippy --workspace --all-targets --locked -j2 -- -D warnings
 
 setup: $(VENV)/.installed
 

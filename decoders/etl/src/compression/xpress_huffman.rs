@@ -1,0 +1,185 @@
+//! XPRESS with Huffman codes (MS-XCA 2.2); known from its specification alone.
+
+use schedlens_input::bytes::{u16_at, u32_at};
+
+use crate::compression::unpacked::Unpacked;
+use crate::compression::xpress::{ROOM, copy};
+
+/// Bytes that one table serves.
+const BLOCK: usize = 1 << 16;
+const TABLE: usize = 256;
+const SYMBOLS: usize = 512;
+const LONGEST: u32 = 15;
+/// Symbols from here on are matches; this one may also be the end.
+const END: u16 = 256;
+
+/// Symbol and length of each code, by the next 15 bits; length 0: no code begins so.
+pub(crate) struct Codes(Vec<(u16, u8)>);
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self(vec![(0, 0); 1 << LONGEST])
+    }
+}
+
+impl Codes {
+    fn fill(&mut self, table: &[u8]) {
+        let length = |symbol: usize| {
+            let byte = table.get(symbol / 2).copied().unwrap_or_default();
+            u32::from(if symbol.is_multiple_of(2) { byte & 15 } else { byte >> 4 })
+        };
+        let mut at = 0;
+        for bits in 1..=LONGEST {
+            for symbol in (0..SYMBOLS).filter(|symbol| length(*symbol) == bits) {
+                let end = at + (1 << (LONGEST - bits));
+                let Some(entries) = self.0.get_mut(at..end) else { break };
+                entries.fill((symbol as u16, bits as u8));
+                at = end;
+            }
+        }
+        self.0[at..].fill((0, 0));
+    }
+}
+
+/// Words of 16 bits, the first bit of each the highest.
+struct Bits<'a> {
+    packed: &'a [u8],
+    from: usize,
+    window: u32,
+    /// Bits in the window beyond the 16 that are always there.
+    spare: i32,
+}
+
+impl<'a> Bits<'a> {
+    fn new(packed: &'a [u8], from: usize) -> Self {
+        let mut bits = Self { packed, from, window: 0, spare: 16 };
+        bits.window = u32::from(bits.word()) << 16;
+        bits.window |= u32::from(bits.word());
+        bits
+    }
+
+    fn word(&mut self) -> u16 {
+        let low = self.packed.get(self.from).copied().unwrap_or_default();
+        let high = self.packed.get(self.from + 1).copied().unwrap_or_default();
+        self.from += 2;
+        u16::from_le_bytes([low, high])
+    }
+
+    #[inline(always)]
+    fn drop(&mut self, count: u32) {
+        self.window <<= count;
+        self.spare -= count.cast_signed();
+        if self.spare < 0 {
+            self.window |= u32::from(self.word()) << -self.spare;
+            self.spare += 16;
+        }
+    }
+
+    /// A match's length beyond what its symbol tells, without the 3 that every match has.
+    fn long_length(&mut self) -> Option<usize> {
+        let byte = *self.packed.get(self.from)?;
+        self.from += 1;
+        if byte < 255 {
+            return Some(15 + usize::from(byte));
+        }
+        let mut length = u32::from(u16_at(self.packed, self.from)?);
+        self.from += 2;
+        if length == 0 {
+            length = u32_at(self.packed, self.from)?;
+            self.from += 4;
+        }
+        (length >= 15).then_some(length as usize)
+    }
+}
+
+/// Unpacks `packed` into the first `want` bytes of `out`, which is at least [`ROOM`] longer.
+pub(crate) fn unpack(packed: &[u8], out: &mut [u8], want: usize, codes: &mut Codes) -> Unpacked {
+    debug_assert!(out.len() >= want + ROOM);
+    let (mut from, mut to) = (0, 0);
+    while to < want {
+        let Some(table) = packed.get(from..from + TABLE) else { return Unpacked::cut(to) };
+        codes.fill(table);
+        let mut bits = Bits::new(packed, from + TABLE);
+        let stop = want.min(to + BLOCK);
+        while to < stop {
+            let (symbol, length) = codes.0[(bits.window >> (32 - LONGEST)) as usize];
+            // Two words are read ahead, so an input that ends early shows later.
+            if length == 0 || bits.from > packed.len() + 4 {
+                return Unpacked::cut(to);
+            }
+            bits.drop(u32::from(length));
+            if symbol < END {
+                out[to] = symbol as u8;
+                to += 1;
+                continue;
+            }
+            let token = symbol - END;
+            let mut length = usize::from(token & 15);
+            let offset_bits = u32::from(token >> 4);
+            if length == 15 {
+                let Some(long) = bits.long_length() else { return Unpacked::cut(to) };
+                length = long;
+            }
+            let mut offset = 1_usize << offset_bits;
+            if offset_bits > 0 {
+                offset += (bits.window >> (32 - offset_bits)) as usize;
+                bits.drop(offset_bits);
+            }
+            if offset > to {
+                return Unpacked::cut(to);
+            }
+            to = copy(out, to, offset, (length + 3).min(want - to));
+        }
+        from = bits.from;
+    }
+    Unpacked::ended(to, want)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unpacked(packed: &[u8], want: usize) -> (Vec<u8>, bool) {
+        let mut out = vec![0xee; want + ROOM];
+        let made = unpack(packed, &mut out, want, &mut Codes::default());
+        (out[..made.bytes].to_vec(), made.whole)
+    }
+
+    /// A table of code lengths by symbol.
+    fn table(lengths: &[(usize, u8)]) -> Vec<u8> {
+        let mut table = vec![0; TABLE];
+        for (symbol, length) in lengths {
+            table[symbol / 2] |= length << (symbol % 2 * 4);
+        }
+        table
+    }
+
+    fn alphabet() -> Vec<u8> {
+        let mut lengths: Vec<_> = (97..119).map(|symbol| (symbol, 5)).collect();
+        lengths.extend([(119, 4), (120, 4), (121, 4), (122, 4), (256, 4)]);
+        let mut packed = table(&lengths);
+        packed.extend([
+            0xd8, 0x52, 0x3e, 0xd7, 0x94, 0x11, 0x5b, 0xe9, 0x19, 0x5f, 0xf9, 0xd6, 0x7c, 0xdf,
+            0x8d, 0x04, 0, 0, 0, 0,
+        ]);
+        packed
+    }
+
+    /// The examples of MS-XCA 3.2.
+    #[test]
+    fn the_published_examples_unpack() {
+        let letters: Vec<u8> = (b'a'..=b'z').collect();
+        assert_eq!(unpacked(&alphabet(), 26), (letters, true));
+        let mut packed = table(&[(97, 3), (98, 3), (99, 2), (256, 2), (287, 2)]);
+        packed.extend([0xa8, 0xdc, 0x00, 0x00, 0xff, 0x26, 0x01]);
+        assert_eq!(unpacked(&packed, 300), (b"abc".repeat(100), true));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_has_no_code_ends_there() {
+        let packed = alphabet();
+        assert!(!unpacked(&packed[..TABLE + 8], 26).1);
+        assert_eq!(unpacked(&packed[..TABLE - 1], 26), (vec![], false));
+        assert_eq!(unpacked(&vec![0; TABLE + 8], 26), (vec![], false));
+    }
+}

@@ -1,0 +1,12 @@
+//! The files of a recording: header, clock, buffers, and archives with logs in them.
+
+pub(crate) mod buffer;
+pub mod clock;
+pub mod header;
+pub(crate) mod log;
+pub(crate) mod source;
+mod zip;
+
+pub use self::clock::Clock;
+pub use self::header::{LogHeader, begins};
+pub use self::log::Log;

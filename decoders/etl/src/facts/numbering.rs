@@ -1,0 +1,114 @@
+//! Processor groups: which logical CPU of the whole machine a number in a group is.
+
+/// Group and number of each logical CPU, in the order of the system's processor indexes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbering {
+    /// `None` for a CPU whose place is not told.
+    places: Vec<Option<(u16, u8)>>,
+}
+
+/// CPUs of a group.
+const GROUP_SIZE: u32 = 64;
+/// CPUs of a machine: more is damage.
+const MOST_CPUS: usize = 1 << 11;
+
+impl Numbering {
+    /// From the records that tell it (hook 0B1B), else by the masks of the groups (hook 0B1A):
+    /// the system numbers its processors group by group. Else, up to 64 CPUs are one group.
+    pub fn new(told: &[(u16, u8)], masks: &[u64], cpus: usize) -> Self {
+        let cpus = cpus.min(MOST_CPUS);
+        let places: Vec<Option<(u16, u8)>> = if !told.is_empty() {
+            told.iter().take(MOST_CPUS).copied().map(Some).collect()
+        } else if !masks.is_empty() {
+            let places = masks.iter().enumerate().flat_map(|(group, mask)| {
+                let group = group as u16;
+                bits(*mask).map(move |number| Some((group, number as u8)))
+            });
+            places.take(MOST_CPUS).collect()
+        } else {
+            let one_group = cpus <= GROUP_SIZE as usize;
+            (0..cpus).map(|cpu| one_group.then_some((0, cpu as u8))).collect()
+        };
+        Self { places }
+    }
+
+    /// Makes it hold at least so many CPUs: those beyond the ones that are told have no place.
+    pub fn cover(&mut self, cpus: usize) {
+        self.places.resize(self.places.len().max(cpus.min(MOST_CPUS)), None);
+    }
+
+    /// Logical CPUs.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether no CPU is known.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Group and number of a CPU.
+    pub fn place(&self, cpu: i32) -> Option<(u16, u8)> {
+        *self.places.get(usize::try_from(cpu).ok()?)?
+    }
+
+    /// The CPU with a number in a group.
+    pub fn cpu(&self, group: u16, number: u8) -> Option<i32> {
+        let place = Some((group, number));
+        self.places.iter().position(|known| *known == place).map(|cpu| cpu as i32)
+    }
+
+    /// The CPUs of a mask in a group, rising.
+    pub fn cpus(&self, group: u16, mask: u64) -> Vec<i32> {
+        let mut found: Vec<i32> =
+            bits(mask).filter_map(|number| self.cpu(group, number as u8)).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// The group, where there is only one.
+    pub fn only_group(&self) -> Option<u16> {
+        let mut groups = self.places.iter().map(|place| place.map(|(group, _)| group));
+        let first = groups.next()??;
+        groups.all(|group| group == Some(first)).then_some(first)
+    }
+}
+
+/// Numbers of the bits that are set.
+pub fn bits(mask: u64) -> impl Iterator<Item = u32> {
+    (0..GROUP_SIZE).filter(move |bit| mask >> bit & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_told_or_follow_from_their_masks() {
+        let told = Numbering::new(&[(0, 0), (0, 1), (1, 0), (1, 1)], &[], 4);
+        let by_mask = Numbering::new(&[], &[3, 3], 4);
+        assert_eq!(told, by_mask);
+        assert_eq!((told.cpu(1, 1), told.place(2), told.cpu(2, 0)), (Some(3), Some((1, 0)), None));
+        assert_eq!(told.cpus(1, 0b111), [2, 3]);
+        assert_eq!(told.only_group(), None);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_told_of_has_no_place() {
+        for mut short in [Numbering::new(&[(0, 0), (0, 1)], &[], 3), Numbering::new(&[], &[3], 3)] {
+            assert_eq!(short.len(), 2);
+            short.cover(3);
+            short.cover(1);
+            assert_eq!((short.len(), short.place(1), short.place(2)), (3, Some((0, 1)), None));
+            assert_eq!(short.only_group(), None);
+        }
+    }
+
+    #[test]
+    fn beyond_one_group_nothing_is_guessed() {
+        let small = Numbering::new(&[], &[], 64);
+        assert_eq!((small.only_group(), small.cpu(0, 63)), (Some(0), Some(63)));
+        let large = Numbering::new(&[], &[], 65);
+        assert_eq!((large.only_group(), large.place(0), large.len()), (None, None, 65));
+    }
+}

@@ -1,0 +1,35 @@
+//! Windows event trace logs (.etl): what an ETW session writes, merged or not.
+//!
+//! [`Log::open`] finds headers and buffers; [`Log::scan`] reads every record once, in the order of
+//! the file, counts it and shows those that were asked for; [`Scan::merge`] reads them in the order
+//! of time. [`Switch::of`] is the shortest way to the context switches. [`Recording`] also knows
+//! the machine, and [`Survey`] the fields of each event.
+//!
+//! Folders, each of which uses only those before it: [`compression`] unpacks buffers, [`payload`]
+//! reads the fields of events, [`records`] their headers, [`container`] files and buffers,
+//! [`passes`] reads whole recordings, [`facts`] gathers what records say of the machine.
+
+#![deny(missing_docs)]
+
+pub mod compression;
+pub mod container;
+mod error;
+pub mod facts;
+mod guid;
+pub mod passes;
+pub mod payload;
+pub mod recording;
+pub mod records;
+mod switch;
+#[cfg(test)]
+mod tests;
+
+pub use self::compression::{Packing, unpack_lznt1};
+pub use self::container::{Log, begins};
+pub use self::error::Error;
+pub use self::facts::Survey;
+pub use self::guid::Guid;
+pub use self::passes::{Chosen, Gap, Merge, Scan};
+pub use self::recording::Recording;
+pub use self::records::{Id, Kind, Place, Pointer, Record};
+pub use self::switch::Switch;

@@ -1,0 +1,116 @@
+//! Which records somebody wants to see.
+
+use crate::guid::Guid;
+use crate::records::head::Head;
+
+/// Hook of `CSwitch`.
+const SWITCH: u16 = 0x0524;
+/// Hook of `ReadyThread`.
+const READY: u16 = 0x0532;
+
+/// Hooks there can be.
+const HOOKS: usize = 1 << 16;
+
+/// What is asked for of a hook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its records.
+    Record,
+    /// The same, which are switches.
+    Switch,
+    /// The same, which are wakings.
+    Ready,
+}
+
+impl Class {
+    fn of(hook: u16) -> Self {
+        match hook {
+            SWITCH => Self::Switch,
+            READY => Self::Ready,
+            _ => Self::Record,
+        }
+    }
+}
+
+/// A choice of records by hook, and by class or provider.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    hooks: Box<[Class; HOOKS]>,
+    /// Sorted.
+    guids: Vec<Guid>,
+    /// Events with this number too, whoever their provider is.
+    event: Option<u16>,
+    /// Every record, whether it has a GUID or not.
+    all: bool,
+}
+
+impl Chosen {
+    /// No record at all.
+    pub fn none() -> Self {
+        let hooks = Box::new([Class::None; HOOKS]);
+        Self { hooks, guids: Vec::new(), event: None, all: false }
+    }
+
+    /// Every record.
+    pub fn all() -> Self {
+        Self { all: true, ..Self::of(0..=u16::MAX, []) }
+    }
+
+    /// Those with one of these hooks, classes or providers.
+    pub fn of(hooks: impl IntoIterator<Item = u16>, guids: impl IntoIterator<Item = Guid>) -> Self {
+        let mut chosen = Self::none();
+        for hook in hooks {
+            chosen.add(hook);
+        }
+        chosen.guids.extend(guids);
+        chosen.guids.sort_unstable();
+        chosen
+    }
+
+    /// The same and manifest events with that number, whoever their provider is.
+    pub(crate) fn with_event(self, event: u16) -> Self {
+        Self { event: Some(event), ..self }
+    }
+
+    /// Whether the record with that head is chosen.
+    #[inline(always)]
+    pub fn has(&self, head: &Head, records: &[u8], at: usize) -> bool {
+        match head.hook() {
+            Some(hook) => self.has_hook(hook),
+            None => self.all || self.has_guid(head, records, at),
+        }
+    }
+
+    /// Whether records with a hook are chosen.
+    #[inline(always)]
+    pub(crate) fn has_hook(&self, hook: u16) -> bool {
+        self.class(hook) != Class::None
+    }
+
+    /// What is asked for of a hook.
+    #[inline(always)]
+    pub(crate) fn class(&self, hook: u16) -> Class {
+        self.hooks[usize::from(hook)]
+    }
+
+    /// The same and records with these hooks too.
+    pub(crate) fn and(&self, hooks: &[u16]) -> Self {
+        let mut chosen = self.clone();
+        hooks.iter().for_each(|hook| chosen.add(*hook));
+        chosen
+    }
+
+    fn add(&mut self, hook: u16) {
+        self.hooks[usize::from(hook)] = Class::of(hook);
+    }
+
+    #[inline(never)]
+    fn has_guid(&self, head: &Head, records: &[u8], at: usize) -> bool {
+        let guid = head.guid(records, at);
+        guid.is_some_and(|guid| self.guids.binary_search(&guid).is_ok())
+            || self.event.is_some_and(|event| head.event(records, at) == Some(event))
+    }
+}

@@ -1,0 +1,301 @@
+//! Where records are missing, and what says so.
+
+use std::collections::BTreeMap;
+
+use schedlens_input::bytes::{u32_at, u64_at};
+
+use crate::container::header::{LogHeader, mode};
+use crate::container::log::{Buffer, LogFile};
+use crate::guid::Guid;
+use crate::records::head::Head;
+use crate::records::{Id, Record};
+
+/// A stretch in which records are known to be missing; times are raw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gap {
+    /// Processor; `None`: not known which.
+    pub cpu: Option<u16>,
+    /// Last record before it; `None`: there is none, or it is not known.
+    pub start: Option<i64>,
+    /// First record after it; `None`: there is none, or it is not known.
+    pub end: Option<i64>,
+    /// Records lost, if that is known.
+    pub events: Option<i64>,
+    /// What says so, as in `loss.signalled_by`.
+    pub signalled_by: &'static str,
+}
+
+/// Word for what a ring of buffers has overwritten, which is no fault of the recording.
+pub(crate) const OVERWRITTEN: &str = "overwritten";
+/// Processors of a machine that Windows runs on, at most.
+const MAX_CPUS: u16 = 2_048;
+/// Gaps that are listed; damage can make any number.
+const LISTED: usize = 10_000;
+/// `PERFINFO_..._LAST_DROPPED_TIMES`, hook 0052.
+pub(crate) const LAST_DROPPED: u16 = 0x52;
+/// `RTLostEvent`.
+const RT_LOST: Guid = Guid::from_text_order(0x6a399ae0_4bc6_4de9_870b_3657f8947e7e);
+
+/// Whether a record without a hook tells of others that were lost.
+#[inline]
+pub(crate) fn is_sign(head: &Head, records: &[u8], at: usize) -> bool {
+    head.guid(records, at) == Some(RT_LOST)
+}
+
+/// A damaged stretch of a buffer, and the times beside it in that buffer.
+#[derive(Clone, Copy, Debug)]
+struct Damage {
+    file: u16,
+    buffer: u32,
+    before: Option<i64>,
+    after: Option<i64>,
+}
+
+/// What the records and their damage say about loss.
+#[derive(Debug, Default)]
+pub(crate) struct Signs {
+    damage: Vec<Damage>,
+    told: Vec<Gap>,
+    left_out: usize,
+}
+
+impl Signs {
+    /// Bytes between two times of a buffer cannot be read; `None`: up to its begin or end.
+    pub(crate) fn damaged(
+        &mut self,
+        file: u16,
+        buffer: u32,
+        before: Option<i64>,
+        after: Option<i64>,
+    ) {
+        if self.damage.len() < LISTED {
+            self.damage.push(Damage { file, buffer, before, after });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// A record that tells of others.
+    pub(crate) fn record(&mut self, record: &Record<'_>) {
+        let gap = |start, end, signalled_by| Gap {
+            cpu: None,
+            start,
+            end: Some(end),
+            events: None,
+            signalled_by,
+        };
+        if self.told.len() >= LISTED {
+            self.left_out += 1;
+            return;
+        }
+        match record.id {
+            Id::Hook(_) => {
+                let count = u32_at(record.payload, 0).unwrap_or_default() as usize;
+                let times = (0..count.min(LISTED)).map_while(|n| u64_at(record.payload, 8 + 8 * n));
+                for time in times.map(u64::cast_signed).filter(|time| *time != 0) {
+                    self.told.push(gap(Some(time), time, "last_dropped_times"));
+                }
+            }
+            Id::Classic { opcode, .. } => {
+                let word = match opcode {
+                    0x20 => "rt_lost_event",
+                    0x21 => "rt_lost_buffer",
+                    _ => "rt_lost_file",
+                };
+                self.told.push(gap(None, record.ts, word));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The buffers of a CPU by sequence, with the times beside each.
+struct Stream<'a> {
+    buffers: Vec<&'a Buffer>,
+    /// Latest time before buffer n.
+    before: Vec<Option<i64>>,
+    /// Earliest time from buffer n on.
+    from: Vec<Option<i64>>,
+}
+
+impl<'a> Stream<'a> {
+    fn new(mut buffers: Vec<&'a Buffer>) -> Self {
+        buffers.sort_by_key(|buffer| (buffer.sequence, buffer.offset));
+        let mut before = vec![None; buffers.len() + 1];
+        let mut from = before.clone();
+        for (at, buffer) in buffers.iter().enumerate() {
+            before[at + 1] = before[at].max(buffer.window.map(|(_, last)| last));
+        }
+        for (at, buffer) in buffers.iter().enumerate().rev() {
+            let first = buffer.window.map(|(first, _)| first);
+            from[at] = first.into_iter().chain(from[at + 1]).min();
+        }
+        Self { buffers, before, from }
+    }
+
+    /// The gap right before buffer n.
+    fn gap(&self, cpu: Option<u16>, at: usize, signalled_by: &'static str) -> Gap {
+        Gap { cpu, start: self.before[at], end: self.from[at], events: None, signalled_by }
+    }
+}
+
+/// All gaps by their end, and how many are not listed.
+pub(crate) fn gaps(files: &[LogFile], signs: &Signs) -> (Vec<Gap>, usize) {
+    let mut gaps = signs.told.clone();
+    let mut left_out = signs.left_out;
+    for (number, file) in files.iter().enumerate() {
+        let damage = signs.damage.iter().filter(|damage| usize::from(damage.file) == number);
+        let mut found = file_gaps(file, damage);
+        let header = &file.header;
+        let lost = i64::from(header.events_lost);
+        let told = found.iter().any(|gap| gap.signalled_by.ends_with("_lost"));
+        if !told && (header.events_lost > 0 || header.buffers_lost > 0) {
+            found.push(Gap {
+                cpu: None,
+                start: None,
+                end: None,
+                events: (lost > 0).then_some(lost),
+                signalled_by: "header",
+            });
+        }
+        let room = LISTED.saturating_sub(gaps.len());
+        left_out += found.len().saturating_sub(room);
+        found.truncate(room);
+        gaps.append(&mut found);
+    }
+    gaps.sort_by_key(|gap| (gap.end.unwrap_or(i64::MAX), *gap));
+    gaps.dedup();
+    (gaps, left_out)
+}
+
+fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Vec<Gap> {
+    let mut by_cpu: BTreeMap<Option<u16>, Vec<&Buffer>> = BTreeMap::new();
+    for buffer in file.buffers.iter().filter(|buffer| !buffer.header) {
+        by_cpu.entry(buffer.cpu).or_default().push(buffer);
+    }
+    let streams: BTreeMap<Option<u16>, Stream<'_>> =
+        by_cpu.into_iter().map(|(cpu, buffers)| (cpu, Stream::new(buffers))).collect();
+    let mut gaps = Vec::new();
+    let present = Sequences::of(file);
+    let header = &file.header;
+    let fewer = present.fewer(file);
+    let end = match header.end_time {
+        None => Some("not_closed"),
+        Some(_) if file.cut_off || fewer => Some("truncated"),
+        Some(_) => None,
+    };
+    let flagged = file.buffers.iter().any(|buffer| buffer.lost.0 || buffer.lost.1);
+    let loses = flagged || header.events_lost > 0 || header.buffers_lost > 0;
+    for (cpu, stream) in &streams {
+        if overwrites(header) && lacks_first(file) {
+            gaps.push(stream.gap(*cpu, 0, OVERWRITTEN));
+        }
+        let mut before = present.first;
+        for (at, buffer) in stream.buffers.iter().enumerate() {
+            if buffer.lost.0 {
+                gaps.push(stream.gap(*cpu, at, "events_lost"));
+            }
+            if buffer.lost.1 {
+                gaps.push(stream.gap(*cpu, at, "buffer_lost"));
+            }
+            if present.misses(before, buffer.sequence) {
+                gaps.push(stream.gap(*cpu, at, "missing_buffer"));
+            }
+            before = buffer.sequence;
+        }
+        let count = stream.buffers.len();
+        if let Some(word) = end {
+            gaps.push(stream.gap(*cpu, count, word));
+        } else if present.misses(before, present.last) {
+            gaps.push(stream.gap(*cpu, count, "missing_buffer"));
+        } else if loses {
+            // What a session loses last has no buffer behind it that could say so.
+            gaps.push(stream.gap(*cpu, count, "stream_end"));
+        }
+    }
+    // The missing buffers may be those of a CPU of which none is left.
+    if present.misses(present.first, present.last) || fewer {
+        let known = |cpu: &u16| streams.contains_key(&Some(*cpu)) || streams.is_empty();
+        let processors = u16::try_from(header.num_processors).unwrap_or(u16::MAX).min(MAX_CPUS);
+        gaps.extend((0..processors).filter(|cpu| !known(cpu)).map(|cpu| Gap {
+            cpu: Some(cpu),
+            start: None,
+            end: None,
+            events: None,
+            signalled_by: "missing_buffer",
+        }));
+    }
+    if let Some(word) = end.filter(|_| streams.is_empty()) {
+        let (start, end, events) = (None, None, None);
+        gaps.push(Gap { cpu: None, start, end, events, signalled_by: word });
+    }
+    for damage in damage {
+        let Some(buffer) = file.buffers.get(damage.buffer as usize) else { continue };
+        let Some(stream) = streams.get(&buffer.cpu) else { continue };
+        let Some(at) = stream.buffers.iter().position(|known| known.offset == buffer.offset) else {
+            continue;
+        };
+        gaps.push(Gap {
+            cpu: buffer.cpu,
+            start: damage.before.or(stream.before[at]),
+            end: damage.after.or(stream.from[at + 1]),
+            events: None,
+            signalled_by: "damaged",
+        });
+    }
+    gaps
+}
+
+/// Whether old buffers of a file give way to new ones.
+fn overwrites(header: &LogHeader) -> bool {
+    header.has(mode::CIRCULAR) || header.has(mode::BUFFERING)
+}
+
+/// Whether a session had filled another file before it went on in this one.
+fn goes_on(file: &LogFile) -> bool {
+    file.header.has(mode::NEW_FILE) && lacks_first(file)
+}
+
+/// Whether the first buffers that were written are not in the file.
+fn lacks_first(file: &LogFile) -> bool {
+    let numbers = file.buffers.iter().filter(|buffer| !buffer.header).map(|buffer| buffer.sequence);
+    numbers.min().is_some_and(|first| first > 1)
+}
+
+/// The sequence numbers of a file's buffers.
+struct Sequences {
+    /// Distinct, ascending.
+    numbers: Vec<i64>,
+    /// From where on none may be missing.
+    first: i64,
+    last: i64,
+}
+
+impl Sequences {
+    fn of(file: &LogFile) -> Self {
+        // The header stays when old buffers are overwritten, and begins every file.
+        let anywhere = overwrites(&file.header) || goes_on(file);
+        let counted = file.buffers.iter().filter(|buffer| !(buffer.header && anywhere));
+        let mut numbers: Vec<i64> = counted.map(|buffer| buffer.sequence).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let first = numbers.first().copied().unwrap_or_default();
+        let last = numbers.last().copied().unwrap_or_default();
+        Self { numbers, first, last }
+    }
+
+    /// Whether there are fewer buffers than were written, as far as that can be told.
+    fn fewer(&self, file: &LogFile) -> bool {
+        let written = u64::from(file.header.buffers_written);
+        // Of several files it may be the number of each, or of all together.
+        let elsewhere = goes_on(file) && written <= self.last.unsigned_abs() + 1;
+        (file.buffers.len() as u64) < written && !overwrites(&file.header) && !elsewhere
+    }
+
+    /// Whether a number between two that are there is not.
+    fn misses(&self, from: i64, to: i64) -> bool {
+        let place = |number: i64| self.numbers.partition_point(|known| *known < number);
+        let there = place(to).saturating_sub(place(from)) as u64;
+        to > from && to.abs_diff(from) > there
+    }
+}

@@ -1,0 +1,19 @@
+//! Passes over the records of a whole recording: the first one in the order of the files, which
+//! counts and finds damage and loss, and any later one in the order of time.
+
+mod batch;
+pub mod chosen;
+pub mod counts;
+mod lanes;
+pub mod loss;
+pub mod merge;
+mod notes;
+mod outliers;
+pub mod scan;
+mod walk;
+
+pub use self::batch::Entry;
+pub use self::chosen::Chosen;
+pub use self::loss::Gap;
+pub use self::merge::Merge;
+pub use self::scan::Scan;

@@ -1,0 +1,137 @@
+//! The walk from record to record in a buffer, past what is damaged.
+
+use schedlens_input::bytes::prefetch;
+
+use crate::container::clock::Clock;
+use crate::passes::counts::Counts;
+use crate::records::head::{Fault, Head};
+use crate::records::plain::Opening;
+
+/// Where the reading of a buffer stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Walk {
+    at: usize,
+    /// Time of the last record.
+    ts: i64,
+}
+
+const FAR: &str = "a record whose time cannot be";
+
+impl Walk {
+    /// At the begin of a buffer.
+    pub(crate) fn new(clock: &Clock) -> Self {
+        Self { at: 0, ts: clock.start }
+    }
+
+    /// Records that may still come, at most.
+    pub(crate) fn most(&self, records: &[u8]) -> usize {
+        // None is shorter than this.
+        records.len().saturating_sub(self.at).div_ceil(8)
+    }
+
+    /// The next record and its place, if it is a plain one.
+    #[inline(always)]
+    pub(crate) fn plain(&mut self, records: &[u8], clock: &Clock) -> Option<(usize, Opening)> {
+        let at = self.at;
+        prefetch(records, at);
+        let opening = Opening::at(records, at)?;
+        if !opening.is_plain() || !clock.is_near(opening.ts) {
+            return None;
+        }
+        self.at = opening.end(at);
+        self.ts = opening.ts;
+        Some((at, opening))
+    }
+
+    /// Passes over records that are only counted; `passes` is told their times.
+    #[inline(always)]
+    pub(crate) fn tally(
+        &mut self,
+        records: &[u8],
+        clock: &Clock,
+        counts: &mut Counts,
+        mut passes: impl FnMut(i64),
+    ) {
+        let mut last = self.ts;
+        self.at = counts.tally(records, self.at, clock, |ts| {
+            last = ts;
+            passes(ts);
+        });
+        self.ts = last;
+    }
+
+    /// The next record and its place; `None` at the end. `damage` is told where bytes are no
+    /// record, and why.
+    #[inline(always)]
+    pub(crate) fn next(
+        &mut self,
+        records: &[u8],
+        clock: &Clock,
+        damage: impl FnMut(usize, &'static str),
+    ) -> Option<(usize, Head)> {
+        let at = self.at;
+        if let Some(head) = Head::usual(records, at)
+            && clock.is_near(head.ts)
+        {
+            self.at = at + head.stride();
+            self.ts = head.ts;
+            return Some((at, head));
+        }
+        // By value, so that what is kept of it need not lie in memory while all is well.
+        let (walk, found) = self.seek(records, clock, damage);
+        *self = walk;
+        found
+    }
+
+    /// Finds the next record of any kind.
+    #[inline(never)]
+    fn seek(
+        mut self,
+        records: &[u8],
+        clock: &Clock,
+        mut damage: impl FnMut(usize, &'static str),
+    ) -> (Self, Option<(usize, Head)>) {
+        while self.at < records.len() {
+            let at = self.at;
+            let what = match Head::at(records, at, self.ts) {
+                Ok(head) => {
+                    self.at = at + head.stride();
+                    if clock.is_near(head.ts) {
+                        self.ts = head.ts;
+                        return (self, Some((at, head)));
+                    }
+                    FAR
+                }
+                Err(fault) => {
+                    self.at = match fault {
+                        Fault::Items { stride } => at + stride,
+                        Fault::Marker | Fault::Size => resume(records, clock, at + 8),
+                    };
+                    fault.what()
+                }
+            };
+            damage(at, what);
+        }
+        (self, None)
+    }
+}
+
+/// The next place from which two records follow each other, or one ends the buffer.
+fn resume(records: &[u8], clock: &Clock, from: usize) -> usize {
+    // A record without a time is too little to go by.
+    let nowhere = clock.start.wrapping_add(i64::MIN);
+    let after = |at: usize| {
+        let head = Head::at(records, at, nowhere).ok()?;
+        clock.is_near(head.ts).then(|| at + head.stride())
+    };
+    let mut at = from;
+    while at < records.len() {
+        if let Some(next) = after(at)
+            && (next >= records.len() || after(next).is_some())
+        {
+            return at;
+        }
+        at += 8;
+    }
+    records.len()
+}

@@ -1,0 +1,15 @@
+//! What the events themselves say: payload bytes in, values out. No state, no I/O.
+
+mod kernel_layouts;
+pub mod known;
+mod layout;
+pub(crate) mod manifest;
+pub mod providers;
+pub(crate) mod reader;
+pub(crate) mod schema;
+pub mod switching;
+mod system_layouts;
+mod tags;
+pub(crate) mod tracelogging;
+pub mod value;
+pub(crate) mod winsat;

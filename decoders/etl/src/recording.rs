@@ -1,0 +1,226 @@
+//! An opened recording: read once for what must be known before its records are turned into rows.
+
+use std::path::PathBuf;
+
+use crate::container::log::Log;
+use crate::error::Error;
+use crate::facts::inspection::inspect;
+use crate::facts::names::Names;
+use crate::facts::survey::Survey;
+use crate::facts::topology::{self, Cpu};
+use crate::guid::Guid;
+use crate::passes::chosen::Chosen;
+use crate::passes::counts::{Event, Key};
+use crate::passes::scan::Scan;
+use crate::payload::known;
+use crate::payload::providers::{D3D9, DXGI, DXGKRNL, KERNEL_PROCESS, PROCESSOR_POWER};
+
+/// The kernel's classes that become rows, for records with a classic header.
+const CLASSES: [Guid; 5] = [
+    Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c),
+    Guid::from_text_order(0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c),
+    Guid::from_text_order(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc),
+    Guid::from_text_order(0xe43445e0_0903_48c3_b878_ff0fccebdd04),
+    Guid::from_text_order(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3),
+];
+/// Hooks that become rows. Stacks are among them for the wakers that they name; without wakings
+/// they are passed over.
+const HOOKS: [u16; 30] = [
+    0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0524, 0x0525, 0x0530,
+    0x0531, 0x0532, 0x0535, 0x053d, 0x0548, 0x0f22, 0x0f31, 0x0f32, 0x0f42, 0x0f43, 0x0f44, 0x0f45,
+    0x0f5f, 0x1239, 0x123a, 0x1820, 0x1825, 0x1826,
+];
+
+/// Those of them that are stacks.
+const STACKS: [u16; 3] = [0x1820, 0x1825, 0x1826];
+
+/// An opened recording.
+pub struct Recording {
+    scan: Scan,
+    survey: Survey,
+    chosen: Chosen,
+    cpus: Vec<Cpu>,
+    machine_problems: Vec<&'static str>,
+}
+
+impl Recording {
+    /// Opens .etl files of one recording, or archives with such in them, and reads them once.
+    ///
+    /// # Errors
+    /// A file that is no log, or whose header cannot be read; files that do not belong together.
+    pub fn open(
+        paths: &[PathBuf],
+        mut on_progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Self, Error> {
+        let log = Log::open(paths)?;
+        let all = log.bytes();
+        let clock = log.clock();
+        let mut survey = Survey::default();
+        let wanted = Survey::chosen();
+        let scan = log.scan(
+            &wanted,
+            |record| survey.take(record, clock.ns(record.ts)),
+            |read| on_progress(read, all),
+        );
+        survey.count_from(clock.ns(scan.log().clock().start));
+        let told = scan.log().header().num_processors as usize;
+        let seen = scan.cpus().last().map_or(0, |last| usize::from(*last) + 1);
+        survey.finish(told.max(seen));
+        survey.numbering.cover(seen);
+        survey.kernel_logger_processes =
+            [0x0301, 0x0302, 0x0303, 0x0304].into_iter().any(|hook| counted(&scan, hook) > 0);
+        let (cpus, machine_problems) = topology::cpus(&survey.facts, &survey.numbering);
+        let wakings = counted(&scan, 0x0532) > 0;
+        let hooks = HOOKS.into_iter().filter(|hook| wakings || !STACKS.contains(hook));
+        let providers = [PROCESSOR_POWER, DXGI, D3D9, DXGKRNL, KERNEL_PROCESS];
+        let chosen = Chosen::of(hooks, CLASSES.into_iter().chain(providers));
+        Ok(Self { scan, survey, chosen, cpus, machine_problems })
+    }
+
+    /// Facts about it as JSON.
+    ///
+    /// Keys: `format`, `os_build`, `num_processors`, `perf_freq`, `start`, `end` (wall time, UTC),
+    /// `header` (of the first file), `files`, `clock`, `clock_hz`, `start_clock`, `end_clock`,
+    /// `duration_ns`, `start_time_utc_ns`, `cpus`, `buffers`, `records`, `records_by_kind`,
+    /// `records_by_event`, `events`, `loss`, `documentation_only`, `problems`. Times are ns from the
+    /// header record unless their name says otherwise.
+    pub fn inspect(&self) -> serde_json::Value {
+        inspect(&self.scan, &self.survey)
+    }
+
+    /// The records that tell of processes and threads.
+    pub fn chosen_lives() -> Chosen {
+        Chosen::of(
+            [0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0548],
+            [CLASSES[0], CLASSES[1], KERNEL_PROCESS],
+        )
+    }
+
+    /// The first pass over its records.
+    pub fn scan(&self) -> &Scan {
+        &self.scan
+    }
+
+    /// What its records say of the machine and of the events' fields.
+    pub fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
+    /// What was found about the machine that does not fit.
+    pub fn machine_problems(&self) -> &[&'static str] {
+        &self.machine_problems
+    }
+
+    /// The core types follow from caches and SMT siblings, since no record says them.
+    pub fn core_types_inferred(&self) -> bool {
+        topology::are_inferred(&self.survey.facts, &self.cpus)
+    }
+
+    /// Counter values were recorded at switches.
+    pub fn has_counters(&self) -> bool {
+        counted(&self.scan, 0x0f30) > 0 || !self.survey.counters.is_empty()
+    }
+
+    /// Stacks were recorded that may be those of wakings.
+    pub fn has_stacks_of_wakings(&self) -> bool {
+        self.has_wakings() && STACKS.iter().any(|hook| counted(&self.scan, *hook) > 0)
+    }
+
+    /// The records that the tables of schedlens are made of.
+    pub fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
+    /// The logical CPUs; several of one number where it changes while the recording runs.
+    pub fn cpus(&self) -> &[Cpu] {
+        &self.cpus
+    }
+
+    /// Wakings were recorded.
+    pub fn has_wakings(&self) -> bool {
+        counted(&self.scan, 0x0532) > 0
+    }
+
+    /// Buffers lost as the headers tell.
+    pub fn buffers_lost(&self) -> Option<i64> {
+        self.scan.log().lost(|header| header.buffers_lost)
+    }
+
+    /// Records lost as the headers tell.
+    pub fn events_lost(&self) -> Option<i64> {
+        self.scan.log().lost(|header| header.events_lost)
+    }
+
+    /// Records by name.
+    pub fn counts(&self) -> Vec<(String, u64)> {
+        let mut counts: Vec<(String, u64)> = Vec::new();
+        let names = Names::new(&self.scan, &self.survey);
+        for (key, count) in self.scan.counts() {
+            let name = names.of(key);
+            match counts.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += count,
+                None => counts.push((name, *count)),
+            }
+        }
+        counts
+    }
+
+    /// Name and build of the system.
+    pub fn os(&self) -> String {
+        let header = self.scan.log().header();
+        let facts = &self.survey.facts;
+        let product = product(facts.product.as_deref(), header.os_build);
+        match &facts.build_lab {
+            Some(lab) => format!("{product}, build {lab}"),
+            None => format!("{product}, build {}", header.os_build),
+        }
+    }
+
+    /// Name of the processor.
+    pub fn cpu_model(&self) -> Option<String> {
+        let facts = &self.survey.facts;
+        let first = facts.processors.iter().min_by_key(|(index, _)| **index);
+        let named = first.map(|(_, processor)| processor.name.clone());
+        let winsat = || facts.winsat.as_ref().and_then(|winsat| winsat.name.clone());
+        named.filter(|name| !name.is_empty()).or_else(winsat)
+    }
+}
+
+/// First build of Windows 11, whose registry still has the product name of Windows 10.
+const WINDOWS_11: u32 = 22_000;
+
+/// Name of the system by its product name, as the registry has it, and its build.
+fn product(name: Option<&str>, build: u32) -> String {
+    match name {
+        Some(name) if build >= WINDOWS_11 => name.replacen("Windows 10", "Windows 11", 1),
+        Some(name) => name.to_owned(),
+        None if build >= WINDOWS_11 => "Windows 11".to_owned(),
+        None => "Windows".to_owned(),
+    }
+}
+
+/// Records with a hook, whatever their header.
+fn counted(scan: &Scan, hook: u16) -> u64 {
+    let is = |key: &Key| match key.event {
+        Event::Hook(found) => found == hook,
+        Event::Classic(class, opcode) => known::hook_of_class(class.first(), opcode) == Some(hook),
+        _ => false,
+    };
+    scan.counts().iter().filter(|(key, _)| is(key)).map(|(_, count)| count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::product;
+
+    #[test]
+    fn builds_from_22000_on_are_windows_11() {
+        assert_eq!(product(Some("Windows 10 Pro"), 22_631), "Windows 11 Pro");
+        assert_eq!(product(Some("Windows 10 Pro"), 19_045), "Windows 10 Pro");
+        assert_eq!(product(Some("Windows Server 2025 Standard"), 26_100), {
+            "Windows Server 2025 Standard"
+        });
+        assert_eq!(product(None, 22_000), "Windows 11");
+        assert_eq!(product(None, 21_999), "Windows");
+    }
+}

@@ -1,0 +1,161 @@
+//! Little-endian numbers and texts out of bytes, each length compared with what is left.
+
+/// Data that ends inside something that is needed to read the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} needs {needed} bytes, {left} are left")]
+pub struct TooShort {
+    /// What was being read.
+    pub what: &'static str,
+    /// Bytes that it takes.
+    pub needed: u64,
+    /// Bytes that are left.
+    pub left: u64,
+}
+
+/// CPU numbers from here on are taken for damage: `NR_CPUS` is at most this.
+pub const CPU_LIMIT: i32 = 1 << 13;
+
+/// `u16` at a position, if it lies inside.
+#[inline]
+pub fn u16_at(data: &[u8], at: usize) -> Option<u16> {
+    let bytes = data.get(at..at.checked_add(2)?)?;
+    Some(u16::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// `u32` at a position, if it lies inside.
+#[inline]
+pub fn u32_at(data: &[u8], at: usize) -> Option<u32> {
+    let bytes = data.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// `u64` at a position, if it lies inside.
+#[inline]
+pub fn u64_at(data: &[u8], at: usize) -> Option<u64> {
+    let bytes = data.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// Text up to the first NUL, or to the end.
+pub fn text(data: &[u8]) -> String {
+    let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
+    String::from_utf8_lossy(data.get(..end).unwrap_or_default()).into_owned()
+}
+
+/// Reads one thing after the other.
+#[derive(Clone)]
+pub struct Bytes<'a> {
+    data: &'a [u8],
+    at: usize,
+    what: &'static str,
+}
+
+impl<'a> Bytes<'a> {
+    /// Over `data`, which holds `what`.
+    pub fn new(data: &'a [u8], what: &'static str) -> Self {
+        Self { data, at: 0, what }
+    }
+
+    /// Bytes not read yet.
+    pub fn left(&self) -> usize {
+        self.data.len().saturating_sub(self.at)
+    }
+
+    /// The next `count` bytes.
+    pub fn take(&mut self, count: u64) -> Result<&'a [u8], TooShort> {
+        let short = TooShort { what: self.what, needed: count, left: self.left() as u64 };
+        let Ok(count) = usize::try_from(count) else { return Err(short) };
+        let Some(end) = self.at.checked_add(count) else { return Err(short) };
+        let Some(found) = self.data.get(self.at..end) else { return Err(short) };
+        self.at = end;
+        Ok(found)
+    }
+
+    /// The next byte.
+    pub fn u8(&mut self) -> Result<u8, TooShort> {
+        Ok(self.take(1)?.first().copied().unwrap_or_default())
+    }
+
+    /// The next `u32`.
+    pub fn u32(&mut self) -> Result<u32, TooShort> {
+        Ok(u32_at(self.take(4)?, 0).unwrap_or_default())
+    }
+
+    /// The next `u64`.
+    pub fn u64(&mut self) -> Result<u64, TooShort> {
+        Ok(u64_at(self.take(8)?, 0).unwrap_or_default())
+    }
+
+    /// A `perf_header_string`: length, bytes with NUL, padding.
+    pub fn string(&mut self) -> Result<String, TooShort> {
+        let length = self.u32()?;
+        Ok(text(self.take(u64::from(length))?))
+    }
+
+    /// A text that ends in NUL.
+    pub fn zero_ended(&mut self) -> Result<String, TooShort> {
+        let rest = self.data.get(self.at..).unwrap_or_default();
+        let Some(length) = rest.iter().position(|byte| *byte == 0) else {
+            let left = rest.len() as u64;
+            return Err(TooShort { what: self.what, needed: left + 1, left });
+        };
+        let found = text(self.take(length as u64 + 1)?);
+        Ok(found)
+    }
+}
+
+/// CPU numbers of a list like `0-3,8`; nothing where the list makes no sense.
+pub fn cpu_list(list: &str) -> Vec<i32> {
+    let mut cpus = Vec::new();
+    for part in list.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (Ok(first), Ok(last)) = (first.trim().parse::<i32>(), last.trim().parse::<i32>())
+        else {
+            return Vec::new();
+        };
+        if first < 0 || last < first || last >= CPU_LIMIT {
+            return Vec::new();
+        }
+        cpus.extend(first..=last);
+    }
+    cpus
+}
+
+/// Bytes: about the time that memory needs, in records.
+const PREFETCHED_AHEAD: usize = 4096;
+
+/// Asks for the bytes that will be read after some more records: the processor's own guess ends
+/// at each page.
+#[inline(always)]
+pub fn prefetch(data: &[u8], position: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let place = data.as_ptr().wrapping_add(position).wrapping_add(PREFETCHED_AHEAD);
+        // SAFETY: a hint loads no value and cannot fault, wherever the address points.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (data, position, PREFETCHED_AHEAD);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_beyond_the_end_is_refused_with_both_numbers() {
+        let mut bytes = Bytes::new(&[9, 0, 0, 0, b'x'], "a string");
+        match bytes.string() {
+            Err(TooShort { what: "a string", needed: 9, left: 1 }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn cpu_lists_are_read_or_refused_whole() {
+        assert_eq!(cpu_list("0-2,8\n"), [0, 1, 2, 8]);
+        assert_eq!(cpu_list("0-2,x"), Vec::<i32>::new());
+        assert_eq!(cpu_list("0-4000000000"), Vec::<i32>::new());
+    }
+}

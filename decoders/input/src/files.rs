@@ -1,0 +1,118 @@
+//! Files mapped into memory, and files without a name for what does not fit there.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::MmapOptions;
+
+/// Files up to this size are mapped with all their pages.
+const POPULATED_SIZE: u64 = 1 << 30;
+
+/// Bytes of a stream of records.
+pub type Segment = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Maps a file; the contents of a fifo or a terminal are copied first.
+///
+/// # Errors
+/// The system refuses.
+pub fn map(path: &Path) -> io::Result<Segment> {
+    let mut file = File::open(path)?;
+    let facts = file.metadata()?;
+    if facts.is_file() {
+        return map_file(&file);
+    }
+    // A fifo or a terminal cannot be mapped.
+    let mut spill = Spill::new()?;
+    io::copy(&mut file, &mut spill)?;
+    spill.into_segment()
+}
+
+fn map_file(file: &File) -> io::Result<Segment> {
+    let length = file.metadata()?.len();
+    if length == 0 {
+        return Ok(Arc::new(Vec::new()));
+    }
+    // One call maps all pages of a file of ordinary size; else each page costs a fault.
+    let mut options = MmapOptions::new();
+    if length <= POPULATED_SIZE {
+        options.populate();
+    }
+    // SAFETY: the mapping is private and only read; a file that somebody cuts off meanwhile ends
+    // the process, as with every program that maps files.
+    let mapped = unsafe { options.map(file)? };
+    Ok(Arc::new(mapped))
+}
+
+/// A file without a name for what does not fit into memory: unpacked records.
+pub struct Spill {
+    file: io::BufWriter<File>,
+    length: u64,
+}
+
+impl Spill {
+    /// An empty one, in the system's folder for temporary files.
+    pub fn new() -> io::Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let folder = std::env::temp_dir();
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!("schedlens-{}-{number}", std::process::id()));
+            let opened = File::options().read(true).write(true).create_new(true).open(&path);
+            match opened {
+                Ok(file) => {
+                    std::fs::remove_file(&path)?;
+                    return Ok(Self {
+                        file: io::BufWriter::with_capacity(1 << 20, file),
+                        length: 0,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Bytes written so far.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// What was written, mapped.
+    pub fn into_segment(self) -> io::Result<Segment> {
+        map_file(&self.into_file()?)
+    }
+
+    /// What was written, as a file.
+    pub fn into_file(self) -> io::Result<File> {
+        self.file.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+}
+
+impl Write for Spill {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spill_gives_back_what_was_written_and_leaves_no_file() {
+        let mut spill = Spill::new().expect("made");
+        spill.write_all(b"records").expect("written");
+        assert_eq!(spill.length(), 7);
+        let segment = spill.into_segment().expect("mapped");
+        assert_eq!((*segment).as_ref(), b"records");
+    }
+}

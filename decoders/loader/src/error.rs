@@ -1,0 +1,163 @@
+//! Why a recording cannot be read at all; what can be read in part is a row of `problem`.
+
+use std::io;
+
+use arrow_schema::ArrowError;
+use schedlens_etl as etl;
+use schedlens_perf_data as perf_data;
+use schedlens_schedule::states::StateError;
+
+/// Who can act on an error, and so which Python exception it becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The file is no recording: `NotATraceError`.
+    NotATrace,
+    /// Nothing of it can be read: `DamagedTraceError`.
+    Damaged,
+    /// Whole, but of a form that is not read: `UnsupportedTraceError`.
+    Unsupported,
+    /// The system refused: `OSError`.
+    Io,
+    /// A table handed in beside the recording is not as declared: `ValueError`.
+    Context,
+}
+
+/// Everything that ends the reading of a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The first bytes are not those of a recording.
+    #[error("{}", not_a_recording(found))]
+    Magic {
+        /// The bytes found, at most eight.
+        found: Vec<u8>,
+    },
+    /// A perf.data recording cannot be read.
+    #[error(transparent)]
+    Perf(perf_data::Error),
+    /// A log cannot be read.
+    #[error(transparent)]
+    Etl(etl::Error),
+    /// A log in an archive.
+    #[error("{name} in the archive: {cause}")]
+    Member {
+        /// Its name there.
+        name: String,
+        /// Why it cannot be read.
+        cause: Box<DecodeError>,
+    },
+    /// Files that are given together but are not of one recording.
+    #[error("{what}: give the files of one recording together")]
+    NotTogether {
+        /// Which does not belong to the others, and why.
+        what: String,
+    },
+    /// A reader stumbled over its own invariants.
+    #[error("damaged in a way the reader did not expect: {what}")]
+    Internal {
+        /// What it said.
+        what: String,
+    },
+    /// A table handed in is not as declared.
+    #[error("table {table}: {what}")]
+    Context {
+        /// Its name.
+        table: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+fn not_a_recording(found: &[u8]) -> String {
+    if found.is_empty() {
+        return "the file is empty: give a perf.data or .etl file".to_owned();
+    }
+    format!(
+        "begins with \"{}\", not with PERFILE2 nor as an .etl file: give a perf.data or .etl file",
+        found.escape_ascii()
+    )
+}
+
+impl DecodeError {
+    /// Which exception it becomes.
+    pub fn kind(&self) -> ErrorKind {
+        use etl::Error as Etl;
+        use perf_data::Error as Perf;
+        match self {
+            Self::Magic { .. } | Self::Perf(Perf::NoData) | Self::Etl(Etl::NoLogInZip) => {
+                ErrorKind::NotATrace
+            }
+            Self::Perf(Perf::BigEndian | Perf::FirstVersion | Perf::NoTimes { .. })
+            | Self::NotTogether { .. } => ErrorKind::Unsupported,
+            Self::Perf(_) | Self::Etl(_) | Self::Internal { .. } => ErrorKind::Damaged,
+            Self::Member { cause, .. } => cause.kind(),
+            Self::Context { .. } => ErrorKind::Context,
+            Self::Io(_) => ErrorKind::Io,
+        }
+    }
+}
+
+impl From<perf_data::Error> for DecodeError {
+    fn from(error: perf_data::Error) -> Self {
+        match error {
+            perf_data::Error::Magic { found } => Self::Magic { found },
+            perf_data::Error::Io(error) => Self::Io(error),
+            error => Self::Perf(error),
+        }
+    }
+}
+
+impl From<etl::Error> for DecodeError {
+    fn from(error: etl::Error) -> Self {
+        match error {
+            etl::Error::Magic { found } => Self::Magic { found },
+            etl::Error::NotTogether { what } => Self::NotTogether { what },
+            etl::Error::Member { name, cause } => {
+                Self::Member { name, cause: Box::new(Self::from(*cause)) }
+            }
+            etl::Error::Io(error) => Self::Io(error),
+            error => Self::Etl(error),
+        }
+    }
+}
+
+impl From<ArrowError> for DecodeError {
+    fn from(error: ArrowError) -> Self {
+        Self::Internal { what: error.to_string() }
+    }
+}
+
+impl From<StateError> for DecodeError {
+    fn from(error: StateError) -> Self {
+        Self::Internal { what: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_file_is_refused_with_both_formats_that_are_read() {
+        let error = |found: &[u8]| {
+            let found = found.to_vec();
+            DecodeError::from(perf_data::Error::Magic { found }).to_string()
+        };
+        assert_eq!(error(b""), "the file is empty: give a perf.data or .etl file");
+        assert_eq!(
+            error(b"\x7fELF\x02\x01\x01\0"),
+            "begins with \"\\x7fELF\\x02\\x01\\x01\\x00\", not with PERFILE2 nor as an .etl file: \
+             give a perf.data or .etl file"
+        );
+    }
+
+    #[test]
+    fn a_foreign_log_in_an_archive_is_refused_with_its_name() {
+        let cause = Box::new(etl::Error::Magic { found: b"hello".to_vec() });
+        let error = DecodeError::from(etl::Error::Member { name: "a.etl".to_owned(), cause });
+        assert_eq!(error.kind(), ErrorKind::NotATrace);
+        assert!(error.to_string().starts_with("a.etl in the archive: begins with \"hello\", not"));
+    }
+}

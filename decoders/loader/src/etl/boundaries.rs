@@ -1,0 +1,48 @@
+//! Where frames begin and end.
+
+use super::Tables;
+use super::rows::Rows;
+use super::session::Session;
+use super::state::filling::Filling;
+
+/// Rows of closed frames that wait for records which may change them, at most.
+const KEPT_ROWS: usize = 1 << 18;
+
+impl Session<'_> {
+    /// Begins a new frame at a time.
+    #[inline(never)]
+    pub(super) fn begin_frame(&mut self, from_ns: i64) {
+        let next = Filling {
+            tables: Tables::new(&self.pools),
+            rows: Rows::default(),
+            number: self.current.number + 1,
+            from_ns,
+        };
+        let mut filled = std::mem::replace(&mut self.current, next);
+        filled.tables.wakeups.settle();
+        self.closed.add(filled);
+    }
+
+    /// The oldest of the closed frames and its end, if no record is expected to change it any
+    /// more.
+    pub(super) fn unchanging_frame(&mut self) -> Option<(Filling, i64)> {
+        let first = self.closed.frames.front()?.number;
+        if self.closed.rows <= KEPT_ROWS {
+            // What belongs to the last records of a frame may come with the first ones after it.
+            let alone = self.closed.frames.len() < 2;
+            let awaited = self.scheduling.oldest_given().is_some_and(|oldest| oldest <= first);
+            if alone || awaited || self.expects_stacks {
+                return None;
+            }
+        }
+        self.oldest_frame()
+    }
+
+    /// The oldest of the closed frames and its end.
+    pub(super) fn oldest_frame(&mut self) -> Option<(Filling, i64)> {
+        let filling = self.closed.take_first()?;
+        let next = self.closed.frames.front().unwrap_or(&self.current);
+        self.scheduling.settle(next.number);
+        Some((filling, next.from_ns))
+    }
+}

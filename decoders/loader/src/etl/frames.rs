@@ -1,0 +1,227 @@
+//! Records in the order of time, turned into frames of base-table rows.
+
+use std::collections::HashMap;
+
+use arrow_schema::ArrowError;
+use schedlens_etl::Recording;
+use schedlens_etl::passes::Entry;
+use schedlens_etl::passes::chosen::Chosen;
+use schedlens_etl::passes::loss::Gap;
+use schedlens_etl::passes::merge::{Found, Merge, Stretch};
+use schedlens_schedule::batcher::Batcher;
+use schedlens_schedule::frame::Frame;
+use schedlens_schedule::tables::Loss;
+
+use super::session::Session;
+use super::state::filling::{FRAME_ROWS, Filling};
+use crate::reader::{Finished, FrameSource};
+
+/// Records between two looks at how far the reading is.
+const STEP: u64 = 1 << 16;
+
+/// Reads a recording frame by frame.
+pub(super) struct Frames<'a> {
+    recording: &'a Recording,
+    batcher: &'a Batcher,
+    merge: Merge<'a>,
+    session: Session<'a>,
+    /// Gaps by their end; those without one last.
+    gaps: Vec<Gap>,
+    next_gap: usize,
+    /// When that one ends.
+    gap_due: i64,
+    threads_told: usize,
+    last_ns: i64,
+    read: u64,
+    /// When to look next how far the reading is.
+    next_step: u64,
+    /// The frame has all rows that it should.
+    full: bool,
+    done: bool,
+    /// The last frame, once all records are read.
+    last: Option<Filling>,
+}
+
+impl<'a> Frames<'a> {
+    /// From the begin.
+    pub(super) fn new(
+        recording: &'a Recording,
+        chosen: &'a Chosen,
+        batcher: &'a Batcher,
+        trace_id: i64,
+        core_types: HashMap<i32, String>,
+    ) -> Self {
+        let scan = recording.scan();
+        let cpus = core_types.keys().copied().max().map_or(0, |last| last.max(0) as usize + 1);
+        let mut by_cpu = vec![None; cpus];
+        for (cpu, name) in core_types {
+            if let Some(slot) = usize::try_from(cpu).ok().and_then(|cpu| by_cpu.get_mut(cpu)) {
+                *slot = Some(name);
+            }
+        }
+        let survey = recording.survey();
+        let mut session = Session::new(trace_id, scan.log().clock(), survey, by_cpu);
+        session.expects_stacks = recording.has_stacks_of_wakings();
+        let mut gaps = scan.gaps().to_vec();
+        // A gap must be known before its start is reached.
+        for gap in &gaps {
+            session.current.tables.loss(Loss {
+                cpu: gap.cpu.map(i32::from),
+                start_ns: gap.start.map(|start| session.clock.ns(start)),
+                end_ns: gap.end.map(|end| session.clock.ns(end)),
+                events: gap.events,
+                signalled_by: gap.signalled_by,
+            });
+        }
+        gaps.sort_by_key(|gap| (gap.end.is_none(), gap.end));
+        Self {
+            recording,
+            batcher,
+            merge: scan.merge(chosen),
+            session,
+            gaps,
+            next_gap: 0,
+            gap_due: i64::MIN,
+            threads_told: 0,
+            last_ns: i64::MIN,
+            read: 0,
+            next_step: STEP,
+            full: false,
+            done: false,
+            last: None,
+        }
+    }
+
+    fn hand_out(&mut self, (mut filling, until_ns): (Filling, i64)) -> Result<Frame, ArrowError> {
+        filling.tables.switches.tells_ideal = self.session.tells_ideal;
+        let mut batches = filling.tables.finish(self.batcher, &self.session.pools)?;
+        filling.rows.finish(self.batcher, &mut batches)?;
+        let lives = &self.session.lives;
+        let known = lives.all.len();
+        if known > self.threads_told {
+            let told = self.threads_told..known;
+            batches.push(("thread", super::life_rows::threads(lives, self.batcher, told)?));
+            self.threads_told = known;
+        }
+        Ok(Frame { batches, until_ns })
+    }
+
+    /// Reads records until a frame is ready, or all are read.
+    fn fill(&mut self, on_progress: &mut dyn FnMut(u64) -> bool) -> Option<(Filling, i64)> {
+        let (merge, session) = (&mut self.merge, &mut self.session);
+        let clock = session.clock;
+        let mut goes_on = true;
+        while goes_on && let Some(ahead) = merge.ahead() {
+            let begin = ahead.begin();
+            if self.full && self.last_ns < clock.ns(begin) {
+                self.full = false;
+                session.begin_frame(clock.ns(begin));
+                if let Some(ready) = session.unchanging_frame() {
+                    return Some(ready);
+                }
+            }
+            if self.gap_due <= begin {
+                self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, begin);
+            }
+            // Up to the next gap; a frame that is full takes only what has its last time.
+            let mut passed = ahead.before(|raw| self.gap_due <= raw);
+            if self.full {
+                passed = passed.min(ahead.before(|raw| self.last_ns < clock.ns(raw)));
+            }
+            for (raw, entry) in ahead.first(passed) {
+                let ts = clock.ns(raw);
+                match ahead.found(entry) {
+                    Found::Switch(cpu, begin) => session.plain_switch(cpu, begin, ts),
+                    Found::Ready(cpu, begin) => session.plain_ready(cpu, begin, ts),
+                    Found::Other => take_other(session, &ahead, entry, ts),
+                }
+            }
+            if let Some((raw, _)) = ahead.first(passed).last() {
+                self.last_ns = clock.ns(raw);
+            }
+            merge.pass(passed);
+            self.full = session.current.len() >= FRAME_ROWS;
+            self.read += passed as u64;
+            if self.read >= self.next_step {
+                self.next_step = self.read + STEP;
+                goes_on = on_progress(merge.read());
+            }
+        }
+        self.close();
+        None
+    }
+
+    /// Ends what the recording leaves open.
+    fn close(&mut self) {
+        self.done = true;
+        for gap in self.gaps.get(self.next_gap..).unwrap_or_default() {
+            end_gap(&mut self.session, gap);
+        }
+        self.next_gap = self.gaps.len();
+        let open: Vec<_> = self.session.power.open().collect();
+        for (cpu, (from, state)) in open {
+            self.session.current.tables.idle(from, cpu, None, state);
+        }
+        self.last = Some(std::mem::take(&mut self.session.current));
+        self.session.current.from_ns = self.last.as_ref().map_or(i64::MIN, |last| last.from_ns);
+    }
+}
+
+/// Takes a record that is no plain switch and no plain waking.
+#[inline(never)]
+fn take_other(session: &mut Session<'_>, ahead: &Stretch<'_>, entry: Entry, ts: i64) {
+    if ahead.brief(entry).is_some_and(|brief| session.frequent(&brief, ts)) {
+        return;
+    }
+    if let Some(record) = ahead.record(entry) {
+        session.take(&record, ts);
+    }
+}
+
+/// Applies the gaps that end at or before a raw time; gives back when the next one ends.
+#[inline(never)]
+fn pass_gaps(session: &mut Session<'_>, gaps: &[Gap], next: &mut usize, until: i64) -> i64 {
+    while let Some(gap) = gaps.get(*next) {
+        match gap.end {
+            Some(end) if end <= until => end_gap(session, gap),
+            Some(end) => return end,
+            None => break,
+        }
+        *next += 1;
+    }
+    i64::MAX
+}
+
+/// What is open on a CPU may have ended in a gap.
+fn end_gap(session: &mut Session<'_>, gap: &Gap) {
+    if let Some(cpu) = gap.cpu.map(i32::from) {
+        session.scheduling.forget(cpu);
+        session.power.forget(cpu);
+    }
+}
+
+impl FrameSource for Frames<'_> {
+    fn next_frame(
+        &mut self,
+        on_progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<Frame>, ArrowError> {
+        while !self.done {
+            let ready = self.session.unchanging_frame().or_else(|| self.fill(on_progress));
+            if let Some(ready) = ready {
+                return self.hand_out(ready).map(Some);
+            }
+        }
+        if let Some(oldest) = self.session.oldest_frame() {
+            return self.hand_out(oldest).map(Some);
+        }
+        self.last.take().map(|last| self.hand_out((last, i64::MAX))).transpose()
+    }
+
+    fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
+        self.session.lives.at(tid, ts)
+    }
+
+    fn finish(&mut self) -> Result<Finished, ArrowError> {
+        super::finish::finish(self.recording, &mut self.session, self.batcher)
+    }
+}

@@ -1,0 +1,27 @@
+//! Records of Windows event trace logs turned into rows of the base tables.
+
+mod boundaries;
+mod finish;
+mod frames;
+mod inspection;
+mod life;
+mod life_rows;
+mod listing;
+mod lives;
+mod machine;
+mod power;
+mod presents;
+mod processes;
+mod reader;
+mod rows;
+mod scheduling;
+mod session;
+mod state;
+mod switches;
+mod wakeups;
+
+pub use self::inspection::inspect;
+pub use self::listing::listing;
+
+/// The base tables of a frame.
+type Tables = schedlens_schedule::tables::Tables<switches::Switches, wakeups::Wakeups>;

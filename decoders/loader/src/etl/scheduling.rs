@@ -1,0 +1,249 @@
+//! Switches, wakings and interrupts, and who ran on each CPU meanwhile.
+
+use schedlens_etl::payload::switching::{CSwitch, ReadyThread};
+use schedlens_schedule::tables::{Busy, Moment};
+
+use super::lives::Seen;
+use super::rows::{Change, Interrupt};
+use super::session::Session;
+use super::state::cpus::UNKNOWN;
+use super::switches::Switch;
+use super::wakeups::Wakeup;
+
+/// `KTHREAD_STATE` of a thread that has left for good.
+const TERMINATED: i8 = 4;
+
+impl Session<'_> {
+    #[inline(always)]
+    pub(super) fn switch(&mut self, read: &CSwitch, counters: &[u8], at: Moment) {
+        let old = self.lives.now(read.old_tid, at.cpu, at.ts);
+        let new = self.lives.now(read.new_tid, at.cpu, at.ts);
+        let mut here = self.scheduling.placed(at);
+        if !here.given.is_empty() && here.running != old {
+            self.give_wakeups(at.cpu, old);
+            here = self.scheduling.placed(at);
+        }
+        here.given.clear();
+        here.running = new;
+        here.entered = (at.ts, read.new_tid);
+        let (prev, next) = (self.lives.utid(old), self.lives.utid(new));
+        let qos = read.qos();
+        if read.old_tid != 0 {
+            let ideal = self.tells_ideal.then_some(read.ideal_processor());
+            let old_qos = qos.map(|(old, _)| old);
+            if let Some(before) = self.lives.saw_leave(old, ideal, old_qos) {
+                self.note_leaver(prev, (before, ideal, old_qos), at);
+            }
+            if read.state() == TERMINATED {
+                self.lives.leaves_for_good(read.old_tid);
+            }
+        }
+        if let Some((_, qos)) = qos.filter(|_| read.new_tid != 0)
+            && let Some(before) = self.lives.saw_enter(new, qos)
+        {
+            self.note_qos(next, (before.qos(), qos), at);
+        }
+        let row = Switch { prev, next, details: read.details() };
+        self.current.tables.switches.put(at, row);
+        if !counters.is_empty() {
+            self.counters(counters, prev, at);
+        }
+    }
+
+    #[inline(never)]
+    fn note_leaver(
+        &mut self,
+        utid: i64,
+        (before, ideal, qos): (Seen, Option<u8>, Option<u8>),
+        at: Moment,
+    ) {
+        if let (Some(old), Some(new)) = (before.ideal(), ideal)
+            && old != new
+        {
+            self.current.rows.ideal.push(Change { at, utid, old: Some(old), new });
+        }
+        if let Some(qos) = qos {
+            self.note_qos(utid, (before.qos(), qos), at);
+        }
+    }
+
+    /// A thread whose first class of service is 0 is not noted: so are all on systems without.
+    #[inline(never)]
+    fn note_qos(&mut self, utid: i64, (before, qos): (Option<u8>, u8), at: Moment) {
+        if before != Some(qos) && (before.is_some() || qos != 0) {
+            self.current.rows.qos.push(Change { at, utid, old: before, new: qos });
+        }
+    }
+
+    /// The thread that leaves is not the one that was planned to enter: it did the wakings.
+    #[inline(never)]
+    fn give_wakeups(&mut self, cpu: i32, life: u32) {
+        let waker = self.lives.utid(life);
+        let given = std::mem::take(&mut self.scheduling.cpu(cpu).given);
+        for (frame, row) in &given {
+            if let Some(tables) = self.frame(*frame) {
+                tables.wakeups.mend_waker(*row, waker);
+            }
+        }
+        let mut given = given;
+        given.clear();
+        self.scheduling.cpu(cpu).given = given;
+    }
+
+    fn frame(&mut self, number: u64) -> Option<&mut super::Tables> {
+        if self.current.number == number {
+            return Some(&mut self.current.tables);
+        }
+        self.closed.numbered(number).map(|frame| &mut frame.tables)
+    }
+
+    #[inline(never)]
+    fn counters(&mut self, counters: &[u8], utid: i64, at: Moment) {
+        let good_until = self.survey.counters_good_until(at.cpu);
+        if good_until.is_some_and(|until| self.clock.ns(until) < at.ts) {
+            return;
+        }
+        let core_type = self.core_types.get(at.cpu as usize).and_then(Option::as_deref);
+        for (number, value) in counters.as_chunks().0.iter().enumerate() {
+            let value = u64::from_le_bytes(*value);
+            let unnamed;
+            let name = match self.survey.counters.get(number).map(String::as_str) {
+                Some(name) if !name.is_empty() => name,
+                _ => {
+                    unnamed = format!("counter {number}");
+                    &unnamed
+                }
+            };
+            self.current.tables.counter(at, Some(utid), name, core_type, value);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn ready(&mut self, read: ReadyThread, tid: Option<u32>, at: Moment) {
+        if read.tid == 0 {
+            return;
+        }
+        let woken = self.lives.now(read.tid, at.cpu, at.ts);
+        let header = tid.filter(|tid| *tid != 0 && *tid != u32::MAX);
+        let waker = match header {
+            Some(tid) => self.lives.now(tid, at.cpu, at.ts),
+            None => {
+                let place = (self.current.number, self.current.tables.wakeups.rows());
+                let here = self.scheduling.placed(at);
+                here.given.push(place);
+                here.running
+            }
+        };
+        let row = Wakeup {
+            utid: self.lives.utid(woken),
+            waker: (waker != UNKNOWN).then(|| self.lives.utid(waker)),
+            in_interrupt: read.in_dpc(),
+        };
+        self.current.tables.wakeups.put(at, row);
+    }
+
+    /// A stack belongs to the record of its time. That of a waking names the waker, that of a
+    /// switch who entered.
+    #[inline(always)]
+    pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
+        let ts = self.clock.ns(event);
+        let latest = self.current.tables.wakeups.latest();
+        let latest = latest.or_else(|| self.closed.last()?.tables.wakeups.latest());
+        if latest.is_none_or(|latest| latest < ts) {
+            return;
+        }
+        self.stack_of_waking(ts, tid, cpu);
+    }
+
+    #[inline(never)]
+    fn stack_of_waking(&mut self, ts: i64, tid: u32, cpu: i32) {
+        let here = self.scheduling.cpu(cpu);
+        if here.running != UNKNOWN && here.entered == (ts, tid) {
+            return;
+        }
+        let in_current = self.current.from_ns <= ts;
+        let filling = if in_current { Some(&mut self.current) } else { self.closed.at(ts) };
+        let Some(filling) = filling else { return };
+        filling.tables.wakeups.settle();
+        let times = filling.tables.wakeups.times();
+        let rows = rows_at(times, ts);
+        let number = filling.number;
+        let on_cpu: Vec<usize> =
+            rows.clone().filter(|row| filling.tables.wakeups.cpu(*row) == Some(cpu)).collect();
+        let row = match (on_cpu.as_slice(), rows.len()) {
+            ([only], _) => *only,
+            // Written on another CPU, it may also be that of a sample taken there at that time.
+            ([], 1) if filling.tables.wakeups.waker_unknown(rows.start) => rows.start,
+            _ => return,
+        };
+        let waking_cpu = filling.tables.wakeups.cpu(row).unwrap_or(cpu);
+        let life = self.lives.now(tid, waking_cpu, ts);
+        let waker = self.lives.utid(life);
+        if let Some(tables) = self.frame(number) {
+            tables.wakeups.mend_waker(row, waker);
+        }
+        self.scheduling.cpu(waking_cpu).given.retain(|given| *given != (number, row));
+    }
+
+    /// A DPC or ISR: its record is written at its end.
+    #[inline(always)]
+    pub(super) fn interrupt(&mut self, hook: u16, from: i64, at: Moment) {
+        let kind = match hook {
+            0x0f44 => 0,
+            0x0f45 => 1,
+            0x0f42 => 2,
+            0x0f43 => 3,
+            0x0f32 => 4,
+            _ => 5,
+        };
+        let begin = self.clock.ns(from);
+        // A time that is none: later than the end, or longer ago than an interrupt can last.
+        if begin > at.ts || at.ts - begin > LONGEST_INTERRUPT_NS {
+            self.scheduling_damage();
+            return;
+        }
+        let row = Interrupt { at: Moment { ts: begin, ..at }, dur: at.ts - begin, kind };
+        let late = begin < self.current.from_ns;
+        match self.closed.at(begin).filter(|_| late) {
+            Some(earlier) => earlier.rows.interrupts.push(row),
+            None => self.current.rows.interrupts.push(row),
+        }
+    }
+
+    #[inline(never)]
+    fn scheduling_damage(&mut self) {
+        self.problems.add("DPC and ISR", "an interrupt whose begin cannot be");
+    }
+}
+
+/// 10 minutes: the watchdog ends the system long before.
+const LONGEST_INTERRUPT_NS: i64 = 600_000_000_000;
+
+/// The rows with a time; looked for from the end, where it mostly lies.
+fn rows_at(times: &[i64], ts: i64) -> std::ops::Range<usize> {
+    let mut step = 1;
+    while step < times.len() && times[times.len() - step] >= ts {
+        step *= 2;
+    }
+    let from = times.len().saturating_sub(step);
+    let first = from + times[from..].partition_point(|time| *time < ts);
+    let behind = times[first..].iter().take_while(|time| **time == ts).count();
+    first..first + behind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows_at;
+
+    #[test]
+    fn rows_of_a_time_are_found_from_the_end() {
+        let times = [1, 3, 3, 3, 9, 12];
+        assert_eq!(rows_at(&times, 3), 1..4);
+        assert_eq!(rows_at(&times, 12), 5..6);
+        assert_eq!(rows_at(&times, 1), 0..1);
+        assert!(rows_at(&times, 10).is_empty());
+        assert!(rows_at(&[], 1).is_empty());
+        let many: Vec<i64> = (0..1000).collect();
+        assert!((0..1000).all(|ts| rows_at(&many, ts) == (ts as usize..ts as usize + 1)));
+    }
+}

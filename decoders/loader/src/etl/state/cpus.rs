@@ -1,0 +1,85 @@
+//! Who runs on each CPU, and which wakeups may still be given to another waker.
+
+use schedlens_schedule::tables::Moment;
+
+/// CPUs from which on the byte with the ideal processor does not tell it.
+pub(in crate::etl) const IDEAL_LIMIT: usize = 256;
+
+#[derive(Debug)]
+pub(in crate::etl) struct Cpu {
+    /// Records of this CPU so far.
+    pub(in crate::etl) seq: i64,
+    /// The thread that entered last, as the record planned it; or [`UNKNOWN`].
+    pub(in crate::etl) running: u32,
+    /// Wakeups since then that were given to it: frame and row.
+    pub(in crate::etl) given: Vec<(u64, usize)>,
+    /// The last switch, whose stack may still come, if `running` is known: its time and who
+    /// entered.
+    pub(in crate::etl) entered: (i64, u32),
+}
+
+/// In place of the number of a life.
+pub(in crate::etl) const UNKNOWN: u32 = u32::MAX;
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self { seq: 0, running: UNKNOWN, given: Vec::new(), entered: (0, 0) }
+    }
+}
+
+/// What is known of each CPU.
+#[derive(Debug, Default)]
+pub(in crate::etl) struct Scheduling {
+    pub(in crate::etl) cpus: Vec<Cpu>,
+}
+
+impl Scheduling {
+    pub(in crate::etl) fn cpu(&mut self, cpu: i32) -> &mut Cpu {
+        let at = cpu as usize;
+        if self.cpus.len() <= at {
+            self.cpus.resize_with(at + 1, Cpu::default);
+        }
+        &mut self.cpus[at]
+    }
+
+    /// The position of the next record in its CPU's stream.
+    #[inline(always)]
+    pub(in crate::etl) fn position(&mut self, cpu: i32) -> i64 {
+        let Some(cpu) = self.cpus.get_mut(cpu as usize) else { return self.first_position(cpu) };
+        cpu.seq += 1;
+        cpu.seq - 1
+    }
+
+    #[inline(never)]
+    pub(in crate::etl) fn first_position(&mut self, cpu: i32) -> i64 {
+        self.cpu(cpu).seq = 1;
+        0
+    }
+
+    /// A CPU of which a record has been given its position.
+    #[inline(always)]
+    pub(in crate::etl) fn placed(&mut self, at: Moment) -> &mut Cpu {
+        &mut self.cpus[at.cpu as usize]
+    }
+
+    /// Frames before this one can no longer be mended.
+    pub(in crate::etl) fn settle(&mut self, frame: u64) {
+        for cpu in &mut self.cpus {
+            if cpu.given.first().is_some_and(|(number, _)| *number < frame) {
+                cpu.given.retain(|(number, _)| *number >= frame);
+            }
+        }
+    }
+
+    /// The first frame with a wakeup whose waker the next switch of its CPU may mend.
+    pub(in crate::etl) fn oldest_given(&self) -> Option<u64> {
+        self.cpus.iter().filter_map(|cpu| cpu.given.first()).map(|(number, _)| *number).min()
+    }
+
+    /// Records of a CPU were lost: who runs there is not known.
+    pub(in crate::etl) fn forget(&mut self, cpu: i32) {
+        let cpu = self.cpu(cpu);
+        cpu.running = UNKNOWN;
+        cpu.given.clear();
+    }
+}

@@ -1,0 +1,92 @@
+//! Frames while they are filled, and closed ones that later records may still change.
+
+use std::collections::VecDeque;
+
+use crate::etl::Tables;
+use crate::etl::rows::Rows;
+
+/// Rows after which a frame is closed at the next later time: few enough that it is still in the
+/// processor's cache when the next stage reads it.
+pub(in crate::etl) const FRAME_ROWS: usize = 1 << 14;
+
+/// Rows of one frame.
+#[derive(Debug, Default)]
+pub(in crate::etl) struct Filling {
+    pub(in crate::etl) tables: Tables,
+    pub(in crate::etl) rows: Rows,
+    /// Number of the frame.
+    pub(in crate::etl) number: u64,
+    /// Time before which all rows belong to earlier frames.
+    pub(in crate::etl) from_ns: i64,
+}
+
+impl Filling {
+    /// Rows of all tables.
+    pub(in crate::etl) fn len(&self) -> usize {
+        self.tables.rows() + self.rows.len()
+    }
+}
+
+/// Closed frames that have not been handed out, by time.
+#[derive(Debug, Default)]
+pub(in crate::etl) struct Closed {
+    pub(in crate::etl) frames: VecDeque<Filling>,
+    pub(in crate::etl) rows: usize,
+}
+
+impl Closed {
+    /// The frame with that number.
+    pub(in crate::etl) fn numbered(&mut self, number: u64) -> Option<&mut Filling> {
+        let first = self.frames.front()?.number;
+        self.frames.get_mut(usize::try_from(number.checked_sub(first)?).ok()?)
+    }
+
+    /// The frame that a time falls in; the oldest if it is earlier than all.
+    pub(in crate::etl) fn at(&mut self, ts: i64) -> Option<&mut Filling> {
+        let behind = self.frames.partition_point(|frame| frame.from_ns <= ts);
+        self.frames.get_mut(behind.saturating_sub(1))
+    }
+
+    /// The one that was closed last.
+    pub(in crate::etl) fn last(&self) -> Option<&Filling> {
+        self.frames.back()
+    }
+
+    pub(in crate::etl) fn add(&mut self, filling: Filling) {
+        self.rows += filling.len();
+        self.frames.push_back(filling);
+    }
+
+    pub(in crate::etl) fn take_first(&mut self) -> Option<Filling> {
+        let filling = self.frames.pop_front()?;
+        self.rows = self.rows.saturating_sub(filling.len());
+        Some(filling)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed() -> Closed {
+        let mut closed = Closed::default();
+        for (number, from_ns) in [(7, i64::MIN), (8, 100), (9, 250)] {
+            closed.add(Filling { number, from_ns, ..Filling::default() });
+        }
+        closed
+    }
+
+    #[test]
+    fn frames_are_found_by_number_and_by_time() {
+        let mut closed = closed();
+        for (number, found) in [(6, None), (7, Some(7)), (9, Some(9)), (10, None)] {
+            assert_eq!(closed.numbered(number).map(|frame| frame.number), found);
+        }
+        for (ts, found) in [(i64::MIN, 7), (99, 7), (100, 8), (249, 8), (250, 9), (i64::MAX, 9)] {
+            assert_eq!(closed.at(ts).map(|frame| frame.number), Some(found));
+        }
+        assert_eq!(closed.take_first().map(|frame| frame.number), Some(7));
+        assert_eq!(closed.at(3).map(|frame| frame.number), Some(8));
+        assert!(closed.numbered(7).is_none());
+    }
+}

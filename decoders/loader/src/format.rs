@@ -1,0 +1,61 @@
+//! Which reader a recording is for, by its content.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use schedlens_etl as etl;
+
+use crate::error::DecodeError;
+
+/// Formats of recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// perf.data, as a file, a pipe's contents or a folder; also what no reader knows.
+    Perf,
+    /// A Windows event trace log, or a zip archive with such in it.
+    Etl,
+}
+
+/// Bytes that tell a log: its first buffer's header and that of the first record.
+const TOLD_BY: u64 = 4096;
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// The format of a file or folder.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn of(path: &Path) -> Result<Format, DecodeError> {
+    // What is read from a fifo is gone, and only perf writes to one.
+    if !path.is_file() {
+        return Ok(Format::Perf);
+    }
+    let mut begin = Vec::new();
+    File::open(path)?.take(TOLD_BY).read_to_end(&mut begin)?;
+    Ok(of_begin(&begin))
+}
+
+fn of_begin(begin: &[u8]) -> Format {
+    if begin.starts_with(ZIP) || etl::begins(begin) { Format::Etl } else { Format::Perf }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_tell() {
+        assert_eq!(of_begin(b"PERFILE2"), Format::Perf);
+        assert_eq!(of_begin(b""), Format::Perf);
+        assert_eq!(of_begin(b"PK\x03\x04 and more"), Format::Etl);
+        let mut log = vec![0; 0x48 + 400];
+        log[0] = 0x48;
+        log[0x48..0x50].copy_from_slice(&[2, 0, 2, 0xc0, 0x68, 0x01, 0, 0]);
+        assert_eq!(of_begin(&log), Format::Etl);
+        // Its first record may be longer than what is looked at.
+        log[0x4d] = 0x20;
+        assert_eq!(of_begin(&log), Format::Etl);
+        log[0x4f] = 5;
+        assert_eq!(of_begin(&log), Format::Perf);
+    }
+}

@@ -1,0 +1,17 @@
+//! Recordings as finished Arrow batches: each goes through its reader and the state machine.
+//!
+//! [`load::Load`] reads a recording of any format in the background. [`perf`] and [`etl`] turn the
+//! records of a reader into frames of base tables; [`reader`] is what the driver requires of both.
+
+mod background;
+mod cpu_versions;
+pub mod error;
+pub mod etl;
+pub mod event_lines;
+pub mod format;
+pub mod load;
+pub mod perf;
+pub mod reader;
+pub mod session;
+
+pub use self::background::{THREAD_NAME, without_panic};

@@ -1,0 +1,10 @@
+//! Frames that are held back until they are complete.
+
+use super::Tables;
+
+/// A frame whose interrupts may still end.
+pub(super) struct Held {
+    pub(super) number: u64,
+    pub(super) tables: Tables,
+    pub(super) until_ns: i64,
+}

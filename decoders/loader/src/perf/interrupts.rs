@@ -1,0 +1,149 @@
+//! Interrupts per CPU: an entry and the exit that ends it.
+
+use std::collections::VecDeque;
+
+use schedlens_schedule::tables::{LateInterrupt, Moment};
+
+use super::Tables;
+use super::held::Held;
+
+/// Nesting beyond this is damage.
+const DEEPEST: usize = 16;
+
+/// Where the row of an open interrupt lies.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    softirq: bool,
+    number: i64,
+    ts: i64,
+    frame: u64,
+    row: usize,
+}
+
+/// Interrupts that have begun and not ended, by CPU.
+#[derive(Debug, Default)]
+pub(super) struct Interrupts {
+    open: Vec<Vec<Open>>,
+    /// By CPU: the first moment after lost records, and its frame, until the next switch.
+    resumed: Vec<Option<(Moment, u64)>>,
+    /// Entries without an exit, and exits without an entry.
+    pub(super) unpaired: i64,
+}
+
+/// Which interrupt an exit ends.
+pub(super) struct Which<'a> {
+    pub(super) softirq: bool,
+    pub(super) number: i64,
+    /// Where the exit says it.
+    pub(super) name: Option<&'a str>,
+}
+
+/// The frame that is being filled and those before it whose interrupts may still end.
+pub(super) struct Filling<'a> {
+    pub(super) frame: u64,
+    pub(super) current: &'a mut Tables,
+    pub(super) held: &'a mut VecDeque<Held>,
+}
+
+impl Filling<'_> {
+    /// The tables of a frame; `None`: they are done.
+    fn tables(&mut self, frame: u64) -> Option<&mut Tables> {
+        if frame == self.frame {
+            return Some(self.current);
+        }
+        self.held.iter_mut().find(|held| held.number == frame).map(|held| &mut held.tables)
+    }
+}
+
+impl Interrupts {
+    fn of(&mut self, cpu: i32) -> &mut Vec<Open> {
+        let at = cpu.max(0) as usize;
+        if self.open.len() <= at {
+            self.open.resize_with(at + 1, Vec::new);
+        }
+        &mut self.open[at]
+    }
+
+    /// An entry whose row has just been written.
+    pub(super) fn begin(
+        &mut self,
+        cpu: i32,
+        softirq: bool,
+        number: i64,
+        ts: i64,
+        at: (u64, usize),
+    ) {
+        let open = self.of(cpu);
+        // Softirqs do not nest, nor does a handler interrupt itself: the exit was not seen.
+        let stale =
+            open.iter().position(|o| o.softirq == softirq && (softirq || o.number == number));
+        let mut dropped = 0;
+        if let Some(stale) = stale {
+            dropped = open.len() - stale;
+            open.truncate(stale);
+        }
+        if open.len() < DEEPEST {
+            open.push(Open { softirq, number, ts, frame: at.0, row: at.1 });
+        }
+        self.unpaired += dropped as i64;
+    }
+
+    /// An exit; fills in the length where the entry is known. An entry that was lost has its row
+    /// from the end of the gap on: whoever handles an interrupt then has handled it since.
+    pub(super) fn end(&mut self, which: Which<'_>, at: Moment, mut to: Filling<'_>) {
+        let Which { softirq, number, name } = which;
+        let open = self.of(at.cpu);
+        let Some(place) = open.iter().rposition(|o| o.softirq == softirq && o.number == number)
+        else {
+            self.unpaired += 1;
+            let resumed = self.resumed.get(at.cpu.max(0) as usize).copied().flatten();
+            if let Some((begin, frame)) = resumed
+                && let Some(tables) = to.tables(frame)
+            {
+                let kind = if softirq { "softirq" } else { "irq" };
+                let (dur, name) = (at.ts - begin.ts, name.map(str::to_owned));
+                tables.late_interrupt(LateInterrupt { begin, dur, kind, name });
+            }
+            return;
+        };
+        let found = open[place];
+        let dropped = open.len() - place - 1;
+        open.truncate(place);
+        self.unpaired += dropped as i64;
+        match to.tables(found.frame) {
+            Some(tables) => tables.interrupt_end(found.row, at.ts - found.ts),
+            None => self.unpaired += 1,
+        }
+    }
+
+    /// The first frame in which an interrupt is open.
+    pub(super) fn earliest_open(&self) -> Option<u64> {
+        self.open.iter().flatten().map(|open| open.frame).min()
+    }
+
+    /// Records of this CPU were lost between these moments. What is open lasted up to the gap; its
+    /// end may be among them.
+    pub(super) fn lost(&mut self, before: Option<i64>, after: Moment, mut to: Filling<'_>) {
+        for open in std::mem::take(self.of(after.cpu)) {
+            if let Some(before) = before
+                && before > open.ts
+                && let Some(tables) = to.tables(open.frame)
+            {
+                tables.interrupt_end(open.row, before - open.ts);
+            }
+        }
+        let at = after.cpu.max(0) as usize;
+        if self.resumed.len() <= at {
+            self.resumed.resize(at + 1, None);
+        }
+        self.resumed[at] = Some((after, to.frame));
+    }
+
+    /// No interrupt lasts over a switch.
+    #[inline]
+    pub(super) fn switched(&mut self, cpu: i32) {
+        if let Some(resumed) = self.resumed.get_mut(cpu.max(0) as usize) {
+            *resumed = None;
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Records of perf.data turned into rows of the base tables.
+//!
+//! [`Frames`] reads the records of a [`schedlens_perf_data::Recording`] in the order of time.
+
+mod frames;
+mod held;
+mod inspection;
+mod interrupts;
+mod lifetimes;
+mod machine;
+mod names;
+mod processes;
+mod reader;
+mod record_counts;
+mod rows;
+mod switches;
+mod thread_tables;
+mod threads;
+mod tracepoints;
+mod wakeups;
+
+/// The base tables of a frame.
+type Tables = schedlens_schedule::tables::Tables<switches::Switches, wakeups::Wakeups>;
+
+pub use self::frames::Frames;
+pub use self::inspection::inspect;

@@ -1,0 +1,85 @@
+//! perf.data as the driver sees it.
+
+use std::collections::HashMap;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use schedlens_perf_data::recording::Recording;
+use schedlens_schedule::batcher::Batcher;
+use schedlens_schedule::frame::Frame;
+use schedlens_schedule::states::Source;
+
+use super::frames::Frames;
+use super::machine;
+use crate::reader::{Finished, FrameSource, Reader, TraceFacts};
+
+/// Rows after which a frame is closed at the next later time.
+const FRAME_ROWS: usize = 1 << 18;
+
+impl Reader for Recording {
+    fn extent(&self) -> u64 {
+        Recording::records(self)
+    }
+
+    fn records(&self) -> u64 {
+        Recording::records(self)
+    }
+
+    fn source(&self) -> Source {
+        Source::Perf
+    }
+
+    fn start_clock(&self) -> i64 {
+        Recording::start_clock(self)
+    }
+
+    fn clock_name(&self) -> &'static str {
+        Recording::clock_name(self)
+    }
+
+    fn has_yields(&self) -> bool {
+        Recording::has_yields(self)
+    }
+
+    fn has_wakings(&self) -> bool {
+        Recording::has_wakings(self)
+    }
+
+    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, ArrowError> {
+        machine::cpu_batch(self, batcher)
+    }
+
+    fn trace_batch(
+        &self,
+        batcher: &Batcher,
+        facts: TraceFacts<'_>,
+    ) -> Result<RecordBatch, ArrowError> {
+        machine::trace_batch(self, batcher, facts)
+    }
+
+    fn frames<'a>(
+        &'a self,
+        batcher: &'a Batcher,
+        trace_id: i64,
+        core_types: HashMap<i32, String>,
+    ) -> Box<dyn FrameSource + 'a> {
+        Box::new(Frames::new(self, batcher, trace_id, core_types, FRAME_ROWS))
+    }
+}
+
+impl FrameSource for Frames<'_> {
+    fn next_frame(
+        &mut self,
+        on_progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<Frame>, ArrowError> {
+        Frames::next_frame(self, on_progress)
+    }
+
+    fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
+        Frames::utid_at(self, tid, ts)
+    }
+
+    fn finish(&mut self) -> Result<Finished, ArrowError> {
+        Frames::finish(self)
+    }
+}

@@ -1,0 +1,285 @@
+//! The lives of threads and processes: ids are reused, names change.
+//!
+//! `processes`, `names` and `lifetimes` add what changes them.
+
+use std::collections::HashMap;
+
+/// `PID_MAX_LIMIT`: ids up to here are looked up in a table.
+const DENSE_TIDS: i32 = 1 << 22;
+pub(super) const NOBODY: u32 = u32::MAX;
+/// The idle threads' process.
+const IDLE_PROCESS: &str = "swapper";
+
+/// Which record told of a birth: the same one is told of by both kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Birth {
+    /// `PERF_RECORD_FORK`
+    Record = 1,
+    /// `sched:sched_process_fork`
+    Tracepoint = 2,
+}
+
+/// What each record of a thread asks for, small enough to stay in the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cached {
+    /// Bytes in which the scheduler last gave the name, if `named`.
+    pub(super) comm: [u8; 16],
+    pub(super) named: bool,
+    pub(super) active: bool,
+    pub(super) at_home: bool,
+    pub(super) idle: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Life {
+    pub(super) tid: i32,
+    pub(super) process: Option<u32>,
+    pub(super) start_ns: Option<i64>,
+    pub(super) end_ns: Option<i64>,
+    pub(super) name: Option<String>,
+    /// Names by the time from which on they hold.
+    pub(super) names: Vec<(Option<i64>, String)>,
+    pub(super) told_by: u8,
+}
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) name: Option<String>,
+    pub(super) start_ns: Option<i64>,
+    pub(super) leader_ended: bool,
+    pub(super) alive: i64,
+    pub(super) end_ns: Option<i64>,
+    /// Process id of its creator.
+    pub(super) parent_pid: Option<i32>,
+}
+
+/// All lives of a recording, numbered by first appearance.
+#[derive(Debug)]
+pub(super) struct Threads {
+    pub(super) base: i64,
+    pub(super) lives: Vec<Life>,
+    pub(super) cached: Vec<Cached>,
+    pub(super) dense: Vec<u32>,
+    pub(super) sparse: HashMap<i32, u32>,
+    pub(super) idle: Vec<u32>,
+    pub(super) processes: Vec<Process>,
+    pub(super) by_pid: HashMap<i32, u32>,
+    /// Which life a tid had from when on.
+    pub(super) history: HashMap<i32, Vec<(i64, u32)>>,
+    /// Threads that existed before the recording are listed by name.
+    pub(super) lists_threads: bool,
+}
+
+impl Threads {
+    /// None yet; `trace_id` is the upper half of their numbers.
+    pub(super) fn new(trace_id: i64) -> Self {
+        Self {
+            base: trace_id.wrapping_shl(32),
+            lives: Vec::new(),
+            cached: Vec::new(),
+            dense: Vec::new(),
+            sparse: HashMap::new(),
+            idle: Vec::new(),
+            processes: Vec::new(),
+            by_pid: HashMap::new(),
+            history: HashMap::new(),
+            lists_threads: false,
+        }
+    }
+
+    /// Lives so far.
+    pub(super) fn len(&self) -> usize {
+        self.lives.len()
+    }
+
+    /// The number of a life in the database.
+    #[inline]
+    pub(super) fn utid(&self, life: u32) -> i64 {
+        self.base | i64::from(life)
+    }
+
+    #[inline]
+    pub(super) fn look_up(&self, tid: i32) -> Option<u32> {
+        match self.dense.get(tid as u32 as usize) {
+            Some(life) => (*life != NOBODY).then_some(*life),
+            None => self.sparse.get(&tid).copied().filter(|life| *life != NOBODY),
+        }
+    }
+
+    pub(super) fn put(&mut self, tid: i32, life: u32) {
+        if (0..DENSE_TIDS).contains(&tid) {
+            let at = tid as usize;
+            if self.dense.len() <= at {
+                self.dense.resize((at + 1).next_power_of_two(), NOBODY);
+            }
+            self.dense[at] = life;
+        } else {
+            self.sparse.insert(tid, life);
+        }
+    }
+
+    pub(super) fn create(&mut self, tid: i32, start_ns: Option<i64>) -> u32 {
+        let life = self.lives.len() as u32;
+        self.lives.push(Life {
+            tid,
+            process: None,
+            start_ns,
+            end_ns: None,
+            name: None,
+            names: Vec::new(),
+            told_by: 0,
+        });
+        self.cached.push(Cached::default());
+        life
+    }
+
+    pub(super) fn begin(&mut self, tid: i32, start_ns: Option<i64>) -> u32 {
+        let life = self.create(tid, start_ns);
+        self.put(tid, life);
+        self.history.entry(tid).or_default().push((start_ns.unwrap_or(i64::MIN), life));
+        life
+    }
+
+    /// The thread with that id now; `None` for ids that are none. Id 0 is the idle thread of `cpu`.
+    #[inline]
+    pub(super) fn now(&mut self, tid: i32, cpu: i32) -> Option<u32> {
+        if tid <= 0 {
+            return (tid == 0 && cpu >= 0).then(|| self.idle(cpu));
+        }
+        let life = match self.dense.get(tid as usize) {
+            Some(life) if *life != NOBODY => *life,
+            _ => self.now_or_begin(tid),
+        };
+        self.cached[life as usize].active = true;
+        Some(life)
+    }
+
+    #[inline(never)]
+    pub(super) fn now_or_begin(&mut self, tid: i32) -> u32 {
+        self.look_up(tid).unwrap_or_else(|| self.begin(tid, None))
+    }
+
+    /// The idle thread of a CPU.
+    #[inline]
+    pub(super) fn idle(&mut self, cpu: i32) -> u32 {
+        let at = cpu as usize;
+        if let Some(life) = self.idle.get(at).copied().filter(|life| *life != NOBODY) {
+            return life;
+        }
+        self.new_idle(cpu)
+    }
+
+    #[inline(never)]
+    pub(super) fn new_idle(&mut self, cpu: i32) -> u32 {
+        let at = cpu as usize;
+        if self.idle.len() <= at {
+            self.idle.resize(at + 1, NOBODY);
+        }
+        let life = self.create(0, None);
+        self.idle[at] = life;
+        let process = self.process(0);
+        self.processes[process as usize].name = Some(IDLE_PROCESS.to_owned());
+        let name = format!("swapper/{cpu}");
+        let idle = &mut self.lives[life as usize];
+        idle.names.push((None, name.clone()));
+        (idle.process, idle.name) = (Some(process), Some(name));
+        let cached = &mut self.cached[life as usize];
+        (cached.idle, cached.at_home) = (true, true);
+        life
+    }
+
+    /// The thread that had this id at that time.
+    pub(super) fn at(&self, tid: i64, ts: i64) -> Option<i64> {
+        let lives = self.history.get(&i32::try_from(tid).ok()?)?;
+        let found = lives.iter().rev().find(|(from, _)| *from <= ts)?;
+        Some(self.utid(found.1))
+    }
+
+    /// The thread with this id at the begin, else the last one that had it.
+    pub(super) fn at_begin(&self, tid: i64) -> Option<i64> {
+        let lives = self.history.get(&i32::try_from(tid).ok()?)?;
+        let first = lives.first().filter(|(from, _)| *from == i64::MIN);
+        Some(self.utid(first.or(lives.last())?.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        bytes
+    }
+
+    // 100: exists | 200 forked at 10, exits at 20 | 200 forked again at 30
+    #[test]
+    fn an_id_that_is_used_again_is_another_life() {
+        let mut threads = Threads::new(1);
+        threads.comm((100, 100), None, "parent".into());
+        for (birth, ts) in [(Birth::Record, 10), (Birth::Tracepoint, 11)] {
+            let pid = (birth == Birth::Record).then_some(200);
+            threads.fork(birth, 200, pid, Some(ts), 100);
+        }
+        threads.exit(200, 20);
+        threads.exit(200, 21);
+        threads.fork(Birth::Record, 200, Some(200), Some(30), 100);
+        assert_eq!(threads.len(), 3);
+        let base = 1_i64 << 32;
+        assert_eq!(threads.at(200, 9), None);
+        assert_eq!(threads.at(200, 10), Some(base | 1));
+        assert_eq!(threads.at(200, 29), Some(base | 1));
+        assert_eq!(threads.at(200, 30), Some(base | 2));
+        assert_eq!(threads.at(100, i64::MIN), Some(base));
+        let ends: Vec<_> = threads.lives.iter().map(|life| (life.start_ns, life.end_ns)).collect();
+        assert_eq!(ends, [(None, None), (Some(10), Some(21)), (Some(30), None)]);
+        assert_eq!(threads.lives[1].name.as_deref(), Some("parent"));
+        assert_eq!(threads.processes.len(), 3);
+    }
+
+    // leader 10, thread 11: exec in 11 makes it 10; the old leader's life is over
+    #[test]
+    fn exec_by_another_thread_keeps_that_threads_life() {
+        let mut threads = Threads::new(0);
+        threads.comm((10, 10), None, "lead".into());
+        threads.fork(Birth::Record, 11, Some(10), Some(5), 10);
+        threads.exit(10, 7);
+        let runner = threads.now(11, 0).expect("there");
+        threads.exec(10, 11, 8);
+        assert_eq!(threads.now(10, 0), Some(runner));
+        assert_eq!(threads.lives[runner as usize].tid, 10);
+        assert_eq!(threads.at(11, 6), Some(1));
+        assert_eq!(threads.at(10, 9), Some(1));
+        assert_eq!(threads.lives[0].end_ns, Some(7));
+        assert!(!threads.processes[0].leader_ended);
+    }
+
+    #[test]
+    fn names_are_rows_when_they_change_and_only_then() {
+        let mut threads = Threads::new(0);
+        threads.comm((7, 7), None, "kworker/0:1-eve".into());
+        let life = threads.now(7, 0).expect("there");
+        threads.named(life, 5, &name("kworker/0:1"));
+        threads.named(life, 6, &name("kworker/0:1"));
+        threads.comm((7, 7), Some(9), "other".into());
+        threads.named(life, 10, &name("other"));
+        assert_eq!(
+            threads.lives[0].names,
+            [(None, "kworker/0:1-eve".to_owned()), (Some(9), "other".to_owned())]
+        );
+        assert_eq!(threads.lives[0].name.as_deref(), Some("other"));
+    }
+
+    #[test]
+    fn each_cpu_has_an_idle_thread_of_its_own() {
+        let mut threads = Threads::new(0);
+        let (one, other) = (threads.now(0, 3), threads.now(0, 1));
+        assert_ne!(one, other);
+        assert_eq!(threads.now(0, 3), one);
+        assert_eq!(threads.now(0, -1), None);
+        assert_eq!(threads.now(-1, 0), None);
+        assert_eq!(threads.lives[0].name.as_deref(), Some("swapper/3"));
+    }
+}

@@ -1,0 +1,165 @@
+//! Every record of a recording with its fields by name.
+
+use serde_json::{Map, Value as Json, json};
+
+use schedlens_input::bytes::{text, u32_at, u64_at};
+use schedlens_input::event::{Event, Wanted};
+
+use crate::attrs::{Attr, TYPE_TRACEPOINT};
+use crate::formats::{Field, Format};
+use crate::merge::Merge;
+use crate::merged::Merged;
+use crate::record;
+use crate::recording::Recording;
+use crate::streams::{NO_CPU, trailer_ids};
+
+/// Stands for perf itself, as the provider of records that no tracepoint wrote.
+const PERF: &str = "perf";
+
+impl Recording {
+    /// Hands over the wanted records in the order of time; until `each` answers no.
+    pub fn events(&self, wanted: &Wanted, mut each: impl FnMut(Event) -> bool) {
+        let mut merge = Merge::new(self);
+        let start = self.index.first.unwrap_or_default();
+        while let Some(time) = merge.next_time() {
+            let Some(merged) = merge.next() else { break };
+            let ts_ns = time.wrapping_sub(start).cast_signed();
+            if wanted.is_over(ts_ns) {
+                break;
+            }
+            if !wanted.has_time(ts_ns) {
+                continue;
+            }
+            let Some(event) = self.event(&merged, time, ts_ns, wanted) else { continue };
+            if !each(event) {
+                break;
+            }
+        }
+    }
+
+    fn event(&self, merged: &Merged<'_>, time: u64, ts_ns: i64, wanted: &Wanted) -> Option<Event> {
+        let is_sample = merged.kind() == record::SAMPLE;
+        let attr = is_sample.then(|| self.events.attrs.get(merged.event)).flatten();
+        let format = attr
+            .filter(|attr| attr.kind == TYPE_TRACEPOINT)
+            .and_then(|attr| self.features.format(attr.config));
+        let (provider, name, id) = match (attr, format) {
+            (_, Some(format)) => {
+                (format.system.clone(), format.name.clone(), format.id.to_string())
+            }
+            (Some(attr), None) => {
+                let named = self.named.get(merged.event).map(|event| event.name.clone());
+                (PERF.to_owned(), named.unwrap_or_default(), attr.config.to_string())
+            }
+            (None, _) => {
+                let name = record::kind_name(merged.kind());
+                (PERF.to_owned(), name, merged.kind().to_string())
+            }
+        };
+        if !wanted.has_provider(&provider) || !wanted.has_name(&name, &id) {
+            return None;
+        }
+        let ids = match attr {
+            Some(attr) => attr.sample.tid.and_then(|at| ids(merged.bytes, at)),
+            None => trailer_ids(&self.events, merged.bytes),
+        };
+        let fields = match attr {
+            Some(attr) => sample(attr, format, merged.bytes),
+            None => of_record(merged),
+        };
+        Some(Event {
+            ts_ns,
+            clock: time.cast_signed(),
+            cpu: (merged.cpu != NO_CPU).then_some(merged.cpu.into()),
+            pid: ids.map(|(pid, _)| pid.into()),
+            tid: ids.map(|(_, tid)| tid.into()),
+            provider,
+            name,
+            layout: None,
+            id,
+            version: None,
+            pointer: None,
+            fields,
+            place: None,
+        })
+    }
+}
+
+fn ids(bytes: &[u8], at: usize) -> Option<(i32, i32)> {
+    Some((u32_at(bytes, at)?.cast_signed(), u32_at(bytes, at + 4)?.cast_signed()))
+}
+
+/// Fields of a tracepoint without the common ones, or the values of a counter.
+fn sample(attr: &Attr, format: Option<&Format>, bytes: &[u8]) -> Option<Map<String, Json>> {
+    let parts = attr.parts(bytes)?;
+    let Some(format) = format else {
+        let values: Vec<u64> = attr.values(parts.read).map(|(_, value)| value).collect();
+        let mut fields = Map::new();
+        if !values.is_empty() {
+            fields.insert("values".to_owned(), values.into());
+        }
+        return (attr.kind != TYPE_TRACEPOINT).then_some(fields);
+    };
+    let own = format.fields.iter().filter(|field| !field.name.starts_with("common_"));
+    own.map(|field| Some((field.name.clone(), value(field, parts.raw)?))).collect()
+}
+
+/// A number, a text, or the bytes in hexadecimal; `None` where the data ends before it.
+fn value(field: &Field, raw: &[u8]) -> Option<Json> {
+    let bytes = if field.data_loc {
+        // Length in the upper half, offset in the lower one.
+        let place = u32_at(raw, field.offset)?;
+        let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
+        raw.get(offset..offset + length)?
+    } else {
+        raw.get(field.offset..field.offset.checked_add(field.size)?)?
+    };
+    if field.is_text {
+        return Some(text(bytes).into());
+    }
+    let number = |bytes: &[u8]| {
+        let mut wide = [0; 8];
+        wide[..bytes.len()].copy_from_slice(bytes);
+        let unused = 64 - 8 * bytes.len() as u32;
+        let number = u64::from_le_bytes(wide);
+        let signed = (number << unused).cast_signed() >> unused;
+        if field.signed { Json::from(signed) } else { Json::from(number) }
+    };
+    Some(match bytes.len() {
+        1 | 2 | 4 | 8 if !field.data_loc => number(bytes),
+        _ => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+    })
+}
+
+/// Fields of a record that is no sample; `None` of those that are not described here.
+fn of_record(merged: &Merged<'_>) -> Option<Map<String, Json>> {
+    let bytes = merged.bytes;
+    let id = |at| u32_at(bytes, at).map(u32::cast_signed);
+    let fields = match merged.kind() {
+        record::COMM => json!({
+            "pid": id(8)?, "tid": id(12)?, "comm": text(bytes.get(16..)?),
+        }),
+        record::FORK | record::EXIT => json!({
+            "pid": id(8)?, "ppid": id(12)?, "tid": id(16)?, "ptid": id(20)?,
+        }),
+        record::LOST => json!({ "lost": u64_at(bytes, 16)? }),
+        record::LOST_SAMPLES => json!({ "lost": u64_at(bytes, 8)? }),
+        record::SWITCH | record::SWITCH_CPU_WIDE => {
+            let misc = merged.misc();
+            let mut fields = json!({
+                "out": misc & record::MISC_SWITCH_OUT != 0,
+                "preempt": misc & record::MISC_SWITCH_OUT_PREEMPT != 0,
+            });
+            if merged.kind() == record::SWITCH_CPU_WIDE {
+                fields["next_prev_pid"] = id(8)?.into();
+                fields["next_prev_tid"] = id(12)?.into();
+            }
+            fields
+        }
+        _ => return None,
+    };
+    match fields {
+        Json::Object(fields) => Some(fields),
+        _ => None,
+    }
+}

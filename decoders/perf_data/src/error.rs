@@ -1,0 +1,92 @@
+//! Why a recording cannot be read at all; what can be read in part is a problem of the recording.
+
+use std::io;
+
+use schedlens_input::bytes::TooShort;
+
+/// Everything that ends the reading of a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The first bytes are not those of perf.data.
+    #[error("{}", foreign(found))]
+    Magic {
+        /// The bytes found, at most eight.
+        found: Vec<u8>,
+    },
+    /// The formats of the tracepoints do not begin as they must.
+    #[error("begins with \"{}\", not as formats of tracepoints", .found.escape_ascii())]
+    FormatsMagic {
+        /// The bytes found.
+        found: Vec<u8>,
+    },
+    /// The file ends inside something that is needed to read the rest.
+    #[error(
+        "{what} needs {needed} bytes, {left} are left: the file is cut off or damaged, record it \
+         again"
+    )]
+    TooShort {
+        /// What was being read.
+        what: &'static str,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that are left.
+        left: u64,
+    },
+    /// A size that the format does not allow.
+    #[error(
+        "{what} has size {found}, at least {least} expected: the file is damaged, record it again"
+    )]
+    Size {
+        /// What was being read.
+        what: &'static str,
+        /// The size found.
+        found: u64,
+        /// The smallest that is allowed.
+        least: u64,
+    },
+    /// The file was written on a big-endian machine.
+    #[error("recorded on a big-endian machine, which is not read")]
+    BigEndian,
+    /// The first version of the format, not written since 2012.
+    #[error(
+        "first version of perf.data (PERFFILE), which is not read: record with perf 3.6 or later"
+    )]
+    FirstVersion,
+    /// No event is described, so no record can be told from another.
+    #[error("describes no event: the recorder did not get as far as recording")]
+    NoEvents,
+    /// The records carry no times.
+    #[error("records of {event} carry no times: record with `perf record -T`")]
+    NoTimes {
+        /// Name of an event without.
+        event: String,
+    },
+    /// A compressed record that cannot be unpacked, with nothing before it.
+    #[error("compressed records cannot be read: {what}")]
+    Compression {
+        /// What the decompressor says.
+        what: String,
+    },
+    /// A folder without the file `data` in it.
+    #[error("a folder without the file `data` is no perf.data directory")]
+    NoData,
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<TooShort> for Error {
+    fn from(TooShort { what, needed, left }: TooShort) -> Self {
+        Self::TooShort { what, needed, left }
+    }
+}
+
+fn foreign(found: &[u8]) -> String {
+    match found {
+        [] => "the file is empty: give a perf.data file".to_owned(),
+        _ => format!(
+            "begins with \"{}\", not with PERFILE2: give a perf.data file",
+            found.escape_ascii()
+        ),
+    }
+}

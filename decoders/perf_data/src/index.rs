@@ -1,0 +1,487 @@
+//! Where each record of a recording lies, by the CPU that wrote it, and what was counted.
+
+use std::collections::{BTreeMap, HashMap};
+
+use schedlens_input::bytes::{CPU_LIMIT, prefetch, u64_at};
+use schedlens_input::problem::Problems;
+
+use crate::ids::{CommonPart, Events};
+use crate::loss::{DAMAGED, LostRecords};
+use crate::misfit::{Here, Misfit, Step, TOLERANCE_NS, Verdict};
+use crate::record::{self, Record};
+use crate::streams::{NO_CPU, Placed, Span, place};
+
+/// Times further than this from the others are taken for damage (30 days in ns).
+const FAR_NS: u64 = 30 * 86_400 * 1_000_000_000;
+/// Records that are looked at to know what time it was.
+const CLOCK_RECORDS: usize = 101;
+/// What signals a gap that a `LOST` record shows.
+const LOST: &str = "PERF_RECORD_LOST";
+/// Buffers of one CPU that are merged; what fits into none is sorted one by one.
+const LANES_A_CPU: usize = 32;
+
+/// The records of one buffer of one CPU: their times do not go back.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) cpu: i32,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    /// The records that were added last, and the last time before them.
+    pub(crate) run: Option<Span>,
+    pub(crate) before: u64,
+    /// Records lost since the last one of this buffer.
+    lost: Option<LostRecords>,
+}
+
+impl Lane {
+    /// Notes that records are missing behind the last one.
+    fn lose(&mut self, events: Option<u64>, signalled_by: &'static str) {
+        let before = (self.last > 0).then_some(self.last);
+        let cpu = self.cpu;
+        let gap = LostRecords { cpu, before, until: None, events: None, signalled_by };
+        let lost = self.lost.get_or_insert(gap);
+        if let Some(events) = events {
+            lost.events = Some(lost.events.unwrap_or_default().saturating_add(events));
+        }
+    }
+
+    /// Ends the gap, if one is open, at a record of that time.
+    #[inline]
+    fn end_gap(&mut self, ts: u64, gaps: &mut Vec<LostRecords>) {
+        if let Some(lost) = self.lost.take() {
+            gaps.push(LostRecords { until: Some(ts), ..lost });
+        }
+    }
+
+    fn extend(&mut self, span: Span) {
+        match self.spans.last_mut() {
+            Some(last) if last.segment == span.segment && last.end == span.start => {
+                last.end = span.end;
+            }
+            _ => self.spans.push(span),
+        }
+    }
+
+    /// Takes away what lies in a segment from a place on.
+    pub(crate) fn cut_end(&mut self, segment: u32, from: u64) {
+        while let Some(last) = self.spans.last_mut()
+            && last.segment == segment
+            && last.end > from
+        {
+            if last.start < from {
+                last.end = from;
+                break;
+            }
+            self.spans.pop();
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct CpuLanes {
+    lanes: Vec<u32>,
+    recent: usize,
+    strays: Vec<(u64, Span)>,
+}
+
+/// Where each record lies, and what was counted on the way.
+#[derive(Debug, Default)]
+pub struct Index {
+    pub(crate) lanes: Vec<Lane>,
+    cpus: Vec<CpuLanes>,
+    /// Records without a time, of what existed before the recording.
+    pub early: Vec<Span>,
+    /// `COMM`, `FORK` and `EXIT` by time.
+    pub tasks: Vec<(u64, Span)>,
+    /// Number of records by kind.
+    pub kinds: BTreeMap<u32, u64>,
+    few_kinds: [u64; 32],
+    /// Number of samples by event.
+    pub samples: Vec<u64>,
+    /// Number of records.
+    pub records: u64,
+    /// Time of the earliest record.
+    pub first: Option<u64>,
+    /// Time of the latest record.
+    pub last: Option<u64>,
+    /// Records lost as `PERF_RECORD_LOST` says.
+    pub lost: u64,
+    /// Samples lost as `PERF_RECORD_LOST_SAMPLES` says.
+    pub lost_samples: u64,
+    /// Stretches that could not be read at all.
+    pub damaged: u64,
+    /// Records that cannot be read.
+    pub(crate) unreadable: usize,
+    /// Records whose times do not fit where the file has them.
+    pub(crate) misfits: Vec<Misfit>,
+    /// There are so many of them that the records must be sorted.
+    pub(crate) is_disordered: bool,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) step_counts: HashMap<i32, u32>,
+    /// First and last time are no longer those of all records that were seen.
+    pub(crate) uncover: bool,
+    clock: Option<u64>,
+    /// Where `LOST` records say that others are missing.
+    pub gaps: Vec<LostRecords>,
+    /// CPUs that the machine can have, where the file tells.
+    pub(crate) cpu_limit: Option<i32>,
+}
+
+impl Index {
+    /// Goes over the records of a segment; `other` gets those that the recorder itself wrote.
+    pub(crate) fn add(
+        &mut self,
+        events: &Events,
+        (number, name, data): (u32, &str, &[u8]),
+        start: usize,
+        problems: &mut Problems,
+        mut other: impl FnMut(&Record<'_>, &mut Problems),
+    ) {
+        self.samples.resize(events.attrs.len(), 0);
+        if self.clock.is_none() {
+            self.clock = median_time(events, data, start);
+        }
+        let mut position = start;
+        while position < data.len() {
+            let resting = position;
+            position = self.run(events, number, data, position);
+            if position > resting {
+                continue;
+            }
+            let found = record::at(data, position).filter(|r| {
+                let aligned = r.kind >= record::USER_TYPE_START || r.bytes.len() % 8 == 0;
+                aligned && record::is_known(r.kind)
+            });
+            let Some(found) = found else {
+                let resumed = record::resume(data, position, |record| {
+                    record.kind >= record::USER_TYPE_START
+                        || place(events, record).is_some_and(|placed| self.is_near(placed.ts))
+                });
+                self.damage(name, position, resumed, data.len(), problems);
+                position = resumed;
+                continue;
+            };
+            let span = Span {
+                segment: number,
+                start: position as u64,
+                end: (position + found.length) as u64,
+            };
+            position += found.length;
+            self.records += 1;
+            match self.few_kinds.get_mut(found.kind as usize) {
+                Some(count) => *count += 1,
+                None => *self.kinds.entry(found.kind).or_default() += 1,
+            }
+            if found.kind >= record::USER_TYPE_START {
+                other(&found, problems);
+            } else {
+                self.kernel_record(events, &found, (span, data), name, problems);
+            }
+        }
+    }
+
+    /// Records are missing here, and whose they were cannot be told.
+    pub(crate) fn lose_anywhere(&mut self) {
+        self.damaged += 1;
+        for lane in &mut self.lanes {
+            lane.lose(None, DAMAGED);
+        }
+    }
+
+    fn damage(&mut self, name: &str, from: usize, to: usize, end: usize, problems: &mut Problems) {
+        self.lose_anywhere();
+        let what = if to == end { "the rest cannot be read" } else { "bytes that are no record" };
+        problems.add(format!("{name}, bytes {from} to {to}"), what);
+    }
+
+    pub(crate) fn is_near(&self, ts: u64) -> bool {
+        ts == 0 || self.clock.is_none_or(|clock| ts.abs_diff(clock) < FAR_NS)
+    }
+
+    #[inline]
+    fn kernel_record(
+        &mut self,
+        events: &Events,
+        found: &Record<'_>,
+        (span, data): (Span, &[u8]),
+        name: &str,
+        problems: &mut Problems,
+    ) {
+        let Some(placed) = place(events, found) else {
+            let what = if found.kind == record::SAMPLE {
+                "a sample of no known event"
+            } else {
+                "a record without time"
+            };
+            problems.add(format!("{name}, offset {}", span.start), what);
+            return;
+        };
+        match found.kind {
+            record::SAMPLE => {
+                if let Some(count) = self.samples.get_mut(usize::from(placed.event)) {
+                    *count += 1;
+                }
+            }
+            record::LOST => self.lost += u64_at(found.bytes, 16).unwrap_or_default(),
+            record::LOST_SAMPLES if found.misc & record::MISC_LOST_SAMPLES_BPF == 0 => {
+                self.lost_samples += u64_at(found.bytes, 8).unwrap_or_default();
+            }
+            _ => {}
+        }
+        let (start, end) = (span.start as usize, span.end as usize);
+        let here = Here { segment: span.segment, data, name, start, end };
+        let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
+        let known_cpu = (NO_CPU..limit).contains(&placed.cpu);
+        // What existed before the recording has no time, but nothing is sampled then.
+        let early = placed.ts == 0 && found.kind != record::SAMPLE;
+        if !early && (!known_cpu || placed.ts == 0 || !self.is_near(placed.ts)) {
+            problems.add(format!("{name}, offset {}", span.start), "a time or CPU that cannot be");
+            if known_cpu {
+                self.miss(events, here, placed.cpu);
+            } else {
+                self.lose_anywhere();
+            }
+            return;
+        }
+        if early {
+            if is_task(found) {
+                self.tasks.push((0, span));
+            }
+            self.early.push(span);
+            return;
+        }
+        let lost = found.kind == record::LOST;
+        let mut reached = None;
+        if let Some((lane, last)) = self.conflict(placed.cpu, placed.ts).filter(|_| !lost) {
+            match self.judge(events, here, (placed.cpu, placed.ts), lane) {
+                Verdict::Record => return,
+                Verdict::Mended => {}
+                Verdict::Stepped => reached = Some(last),
+            }
+        }
+        self.place_record(placed, found, (placed.ts, span));
+        if let Some(reached) = reached
+            && let Some(lane) = self.recent(placed.cpu)
+        {
+            self.stepped(placed.cpu, lane, reached);
+        }
+    }
+
+    /// Adds a record where its time says.
+    pub(crate) fn place_record(
+        &mut self,
+        placed: Placed,
+        found: &Record<'_>,
+        (ts, span): (u64, Span),
+    ) {
+        if is_task(found) {
+            self.tasks.push((ts, span));
+        }
+        self.cover(ts, ts);
+        let lost = found.kind == record::LOST;
+        let events = lost.then(|| u64_at(found.bytes, 16).unwrap_or_default());
+        self.append(placed, span, events);
+    }
+
+    /// Whether the records of some CPU are in several lanes.
+    pub(crate) fn has_several_lanes(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.lanes.len() > 1 || !cpu.strays.is_empty())
+    }
+
+    /// The lane of a CPU that was added to last.
+    pub(crate) fn recent(&self, cpu: i32) -> Option<usize> {
+        let of_cpu = self.cpus.get(usize::try_from(cpu - NO_CPU).ok()?)?;
+        of_cpu.lanes.get(of_cpu.recent).map(|lane| *lane as usize)
+    }
+
+    /// The lane and its last time, where a time is much earlier than that.
+    fn conflict(&self, cpu: i32, ts: u64) -> Option<(usize, u64)> {
+        let lane = self.recent(cpu)?;
+        let last = self.lanes[lane].last;
+        let steps_back = last > ts.saturating_add(TOLERANCE_NS);
+        let is_judged = !self.is_disordered && !self.has_several_buffers(cpu);
+        (steps_back && cpu != NO_CPU && is_judged).then_some((lane, last))
+    }
+
+    fn cover(&mut self, first: u64, last: u64) {
+        self.first = Some(self.first.map_or(first, |known| known.min(first)));
+        self.last = Some(self.last.map_or(last, |known| known.max(last)));
+    }
+
+    /// Goes over samples of one CPU whose times do not go back; gives back where they end, which
+    /// is the begin where a record has to be looked at more closely.
+    #[inline]
+    fn run(&mut self, events: &Events, segment: u32, data: &[u8], start: usize) -> usize {
+        let Some(common) = &events.common else { return start };
+        let Some(begin) = common.sample(data, start) else { return start };
+        let cpu = begin.cpu;
+        let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
+        // See `Index::is_near`; 0 is the time of what existed before.
+        let clock = self.clock.unwrap_or(begin.ts);
+        let earliest = clock.saturating_sub(FAR_NS - 1).max(1);
+        let latest = clock.saturating_add(FAR_NS - 1);
+        if !(NO_CPU..limit).contains(&cpu) || !(earliest..=latest).contains(&begin.ts) {
+            return start;
+        }
+        let event_of = |sample: &CommonPart| sample.id.map_or(Some(0), |id| events.by_id(id));
+        if event_of(&begin).is_none() || self.conflict(cpu, begin.ts).is_some() {
+            return start;
+        }
+        let Some(lane) = self.lane_for(cpu, begin.ts, false) else { return start };
+        let mut position = start;
+        let mut last = begin.ts;
+        let mut records = 0;
+        while let Some(sample) = common.sample(data, position) {
+            if sample.cpu != cpu || sample.ts < last || sample.ts > latest {
+                break;
+            }
+            let event = event_of(&sample);
+            let Some(count) = event.and_then(|event| self.samples.get_mut(event)) else { break };
+            prefetch(data, position);
+            *count += 1;
+            records += 1;
+            last = sample.ts;
+            position += sample.length;
+        }
+        self.records += records;
+        self.few_kinds[record::SAMPLE as usize] += records;
+        self.cover(begin.ts, last);
+        let lane = &mut self.lanes[lane];
+        lane.end_gap(begin.ts, &mut self.gaps);
+        let run = Span { segment, start: start as u64, end: position as u64 };
+        (lane.before, lane.run) = (lane.last, Some(run));
+        lane.last = last;
+        lane.extend(run);
+        position
+    }
+
+    /// The lane of a CPU into which a record of that time fits; `None` if there are too many.
+    #[inline]
+    fn lane_for(&mut self, cpu: i32, ts: u64, lost: bool) -> Option<usize> {
+        let at = (cpu - NO_CPU) as usize;
+        if self.cpus.len() <= at {
+            self.cpus.resize_with(at + 1, CpuLanes::default);
+        }
+        let of_cpu = &mut self.cpus[at];
+        let recent = of_cpu.lanes.get(of_cpu.recent).map(|lane| *lane as usize);
+        if let Some(lane) = recent
+            && (lost || self.lanes[lane].last <= ts)
+        {
+            return Some(lane);
+        }
+        for (rank, lane) in of_cpu.lanes.iter().enumerate() {
+            if self.lanes[*lane as usize].last <= ts {
+                of_cpu.recent = rank;
+                return Some(*lane as usize);
+            }
+        }
+        if of_cpu.lanes.len() >= LANES_A_CPU {
+            return None;
+        }
+        of_cpu.recent = of_cpu.lanes.len();
+        of_cpu.lanes.push(self.lanes.len() as u32);
+        let (spans, first) = (Vec::new(), ts);
+        self.lanes.push(Lane { cpu, spans, first, last: 0, run: None, before: 0, lost: None });
+        Some(self.lanes.len() - 1)
+    }
+
+    fn append(&mut self, placed: Placed, span: Span, lost: Option<u64>) {
+        let Some(lane) = self.lane_for(placed.cpu, placed.ts, lost.is_some()) else {
+            self.cpus[(placed.cpu - NO_CPU) as usize].strays.push((placed.ts, span));
+            return;
+        };
+        let lane = &mut self.lanes[lane];
+        // The time of a LOST record is that of the record after it, or a little later.
+        match lost {
+            Some(events) => lane.lose(Some(events), LOST),
+            None => {
+                lane.end_gap(placed.ts, &mut self.gaps);
+                (lane.before, lane.run) = (lane.last, Some(span));
+                lane.last = placed.ts;
+            }
+        }
+        lane.extend(span);
+    }
+
+    /// To be called when all segments are in; `cut_off`: the file ends before its data does.
+    pub(crate) fn finish(&mut self, cut_off: bool) {
+        // What was lost at the very end is only counted: no record follows that would say where.
+        // The gap of a lane whose records are all left out is known.
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.spans.is_empty()) {
+            if cut_off {
+                lane.lose(None, "truncated");
+                // The bytes that the cut leaves of a record are no other damage.
+                if let Some(lost) = &mut lane.lost {
+                    lost.signalled_by = "truncated";
+                }
+            } else if self.lost_samples > self.lost {
+                lane.lose(None, "PERF_RECORD_LOST_SAMPLES");
+            } else if self.gaps.iter().any(|gap| gap.cpu == lane.cpu && gap.signalled_by == LOST) {
+                // A buffer that overflowed before may have done so at the end.
+                lane.lose(None, "stream_end");
+            }
+        }
+        for (kind, count) in self.few_kinds.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *self.kinds.entry(kind as u32).or_default() += count;
+        }
+        self.few_kinds = [0; 32];
+        self.tasks.sort_by_key(|(ts, _)| *ts);
+        self.gaps.extend(self.lanes.iter_mut().filter_map(|lane| lane.lost.take()));
+        self.gaps.retain(|gap| gap.cpu != NO_CPU);
+        self.gaps.sort_by_key(|gap| (gap.before, gap.cpu));
+        for (at, cpu) in self.cpus.iter_mut().enumerate() {
+            cpu.strays.sort_by_key(|(ts, _)| *ts);
+            if !cpu.strays.is_empty() {
+                let first = cpu.strays.first().map_or(u64::MAX, |(ts, _)| *ts);
+                let spans = cpu.strays.drain(..).map(|(_, span)| span).collect();
+                let cpu = at as i32 + NO_CPU;
+                let (last, run, before, lost) = (u64::MAX, None, 0, None);
+                self.lanes.push(Lane { cpu, spans, first, last, run, before, lost });
+            }
+        }
+    }
+
+    /// Time of the last record of a CPU, where its records are in order.
+    pub(crate) fn last_of(&self, cpu: i32) -> Option<u64> {
+        let lanes = self.lanes.iter().filter(|lane| lane.cpu == cpu);
+        lanes.map(|lane| lane.last).max().filter(|last| *last != u64::MAX)
+    }
+
+    /// Whether no record says when it was written.
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    /// CPUs that wrote records, by number.
+    pub fn cpus(&self) -> Vec<i32> {
+        let mut cpus: Vec<i32> =
+            self.lanes.iter().map(|lane| lane.cpu).filter(|cpu| *cpu != NO_CPU).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+}
+
+fn is_task(found: &Record<'_>) -> bool {
+    matches!(found.kind, record::COMM | record::FORK | record::EXIT)
+}
+
+fn median_time(events: &Events, data: &[u8], start: usize) -> Option<u64> {
+    let mut times = Vec::new();
+    let mut position = start;
+    while let Some(found) = record::at(data, position) {
+        position += found.length;
+        if found.kind < record::USER_TYPE_START
+            && let Some(placed) = place(events, &found)
+            && placed.ts != 0
+        {
+            times.push(placed.ts);
+            if times.len() == CLOCK_RECORDS {
+                break;
+            }
+        }
+    }
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}

@@ -1,0 +1,46 @@
+//! perf.data: what Linux `perf record` writes, as a file, through a pipe, or as a folder.
+//!
+//! [`Recording::open`] finds the parts of a recording and indexes its records, [`Merge`] reads the
+//! records of all CPUs in the order of time. [`Recording::switch`] is the shortest way to the
+//! context switches; [`attrs`] and [`events`] say where every other field is.
+//!
+//! A damaged part does not end the reading: it is counted in [`Recording::problems`], and the times
+//! at which records are missing are in [`index::Index::gaps`].
+
+#![deny(missing_docs)]
+
+pub mod attrs;
+mod compressed;
+mod counts;
+mod decoded;
+mod error;
+pub mod events;
+mod facts;
+pub mod features;
+mod formats;
+mod header;
+mod hotplug;
+pub mod ids;
+pub mod index;
+mod input;
+mod left_out;
+pub mod loss;
+pub mod merge;
+mod merged;
+mod misfit;
+mod misfits;
+mod print_fmt;
+pub mod record;
+pub mod recording;
+pub mod streams;
+mod switch;
+mod ties;
+pub mod topology;
+
+pub use self::error::Error;
+pub use self::hotplug::Span as Offline;
+pub use self::loss::LostRecords;
+pub use self::merge::Merge;
+pub use self::merged::Merged;
+pub use self::recording::Recording;
+pub use self::switch::Switch;

@@ -1,0 +1,212 @@
+//! The records of all CPUs in the order of time.
+
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
+
+use schedlens_input::bytes::prefetch;
+use schedlens_input::files::Segment;
+
+use crate::ids::Events;
+use crate::index::Lane;
+use crate::merged::Merged;
+use crate::recording::Recording;
+use crate::streams::{NO_EVENT, Span, place};
+use crate::{record, ties};
+
+/// Where reading stands in a lane.
+struct Cursor<'a> {
+    cpu: i32,
+    spans: &'a [Span],
+    data: &'a [u8],
+    /// Of the next record.
+    start: usize,
+    end: usize,
+    /// Behind it and its payload.
+    position: usize,
+    ts: u64,
+    event: u16,
+}
+
+impl<'a> Cursor<'a> {
+    /// Goes to the next record that says when it was written; `false` if there is none.
+    #[inline(always)]
+    fn advance(&mut self, events: &Events, segments: &'a [Segment]) -> bool {
+        loop {
+            if self.position >= self.data.len() && !self.next_span(segments) {
+                return false;
+            }
+            let Some(record) = record::at(self.data, self.position) else {
+                self.position = usize::MAX;
+                continue;
+            };
+            prefetch(self.data, self.position);
+            (self.start, self.end) = (self.position, self.position + record.bytes.len());
+            self.position += record.length;
+            let Some(placed) = place(events, &record) else { continue };
+            // See `Index::append`.
+            if record.kind != record::LOST || self.ts == 0 {
+                self.ts = placed.ts;
+            }
+            self.event = placed.event;
+            return true;
+        }
+    }
+
+    /// The next record.
+    #[inline(always)]
+    fn merged(&self) -> Merged<'a> {
+        let bytes = self.data.get(self.start..self.end).unwrap_or_default();
+        Merged { bytes, cpu: self.cpu, event: usize::from(self.event) }
+    }
+
+    #[inline(never)]
+    fn next_span(&mut self, segments: &'a [Segment]) -> bool {
+        let Some((span, rest)) = self.spans.split_first() else { return false };
+        let data = segments.get(span.segment as usize);
+        let data = data.map(|segment| (**segment).as_ref()).unwrap_or_default();
+        self.data = data.get(..span.end as usize).unwrap_or_default();
+        self.position = span.start as usize;
+        self.spans = rest;
+        true
+    }
+}
+
+/// The records of all CPUs by (time, CPU).
+pub struct Merge<'a> {
+    recording: &'a Recording,
+    cursors: Vec<Cursor<'a>>,
+    /// Time and number of the lanes that are not read now.
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The first of them; beyond all times if there is none.
+    limit: (u64, usize),
+    current: Option<usize>,
+    /// Some CPU has several lanes: records may be there twice, and which of one time was first is
+    /// not known.
+    is_disordered: bool,
+    /// Then: the next records, all of one time.
+    settled: (u64, VecDeque<Merged<'a>>),
+}
+
+impl<'a> Merge<'a> {
+    /// From the begin.
+    pub fn new(recording: &'a Recording) -> Self {
+        let (events, segments) = (&recording.events, recording.segments.as_slice());
+        let index = &recording.index;
+        let mut lanes: Vec<&Lane> = index.lanes.iter().collect();
+        lanes.sort_by_key(|lane| lane.cpu);
+        let mut cursors = Vec::new();
+        let mut waiting = BinaryHeap::new();
+        for lane in lanes {
+            let mut cursor = Cursor {
+                cpu: lane.cpu,
+                spans: &lane.spans,
+                data: &[],
+                position: 0,
+                start: 0,
+                end: 0,
+                ts: 0,
+                event: NO_EVENT,
+            };
+            if cursor.advance(events, segments) {
+                waiting.push(Reverse((cursor.ts, cursors.len())));
+                cursors.push(cursor);
+            }
+        }
+        let current = waiting.pop().map(|Reverse((_, lane))| lane);
+        let mut merge = Self {
+            recording,
+            cursors,
+            waiting,
+            limit: (u64::MAX, usize::MAX),
+            current,
+            is_disordered: index.has_several_lanes(),
+            settled: (0, VecDeque::new()),
+        };
+        merge.look_ahead();
+        if merge.is_disordered {
+            merge.settle();
+        }
+        merge
+    }
+
+    fn look_ahead(&mut self) {
+        self.limit = self.waiting.peek().map_or((u64::MAX, usize::MAX), |Reverse(first)| *first);
+    }
+
+    /// Time of the next record.
+    #[inline(always)]
+    pub fn next_time(&self) -> Option<u64> {
+        if self.is_disordered {
+            return (!self.settled.1.is_empty()).then_some(self.settled.0);
+        }
+        self.current.map(|lane| self.cursors[lane].ts)
+    }
+
+    #[inline(never)]
+    fn change(&mut self, here: (u64, usize)) {
+        if let Some(mut first) = self.waiting.peek_mut() {
+            self.current = Some(first.0.1);
+            *first = Reverse(here);
+        }
+        self.look_ahead();
+    }
+
+    #[inline(never)]
+    fn exhausted(&mut self) {
+        self.current = self.waiting.peek_mut().map(|first| PeekMut::pop(first).0.1);
+        self.look_ahead();
+    }
+}
+
+impl<'a> Merge<'a> {
+    /// Takes all records of the next time, each once (a CPU writes none twice at one time), in
+    /// their likeliest order.
+    #[inline(never)]
+    fn settle(&mut self) {
+        let mut found: Vec<Merged<'a>> = Vec::new();
+        let time = self.current.map(|lane| self.cursors[lane].ts);
+        while let Some(lane) = self.current.filter(|lane| Some(self.cursors[*lane].ts) == time) {
+            let merged = self.cursors[lane].merged();
+            if !found.iter().any(|other| other.bytes == merged.bytes) {
+                found.push(merged);
+            }
+            self.go_on(lane);
+        }
+        ties::sort(&mut found, self.recording);
+        self.settled = (time.unwrap_or_default(), found.into());
+    }
+
+    /// Goes to the record behind the next one, which is in that lane.
+    #[inline(always)]
+    fn go_on(&mut self, lane: usize) {
+        let cursor = &mut self.cursors[lane];
+        if cursor.advance(&self.recording.events, &self.recording.segments) {
+            let here = (cursor.ts, lane);
+            if here > self.limit {
+                self.change(here);
+            }
+        } else {
+            self.exhausted();
+        }
+    }
+}
+
+impl<'a> Iterator for Merge<'a> {
+    type Item = Merged<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Merged<'a>> {
+        if self.is_disordered {
+            let merged = self.settled.1.pop_front();
+            if self.settled.1.is_empty() {
+                self.settle();
+            }
+            return merged;
+        }
+        let lane = self.current?;
+        let merged = self.cursors[lane].merged();
+        self.go_on(lane);
+        Some(merged)
+    }
+}

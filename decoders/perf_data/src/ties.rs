@@ -1,0 +1,40 @@
+//! The order of records of one time on one CPU, in a file that does not keep the order.
+
+use crate::events::{Event, Family};
+use crate::merged::Merged;
+use crate::recording::Recording;
+
+/// Sorts the records of one time, those of a CPU one after the other: first what wakes threads, then
+/// what is neither, then the switches, each from the thread to which the one before it switched.
+pub(crate) fn sort(records: &mut [Merged<'_>], recording: &Recording) {
+    records.sort_by_key(|record| (record.cpu, rank(record, recording)));
+    for switches in records.chunk_by_mut(|a, b| {
+        a.cpu == b.cpu && rank(a, recording) == SWITCH && rank(b, recording) == SWITCH
+    }) {
+        chain(switches, recording);
+    }
+}
+
+const SWITCH: u8 = 2;
+
+fn rank(record: &Merged<'_>, recording: &Recording) -> u8 {
+    match family(record, recording) {
+        Some(Family::Wakeup { .. }) => 0,
+        Some(Family::Switch { .. }) => SWITCH,
+        _ => 1,
+    }
+}
+
+fn family<'a>(record: &Merged<'_>, recording: &'a Recording) -> Option<&'a Family> {
+    recording.named.get(record.event).map(|Event { family, .. }| family)
+}
+
+/// Each switch behind the one that let the thread in which it takes out.
+fn chain(switches: &mut [Merged<'_>], recording: &Recording) {
+    for at in 1..switches.len() {
+        let rest: Vec<_> = switches[at - 1..].iter().map(|one| recording.switch_ids(one)).collect();
+        let entered = |leaver: i32| rest.iter().flatten().any(|(_, enters)| *enters == leaver);
+        let first = rest.iter().position(|one| one.is_some_and(|(leaver, _)| !entered(leaver)));
+        switches[at - 1..].swap(0, first.unwrap_or(0));
+    }
+}

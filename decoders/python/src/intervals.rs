@@ -1,0 +1,107 @@
+//! The intervals as Python sees them.
+
+use std::sync::{Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_array::ffi_stream::RecordBatchStreamReader;
+use arrow_pyarrow::PyArrowType;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use schedlens_schedule::intervals::{
+    Batches, Facts, Inputs, IntervalError, Intervals, critical_path as walk,
+};
+
+/// An iterator of `(table, RecordBatch)`.
+#[pyclass(module = "schedlens._decoders", name = "Sweep")]
+struct PySweep {
+    sweep: Mutex<Intervals>,
+}
+
+#[pymethods]
+impl PySweep {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Option<(&'static str, PyArrowType<RecordBatch>)>> {
+        let next = py
+            .detach(|| self.sweep.lock().unwrap_or_else(PoisonError::into_inner).next())
+            .transpose()
+            .map_err(error)?;
+        Ok(next.map(|output| (output.table, PyArrowType(output.batch))))
+    }
+}
+
+/// Finds the intervals of one recording.
+///
+/// `facts` holds `first_ns`, `end_ns`, `tick_ns` (integers), `parking_needed`, `by_tick` and
+/// `yields_recorded` (booleans); `inputs` a `RecordBatchReader` for each of `cpu`, `affinity`,
+/// `seen`, `parking`, `throttled`, `standing`, `stay`, `cpu_state` and `ready`. Raises `KeyError`
+/// where one is missing and `ValueError` where a stream is not as it must be.
+#[pyfunction]
+fn sweep(
+    py: Python<'_>,
+    trace_id: i64,
+    facts: &Bound<'_, PyDict>,
+    inputs: &Bound<'_, PyDict>,
+) -> PyResult<PySweep> {
+    let facts = facts.as_any();
+    let inputs = inputs.as_any();
+    let stream = |name: &str| -> PyResult<Batches> {
+        let reader: PyArrowType<RecordBatchStreamReader> = inputs.get_item(name)?.extract()?;
+        Ok(Box::new(reader.0))
+    };
+    let facts = Facts {
+        trace_id,
+        first_ns: facts.get_item("first_ns")?.extract()?,
+        end_ns: facts.get_item("end_ns")?.extract()?,
+        parking_needed: facts.get_item("parking_needed")?.extract()?,
+        by_tick: facts.get_item("by_tick")?.extract()?,
+        tick_ns: facts.get_item("tick_ns")?.extract()?,
+        yields_recorded: facts.get_item("yields_recorded")?.extract()?,
+    };
+    let inputs = Inputs {
+        cpu: stream("cpu")?,
+        affinity: stream("affinity")?,
+        seen: stream("seen")?,
+        parking: stream("parking")?,
+        throttled: stream("throttled")?,
+        standing: stream("standing")?,
+        stay: stream("stay")?,
+        cpu_state: stream("cpu_state")?,
+        ready: stream("ready")?,
+    };
+    let sweep = py.detach(|| Intervals::new(facts, inputs)).map_err(error)?;
+    Ok(PySweep { sweep: Mutex::new(sweep) })
+}
+
+/// The critical paths of frames, as a batch of `frame_path`; None if there are no frames.
+///
+/// `frames` is a `RecordBatchReader` of upid, frame, utid, start_ns, end_ns; `states` one of utid,
+/// ts, dur, state, waker_utid. Raises `ValueError` where a stream is not as it must be.
+#[pyfunction]
+fn critical_path(
+    py: Python<'_>,
+    trace_id: i64,
+    frames: PyArrowType<RecordBatchStreamReader>,
+    states: PyArrowType<RecordBatchStreamReader>,
+) -> PyResult<Option<PyArrowType<RecordBatch>>> {
+    let (frames, states): (Batches, Batches) = (Box::new(frames.0), Box::new(states.0));
+    let found = py.detach(|| walk(trace_id, frames, states)).map_err(error)?;
+    Ok(found.map(|output| PyArrowType(output.batch)))
+}
+
+fn error(error: IntervalError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Adds the intervals to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySweep>()?;
+    module.add_function(wrap_pyfunction!(sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(critical_path, module)?)
+}

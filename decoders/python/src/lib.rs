@@ -1,0 +1,381 @@
+//! The Python module `schedlens._decoders`.
+
+mod intervals;
+mod states;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_pyarrow::{FromPyArrow, ToPyArrow};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+use schedlens_etl::Log;
+use schedlens_etl::facts::description::classic;
+use schedlens_input::event::{CSV_HEADER, Wanted};
+use schedlens_loader::error::{DecodeError, ErrorKind};
+use schedlens_loader::event_lines::{Batch, EventBatches, Style};
+use schedlens_loader::format::{self, Format};
+use schedlens_loader::load::{Load, Request, decode_only as decode};
+use schedlens_loader::session;
+use schedlens_loader::{THREAD_NAME, without_panic};
+use schedlens_schedule::schema;
+
+/// How long to wait for a batch before looking whether the user pressed Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The exception for an error, with the file in front.
+fn exception(py: Python<'_>, path: &Path, error: &DecodeError) -> PyErr {
+    let message = format!("{}: {error}", path.display());
+    let class = match error.kind() {
+        ErrorKind::NotATrace => "NotATraceError",
+        ErrorKind::Damaged => "DamagedTraceError",
+        ErrorKind::Unsupported => "UnsupportedTraceError",
+        ErrorKind::Context => return PyValueError::new_err(message),
+        ErrorKind::Io => {
+            let DecodeError::Io(cause) = error else { return PyRuntimeError::new_err(message) };
+            return std::io::Error::new(cause.kind(), message).into();
+        }
+    };
+    let found = py
+        .import("schedlens.errors")
+        .and_then(|errors| errors.getattr(class))
+        .and_then(|class| Ok(class.cast_into::<PyType>()?));
+    match found {
+        Ok(class) => PyErr::from_type(class, (message,)),
+        Err(missing) => missing,
+    }
+}
+
+/// Runs work in a thread whose panics stay silent, while other Python threads go on.
+fn apart<T: Send + 'static>(
+    py: Python<'_>,
+    path: &Path,
+    work: impl FnOnce() -> Result<T, DecodeError> + Send + 'static,
+) -> PyResult<T> {
+    let ended = py.detach(|| {
+        let thread = std::thread::Builder::new()
+            .name(THREAD_NAME.to_owned())
+            .spawn(move || without_panic(work))?;
+        thread.join().unwrap_or_else(|_| {
+            Err(DecodeError::Internal { what: "the reader stopped".to_owned() })
+        })
+    });
+    ended.map_err(|error| exception(py, path, &error))
+}
+
+/// Keeps panics of reading threads off the terminal: they become exceptions.
+fn silence_readers() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if std::thread::current().name() != Some(THREAD_NAME) {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Iterator over (table, batch) of a recording that is read in the background.
+#[pyclass(module = "schedlens._decoders")]
+struct Loader {
+    path: PathBuf,
+    load: Mutex<Option<Load>>,
+}
+
+impl Loader {
+    fn take(&self) -> Option<Load> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[pymethods]
+impl Loader {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(&'static str, Bound<'py, PyAny>)>> {
+        loop {
+            let received = py.detach(|| {
+                let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+                load.as_ref().map(|load| load.batches.recv_timeout(PATIENCE))
+            });
+            match received {
+                Some(Ok(Ok(output))) => {
+                    return Ok(Some((output.table, output.batch.to_pyarrow(py)?)));
+                }
+                Some(Ok(Err(error))) => {
+                    self.close(py);
+                    return Err(exception(py, &self.path, &error));
+                }
+                Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
+                None | Some(Err(RecvTimeoutError::Disconnected)) => return Ok(None),
+            }
+        }
+    }
+
+    /// Share of the records that has been read, 0 to 1.
+    fn progress(&self) -> f64 {
+        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        load.as_ref().map_or(1.0, |load| load.progress.share())
+    }
+
+    /// Ends the reading, finished or not.
+    fn close(&self, py: Python<'_>) {
+        if let Some(load) = self.take() {
+            py.detach(|| load.close());
+        }
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _trace: Bound<'_, PyAny>,
+    ) -> bool {
+        self.close(py);
+        false
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        if let Some(load) = self.take() {
+            load.close();
+        }
+    }
+}
+
+/// A recording's file, or its files.
+#[derive(FromPyObject)]
+enum Paths {
+    One(PathBuf),
+    Many(Vec<PathBuf>),
+}
+
+impl Paths {
+    fn all(self) -> Vec<PathBuf> {
+        match self {
+            Self::One(path) => vec![path],
+            Self::Many(paths) => paths,
+        }
+    }
+}
+
+/// Begins to load a recording: a perf.data file or folder, or the .etl files of one recording.
+///
+/// `context`: tables of the session by name, with raw times and, where a table has a column `utid`,
+/// thread ids in a column `tid`. `samples`: path of `samples.bin`.
+#[pyfunction]
+#[pyo3(signature = (paths, trace_id, context, samples, label))]
+fn load(
+    paths: Paths,
+    trace_id: i64,
+    context: Option<Bound<'_, PyDict>>,
+    samples: Option<PathBuf>,
+    label: String,
+) -> PyResult<Loader> {
+    let mut tables = BTreeMap::new();
+    for (table, batch) in context.iter().flat_map(|context| context.iter()) {
+        tables.insert(table.extract::<String>()?, RecordBatch::from_pyarrow_bound(&batch)?);
+    }
+    if !(0..=i64::from(i32::MAX)).contains(&trace_id) {
+        return Err(PyValueError::new_err(format!("trace_id {trace_id} is not in 0..2^31")));
+    }
+    let paths = paths.all();
+    let path = paths.first().cloned().unwrap_or_default();
+    let request = Request { paths, trace_id, context: tables, samples, label };
+    let load = Load::start(request).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(Loader { path, load: Mutex::new(Some(load)) })
+}
+
+/// What a recording holds, as JSON; several files of one recording may be given together.
+#[pyfunction]
+#[pyo3(signature = (*paths))]
+fn inspect(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
+    let Some(path) = paths.first().cloned() else {
+        return Err(PyValueError::new_err("no recording is given"));
+    };
+    apart(py, &path, move || schedlens_loader::load::inspect(&paths))
+}
+
+/// The records of a Windows log in the order of time, or of the file: a table with a row for each.
+#[pyfunction]
+#[pyo3(signature = (*paths, by_time))]
+fn etl_records(py: Python<'_>, paths: Vec<PathBuf>, by_time: bool) -> PyResult<Bound<'_, PyAny>> {
+    let path = paths.first().cloned().unwrap_or_default();
+    let batch =
+        apart(py, &path, move || schedlens_loader::etl::listing(Log::open(&paths)?, by_time))?;
+    batch.to_pyarrow(py)
+}
+
+/// When the log in an .etl file was recorded: (FILETIME of boot, of its begin, of its end or None);
+/// None for any other file.
+#[pyfunction]
+fn etl_span(py: Python<'_>, path: PathBuf) -> PyResult<Option<(u64, u64, Option<u64>)>> {
+    let file = path.clone();
+    apart(py, &path, move || {
+        if format::of(&file)? == Format::Perf {
+            return Ok(None);
+        }
+        let log = Log::open(&[file])?;
+        let header = log.header();
+        Ok(Some((header.boot_time, header.start_time, header.end_time)))
+    })
+}
+
+/// Iterator over the events of a recording in the order of time: texts of whole lines, or record
+/// batches in the style `arrow`.
+#[pyclass(module = "schedlens._decoders")]
+struct Events {
+    path: PathBuf,
+    batches: Mutex<Option<EventBatches>>,
+}
+
+#[pymethods]
+impl Events {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        loop {
+            let received = py.detach(|| {
+                let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+                batches.as_ref().map(|batches| batches.batches.recv_timeout(PATIENCE))
+            });
+            match received {
+                Some(Ok(Ok(Batch::Lines(lines)))) => {
+                    return Ok(Some(PyString::new(py, &lines).into_any()));
+                }
+                Some(Ok(Ok(Batch::Rows(batch)))) => return batch.to_pyarrow(py).map(Some),
+                Some(Ok(Err(error))) => return Err(exception(py, &self.path, &error)),
+                Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
+                None | Some(Err(RecvTimeoutError::Disconnected)) => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if let Some(batches) = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            batches.close();
+        }
+    }
+}
+
+/// Begins to read the events of a perf.data or of the .etl files of one recording.
+///
+/// `style` is `text`, `json`, `csv` or `arrow`; `providers` and `names` are patterns with `*` and
+/// `?`, empty for all; the window is in ns from the begin of the recording.
+#[pyfunction]
+#[pyo3(signature = (paths, *, style = "json", providers = vec![], names = vec![], from_ns = None, to_ns = None))]
+fn events(
+    paths: Vec<PathBuf>,
+    style: &str,
+    providers: Vec<String>,
+    names: Vec<String>,
+    from_ns: Option<i64>,
+    to_ns: Option<i64>,
+) -> PyResult<Events> {
+    let style = match style {
+        "text" => Style::Text,
+        "json" => Style::Json,
+        "csv" => Style::Csv,
+        "arrow" => Style::Arrow,
+        other => return Err(PyValueError::new_err(format!("there is no style {other}"))),
+    };
+    let Some(path) = paths.first().cloned() else {
+        return Err(PyValueError::new_err("no recording is given"));
+    };
+    let wanted = Wanted { providers, names, from_ns, to_ns };
+    let batches = EventBatches::start(paths, wanted, style)
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(Events { path, batches: Mutex::new(Some(batches)) })
+}
+
+/// Name and fields (JSON) of the payload of a kernel event, or None.
+///
+/// `event` is a hook, or, with the first number of a class GUID, an opcode.
+#[pyfunction]
+#[pyo3(signature = (event, version, payload, pointer, class_number = None))]
+fn etl_payload(
+    event: u16,
+    version: u8,
+    payload: &[u8],
+    pointer: usize,
+    class_number: Option<u32>,
+) -> PyResult<Option<(String, String)>> {
+    if pointer != 4 && pointer != 8 {
+        return Err(PyValueError::new_err(format!("pointers have 4 or 8 bytes, not {pointer}")));
+    }
+    let found = classic((class_number, event, version), payload, pointer);
+    Ok(found.map(|(name, fields)| (name.to_owned(), fields.json().to_string())))
+}
+
+/// Reads a recording into base-table batches and drops them: (records, rows, seconds).
+#[pyfunction]
+fn decode_only(py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64, f64)> {
+    let file = path.clone();
+    apart(py, &path, move || decode(&[file]))
+}
+
+/// The batches in `samples.bin` as rows of `run_sample`, times from `start_clock` on.
+#[pyfunction]
+fn run_samples(
+    py: Python<'_>,
+    path: PathBuf,
+    trace_id: i64,
+    start_clock: i64,
+) -> PyResult<Bound<'_, PyAny>> {
+    let file = path.clone();
+    let batch = apart(py, &path, move || {
+        let (batch, _torn) = session::run_samples(&std::fs::read(&file)?, (trace_id, start_clock))?;
+        Ok(batch)
+    })?;
+    batch.to_pyarrow(py)
+}
+
+/// The Arrow schema of each declared table.
+#[pyfunction]
+fn schemas(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let schemas = PyDict::new(py);
+    for (name, schema) in schema::tables() {
+        schemas.set_item(name, schema.to_pyarrow(py)?)?;
+    }
+    Ok(schemas)
+}
+
+#[pymodule]
+fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    silence_readers();
+    module.add_class::<Loader>()?;
+    module.add_function(wrap_pyfunction!(load, module)?)?;
+    module.add_function(wrap_pyfunction!(inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(etl_records, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_only, module)?)?;
+    module.add_class::<Events>()?;
+    module.add_function(wrap_pyfunction!(events, module)?)?;
+    module.add("EVENT_CSV_HEADER", CSV_HEADER)?;
+    module.add_function(wrap_pyfunction!(etl_span, module)?)?;
+    module.add_function(wrap_pyfunction!(etl_payload, module)?)?;
+    module.add_function(wrap_pyfunction!(run_samples, module)?)?;
+    module.add_function(wrap_pyfunction!(schemas, module)?)?;
+    states::register(module)?;
+    intervals::register(module)
+}

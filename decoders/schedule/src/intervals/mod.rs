@@ -1,0 +1,389 @@
+//! What several CPUs or threads do at the same moment, in one pass over time.
+//!
+//! The inputs are streams of derived and base rows in the order of time; the outputs are the
+//! tables of `queries/schema/sweeps.sql`. At each moment at which anything changes, all changes
+//! are applied first; then everyone looks at what changed and ends the rows that no longer hold.
+//! Memory is bounded by CPUs, threads, affinity and parking records and chains, not by the length
+//! of the recording.
+
+mod affinity;
+mod chain;
+mod concurrency;
+mod critical_path;
+mod input;
+mod machine;
+mod mask;
+mod matching;
+mod overlap;
+mod ready;
+mod serialized;
+mod sharing;
+mod standing;
+mod tables;
+mod threads;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet, VecDeque};
+
+use crate::frame::Output;
+use affinity::{Affinity, AffinityChange};
+use chain::{ChainRules, Chains};
+use concurrency::Concurrency;
+use input::{
+    AffinityRow, CpuKind, CpuRow, Cursor, ParkingRow, ReadyRow, Row, SeenRow, StateRow, StayRow,
+    ThrottledRow, read_all,
+};
+use machine::Machine;
+use overlap::Overlap;
+use ready::{Begun, Ready};
+use serialized::Serialized;
+use sharing::Sharing;
+use standing::Continuations;
+
+pub use critical_path::critical_path;
+pub use input::{Batches, IntervalError};
+
+/// Lengths for which the matchings of the whole machine are built.
+const THRESHOLDS_NS: [i64; 2] = [0, 100_000];
+/// How long before a switch-in an idle CPU counts as leaving its idle state.
+const IDLE_EXIT_NS: i64 = 1_000_000;
+
+/// What must be known of a recording beside its rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Recording.
+    pub trace_id: i64,
+    /// Begin of the window that is tiled.
+    pub first_ns: i64,
+    /// Its end.
+    pub end_ns: i64,
+    /// Parking exists on this system: a CPU of which nothing is told is not usable.
+    pub parking_needed: bool,
+    /// Slices end at ticks, as they do on Linux.
+    pub by_tick: bool,
+    /// Length of the tick.
+    pub tick_ns: i64,
+    /// The recording holds `sched_yield`.
+    pub yields_recorded: bool,
+}
+
+/// The streams, by the names of their row types in this module.
+pub struct Inputs {
+    /// Topology: cpu, core, type_id, band, online, valid_from_ns.
+    pub cpu: Batches,
+    /// Allowed CPUs, one a row: utid, valid_from_ns, cpu.
+    pub affinity: Batches,
+    /// CPUs that each thread was seen on: utid, cpu.
+    pub seen: Batches,
+    /// Parking in the order of time: ts, cpu, parked, soft_parked.
+    pub parking: Batches,
+    /// Threads whose cgroup was throttled in the step: utid.
+    pub throttled: Batches,
+    /// Idle, unknown and offline states in the order of time: as `cpu_state`.
+    pub standing: Batches,
+    /// Stays of threads in the order of time: ts, dur, cpu, utid, ready_from_ns, ended.
+    pub stay: Batches,
+    /// States of the CPUs in the order of time: ts, dur, cpu, state, utid.
+    pub cpu_state: Batches,
+    /// Ready periods in the order of time: ts, dur, utid, entered_cpu, left_cpu, cut,
+    /// rate_controlled.
+    pub ready: Batches,
+}
+
+/// Something that is due at a time that is known before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    CpuEnds(usize),
+    ReadyEnds(i64),
+    ExitBegins(i64, i64),
+}
+
+/// A change that is known before the pass over time.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Topology(CpuRow),
+    Parking(ParkingRow),
+    Affinity(AffinityChange),
+}
+
+/// The pass over one recording; an iterator of finished batches.
+pub struct Intervals {
+    facts: Facts,
+    machine: Machine,
+    affinity: Affinity,
+    standing: Continuations,
+    throttled: HashSet<i64>,
+    changes: VecDeque<(i64, Change)>,
+    timers: BinaryHeap<Reverse<(i64, Timer)>>,
+    cpu_state: Cursor<StateRow>,
+    cpu_state_ns: i64,
+    ready_rows: Cursor<ReadyRow>,
+    ready_rows_ns: i64,
+    overlap: Overlap,
+    sharing: Sharing,
+    ready: Ready,
+    serialized: Serialized,
+    concurrency: Concurrency,
+    finished: VecDeque<Output>,
+    done: bool,
+}
+
+impl Intervals {
+    /// Reads the inputs that are small, and the chains; the rest is read by iterating.
+    ///
+    /// # Errors
+    /// A stream that fails, lacks a column or is out of order.
+    pub fn new(facts: Facts, inputs: Inputs) -> Result<Self, IntervalError> {
+        let Facts { trace_id, first_ns, .. } = facts;
+        let mut cpus: Vec<CpuRow> = read_all(inputs.cpu)?;
+        cpus.sort_by_key(|row| (row.valid_from_ns, row.cpu));
+        let mut machine = Machine::new(&cpus, facts.parking_needed);
+        let mut changes = Vec::new();
+        for row in &cpus {
+            match row.valid_from_ns {
+                Some(from) if from > first_ns => changes.push((from, Change::Topology(*row))),
+                _ => machine.arrange(row),
+            }
+        }
+        machine.rebuild();
+        let mut parking: Vec<ParkingRow> = read_all(inputs.parking)?;
+        parking.sort_by_key(|row| row.ts);
+        for row in &parking {
+            match row.ts {
+                Some(ts) if ts > first_ns => changes.push((ts, Change::Parking(*row))),
+                _ => machine.park(row),
+            }
+        }
+        let affinity_rows: Vec<AffinityRow> = read_all(inputs.affinity)?;
+        let seen: Vec<SeenRow> = read_all(inputs.seen)?;
+        let place = |cpu| machine.place(cpu);
+        let (affinity, later) =
+            Affinity::new(affinity_rows, &seen, first_ns, machine.cpus.len(), place);
+        changes.extend(later.into_iter().map(|change| (change.ts, Change::Affinity(change))));
+        changes.sort_by_key(|(ts, _)| *ts);
+        let throttled: Vec<ThrottledRow> = read_all(inputs.throttled)?;
+        let standing = Continuations::read(inputs.standing)?;
+        let rules = ChainRules {
+            tick_ns: facts.tick_ns,
+            by_tick: facts.by_tick,
+            yields_recorded: facts.yields_recorded,
+        };
+        let mut chains = Chains::new(rules);
+        let mut stays = Cursor::<StayRow>::new(inputs.stay);
+        let mut before = i64::MIN;
+        while let Some(row) = stays.peek()? {
+            stays.skip();
+            in_order::<StayRow>(row.ts, &mut before)?;
+            chains.push(&row);
+        }
+        let mut intervals = Self {
+            overlap: Overlap::new(trace_id, &machine, first_ns)?,
+            sharing: Sharing::new(trace_id, machine.cpus.len())?,
+            ready: Ready::new(trace_id, affinity.sets.len())?,
+            serialized: Serialized::new(trace_id, chains.finish())?,
+            concurrency: Concurrency::new(trace_id, machine.totals, first_ns)?,
+            facts,
+            machine,
+            affinity,
+            standing,
+            throttled: throttled.into_iter().map(|row| row.utid).collect(),
+            changes: changes.into(),
+            timers: BinaryHeap::new(),
+            cpu_state: Cursor::new(inputs.cpu_state),
+            cpu_state_ns: i64::MIN,
+            ready_rows: Cursor::new(inputs.ready),
+            ready_rows_ns: i64::MIN,
+            finished: VecDeque::new(),
+            done: false,
+        };
+        intervals.moment(first_ns)?;
+        Ok(intervals)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<Output>, IntervalError> {
+        while self.finished.is_empty() && !self.done {
+            match self.next_ns()? {
+                Some(now_ns) if now_ns < self.facts.end_ns => self.moment(now_ns)?,
+                _ => self.end(),
+            }
+            self.take()?;
+        }
+        Ok(self.finished.pop_front())
+    }
+
+    /// The next moment at which anything changes.
+    fn next_ns(&mut self) -> Result<Option<i64>, IntervalError> {
+        let times = [
+            self.cpu_state.peek()?.map(|row| row.ts),
+            self.ready_rows.peek()?.map(|row| row.ts),
+            self.changes.front().map(|(ts, _)| *ts),
+            self.timers.peek().map(|Reverse((ts, _))| *ts),
+            self.serialized.next_ns(),
+        ];
+        Ok(times.into_iter().flatten().min())
+    }
+
+    /// Applies all changes up to a moment, then lets everyone look.
+    fn moment(&mut self, now_ns: i64) -> Result<(), IntervalError> {
+        let allowed_changed = self.apply_known(now_ns);
+        self.apply_states(now_ns)?;
+        self.apply_timers(now_ns);
+        self.apply_ready(now_ns)?;
+        self.machine.settle(now_ns, &self.standing);
+        self.overlap.look(&self.machine, now_ns);
+        self.sharing.look(&self.machine, &self.affinity, allowed_changed, now_ns);
+        self.ready.look(&self.machine, &self.affinity, now_ns);
+        self.serialized.look(&self.machine, &self.affinity, &self.ready, now_ns);
+        self.concurrency.look(self.machine.totals, self.ready.len(), now_ns);
+        self.machine.forget_changes();
+        self.ready.forget_changes();
+        Ok(())
+    }
+
+    /// True if the allowed CPUs of some thread, or the topology, changed.
+    fn apply_known(&mut self, now_ns: i64) -> bool {
+        let mut changed = false;
+        let mut arranged = false;
+        while let Some((_, change)) = self.changes.front().filter(|(ts, _)| *ts <= now_ns) {
+            let change = *change;
+            self.changes.pop_front();
+            match change {
+                Change::Parking(row) => self.machine.park(&row),
+                Change::Affinity(change) => {
+                    self.affinity.apply(change);
+                    self.ready.change_set(change.utid, change.set);
+                    changed = true;
+                }
+                Change::Topology(row) => {
+                    if !arranged {
+                        self.overlap.end(&self.machine, now_ns);
+                        self.sharing.end(&self.machine, now_ns);
+                    }
+                    self.machine.arrange(&row);
+                    arranged = true;
+                }
+            }
+        }
+        if arranged {
+            self.machine.rebuild();
+            self.overlap.watch(&self.machine, now_ns);
+        }
+        changed || arranged
+    }
+
+    fn apply_states(&mut self, now_ns: i64) -> Result<(), IntervalError> {
+        while let Some(row) = self.cpu_state.peek()?.filter(|row| row.ts <= now_ns) {
+            self.cpu_state.skip();
+            in_order::<StateRow>(row.ts, &mut self.cpu_state_ns)?;
+            let end_ns = row.ts.saturating_add(row.dur);
+            let Some(at) = self.machine.place(row.cpu) else { continue };
+            if row.dur <= 0 || end_ns <= now_ns {
+                continue;
+            }
+            let utid = row.utid.filter(|_| row.state == CpuKind::Thread);
+            self.machine.enter(at, now_ns, row.state, utid, end_ns, &self.standing);
+            self.timers.push(Reverse((end_ns, Timer::CpuEnds(at))));
+        }
+        Ok(())
+    }
+
+    fn apply_timers(&mut self, now_ns: i64) {
+        while let Some(Reverse((ts, timer))) = self.timers.peek().copied() {
+            if ts > now_ns {
+                return;
+            }
+            self.timers.pop();
+            match timer {
+                // Nothing follows: a gap in what is told of this CPU.
+                Timer::CpuEnds(at) if self.machine.cpus[at].end_ns <= now_ns => {
+                    let kind = CpuKind::Unknown;
+                    self.machine.enter(at, now_ns, kind, None, i64::MAX, &self.standing);
+                }
+                Timer::CpuEnds(_) => {}
+                Timer::ReadyEnds(utid) => self.ready.finish(utid, now_ns),
+                Timer::ExitBegins(utid, end_ns) => self.ready.begin_exit(utid, end_ns),
+            }
+        }
+    }
+
+    fn apply_ready(&mut self, now_ns: i64) -> Result<(), IntervalError> {
+        while let Some(row) = self.ready_rows.peek()?.filter(|row| row.ts <= now_ns) {
+            self.ready_rows.skip();
+            in_order::<ReadyRow>(row.ts, &mut self.ready_rows_ns)?;
+            let end_ns = row.ts.saturating_add(row.dur);
+            if row.dur <= 0 || end_ns <= now_ns {
+                continue;
+            }
+            // Interrupt work at the same moment is done in the idle thread too.
+            let to_idle = |at: &usize| {
+                matches!(self.machine.cpus[*at].kind, CpuKind::Idle | CpuKind::Interrupt)
+            };
+            let left = row.left_cpu.and_then(|cpu| self.machine.place(cpu));
+            let begun = Begun {
+                utid: row.utid,
+                ready_ns: row.ts,
+                end_ns,
+                enters: row.entered_cpu.and_then(|cpu| self.machine.place(cpu)),
+                entered_cpu: row.entered_cpu,
+                left: left.filter(to_idle),
+                cut: row.cut,
+                rate_controlled: row.rate_controlled,
+                cgroup_throttled: self.throttled.contains(&row.utid),
+            };
+            if !self.ready.begin(begun, &self.affinity, now_ns) {
+                continue;
+            }
+            self.timers.push(Reverse((end_ns, Timer::ReadyEnds(row.utid))));
+            if begun.enters.is_some() || begun.cut {
+                let exit_ns = end_ns.saturating_sub(IDLE_EXIT_NS);
+                if exit_ns <= now_ns {
+                    self.ready.begin_exit(row.utid, end_ns);
+                } else {
+                    self.timers.push(Reverse((exit_ns, Timer::ExitBegins(row.utid, end_ns))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        let end_ns = self.facts.end_ns;
+        self.overlap.end(&self.machine, end_ns);
+        self.sharing.end(&self.machine, end_ns);
+        self.ready.end(end_ns);
+        self.serialized.end(end_ns);
+        self.concurrency.end(end_ns);
+        self.done = true;
+    }
+
+    fn take(&mut self) -> Result<(), IntervalError> {
+        let mut found = Vec::new();
+        self.overlap.take(self.done, &mut found)?;
+        self.sharing.take(self.done, &mut found)?;
+        self.ready.take(self.done, &mut found)?;
+        self.serialized.take(self.done, &mut found)?;
+        self.concurrency.take(self.done, &mut found)?;
+        self.finished.extend(found);
+        Ok(())
+    }
+}
+
+impl Iterator for Intervals {
+    type Item = Result<Output, IntervalError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_batch();
+        if next.is_err() {
+            self.done = true;
+        }
+        next.transpose()
+    }
+}
+
+fn in_order<R: Row>(ts: i64, before: &mut i64) -> Result<(), IntervalError> {
+    if ts < *before {
+        return Err(IntervalError::Order { input: R::INPUT, ts, before: *before });
+    }
+    *before = ts;
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! The schedule of a machine, from base tables to intervals.
+//!
+//! [`schema`] holds the tables as Arrow schemas, and [`batcher`] makes batches in them of
+//! [`columns`]; [`tables`] collects the base tables of a [`frame`] row by row. [`states`] turns the base tables of any
+//! source into slices and thread states; [`intervals`] finds what several CPUs or threads do at
+//! the same moment.
+
+pub mod batcher;
+pub mod columns;
+pub mod frame;
+pub mod intervals;
+pub mod pool;
+pub mod schema;
+pub mod staged;
+pub mod states;
+pub mod tables;

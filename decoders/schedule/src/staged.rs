@@ -1,0 +1,77 @@
+//! Columns of tables with very many rows: filled block by block.
+
+use crate::columns::Column;
+
+/// Rows of a block. Blocks lie inside their table, so that a row costs one store a column.
+const BLOCK: usize = 256;
+
+/// A column whose last rows still lie in a block.
+#[derive(Debug)]
+pub struct Staged<T> {
+    block: [T; BLOCK],
+    column: Column<T>,
+}
+
+impl<T: Copy + Default> Staged<T> {
+    /// Empty, on top of an empty column.
+    pub fn new(column: Column<T>) -> Self {
+        Self { block: [T::default(); BLOCK], column }
+    }
+
+    /// Writes a row; rows are written in order, each once.
+    #[inline(always)]
+    pub fn put(&mut self, row: usize, value: T) {
+        self.block[row % BLOCK] = value;
+    }
+
+    /// Writes a row or NULL.
+    #[inline(always)]
+    pub fn put_option(&mut self, row: usize, value: Option<T>) {
+        match value {
+            Some(value) => self.put(row, value),
+            None => {
+                self.put(row, T::default());
+                self.column.unknown_at(row);
+            }
+        }
+    }
+
+    /// To be called after each row: moves a full block into the column.
+    pub fn settle(&mut self, rows: usize) {
+        let fresh = rows - self.column.len();
+        self.column.extend(self.block.get(..fresh).unwrap_or(&self.block));
+    }
+
+    /// The column with all rows.
+    pub fn column(mut self, rows: usize) -> Column<T> {
+        self.settle(rows);
+        self.column
+    }
+}
+
+/// Whether so many rows fill their last block.
+#[inline(always)]
+pub fn is_full(rows: usize) -> bool {
+    rows.is_multiple_of(BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_out_as_they_went_in_over_the_borders_of_blocks() {
+        for rows in [0, 1, 255, 256, 257, 700] {
+            let mut staged = Staged::new(Column::default());
+            for row in 0..rows {
+                staged.put_option(row, (row % 100 != 7).then_some(row as i32));
+                if is_full(row + 1) {
+                    staged.settle(row + 1);
+                }
+            }
+            let mut plain = Column::default();
+            (0..rows).for_each(|row| plain.push_option((row % 100 != 7).then_some(row as i32)));
+            assert_eq!(&staged.column(rows).array(), &plain.array());
+        }
+    }
+}

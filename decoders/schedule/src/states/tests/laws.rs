@@ -1,0 +1,332 @@
+//! What holds for every schedule.
+
+use std::collections::BTreeMap;
+
+use super::answer::{Answer, Entry};
+use super::schedule::{Dice, lossless, lossy};
+use super::timeline::{Row, Timeline, Value, long, utid};
+
+/// `BEGIN..END` in a line.
+fn span(line: &str) -> (i64, i64) {
+    let range = line.split(' ').find(|word| word.contains("..")).expect("a range");
+    let (from, to) = range.split_once("..").expect("two times");
+    (from.parse().expect("a time"), to.parse().expect("a time"))
+}
+
+/// Checks that lines follow each other without a gap or an overlap.
+fn tile(lines: &[String], from: i64, what: &str) -> i64 {
+    let mut at = from;
+    for line in lines {
+        let (begin, end) = span(line);
+        assert_eq!(begin, at, "{what}: {lines:#?}");
+        at = end;
+    }
+    at
+}
+
+/// Laws of any answer to a timeline, whatever was lost.
+pub(crate) fn check(timeline: &Timeline, answer: &Answer) {
+    for cpu in answer.cpus() {
+        assert_eq!(tile(&answer.cpu(cpu), timeline.first, "cpu"), timeline.last);
+    }
+    let states = answer.states();
+    let mut by_thread: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    let mut running = 0;
+    for line in &states {
+        let (thread, rest) = line.split_once(' ').expect("thread");
+        by_thread.entry(thread.parse().expect("number")).or_default().push(rest.to_owned());
+        if rest.starts_with("running") {
+            let (from, to) = span(rest);
+            running += to - from;
+        }
+    }
+    let mut on_cpus = 0;
+    for cpu in answer.cpus() {
+        for line in answer.cpu(cpu).iter().filter(|line| line.starts_with("thread")) {
+            let (from, to) = span(line);
+            on_cpus += to - from;
+        }
+    }
+    assert_eq!(on_cpus, running);
+    for row in &timeline.threads {
+        let thread = long(row, "utid") - utid(0);
+        let lines = by_thread.remove(&thread).unwrap_or_default();
+        if row.contains(&("is_idle", Value::Bool(true))) {
+            assert_eq!(lines, Vec::<String>::new());
+            continue;
+        }
+        let start = row
+            .iter()
+            .find(|(name, _)| *name == "start_ns")
+            .map_or(timeline.first, |_| long(row, "start_ns"));
+        let end = tile(&lines, start, "thread");
+        let exits = row.iter().any(|(name, _)| *name == "end_ns");
+        let left = timeline.tables.iter().any(|(table, row)| {
+            *table == "context_switch"
+                && long(row, "prev_utid") == utid(thread)
+                && long(row, "prev_state") & 0x30 != 0
+        });
+        assert!(end == timeline.last || exits || left, "{thread} ends at {end}: {lines:#?}");
+    }
+    assert!(by_thread.is_empty(), "{by_thread:?}");
+}
+
+/// Everything an answer says, to be compared.
+fn all(answer: &Answer) -> Vec<String> {
+    let mut lines = answer.states();
+    lines.extend(answer.slices());
+    for cpu in answer.cpus() {
+        lines.extend(answer.cpu(cpu).into_iter().map(|line| format!("cpu{cpu} {line}")));
+    }
+    lines.extend(answer.wakings().iter().map(|waking| format!("{waking:?}")));
+    lines.extend(answer.losses());
+    lines.extend(answer.problems());
+    lines
+}
+
+#[test]
+fn states_tile_lives_and_cpus_whatever_is_lost() {
+    for seed in 0..400 {
+        for timeline in [lossless(seed, 80), lossy(seed, 80)] {
+            check(&timeline, &timeline.run());
+        }
+    }
+}
+
+#[test]
+fn a_lossless_schedule_has_no_loss_and_no_thread_in_two_places() {
+    for seed in 0..400 {
+        let answer = lossless(seed, 80).run();
+        assert_eq!(answer.losses(), Vec::<String>::new(), "seed {seed}");
+        for problem in answer.problems() {
+            assert!(problem.contains("without a waking"), "seed {seed}: {problem}");
+        }
+    }
+}
+
+#[test]
+fn frames_cut_anywhere_change_nothing() {
+    for seed in 0..200 {
+        for timeline in [lossless(seed, 60), lossy(seed, 60)] {
+            let whole = all(&timeline.run());
+            let mut dice = Dice::new(seed + 7);
+            let every: Vec<i64> = (0..=timeline.last).collect();
+            let some: Vec<i64> = every.iter().copied().filter(|_| dice.roll(10) == 0).collect();
+            assert_eq!(all(&timeline.run_cut(&every)), whole, "seed {seed}, cut at every time");
+            assert_eq!(all(&timeline.run_cut(&some)), whole, "seed {seed}, cut at {some:?}");
+        }
+    }
+}
+
+#[test]
+fn permuting_records_of_equal_time_on_different_cpus_changes_nothing() {
+    for seed in 0..200 {
+        for timeline in [lossless(seed, 60), lossy(seed, 60)] {
+            let whole = all(&timeline.run());
+            let mut other = timeline.clone();
+            // Within a CPU the order of its stream stays.
+            other.tables.sort_by_key(|(_, row)| {
+                (long(row, "ts"), (long(row, "cpu") * 7 + 3 + seed as i64) % 5, long(row, "seq"))
+            });
+            assert_eq!(all(&other.run()), whole, "seed {seed}");
+        }
+    }
+}
+
+/// A stay, found by chaining the switches of a CPU.
+#[derive(Clone, Debug)]
+struct Stay {
+    from: Option<i64>,
+    to: Option<i64>,
+    cpu: i64,
+    /// Positions of its switch-in and its switch-out.
+    seq: i64,
+    out_seq: i64,
+    state: i64,
+}
+
+impl Stay {
+    /// Whether its CPU recorded a waking after its switch-in at the same time.
+    fn precedes(&self, row: &Row) -> bool {
+        let here = long(row, "cpu") == self.cpu && Some(long(row, "ts")) == self.from;
+        here && long(row, "seq") > self.seq
+    }
+
+    /// Whether its CPU recorded a waking in it although the times do not show that.
+    fn has(&self, row: &Row) -> bool {
+        let (ts, seq) = (long(row, "ts"), long(row, "seq"));
+        let (enters, leaves) = (Some(ts) == self.from, Some(ts) == self.to);
+        let here = long(row, "cpu") == self.cpu && (enters || leaves);
+        here && (!enters || seq > self.seq) && (!leaves || seq < self.out_seq)
+    }
+}
+
+/// Ready and wait of every switch-in, found without any state: all stays of a thread side by side,
+/// all its wakings beside them. Lines as (thread, switch-in, ready, wait, waker).
+fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
+    let table = |name: &str| -> Vec<&Row> {
+        timeline.tables.iter().filter(|(table, _)| *table == name).map(|(_, row)| row).collect()
+    };
+    let mut switches = table("context_switch");
+    switches.sort_by_key(|row| (long(row, "cpu"), long(row, "ts"), long(row, "seq")));
+    let mut stays: BTreeMap<i64, Vec<Stay>> = BTreeMap::new();
+    for (place, row) in switches.iter().enumerate() {
+        let (cpu, ts, seq) = (long(row, "cpu"), long(row, "ts"), long(row, "seq"));
+        if place == 0 || long(switches[place - 1], "cpu") != cpu {
+            let state = long(row, "prev_state");
+            let first = Stay { from: None, to: Some(ts), cpu, seq: 0, out_seq: seq, state };
+            stays.entry(long(row, "prev_utid")).or_default().push(first);
+        }
+        let next = switches.get(place + 1).filter(|next| long(next, "cpu") == cpu);
+        stays.entry(long(row, "next_utid")).or_default().push(Stay {
+            from: Some(ts),
+            to: next.map(|next| long(next, "ts")),
+            cpu,
+            seq,
+            out_seq: next.map_or(0, |next| long(next, "seq")),
+            state: next.map_or(0, |next| long(next, "prev_state")),
+        });
+    }
+    let all_switch = timeline.tables.iter().all(|(_, row)| {
+        let cpu = long(row, "cpu");
+        switches.iter().any(|switch| long(switch, "cpu") == cpu)
+    });
+    let (mut lines, mut effective) = (Vec::new(), Vec::new());
+    for row in &timeline.threads {
+        let thread = long(row, "utid");
+        if row.contains(&("is_idle", Value::Bool(true))) {
+            continue;
+        }
+        let start = row.iter().any(|(name, _)| *name == "start_ns").then(|| long(row, "start_ns"));
+        let mut stays = stays.remove(&thread).unwrap_or_default();
+        stays.sort_by_key(|stay| {
+            (stay.from.unwrap_or(i64::MIN), stay.to.unwrap_or(i64::MAX), stay.cpu, stay.seq)
+        });
+        let mut wakings: Vec<&Row> =
+            table("wakeup").into_iter().filter(|row| long(row, "utid") == thread).collect();
+        wakings.sort_by_key(|row| (long(row, "ts"), long(row, "cpu"), long(row, "seq")));
+        // The first waking outside the slices, or the last one in the first of them.
+        let take = |wakings: &mut Vec<&Row>,
+                    wakeup: bool,
+                    (from, to): (i64, i64),
+                    slices: [Option<&Stay>; 2],
+                    last: bool| {
+            let fits = |row: &&Row| {
+                let is_wakeup = row.contains(&("kind", Value::Text("wakeup")));
+                let before = slices[0].is_some_and(|slice| slice.has(row));
+                let now = slices[1].is_some_and(|slice| slice.precedes(row));
+                let fits = if last {
+                    before || (from..=to).contains(&long(row, "ts"))
+                } else {
+                    !before && !now && (from..=to).contains(&long(row, "ts"))
+                };
+                fits && is_wakeup == wakeup
+            };
+            let place =
+                if last { wakings.iter().rposition(fits) } else { wakings.iter().position(fits) };
+            place.map(|place| wakings.remove(place).clone())
+        };
+        let mut before: Option<Stay> = None;
+        for stay in stays {
+            let Some(entered) = stay.from else {
+                before = Some(stay);
+                continue;
+            };
+            let out = before.as_ref().and_then(|stay| stay.to);
+            let runnable = before.as_ref().is_some_and(|stay| stay.state & 0xff == 0);
+            let (mut ready, mut wait, mut waker) = (None, None, None);
+            if let (Some(out), true) = (out, runnable) {
+                (ready, wait) = (Some(entered - out), Some(0));
+            } else {
+                let from = out.or(start).unwrap_or(i64::MIN);
+                let stay_from = before.as_ref().and_then(|stay| stay.from);
+                // During the stay before: neither at its first nor at its last time.
+                let during = out.map(|out| (stay_from.map_or(i64::MIN, |from| from + 1), out - 1));
+                let mut found = None;
+                let slices = [before.as_ref(), Some(&stay)];
+                for wakeup in [false, true] {
+                    if found.is_none() {
+                        found = take(&mut wakings, wakeup, (from, entered), slices, false)
+                            .map(|row| (long(&row, "ts"), row));
+                    }
+                    if let (None, Some(during)) = (&found, during) {
+                        found =
+                            take(&mut wakings, wakeup, during, slices, true).map(|row| (from, row));
+                    }
+                }
+                if let Some((ready_from, row)) = found {
+                    effective.push(long(&row, "seq"));
+                    ready = Some(entered - ready_from);
+                    waker = Some(long(&row, "waker_utid") - utid(0));
+                    wait = out.map(|out| ready_from - out);
+                }
+                if start.is_some() && before.is_none() {
+                    wait = Some(0);
+                }
+            }
+            lines.push((thread - utid(0), entered, ready, wait, waker));
+            before = Some(stay);
+        }
+        // Ready at the end of the recording.
+        if let Some(Stay { from, to: Some(out), state, .. }) = before
+            && state & 0x30 == 0
+            && state & 0xff != 0
+        {
+            let stay_from = from.map_or(i64::MIN, |from| from + 1);
+            let during = (stay_from, out - 1);
+            let slices = [before.as_ref(), None];
+            let open = [false, true].into_iter().find_map(|wakeup| {
+                take(&mut wakings, wakeup, (out, i64::MAX), slices, false)
+                    .or_else(|| take(&mut wakings, wakeup, during, slices, true))
+            });
+            effective.extend(open.map(|row| long(&row, "seq")));
+        } else if before.is_none() && (start.is_some() || all_switch) {
+            let always = (i64::MIN, i64::MAX);
+            let open = take(&mut wakings, false, always, [None, None], false).or_else(|| {
+                if start.is_some() {
+                    None
+                } else {
+                    take(&mut wakings, true, always, [None; 2], false)
+                }
+            });
+            effective.extend(open.map(|row| long(&row, "seq")));
+        }
+    }
+    lines.sort();
+    effective.sort_unstable();
+    (lines, effective)
+}
+
+/// Whether a thread is woken at a time at which it has a slice without length: the order of three
+/// events of one time is then beyond the second way.
+fn has_woken_empty_slice(timeline: &Timeline) -> bool {
+    let rows = |name: &'static str| {
+        timeline.tables.iter().filter(move |(table, _)| *table == name).map(|(_, row)| row)
+    };
+    rows("wakeup").any(|waking| {
+        let at = |row: &&Row| long(row, "ts") == long(waking, "ts");
+        let thread = long(waking, "utid");
+        rows("context_switch").filter(at).any(|row| long(row, "next_utid") == thread)
+            && rows("context_switch").filter(at).any(|row| long(row, "prev_utid") == thread)
+    })
+}
+
+#[test]
+fn ready_and_wait_agree_with_a_second_way_to_find_them() {
+    let mut compared = 0;
+    for seed in 0..600 {
+        let timeline = lossless(seed, 120);
+        if has_woken_empty_slice(&timeline) {
+            continue;
+        }
+        let answer = timeline.run();
+        let (expected, effective) = by_hand(&timeline);
+        for (found, expected) in answer.entries().iter().zip(&expected) {
+            assert_eq!(found, expected, "seed {seed}");
+        }
+        assert_eq!(answer.entries().len(), expected.len(), "seed {seed}");
+        assert_eq!(answer.effective(), effective, "seed {seed}");
+        compared += expected.len();
+    }
+    assert_eq!(compared, 15_860, "the schedules have changed");
+}

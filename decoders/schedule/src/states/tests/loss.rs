@@ -1,0 +1,245 @@
+//! Gaps that the recording signals.
+
+use super::timeline::Timeline;
+use super::{R, S};
+
+// cpu0  10 |11 ......| ????????? | 11 ....|0
+//       0  20        30         50        70   100
+#[test]
+fn a_gap_ends_the_stay_before_it_and_begins_the_one_after_it_also_of_the_same_thread() {
+    for cuts in [&[][..], &[25, 35, 50, 51, 60]] {
+        let answer = Timeline::linux(1, 100)
+            .thread(10)
+            .thread(11)
+            .switch(20, 0, 10, 11, S)
+            .lost(0, Some(30), Some(50))
+            .switch(70, 0, 11, 0, S)
+            .run_cut(cuts);
+        assert_eq!(
+            answer.slices(),
+            [
+                "10 cpu0 0..20 blocked <",
+                "11 cpu0 20..30 unknown >",
+                "11 cpu0 50..70 blocked prev=0 <",
+                "0 cpu0 70..100 - >",
+            ]
+        );
+        assert_eq!(
+            answer.cpu(0),
+            [
+                "thread 0..20 10",
+                "thread 20..30 11",
+                "unknown 30..50",
+                "thread 50..70 11",
+                "idle 70..100"
+            ]
+        );
+        assert_eq!(
+            answer.states_of(11),
+            [
+                "unknown 0..20 <",
+                "running 20..30 cpu0 >",
+                "unknown 30..50 < >",
+                "running 50..70 cpu0 <",
+                "waiting 70..100 S >"
+            ]
+        );
+        assert_eq!(answer.losses(), ["cpu0 30..50 PERF_RECORD_LOST"]);
+        assert!(answer.problems().is_empty());
+    }
+}
+
+// 12 leaves after the gap: it was switched in inside it. It waited when the gap began.
+#[test]
+fn a_thread_switched_in_inside_a_gap_is_unknown_from_its_begin() {
+    let answer = Timeline::linux(2, 100)
+        .thread(10)
+        .thread(11)
+        .thread(12)
+        .switch(5, 1, 12, 1, S)
+        .switch(20, 0, 10, 11, S)
+        .lost(0, Some(30), Some(50))
+        .switch(70, 0, 12, 0, S)
+        .run();
+    assert_eq!(
+        answer.states_of(12),
+        [
+            "running 0..5 cpu1 <",
+            "waiting 5..30 S >",
+            "unknown 30..50 < >",
+            "running 50..70 cpu0 <",
+            "waiting 70..100 S >"
+        ]
+    );
+    assert_eq!(answer.slices_of(12)[1], "cpu0 50..70 blocked prev=1 <");
+    // 11 ran when the gap began.
+    assert_eq!(
+        answer.states_of(11),
+        ["unknown 0..20 <", "running 20..30 cpu0 >", "unknown 30..100 < >"]
+    );
+}
+
+// It was ready from 25 on when the gap began at 30.
+#[test]
+fn a_thread_that_was_ready_when_the_gap_began_is_unknown_from_there_too() {
+    let answer = Timeline::linux(2, 100)
+        .thread(10)
+        .thread(11)
+        .thread(12)
+        .switch(5, 1, 12, 1, S)
+        .switch(20, 0, 10, 11, S)
+        .wake(25, 1, "waking", 12, 1)
+        .lost(0, Some(30), Some(50))
+        .wake(60, 1, "waking", 12, 1)
+        .switch(70, 0, 12, 0, S)
+        .switch(90, 1, 1, 12, R)
+        .run();
+    assert_eq!(
+        answer.states_of(12),
+        [
+            "running 0..5 cpu1 <",
+            "waiting 5..25 S",
+            "ready 25..30 cpu0 by1 >",
+            "unknown 30..50 < >",
+            "running 50..70 cpu0 <",
+            "ready 70..90 cpu0 by1",
+            "running 90..100 cpu1 >"
+        ]
+    );
+    assert_eq!(answer.wakings(), [(25, true, Some(0)), (60, true, Some(0))]);
+}
+
+// 11 ran when the gap began; it is woken at 60 and switched in on cpu1 at 65.
+#[test]
+fn a_thread_that_ran_into_a_gap_is_unknown_up_to_its_next_waking() {
+    let answer = Timeline::linux(2, 100)
+        .thread(10)
+        .thread(11)
+        .switch(20, 0, 10, 11, S)
+        .lost(0, Some(30), Some(50))
+        .wake(60, 1, "waking", 11, 1)
+        .switch(65, 1, 1, 11, R)
+        .switch(80, 0, 0, 10, R)
+        .run();
+    assert_eq!(
+        answer.states_of(11),
+        [
+            "unknown 0..20 <",
+            "running 20..30 cpu0 >",
+            "unknown 30..60 <",
+            "ready 60..65 cpu0 by1",
+            "running 65..100 cpu1 >"
+        ]
+    );
+    assert_eq!(answer.slices_of(11)[1], "cpu1 65..100 trace_end ready=5 prev=0 by1 >");
+    assert_eq!(answer.cpu(0)[2..4], ["unknown 30..50", "idle 50..80"]);
+}
+
+#[test]
+fn or_up_to_its_next_switch_in() {
+    let answer = Timeline::linux(2, 100)
+        .thread(10)
+        .thread(11)
+        .switch(20, 0, 10, 11, S)
+        .lost(0, Some(30), Some(50))
+        .switch(65, 1, 1, 11, R)
+        .run();
+    assert_eq!(
+        answer.states_of(11),
+        ["unknown 0..20 <", "running 20..30 cpu0 >", "unknown 30..65 <", "running 65..100 cpu1 >"]
+    );
+    assert_eq!(answer.slices_of(11)[1], "cpu1 65..100 trace_end prev=0 >");
+}
+
+// A waking inside the gap, written on another CPU, ends the unknown time as well.
+#[test]
+fn a_waking_on_another_cpu_inside_the_gap_counts() {
+    for cuts in [&[][..], &[35, 45]] {
+        let answer = Timeline::linux(2, 100)
+            .thread(10)
+            .thread(11)
+            .switch(20, 0, 10, 11, S)
+            .wake(25, 1, "waking", 11, 1)
+            .wake(40, 1, "waking", 11, 1)
+            .wake(42, 1, "waking", 11, 1)
+            .lost(0, Some(30), Some(50))
+            .switch(65, 1, 1, 11, R)
+            .switch(80, 0, 0, 10, R)
+            .run_cut(cuts);
+        assert_eq!(
+            answer.states_of(11)[2..],
+            ["unknown 30..40 <", "ready 40..65 cpu0 by1", "running 65..100 cpu1 >"]
+        );
+        assert_eq!(answer.wakings().iter().map(|w| w.1).collect::<Vec<_>>(), [false, true, false]);
+    }
+}
+
+// Two gaps with nothing between them: the time between is not known either.
+#[test]
+fn gaps_without_a_record_between_them_are_one() {
+    let answer = Timeline::linux(1, 100)
+        .thread(10)
+        .switch(20, 0, 0, 10, R)
+        .lost(0, Some(30), Some(40))
+        .lost(0, Some(45), Some(50))
+        .switch(70, 0, 10, 0, S)
+        .run();
+    assert_eq!(
+        answer.cpu(0),
+        ["idle 0..20", "thread 20..30 10", "unknown 30..50", "thread 50..70 10", "idle 70..100"]
+    );
+}
+
+// A gap without an end reaches to the end of the recording.
+#[test]
+fn a_gap_without_an_end_reaches_to_the_end_of_the_trace() {
+    let answer =
+        Timeline::linux(1, 100).thread(10).switch(20, 0, 0, 10, R).lost(0, Some(30), None).run();
+    assert_eq!(answer.cpu(0), ["idle 0..20", "thread 20..30 10", "unknown 30..100"]);
+    assert_eq!(
+        answer.states_of(10),
+        ["unknown 0..20 <", "running 20..30 cpu0 >", "unknown 30..100 < >"]
+    );
+}
+
+// A broken chain inside a signalled gap is that gap and no other.
+#[test]
+fn a_signalled_gap_explains_a_broken_chain() {
+    let answer = Timeline::linux(1, 100)
+        .thread(10)
+        .thread(11)
+        .switch(20, 0, 0, 10, R)
+        .lost(0, Some(30), Some(40))
+        .switch(70, 0, 11, 0, S)
+        .run();
+    assert_eq!(answer.losses(), ["cpu0 30..40 PERF_RECORD_LOST"]);
+}
+
+// Idle time before a gap ends with it.
+#[test]
+fn idle_time_is_cut_by_a_gap() {
+    let answer = Timeline::linux(1, 100)
+        .thread(10)
+        .switch(20, 0, 10, 0, S)
+        .lost(0, Some(30), Some(50))
+        .switch(70, 0, 0, 10, R)
+        .run();
+    assert_eq!(
+        answer.cpu(0),
+        ["thread 0..20 10", "idle 20..30", "unknown 30..50", "idle 50..70", "thread 70..100 10"]
+    );
+    assert_eq!(answer.slices_of(0), ["cpu0 20..30 - >", "cpu0 50..70 - <"]);
+}
+
+// A gap on a CPU that is not told cuts nothing: its row stands in `loss`.
+#[test]
+fn a_gap_on_no_known_cpu_is_passed_on() {
+    let mut timeline =
+        Timeline::linux(1, 100).thread(10).switch(20, 0, 10, 0, S).lost(0, Some(30), Some(50));
+    if let Some((_, row)) = timeline.tables.last_mut() {
+        row.retain(|(name, _)| *name != "cpu");
+    }
+    let answer = timeline.run();
+    assert_eq!(answer.cpu(0), ["thread 0..20 10", "idle 20..100"]);
+    assert_eq!(answer.losses(), ["cpu? 30..50 PERF_RECORD_LOST"]);
+}

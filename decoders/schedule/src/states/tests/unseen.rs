@@ -1,0 +1,206 @@
+//! What records that are missing, late or planned leave known.
+
+use super::timeline::Timeline;
+use super::{R, S};
+
+const WAITING: i64 = 5;
+const READY: i64 = 1;
+const MS: i64 = 1_000_000;
+
+// 10 runs on cpu0 when the gap there begins at 30. cpu1 records its wakeup and its next slice
+// while the gap is still open.
+#[test]
+fn a_thread_seen_elsewhere_in_an_open_gap_has_no_failed_plan() {
+    for cuts in [&[][..], &[35, 45, 55]] {
+        let answer = Timeline::windows(2, 100)
+            .thread(10)
+            .thread(11)
+            .cswitch(20, 0, (0, 10), (READY, 0))
+            .lost(0, Some(30), Some(80))
+            .wake(40, 1, "ready", 10, 1)
+            .cswitch(50, 1, (1, 10), (READY, 0))
+            .cswitch(60, 1, (10, 1), (WAITING, 6))
+            .cswitch(90, 0, (11, 0), (WAITING, 6))
+            .run_cut(cuts);
+        assert_eq!(
+            answer.slices_of(10),
+            ["cpu0 20..30 unknown >", "cpu1 50..60 blocked ready=10 prev=0 by1"]
+        );
+        assert_eq!(
+            answer.states_of(10),
+            [
+                "unknown 0..20 <",
+                "running 20..30 cpu0 >",
+                "unknown 30..40 <",
+                "ready 40..50 by1",
+                "running 50..60 cpu1",
+                "waiting 60..100 UserRequest >"
+            ]
+        );
+        assert_eq!(
+            answer.cpu(0),
+            [
+                "idle 0..20",
+                "thread 20..30 10",
+                "unknown 30..80",
+                "thread 80..90 11",
+                "idle 90..100"
+            ]
+        );
+        assert!(answer.problems().is_empty());
+    }
+}
+
+// cpu1 records a switch-in of 10 at 30, but 10 leaves cpu0 only at 50, and 11 leaves cpu1 at 70.
+#[test]
+fn a_plan_does_not_end_the_slice_of_a_thread_that_runs_elsewhere() {
+    let answer = Timeline::windows(2, 100)
+        .thread(10)
+        .thread(11)
+        .cswitch(20, 0, (0, 10), (READY, 0))
+        .cswitch(25, 1, (11, 1), (READY, 0))
+        .cswitch(30, 1, (1, 10), (READY, 0))
+        .cswitch(50, 0, (10, 0), (WAITING, 6))
+        .cswitch(70, 1, (11, 1), (WAITING, 6))
+        .run();
+    assert_eq!(answer.slices_of(10), ["cpu0 20..50 blocked"]);
+    assert_eq!(
+        answer.cpu(1),
+        ["thread 0..25 11", "idle 25..30", "thread 30..70 11", "idle 70..100"]
+    );
+    assert_eq!(answer.losses(), Vec::<String>::new());
+}
+
+// The same, but 10 leaves cpu0 still ready at 50 and cpu1 at 70: it ran there from 50 on.
+#[test]
+fn a_thread_planned_before_it_left_its_cpu_runs_from_then_on() {
+    let answer = Timeline::windows(2, 100)
+        .thread(10)
+        .cswitch(20, 0, (0, 10), (READY, 0))
+        .cswitch(30, 1, (1, 10), (READY, 0))
+        .cswitch(50, 0, (10, 0), (READY, 32))
+        .cswitch(70, 1, (10, 1), (WAITING, 6))
+        .run();
+    assert_eq!(
+        answer.slices_of(10),
+        ["cpu0 20..50 preempted", "cpu1 50..70 blocked ready=0 wait=0 prev=0"]
+    );
+    assert_eq!(answer.cpu(1), ["idle 0..30", "unknown 30..50", "thread 50..70 10", "idle 70..100"]);
+    assert_eq!(answer.losses(), Vec::<String>::new());
+}
+
+// 10 enters cpu0 at 100, is woken at 400 and enters cpu1 at 500; cpu0 has no further record.
+#[test]
+fn the_last_switch_in_of_a_stream_counts_up_to_its_last_record() {
+    let answer = Timeline::windows(2, 600)
+        .thread(10)
+        .wake(60, 0, "ready", 10, 0)
+        .cswitch(100, 0, (0, 10), (READY, 0))
+        .interrupt(150, 0, 5)
+        .wake(400, 1, "ready", 10, 1)
+        .cswitch(500, 1, (1, 10), (READY, 0))
+        .run();
+    assert_eq!(
+        answer.states_of(10),
+        [
+            "waiting 0..60 <",
+            "ready 60..100 by0",
+            "running 100..150 cpu0 >",
+            "unknown 150..400 < >",
+            "ready 400..500 by1",
+            "running 500..600 cpu1 >"
+        ]
+    );
+    assert_eq!(answer.losses(), ["cpu0 150..600 stream_end"]);
+    assert_eq!(answer.cpu(0), ["idle 0..100", "thread 100..150 10", "unknown 150..600"]);
+}
+
+// The first record of 10 is a wakeup; the gap hides its slice, as the second wakeup shows.
+#[test]
+fn a_thread_woken_twice_across_a_gap_is_ready_from_the_second_wakeup() {
+    let answer = Timeline::windows(2, 100)
+        .thread(10)
+        .wake(40, 1, "ready", 10, 1)
+        .lost(0, Some(50), Some(60))
+        .wake(80, 1, "ready", 10, 1)
+        .cswitch(90, 1, (1, 10), (READY, 0))
+        .run();
+    assert_eq!(
+        answer.states_of(10),
+        ["waiting 0..40 <", "unknown 40..80 <", "ready 80..90 by1", "running 90..100 cpu1 >"]
+    );
+    assert_eq!(answer.slices_of(10), ["cpu1 90..100 trace_end ready=10 by1 >"]);
+}
+
+// The interrupt begins in the slice of 10 and lasts into idle time.
+#[test]
+fn an_interrupt_that_lasts_into_idle_time_is_busy_up_to_its_end() {
+    let answer =
+        Timeline::linux(1, 100).thread(10).interrupt(40, 0, 20).switch(50, 0, 10, 0, S).run();
+    assert_eq!(answer.cpu(0), ["thread 0..50 10", "interrupt 50..60", "idle 60..100"]);
+    assert_eq!(answer.states_of(10)[0], "running 0..50 cpu0 <");
+}
+
+// 10 was planned at 20, but the idle thread ran: the interrupt lies in idle time.
+#[test]
+fn an_interrupt_under_a_corrected_plan_is_busy_time() {
+    let answer = Timeline::windows(1, 100)
+        .thread(10)
+        .thread(11)
+        .cswitch(20, 0, (11, 10), (WAITING, 6))
+        .interrupt(30, 0, 5)
+        .cswitch(50, 0, (0, 10), (READY, 0))
+        .run();
+    assert_eq!(
+        answer.cpu(0),
+        ["thread 0..20 11", "idle 20..30", "interrupt 30..35", "idle 35..50", "thread 50..100 10"]
+    );
+}
+
+// The wakeup precedes the switch-out in the stream of cpu0, so the one at 60 begins the ready time.
+#[test]
+fn a_wakeup_before_the_switch_out_of_its_time_belongs_to_the_slice() {
+    let answer = Timeline::linux(2, 100)
+        .thread(10)
+        .thread(11)
+        .wake(50, 0, "waking", 10, 10)
+        .switch(50, 0, 10, 0, S)
+        .wake(60, 1, "waking", 10, 11)
+        .switch(70, 0, 0, 10, R)
+        .run();
+    assert_eq!(
+        answer.states_of(10),
+        [
+            "running 0..50 cpu0 <",
+            "waiting 50..60 S",
+            "ready 60..70 cpu0 by11",
+            "running 70..100 cpu0 >"
+        ]
+    );
+    // After the switch-out in the stream, it ends the wait at once.
+    let after = Timeline::linux(2, 100)
+        .thread(10)
+        .thread(11)
+        .switch(50, 0, 10, 0, S)
+        .wake(50, 0, "waking", 10, 0)
+        .wake(60, 1, "waking", 10, 11)
+        .switch(70, 0, 0, 10, R)
+        .run();
+    assert_eq!(after.states_of(10)[1], "ready 50..70 cpu0 by0");
+}
+
+// 10 is sent to the idle cpu1 at 2 ms and runs on cpu0 at 9 ms; cpu1 records nothing of it.
+#[test]
+fn an_idle_cpu_without_a_record_of_a_thread_it_was_sent_has_lost_records() {
+    let answer = Timeline::linux(3, 20 * MS)
+        .thread(10)
+        .thread(11)
+        .switch(MS, 1, 11, 1, S)
+        .migrate(2 * MS, 2, 10, 1)
+        .wake(2 * MS, 2, "waking", 10, 2)
+        .switch(9 * MS, 0, 0, 10, R)
+        .switch(12 * MS, 1, 11, 1, S)
+        .run();
+    assert_eq!(answer.losses(), ["cpu1 1000000..12000000 silent_cpu"]);
+    assert_eq!(answer.cpu(1)[1], "unknown 1000000..12000000");
+}

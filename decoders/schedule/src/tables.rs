@@ -1,0 +1,454 @@
+//! The base tables of one frame, row by row, with whatever switches and wakings the reader's
+//! system records.
+
+use arrow_schema::ArrowError;
+
+use crate::batcher::Batcher;
+use crate::columns::{Column, Named, Words};
+use crate::frame::Batches;
+use crate::pool::Pools;
+
+/// Time, CPU and position in the CPU's stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Time in ns from the start of the recording.
+    pub ts: i64,
+    /// Logical CPU.
+    pub cpu: i32,
+    /// Position among the records of that CPU.
+    pub seq: i64,
+}
+
+impl Moment {
+    /// A copy to hand to a function that is rarely called: the original then stays in registers.
+    #[inline(always)]
+    pub fn apart(self) -> Self {
+        Self { ts: self.ts, cpu: self.cpu, seq: self.seq }
+    }
+}
+
+/// A table with a row for nearly every record: its columns differ from system to system.
+pub trait Busy {
+    /// Empty, in memory of frames that are gone where there is some.
+    fn new(pools: &Pools) -> Self;
+
+    /// Rows so far.
+    fn rows(&self) -> usize;
+
+    /// All columns.
+    fn columns(self, pools: &Pools) -> Result<Vec<Named>, ArrowError>;
+}
+
+#[derive(Debug, Default)]
+struct Moments {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    seq: Column<i64>,
+}
+
+impl Moments {
+    #[inline]
+    fn push(&mut self, moment: Moment) {
+        self.ts.push(moment.ts);
+        self.cpu.push(moment.cpu);
+        self.seq.push(moment.seq);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Migrations {
+    moments: Moments,
+    utid: Column<i64>,
+    orig: Column<i32>,
+    dest: Column<i32>,
+}
+
+#[derive(Debug, Default)]
+struct Interrupts {
+    moments: Moments,
+    dur: Column<i64>,
+    kind: Words,
+    name: Words,
+    /// Rows whose place among the others is known only later.
+    late: Vec<LateInterrupt>,
+}
+
+/// An interrupt of which only the exit was recorded.
+#[derive(Clone, Debug)]
+pub struct LateInterrupt {
+    /// Where it begins.
+    pub begin: Moment,
+    /// Length, ns.
+    pub dur: i64,
+    /// `irq` or `softirq`.
+    pub kind: &'static str,
+    /// Its name, where it is known.
+    pub name: Option<String>,
+}
+
+impl Interrupts {
+    fn push(&mut self, begin: Moment, dur: Option<i64>, kind: Option<&str>, name: Option<&str>) {
+        self.moments.push(begin);
+        self.dur.push_option(dur);
+        self.kind.push(kind);
+        self.name.push(name);
+    }
+
+    /// The rows in the order of their begins.
+    fn in_order(self) -> Self {
+        if self.late.is_empty() {
+            return self;
+        }
+        let moment = |row: usize| Moment {
+            ts: self.moments.ts.values()[row],
+            cpu: self.moments.cpu.values()[row],
+            seq: self.moments.seq.values()[row],
+        };
+        let key = |at: Moment| (at.ts, at.cpu, at.seq);
+        let mut late = self.late.clone();
+        late.sort_by_key(|row| key(row.begin));
+        let mut late = late.iter().peekable();
+        let mut rows = Self::default();
+        for row in 0..self.dur.len() {
+            while let Some(earlier) = late.next_if(|late| key(late.begin) < key(moment(row))) {
+                rows.late_row(earlier);
+            }
+            rows.push(moment(row), self.dur.get(row), self.kind.get(row), self.name.get(row));
+        }
+        late.for_each(|row| rows.late_row(row));
+        rows
+    }
+
+    fn late_row(&mut self, row: &LateInterrupt) {
+        self.push(row.begin, Some(row.dur), Some(row.kind), row.name.as_deref());
+    }
+}
+
+#[derive(Debug, Default)]
+struct Idles {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    dur: Column<i64>,
+    state: Column<i32>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    utid: Column<i64>,
+    counter: Words,
+    core_type: Words,
+    value: Column<i64>,
+}
+
+/// A stretch in which records were lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// Logical CPU; `None`: not known.
+    pub cpu: Option<i32>,
+    /// Time of the last record before the gap.
+    pub start_ns: Option<i64>,
+    /// Time of the first record after the gap.
+    pub end_ns: Option<i64>,
+    /// Number of lost records, where known.
+    pub events: Option<i64>,
+    /// What shows the loss, as in `loss.signalled_by`.
+    pub signalled_by: &'static str,
+}
+
+#[derive(Debug, Default)]
+struct Losses {
+    cpu: Column<i32>,
+    start: Column<i64>,
+    end: Column<i64>,
+    events: Column<i64>,
+    signalled_by: Words,
+}
+
+#[derive(Debug, Default)]
+struct Priorities {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    utid: Column<i64>,
+    old: Column<i32>,
+    new: Column<i32>,
+    kind: Words,
+}
+
+#[derive(Debug, Default)]
+struct Frequencies {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    khz: Column<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Yields {
+    moments: Moments,
+    utid: Column<i64>,
+}
+
+/// All tables that grow while records are read.
+#[derive(Debug)]
+pub struct Tables<S, W> {
+    /// `context_switch`
+    pub switches: S,
+    /// `wakeup`
+    pub wakeups: W,
+    migrations: Migrations,
+    yields: Yields,
+    interrupts: Interrupts,
+    idles: Idles,
+    frequencies: Frequencies,
+    counters: Counters,
+    priorities: Priorities,
+    losses: Losses,
+    /// Rows of all but the two busy tables.
+    rows: usize,
+}
+
+impl<S: Busy, W: Busy> Tables<S, W> {
+    /// Empty, in memory of frames that are gone where there is some.
+    pub fn new(pools: &Pools) -> Self {
+        Self {
+            switches: S::new(pools),
+            wakeups: W::new(pools),
+            migrations: Migrations::default(),
+            yields: Yields::default(),
+            interrupts: Interrupts::default(),
+            idles: Idles::default(),
+            frequencies: Frequencies::default(),
+            counters: Counters::default(),
+            priorities: Priorities::default(),
+            losses: Losses::default(),
+            rows: 0,
+        }
+    }
+
+    /// Rows of all tables.
+    pub fn rows(&self) -> usize {
+        self.switches.rows() + self.wakeups.rows() + self.rows
+    }
+
+    /// Adds a row of `migration`.
+    pub fn migration(&mut self, moment: Moment, utid: Option<i64>, orig: i32, dest: i32) {
+        self.migrations.moments.push(moment);
+        self.migrations.utid.push_option(utid);
+        self.migrations.orig.push(orig);
+        self.migrations.dest.push(dest);
+        self.rows += 1;
+    }
+
+    /// Adds a row of `sched_yield`.
+    pub fn sched_yield(&mut self, moment: Moment, utid: Option<i64>) {
+        self.yields.moments.push(moment);
+        self.yields.utid.push_option(utid);
+        self.rows += 1;
+    }
+
+    /// The begin of an interrupt; gives back its row for [`Tables::interrupt_end`].
+    pub fn interrupt(&mut self, moment: Moment, kind: &str, name: Option<&str>) -> usize {
+        self.interrupts.push(moment, None, Some(kind), name);
+        self.rows += 1;
+        self.interrupts.dur.len() - 1
+    }
+
+    /// An interrupt that began earlier than the rows before it.
+    pub fn late_interrupt(&mut self, row: LateInterrupt) {
+        self.interrupts.late.push(row);
+        self.rows += 1;
+    }
+
+    /// Sets the duration of an interrupt, by its row.
+    pub fn interrupt_end(&mut self, row: usize, dur: i64) {
+        self.interrupts.dur.set(row, dur);
+    }
+
+    /// Adds a row of `cpu_idle`; without a duration, the idle state lasts to the end.
+    pub fn idle(&mut self, ts: i64, cpu: i32, dur: Option<i64>, state: i32) {
+        self.idles.ts.push(ts);
+        self.idles.cpu.push(cpu);
+        self.idles.dur.push_option(dur);
+        self.idles.state.push(state);
+        self.rows += 1;
+    }
+
+    /// Adds a row of `cpu_frequency`.
+    pub fn frequency(&mut self, ts: i64, cpu: i32, khz: i64) {
+        self.frequencies.ts.push(ts);
+        self.frequencies.cpu.push(cpu);
+        self.frequencies.khz.push(khz);
+        self.rows += 1;
+    }
+
+    /// Adds a row of `counter_sample`.
+    pub fn counter(
+        &mut self,
+        moment: Moment,
+        utid: Option<i64>,
+        counter: &str,
+        core_type: Option<&str>,
+        value: u64,
+    ) {
+        let table = &mut self.counters;
+        table.ts.push(moment.ts);
+        table.cpu.push(moment.cpu);
+        table.utid.push_option(utid);
+        table.counter.push(Some(counter));
+        table.core_type.push(core_type);
+        table.value.push(value.cast_signed());
+        self.rows += 1;
+    }
+
+    /// A change of priority: `dynamic` or `base`, and what it was before and is after.
+    pub fn priority(
+        &mut self,
+        kind: &str,
+        moment: Moment,
+        utid: Option<i64>,
+        (old, new): (Option<i32>, Option<i32>),
+    ) {
+        let table = &mut self.priorities;
+        table.ts.push(moment.ts);
+        table.cpu.push(moment.cpu);
+        table.utid.push_option(utid);
+        table.old.push_option(old);
+        table.new.push_option(new);
+        table.kind.push(Some(kind));
+        self.rows += 1;
+    }
+
+    /// Adds a row of `loss`.
+    pub fn loss(&mut self, row: Loss) {
+        let table = &mut self.losses;
+        table.cpu.push_option(row.cpu);
+        table.start.push_option(row.start_ns);
+        table.end.push_option(row.end_ns);
+        table.events.push_option(row.events);
+        table.signalled_by.push(Some(row.signalled_by));
+        self.rows += 1;
+    }
+
+    /// The tables that have rows.
+    pub fn finish(self, batcher: &Batcher, pools: &Pools) -> Result<Batches, ArrowError> {
+        let mut batches = Batches::new();
+        let mut add = |table: &'static str, rows: usize, columns| -> Result<(), ArrowError> {
+            if rows > 0 {
+                batches.push((table, batcher.batch(table, rows, columns)?));
+            }
+            Ok(())
+        };
+        let positioned = |moments: Moments, mut columns: Vec<Named>| {
+            columns.push(("ts", moments.ts.array()));
+            columns.push(("cpu", moments.cpu.array()));
+            columns.push(("seq", moments.seq.array()));
+            columns
+        };
+
+        let rows = self.switches.rows();
+        add("context_switch", rows, self.switches.columns(pools)?)?;
+
+        let rows = self.wakeups.rows();
+        add("wakeup", rows, self.wakeups.columns(pools)?)?;
+
+        let t = self.migrations;
+        let rows = t.utid.len();
+        let columns = vec![
+            ("utid", t.utid.array()),
+            ("orig_cpu", t.orig.array()),
+            ("dest_cpu", t.dest.array()),
+        ];
+        add("migration", rows, positioned(t.moments, columns))?;
+
+        let t = self.yields;
+        let rows = t.utid.len();
+        add("sched_yield", rows, positioned(t.moments, vec![("utid", t.utid.array())]))?;
+
+        let t = self.interrupts.in_order();
+        let rows = t.dur.len();
+        let columns =
+            vec![("dur", t.dur.array()), ("kind", t.kind.array()?), ("name", t.name.array()?)];
+        add("interrupt_slice", rows, positioned(t.moments, columns))?;
+
+        let t = self.idles;
+        let rows = t.ts.len();
+        let columns = vec![
+            ("ts", t.ts.array()),
+            ("cpu", t.cpu.array()),
+            ("dur", t.dur.array()),
+            ("state", t.state.array()),
+        ];
+        add("cpu_idle", rows, columns)?;
+
+        let t = self.frequencies;
+        let rows = t.ts.len();
+        let columns = vec![("ts", t.ts.array()), ("cpu", t.cpu.array()), ("khz", t.khz.array())];
+        add("cpu_frequency", rows, columns)?;
+
+        let t = self.counters;
+        let rows = t.ts.len();
+        let columns = vec![
+            ("ts", t.ts.array()),
+            ("cpu", t.cpu.array()),
+            ("utid", t.utid.array()),
+            ("counter", t.counter.array()?),
+            ("core_type", t.core_type.array()?),
+            ("value", t.value.array()),
+        ];
+        add("counter_sample", rows, columns)?;
+
+        let t = self.priorities;
+        let rows = t.ts.len();
+        let columns = vec![
+            ("ts", t.ts.array()),
+            ("cpu", t.cpu.array()),
+            ("utid", t.utid.array()),
+            ("old_priority", t.old.array()),
+            ("new_priority", t.new.array()),
+            ("kind", t.kind.array()?),
+        ];
+        add("priority_change", rows, columns)?;
+
+        let t = self.losses;
+        let rows = t.start.len();
+        let columns = vec![
+            ("cpu", t.cpu.array()),
+            ("start_ns", t.start.array()),
+            ("end_ns", t.end.array()),
+            ("events", t.events.array()),
+            ("signalled_by", t.signalled_by.array()?),
+        ];
+        add("loss", rows, columns)?;
+        Ok(batches)
+    }
+}
+
+impl<S: Busy, W: Busy> Default for Tables<S, W> {
+    fn default() -> Self {
+        Self::new(&Pools::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_that_is_known_late_gets_its_place_in_time() {
+        let at = |ts, seq| Moment { ts, cpu: 0, seq };
+        let mut rows = Interrupts::default();
+        rows.push(at(5, 0), Some(2), Some("irq"), None);
+        rows.push(at(30, 4), None, Some("softirq"), Some("SCHED"));
+        let late =
+            |ts, seq| LateInterrupt { begin: at(ts, seq), dur: 7, kind: "softirq", name: None };
+        rows.late = vec![late(40, 5), late(10, 1)];
+        let rows = rows.in_order();
+        assert_eq!(rows.moments.ts.values(), [5, 10, 30, 40]);
+        assert_eq!(rows.moments.seq.values(), [0, 1, 4, 5]);
+        let durations: Vec<_> = (0..4).map(|row| rows.dur.get(row)).collect();
+        assert_eq!(durations, [Some(2), Some(7), None, Some(7)]);
+        let names: Vec<_> = (0..4).map(|row| rows.name.get(row)).collect();
+        assert_eq!(names, [None, None, Some("SCHED"), None]);
+    }
+}
