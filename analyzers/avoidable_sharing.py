@@ -1,22 +1,24 @@
-"""Whether threads shared a core while a whole one stood idle.
+"""Whether threads shared a core while a whole core was idle.
 
-Judged is the machine's time: at each moment the largest number of sharing threads that could have
-had a usable idle core each, cores idle for at least 100 us alone. It is a warning from 1 % of the
-window (of one thread), critical from 10 %. Sharing that only the affinity kept from idle cores is
-no scheduler's doing: a warning from the same 1 %, told where a workload was pinned so. Cores of the
-same type are named beside those of any: an idle E core is still better than a shared P core.
+The cost is machine time: at each moment the largest number of sharing threads that could each have
+had a usable idle core, counting only cores that are idle for at least 100 us. It is a warning from
+1 % of the window (of one thread), critical from 10 %. Sharing that only the affinity caused is a
+warning from the same 1 %, and info where the plan of a workload pinned the threads. Idle cores of
+the same type are reported as well as those of any type: an idle E core is still better than a
+shared P core.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
 from schedlens.ask.virtual_machine import claim
-from schedlens.output.wording import duration, elsewhere, percent, thread_name
+from schedlens.output.wording import duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "all_threads", "cores")
 METRIC: Metric = "running"
+KINDS = ("shared_core", "shared_by_affinity")
 
 MIN_IDLE_NS = 100_000
 WARNING_PCT = 1.0
@@ -32,8 +34,8 @@ ORDER BY any_type_ns DESC, trace_id
 """
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The recording with most avoidable sharing, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The recording with most avoidable sharing, or a conclusion."""
     rows = scope.rows(_MATCHED)
     bound = _bound(scope)
     if bound:
@@ -43,16 +45,13 @@ def judge(scope: Scope) -> Iterable[Finding]:
         if bound:
             return
         siblings = scope.rows("SELECT count(*) AS n FROM topology WHERE smt_index > 0")[0]["n"]
-        yield Finding(
-            analyzer="avoidable_sharing",
-            severity="checked",
-            title=(
-                f"No recording in which {percent(WARNING_PCT)} of the window was shared while a "
-                "whole core stood idle"
-                if siblings
-                else "No core has siblings: nothing can be shared"
-            ),
-            evidence_sql="FROM avoidable_sharing",
+        yield (
+            clean(
+                f"No recording had {percent(WARNING_PCT)} of avoidable sharing: threads shared a "
+                "core only while no whole core was idle."
+            )
+            if siblings
+            else not_applicable("No core has SMT siblings.")
         )
         return
     row = above[0]
@@ -64,22 +63,31 @@ def judge(scope: Scope) -> Iterable[Finding]:
     )
     first = worst[0] if worst else None
     named = (
-        f", {thread_name(first['thread'], first['tid'], first['process'])} for "
+        f"; {thread_name(first['thread'], first['tid'], first['process'])} shared longest, "
         f"{duration(first['ns'])}"
         if first
         else ""
     )
     of_type = (
         "" if row["same_type_ns"] == row["any_type_ns"]
-        else f" ({duration(row['same_type_ns'])} with one of the same type)"
+        else f", {duration(row['same_type_ns'])} of it a core of the same type"
     )  # fmt: skip
     yield Finding(
-        analyzer="avoidable_sharing",
+        kind="shared_core",
         severity="critical" if share >= CRITICAL_PCT else "warning",
         title=(
-            f"Threads shared a core for {duration(row['any_type_ns'])} ({percent(share)} of the "
-            f"window) while a whole core they may use stood idle{of_type}{named} ({row['label']})"
-            f"{elsewhere(len(above) - 1)}"
+            f"Threads shared cores for {duration(row['any_type_ns'])} while whole cores were idle"
+        ),
+        detail=(
+            f"{recordings(row['label'], len(above) - 1)}threads shared a core for "
+            f"{duration(row['any_type_ns'])} ({percent(share)} of the window) while a whole core "
+            f"that they may use was idle{of_type}{named}."
+        ),
+        advice=claim(
+            scope,
+            row["trace_id"],
+            "Pin by topology, not by CPU number: use one logical CPU of each core "
+            "(thread_siblings_list, GetLogicalProcessorInformationEx) before any SMT sibling.",
         ),
         trace_id=row["trace_id"],
         cost_ns=row["any_type_ns"],
@@ -88,12 +96,6 @@ def judge(scope: Scope) -> Iterable[Finding]:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="exact" if row["affinity_known"] else "at_least",
-        advice=claim(
-            scope,
-            row["trace_id"],
-            "Do not pin by CPU number: ask the machine which CPUs share a core, and use one of "
-            "each before any second.",
-        ),
         evidence_sql=f"FROM avoidable_sharing(p_trace_id := {row['trace_id']})",
         counter_evidence_sql=f"FROM avoidable_sharing_total(p_trace_id := {row['trace_id']})",
     )
@@ -114,27 +116,30 @@ def _bound(scope: Scope) -> Finding | None:
         return None
     row = rows[0]
     planned = row["workload"] is not None
-    held = row["affinity_ns"] / row["dur_ns"]
+    sharing = row["affinity_ns"] / row["dur_ns"]
     return Finding(
-        analyzer="avoidable_sharing",
+        kind="shared_by_affinity",
         severity="info" if planned else "warning",
-        title=(
-            f"The affinity kept {held:.3g} threads on average (at most {row['most_at_once']}) "
-            f"beside a busy sibling while as many whole cores stood idle ({row['label']})"
-            f"{elsewhere(len(rows) - 1)}"
+        title=f"Affinity kept {sharing:.3g} threads on busy cores while others were idle",
+        detail=(
+            f"{recordings(row['label'], len(rows) - 1)}affinity kept {sharing:.3g} threads on "
+            f"average (at most {row['most_at_once']}) on a CPU whose SMT sibling was busy, while "
+            f"as many whole cores were idle, for {duration(row['affinity_ns'])} in total."
+        ),
+        advice=claim(
+            scope,
+            row["trace_id"],
+            "Compare throughput by placement (`FROM scaling_curve`): this sharing is expected with "
+            f"`--placement {row['placement']}`."
+            if planned
+            else "Widen the affinity (taskset -p, SetThreadAffinityMask), or pin to one logical "
+            "CPU of each core before any SMT sibling.",
         ),
         trace_id=row["trace_id"],
         cost_ns=row["affinity_ns"],
         cost_pct=row["affinity_pct"],
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=claim(
-            scope,
-            row["trace_id"],
-            f"The placement {row['placement']} asks for it; see what it costs in scaling_curve."
-            if planned
-            else "Widen the affinity, or pin to one CPU of each core before any second.",
-        ),
         evidence_sql="FROM sharing_by_affinity ORDER BY affinity_ns DESC",
         counter_evidence_sql=f"FROM sibling_overlap(p_trace_id := {row['trace_id']})",
     )

@@ -1,21 +1,22 @@
 """Whether the machine had more runnable threads than CPUs, or too few to use it.
 
-It is a warning if for at least 10 % of the window every online CPU was busy and a thread stood
-ready (below that, bursts overlap by chance), critical from 50 %; the cost is the ready time in
-those moments. It is told if for at least half of the window exactly one CPU was busy: what waits
-then, waits for that thread. The steps of workloads are planned and not judged so (other programs
-beside them are a matter of scaling_curve); those with more workers than CPUs are told once.
+It is a warning if for at least 10 % of the window every online CPU was busy and a thread was ready
+(below that, bursts overlap by chance), critical from 50 %; the cost is the ready time in those
+moments. It is info if exactly one CPU was busy for at least half of the window: everything else
+then waits for one thread. Steps of workloads are planned and not judged this way (scaling_curve
+reports other programs in them); steps with more workers than CPUs are one info finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import count, duration, elsewhere, percent
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.output.wording import count, duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "all_threads")
 METRIC: Metric = "ready"
+KINDS = ("all_cpus_busy", "one_cpu_busy", "oversubscribed_step")
 
 WARNING_PCT = 10.0
 CRITICAL_PCT = 50.0
@@ -61,8 +62,8 @@ ORDER BY crowded_ready_ns DESC, trace_id
 """
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The most crowded recording, the most serial one, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The most crowded recording, the most serial one, or a conclusion."""
     rows = [row for row in scope.rows(_BY_TRACE) if row["window_ns"]]
     yield from _on_purpose(scope)
     crowded = [
@@ -74,20 +75,24 @@ def judge(scope: Scope) -> Iterable[Finding]:
         row = crowded[0]
         share = 100 * row["crowded_ns"] / row["window_ns"]
         yield Finding(
-            analyzer="concurrency",
+            kind="all_cpus_busy",
             severity="critical" if share >= CRITICAL_PCT else "warning",
             title=(
-                f"All {row['cpus']} CPUs were busy and threads stood ready for {percent(share)} of "
-                f"the window, {duration(row['crowded_ready_ns'])} of ready time "
-                f"({row['label']}){elsewhere(len(crowded) - 1)}"
+                f"Threads waited {duration(row['crowded_ready_ns'])} while all {row['cpus']} "
+                "CPUs were busy"
+            ),
+            detail=(
+                f"{recordings(row['label'], len(crowded) - 1)}all {row['cpus']} CPUs were busy and "
+                f"threads were ready for {percent(share)} of the window; their ready time adds up "
+                f"to {duration(row['crowded_ready_ns'])}."
+            ),
+            advice=(
+                "Start fewer threads (compare the worker count with `nproc`), or run background "
+                "work at another time: no placement helps while every CPU is busy."
             ),
             trace_id=row["trace_id"],
             cost_ns=row["crowded_ready_ns"],
             cost_pct=share,
-            advice=(
-                "Start fewer threads, or move background work to another time: no placement helps "
-                "while every CPU is busy."
-            ),
             evidence_sql=(
                 "SELECT busy, ready, sum(dur)::BIGINT AS ns FROM concurrency_slice "
                 f"WHERE trace_id = {row['trace_id']} GROUP BY ALL ORDER BY ns DESC"
@@ -104,16 +109,30 @@ def judge(scope: Scope) -> Iterable[Finding]:
     if serial:
         row = max(serial, key=lambda r: (r["serial_ns"], -r["trace_id"]))
         share = 100 * row["serial_ns"] / row["window_ns"]
+        busiest = scope.rows(
+            "SELECT thread, tid, process, run_ns "
+            f"FROM thread_summary(p_trace_id := {row['trace_id']}) "
+            "ORDER BY run_ns DESC, utid LIMIT 1"
+        )
+        named = "".join(
+            f"; {thread_name(found['thread'], found['tid'], found['process'])} ran longest, "
+            f"{duration(found['run_ns'])}"
+            for found in busiest
+        )
         yield Finding(
-            analyzer="concurrency",
+            kind="one_cpu_busy",
             severity="info",
-            title=(
-                f"Exactly one of {row['cpus']} CPUs was busy for {percent(share)} of the window "
-                f"({row['label']}){elsewhere(len(serial) - 1)}"
+            title=f"Only one CPU was busy for {percent(share)} of the window",
+            detail=(
+                f"{recordings(row['label'], len(serial) - 1)}exactly one of {row['cpus']} CPUs was "
+                f"busy for {percent(share)} of the window{named}."
+            ),
+            advice=(
+                "Split the work of the threads that ran (`FROM thread_summary`) across CPUs: "
+                "everything else waited for them."
             ),
             trace_id=row["trace_id"],
             cost_pct=share,
-            advice="See who ran (thread_summary): what waits then, waits for that thread.",
             evidence_sql=f"FROM concurrency(p_trace_id := {row['trace_id']})",
             counter_evidence_sql=(
                 "SELECT process, thread, tid, run_ns, run_pct "
@@ -123,16 +142,13 @@ def judge(scope: Scope) -> Iterable[Finding]:
     if not crowded and not serial:
         means = [row["mean_busy"] for row in rows]
         mean = f"{min(means):.3g} to {max(means):.3g}" if len(means) > 1 else f"{sum(means):.3g}"
-        yield Finding(
-            analyzer="concurrency",
-            severity="checked",
-            title=(
-                "CPUs were neither crowded nor left to one thread, except as planned (busy CPUs "
-                f"on average {mean})"
-                if rows
-                else "No concurrency to judge: the recordings hold no switches"
-            ),
-            evidence_sql="FROM concurrency",
+        yield (
+            clean(
+                "CPUs were neither crowded nor left to one thread, except as planned (busy CPUs on "
+                f"average: {mean})."
+            )
+            if rows
+            else not_applicable("No recording has a window with context switches.")
         )
 
 
@@ -169,16 +185,19 @@ def _on_purpose(scope: Scope) -> Iterable[Finding]:
     worst = rows[0]
     share = 100 * worst["ready_ns"] / (worst["window_ns"] * worst["workers"])
     yield Finding(
-        analyzer="concurrency",
+        kind="oversubscribed_step",
         severity="info",
-        title=(
-            f"{count(len(rows), 'step')} with more workers than CPUs, as planned: in "
-            f"{worst['step']} {worst['workers']} workers on {count(worst['cpus'], 'CPU')} stood "
-            f"ready for {duration(worst['ready_ns'])} in all, {percent(share)} of their time"
+        title=f"Workers waited {duration(worst['ready_ns'])} in steps with more workers than CPUs",
+        detail=(
+            f"{count(len(rows), 'step')} had more workers than CPUs, as planned: in "
+            f"{worst['step']}, {worst['workers']} workers on {count(worst['cpus'], 'CPU')} were "
+            f"ready for {duration(worst['ready_ns'])} in total, {percent(share)} of their time."
+        ),
+        advice=(
+            "Compare the throughput of these steps (`FROM scaling_curve`), not their ready times."
         ),
         trace_id=worst["trace_id"],
         cost_ns=worst["ready_ns"],
-        advice="Judge these steps by what they got done (scaling_curve), not by their ready times.",
         evidence_sql=(
             "SELECT trace_id, step, threads, per_s, cpu_pct FROM run_throughput "
             "WHERE oversubscribed"

@@ -1,9 +1,9 @@
-"""Whether long-running threads sat on E cores while a whole P core that they may use stood idle.
+"""Whether long-running threads ran on E cores while a whole P core that they may use was idle.
 
 Judged are threads that present frames or are on at least 25 % of their critical path; in recordings
-without frames those that ran for at least 25 % of the window. Counted is the time on E or LP-E
-cores in which an unparked P core stood idle, wholly and for at least 100 us on end. It is a warning
-from 1 % of the window, critical from 10 %. The three costliest are named.
+without frames those that ran for at least 25 % of the window. The cost is the time on E or LP-E
+cores during which an unparked P core was completely idle for at least 100 us. It is a warning from
+1 % of the window, critical from 10 %. The three costliest are named.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import and_more, duration, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.output.wording import and_more, duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "all_threads", "core_types")
 METRIC: Metric = "running"
+KINDS = ("on_e_core_while_p_idle",)
 
 LONG_PCT = 25.0
 WARNING_PCT = 1.0
@@ -23,19 +24,14 @@ CRITICAL_PCT = 10.0
 NAMED = 3
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The long threads that lost most, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The long threads that lost most, or a conclusion."""
     hybrid = scope.rows(
         "SELECT coalesce(bool_or(core_type IN ('E', 'LP-E')), false) AS hybrid FROM topology"
     )[0]["hybrid"]
     asked = scope.call("core_choice", process=scope.process)
     if not hybrid:
-        yield Finding(
-            analyzer="core_choice",
-            severity="checked",
-            title="No E cores are known here: no thread can be on one",
-            evidence_sql="SELECT trace_id, cpu, core, core_type, efficiency_class FROM topology",
-        )
+        yield not_applicable("No CPU is known to be an E core.")
         return
     rows = scope.rows(
         "WITH critical AS (SELECT DISTINCT trace_id, utid FROM path_thread "
@@ -53,16 +49,9 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield _finding(row, len(rows) - NAMED if place == NAMED - 1 else 0)
     if rows:
         return
-    yield Finding(
-        analyzer="core_choice",
-        severity="checked",
-        title=(
-            "No thread that frames wait for, or that runs long, was on an E core for "
-            f"{percent(WARNING_PCT)} of the window while a P core stood idle"
-        ),
-        evidence_sql=(
-            f"SELECT * FROM ({asked}) ORDER BY e_beside_idle_p_ns DESC, trace_id, utid LIMIT 20"
-        ),
+    yield clean(
+        "No thread that frames wait for, or that runs long, was on an E core for "
+        f"{percent(WARNING_PCT)} of the window while a P core was idle."
     )
 
 
@@ -71,11 +60,16 @@ def _finding(row: dict[str, Any], more: int) -> Finding:
     share = 100 * cost / row["dur_ns"]
     name = thread_name(row["thread"], row["tid"], row["process"])
     return Finding(
-        analyzer="core_choice",
+        kind="on_e_core_while_p_idle",
         severity="critical" if share >= CRITICAL_PCT else "warning",
-        title=(
-            f"{name} ran {duration(cost)} on E cores while a whole P core it may use stood idle, "
-            f"core {row['idle_core']} longest ({row['label']}){and_more(more)}"
+        title=f"{duration(cost)} on E cores while a P core was idle",
+        detail=(
+            f"{recordings(row['label'])}{name} ran {duration(cost)} on E cores while a whole P "
+            f"core that it may use was idle, core {row['idle_core']} longest.{and_more(more)}"
+        ),
+        advice=(
+            "Raise this thread's priority or give it high QoS (SetThreadInformation), and set an "
+            "ideal processor on a P core (SetThreadIdealProcessor) instead of a hard affinity."
         ),
         trace_id=row["trace_id"],
         cost_ns=cost,
@@ -85,10 +79,6 @@ def _finding(row: dict[str, Any], more: int) -> Finding:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="exact" if row["affinity_known"] else "at_least",
-        advice=(
-            "Raise this thread's priority or mark it for high QoS, and give it an ideal processor "
-            "on a P core (SetThreadIdealProcessor): no hard affinity."
-        ),
         evidence_sql=(
             "SELECT cpu, core_type, run_ns, alone_ns, shared_ns, switches_in, longest_ns "
             f"FROM thread_core_use WHERE utid = {row['utid']}"

@@ -9,35 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.output.wording import duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "core_types")
 METRIC: Metric = "running"
+KINDS = ("on_e_cores",)
 
 CARRYING_PCT = 25.0
 WARNING_PCT = 20.0
 CRITICAL_PCT = 50.0
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The carrying thread that was longest on slow cores, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The carrying thread that was longest on slow cores, or a conclusion."""
     machine = scope.rows(
         "SELECT count(DISTINCT core_type) AS types, count(core_type) AS known, "
         "bool_or(core_type IN ('E', 'LP-E')) AS hybrid FROM topology"
     )[0]
-    listing = "SELECT trace_id, cpu, core, core_type, efficiency_class FROM topology"
     if not machine["hybrid"]:
-        known = machine["known"]
-        yield Finding(
-            analyzer="core_type_residency",
-            severity="checked",
-            title=(
-                "All cores are of one type: no thread can be on a slow one"
-                if known
-                else "The core types are unknown: nothing can be said of fast and slow cores"
-            ),
-            evidence_sql=listing,
+        yield not_applicable(
+            "All cores are of one type." if machine["known"] else "The core types are unknown."
         )
         return
     asked = scope.call("core_type_residency", process=scope.process)
@@ -57,26 +49,26 @@ def judge(scope: Scope) -> Iterable[Finding]:
         "ORDER BY slow_ns DESC, trace_id, utid"
     )
     if not rows:
-        yield Finding(
-            analyzer="core_type_residency",
-            severity="checked",
-            title=(
-                f"No thread that ran for {percent(CARRYING_PCT)} of the window spent "
-                f"{percent(WARNING_PCT)} of it on E cores"
-            ),
-            evidence_sql=f"SELECT * FROM ({slow}) ORDER BY slow_ns DESC LIMIT 20",
+        yield clean(
+            f"No thread that ran for {percent(CARRYING_PCT)} of the window spent "
+            f"{percent(WARNING_PCT)} of its running time on E cores."
         )
         return
     row = rows[0]
     share = 100 * row["slow_ns"] / row["run_high_ns"]
     others = len({r["trace_id"] for r in rows} - {row["trace_id"]})
     yield Finding(
-        analyzer="core_type_residency",
+        kind="on_e_cores",
         severity="critical" if share >= CRITICAL_PCT else "warning",
-        title=(
+        title=f"Busy thread ran {duration(row['slow_ns'])} ({percent(share)}) on E cores",
+        detail=(
+            f"{recordings(row['label'], others)}"
             f"{thread_name(row['thread'], row['tid'], row['process'])} ran "
-            f"{duration(row['slow_ns'])} ({percent(share)} of its time) on E cores "
-            f"({row['label']}){elsewhere(others)}"
+            f"{duration(row['slow_ns'])} ({percent(share)} of its running time) on E cores."
+        ),
+        advice=(
+            "Raise this thread's priority, lower or defer what uses the P cores meanwhile (EcoQoS, "
+            "nice), and start no more workers than P cores."
         ),
         trace_id=row["trace_id"],
         cost_ns=row["slow_ns"],
@@ -86,10 +78,6 @@ def judge(scope: Scope) -> Iterable[Finding]:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="exact" if row["run_high_ns"] == row["run_ns"] else "at_least",
-        advice=(
-            "Lower or defer what holds the P cores meanwhile (EcoQoS or a lower priority for "
-            "background work), raise this thread, and start no more workers than P cores."
-        ),
         evidence_sql=(
             "SELECT core_type, efficiency_class, run_ns, of_thread_pct, switches_in "
             f"FROM core_type_residency WHERE utid = {row['utid']}"

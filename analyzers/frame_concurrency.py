@@ -1,27 +1,28 @@
-"""How much of the machine the frames use at once, against its cores.
+"""How many CPUs the frames use at once, compared with the machine's cores.
 
-Told for each process that presents if in at least 25 % of its frames more logical CPUs were busy on
-average than the machine has cores (then siblings share), or if in at least 50 % of the frames its
-own threads used fewer than 2 CPUs on average (then one thread after the other sets the pace).
+It is info for each process that presents if in at least 25 % of its frames more logical CPUs were
+busy on average than the machine has cores (SMT siblings then share), or if in at least 50 % of the
+frames its own threads used fewer than 2 CPUs on average (the threads then run one after another).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import percent
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.output.wording import percent, recordings
 
 NEEDS = ("frames", "switches", "all_threads")
 METRIC: Metric = "running"
+KINDS = ("more_cpus_than_cores", "one_thread_at_a_time")
 
 FULL_PCT = 25.0
 SERIAL_PCT = 50.0
 SERIAL_CPUS = 2.0
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """At most one finding a process that presents, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """At most one finding a process that presents, or a conclusion."""
     asked = scope.call("frame_concurrency", process=scope.process)
     rows = scope.rows(
         f"""
@@ -47,49 +48,50 @@ def judge(scope: Scope) -> Iterable[Finding]:
         ORDER BY f.trace_id, f.process, f.upid
         """
     )
-    told = False
+    found = False
     for row in rows:
         full, serial = row["full_pct"] >= FULL_PCT, row["serial_pct"] >= SERIAL_PCT
         if not full and not serial:
             continue
-        told = True
+        found = True
         words = (
-            f"more than its {row['cores']} cores in {percent(row['full_pct'])} of them: siblings "
-            "share"
+            f"in {percent(row['full_pct'])} of them more than its {row['cores']} cores, so that "
+            "SMT siblings share"
             if full
-            else f"its own threads fewer than 2 in {percent(row['serial_pct'])} of them: one "
-            "thread after the other sets the pace"
+            else f"in {percent(row['serial_pct'])} of them its own threads used fewer than 2, one "
+            "thread after the other"
         )
         yield Finding(
-            analyzer="frame_concurrency",
+            kind="more_cpus_than_cores" if full else "one_thread_at_a_time",
             severity="info",
             title=(
-                f"{row['frames']} frames of {row['process']} kept {row['busy']:.1f} of "
-                f"{row['cpus']} logical CPUs busy on average ({row['own_busy']:.1f} by itself), "
-                f"{words} ({row['label']})"
+                f"Frames kept {row['busy']:.1f} CPUs busy on {row['cores']} cores"
+                if full
+                else f"Frames used only {row['own_busy']:.1f} CPUs on average"
+            ),
+            detail=(
+                f"{recordings(row['label'])}{row['frames']} frames of {row['process']} kept "
+                f"{row['busy']:.1f} of {row['cpus']} logical CPUs busy on average "
+                f"({row['own_busy']:.1f} by its own threads): {words}."
+            ),
+            advice=(
+                "Start fewer workers than cores, or move background work out of the frames."
+                if full
+                else "Shorten the critical path (`FROM path_thread`) or split its work: more "
+                "workers cannot help."
             ),
             trace_id=row["trace_id"],
             start_ns=row["start_ns"],
             end_ns=row["end_ns"],
-            advice=(
-                "Start fewer workers, or move background work out of the frames."
-                if full
-                else "Shorten the critical path, or split its work: more workers cannot help."
-            ),
             evidence_sql=(
                 "SELECT frame, dur_ns, stutter, busy, own_busy, ready, p, e, smt FROM "
                 f"frame_concurrency(p_trace_id := {row['trace_id']}) WHERE upid = {row['upid']}"
             ),
             counter_evidence_sql=f"FROM concurrency(p_trace_id := {row['trace_id']})",
         )
-    if not told:
-        yield Finding(
-            analyzer="frame_concurrency",
-            severity="checked",
-            title=(
-                "The frames neither fill the cores nor run one thread at a time"
-                if rows
-                else "No frames are recorded"
-            ),
-            evidence_sql="FROM frame_concurrency",
+    if not found:
+        yield (
+            clean("The frames neither fill the cores nor run one thread at a time.")
+            if rows
+            else not_applicable("No frames are recorded.")
         )

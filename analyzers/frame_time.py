@@ -1,13 +1,12 @@
-"""Whether frames stuttered, and what the time of the slow ones went into.
+"""Whether frames stuttered, and where the time of the slow ones went.
 
-A stutter lasts 1.5 times what is usual and 4 ms more than it; usual is the median of the 31 frames
-around it, or of all where that is shorter. Named are the three processes whose stutters cost most;
-critical from 100 ms in all or from 5 % of the frames, else a warning. A lost present event makes
+A stutter is a frame at least 1.5 times as long as the median of the 31 frames around it (or of all,
+where that is shorter) and 4 ms longer. The three processes whose stutters cost most are named;
+critical from 100 ms in total or from 5 % of the frames, else a warning. A lost present event makes
 two frames look like a long one: where records are missing within a stutter, or at an unknown time,
-it does not count for the severity, and without any other the finding is info. What they lasted
-longer is laid to the part of the critical path (or, where it is not known, of the presenting
-thread) that grew most from the even frames to the stutters, and to the thread that has the most of
-it.
+it does not count for the severity, and without any other the finding is info. The extra time is
+attributed to the part of the critical path (or, where that is unknown, of the presenting thread)
+that grew most from the even frames to the stutters, and to the thread with the largest share of it.
 """
 
 from __future__ import annotations
@@ -15,17 +14,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
+from schedlens.ask.findings import (
+    Finding,
+    Metric,
+    Outcome,
+    Rank,
+    Scope,
+    Severity,
+    clean,
+    not_applicable,
+)
 from schedlens.load.schema import literal
-from schedlens.output.wording import and_more, count, duration, percent, thread_name
+from schedlens.output.wording import and_more, count, duration, percent, recordings, thread_name
 
 NEEDS = ("frames",)
 METRIC: Metric = "frames"
+KINDS = ("stutter",)
 
 CRITICAL_NS = 100_000_000
 CRITICAL_PCT = 5.0
 NAMED = 3
-# A part that is one thread's to such a share is told as that thread's alone.
+# From this share on, a part is reported as one thread's alone.
 ALMOST_ALL = 0.8
 
 # What each part of a frame means, and what to try when it is the one that grew.
@@ -35,51 +44,57 @@ _PARTS = {
         "The work itself grew: profile this thread in these frames, or split its work.",
     ),
     "run_p_shared": (
-        "running beside a busy sibling",
-        "Start fewer workers than logical CPUs, or give this thread a core: workers that leave the "
-        "sibling of its CPU alone (on Windows by an ideal processor of its own).",
+        "running with its SMT sibling busy",
+        "Start fewer workers than logical CPUs, or give this thread a core of its own: keep "
+        "workers off its SMT sibling (taskset, SetThreadIdealProcessor).",
     ),
     "run_p_unknown": (
-        "running on a core of which a sibling's state is unknown",
-        "Record without loss, and give the topology with --topology FILE.",
+        "running on a core whose SMT sibling's state is unknown",
+        "Record again without lost events, and describe the machine with --topology FILE.",
     ),
     "run_e": (
         "running on an E core",
         "Raise this thread's priority, keep background work off the P cores (EcoQoS), and start "
         "fewer workers; no hard affinity.",
     ),
-    "run_other": ("running on a core of unknown type", "Give the topology with --topology FILE."),
+    "run_other": (
+        "running on a core of unknown type",
+        "Describe the machine with --topology FILE.",
+    ),
     "interrupt": (
-        "held up by interrupts",
-        "Look for the driver: FROM interrupt_time.",
+        "interrupted",
+        "Find the driver (`FROM interrupt_time`), and move its interrupts to another CPU.",
     ),
     "ready_all_busy": (
         "ready while all allowed CPUs were busy",
-        "Raise the priority of the thread the frame waits for, or run less beside it: who ran "
-        "instead is in FROM worst_waits.",
+        "Raise the priority of this thread, or start fewer threads: `FROM worst_waits` shows which "
+        "threads ran instead.",
     ),
     "ready_idle_available": (
         "ready while an allowed CPU was idle",
-        "Widen its affinity (on Windows an ideal processor takes the place of a mask).",
+        "Widen its affinity (taskset -p; on Windows set an ideal processor instead of a mask).",
     ),
     "ready_parked_available": (
         "ready while only parked CPUs were idle",
-        "Replace hard affinity by an ideal processor (SetThreadIdealProcessor), and look at the "
-        "power plan's core parking.",
+        "Replace hard affinity by an ideal processor (SetThreadIdealProcessor), and raise the "
+        "power plan's minimum of unparked cores (powercfg CPMINCORES).",
     ),
     "ready_idle_exit": (
         "ready while the CPU woke up",
-        "Look at the idle states of the power plan.",
+        "Disable the deep idle states (cpupower idle-set, or the power plan).",
     ),
-    "ready_throttled": ("held back by a CPU quota", "Raise the quota."),
-    "ready_unknown": ("ready, why is not known", "Record CPU parking and without loss."),
+    "ready_throttled": ("throttled by a CPU quota", "Raise the quota (cpu.max)."),
+    "ready_unknown": (
+        "ready for an unknown reason",
+        "Record again with CPU parking and without lost events.",
+    ),
     "wait": (
         "waiting",
-        "Find what it waits for: the reason stands in the ledger, the thread that wakes it in "
-        "FROM frame_path.",
+        "Find what it waits for: the evidence contains the wait reason, `FROM frame_path` the "
+        "thread that wakes it.",
     ),
     "new": ("created and not yet runnable", "Create threads before they are needed."),
-    "unknown": ("in an unknown state", "Record without loss."),
+    "unknown": ("in an unknown state", "Record again without lost events."),
 }
 
 # Stutters of each process that no lost present event can have made.
@@ -100,8 +115,8 @@ GROUP BY ALL
 """
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The processes whose stutters cost most, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The processes whose stutters cost most, or a conclusion."""
     asked = scope.call("frame_summary", process=scope.process)
     rows = scope.rows(
         f"SELECT s.*, trace.label, w.start_ns, w.end_ns, w.dur_ns FROM ({asked}) AS s "
@@ -109,24 +124,16 @@ def judge(scope: Scope) -> Iterable[Finding]:
         "ORDER BY stutter_ns DESC, trace_id, upid"
     )
     if not rows:
-        yield Finding(
-            analyzer="frame_time",
-            severity="checked",
-            title="No frames are recorded: no process presents, and no file of frames was given",
-            evidence_sql="FROM frame_summary",
+        yield not_applicable(
+            "No frames are recorded: no process presents, and no file of frames was given."
         )
         return
     shaky = [row for row in rows if row["stutters"]]
     if not shaky:
         row = rows[0]
-        yield Finding(
-            analyzer="frame_time",
-            severity="checked",
-            title=(
-                f"No stutter in {count(row['frames'], 'frame')} of {row['process']}: median "
-                f"{duration(row['p50_ns'])}, 99 % within {duration(row['p99_ns'])}"
-            ),
-            evidence_sql="FROM frame_summary",
+        yield clean(
+            f"No stutter in {count(row['frames'], 'frame')} of {row['process']}: median "
+            f"{duration(row['p50_ns'])}, 99 % within {duration(row['p99_ns'])}."
         )
         return
     sure = {
@@ -148,13 +155,14 @@ def _severity(row: dict[str, Any], sure: tuple[int, int]) -> Severity:
 
 def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: int) -> Finding:
     cause = _cause(scope, row)
-    title = (
-        f"{count(row['stutters'], 'stutter')} in {row['frames']} frames of {row['process']} cost "
-        f"{duration(row['stutter_ns'])}"
+    severity = _severity(row, sure)
+    detail = (
+        f"{recordings(row['label'])}{count(row['stutters'], 'stutter')} in {row['frames']} frames "
+        f"of {row['process']} cost {duration(row['stutter_ns'])}"
     )
     advice = (
-        "Record the thread that presents to see where it went: DXGI events on Windows, the column "
-        "tid in a file of frames on Linux."
+        "Record the thread that presents, to see where the time went: DXGI events on Windows, the "
+        "column tid in a file of frames on Linux."
     )
     path = "false"
     if cause is not None:
@@ -164,20 +172,25 @@ def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: i
         if several:
             named += f" and {count(cause['others'], 'other thread')}"
         verb = "were" if several else "was"
-        title += f"; for {percent(cause['grown_pct'])} of it {named} {verb} {meaning}"
+        detail += f"; for {percent(cause['grown_pct'])} of it {named} {verb} {meaning}"
         path = cause["path"]
     who = f"p_trace_id := {row['trace_id']}, p_process := {literal(row['process'])}"
     return Finding(
-        analyzer="frame_time",
-        severity=_severity(row, sure),
-        title=f"{title} ({row['label']}){and_more(others)}",
+        kind="stutter",
+        severity=severity,
+        title=(
+            f"{count(row['stutters'], 'stutter')} in {row['frames']} frames cost "
+            f"{duration(row['stutter_ns'])}"
+        ),
+        detail=f"{detail}.{and_more(others)}",
+        advice=advice,
         trace_id=row["trace_id"],
         cost_ns=row["stutter_ns"],
         cost_pct=100 * row["stutter_ns"] / row["dur_ns"] if row["dur_ns"] else None,
         utid=cause["utid"] if cause else None,
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=advice,
+        rank=Rank.CAUSE if severity == "info" else Rank.SYMPTOM,
         evidence_sql=(
             "SELECT l.frame, l.start_ns, l.frame_ns, thread.name AS thread, thread.tid, l.part, "
             f"l.reason, l.dur FROM frame_ledger({who}, p_path := {path}) AS l "
@@ -194,7 +207,7 @@ def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: i
 def _cause(scope: Scope, row: dict[str, Any]) -> dict[str, Any] | None:
     """The part that grew most from the even frames to the stutters, and the thread most of it is.
 
-    `others`: the threads beside it, where it has less than `ALMOST_ALL` of the part.
+    `others`: the other threads in it, where it has less than `ALMOST_ALL` of the part.
     """
     for path in ("true", "false"):
         ledger = scope.rows(

@@ -1,10 +1,10 @@
 """Whether a pool of workers has as many threads as the machine has logical CPUs, and gains by it.
 
 A pool is at least 3 threads of a process whose names differ in digits only. One that has as many
-threads as logical CPUs (or at most two fewer, or more) on a machine with siblings or E cores is
-told; it is a warning if its workers stood ready for at least 10 % of their runnable time, or if
+threads as logical CPUs (or at most two fewer, or more) on a machine with SMT siblings or E cores is
+info; it is a warning if its workers were ready for at least 10 % of their runnable time, or if
 another recording shows the same pool with fewer threads and sections that last at most 1 % longer
-on average: then the further workers do not help.
+on average: the additional workers then do not help.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import count, duration, percent
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.output.wording import count, duration, percent, recordings
 
 NEEDS = ("switches", "cores")
 METRIC: Metric = "ready"
+KINDS = ("wide_pool",)
 
 READY_PCT = 10.0
 LONGER_PCT = 1.0
@@ -24,8 +25,8 @@ NAMED = 3
 _FOLLOWS = ("logical CPUs", "more than logical CPUs")
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The pools that follow the number of logical CPUs, the busiest first, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The pools that follow the number of logical CPUs, the busiest first, or a conclusion."""
     asked = scope.call("worker_pool", process=scope.process)
     pools = scope.rows(
         f"SELECT p.*, trace.label, w.start_ns, w.end_ns, w.dur_ns FROM ({asked}) AS p "
@@ -38,12 +39,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
     for pool in wide[:NAMED]:
         yield _finding(pool, _smaller(pool, pools))
     if not wide:
-        yield Finding(
-            analyzer="oversubscription",
-            severity="checked",
-            title=_checked(pools),
-            evidence_sql="FROM worker_pool",
-        )
+        yield _no_finding(pools)
 
 
 def _whole(pool: dict[str, Any]) -> int:
@@ -51,13 +47,18 @@ def _whole(pool: dict[str, Any]) -> int:
     return int(pool["p_cores"] or pool["cores"])
 
 
-def _checked(pools: list[dict[str, Any]]) -> str:
+def _no_finding(pools: list[dict[str, Any]]) -> Outcome:
     if not pools:
-        return "No pool of workers: no three threads of a process have names alike"
+        return not_applicable(
+            "No pool of workers: no process has three threads whose names differ in digits only."
+        )
     found = f"{count(len(pools), 'pool')} of workers"
     if not any(_whole(pool) for pool in pools):
-        return f"{found}; which logical CPUs share a core is unknown: not judged"
-    return f"{found}, none as wide as the logical CPUs of a machine with siblings or E cores"
+        return not_applicable(f"{found}, but which logical CPUs share a core is unknown.")
+    return clean(
+        f"{found}, none with as many workers as logical CPUs on a machine with SMT siblings or "
+        "E cores."
+    )
 
 
 def _smaller(pool: dict[str, Any], pools: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -92,34 +93,35 @@ def _finding(pool: dict[str, Any], smaller: dict[str, Any] | None) -> Finding:
     ready = pool["ready_ns"] or 0
     ready_pct = 100 * ready / (ready + pool["run_ns"])
     shared = 100 * pool["shared_ns"] / pool["run_ns"]
-    title = (
-        f"{count(pool['threads'], 'thread')} {pool['pool']} of {pool['process']} on "
-        f"{pool['cpus']} logical CPUs ({pool['cores']} cores): {percent(shared)} of their time "
-        f"beside a busy sibling, ready for {percent(ready_pct)} of their runnable time "
-        f"({pool['label']})"
+    detail = (
+        f"{recordings(pool['label'])}{count(pool['threads'], 'thread')} {pool['pool']} of "
+        f"{pool['process']} ran {percent(shared)} of their time with the SMT sibling busy and were "
+        f"ready for {percent(ready_pct)} of their runnable time"
     )
     if smaller is not None:
-        title += (
-            f"; with {smaller['threads']} their sections are no longer: "
-            f"{duration(smaller['section_mean_ns'])} against {duration(pool['section_mean_ns'])} "
-            f"({smaller['label']})"
+        detail += (
+            f"; with {smaller['threads']} threads ({smaller['label']}) their sections take "
+            f"{duration(smaller['section_mean_ns'])} instead of {duration(_section(pool))}"
         )
     harmful = smaller is not None or ready_pct >= READY_PCT
     return Finding(
-        analyzer="oversubscription",
+        kind="wide_pool",
         severity="warning" if harmful else "info",
-        title=title,
+        title=(
+            f"Pool has {pool['threads']} workers on {pool['cpus']} logical CPUs "
+            f"({pool['cores']} cores)"
+        ),
+        detail=f"{detail}.",
+        advice=(
+            "Do not size the pool by the number of logical CPUs: try one worker for each P core, "
+            "then more, keep what shortens the sections, and leave CPUs for other threads."
+        ),
         trace_id=pool["trace_id"],
-        # A pool that never stood ready costs no time that could be named.
         cost_ns=ready or None,
         cost_pct=100 * ready / pool["dur_ns"] if ready else None,
         start_ns=pool["start_ns"],
         end_ns=pool["end_ns"],
         bound="at_least",
-        advice=(
-            "Do not size the pool by the number of logical CPUs: try one worker for each P core, "
-            "then more, and keep what shortens the sections; leave CPUs for the other threads."
-        ),
         evidence_sql=_evidence(pool),
         counter_evidence_sql=(
             "SELECT thread, tid, core_type, shared_ns, tax_ns, tax_low_ns, tax_high_ns, refused "

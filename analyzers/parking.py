@@ -1,9 +1,9 @@
 """Whether frames took longer while many logical CPUs were parked.
 
-For each process that presents, the number of parked CPUs that parts its frames best is sought:
-from it on at least 5 frames, below it at least 5. It is a warning if the frames from there on last
-at least 25 % longer on average and 1 ms longer, critical if what they last longer is 10 % of the
-window. Parked CPUs alone are no fault: without frames they are only told.
+For each process that presents, the number of parked CPUs that separates its frames best is
+computed: at least 5 frames with that many or more parked, at least 5 with fewer. It is a warning if
+the frames with more parked CPUs last at least 25 % longer on average and 1 ms longer, critical if
+their extra time is 10 % of the window. Parked CPUs alone are not a problem.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import count, duration, percent
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean
+from schedlens.output.wording import count, duration, percent, recordings
 
 NEEDS = ("parking",)
 METRIC: Metric = "frames"
+KINDS = ("longer_frames",)
 
 LEAST_FRAMES = 5
 LONGER_PCT = 25.0
@@ -23,8 +24,8 @@ LONGER_NS = 1_000_000
 CRITICAL_PCT = 10.0
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """A finding for each process whose frames depend on parking, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """A finding for each process whose frames depend on parking, or a conclusion."""
     asked = scope.call("frame_parking", process=scope.process)
     rows = scope.rows(
         f"SELECT f.*, trace.label, w.start_ns, w.end_ns, w.dur_ns FROM ({asked}) AS f "
@@ -37,7 +38,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
     found = [finding for group in processes.values() for finding in _parted(group)]
     yield from found
     if not found:
-        yield _checked(scope, bool(rows))
+        yield _no_finding(scope, bool(rows))
 
 
 def _parted(rows: list[dict[str, Any]]) -> Iterable[Finding]:
@@ -61,22 +62,24 @@ def _parted(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     where = f"p_trace_id := {row['trace_id']}"
     frames = _sum(rows[place:], "frames")
     yield Finding(
-        analyzer="parking",
+        kind="longer_frames",
         severity="critical" if share >= CRITICAL_PCT else "warning",
-        title=(
-            f"Frames of {row['process']} last {duration(high)} on average while "
-            f"{row['parked']} or more logical CPUs are parked, {duration(low)} with fewer: "
-            f"{duration(cost)} in {count(frames, 'frame')} ({row['label']})"
+        title=f"Frames took {duration(cost)} longer while {row['parked']}+ CPUs were parked",
+        detail=(
+            f"{recordings(row['label'])}frames of {row['process']} last {duration(high)} on "
+            f"average while {row['parked']} or more logical CPUs are parked, and {duration(low)} "
+            f"with fewer; {count(frames, 'frame')} took {duration(cost)} longer in total."
+        ),
+        advice=(
+            "Raise the power plan's minimum of unparked cores (powercfg CPMINCORES) and its "
+            "concurrency headroom, and replace hard affinities by ideal processors "
+            "(SetThreadIdealProcessor)."
         ),
         trace_id=row["trace_id"],
         cost_ns=cost,
         cost_pct=share,
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=(
-            "See which threads cannot leave the CPUs that stay open (hard affinity: use an ideal "
-            "processor instead), then raise the parking floor: minimum cores, concurrency headroom."
-        ),
         evidence_sql=(
             "SELECT process, parked, frames, mean_ns, p50_ns, longest_ns, stutters "
             f"FROM frame_parking({where})"
@@ -88,23 +91,21 @@ def _parted(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     )
 
 
-def _checked(scope: Scope, has_frames: bool) -> Finding:
-    told = scope.rows(
+def _no_finding(scope: Scope, has_frames: bool) -> Outcome:
+    counted = scope.rows(
         "SELECT count(*) FILTER (WHERE parked_ns + soft_parked_ns > 0) AS parked, "
         "count(*) FILTER (WHERE unknown_ns = 0) AS known, count(*) AS cpus, "
         "max(parked_pct) AS most FROM parking"
     )[0]
-    if not told["known"]:
-        title = "Parking is not recorded: nothing can be said of it"
-    elif not told["parked"]:
-        title = "No CPU was parked"
-    else:
-        title = (
-            f"{count(told['parked'], 'CPU')} of {told['cpus']} parked at times, up to "
-            f"{percent(told['most'])} of the window"
-            + ("; frames are no longer for it" if has_frames else "")
-        )
-    return Finding(analyzer="parking", severity="checked", title=title, evidence_sql="FROM parking")
+    if not counted["known"]:
+        return Outcome("not_recorded", "The recordings contain no parking events.")
+    if not counted["parked"]:
+        return clean("No CPU was parked.")
+    return clean(
+        f"{count(counted['parked'], 'CPU')} of {counted['cpus']} parked at times, up to "
+        f"{percent(counted['most'])} of the window"
+        + (", without longer frames." if has_frames else ".")
+    )
 
 
 def _sum(rows: list[dict[str, Any]], column: str) -> int:

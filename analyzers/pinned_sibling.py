@@ -1,9 +1,9 @@
-"""Whether threads bound to siblings of one core ran together while another core stood idle.
+"""Whether threads pinned to SMT siblings of one core ran together while another core was idle.
 
-Counted is the time in which two threads, each allowed on one and the same core only, ran beside
-each other while a whole other core stood idle for at least 100 us. It is a warning from 1 % of the
-window, critical from 10 %. The three costliest pairs are named; threads that a workload of
-`collect` pinned so are told only.
+The cost is the time in which two threads, each allowed only on the same core, ran at the same time
+while another whole core was idle for at least 100 us. It is a warning from 1 % of the window,
+critical from 10 %. The three costliest pairs are named; pairs that a workload of `collect` pinned
+this way are info.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean
 from schedlens.ask.virtual_machine import claim
-from schedlens.output.wording import and_more, duration, thread_name
+from schedlens.output.wording import and_more, duration, recordings, thread_name
 
 NEEDS = ("switches", "affinities", "cores")
 METRIC: Metric = "running"
+KINDS = ("pinned_to_one_core",)
 
 WARNING_PCT = 1.0
 CRITICAL_PCT = 10.0
 NAMED = 3
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The costliest pairs, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The costliest pairs, or a conclusion."""
     asked = scope.call("pinned_sibling", process=scope.process)
     rows = scope.rows(
         f"SELECT p.*, trace.label, w.start_ns, w.end_ns, w.dur_ns, "
@@ -38,15 +39,10 @@ def judge(scope: Scope) -> Iterable[Finding]:
     for place, row in enumerate(costly[:NAMED]):
         yield _finding(scope, row, len(costly) - NAMED if place == NAMED - 1 else 0)
     if not costly:
-        yield Finding(
-            analyzer="pinned_sibling",
-            severity="checked",
-            title=(
-                "Threads bound to one core ran together only while no other core was idle"
-                if rows
-                else "No two threads bound to the siblings of one core ran beside each other"
-            ),
-            evidence_sql="FROM pinned_sibling",
+        yield clean(
+            "Threads pinned to one core ran together only while no other core was idle."
+            if rows
+            else "No two threads pinned to the SMT siblings of one core ran at the same time."
         )
 
 
@@ -56,12 +52,21 @@ def _finding(scope: Scope, row: dict[str, Any], more: int) -> Finding:
     one = thread_name(row["thread"], row["tid"], row["process"])
     other = thread_name(row["other_thread"], row["other_tid"], row["other_process"])
     return Finding(
-        analyzer="pinned_sibling",
+        kind="pinned_to_one_core",
         severity="info" if row["is_planned"] else severity,
-        title=(
-            f"{one} and {other} are bound to core {row['core']} and ran there together for "
-            f"{duration(row['together_ns'])}, {duration(row['idle_ns'])} of it while another "
-            f"whole core stood idle ({row['label']}){and_more(more)}"
+        title=f"Pinned SMT siblings ran {duration(row['idle_ns'])} while another core was idle",
+        detail=(
+            f"{recordings(row['label'])}{one} and {other} are pinned to core {row['core']} and ran "
+            f"there together for {duration(row['together_ns'])}, {duration(row['idle_ns'])} of it "
+            f"while another whole core was idle.{and_more(more)}"
+        ),
+        advice=claim(
+            scope,
+            row["trace_id"],
+            "Expected: the workload was pinned this way. Compare with `--placement physical`."
+            if row["is_planned"]
+            else "Pin by topology, not by CPU number: use one logical CPU of each core "
+            "(thread_siblings_list) before any SMT sibling.",
         ),
         trace_id=row["trace_id"],
         cost_ns=row["idle_ns"],
@@ -70,14 +75,6 @@ def _finding(scope: Scope, row: dict[str, Any], more: int) -> Finding:
         cpu=row["cpus"][0],
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=claim(
-            scope,
-            row["trace_id"],
-            "The workload was pinned so: this is what it measures."
-            if row["is_planned"]
-            else "Pin by topology, not by number: one logical CPU of each core before any second "
-            "(thread_siblings_list says which share one).",
-        ),
         evidence_sql=(
             "SELECT ts, dur, cpu, utid, other_cpu, other_utid FROM sibling_slice "
             f"WHERE trace_id = {row['trace_id']} AND core = {row['core']} "

@@ -1,25 +1,27 @@
-"""Whether low priority work ran while higher priority work stood ready, or sat on E cores.
+"""Whether low priority work ran while higher priority work was ready, or ran on E cores.
 
-Two costs are judged a recording: running time of lower priorities while higher priority work stood
-ready that may use the same CPU (warning from 1 % of the window, critical from 10 %), and running
-time of lower priorities on P cores while higher priority work ran on E cores that may use them
-(warning from 10 %, critical from 100 %: a whole P core all the time; told only, if the threads that
-present spent less than 20 % of their running time on E cores). Reported is also each priority
-whose threads ran for at least 25 % of the window and stood ready for at least 40 % of their
-runnable time. On Linux only real-time and deadline priorities are strict: nice levels are weights,
-and what a thread lacks of its share by weight is judged by thread_summary.
+Two costs are judged for each recording: running time of lower priorities while higher priority work
+was ready that may use the same CPU (warning from 1 % of the window, critical from 10 %), and
+running time of lower priorities on P cores while higher priority work ran on E cores that may use
+them (warning from 10 %, critical from 100 %: a whole P core all the time; info, if the threads that
+present spent less than 20 % of their running time on E cores). It is also info for the priority
+whose threads ran for at least 25 % of the window and were ready for at least 40 % of their runnable
+time. On Linux only real-time and deadline priorities are strict: nice levels are weights, and
+thread_summary judges what a thread lacks of its share by weight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
-from schedlens.output.wording import count, duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean
+from schedlens.output.wording import count, duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "priorities")
 METRIC: Metric = "ready"
+KINDS = ("higher_ready", "higher_on_e_cores", "starved")
 
 READY_WARNING_PCT, READY_CRITICAL_PCT = 1.0, 10.0
 PLACE_WARNING_PCT, PLACE_CRITICAL_PCT = 10.0, 100.0
@@ -27,57 +29,70 @@ SPARED_PCT = 20.0
 RAN_PCT = 25.0
 STARVED_PCT = 40.0
 
-_KINDS = (
-    (
+
+@dataclass(frozen=True)
+class _Kind:
+    """What lower priorities took: a column of `background_running`, its thresholds and words."""
+
+    name: str
+    column: str
+    warning_pct: float
+    critical_pct: float
+    title: str
+    words: str
+    advice: str
+
+
+_IN_THE_WAY = (
+    _Kind(
+        "higher_ready",
         "higher_ready_ns",
         READY_WARNING_PCT,
         READY_CRITICAL_PCT,
-        "while work of a higher priority that may use its CPU stood ready",
-        "Do not rely on priority alone: defer the background until the urgent work has started, "
-        "and widen the affinity of what stood ready.",
+        "Lower priorities ran {cost} while higher ones were ready",
+        "while a thread of higher priority that may use the same CPU was ready",
+        "Defer background work until the urgent work has started, and widen the affinity of the "
+        "ready threads (SetThreadAffinityMask, taskset -p): priority alone is not enough.",
     ),
-    (
+    _Kind(
+        "higher_on_e_cores",
         "higher_on_e_ns",
         PLACE_WARNING_PCT,
         PLACE_CRITICAL_PCT,
-        "on P cores while work of a higher priority that may use them ran on E cores",
-        "Priority alone does not keep background work off P cores: mark it EcoQoS (or defer it "
-        "until the urgent work has started), and give the urgent threads high QoS.",
+        "Lower priorities took P cores from higher ones for {cost}",
+        "on P cores while a thread of higher priority that may use them ran on an E core",
+        "Mark background work as EcoQoS (SetProcessInformation) or defer it, and give the urgent "
+        "threads high QoS: priority alone does not keep background work off P cores.",
     ),
 )
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """At most one finding of each kind, and the priorities that starve; or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """At most one finding of each kind, and the priorities that starve; or a conclusion."""
     # Who is in the way need not be of the process asked for.
     scope.con.execute("CREATE OR REPLACE TEMP TABLE own_background AS FROM background_running")
     found = False
-    for column, warning, critical, words, advice in _KINDS:
+    for kind in _IN_THE_WAY:
         rows = scope.rows(
-            f"SELECT trace_id, label, sum({column})::BIGINT AS cost, any_value(dur_ns) AS dur_ns, "
+            f"SELECT trace_id, label, sum({kind.column})::BIGINT AS cost, "
+            "any_value(dur_ns) AS dur_ns, "
             "any_value(start_ns) AS start_ns, any_value(end_ns) AS end_ns "
             "FROM own_background JOIN analysis_span USING (trace_id) JOIN trace USING (trace_id) "
-            f"GROUP BY trace_id, label HAVING 100 * cost >= {warning} * any_value(dur_ns) "
-            f"AND cost >= 1000000 ORDER BY cost DESC, trace_id"
+            "GROUP BY trace_id, label "
+            f"HAVING 100 * cost >= {kind.warning_pct} * any_value(dur_ns) "
+            "AND cost >= 1000000 ORDER BY cost DESC, trace_id"
         )
         if rows:
             found = True
-            yield _in_the_way(scope, rows, column, critical, words, advice)
+            yield _in_the_way(scope, rows, kind)
     starved = list(_starved(scope))
     yield from starved
     if not found and not starved:
-        yield Finding(
-            analyzer="priority_order",
-            severity="checked",
-            title="No lower priority ran while a higher one was ready, and none starved",
-            evidence_sql="FROM priority_share",
-        )
+        yield clean("No lower priority ran while a higher one was ready, and no priority starved.")
 
 
-def _in_the_way(
-    scope: Scope, rows: list[dict[str, Any]], column: str, critical: float, words: str, advice: str
-) -> Finding:
-    row = rows[0]
+def _in_the_way(scope: Scope, rows: list[dict[str, Any]], kind: _Kind) -> Finding:
+    row, column = rows[0], kind.column
     share = 100 * row["cost"] / row["dur_ns"]
     most = scope.rows(
         f"SELECT thread, tid, process, utid, priority, sum({column})::BIGINT AS ns, "
@@ -85,18 +100,20 @@ def _in_the_way(
         f"WHERE trace_id = {row['trace_id']} "
         "GROUP BY ALL ORDER BY ns DESC, utid, priority LIMIT 1"
     )[0]
-    severity: Severity = "critical" if share >= critical else "warning"
+    severity: Severity = "critical" if share >= kind.critical_pct else "warning"
     if column == "higher_on_e_ns" and _frames_spared(scope, row["trace_id"]):
         severity = "info"
     name = thread_name(most["thread"], most["tid"], most["process"])
     return Finding(
-        analyzer="priority_order",
+        kind=kind.name,
         severity=severity,
-        title=(
-            f"Lower priorities ran {duration(row['cost'])} {words}, {name} at priority "
-            f"{most['priority']} most with {duration(most['ns'])} ({row['label']})"
-            f"{elsewhere(len(rows) - 1)}"
+        title=kind.title.format(cost=duration(row["cost"])),
+        detail=(
+            f"{recordings(row['label'], len(rows) - 1)}lower priorities ran "
+            f"{duration(row['cost'])} {kind.words}; {name} at priority {most['priority']} ran "
+            f"longest, {duration(most['ns'])}."
         ),
+        advice=kind.advice,
         trace_id=row["trace_id"],
         cost_ns=row["cost"],
         cost_pct=share,
@@ -105,13 +122,12 @@ def _in_the_way(
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="at_least",
-        advice=advice,
         evidence_sql=(
             f"SELECT process, thread, tid, priority, cpu, run_ns, {column} "
             f"FROM background_running(p_trace_id := {row['trace_id']}) WHERE {column} > 0 "
             f"ORDER BY {column} DESC, utid, cpu"
         ),
-        counter_evidence_sql=(f"SELECT * FROM core_type_priority(p_trace_id := {row['trace_id']})"),
+        counter_evidence_sql=f"SELECT * FROM core_type_priority(p_trace_id := {row['trace_id']})",
     )
 
 
@@ -137,12 +153,20 @@ def _starved(scope: Scope) -> Iterable[Finding]:
     )
     for row in rows:
         yield Finding(
-            analyzer="priority_order",
+            kind="starved",
             severity="info",
             title=(
-                f"{count(row['threads'], 'thread')} at priority {row['priority']} stood ready for "
-                f"{percent(row['ready_pct'])} of their runnable time, "
-                f"{duration(row['ready_max_ns'])} at most ({row['label']})"
+                f"Priority {row['priority']} was ready for {percent(row['ready_pct'])} of "
+                "its runnable time"
+            ),
+            detail=(
+                f"{recordings(row['label'])}{count(row['threads'], 'thread')} at priority "
+                f"{row['priority']} ran {duration(row['run_ns'])} and waited "
+                f"{duration(row['ready_ns'])} for a CPU, {duration(row['ready_max_ns'])} at most."
+            ),
+            advice=(
+                "Raise the priority of this work (SetThreadPriority, chrt) or start fewer threads "
+                "of higher priority, if it matters; otherwise this is expected at its priority."
             ),
             trace_id=row["trace_id"],
             cost_ns=row["ready_ns"],
@@ -150,10 +174,6 @@ def _starved(scope: Scope) -> Iterable[Finding]:
             start_ns=row["start_ns"],
             end_ns=row["end_ns"],
             bound="at_least",
-            advice=(
-                "If this work matters, raise its priority or start fewer threads of higher "
-                "priority. Otherwise this is expected at its priority."
-            ),
             evidence_sql=f"FROM priority_share(p_trace_id := {row['trace_id']})",
             counter_evidence_sql=(
                 "SELECT process, thread, tid, ready_ns, ready_max_ns "

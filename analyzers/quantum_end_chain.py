@@ -1,12 +1,12 @@
-"""Whether threads handed one CPU to each other by the clock while others stood free.
+"""Whether threads took turns on one CPU at quantum ends while other CPUs were free.
 
-Judged is the serialized time of a chain: its length while another CPU that a waiting thread may use
-was idle or parked. Where an affinity, parking or an ideal processor explains it, a finding needs
-1 ms of it and is critical from 16.7 ms (a frame at 60 Hz is missed). Otherwise the balancer was
-merely late, and a finding needs 1 % of the window, critical from 10 %. Where the affinity left no
-choice nothing is serialized by that measure: from 1 ms with any other CPU idle it is a warning
-(info, if a workload's own threads were pinned so), at most one. Chains in which a hand-off may be a
-yield say so. The three costliest are named.
+The cost is the serialized time of a chain: its length while another CPU that a waiting thread may
+use was idle or parked. Where an affinity, parking or an ideal processor explains it, a finding
+needs 1 ms of it and is critical from 16.7 ms (a frame at 60 Hz is missed). Otherwise the balancer
+was merely late, and a finding needs 1 % of the window, critical from 10 %. Where the affinity
+allows no other CPU, nothing is serialized by that measure: from 1 ms with any other CPU idle it is
+a warning (info, if a workload's own threads were pinned this way), at most one. Chains in which a
+hand-off may be a yield say so. The three costliest are named.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import and_more, count, duration
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean
+from schedlens.output.wording import and_more, count, duration, recordings
 
 NEEDS = ("switches", "states")
 METRIC: Metric = "running"
+KINDS = ("serialized", "no_other_cpu_allowed")
 
 WARNING_NS = 1_000_000
 CRITICAL_NS = 16_700_000
@@ -47,8 +48,8 @@ JOIN analysis_span AS w USING (trace_id)
 """
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The costliest chains, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The costliest chains, or a conclusion."""
     chains = scope.rows(f"{_CHAINS} ORDER BY serialized_ns DESC, trace_id, chain")
     costly = [
         chain
@@ -73,29 +74,23 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield _no_choice(bound[0], len(bound) - 1)
     if costly or bound:
         return
-    where_there_was_no_choice = (
+    yield clean(
         f"{count(len(chains), 'chain')} of hand-offs at the end of a quantum, none with "
-        f"{duration(WARNING_NS)} in which a waiting thread could have run elsewhere"
-    )
-    yield Finding(
-        analyzer="quantum_end_chain",
-        severity="checked",
-        title=where_there_was_no_choice
+        f"{duration(WARNING_NS)} in which a waiting thread could have run on another CPU."
         if chains
-        else "No threads handed a CPU to each other by the clock",
-        evidence_sql="FROM quantum_end_chain",
+        else "No threads took turns on a CPU at quantum ends."
     )
 
 
 def _turns(chain: dict[str, Any]) -> str:
-    """`2 threads (a, b) took turns on CPU 5 by quantum ends, 6 hand-offs of about 16 ms`."""
+    """`2 threads (a, b) took turns on CPU 5 at quantum ends, with 6 hand-offs ...`."""
     names = chain["threads"]
     first = ", ".join(_short(name) for name in names[:3])
     yielded = " (or yields: they are not recorded)" if chain["yield_possible"] else ""
     return (
         f"{len(chain['utids'])} threads ({first}{', ...' if len(names) > 3 else ''}) took turns on "
-        f"CPU {chain['cpu']} by quantum ends{yielded}, {chain['hand_offs']} hand-offs of about "
-        f"{duration(chain['slice_ns'])}"
+        f"CPU {chain['cpu']} at quantum ends{yielded}, with {chain['hand_offs']} hand-offs after "
+        f"slices of about {duration(chain['slice_ns'])}"
     )
 
 
@@ -103,13 +98,13 @@ def _reason(chain: dict[str, Any]) -> str:
     """Why there was no choice, in the words of a sentence."""
     allowed = chain["allowed_cpus"]
     if allowed == [chain["cpu"]]:
-        return f"their affinity allows CPU {chain['cpu']} alone"
+        return f"their affinity allows only CPU {chain['cpu']}"
     reasons = _reasons(chain)
     if reasons:
         return ", and ".join(reasons)
     if allowed:
-        return f"their affinity allows {count(len(allowed), 'CPU')} alone"
-    return "which CPUs they may use is not known"
+        return f"their affinity allows only {count(len(allowed), 'CPU')}"
+    return "which CPUs they may use is unknown"
 
 
 def _reasons(chain: dict[str, Any]) -> list[str]:
@@ -125,26 +120,33 @@ def _reasons(chain: dict[str, Any]) -> list[str]:
 def _no_choice(chain: dict[str, Any], more: int) -> Finding:
     ids = ", ".join(str(utid) for utid in chain["utids"])
     planned = chain["is_planned"]
+    cost = chain["idle_elsewhere_ns"]
     return Finding(
-        analyzer="quantum_end_chain",
+        kind="no_other_cpu_allowed",
         severity="info" if planned else "warning",
         title=(
-            f"{_turns(chain)}: {_reason(chain)}, while another CPU was idle for "
-            f"{duration(chain['idle_elsewhere_ns'])} ({chain['label']}){and_more(more)}"
+            f"Affinity made {len(chain['utids'])} threads share CPU {chain['cpu']} for "
+            f"{duration(cost)}"
+        ),
+        detail=(
+            f"{recordings(chain['label'])}{_turns(chain)}: {_reason(chain)}, while another CPU was "
+            f"idle for {duration(cost)}.{and_more(more)}"
+        ),
+        advice=(
+            "Expected: the workload was pinned this way. Compare with `--placement physical`."
+            if planned
+            else "Widen the affinity of these threads (taskset -p, SetThreadAffinityMask), or let "
+            "the one that waits sleep (futex, WaitOnAddress) instead of spin."
         ),
         trace_id=chain["trace_id"],
-        cost_ns=chain["idle_elsewhere_ns"],
-        cost_pct=_share(chain["idle_elsewhere_ns"], chain["dur"]),
+        cost_ns=cost,
+        cost_pct=_share(cost, chain["dur"]),
         utid=chain["utids"][0],
         cpu=chain["cpu"],
         start_ns=chain["ts"],
         end_ns=chain["ts"] + chain["dur"],
-        advice=(
-            "The workload was pinned so: this is what it measures."
-            if planned
-            else "Widen the affinity of these threads, or let the one that waits sleep, not spin."
-        ),
-        evidence_sql=_stays(chain),
+        cost_of="of the chain",
+        evidence_sql=_slices(chain),
         counter_evidence_sql=(
             f"SELECT utid, source, cpus FROM affinity WHERE utid IN ({ids}) ORDER BY utid"
         ),
@@ -155,43 +157,47 @@ def _finding(chain: dict[str, Any], more: int) -> Finding:
     ids = ", ".join(str(utid) for utid in chain["utids"])
     reasons = ", and ".join(_reasons(chain))
     explained = _explained(chain)
+    cost = chain["serialized_ns"]
     critical = (
         chain["serialized_ns"] >= CRITICAL_NS
         if explained
         else _of_window(chain) >= LATE_CRITICAL_PCT
     )
     return Finding(
-        analyzer="quantum_end_chain",
+        kind="serialized",
         severity="critical" if critical else "warning",
         title=(
-            f"{_turns(chain)}, {duration(chain['serialized_ns'])} of it with another allowed CPU "
-            f"idle or parked{': ' if reasons else ''}{reasons} "
-            f"({chain['label']}){and_more(more)}"
+            f"{len(chain['utids'])} threads took turns on CPU {chain['cpu']}, losing "
+            f"{duration(cost)}"
+        ),
+        detail=(
+            f"{recordings(chain['label'])}{_turns(chain)}, {duration(cost)} of it with another "
+            f"allowed CPU idle or parked{': ' if reasons else ''}{reasons}.{and_more(more)}"
+        ),
+        advice=(
+            "Widen the affinity of these threads or set an ideal processor instead "
+            "(SetThreadIdealProcessor), and let the one that waits sleep instead of spin."
+            if explained
+            else "Let the thread that waits sleep (futex, WaitOnAddress) instead of spin, and "
+            "check cpusets and isolated CPUs, which keep the load balancer away."
         ),
         trace_id=chain["trace_id"],
-        cost_ns=chain["serialized_ns"],
-        cost_pct=_share(chain["serialized_ns"], chain["dur_ns"]),
+        cost_ns=cost,
+        cost_pct=_share(cost, chain["dur_ns"]),
         utid=chain["utids"][0],
         cpu=chain["cpu"],
         start_ns=chain["ts"],
         end_ns=chain["ts"] + chain["dur"],
         bound="exact" if chain["affinity_known"] else "at_least",
         about=tuple(chain["utids"]),
-        advice=(
-            "Do not bind threads that wait for each other to one CPU: widen the affinity (or set "
-            "an ideal processor instead), and let the one that waits sleep instead of spin."
-            if explained
-            else "No affinity bound these threads: let the one that waits sleep instead of spin, "
-            "and check cpusets and isolated CPUs, which keep the load balancer away."
-        ),
-        evidence_sql=_stays(chain),
+        evidence_sql=_slices(chain),
         counter_evidence_sql=(
             f"SELECT utid, source, cpus FROM affinity WHERE utid IN ({ids}) ORDER BY utid"
         ),
     )
 
 
-def _stays(chain: dict[str, Any]) -> str:
+def _slices(chain: dict[str, Any]) -> str:
     return (
         "SELECT ts, dur, utid, end_reason, ready_ns, wait_ns FROM sched_slice "
         f"WHERE trace_id = {chain['trace_id']} AND cpu = {chain['cpu']} "

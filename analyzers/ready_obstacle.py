@@ -1,12 +1,12 @@
-"""Whether threads stood ready while a CPU they may use was idle.
+"""Whether threads were ready while a CPU they may use was idle.
 
-Judged is the machine's time: at each moment the largest number of ready threads that could have had
-an idle CPU each, idle intervals of at least 100 us alone (shorter ones are gone before a thread is
-there). It is a warning from 1 % of the window (of one CPU), critical from 10 %. Ready time with
-only parked CPUs free is judged by the same shares, and so is ready time with an idle CPU outside
-the thread's affinity, whatever the length of the slices (threads of a workload that was pinned by
-its plan are left out). In the step of a workload its workers alone are
-judged: the time of all other threads is taken off. Throttling has an analyzer of its own.
+The cost is machine time: at each moment the largest number of ready threads that could have had an
+idle CPU each, counting only idle intervals of at least 100 us (shorter ones are over before a
+thread arrives). It is a warning from 1 % of the window (of one CPU), critical from 10 %. Ready time
+with only parked CPUs free is judged by the same shares, and so is ready time with an idle CPU
+outside the thread's affinity, whatever the length of the slices (threads of a workload that was
+pinned by its plan are left out). In the step of a workload only its workers are judged: the time of
+all other threads is subtracted. Throttling has an analyzer of its own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import count, duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Rank, Scope, clean
+from schedlens.output.wording import count, duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "all_threads", "wakeups")
 METRIC: Metric = "ready"
+KINDS = ("ready_while_idle", "ready_while_parked", "affinity_wait")
 
 MIN_IDLE_NS = 100_000
 WARNING_PCT = 1.0
@@ -55,8 +56,8 @@ ORDER BY trace_id
 """
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """Ready time that an idle or a parked CPU could have taken, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """Ready time that an idle or a parked CPU could have taken, or a conclusion."""
     rows = scope.rows(_TOTAL)
     idle = _above(rows, "matched_ns")
     if idle:
@@ -69,14 +70,9 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield _bound_finding(bound[0], len(bound) - 1)
     if not idle and not parked and not bound:
         total = sum(row["ready_ns"] or 0 for row in rows)
-        yield Finding(
-            analyzer="ready_obstacle",
-            severity="checked",
-            title=(
-                f"{duration(total)} of ready time: in no recording could {percent(WARNING_PCT)} of "
-                "the window have been spent on an idle CPU"
-            ),
-            evidence_sql="FROM ready_obstacle_total",
+        yield clean(
+            f"{duration(total)} of ready time; in no recording could an idle CPU have taken "
+            f"{percent(WARNING_PCT)} of the window."
         )
 
 
@@ -101,13 +97,18 @@ def _bound_finding(row: dict[str, Any], others: int) -> Finding:
     cpus = ", ".join(str(cpu) for cpu in row["cpus"] or [])
     noun = "CPU" if len(row["cpus"] or []) == 1 else "CPUs"
     return Finding(
-        analyzer="ready_obstacle",
+        kind="affinity_wait",
         severity="critical" if share >= CRITICAL_PCT else "warning",
-        title=(
-            f"Affinity kept {count(row['threads'], 'thread')} waiting {duration(row['ns'])} while "
-            f"another CPU was idle: {thread_name(row['thread'], row['tid'], row['process'])} was "
-            f"ready for {duration(row['worst_ns'])} and may run on {noun} {cpus} alone "
-            f"({row['label']}){elsewhere(others)}"
+        title=f"Affinity kept threads waiting {duration(row['ns'])} while CPUs were idle",
+        detail=(
+            f"{recordings(row['label'], others)}affinity kept {count(row['threads'], 'thread')} "
+            f"waiting {duration(row['ns'])} while another CPU was idle; "
+            f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for "
+            f"{duration(row['worst_ns'])} and may run only on {noun} {cpus}."
+        ),
+        advice=(
+            "Widen the affinity of these threads (taskset -p, sched_setaffinity, "
+            "SetThreadAffinityMask, cpuset.cpus), or spread them over more CPUs."
         ),
         trace_id=row["trace_id"],
         cost_ns=row["ns"],
@@ -116,10 +117,6 @@ def _bound_finding(row: dict[str, Any], others: int) -> Finding:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="range",
-        advice=(
-            "Widen the affinity of these threads (taskset -p, sched_setaffinity, "
-            "SetThreadAffinityMask, cpuset.cpus), or spread them over more CPUs."
-        ),
         evidence_sql=f"FROM affinity_wait(p_trace_id := {row['trace_id']})",
         counter_evidence_sql=(
             f"SELECT from_ns, to_ns, cpus, source FROM affinity_spell WHERE utid = {row['utid']}"
@@ -142,19 +139,27 @@ def _finding(scope: Scope, row: dict[str, Any], others: int, *, parked: bool) ->
     )
     worst = threads[0] if threads else None
     share = 100 * cost_ns / row["dur_ns"]
-    kind = "parked" if parked else "idle"
+    state = "parked" if parked else "idle"
     named = (
-        f", most of all {thread_name(worst['thread'], worst['tid'], worst['process'])} with "
+        f"; {thread_name(worst['thread'], worst['tid'], worst['process'])} waited longest, "
         f"{duration(worst['ns'])}"
         if worst
         else ""
     )
     return Finding(
-        analyzer="ready_obstacle",
+        kind="ready_while_parked" if parked else "ready_while_idle",
         severity="critical" if share >= CRITICAL_PCT else "warning",
-        title=(
-            f"Threads stood ready for {duration(cost_ns)} ({percent(share)} of the window) "
-            f"while a CPU they may use was {kind}{named} ({row['label']}){elsewhere(others)}"
+        title=f"Threads waited {duration(cost_ns)} while an allowed CPU was {state}",
+        detail=(
+            f"{recordings(row['label'], others)}threads were ready for {duration(cost_ns)} "
+            f"({percent(share)} of the window) while a CPU that they may use was {state}{named}."
+        ),
+        advice=(
+            "Raise the power plan's minimum of unparked cores (powercfg CPMINCORES) and its "
+            "concurrency headroom for this load."
+            if parked
+            else "Widen the affinity of the waiting threads (taskset -p, SetThreadAffinityMask); "
+            "if it is wide, check cpuset.cpus, isolated CPUs and the load balancer."
         ),
         trace_id=row["trace_id"],
         cost_ns=cost_ns,
@@ -167,12 +172,7 @@ def _finding(scope: Scope, row: dict[str, Any], others: int, *, parked: bool) ->
             if row["affinity_known"] and not parked and not row["something_aside"]
             else "at_least"
         ),
-        advice=(
-            "Raise the parking floor (minimum cores, concurrency headroom) for this load."
-            if parked
-            else "Widen the affinity of the waiting threads, or look at why the scheduler did not "
-            "move them: cgroup limits, a pinned waker, or the balancing of the kernel."
-        ),
+        rank=Rank.SUM,
         evidence_sql=f"FROM ready_obstacle(p_trace_id := {row['trace_id']})",
         counter_evidence_sql=f"FROM ready_obstacle_total(p_trace_id := {row['trace_id']})",
     )

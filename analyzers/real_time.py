@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
-from schedlens.output.wording import and_more, count, duration, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean
+from schedlens.output.wording import and_more, count, duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "priorities")
 METRIC: Metric = "ready"
+KINDS = ("hog", "out_of_runtime")
 
 RAN_PCT = 50.0
 RAN_NS = 100_000_000
@@ -126,8 +127,8 @@ ORDER BY misses DESC, c.trace_id, utid
 """
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The real-time threads that held up most, the deadline threads, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The real-time threads that held up most, the deadline threads, or a conclusion."""
     hogs = scope.rows(_HOGS)
     for place, row in enumerate(hogs[:NAMED]):
         yield _hog(row, len(hogs) - NAMED if place == NAMED - 1 else 0)
@@ -135,14 +136,9 @@ def judge(scope: Scope) -> Iterable[Finding]:
     for place, row in enumerate(misses[:NAMED]):
         yield _missed(row, len(misses) - NAMED if place == NAMED - 1 else 0)
     if not hogs and not misses:
-        yield Finding(
-            analyzer="real_time",
-            severity="checked",
-            title=(
-                f"No real-time thread ran for {duration(RAN_NS)} at a time, and no deadline "
-                "thread ran out of runtime"
-            ),
-            evidence_sql="FROM priority_share",
+        yield clean(
+            f"No real-time thread ran for {duration(RAN_NS)} at a time, and no deadline thread ran "
+            "out of runtime."
         )
 
 
@@ -154,12 +150,21 @@ def _hog(row: dict[str, Any], more: int) -> Finding:
     )
     name = thread_name(row["thread"], row["tid"], row["process"])
     return Finding(
-        analyzer="real_time",
+        kind="hog",
         severity=severity if held >= WARNING_PCT else "info",
         title=(
-            f"Real-time thread {name} ran {percent(row['run_pct'])} of the window, "
-            f"{duration(row['longest_ns'])} at a time on CPU {row['cpu']}{others} "
-            f"({row['label']}){and_more(more)}"
+            f"Real-time thread delayed others by {duration(row['held_ns'])}"
+            if row["held_ns"]
+            else f"Real-time thread ran {percent(row['run_pct'])} of the window"
+        ),
+        detail=(
+            f"{recordings(row['label'])}real-time thread {name} ran {percent(row['run_pct'])} of "
+            f"the window, {duration(row['longest_ns'])} at a time on CPU {row['cpu']}{others}."
+            f"{and_more(more)}"
+        ),
+        advice=(
+            "Let the thread block between its work, lower it to SCHED_OTHER (chrt -o -p 0), or "
+            "give it a CPU of its own (isolcpus, cpuset.cpus)."
         ),
         trace_id=row["trace_id"],
         cost_ns=row["held_ns"],
@@ -169,10 +174,6 @@ def _hog(row: dict[str, Any], more: int) -> Finding:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         about=(row["utid"], *row["victims"]),
-        advice=(
-            "Let the thread block between its work, lower it to SCHED_OTHER, or give it a CPU of "
-            "its own (isolcpus, cpuset) and keep other threads off it."
-        ),
         evidence_sql=(
             "SELECT ts, dur, cpu, priority, end_reason FROM sched_slice "
             f"WHERE utid = {row['utid']} ORDER BY dur DESC"
@@ -190,12 +191,17 @@ def _missed(row: dict[str, Any], more: int) -> Finding:
     name = thread_name(row["thread"], row["tid"], row["process"])
     yields = "" if row["yields_known"] else " (or yielded: not recorded)"
     return Finding(
-        analyzer="real_time",
+        kind="out_of_runtime",
         severity=severity if row["yields_known"] else "info",
-        title=(
-            f"Deadline thread {name} ran out of runtime{yields} "
-            f"{count(row['misses'], 'time')}, then ready for {duration(row['ready_ns'])} "
-            f"({row['label']}){and_more(more)}"
+        title=f"Deadline thread ran out of runtime {count(row['misses'], 'time')}",
+        detail=(
+            f"{recordings(row['label'])}deadline thread {name} ran out of runtime{yields} "
+            f"{count(row['misses'], 'time')} and was then ready for "
+            f"{duration(row['ready_ns'])}.{and_more(more)}"
+        ),
+        advice=(
+            "Raise sched_runtime (chrt --sched-runtime) to the longest job, or shorten the jobs: "
+            "each job that exceeds its runtime ends after its deadline."
         ),
         trace_id=row["trace_id"],
         cost_ns=row["ready_ns"],
@@ -206,10 +212,6 @@ def _missed(row: dict[str, Any], more: int) -> Finding:
         end_ns=row["end_ns"],
         bound="exact" if row["yields_known"] else "range",
         about=(row["utid"],),
-        advice=(
-            "Raise sched_runtime (chrt --sched-runtime) to the longest job, or shorten the jobs: "
-            "each job that exceeds its runtime ends after its deadline."
-        ),
         evidence_sql=(
             "SELECT ts, cpu, prev_state, next_utid, next_priority FROM context_switch "
             f"WHERE prev_utid = {row['utid']} AND prev_priority = -1 AND prev_state & 255 = 0 "

@@ -2,12 +2,12 @@
 
 The knee is the first point, with no more threads than CPUs, from which an added thread brings less
 than half of what one thread alone does; it is a warning where cores without any worker were left,
-else it is told. The second thread of a core costs where Y < 1 (a warning below 0.97: closer to 1
-two runs cannot tell), and is told otherwise; Y above 2 is a disturbed measurement. More threads
-than CPUs is a warning where throughput falls 5 % below the best. A placement is a warning where it
-does 10 % less than the best one at the same number of threads. Points that rest on disturbed steps
-are told only and say so; where CPUs stood still unseen for a fifth of the work they are not judged.
-What disturbed the steps is told from 2 % of their workers' CPUs, a warning from 10 %.
+else info. The second thread of a core costs where Y < 1 (a warning below 0.97: closer to 1 two runs
+cannot show a difference), else it is info; Y above 2 is a disturbed measurement. More threads than
+CPUs is a warning where throughput falls 5 % below the best. A placement is a warning where it does
+10 % less than the best one at the same number of threads. Points from disturbed steps are info and
+say so; where CPUs were stopped for a fifth of the work without steal they are not judged. What
+disturbed the steps is info from 2 % of their workers' CPUs, a warning from 10 %.
 """
 
 from __future__ import annotations
@@ -16,11 +16,21 @@ from collections.abc import Iterable
 from itertools import groupby, pairwise
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
-from schedlens.output.wording import count, duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean, not_applicable
+from schedlens.output.wording import count, duration, percent, recordings, thread_name
 
 NEEDS = ("workers",)
 METRIC: Metric = "measured"
+KINDS = (
+    "stalled_steps",
+    "disturbed_step",
+    "knee",
+    "too_many_threads",
+    "worse_placement",
+    "implausible_yield",
+    "sibling_costs",
+    "sibling_gains",
+)
 
 Row = dict[str, Any]
 
@@ -31,24 +41,19 @@ WORSE_PCT = 10.0
 # From here on step_disturbance takes a step for one whose CPUs were stopped.
 STALLED_PCT = 20.0
 MOST_YIELD = 2.0
-SHARE_TOLD_PCT = 2.0
-STEAL_TOLD_PCT = 1.0
+SHARE_INFO_PCT = 2.0
+STEAL_INFO_PCT = 1.0
 DISTURBED_PCT = 10.0
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """What the curves show, or that there are none."""
     points = scope.rows("FROM scaling_curve")
     disturbed = scope.rows("FROM step_disturbance WHERE is_disturbed ORDER BY trace_id")
-    # The cells of an experiment are judged by its own analyzer; that others disturbed them is told
-    # here.
+    # The cells of an experiment are judged by its own analyzer; other programs that disturbed them
+    # are reported here.
     if not points and not (disturbed and scope.rows("FROM experiment_cell LIMIT 1")):
-        yield Finding(
-            analyzer="scaling_curve",
-            severity="checked",
-            title="No steps of a workload: no curve to judge",
-            evidence_sql="FROM run_throughput",
-        )
+        yield not_applicable("The session contains no steps of a workload.")
         return
     stalled = [row for row in disturbed if (row["stalled_pct"] or 0) >= STALLED_PCT]
     found: list[Finding] = []
@@ -60,43 +65,42 @@ def judge(scope: Scope) -> Iterable[Finding]:
     foreign = [
         row
         for row in disturbed
-        if (row["other_pct"] or 0) >= SHARE_TOLD_PCT or (row["steal_pct"] or 0) >= STEAL_TOLD_PCT
+        if (row["other_pct"] or 0) >= SHARE_INFO_PCT or (row["steal_pct"] or 0) >= STEAL_INFO_PCT
     ]
     if foreign:
         found.append(_disturbed(foreign))
     found += _yields(scope)
     yield from found
     if not found:
-        yield Finding(
-            analyzer="scaling_curve",
-            severity="checked",
-            title=(
+        yield (
+            clean(
                 f"{count(len(points), 'point')}, none disturbed: no knee, no placement "
-                f"{percent(WORSE_PCT)} worse than another, no loss by too many threads"
-                if points
-                else "No sweep of a workload: no curve to judge"
-            ),
-            evidence_sql="FROM scaling_curve",
+                f"{percent(WORSE_PCT)} worse than another, no loss by too many threads."
+            )
+            if points
+            else not_applicable("The session contains no sweep of a workload.")
         )
 
 
 def _stalled(rows: list[Row], points: int) -> Finding:
     worst = max(rows, key=lambda row: (row["stalled_pct"], -row["trace_id"]))
     return Finding(
-        analyzer="scaling_curve",
+        kind="stalled_steps",
         severity="info",
-        title=(
-            f"The {count(points, 'point')} of the throughput curves are not judged: in "
-            f"{count(len(rows), 'step')} the workers had their CPUs and yet up to "
+        title=f"{percent(worst['stalled_pct'])} of the work is missing; curves are not judged",
+        detail=(
+            f"In {count(len(rows), 'step')} the workers had their CPUs, yet up to "
             f"{percent(worst['stalled_pct'])} of the work is missing ({worst['step']}): the CPUs "
-            "stood still unseen"
+            "were stopped without reporting steal, so none of the "
+            f"{count(points, 'point')} is judged."
+        ),
+        advice=(
+            "Measure throughput on real CPUs, or with no more virtual CPUs than real ones: virtual "
+            "CPUs that take turns often report no steal."
         ),
         trace_id=worst["trace_id"],
         cost_pct=worst["stalled_pct"],
-        advice=(
-            "Usual for virtual CPUs that take turns on fewer real ones and do not report steal. "
-            "Measure throughput on real CPUs, or with no more virtual ones than real."
-        ),
+        cost_of="of the work",
         evidence_sql="SELECT trace_id, step, steal_pct, stalled_pct FROM step_disturbance",
         counter_evidence_sql=(
             "SELECT trace_id, step, per_s, batch_per_s, cpu_pct FROM run_throughput"
@@ -112,26 +116,32 @@ def _disturbed(rows: list[Row]) -> Finding:
         f"the hypervisor took {percent(worst['steal_pct'])} of a CPU"
         if taken
         else f"other programs ran for {duration(worst['other_ns'])} "
-        f"({percent(worst['other_pct'])}) on the workers' CPUs, most of all "
-        f"{thread_name(worst['other_thread'], worst['other_tid'], worst['other_process'])} with "
-        f"{duration(worst['longest_ns'])}"
+        f"({percent(worst['other_pct'])}) on the workers' CPUs; "
+        f"{thread_name(worst['other_thread'], worst['other_tid'], worst['other_process'])} ran "
+        f"longest, {duration(worst['longest_ns'])}"
     )
     return Finding(
-        analyzer="scaling_curve",
+        kind="disturbed_step",
         severity=(
             "warning"
             if max(worst["other_pct"] or 0, worst["steal_pct"] or 0) >= DISTURBED_PCT
             else "info"
         ),
-        title=f"{worst['step']} was disturbed: {who}{elsewhere(len(rows) - 1)}",
+        title=(
+            f"Hypervisor took {percent(worst['steal_pct'])} of a CPU from workers"
+            if taken
+            else f"Other programs ran {duration(worst['other_ns'])} on the workers' CPUs"
+        ),
+        detail=f"{recordings(worst['step'], len(rows) - 1)}{who}.",
+        advice=(
+            "Repeat these steps on a quiet machine: `collect --repeat N` leaves disturbed repeats "
+            "out of the curve."
+        ),
         trace_id=worst["trace_id"],
         cost_ns=None if taken else worst["other_ns"],
         cost_pct=worst["steal_pct"] if taken else worst["other_pct"],
         utid=None if taken else worst["other_utid"],
-        advice=(
-            "Repeat these steps on a quiet machine: with `collect --repeat N` disturbed repeats "
-            "are left out of the curve."
-        ),
+        cost_of="of the workers' CPU time",
         evidence_sql="FROM step_disturbance WHERE is_disturbed ORDER BY other_pct DESC NULLS LAST",
         counter_evidence_sql="SELECT * FROM step_disturbance WHERE NOT is_disturbed",
     )
@@ -174,11 +184,11 @@ def _where(point: Row) -> str:
 
 
 def _weighed(severity: Severity, *points: Row) -> tuple[Severity, str]:
-    """The severity of a judgement on these points, and what to add to its title."""
+    """The severity of a judgement on these points, and what to add to its detail."""
     disturbed = sum(bool(point["is_disturbed"]) for point in points)
     if not disturbed:
         return severity, ""
-    return "info", "; not sure: measured in disturbed steps"
+    return "info", " (uncertain: measured in disturbed steps)"
 
 
 def _knee(curve: list[Row], placement: str, cores: int | None) -> Iterable[Finding]:
@@ -190,22 +200,24 @@ def _knee(curve: list[Row], placement: str, cores: int | None) -> Iterable[Findi
         early = free > 0 and point["placement"] in ("physical", "default")
         severity, unsure = _weighed("warning" if early else "info", before, point)
         yield Finding(
-            analyzer="scaling_curve",
+            kind="knee",
             severity=severity,
-            title=(
-                f"{point['workload']}, {placement}: beyond "
-                f"{count(before['threads'], 'thread')} each further one brings {percent(gained)} "
-                "of the first"
+            title=f"Threads beyond {before['threads']} add {percent(gained)} of the first",
+            detail=(
+                f"{point['workload']}, {placement}: beyond {count(before['threads'], 'thread')} "
+                f"each further thread adds {percent(gained)} of the throughput of the first"
                 + (f", with {count(free, 'core')} still free" if early else "")
-                + unsure
+                + f"{unsure}."
+            ),
+            advice=(
+                "Look for what the threads share: memory, the last-level cache, power, or other "
+                "programs on those cores (`FROM step_disturbance`, `FROM steal`)."
+                if early
+                else "Start no more threads than this, or expect only the yield of an SMT sibling "
+                "from each (`FROM smt_yield`)."
             ),
             cost_pct=100 - gained,
-            advice=(
-                "Look for what the threads share: memory, the last-level cache, power, or "
-                "other programs on those cores (step_disturbance, steal)."
-                if early
-                else "Expect no more from further threads than the second thread of a core gives."
-            ),
+            cost_of="of a thread",
             evidence_sql=f"SELECT * FROM scaling_curve WHERE {_where(point)}",
             counter_evidence_sql="FROM step_disturbance",
         )
@@ -223,14 +235,16 @@ def _too_many(curve: list[Row], placement: str) -> Iterable[Finding]:
     if fall >= FALL_PCT:
         severity, unsure = _weighed("warning", best, worst)
         yield Finding(
-            analyzer="scaling_curve",
+            kind="too_many_threads",
             severity=severity,
-            title=(
-                f"{worst['workload']}, {placement}: {worst['threads']} threads, more than "
-                f"CPUs, do {percent(fall)} less than {best['threads']}{unsure}"
+            title=f"{worst['threads']} threads do {percent(fall)} less than {best['threads']}",
+            detail=(
+                f"{worst['workload']}, {placement}: {worst['threads']} threads, more than CPUs, do "
+                f"{percent(fall)} less than {best['threads']}{unsure}."
             ),
+            advice="Start no more workers than there are CPUs for them (`nproc`).",
             cost_pct=fall,
-            advice="Start no more workers than there are CPUs for them.",
+            cost_of="of the throughput",
             evidence_sql=f"SELECT * FROM scaling_curve WHERE {_where(worst)}",
         )
 
@@ -256,14 +270,18 @@ def _placements(points: list[Row]) -> Iterable[Finding]:
         name = str(point["workload"]).replace("'", "''")
         severity, unsure = _weighed("warning", point, best)
         yield Finding(
-            analyzer="scaling_curve",
+            kind="worse_placement",
             severity=severity,
             title=(
-                f"{point['workload']}: at {count(point['threads'], 'thread')} the placement "
-                f"{point['placement']} does {percent(loss)} less than {best['placement']}{unsure}"
+                f"Placement {point['placement']} does {percent(loss)} less than {best['placement']}"
             ),
+            detail=(
+                f"{point['workload']}: with {count(point['threads'], 'thread')} the placement "
+                f"{point['placement']} does {percent(loss)} less than {best['placement']}{unsure}."
+            ),
+            advice=f"Place this number of threads with `--placement {best['placement']}`.",
             cost_pct=loss,
-            advice=f"Place the threads as {best['placement']} does at this number of threads.",
+            cost_of="of the throughput",
             evidence_sql=(
                 "SELECT placement, threads, repeats, per_s, low_per_s, high_per_s, spread_pct "
                 f"FROM scaling_curve WHERE workload = '{name}' AND threads = {point['threads']}"
@@ -277,30 +295,38 @@ def _yields(scope: Scope) -> Iterable[Finding]:
         costs = row["yield"] < COSTS_BELOW
         of_type = f" on {row['core_type']} cores" if row["core_type"] not in (None, "U") else ""
         if row["yield"] > MOST_YIELD:
-            title = (
-                f"{row['workload']}: both siblings of a core together seem to do "
-                f"{row['yield']:.3f} times one alone{of_type}, more than two cores could: the "
-                "steps are not comparable"
+            kind = "implausible_yield"
+            title = f"SMT siblings seem to do {row['yield']:.3g} times one alone"
+            detail = (
+                f"{row['workload']}: both SMT siblings of a core together seem to do "
+                f"{row['yield']:.3g} times one alone{of_type}, more than two cores could: the "
+                "steps are not comparable."
             )
-            advice = "Measure again where the CPUs are not taken away."
+            advice = "Measure again on a machine whose host takes no CPU time (`FROM steal`)."
         elif costs:
-            title = (
-                f"{row['workload']}: the second thread costs{of_type}: both siblings of a core "
-                f"together do {percent(-gain)} less than one alone (Y = {row['yield']:.3f})"
+            kind = "sibling_costs"
+            title = f"Two SMT siblings do {percent(-gain)} less than one"
+            detail = (
+                f"{row['workload']}: both SMT siblings of a core together do {percent(-gain)} less "
+                f"than one alone{of_type} (Y = {row['yield']:.3g})."
             )
-            advice = "Leave the second siblings idle for this work."
+            advice = "Leave one sibling of each core idle for this work (`--placement physical`)."
         else:
-            title = (
-                f"{row['workload']}: both siblings of a core together do {percent(gain)} more "
-                f"than one alone{of_type} (Y = {row['yield']:.3f})"
+            kind = "sibling_gains"
+            title = f"Two SMT siblings do {percent(gain)} more than one"
+            detail = (
+                f"{row['workload']}: both SMT siblings of a core together do {percent(gain)} more "
+                f"than one alone{of_type} (Y = {row['yield']:.3g})."
             )
-            advice = "Reckon with this for the second threads, not with twice the throughput."
+            advice = "Plan second threads with this yield, not with twice the throughput."
         yield Finding(
-            analyzer="scaling_curve",
+            kind=kind,
             severity="warning" if costs else "info",
             title=title,
+            detail=detail,
+            advice=advice,
             cost_pct=-gain if costs else None,
             bound="exact" if row["pairs"] else "range",
-            advice=advice,
+            cost_of="of the throughput",
             evidence_sql="FROM smt_yield",
         )

@@ -1,8 +1,8 @@
 """What placing request loops by CPU number costs against placing them by topology.
 
 A warning where the p99 by number is at least 10 % above that by topology and shards share a core
-there. Where both ways choose the same CPUs that is told. The share of late starts and the busy
-share agree where the load is what it claims to be: told from 5 points apart.
+there; info where both ways choose the same CPUs. The share of late starts and the busy share agree
+where the load is what it claims to be: info from 5 points apart.
 """
 
 from __future__ import annotations
@@ -10,22 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.ask.findings import (
+    Finding,
+    Metric,
+    Outcome,
+    Rank,
+    Scope,
+    Severity,
+    not_applicable,
+)
 from schedlens.output.wording import count, duration, percent, times
 
 NEEDS = ("shards",)
 METRIC: Metric = "measured"
+KINDS = ("placement", "same_cpus", "late_starts", "too_few_requests")
 
 _WORSE = 1.10
 _APART_POINTS = 5.0
 _EVIDENCE = "FROM shard_latency"
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """What the shards show, or that there are none."""
     rows = scope.rows("SELECT * FROM shard_latency WHERE worker IS NULL")
     if not rows:
-        yield _found("checked", "No cells of the experiment shards: nothing to judge")
+        yield not_applicable("The experiment shards was not run.")
         return
     by_place = {row["place"]: row for row in rows}
     topology, number = by_place.get("by_topology"), by_place.get("by_number")
@@ -33,45 +42,57 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield _compared(topology, number)
     elif topology is not None:
         yield _found(
+            "same_cpus",
             "info",
-            f"By number and by topology {count(topology['shards'], 'shard')} get the same CPUs "
-            f"here: p99 {_p99(topology)}",
+            "Placement by number and by topology uses the same CPUs",
+            f"{count(topology['shards'], 'shard')} get the same CPUs either way: p99 "
+            f"{_p99(topology)}.",
+            "Keep either placement: they do not differ on this machine.",
         )
     for row in rows:
         if row["late_pct"] is None or row["busy_pct"] is None:
             continue
         if abs(row["late_pct"] - row["busy_pct"]) >= _APART_POINTS:
             yield _found(
+                "late_starts",
                 "info",
-                f"{row['cell']}: {percent(row['late_pct'])} of the requests found their shard "
-                f"busy, which was busy {percent(row['busy_pct'])} of the time: the machine held "
-                "the shards up beside their work",
-                "Measure again on a quiet machine: the latencies hold what others did to it.",
+                f"{percent(row['late_pct'])} of requests started late at "
+                f"{percent(row['busy_pct'])} load",
+                f"In {row['cell']}, {percent(row['late_pct'])} of the requests found their shard "
+                f"busy, although it was busy {percent(row['busy_pct'])} of the time: something "
+                "else delayed the shards.",
+                "Measure again on a quiet machine: these latencies include that delay.",
             )
 
 
 def _compared(topology: dict[str, Any], number: dict[str, Any]) -> Finding:
     first, second = topology["p99_ns"], number["p99_ns"]
     if first is None or second is None:
-        return _found("info", "Too few requests for a p99 of the shards: use a larger --seconds")
-    shared = (number["most_on_core"] or 1) > 1
-    title = (
-        f"{count(number['shards'], 'shard')} placed by CPU number are on "
-        f"{count(number['cores'], 'core')}, p99 {_p99(number)}; by topology on "
-        f"{count(topology['cores'], 'core')}, p99 {_p99(topology)}"
-    )
-    if shared and second >= _WORSE * first:
         return _found(
-            "warning",
-            title,
-            "Ask the system which logical CPUs share a core (thread_siblings_list), and pin one "
-            "shard a core.",
+            "too_few_requests",
+            "info",
+            "Too few requests for a p99",
+            "The cells contain too few requests to compute the p99 of the shards.",
+            "Repeat the experiment with a larger `--seconds`.",
         )
-    return _found("info", title)
+    shared = (number["most_on_core"] or 1) > 1
+    worse = shared and second >= _WORSE * first
+    return _found(
+        "placement",
+        "warning" if worse else "info",
+        f"p99 is {duration(second)} by CPU number, {duration(first)} by topology",
+        f"{count(number['shards'], 'shard')} placed by CPU number use "
+        f"{count(number['cores'], 'core')}, p99 {_p99(number)}; by topology they use "
+        f"{count(topology['cores'], 'core')}, p99 {_p99(topology)}.",
+        "Pin one shard to each core: thread_siblings_list shows which logical CPUs share a core."
+        if worse
+        else "Keep either placement: the p99 differs by less than "
+        f"{percent(100 * (_WORSE - 1))}, or no shards share a core.",
+    )
 
 
-def _found(severity: Any, title: str, advice: str = "") -> Finding:
-    return Finding("shard_latency", severity, title, _EVIDENCE, advice)
+def _found(kind: str, severity: Severity, title: str, detail: str, advice: str) -> Finding:
+    return Finding(kind, severity, title, detail, advice, _EVIDENCE, rank=Rank.ANSWER)
 
 
 def _p99(row: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Whether a thread that looks like a worker carries the frames.
 
 Such a thread is on at least 25 % of the critical path of the frames, presents none of them itself,
-and at least 50 % of its runs after a wake last under 1 ms. It is told; a warning if it lost its CPU
-in the middle of work the frame waited for, critical if that took 5 % of the path's time or more.
+and at least 50 % of its runs after a wakeup last under 1 ms. It is info; a warning if it lost its
+CPU during work that the frame waited for, critical if that took 5 % of the path's time or more.
 """
 
 from __future__ import annotations
@@ -10,19 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
-from schedlens.output.wording import and_more, count, duration, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean, not_applicable
+from schedlens.output.wording import (
+    and_more,
+    count,
+    duration,
+    number,
+    percent,
+    recordings,
+    thread_name,
+)
 
 NEEDS = ("frames", "paths")
 METRIC: Metric = "frames"
+KINDS = ("worker_on_path",)
 
 PATH_PCT = 25.0
 SHORT_PCT = 50.0
 CRITICAL_PCT = 5.0
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The thread that was longest on the path, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The thread that was longest on the path, or a conclusion."""
     path = scope.call("path_thread", process=scope.process)
     switch = scope.call("path_switch", process=scope.process)
     rows = scope.rows(
@@ -61,38 +70,40 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield _finding(rows[0], len(rows) - 1)
         return
     frames = scope.rows(f"SELECT count(*) AS n FROM ({path})")[0]["n"]
-    yield Finding(
-        analyzer="short_run",
-        severity="checked",
-        title=(
-            "No thread that looks like a worker carries the frames"
-            if frames
-            else "No critical path of frames is known: nothing can be said of who carries them"
-        ),
-        evidence_sql="FROM path_thread",
+    yield (
+        clean("No thread of short runs carries the frames.")
+        if frames
+        else not_applicable("No critical path of frames is known.")
     )
 
 
 def _finding(row: dict[str, Any], more: int) -> Finding:
     share = 100 * row["off_ns"] / row["path_ns"]
     name = thread_name(row["thread"], row["tid"])
-    title = (
-        f"{name} looks like a worker ({percent(row['short_pct'])} of its {row['runs']} runs after "
-        f"a wake are under 1 ms) and is on {percent(row['path_pct'])} of the frames' critical path"
+    detail = (
+        f"{recordings(row['label'])}{name} looks like a worker ({percent(row['short_pct'])} of its "
+        f"{number(row['runs'])} runs after a wakeup last under 1 ms) and is on "
+        f"{percent(row['path_pct'])} "
+        "of the frames' critical path"
     )
     if row["switches"]:
-        title += (
-            f"; it lost its CPU {count(row['switches'], 'time')} in the middle of work a frame "
-            f"waited for, for {duration(row['off_ns'])}, and came back on an E core "
+        detail += (
+            f"; it lost its CPU {count(row['switches'], 'time')} during work that a frame waited "
+            f"for, for {duration(row['off_ns'])} in total, and returned on an E core "
             f"{count(row['to_e'], 'time')}"
         )
     severity: Severity = "info"
     if row["switches"]:
         severity = "critical" if share >= CRITICAL_PCT else "warning"
     return Finding(
-        analyzer="short_run",
+        kind="worker_on_path",
         severity=severity,
-        title=f"{title} ({row['label']}){and_more(more)}",
+        title=f"Worker-like thread is on {percent(row['path_pct'])} of the frames' critical path",
+        detail=f"{detail}.{and_more(more)}",
+        advice=(
+            "Raise this thread's priority to that of the thread that waits for it, keep other work "
+            "off its core, and start fewer workers."
+        ),
         trace_id=row["trace_id"],
         cost_ns=row["off_ns"],
         cost_pct=100 * row["off_ns"] / row["dur_ns"],
@@ -100,13 +111,12 @@ def _finding(row: dict[str, Any], more: int) -> Finding:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="at_least",
-        advice=(
-            "Give this thread the priority of the thread that waits for it and a name of its own, "
-            "keep other work off its core, and start fewer workers."
-        ),
         evidence_sql=(
             "SELECT frame, out_ns, end_reason, from_cpu, from_type, to_cpu, to_type, off_ns "
             f"FROM path_switch(p_trace_id := {row['trace_id']}) WHERE utid = {row['utid']}"
+            if row["switches"]
+            else "SELECT thread, tid, frames, path_ns, path_pct "
+            f"FROM path_thread(p_trace_id := {row['trace_id']}) WHERE utid = {row['utid']}"
         ),
         counter_evidence_sql=(
             "SELECT thread, tid, frames, path_ns, path_pct "

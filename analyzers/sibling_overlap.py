@@ -1,21 +1,22 @@
-"""How much the siblings of a core were busy together.
+"""How much the SMT siblings of a core were busy together.
 
-Sharing is time beside each other, not yet harm: it is told from 10 % of the time in which cores
-were busy (below that it hardly moves a total), and judged as harm only where it could have been
-avoided (avoidable_sharing) or where a second thread costs (scaling_curve).
+Sharing alone is not harm: it is info from 10 % of the time in which cores were busy (below that it
+hardly moves a total), and judged as harm only where it could have been avoided (avoidable_sharing)
+or where a second thread costs (scaling_curve).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import count, duration, elsewhere, percent
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.output.wording import count, duration, percent, recordings
 
 NEEDS = ("switches", "all_threads", "cores")
 METRIC: Metric = "running"
+KINDS = ("siblings_busy_together",)
 
-TOLD_PCT = 10.0
+INFO_PCT = 10.0
 
 _SHARED = """
 SELECT t.*, trace.label, w.start_ns, w.end_ns
@@ -27,42 +28,41 @@ ORDER BY shared_of_busy_pct DESC NULLS LAST, trace_id
 """
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The recording whose cores were shared most, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The recording whose cores were shared most, or a conclusion."""
     rows = scope.rows(_SHARED)
-    shared = [row for row in rows if (row["shared_of_busy_pct"] or 0) >= TOLD_PCT]
+    shared = [row for row in rows if (row["shared_of_busy_pct"] or 0) >= INFO_PCT]
     if not shared:
-        yield Finding(
-            analyzer="sibling_overlap",
-            severity="checked",
-            title=(
+        yield (
+            clean(
                 f"In {count(len(rows), 'recording')} no cores were shared for "
-                f"{percent(TOLD_PCT)} of their busy time"
-                if rows
-                else "No core has two logical CPUs online, or which ones share a core is unknown"
-            ),
-            evidence_sql="FROM sibling_overlap",
+                f"{percent(INFO_PCT)} of their busy time."
+            )
+            if rows
+            else not_applicable("No core is known to have two logical CPUs online.")
         )
         return
     row = shared[0]
     share = row["shared_of_busy_pct"]
     yield Finding(
-        analyzer="sibling_overlap",
+        kind="siblings_busy_together",
         severity="info",
-        title=(
-            f"More than one sibling was busy for {percent(share)} of the time in which cores were "
-            f"busy, {duration(row['both_ns'])} of core time ({row['label']})"
-            f"{elsewhere(len(shared) - 1)}"
+        title=f"SMT siblings were busy together for {duration(row['both_ns'])}",
+        detail=(
+            f"{recordings(row['label'], len(shared) - 1)}more than one SMT sibling was busy for "
+            f"{percent(share)} of the time in which cores were busy, {duration(row['both_ns'])} of "
+            "core time."
+        ),
+        advice=(
+            "Check which threads share (`FROM sibling_pair`), whether whole cores were idle "
+            "(`FROM avoidable_sharing`), and what a second thread adds (`FROM smt_yield`)."
         ),
         trace_id=row["trace_id"],
         cost_ns=row["both_ns"],
         cost_pct=share,
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=(
-            "See who shared with whom (sibling_pair), whether whole cores stood idle meanwhile "
-            "(avoidable_sharing) and what a second thread gains for this work (smt_yield)."
-        ),
+        cost_of="of the time in which cores were busy",
         evidence_sql=f"FROM sibling_overlap(p_trace_id := {row['trace_id']})",
         counter_evidence_sql=f"FROM sibling_overlap_total(p_trace_id := {row['trace_id']})",
     )

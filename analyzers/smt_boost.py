@@ -2,7 +2,7 @@
 
 A warning where the cells of one load ran at busy shares more than 5 points apart, since plain gains
 then mislead, and where SMT or boost makes throughput fall by more than 3 % with the whole interval
-below that of the cell it is compared with. The gains are told.
+below that of the cell it is compared with. The gains are info.
 """
 
 from __future__ import annotations
@@ -10,11 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import interval, percent
+from schedlens.ask.findings import (
+    Finding,
+    Metric,
+    Outcome,
+    Rank,
+    Scope,
+    Severity,
+    not_applicable,
+)
+from schedlens.output.wording import interval, number, percent
 
 NEEDS = ("smt-boost",)
 METRIC: Metric = "measured"
+KINDS = ("only_state", "uneven_load", "state_costs", "gain")
 
 Row = dict[str, Any]
 
@@ -22,11 +31,11 @@ _FALLS_PCT = -3.0
 _EVIDENCE = "FROM smt_boost"
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """What the states show, or that none were measured."""
     rows = scope.rows("SELECT * FROM smt_boost WHERE per_s IS NOT NULL")
     if not rows:
-        yield _found("checked", "No cells of the experiment smt-boost: nothing to judge")
+        yield not_applicable("The experiment smt-boost was not run.")
         return
     for load in dict.fromkeys(row["load"] for row in rows):
         yield from _load(load, [row for row in rows if row["load"] == load])
@@ -36,19 +45,24 @@ def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
     base, others = rows[0], rows[1:]
     if not others:
         yield _found(
+            "only_state",
             "info",
-            f"{load}: {_rate(base)} a second, {_state(base)}: nothing to compare with, "
-            "since neither SMT nor boost can be switched here",
+            f"Nothing to compare: {number(base['per_s'])} requests a second",
+            f"Load {load}: {_rate(base)} requests a second with {_state(base)}; neither SMT nor "
+            "boost can be switched on this machine.",
+            "Run `collect --experiment smt-boost` on a machine where SMT or boost can be switched.",
         )
         return
     if base["is_uneven"]:
         low = min(row["busy_pct"] for row in rows)
         high = max(row["busy_pct"] for row in rows)
         yield _found(
+            "uneven_load",
             "warning",
-            f"{load}: the cells ran at busy shares from {percent(low)} to {percent(high)}: compare "
-            "requests a second divided by the busy share (normalised_gain_pct), not as they are",
-            "For equal shares use the closed loop, or offer each state a load of its own.",
+            f"States ran at {percent(low)} to {percent(high)} load",
+            f"Load {load}: the cells were busy for {percent(low)} to {percent(high)} of the time, "
+            "so plain gains mislead.",
+            "Compare normalised_gain_pct, or repeat with the closed loop for equal loads.",
         )
     parts = []
     for row in others:
@@ -61,14 +75,22 @@ def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
         parts.append(part)
         if row["gain_pct"] < _FALLS_PCT and row["per_s_high"] < base["per_s_low"]:
             yield _found(
+                "state_costs",
                 "warning",
-                f"{load}: {_state(row)} does {percent(-row['gain_pct'])} less than {_state(base)}",
-                "Leave it off for this work.",
+                f"{_state(row)}: {percent(-row['gain_pct'])} less throughput",
+                f"Load {load}: {_state(row)} serves {percent(-row['gain_pct'])} fewer requests a "
+                f"second than {_state(base)}.",
+                f"Do not use {_state(row)} for this work.",
             )
+    best = max(others, key=lambda row: row["gain_pct"])
     yield _found(
+        "gain",
         "info",
-        f"{load}: {_rate(base)} a second with {_state(base)}; against that "
-        f"{', '.join(parts)}{_thrifty(rows)}",
+        f"{_state(best)}: {best['gain_pct']:+.0f} % throughput against {_state(base)}",
+        f"Load {load}: {_rate(base)} requests a second with {_state(base)}; relative to that "
+        f"{', '.join(parts)}{_thrifty(rows)}.",
+        "Choose the state by throughput, latency and power (`FROM smt_boost`, "
+        "`FROM cell_latency`).",
     )
 
 
@@ -79,15 +101,15 @@ def _thrifty(rows: list[Row]) -> str:
     best = max(known, key=lambda row: row["requests_per_joule"])
     low, high = best["requests_per_joule_low"], best["requests_per_joule_high"]
     return (
-        f"; most requests per joule with {_state(best)} ({best['requests_per_joule']:.3g}"
+        f"; most requests per joule with {_state(best)} ({number(best['requests_per_joule'])}"
         f"{interval(low, high)})"
     )
 
 
 def _rate(row: Row) -> str:
     low, high = row["per_s_low"], row["per_s_high"]
-    ends = "" if low is None or low == high else f" ({low:,.0f} to {high:,.0f})"
-    return f"{row['per_s']:,.0f}{ends}"
+    ends = "" if low is None or low == high else f" ({number(low)} to {number(high)})"
+    return f"{number(row['per_s'])}{ends}"
 
 
 def _ends(row: Row, name: str) -> str:
@@ -103,5 +125,5 @@ def _state(row: Row) -> str:
     return " and ".join(known) or "the machine as found"
 
 
-def _found(severity: Any, title: str, advice: str = "") -> Finding:
-    return Finding("smt_boost", severity, title, _EVIDENCE, advice)
+def _found(kind: str, severity: Severity, title: str, detail: str, advice: str) -> Finding:
+    return Finding(kind, severity, title, detail, advice, _EVIDENCE, rank=Rank.ANSWER)

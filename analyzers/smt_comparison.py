@@ -1,7 +1,7 @@
-"""How much less (or more) siblings were busy together in one recording than in another.
+"""How much less (or more) SMT siblings were busy together in one recording than in another.
 
-Each recording is compared with the first; told is the one whose share of busy core time differs
-most, from 5 % of the first's share on. The loads stand beside it: with less work there is less
+Each recording is compared with the first; the one whose share of busy core time differs most is
+info, from 5 % of the first's share on. The loads are given as well: with less work there is less
 sharing.
 """
 
@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
 from schedlens.output.wording import percent
 
 NEEDS = ("switches", "all_threads", "cores")
 METRIC: Metric = "running"
+KINDS = ("sharing_differs",)
 
-TOLD_PCT = 5.0
+INFO_PCT = 5.0
 _BUSY = "both of busy core time"
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The pair that differs most, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The pair that differs most, or a conclusion."""
     asked = scope.call("smt_comparison", process=scope.process)
     rows = scope.rows(f"SELECT * FROM ({asked}) WHERE first_pct IS NOT NULL AND second_pct <> 0")
     pairs: dict[int, dict[str, dict[str, float]]] = {}
@@ -28,25 +29,22 @@ def judge(scope: Scope) -> Iterable[Finding]:
     for row in rows:
         pairs.setdefault(row["second_trace_id"], {})[row["measure"]] = row
         names[row["second_trace_id"]] = (row["first"], row["second"])
-    told = [
+    changed = [
         number
         for number, measures in pairs.items()
-        if _BUSY in measures and abs(measures[_BUSY]["less_pct"] or 0.0) >= TOLD_PCT
+        if _BUSY in measures and abs(measures[_BUSY]["less_pct"] or 0.0) >= INFO_PCT
     ]
-    if not told:
-        yield Finding(
-            analyzer="smt_comparison",
-            severity="checked",
-            title=(
-                f"No recording differs by {percent(TOLD_PCT)} from the first in how much siblings "
-                "were busy together"
-                if pairs
-                else "No two recordings with siblings to compare"
-            ),
-            evidence_sql="FROM smt_comparison",
+    if not changed:
+        yield (
+            clean(
+                f"No recording differs by {percent(INFO_PCT)} from the first in how much SMT "
+                "siblings were busy together."
+            )
+            if pairs
+            else not_applicable("There are no two recordings with SMT siblings to compare.")
         )
         return
-    number = max(told, key=lambda each: (abs(pairs[each][_BUSY]["less_pct"]), -each))
+    number = max(changed, key=lambda each: (abs(pairs[each][_BUSY]["less_pct"]), -each))
     measures, (first, second) = pairs[number], names[number]
 
     def change(measure: str) -> str:
@@ -59,24 +57,23 @@ def judge(scope: Scope) -> Iterable[Finding]:
         if measure in measures
     ]
     load = measures.get("load")
-    beside = (
-        f"; load {percent(load['first_pct'])} and {percent(load['second_pct'])}" if load else ""
-    )
+    loads = f"; load {percent(load['first_pct'])} and {percent(load['second_pct'])}" if load else ""
     yield Finding(
-        analyzer="smt_comparison",
+        kind="sharing_differs",
         severity="info",
-        title=(
-            f"Siblings were busy together for {', '.join(parts)} in {second} than in {first}"
-            f"{beside}"
+        title=f"SMT siblings were busy together {change(_BUSY)} than before",
+        detail=(
+            f"SMT siblings were busy together for {', '.join(parts)} in {second} than in "
+            f"{first}{loads}."
+        ),
+        advice=(
+            "Compare the share of busy core time, which idle time does not dilute, and check "
+            "`FROM smt_tax` and frame times to see whether less sharing helped."
         ),
         trace_id=number,
         evidence_sql=f"FROM smt_comparison(p_trace_id := {number})",
         counter_evidence_sql=(
             "SELECT trace_id, cores, busy_pct, both_pct, shared_of_busy_pct FROM "
             "sibling_overlap_total"
-        ),
-        advice=(
-            "Compare by the share of busy core time: idle time dilutes the share of trace time. "
-            "Whether less sharing is a gain say smt_tax and the frames."
         ),
     )

@@ -1,26 +1,27 @@
-"""What running beside a busy sibling cost by the threads' own counters.
+"""What running with a busy SMT sibling cost by the threads' own counters.
 
-Summed are the threads with at least 30 intervals alone and 30 shared. It is a warning if the upper
-estimate matches the lower in sign and the sum is at least 5 % of the window, told from 1 % on.
-Threads with too few intervals are refused, not estimated.
+The cost is summed over the threads with at least 30 intervals alone and 30 shared. It is a warning
+if the upper estimate matches the lower in sign and the sum is at least 5 % of the window, info from
+1 % on. Threads with too few intervals are left out, not estimated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import count, duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.output.wording import count, duration, percent, recordings, thread_name, times
 
 NEEDS = ("counters", "cores")
 METRIC: Metric = "running"
+KINDS = ("busy_siblings",)
 
 WARNING_PCT = 5.0
-TOLD_PCT = 1.0
+INFO_PCT = 1.0
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The recording in which it cost most, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The recording in which it cost most, or a conclusion."""
     asked = scope.call("smt_tax", process=scope.process)
     rows = scope.rows(
         f"""
@@ -46,32 +47,33 @@ def judge(scope: Scope) -> Iterable[Finding]:
         ORDER BY cost DESC NULLS LAST, t.trace_id
         """
     )
-    costly = [row for row in rows if 100 * (row["cost"] or 0) >= TOLD_PCT * row["dur_ns"]]
+    costly = [row for row in rows if 100 * (row["cost"] or 0) >= INFO_PCT * row["dur_ns"]]
     if not costly:
         refused = sum(row["refused"] for row in rows)
-        yield Finding(
-            analyzer="smt_tax",
-            severity="checked",
-            title=(
-                "No cycles and instructions at switches: what a busy sibling costs is not known"
-                if not rows
-                else f"No thread is known to have lost {percent(TOLD_PCT)} of the window beside a "
-                f"busy sibling; {count(refused, 'thread')} with too few intervals"
-            ),
-            evidence_sql="FROM smt_tax",
+        yield (
+            clean(
+                f"No thread is known to have lost {percent(INFO_PCT)} of the window to a busy SMT "
+                f"sibling; {count(refused, 'thread')} had too few intervals."
+            )
+            if rows
+            else not_applicable("No cycles and instructions were counted at switches.")
         )
         return
     row = costly[0]
     share = 100 * row["cost"] / row["dur_ns"]
     yield Finding(
-        analyzer="smt_tax",
+        kind="busy_siblings",
         severity="warning" if share >= WARNING_PCT else "info",
-        title=(
-            f"Busy siblings cost {count(row['threads'], 'thread')} {duration(row['cost'])} of "
-            f"running time by their own counters ({duration(row['low'])} to "
-            f"{duration(row['high'])}), "
-            f"{thread_name(row['thread'], row['tid'], row['process'])} most ({row['label']})"
-            f"{elsewhere(len(costly) - 1)}"
+        title=f"Busy SMT siblings cost {duration(row['cost'])} of running time",
+        detail=(
+            f"{recordings(row['label'], len(costly) - 1)}busy SMT siblings cost "
+            f"{count(row['threads'], 'thread')} {duration(row['cost'])} of running time by their "
+            f"own counters{times(row['low'], row['high'])}, "
+            f"{thread_name(row['thread'], row['tid'], row['process'])} most."
+        ),
+        advice=(
+            "Keep the SMT siblings of these threads' CPUs free: start fewer workers, use E cores "
+            "before siblings, or set an ideal processor for each thread (SetThreadIdealProcessor)."
         ),
         trace_id=row["trace_id"],
         cost_ns=row["cost"],
@@ -82,10 +84,6 @@ def judge(scope: Scope) -> Iterable[Finding]:
         bound="range",
         cost_low_ns=row["low"],
         cost_high_ns=row["high"],
-        advice=(
-            "Keep the siblings of these threads' cores free: fewer workers, E cores before "
-            "siblings, an ideal processor for each."
-        ),
         evidence_sql=f"SELECT * FROM smt_tax(p_trace_id := {row['trace_id']})",
         counter_evidence_sql=(
             "SELECT thread, tid, core_type, cpi, instructions_per_s, relative_to_p "

@@ -1,55 +1,61 @@
 """Whether a hypervisor took the CPUs away.
 
 Stolen time looks like running time in the trace, so every time of such a step is too long by it. It
-is told from 0.1 % of a CPU's step, a warning from 1 % (the accuracy the other numbers claim),
-critical from 10 %. In a virtual machine the topology is a claim of the host, and told as such.
+is info from 0.1 % of a CPU's step, a warning from 1 % (the accuracy the other numbers claim),
+critical from 10 %. In a virtual machine the topology is only what the host claims, and the finding
+says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean, not_applicable
 from schedlens.ask.virtual_machine import claim
-from schedlens.output.wording import duration, elsewhere, percent
+from schedlens.output.wording import duration, percent, recordings
 
 NEEDS = ("snapshots",)
 METRIC: Metric = "measured"
+KINDS = ("stolen_cpu",)
 
-TOLD_PCT = 0.1
+INFO_PCT = 0.1
 WARNING_PCT = 1.0
 CRITICAL_PCT = 10.0
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The CPU and step from which most was taken, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The CPU and step from which most was taken, or a conclusion."""
     rows = scope.rows(
         "SELECT s.*, trace.label, run.start_ns, run.end_ns FROM steal AS s "
         "JOIN trace USING (trace_id) LEFT JOIN run USING (trace_id) "
         "WHERE steal_ns IS NOT NULL ORDER BY steal_pct DESC, trace_id, cpu"
     )
-    taken = [row for row in rows if row["steal_pct"] is not None and row["steal_pct"] >= TOLD_PCT]
+    taken = [row for row in rows if row["steal_pct"] is not None and row["steal_pct"] >= INFO_PCT]
     if not taken:
-        yield Finding(
-            analyzer="steal",
-            severity="checked",
-            title=(
-                f"No CPU was taken away for {percent(TOLD_PCT)} of a step"
-                if rows
-                else "No snapshots of what the system counts: whether CPUs were stolen is unknown"
-            ),
-            advice=claim(scope, None),
-            evidence_sql="SELECT trace_id, cpu, step_ns, steal_ns, steal_pct FROM steal",
+        yield (
+            clean(claim(scope, None, f"No CPU was taken away for {percent(INFO_PCT)} of a step."))
+            if rows
+            else not_applicable(claim(scope, None, "No snapshot contains steal time."))
         )
         return
     row = taken[0]
     others = len({r["trace_id"] for r in taken} - {row["trace_id"]})
     yield Finding(
-        analyzer="steal",
+        kind="stolen_cpu",
         severity=_severity(row["steal_pct"]),
         title=(
-            f"The hypervisor took CPU {row['cpu']} away for {duration(row['steal_ns'])} "
-            f"({percent(row['steal_pct'])}) of the step {row['label']}{elsewhere(others)}"
+            f"Hypervisor took CPU {row['cpu']} for {duration(row['steal_ns'])} "
+            f"({percent(row['steal_pct'])})"
+        ),
+        detail=(
+            f"{recordings(row['label'], others)}the hypervisor took CPU {row['cpu']} for "
+            f"{duration(row['steal_ns'])}, {percent(row['steal_pct'])} of the step."
+        ),
+        advice=claim(
+            scope,
+            row["trace_id"],
+            "Repeat this step on a quieter host or with dedicated CPUs before you compare "
+            "throughput, and read its running times as upper bounds.",
         ),
         trace_id=row["trace_id"],
         cost_ns=row["steal_ns"],
@@ -57,12 +63,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         cpu=row["cpu"],
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
-        advice=claim(
-            scope,
-            row["trace_id"],
-            "Take running times of this step as upper bounds, and repeat it on a quieter host or "
-            "with dedicated CPUs before comparing throughput.",
-        ),
+        cost_of="of the step",
         evidence_sql=(
             "SELECT trace_id, cpu, step_ns, steal_ns, steal_pct FROM steal "
             "ORDER BY steal_pct DESC NULLS LAST"

@@ -17,16 +17,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
-from schedlens.output.wording import and_more, count, duration, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Rank, Scope, Severity, clean
+from schedlens.output.wording import and_more, count, duration, recordings, thread_name
 
 NEEDS = ("switches",)
 METRIC: Metric = "ready"
+KINDS = ("long_ready",)
 
-TOLD_NS = 1_000_000
+INFO_NS = 1_000_000
 WARNING_NS = 4_000_000
 CRITICAL_NS = 16_700_000
-TOLD_PCT, EXCESS_PCT = 10.0, 25.0
+INFO_PCT, EXCESS_PCT = 10.0, 25.0
 WINDOW_PCT, CRITICAL_WINDOW_PCT = 1.0, 10.0
 NAMED = 3
 
@@ -44,14 +45,14 @@ FROM (
   SELECT s.trace_id, s.utid, s.ts - s.ready_ns AS from_ns, s.ts AS to_ns, s.ready_ns
   FROM sched_slice AS s
   JOIN analysis_span AS w USING (trace_id)
-  WHERE NOT s.is_idle AND NOT s.left_censored AND s.ready_ns >= {TOLD_NS}
+  WHERE NOT s.is_idle AND NOT s.left_censored AND s.ready_ns >= {INFO_NS}
     AND s.ts BETWEEN w.start_ns AND w.end_ns
   UNION ALL
   -- Woken and not seen on a CPU again.
   SELECT s.trace_id, s.utid, s.ts, s.ts + s.dur, s.dur
   FROM thread_state AS s
   JOIN analysis_span AS w USING (trace_id)
-  WHERE s.state = 'ready' AND s.right_censored AND s.dur >= {TOLD_NS}
+  WHERE s.state = 'ready' AND s.right_censored AND s.dur >= {INFO_NS}
     AND s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
 ) AS r
 WHERE NOT EXISTS (
@@ -65,8 +66,8 @@ GROUP BY utid
 """
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The threads with the largest excess of ready time, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The threads with the largest excess of ready time, or a conclusion."""
     asked = scope.call("thread_summary", process=scope.process)
     fair = scope.call("fair_share", process=scope.process)
     judged = scope.rows(
@@ -84,7 +85,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         "JOIN analysis_span AS w ON w.trace_id = t.trace_id "
         "JOIN trace ON trace.trace_id = t.trace_id LEFT JOIN run ON run.trace_id = t.trace_id "
         f"WHERE {_FOREIGN} AND 100 * (t.ready_ns - fair_ns) > "
-        f"{TOLD_PCT} * (t.run_ns + t.ready_ns) "
+        f"{INFO_PCT} * (t.run_ns + t.ready_ns) "
         f"WINDOW same AS (PARTITION BY {_ALIKE}) "
         f"QUALIFY row_number() OVER (PARTITION BY {_ALIKE} "
         "ORDER BY t.ready_ns - fair_ns DESC, t.trace_id, t.utid) = 1 "
@@ -95,13 +96,20 @@ def judge(scope: Scope) -> Iterable[Finding]:
     worst += [row for row in judged if row["beside_workload"]][:1]
     for row in worst:
         yield Finding(
-            analyzer="thread_summary",
+            kind="long_ready",
             severity="info" if row["beside_workload"] else _severity(row),
-            title=(
+            title=f"Thread waited {duration(_excess(row))} beyond its fair share of CPUs",
+            detail=(
+                f"{recordings(row['label'])}"
                 f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for "
                 f"{duration(row['ready_max_ns'])} at a time before it got a CPU, "
-                f"{duration(row['ready_ns'])} {_of_window(row)}{_unfair(row)} ({row['label']})"
+                f"{duration(row['ready_ns'])} {_of_window(row)}{_unfair(row)}."
                 f"{and_more(row['others_like_it'])}"
+            ),
+            advice=(
+                "Check what it waited for (`FROM ready_obstacle`) and which threads ran instead "
+                "(`FROM worst_waits`); widen its affinity, raise its priority (nice, chrt), or "
+                "raise the cpu.weight of its cgroup."
             ),
             trace_id=row["trace_id"],
             cost_ns=_excess(row),
@@ -111,13 +119,10 @@ def judge(scope: Scope) -> Iterable[Finding]:
             cpu=row["last_cpu"],
             start_ns=row["start_ns"],
             end_ns=row["end_ns"],
-            advice=(
-                "See what it waited for (ready_obstacle) and who ran instead (worst_waits). Widen "
-                "its affinity, raise its priority, or check the CPU weight of its cgroup."
-            ),
+            rank=Rank.SUM,
             evidence_sql=(
                 "SELECT ts - ready_ns AS ready_at_ns, ready_ns, cpu, waker_utid, end_reason "
-                f"FROM sched_slice WHERE utid = {row['utid']} AND ready_ns >= {TOLD_NS} "
+                f"FROM sched_slice WHERE utid = {row['utid']} AND ready_ns >= {INFO_NS} "
                 "ORDER BY ready_ns DESC"
             ),
             counter_evidence_sql=(
@@ -131,29 +136,21 @@ def judge(scope: Scope) -> Iterable[Finding]:
             f"FROM ({asked}) AS t WHERE {_FOREIGN}"
         )[0]
         longest = counted["longest"]
-        longer = longest is not None and longest >= TOLD_NS
-        yield Finding(
-            analyzer="thread_summary",
-            severity="checked",
-            title=(
-                f"{count(counted['threads'], 'thread')}, "
-                + (
-                    "no ready time beyond a fair share of the CPUs"
-                    if longer
-                    else f"no known ready time reaches {duration(TOLD_NS)}"
-                )
-                + (f"; the longest is {duration(longest)}" if longest is not None else "")
-            ),
-            evidence_sql=(
-                f"SELECT trace_id, thread, tid, ready_ns, ready_count, ready_max_ns FROM ({asked}) "
-                "ORDER BY ready_max_ns DESC NULLS LAST LIMIT 20"
-            ),
+        longer = longest is not None and longest >= INFO_NS
+        yield clean(
+            f"{count(counted['threads'], 'thread')}, "
+            + (
+                "no ready time beyond a fair share of the CPUs"
+                if longer
+                else f"no known ready time reaches {duration(INFO_NS)}"
+            )
+            + (f"; the longest is {duration(longest)}." if longest is not None else ".")
         )
 
 
 def _of_window(row: dict[str, Any]) -> str:
     """A ready time that began before the window is longer than what lies in it."""
-    return "of it in the window" if row["ready_max_ns"] > row["ready_ns"] else "in all"
+    return "of it in the window" if row["ready_max_ns"] > row["ready_ns"] else "in total"
 
 
 def _excess(row: dict[str, Any]) -> int:
@@ -164,7 +161,7 @@ def _excess(row: dict[str, Any]) -> int:
 def _unfair(row: dict[str, Any]) -> str:
     if not row["fair_ns"]:
         return ""
-    return f", {duration(_excess(row))} more than fair sharing costs"
+    return f", {duration(_excess(row))} more than fair sharing explains"
 
 
 def _severity(row: dict[str, Any]) -> Severity:

@@ -1,9 +1,9 @@
-"""Whether a CPU quota held threads back.
+"""Whether a CPU quota throttled threads.
 
-What the system counts as throttled is added up over a cgroup's run queues; what it cost is the
-ready time of the cgroup's threads that the trace shows under it. It is a warning from 1 % of the
-step (below that a quota does what it is for), critical from 20 %. A cgroup that ended before it was
-read is reported as unknown.
+What the system counts as throttled is summed over a cgroup's run queues; what it cost is the ready
+time of the cgroup's threads that the trace shows under it. It is a warning from 1 % of the step
+(below that a quota does what it is for), critical from 20 %. A cgroup that ended before it was read
+is reported as unknown.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import and_more, count, duration, elsewhere, percent
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.output.wording import and_more, count, duration, percent, recordings
 
 NEEDS = ("cgroups",)
 METRIC: Metric = "measured"
+KINDS = ("quota", "unread_quota")
 
 WARNING_PCT = 1.0
 CRITICAL_PCT = 20.0
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """The cgroup that was held back most, or what was checked."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """The cgroup that was held back most, or a conclusion."""
     rows = scope.rows(
         "SELECT c.*, trace.label, w.start_ns, w.end_ns FROM throttled_cgroup AS c "
         "JOIN trace USING (trace_id) JOIN analysis_span AS w USING (trace_id) "
@@ -44,30 +45,32 @@ def judge(scope: Scope) -> Iterable[Finding]:
             "FROM snapshot_cgroup"
         )[0]
         left_out = f" ({len(unread)} ended before they were read)" if unread else ""
-        yield Finding(
-            analyzer="throttled_cgroup",
-            severity="checked",
-            title=(
+        yield (
+            clean(
                 f"{counted['cgroups']} cgroups, {counted['limited']} with a CPU quota: none was "
-                f"held back for {percent(WARNING_PCT)} of a step{left_out}"
-                if counted["cgroups"]
-                else "No snapshot of cgroups: whether a quota held threads back is unknown"
-            ),
-            evidence_sql="FROM throttled_cgroup",
+                f"throttled for {percent(WARNING_PCT)} of a step{left_out}."
+            )
+            if counted["cgroups"]
+            else not_applicable("No snapshot of cgroups was taken.")
         )
         return
     row = rows[0]
     share = 100.0 * row["throttled_ns"] / row["step_ns"]
     others = len({r["trace_id"] for r in rows} - {row["trace_id"]})
     seen = row["ready_throttled_ns"]
+    least = "" if row["is_complete"] else "at least "
     yield Finding(
-        analyzer="throttled_cgroup",
+        kind="quota",
         severity="critical" if share >= CRITICAL_PCT else "warning",
-        title=(
-            f"The CPU quota of cgroup {row['cgroup']} held its threads back for "
-            f"{'' if row['is_complete'] else 'at least '}"
-            f"{duration(row['throttled_ns'])} of a step of {duration(row['step_ns'])} "
-            f"({row['label']}){elsewhere(others)}"
+        title=f"CPU quota throttled threads for {least}{duration(row['throttled_ns'])}",
+        detail=(
+            f"{recordings(row['label'], others)}the CPU quota of cgroup {row['cgroup']} throttled "
+            f"its threads for {least}{duration(row['throttled_ns'])} of a step of "
+            f"{duration(row['step_ns'])}."
+        ),
+        advice=(
+            "Raise or remove the quota (cpu.max), or run fewer threads at a time in this cgroup: "
+            "threads that use it up early in a period all wait for its end."
         ),
         trace_id=row["trace_id"],
         cost_ns=seen if seen else row["throttled_ns"],
@@ -75,10 +78,7 @@ def judge(scope: Scope) -> Iterable[Finding]:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         bound="exact" if seen else "range",
-        advice=(
-            "Raise the quota (cpu.max) or take it off, or run fewer threads at a time in it: "
-            "threads that use it up early in a period all wait for its end."
-        ),
+        cost_of="of the step",
         evidence_sql=f"SELECT * FROM throttled_cgroup WHERE trace_id = {row['trace_id']}",
     )
 
@@ -98,20 +98,22 @@ def _unread(rows: list[dict[str, Any]]) -> Finding:
         f"; its threads were ready for {duration(seen)} while their CPU was idle" if seen else ""
     )
     return Finding(
-        analyzer="throttled_cgroup",
+        kind="unread_quota",
         severity="warning" if share >= WARNING_PCT else "info",
-        title=(
-            f"Whether a CPU quota held back {count(row['threads'], 'thread')} of cgroup "
-            f"{row['cgroup']} is unknown: it ended before it was read{waited} "
-            f"({row['label']}){and_more(len(rows) - 1)}"
+        title=f"Quota of {count(row['threads'], 'thread')} is unknown: cgroup ended too early",
+        detail=(
+            f"{recordings(row['label'])}cgroup {row['cgroup']} with "
+            f"{count(row['threads'], 'thread')} ended before its counters were read{waited}."
+            f"{and_more(len(rows) - 1)}"
+        ),
+        advice=(
+            "Check the CPU quota of this cgroup where it is set (cpu.max, `--cpus` of a container, "
+            "CPUQuota= of a unit), or record again and keep the cgroup until the recording ends."
         ),
         trace_id=row["trace_id"],
         cost_ns=seen or None,
         cost_pct=share if seen else None,
         bound="range",
-        advice=(
-            "Check the CPU quota of this cgroup where it is made (cpu.max, --cpus of a container, "
-            "CPUQuota= of a unit), or record again and keep the cgroup until the recording ends."
-        ),
+        cost_of="of the step",
         evidence_sql=f"SELECT * FROM throttled_cgroup WHERE trace_id = {row['trace_id']}",
     )

@@ -1,14 +1,14 @@
-"""How far the recordings can be trusted, and what they cannot answer.
+"""How far the recordings can be trusted.
 
 A recording without context switches of either kind answers nothing about who ran: critical. A
-recording of PERF_RECORD_SWITCH alone has exact running times and is info. Else judged is what
-lies inside the window: recorders start and stop their CPUs one after another, so every recording
-has edges, which are told as such. Unknown CPU time in the window is told from 0.1 % (from there
-bounds are shown), a warning from 1 % (the accuracy the other numbers claim), critical from 10 %.
-Switches that only the second kind of record shows cost nothing and are told, since tools that read
-the first kind alone read such a file wrong; stays of which the readiness is unknown are told from
-1 % of the switches. A CPU clock that differs from the running time in the trace by 1 % or more,
-beyond the error of its reading, is reported.
+recording of PERF_RECORD_SWITCH alone has exact running times and is info. Otherwise only the window
+is judged: recorders start and stop their CPUs one after another, so every recording has edges,
+which are reported as edges. Unknown CPU time in the window is info from 0.1 % (from there bounds
+are shown), a warning from 1 % (the accuracy the other numbers claim), critical from 10 %. Switches
+that only PERF_RECORD_SWITCH shows cost nothing and are info, since tools that read only
+sched_switch read such a file wrong; slices whose ready time is unknown are info from 1 % of the
+switches. A CPU clock that differs from the running time in the trace by 1 % or more, beyond the
+error of its reading, is reported.
 """
 
 from __future__ import annotations
@@ -16,13 +16,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schedlens.ask.findings import Finding, Metric, Scope, Severity
-from schedlens.output.wording import count, duration, elsewhere, percent, thread_name
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean
+from schedlens.output.wording import count, duration, number, percent, recordings, thread_name
 
 NEEDS: tuple[str, ...] = ()
 METRIC: Metric = "measured"
+KINDS = (
+    "no_switches",
+    "switch_records_only",
+    "loss",
+    "early_end",
+    "recovered_switches",
+    "unknown_ready_time",
+    "clock_gap",
+    "reader_problem",
+)
 
-TOLD_PCT = 0.1
+INFO_PCT = 0.1
 WARNING_PCT = 1.0
 CRITICAL_PCT = 10.0
 UNEXPLAINED_SHARE = 0.01
@@ -33,8 +43,8 @@ CLOCK_GAP_PCT = 1.0
 _PLACED = ("switch-in without a waking%", "the thread that leaves%", "the records of a CPU end%")
 
 
-def judge(scope: Scope) -> Iterable[Finding]:
-    """Loss, mended switches, problems, and questions without an answer."""
+def judge(scope: Scope) -> Iterable[Finding | Outcome]:
+    """Loss, recovered switches, gaps of clocks, and problems of the reader."""
     rows = scope.rows(
         "SELECT q.*, trace.source FROM trace_quality AS q JOIN trace USING (trace_id)"
     )
@@ -54,11 +64,10 @@ def judge(scope: Scope) -> Iterable[Finding]:
         yield _whole([row for row in rows if _switches(row)])
     rows = [row for row in rows if row["switches"]]
     yield from _edges(rows)
-    yield from _mended(rows)
+    yield from _recovered(rows)
     yield from _unexplained(rows)
     yield from _clock(scope)
     yield from _problems(scope)
-    yield from _unanswered(scope)
 
 
 def _switches(row: dict[str, Any]) -> int:
@@ -86,7 +95,7 @@ def _inner_pct(row: dict[str, Any]) -> float:
 
 def _is_lossy(row: dict[str, Any]) -> bool:
     lost = row["gaps"] or row["events_lost"] or row["buffers_lost"]
-    return bool(lost) or _inner_pct(row) >= TOLD_PCT
+    return bool(lost) or _inner_pct(row) >= INFO_PCT
 
 
 def _blind(row: dict[str, Any], others: int) -> Finding:
@@ -95,12 +104,15 @@ def _blind(row: dict[str, Any], others: int) -> Finding:
         "etw": "collect on Windows, or xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER",
     }.get(row["source"], "with the events of the scheduler")
     return Finding(
-        analyzer="trace_quality",
-        # A step that was measured on purpose without a recorder is no damaged recording.
+        kind="no_switches",
         severity="info" if row["source"] == "none" else "critical",
-        title=f"{row['label']} contains no context switches{elsewhere(others)}",
+        title="Recording contains no context switches",
+        detail=(
+            f"{recordings(row['label'], others)}no context switches are recorded, so that which "
+            "thread ran on which CPU is unknown."
+        ),
+        advice=f"Record context switches and wakeups: {how}.",
         trace_id=row["trace_id"],
-        advice=f"Who ran where is unknown. Record context switches and wakeups: {how}.",
         evidence_sql=(
             f"SELECT record, count FROM record_count WHERE trace_id = {row['trace_id']} "
             "ORDER BY count DESC, record"
@@ -110,18 +122,19 @@ def _blind(row: dict[str, Any], others: int) -> Finding:
 
 def _switch_records_only(row: dict[str, Any], others: int) -> Finding:
     return Finding(
-        analyzer="trace_quality",
+        kind="switch_records_only",
         severity="info",
-        title=(
-            f"{row['label']} contains switch records without wakeups or priorities"
-            f"{elsewhere(others)}"
+        title="Recording lacks wakeups and priorities",
+        detail=(
+            f"{recordings(row['label'], others)}only PERF_RECORD_SWITCH is recorded: running times "
+            "are exact, ready time is known only after a preemption."
+        ),
+        advice=(
+            "To record wakeups, priorities and all programs, run "
+            "`sudo sysctl kernel.perf_event_paranoid=-1`, make /sys/kernel/tracing readable, and "
+            "run `collect` again."
         ),
         trace_id=row["trace_id"],
-        advice=(
-            "Running times are exact; ready time is known only after a preemption. To record "
-            "wakeups, priorities and all programs: sudo sysctl kernel.perf_event_paranoid=-1, "
-            "make /sys/kernel/tracing readable, and run `collect` again."
-        ),
         evidence_sql=(
             "SELECT trace_id, source, prev_preempted, count(*) AS records FROM context_switch "
             f"WHERE trace_id = {row['trace_id']} GROUP BY ALL ORDER BY ALL"
@@ -129,21 +142,16 @@ def _switch_records_only(row: dict[str, Any], others: int) -> Finding:
     )
 
 
-def _whole(rows: list[dict[str, Any]]) -> Finding:
+def _whole(rows: list[dict[str, Any]]) -> Outcome:
     # Switches outside the window do not count.
     switches = sum(row["switches"] + row["repaired_switches"] for row in rows)
     edges = sum(row["edge_gaps"] for row in rows)
-    beside = f"; {count(edges, 'gap')} at the edges, outside the window" if edges else ""
+    at_edges = f"; {count(edges, 'gap')} at the edges, outside the window" if edges else ""
     if any(row["edge_ns"] for row in rows):
-        beside = f"; {count(edges, 'gap')} at the edges"
-    return Finding(
-        analyzer="trace_quality",
-        severity="checked",
-        title=(
-            "No record is known to be missing in the window: "
-            f"{count(switches, 'switch', 'switches')} in {count(len(rows), 'recording')}{beside}"
-        ),
-        evidence_sql="FROM trace_quality",
+        at_edges = f"; {count(edges, 'gap')} at the edges"
+    return clean(
+        f"No record is known to be missing in the window: {number(switches)} switches "
+        f"in {count(len(rows), 'recording')}{at_edges}."
     )
 
 
@@ -162,19 +170,27 @@ def _loss(scope: Scope, row: dict[str, Any], others: int) -> Finding:
         parts.append(f"{count(row['buffers_lost'], 'buffer')} lost")
     if inner is not None:
         parts.append(f"{duration(inner)} of CPU time unknown ({percent(share)})")
+    title = f"{count(row['gaps'], 'gap')} in the recording"
+    if inner:
+        title = f"{duration(inner)} of CPU time unknown ({percent(share)})"
+    elif row["events_lost"]:
+        title = f"{count(row['events_lost'], 'record')} lost"
+    elif row["buffers_lost"]:
+        title = f"{count(row['buffers_lost'], 'buffer')} lost"
     trace_id = row["trace_id"]
     # A recording of one program does not follow a CPU while others run there: what a new thread
     # did before its first record is not covered, and nothing was lost.
     uncovered = row["chain_breaks"] == row["gaps"] and scope.lacks(trace_id, ["all_threads"])
     return Finding(
-        analyzer="trace_quality",
+        kind="loss",
         severity="info" if uncovered else _severity(share),
-        title=f"{row['label']}: {', '.join(parts)}{elsewhere(others)}",
+        title=title,
+        detail=f"{recordings(row['label'], others)}{', '.join(parts)}.",
+        advice=_advice(scope, row),
         trace_id=trace_id,
         cost_ns=inner,
         cost_pct=share if inner is not None else None,
         bound="range",
-        advice=_advice(scope, row),
         evidence_sql=(
             "SELECT cpu, start_ns, end_ns, end_ns - start_ns AS ns, events, signalled_by FROM loss "
             f"WHERE trace_id = {trace_id} ORDER BY ns DESC, cpu, start_ns"
@@ -211,22 +227,22 @@ def _advice(scope: Scope, row: dict[str, Any]) -> str:
         options = _LARGER_BUFFERS.get(row["source"])
         larger = f" ({options[0 if collected else 1]})" if options else ""
         return (
-            "Read numbers of this recording as ranges. Record again with larger buffers"
-            f"{larger} or to a faster disk."
+            f"Record again with larger buffers{larger} or to a faster disk; until then read the "
+            "numbers of this recording as ranges."
         )
     if kinds & {"damaged", "truncated"}:
         return (
-            "Read numbers of this recording as ranges. Copy the file again from where it was "
-            "recorded, or record again: a part of it cannot be read."
+            "Copy the file again from where it was recorded, or record again: a part of it cannot "
+            "be read, and its numbers are ranges."
         )
     if row["source"] == "perf" and row["has_switch_records"] is False:
         return (
-            "Record again with --switch-events, as `collect` does: the kernel writes no scheduler "
-            "event for some switches, and the second kind of record tells most of them."
+            "Record again with `perf record --switch-events`, as `collect` does: the kernel writes "
+            "no sched_switch for some switches, and PERF_RECORD_SWITCH contains most of them."
         )
     return (
-        "Read numbers of this recording as ranges, or record again. The recorder reported no loss "
-        "there, so larger buffers are unlikely to help."
+        "Record again, or read the numbers of this recording as ranges. The recorder reported no "
+        "lost events, so larger buffers are unlikely to help."
     )
 
 
@@ -242,21 +258,22 @@ def _edges(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     def share(row: dict[str, Any]) -> float:
         return float((row["unknown_cpu_pct"] or 0) - _inner_pct(row))
 
-    early = sorted((row for row in rows if share(row) >= TOLD_PCT), key=share, reverse=True)
+    early = sorted((row for row in rows if share(row) >= INFO_PCT), key=share, reverse=True)
     if early:
         row = early[0]
         yield Finding(
-            analyzer="trace_quality",
+            kind="early_end",
             severity="info",
-            title=(
-                f"{row['label']}: the CPUs were switched off one after another: "
-                f"{duration(row['edge_ns'])} of CPU time at the end is unknown "
-                f"({percent(share(row))}){elsewhere(len(early) - 1)}"
+            title=f"CPUs stopped recording early: {duration(row['edge_ns'])} unknown",
+            detail=(
+                f"{recordings(row['label'], len(early) - 1)}the recorder stopped its CPUs one "
+                f"after another: {duration(row['edge_ns'])} of CPU time at the end is unknown "
+                f"({percent(share(row))})."
             ),
+            advice="Leave the end out with `--to`; the time before it is not affected.",
             trace_id=row["trace_id"],
             cost_ns=row["edge_ns"],
             cost_pct=share(row),
-            advice="Leave the end out with --to; nothing between is touched.",
             evidence_sql=(
                 "SELECT cpu, start_ns, end_ns FROM loss "
                 f"WHERE trace_id = {row['trace_id']} AND signalled_by = 'stream_end' ORDER BY cpu"
@@ -264,20 +281,21 @@ def _edges(rows: list[dict[str, Any]]) -> Iterable[Finding]:
         )
 
 
-def _mended(rows: list[dict[str, Any]]) -> Iterable[Finding]:
-    mended = sum(row["repaired_switches"] for row in rows)
-    if mended:
-        all_switches = sum(row["switches"] for row in rows) + mended
+def _recovered(rows: list[dict[str, Any]]) -> Iterable[Finding]:
+    recovered = sum(row["repaired_switches"] for row in rows)
+    if recovered:
+        all_switches = sum(row["switches"] for row in rows) + recovered
         yield Finding(
-            analyzer="trace_quality",
+            kind="recovered_switches",
             severity="info",
-            title=(
-                f"{mended:,} of {all_switches:,} switches were taken from the second kind of "
-                "record, since the scheduler's own event lacks them: nothing is unknown"
+            title=f"{number(recovered)} of {number(all_switches)} context switches were recovered",
+            detail=(
+                f"{recovered:,} of {all_switches:,} context switches came from PERF_RECORD_SWITCH "
+                "because sched_switch missed them; no data was lost."
             ),
             advice=(
-                "Nothing here. Tools that read the scheduler's event alone give wrong run times "
-                "for these files."
+                "Do not use tools that read only sched_switch for these files: their run times are "
+                "wrong."
             ),
             evidence_sql=(
                 "SELECT trace_id, label, switches, repaired_switches, edge_repaired_switches "
@@ -293,16 +311,20 @@ def _mended(rows: list[dict[str, Any]]) -> Iterable[Finding]:
 def _unexplained(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     inner = sum(row["unexplained_entries"] for row in rows)
     edge = sum(row["edge_unexplained_entries"] for row in rows)
-    stays = sum(row["switches"] + row["repaired_switches"] for row in rows)
-    if inner >= UNEXPLAINED_SHARE * stays and inner:
+    slices = sum(row["switches"] + row["repaired_switches"] for row in rows)
+    if inner >= UNEXPLAINED_SHARE * slices and inner:
         yield Finding(
-            analyzer="trace_quality",
+            kind="unknown_ready_time",
             severity="info",
-            title=(
-                f"Of {count(inner, 'stay')} in the window it is unknown since when the thread was "
-                f"ready: no waking was recorded (at the edges, by switch records alone: {edge})"
+            title=f"Ready time of {count(inner, 'slice')} is unknown",
+            detail=(
+                f"Of {count(inner, 'slice')} in the window it is unknown since when the thread was "
+                f"ready, because no wakeup was recorded (at the edges: {edge})."
             ),
-            advice="Their ready and wait times are left out, never taken as 0.",
+            advice=(
+                "Record sched_waking as well; until then these ready and wait times are NULL, "
+                "never 0."
+            ),
             evidence_sql=(
                 "SELECT trace_id, label, unexplained_entries, edge_unexplained_entries "
                 "FROM trace_quality ORDER BY unexplained_entries DESC, trace_id"
@@ -323,24 +345,25 @@ def _clock(scope: Scope) -> Iterable[Finding]:
     row = rows[0]
     more = "more" if row["worst_gap_pct"] > 0 else "less"
     yield Finding(
-        analyzer="trace_quality",
+        kind="clock_gap",
         severity="info",
-        title=(
-            f"Run times can be off by {percent(row['clock_gap_pct'])}: the CPU clock of "
+        title=f"Run times can be off by {percent(row['clock_gap_pct'])}",
+        detail=(
+            f"{recordings(row['label'], len(rows) - 1)}the CPU clock of "
             f"{thread_name(row['thread'], row['tid'])} shows {duration(row['clock_ns'])}, "
             f"{percent(abs(row['worst_gap_pct']))} {more} than the trace with "
-            f"{duration(row['run_ns'])} in {count(row['slices'], 'slice')}; median of "
-            f"{count(row['threads'], 'thread')}: {percent(row['median_gap_pct'])} "
-            f"({row['label']}){elsewhere(len(rows) - 1)}"
+            f"{duration(row['run_ns'])} in {count(row['slices'], 'slice')}; the median of "
+            f"{count(row['threads'], 'thread')} is {percent(row['median_gap_pct'])}."
+        ),
+        advice=(
+            "Read run times of threads with short slices as lower bounds: the kernel charges a "
+            "part of each switch to the thread, and the trace does not."
+            if row["worst_gap_pct"] > 0
+            else "Check steal and lost records (`FROM steal`, `FROM trace_quality`): the thread "
+            "ran less than the trace shows."
         ),
         trace_id=row["trace_id"],
         utid=row["worst_utid"],
-        advice=(
-            "Read run times of threads with short slices as at least that long: the kernel charges "
-            "a part of each switch to the thread, and the trace does not."
-            if row["worst_gap_pct"] > 0
-            else "Look at steal and at lost records: the thread ran less than the trace shows."
-        ),
         evidence_sql=f"FROM thread_clock_check(p_trace_id := {row['trace_id']})",
     )
 
@@ -354,49 +377,15 @@ def _problems(scope: Scope) -> Iterable[Finding]:
     if rows:
         more = f", and {count(len(rows) - 1, 'other kind')}" if len(rows) > 1 else ""
         yield Finding(
-            analyzer="trace_quality",
+            kind="reader_problem",
             severity="info",
-            title=(
-                f"Read with reservations: {rows[0]['what']} ({count(rows[0]['count'], 'time')} in "
-                f"{count(rows[0]['recordings'], 'recording')}){more}"
+            title=f"Reader reported {count(len(rows), 'kind')} of problem",
+            detail=(
+                f"Most often: {rows[0]['what']} ({count(rows[0]['count'], 'time')} in "
+                f"{count(rows[0]['recordings'], 'recording')}){more}."
             ),
-            advice="See the evidence for what each concerns.",
+            advice="See `FROM problem` for the place and number of each.",
             evidence_sql=(
                 "SELECT trace_id, place, what, count FROM problem ORDER BY trace_id, count DESC"
             ),
         )
-
-
-def _unanswered(scope: Scope) -> Iterable[Finding]:
-    rows = scope.rows(
-        "SELECT a.question, any_value(a.why) AS why, any_value(a.record_with) AS record_with, "
-        "count(*) AS recordings, bool_and(run.trace_id IS NOT NULL) AS collected "
-        "FROM answerable AS a LEFT JOIN run USING (trace_id) "
-        "WHERE answer = 'no' AND record_with IS NOT NULL GROUP BY a.question "
-        "HAVING count(*) = (SELECT count(*) FROM trace) ORDER BY a.question"
-    )
-    if not rows:
-        return
-    names = ", ".join(row["question"] for row in rows)
-    yield Finding(
-        analyzer="trace_quality",
-        severity="info",
-        title=f"Not analyzed, the recording lacks their events: {names}",
-        advice="\n".join(f"{row['question']}: {_means(row)}" for row in rows),
-        evidence_sql=(
-            "SELECT trace_id, question, answer, why, record_with FROM answerable "
-            "WHERE answer <> 'yes'"
-        ),
-    )
-
-
-def _means(row: dict[str, Any]) -> str:
-    """What to type for one question."""
-    if row["collected"] and row["question"] in ("frequency", "idle_state", "interrupt_time"):
-        return (
-            "`collect` asks for it unless --light is given, and this machine told nothing: usual "
-            "in a virtual machine"
-        )
-    if row["collected"] and row["record_with"] == "collect":
-        return f"{row['why']}: this machine does not tell"
-    return f"{row['why']}; type: {row['record_with']}"

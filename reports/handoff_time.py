@@ -16,12 +16,7 @@ def section(view: View) -> Section | Nothing:
     rows = [row for row in answer.rows if row["one_way_ns"] is not None]
     if not rows:
         return Nothing("no hand-offs were measured; `collect --experiment handoff` does")
-    told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'handoff_time' AND "
-        "severity NOT IN ('checked', 'not_recorded') "
-        "ORDER BY finding_id"
-    )
-    lead = " ".join(f"{row['title']}." for row in told[:3])
+    lead = view.details("handoff_time")
     lead += " Whiskers are the intervals over the repeats." if lead else ""
     return Section(
         lead or "One-way times of a hand-off, by place and way to wait.",

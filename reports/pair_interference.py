@@ -44,18 +44,14 @@ def section(view: View) -> Section | Nothing:
 
 
 def _lead(view: View, advice: Rows) -> str:
-    told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'pair_interference' "
-        "AND severity NOT IN ('checked', 'not_recorded') ORDER BY finding_id"
-    )
-    words = ". ".join(row["title"] for row in told[:4])
+    words = view.details("pair_interference", 4)
     meaning = (
         "Combined throughput counts each thread in units of what it does alone: 2 costs nothing, "
         "1 gains nothing."
     )
     if advice:
         meaning += " The advice table gives the effect of the second sibling by class of work."
-    return f"{words}. {meaning}" if words else meaning
+    return f"{words} {meaning}".strip()
 
 
 def _map(place: str, rows: Rows) -> Figure:

@@ -17,10 +17,7 @@ def section(view: View) -> Section | Nothing:
         return Nothing(
             "clock and yield were not measured by cores in use; `collect --experiment scaling` does"
         )
-    told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'scaling_clock' ORDER BY severity, finding_id"
-    )
-    lead = " ".join(f"{row['title']}." for row in told[:3])
+    lead = view.details("scaling_clock")
     meaning = (
         "The table of the three numbers: what the system reports, the work done of what the cores "
         "could do, and the use of the multipliers, one thread on each core."

@@ -14,12 +14,7 @@ def section(view: View) -> Section | Nothing:
     answer = view.ask("shard_latency")
     if not answer.rows:
         return Nothing("no shards were measured; `collect --experiment shards` does")
-    told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'shard_latency' AND "
-        "severity NOT IN ('checked', 'not_recorded') "
-        "ORDER BY finding_id"
-    )
-    lead = " ".join(f"{row['title']}." for row in told[:3])
+    lead = view.details("shard_latency")
     each = [row for row in answer.rows if row["worker"] is not None]
     return Section(
         f"{lead} Latency counts from the intended arrival of a request; whiskers are the "

@@ -18,12 +18,7 @@ def section(view: View) -> Section | Nothing:
             "SMT and boost were not switched; `collect --experiment smt-boost` does, as far as the "
             "machine allows"
         )
-    told = view.rows(
-        "SELECT title FROM finding WHERE analyzer = 'smt_boost' AND "
-        "severity NOT IN ('checked', 'not_recorded') "
-        "ORDER BY finding_id"
-    )
-    lead = " ".join(f"{row['title']}." for row in told[:3])
+    lead = view.details("smt_boost")
     lead += " Whiskers are the intervals over the repeats."
     latency = view.ask("cell_latency")
     figures = [_requests(rows)]

@@ -51,23 +51,37 @@ CREATE TABLE counter_delta (
 );
 
 CREATE TABLE finding (
-  finding_id INTEGER NOT NULL,     -- Number, most severe first.
-  trace_id BIGINT,                 -- Recording it is about; NULL: the whole sweep.
-  analyzer VARCHAR NOT NULL,       -- Which analyzer judged.
-  severity VARCHAR NOT NULL,       -- critical, warning, info, checked (looked at, nothing wrong) or not_recorded (its events are missing).
-  title VARCHAR NOT NULL,          -- One line.
-  cost_ns BIGINT,                  -- What it cost; NULL where no time can be named.
-  cost_pct DOUBLE,                 -- Share of the window.
+  finding_id INTEGER NOT NULL,     -- Number, in the order in which findings are shown.
+  trace_id BIGINT,                 -- Recording it is about; NULL: the whole session.
+  analyzer VARCHAR NOT NULL,       -- Analyzer that found it.
+  kind VARCHAR NOT NULL,           -- Kind of finding, unique within the analyzer; does not change with the wording.
+  severity VARCHAR NOT NULL,       -- critical, warning or info.
+  rank INTEGER NOT NULL,           -- 0: the answer to an experiment; 1: what a user notices; 2: a cause; 3: a sum that other findings explain.
+  title VARCHAR NOT NULL,          -- The problem and its size in at most 12 words.
+  detail VARCHAR NOT NULL,         -- One sentence with thread, CPU and numbers.
+  advice VARCHAR NOT NULL,         -- What to do.
+  cost_ns BIGINT,                  -- What it cost; NULL where the cost is not a time.
+  cost_pct DOUBLE,                 -- Cost as a share; NULL where it is none.
+  cost_of VARCHAR NOT NULL,        -- What cost_pct is a share of.
   utid BIGINT,                     -- Thread concerned most.
   cpu INTEGER,                     -- CPU concerned most.
   start_ns BIGINT,                 -- Begin of the evidence.
   end_ns BIGINT,                   -- End of the evidence.
   bound VARCHAR,                   -- exact; at_least; range: cost_low_ns to cost_high_ns, or up to cost_ns; NULL: not known.
-  advice VARCHAR,                  -- What to do.
-  evidence_sql VARCHAR,            -- Returns the evidence rows.
-  counter_evidence_sql VARCHAR,    -- Returns what speaks against it.
+  evidence_sql VARCHAR NOT NULL,   -- Returns the rows that the finding is computed from.
+  counter_evidence_sql VARCHAR,    -- Returns rows that may speak against it.
   cost_low_ns BIGINT,              -- Lowest cost of a range; NULL: not known.
   cost_high_ns BIGINT              -- Highest cost of a range; NULL: cost_ns.
+);
+
+-- What each analyzer concluded: one row about the session, and one for each recording left out.
+CREATE TABLE analyzer_outcome (
+  trace_id BIGINT,                 -- Recording that the analyzer left out; NULL: its conclusion about the session.
+  analyzer VARCHAR NOT NULL,       -- Analyzer.
+  outcome VARCHAR NOT NULL,        -- found; clean: it looked and found no problem; not_applicable: the question does not arise; not_recorded: its events are missing.
+  reason VARCHAR,                  -- What was checked, or why nothing was; NULL: the findings say it.
+  missing VARCHAR[] NOT NULL,      -- Events that it needs and that are not recorded.
+  record_with VARCHAR              -- Commands that record them; NULL: none is known.
 );
 
 -- The window that shares are of, when none is asked for.

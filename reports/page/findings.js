@@ -1,6 +1,6 @@
 /* The findings: what is wrong, what it costs and what to try first; then each with its evidence. */
 
-const SEVERITY = { critical: 'Critical', warning: 'Warning', info: 'Worth knowing', checked: 'No problems' };
+const SEVERITY = { critical: 'Critical', warning: 'Warning', info: 'Worth knowing', clean: 'No problems' };
 const MARKDOWN_ROWS = 5;
 
 /** A share of the window; more than all of it is added up over CPUs or threads. */
@@ -47,10 +47,10 @@ function markdownTable(answer) {
 function markdown(card) {
   const cost = costParts(card);
   const fence = '```';
-  return [`**${SEVERITY[card.severity]}: ${plainMarkdown(card.title)}**`, card.plain,
+  return [`**${SEVERITY[card.severity]}: ${plainMarkdown(card.title)}**`, plainMarkdown(card.detail),
     cost.length ? `Cost: ${cost.join('; ')}` : null, card.where ? `Where: ${plainMarkdown(card.where)}` : null,
     card.advice ? `What to try: ${card.advice}` : null, 'Evidence:', markdownTable(card.evidence), `${fence}sql\n${card.evidence.sql};\n${fence}`,
-    card.counter ? `What speaks against it:\n\n${fence}sql\n${card.counter.sql};\n${fence}` : null].filter(Boolean).join('\n\n');
+    card.counter ? `Why this may be wrong:\n\n${fence}sql\n${card.counter.sql};\n${fence}` : null].filter(Boolean).join('\n\n');
 }
 
 function findingCard(card, place) {
@@ -58,10 +58,11 @@ function findingCard(card, place) {
   return make('article', { class: 'finding', id: `finding-${place + 1}`, 'data-severity': card.severity },
     make('header', {}, make('span', { class: `badge ${card.severity}` }, SEVERITY[card.severity]),
       make('h3', {}, card.title), cost.length ? make('span', { class: 'cost' }, cost.slice(0, 2).join(', ')) : null),
+    make('p', { class: 'detail' }, card.detail),
     card.where ? make('p', { class: 'where' }, card.where) : null,
     card.advice ? make('p', { class: 'advice' }, make('b', {}, 'What to do: '), prose(card.advice)) : null,
     make('details', {}, make('summary', {}, 'Evidence'), tableOf(card.evidence)),
-    card.counter ? make('details', {}, make('summary', {}, 'What speaks against it'), tableOf(card.counter)) : null,
+    card.counter ? make('details', {}, make('summary', {}, 'Why this may be wrong'), tableOf(card.counter)) : null,
     card.others ? make('details', {}, make('summary', {}, `${card.others.total} more like this`), tableOf(card.others)) : null,
     make('p', { class: 'then' }, card.section ? make('a', { href: `#${card.section}` }, 'See the figure') : null,
       copyButton('Copy as Markdown', 'finding', () => markdown(card))));
@@ -73,15 +74,20 @@ function topRow(card, place) {
   const advice = card.advice.split('\n')[0];
   return make('li', { 'data-severity': card.severity },
     make('div', { class: 'wrong' }, make('span', { class: `badge ${card.severity}` }, SEVERITY[card.severity]),
-      make('p', { class: 'plain-words' }, card.plain || card.title),
-      card.plain ? make('p', { class: 'exactly' }, card.title) : null),
+      make('p', { class: 'plain-words' }, card.title), make('p', { class: 'exactly' }, card.detail)),
     make('div', { class: 'costs' }, make('p', { class: 'label' }, 'What it costs'),
-      time ? make('p', { class: 'amount' }, time) : make('p', { class: 'exactly' }, 'no time can be named'),
+      time ? make('p', { class: 'amount' }, time) : make('p', { class: 'exactly' }, 'Not quantified'),
       shares.map((share) => make('p', { class: 'exactly' }, share))),
     make('div', { class: 'try' }, make('p', { class: 'label' }, 'What to try'),
       make('p', {}, advice ? prose(advice) : '–'),
       make('p', { class: 'exactly' }, make('a', { href: `#finding-${place + 1}` }, 'Evidence'),
         card.section ? [' · ', make('a', { href: `#${card.section}` }, 'Figure')] : null)));
+}
+
+/** What analyzers without findings concluded, folded. */
+function reasons(heading, lines) {
+  return lines.length ? make('details', {}, make('summary', {}, `${heading} (${lines.length})`),
+    make('ul', { class: 'plain' }, lines.map((line) => make('li', {}, line)))) : null;
 }
 
 function verdict(page) {
@@ -98,9 +104,7 @@ function verdict(page) {
     cards.length ? make('h3', { class: 'all' }, 'All findings, with evidence') : null,
     make('ul', { class: 'tally' }, found.tally.map(([severity, count]) => make('li', { class: `badge ${severity}` }, `${SEVERITY[severity]}: ${count}`))),
     cards.map(findingCard),
-    found.checked.length ? make('details', {}, make('summary', {}, `Checked, no problems found (${found.checked.length})`),
-      make('ul', { class: 'plain' }, found.checked.map((title) => make('li', {}, title)))) : null,
-    found.missing.length ? make('details', {}, make('summary', {}, `Not analyzed: the recording lacks these events (${found.missing.length})`),
-      make('ul', { class: 'plain' }, found.missing.map((title) => make('li', {}, title)))) : null,
+    reasons('No problems found', found.clean), reasons('Not applicable', found.not_applicable),
+    reasons('Not analyzed: the recording lacks these events', found.not_recorded),
     sqlBlock(found.sql));
 }

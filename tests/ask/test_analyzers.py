@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
+from judged import judged, outcome, plain
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
@@ -25,12 +26,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _judge(con: duckdb.DuckDBPyConnection, name: str) -> list[Finding]:
-    found = list(judging.judge_all(Scope(con), only=[name]))
-    for finding in found:
-        for sql in (finding.evidence_sql, finding.counter_evidence_sql):
-            if sql:
-                con.execute(sql).fetchall()
-    return found
+    return judged(con, name)
 
 
 def _brief(found: Sequence[Finding]) -> list[tuple[object, ...]]:
@@ -41,10 +37,8 @@ def _brief(found: Sequence[Finding]) -> list[tuple[object, ...]]:
 def test_every_analyzer_speaks_of_an_empty_database(
     con: duckdb.DuckDBPyConnection, name: str
 ) -> None:
-    found = _judge(con, name)
-    assert [(f.severity, f.analyzer, f.title) for f in found] == (
-        [("not_recorded", name, "Not recorded: no recording")] if name != "trace_quality" else []
-    )
+    assert _judge(con, name) == []
+    assert outcome(con, name).conclusion == "not_recorded"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -55,9 +49,18 @@ def test_a_clean_recording_says_what_was_checked(con: duckdb.DuckDBPyConnection,
     stays += [Stay("game/B", 2, n * 10 * MS, 5 * MS, ready=1000, wait=5 * MS - 1000)
               for n in range(1, 5)]  # fmt: skip
     DrawnTrace(con, stays, SIBLINGS, 50 * MS)
-    found = [f for f in _judge(con, name) if f.severity != "info"]
+    found = _judge(con, name)
+    assert [finding.severity for finding in found if finding.severity != "info"] == []
+    concluded = outcome(con, name)
     lacking = Scope(con).lacks(1, judging.analyzers()[name].needs)
-    assert [finding.severity for finding in found] == ["not_recorded" if lacking else "checked"]
+    if lacking:
+        assert (concluded.conclusion, sorted(concluded.missing)) == (
+            "not_recorded",
+            sorted(lacking),
+        )
+    else:
+        assert concluded.conclusion in (["found"] if found else ["clean", "not_applicable"])
+        assert concluded.reason
 
 
 def test_every_analyzer_states_its_thresholds() -> None:
@@ -87,7 +90,7 @@ def test_the_longest_ready_time(con: duckdb.DuckDBPyConnection) -> None:
         ("warning", 5 * MS, 5.0, "exact"),
     ]
     assert [f.utid for f in found] == [trace.utid("game/A"), trace.utid("game/B")]
-    assert "A (1005) of game was ready for 17 ms at a time" in found[0].title
+    assert "A (1005) of game was ready for 17 ms at a time" in plain(found[0].detail)
     assert con.execute(found[0].evidence_sql).fetchall()[0][1] == 17 * MS
 
 
@@ -106,7 +109,7 @@ def test_a_carrying_thread_on_slow_cores(con: duckdb.DuckDBPyConnection) -> None
     # A ran 40 % of the window, a quarter of it on E; B ran only 20 % of the window.
     found = _judge(con, "core_type_residency")
     assert _brief(found) == [("warning", 10 * MS, 10.0, "exact")]
-    assert "ran 10 ms (25 % of its time) on E cores" in found[0].title
+    assert "ran 10 ms (25 % of its running time) on E cores" in plain(found[0].detail)
 
 
 def test_a_quota_that_holds_back(con: duckdb.DuckDBPyConnection) -> None:
@@ -116,7 +119,7 @@ def test_a_quota_that_holds_back(con: duckdb.DuckDBPyConnection) -> None:
                   throttled_ns=held, nr_throttled=1, quota_ns=1, period_ns=2)  # fmt: skip
     found = _judge(con, "throttled_cgroup")
     assert _brief(found) == [("critical", 30 * MS, 30.0, "range")]
-    assert "cgroup /it's held its threads back for 30 ms" in found[0].title
+    assert "cgroup /it's throttled its threads for 30 ms" in plain(found[0].detail)
 
 
 def test_a_visitor_that_delays_a_pinned_thread(con: duckdb.DuckDBPyConnection) -> None:
@@ -135,7 +138,7 @@ def test_a_visitor_that_delays_a_pinned_thread(con: duckdb.DuckDBPyConnection) -
     assert (found[0].utid, found[0].cpu) == (trace.utid("other/V"), 0)
 
 
-def test_loss_mended_breaks_problems_and_unanswered(con: duckdb.DuckDBPyConnection) -> None:
+def test_loss_recovered_switches_and_problems(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(con, [Stay("game/A", 0, 0, 50 * MS)], SIBLINGS, 100 * MS)
     con.execute(
         f"UPDATE cpu_state SET state = 'unknown' WHERE cpu = 0 AND ts = {50 * MS};"
@@ -144,12 +147,17 @@ def test_loss_mended_breaks_problems_and_unanswered(con: duckdb.DuckDBPyConnecti
     trace.add("loss", cpu=0, start_ns=50 * MS, end_ns=100 * MS, events=7, signalled_by="x")
     trace.add("problem", place="states", what="tick unknown", count=1)
     found = _judge(con, "trace_quality")
-    assert [f.severity for f in found] == ["critical", "info", "info", "info"]
+    assert [(f.severity, f.kind) for f in found] == [
+        ("critical", "loss"), ("info", "recovered_switches"), ("info", "reader_problem"),
+    ]  # fmt: skip
     assert (found[0].cost_ns, found[0].cost_pct, found[0].bound) == (50 * MS, 12.5, "range")
-    assert found[1].title.startswith("1 of 2 switches were taken from the second kind of record")
-    assert found[2].title == "Read with reservations: tick unknown (1 time in 1 recording)"
-    assert "frequency" in found[3].title
-    assert "power:cpu_frequency" in found[3].advice
+    assert found[1].title == "1 of 2 context switches were recovered"
+    assert found[2].detail == "Most often: tick unknown (1 time in 1 recording)."
+    # What nothing was recorded of is no finding.
+    turbo = outcome(con, "turbo_slope")
+    assert (turbo.missing, turbo.record_with) == (
+        ("frequency changes",), "perf record -a -e power:cpu_frequency",
+    )  # fmt: skip
 
 
 def _step(
@@ -175,20 +183,28 @@ def test_a_curve_with_a_knee_a_second_thread_that_costs_and_too_many(
     found = _judge(con, "scaling_curve")
     # Alone on the only core in use 1000, both there 900: 0.9. With two cores in use 700 alone
     # (and 470 beside a shared one), both 940: 940 / 700.
-    assert [(f.severity, f.title) for f in found] == [
+    assert [(f.severity, f.kind, plain(f.detail)) for f in found] == [
         (
             "warning",
-            "sha256, physical: beyond 1 thread each further one brings 40 % of the first, with "
-            "1 core still free",
+            "too_many_threads",
+            "sha256, physical: 5 threads, more than CPUs, do 14.9 % less than 3.",
         ),
-        ("warning", "sha256, physical: 5 threads, more than CPUs, do 14.9 % less than 3"),
         (
             "warning",
-            "sha256: at 2 threads the placement siblings does 35.7 % less than physical",
+            "worse_placement",
+            "sha256: with 2 threads the placement siblings does 35.7 % less than physical.",
+        ),
+        (
+            "warning",
+            "knee",
+            "sha256, physical: beyond 1 thread each further thread adds 40 % of the throughput of "
+            "the first, with 1 core still free.",
         ),
         (
             "info",
-            "sha256: both siblings of a core together do 12.1 % more than one alone (Y = 1.121)",
+            "sibling_gains",
+            "sha256: both SMT siblings of a core together do 12.1 % more than one alone "
+            "(Y = 1.12).",
         ),
     ]
 
@@ -209,7 +225,7 @@ def test_a_report_that_misleads(con: duckdb.DuckDBPyConnection) -> None:
     # CPUs 0 and 2 are busy in the trace as well.
     con.execute("UPDATE cpu_state SET state = 'interrupt' WHERE cpu IN (0, 2)")
     # Reported 50 %, work between 50 (Y = 2) and 100 % (Y = 1): nothing is sure.
-    assert [f.severity for f in _judge(con, "reported_vs_real")] == ["checked"]
+    assert outcome(con, "reported_vs_real").conclusion == "clean"
     _step(con, 2, "physical", [0], 1000)
     _step(con, 3, "siblings", [0, 1], 1100)
     found = _judge(con, "reported_vs_real")
@@ -225,9 +241,10 @@ def test_a_recorder_that_costs(con: duckdb.DuckDBPyConnection) -> None:
                     [recorded, trace_id])  # fmt: skip
     found = _judge(con, "recorder_cost")
     assert [(f.severity, f.trace_id) for f in found] == [("warning", 3)]
-    assert found[0].title == (
-        "Recording cost 6 % of the throughput, the median of 3 steps; most in step-3: 7 % (and in "
-        "1 other recording)"
+    assert found[0].kind == "recorder_overhead"
+    assert plain(found[0].detail) == (
+        "Recording cost 6 % of the throughput, the median of 3 steps; step-3 lost most, 7 %, and 1 "
+        "other step."
     )
 
 
@@ -242,11 +259,11 @@ def test_a_recorders_cost_below_the_spread_of_the_batches_is_noise(
     for number, us in enumerate((8, 10, 10, 12)):
         add(con, "run_sample", trace_id=1, worker=0, start_ns=number * MS,
             end_ns=number * MS + us * 1000, cpu=0, end_cpu=0, iterations=1, bytes=0)  # fmt: skip
-    found = _judge(con, "recorder_cost")
-    assert [(f.severity, f.title) for f in found] == [
-        ("checked", "What recording cost is below the noise of the batches (spread 10.4 %), "
-                    "1 step compared")
-    ]  # fmt: skip
+    clean = outcome(con, "recorder_cost")
+    assert (clean.conclusion, plain(clean.reason)) == (
+        "clean",
+        "The cost of recording is below the noise of the batches (spread 10.4 %); 1 step compared.",
+    )
 
 
 def test_a_hypervisor_that_steals(con: duckdb.DuckDBPyConnection) -> None:
@@ -258,11 +275,9 @@ def test_a_hypervisor_that_steals(con: duckdb.DuckDBPyConnection) -> None:
     trace.add("machine_setting", key="hypervisor", value="none")
     assert "host claims" not in _judge(con, "steal")[0].advice
     con.execute("UPDATE machine_setting SET value = 'KVM'")
-    assert "which CPUs share a core or a cache, and which are fast, is what its host claims" in (
-        _judge(con, "steal")[0].advice
-    )
+    assert "is what its host claims" in _judge(con, "steal")[0].advice
     con.execute("UPDATE snapshot_cpu SET steal_ns = 0")
-    assert "host claims" in _judge(con, "steal")[0].advice
+    assert "host claims" in outcome(con, "steal").reason
 
 
 def test_more_runnable_threads_than_cpus(con: duckdb.DuckDBPyConnection) -> None:
@@ -288,7 +303,9 @@ def test_shared_and_avoidably_shared_cores(con: duckdb.DuckDBPyConnection) -> No
               same_type_idle_ns=None, any_type_idle_ns=200_000, affinity_known=False)  # fmt: skip
     found = _judge(con, "avoidable_sharing")
     assert _brief(found) == [("critical", 16 * MS, 16.0, "at_least")]
-    assert "(8 ms with one of the same type), A (1005) of game for 8 ms" in found[0].title
+    assert "8 ms of it a core of the same type; A (1005) of game shared longest, 8 ms." in (
+        plain(found[0].detail)
+    )
 
 
 def test_ready_beside_an_idle_and_a_parked_cpu(con: duckdb.DuckDBPyConnection) -> None:
@@ -304,11 +321,10 @@ def test_ready_beside_an_idle_and_a_parked_cpu(con: duckdb.DuckDBPyConnection) -
     trace.add("ready_match", ts=0, dur=5 * MS, min_idle_ns=100_000, threads=1)
     found = _judge(con, "ready_obstacle")
     assert _brief(found) == [
-        ("warning", 5 * MS, 5.0, "exact"), ("critical", 20 * MS, 20.0, "at_least"),
+        ("critical", 20 * MS, 20.0, "at_least"), ("warning", 5 * MS, 5.0, "exact"),
     ]  # fmt: skip
-    assert "while a CPU they may use was idle, most of all A (1005) of game with 5 ms" in (
-        found[0].title
-    )
+    assert [f.kind for f in found] == ["ready_while_parked", "ready_while_idle"]
+    assert "A (1005) of game waited longest, 5 ms." in plain(found[1].detail)
 
 
 def test_threads_that_take_turns_by_the_clock(con: duckdb.DuckDBPyConnection) -> None:
@@ -322,16 +338,21 @@ def test_threads_that_take_turns_by_the_clock(con: duckdb.DuckDBPyConnection) ->
               idle_elsewhere_ns=24 * MS, affinity_known=True)  # fmt: skip
     found = _judge(con, "quantum_end_chain")
     assert _brief(found) == [("critical", 24 * MS, 24.0, "exact")]
-    assert "2 threads (A, B) took turns on CPU 0 by quantum ends (or yields" in found[0].title
+    assert "2 threads (A, B) took turns on CPU 0 at quantum ends (or yields" in found[0].detail
     assert len(con.execute(found[0].evidence_sql).fetchall()) == 6
 
 
 def test_findings_are_stored_most_severe_first(con: duckdb.DuckDBPyConnection) -> None:
     DrawnTrace(con, [Stay("game/<b>\x1b[31m", 0, 20 * MS, MS, ready=17 * MS)], SIBLINGS, 100 * MS)
-    found = list(judging.judge_all(Scope(con), only=["thread_summary", "steal"]))
-    judging.store(con, found)
-    rows = con.execute("SELECT finding_id, severity, title FROM finding").fetchall()
-    assert [row[:2] for row in rows] == [(1, "critical"), (2, "not_recorded")]
+    judging.store(con, judging.judge_all(Scope(con), only=["thread_summary", "steal"]))
+    rows = con.execute("SELECT finding_id, severity, detail FROM finding").fetchall()
+    assert [row[:2] for row in rows] == [(1, "critical")]
+    assert con.execute(
+        "SELECT analyzer, trace_id, outcome, missing FROM analyzer_outcome ORDER BY analyzer"
+    ).fetchall() == [
+        ("steal", None, "not_recorded", ["snapshots at the start and end of a step"]),
+        ("thread_summary", None, "found", []),
+    ]
     # A name cannot speak to the terminal.
     assert "\x1b" not in rows[0][2]
     assert "<b>\\x1b[31m" in rows[0][2]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import duckdb
 import pytest
+from judged import yielded
 from simulated import simulated_database
 
-from schedlens.ask import findings, judging
-from schedlens.ask.findings import Scope
+from schedlens.ask import findings
 from schedlens.simulate import cases
 from schedlens.simulate.scheduler import Simulation
 
@@ -32,7 +32,7 @@ class Played:
         return [tuple(row) for row in self.con.execute(sql).fetchall()]
 
     def found(self, analyzer: str) -> list[findings.Finding]:
-        return list(judging.analyzers()[analyzer].judge(Scope(self.con, "game.exe")))
+        return yielded(self.con, analyzer, "game.exe")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_four_of_five_runs_of_the_thread_that_carries_the_frame_are_short(played
     assert 4 * int(str(runs)) <= 5 * int(str(short)) <= 4 * int(str(runs)) + 20
     (found,) = played.found("short_run")
     assert found.trace_id == PATH
-    assert "Worker 0" in found.title
+    assert "Worker 0" in found.detail
     # Every mid-frame switch that is told is one of the truth's.
     stays = {
         (stay.end, stay.cpu): stay.why
@@ -114,9 +114,9 @@ def test_four_of_five_runs_of_the_thread_that_carries_the_frame_are_short(played
 
 def test_low_priorities_hold_p_cores_while_the_render_thread_is_on_e(played: Played) -> None:
     found = played.found("priority_order")
-    (place,) = [finding for finding in found if "ran on E cores" in finding.title]
+    (place,) = [finding for finding in found if finding.kind == "higher_on_e_cores"]
     assert (place.trace_id, place.severity) == (PRIORITY, "critical")
-    assert "Background" in place.title
+    assert "Background" in place.detail
 
 
 def test_siblings_cost_two_fifths(played: Played) -> None:
@@ -172,12 +172,13 @@ def test_the_chain_says_why_there_was_no_choice(played: Played) -> None:
     assert found.trace_id == PARKED
     assert (
         "the other CPUs their affinity allows were parked, and an ideal processor lies outside "
-        "their affinity" in found.title
+        "their affinity" in found.detail
     )
 
 
 def test_more_workers_did_not_shorten_the_sections(played: Played) -> None:
     (found,) = played.found("oversubscription")
     assert (found.trace_id, found.severity) == (PATH, "warning")
-    assert "23 threads Worker # of game.exe on 24 logical CPUs (16 cores)" in found.title
-    assert "with 11 their sections are no longer" in found.title
+    assert found.title == "Pool has 23 workers on 24 logical CPUs (16 cores)"
+    assert "23 threads Worker # of game.exe" in found.detail
+    assert "with 11 threads" in found.detail

@@ -1,4 +1,4 @@
-"""Which bound a finding gets from the loss in its recording, and what its title then says."""
+"""Which bound a finding gets from the loss in its recording, and what its words then say."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def trace() -> Iterator[DrawnTrace]:
 
 def said(trace: DrawnTrace, metric: Metric, **more: object) -> tuple[str | None, str]:
     finding = Finding(
-        "x", "warning", "A waited 12 ms, then 2 ms", "FROM trace", trace_id=1, cost_ns=2 * MS,
+        "waited", "warning", "Waited 2 ms", "A waited 12 ms, then 2 ms.", "Wait.", "FROM trace",
+        trace_id=1, cost_ns=2 * MS,
         **more,  # type: ignore[arg-type]
     )  # fmt: skip
     found = bounded(Scope(trace.con), finding, metric)
-    return found.bound, found.title
+    return found.bound, f"{found.title}: {found.detail}"
 
 
-EXACT = ("exact", "A waited 12 ms, then 2 ms")
-LEAST = ("at_least", "A waited 12 ms, then at least 2 ms")
+EXACT = ("exact", "Waited 2 ms: A waited 12 ms, then 2 ms.")
+LEAST = ("at_least", "Waited at least 2 ms: A waited 12 ms, then at least 2 ms.")
 METRICS: tuple[Metric, ...] = ("running", "ready", "frames", "measured")
 
 
@@ -50,7 +51,7 @@ def test_a_gap_in_the_window_leaves_a_lower_bound(trace: DrawnTrace) -> None:
     assert said(trace, "frames") == EXACT
     trace.add("frame", frame=1, process="p", start_ns=0, dur_ns=MS, dialect="dxgi")
     assert said(trace, "frames") == (
-        "range", "A waited 12 ms, then 2 ms, not exact: records were lost",
+        "range", f"{EXACT[1]} Records were lost: the cost is not exact.",
     )  # fmt: skip
     # Snapshots and clocks of the workload itself do not pass through the recorder.
     assert said(trace, "measured") == EXACT
@@ -63,10 +64,10 @@ def test_a_stutter_that_lost_presents_may_have_made_is_no_warning(trace: DrawnTr
         trace.add("frame", frame=number, upid=1, process="p", start_ns=start * MS,
                   dur_ns=length * MS, dropped=False, dialect="dxgi")  # fmt: skip
     scope = Scope(trace.con)
-    (found,) = judge_all(scope, only=["frame_time"])
+    (found,) = judge_all(scope, only=["frame_time"]).findings
     assert (found.severity, found.bound) == ("critical", "exact")
     trace.add("loss", cpu=1, start_ns=24 * MS, end_ns=32 * MS, signalled_by="x")
-    (found,) = judge_all(scope, only=["frame_time"])
+    (found,) = judge_all(scope, only=["frame_time"]).findings
     # A lost present may also raise what is usual and so hide another stutter: no bound holds.
     assert (found.severity, found.bound) == ("info", None)
 

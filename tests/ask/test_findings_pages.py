@@ -12,7 +12,7 @@ from schedlens.ask import catalog, judging
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "findings"
 NAMES = sorted(judging.analyzers())
 # Tables that pages send the reader to, beside the queries.
-TABLES = {"finding", "machine_setting", "loss", "frame_path", "thread_cgroup"}
+TABLES = {"finding", "analyzer_outcome", "machine_setting", "loss", "frame_path", "thread_cgroup"}
 
 
 def _text(name: str) -> str:
@@ -33,7 +33,7 @@ def test_a_page_answers_the_same_questions_as_the_others(name: str) -> None:
     text = _text(name)
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert headings == [
-        "How it is computed", "Thresholds", "What to do", "What would speak against it",
+        "How it is computed", "Thresholds", "What to do", "Why this may be wrong",
     ]  # fmt: skip
     assert len(text.splitlines()) <= 40
 
@@ -54,3 +54,9 @@ def test_a_page_states_the_thresholds_of_its_analyzer(name: str) -> None:
     stated = set(re.findall(r"\d+(?:\.\d+)? (?:%|ms|us)", module.__doc__ or ""))
     page = set(re.findall(r"\d+(?:\.\d+)? (?:%|ms|us)", _text(name).replace("\n", " ")))
     assert stated - page == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_lists_the_kinds_of_its_findings(name: str) -> None:
+    (line,) = re.findall(r"^Kinds?: (.+)\.$", _text(name), re.MULTILINE)
+    assert tuple(re.findall(r"`(\w+)`", line)) == judging.analyzers()[name].kinds

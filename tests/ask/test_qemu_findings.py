@@ -19,6 +19,7 @@ import pytest
 import switch_text
 from conftest import command
 from fixture_files import qemu_session
+from judged import plain
 
 pytestmark = pytest.mark.slow
 
@@ -149,12 +150,12 @@ def test_the_pair_on_one_cpu_is_one_chain(analyzed: Analyzed) -> None:
     slice_ns, dur = analyzed.rows("SELECT slice_ns, dur FROM quantum_end_chain")[0]
     assert 15_000_000 <= slice_ns <= 17_000_000
     found = analyzed.rows(
-        "SELECT severity, cost_ns, cpu, title FROM finding WHERE analyzer = 'quantum_end_chain'"
+        "SELECT severity, cost_ns, cpu, detail FROM finding WHERE analyzer = 'quantum_end_chain'"
     )
     assert [row[:3] for row in found] == [("info", dur, 5)]
     assert (
-        "6 hand-offs of about 16 ms: their affinity allows CPU 5 alone, while another CPU"
-        in (found[0][3])
+        "6 hand-offs after slices of about 16 ms: their affinity allows only CPU 5, while another "
+        "CPU" in plain(found[0][3])
     )
 
 
@@ -277,11 +278,11 @@ def test_throughput_is_work_over_the_interval(analyzed: Analyzed) -> None:
 
 def test_stopped_cpus_are_told_and_no_curve_is_judged(analyzed: Analyzed) -> None:
     found = analyzed.rows(
-        "SELECT severity, title FROM finding WHERE analyzer = 'scaling_curve' ORDER BY title"
+        "SELECT severity, kind, detail FROM finding WHERE analyzer = 'scaling_curve' ORDER BY kind"
     )
-    assert [row[0] for row in found] == ["info", "info"]
-    assert found[0][1].startswith("The 13 points of the throughput curves are not judged: in ")
-    assert "more than two cores could: the steps are not comparable" in found[1][1]
+    assert [row[:2] for row in found] == [("info", "implausible_yield"), ("info", "stalled_steps")]
+    assert "more than two cores could: the steps are not comparable" in found[0][2]
+    assert "none of the 13 points is judged" in found[1][2]
 
 
 def test_edges_are_no_loss(analyzed: Analyzed) -> None:
@@ -291,11 +292,11 @@ def test_edges_are_no_loss(analyzed: Analyzed) -> None:
     )
     # 20 CPUs end one after another, the last of them with the recording.
     assert rows == [(0, 0, 0, 0, 0, 0, True)] * 13
-    titles = [row[0] for row in analyzed.rows(
-        "SELECT title FROM finding WHERE analyzer = 'trace_quality' AND severity = 'checked'"
-    )]  # fmt: skip
-    assert len(titles) == 1
-    assert titles[0].startswith("No record is known to be missing in the window: 3407 switches in")
+    reasons = analyzed.rows("SELECT reason FROM analyzer_outcome WHERE analyzer = 'trace_quality'")
+    assert len(reasons) == 1
+    assert reasons[0][0].startswith(
+        "No record is known to be missing in the window: 3,410 switches"
+    )
 
 
 def test_a_quiet_planned_session_raises_no_alarm(analyzed: Analyzed) -> None:
@@ -306,7 +307,7 @@ def test_a_quiet_planned_session_raises_no_alarm(analyzed: Analyzed) -> None:
 
 def test_the_affinity_is_named_as_the_reason_for_sharing(analyzed: Analyzed) -> None:
     found = analyzed.rows(
-        "SELECT severity, bound, title, cost_ns, cost_pct, advice FROM finding "
+        "SELECT severity, bound, detail, cost_ns, cost_pct, advice FROM finding "
         "WHERE analyzer = 'avoidable_sharing'"
     )
     assert [row[:2] for row in found] == [("info", "exact")]
@@ -316,16 +317,21 @@ def test_the_affinity_is_named_as_the_reason_for_sharing(analyzed: Analyzed) -> 
     assert found[0][4] == pytest.approx(500, rel=0.01)
     assert "is what its host claims" in found[0][5]
     assert found[0][2] == (
-        "The affinity kept 4.97 threads on average (at most 5) beside a busy sibling while as many "
-        "whole cores stood idle (sha256-siblings-t10-r1) (and in 1 other recording)"
+        "In sha256-siblings-t10-r1 (and 1 other recording), affinity kept 4.97 threads on average "
+        "(at most 5) on a CPU whose SMT sibling was busy, while as many whole cores were idle, for "
+        "362\u00a0ms in total."
     )
 
 
 def test_the_summary_fits_a_screen(analyzed: Analyzed) -> None:
     assert analyzed.said[0].startswith("13 recordings, ")
     assert len(analyzed.said) <= 36
-    signs = [line.split()[0] for line in analyzed.said if re.match(r"(crit|warn|info|check)", line)]
-    order = ["critical", "warning", "info", "checked"]
+    signs = [
+        line.split()[0]
+        for line in analyzed.said
+        if re.match(r"(crit|warn|info|clean|missing)", line)
+    ]
+    order = ["critical", "warning", "info", "clean", "missing"]
     assert signs == sorted(signs, key=order.index)
     typed = [line.split()[-1] for line in analyzed.said if line.startswith("  schedlens sql ")]
     assert typed == ["scaling_curve", "sibling_overlap", "step_disturbance"]
@@ -335,10 +341,9 @@ def test_the_summary_fits_a_screen(analyzed: Analyzed) -> None:
 
 def test_every_finding_has_evidence_that_runs(analyzed: Analyzed) -> None:
     found = analyzed.rows(
-        "SELECT severity, evidence_sql, counter_evidence_sql FROM finding ORDER BY finding_id"
+        "SELECT evidence_sql, counter_evidence_sql FROM finding ORDER BY finding_id"
     )
-    for severity, evidence, counter in found:
-        rows = analyzed.rows(evidence)
-        assert rows or severity == "checked", evidence
+    for evidence, counter in found:
+        assert analyzed.rows(evidence), evidence
         if counter:
             analyzed.rows(counter)

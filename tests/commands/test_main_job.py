@@ -132,10 +132,18 @@ def test_opens_for_a_notebook(session: Path) -> None:
 
 def test_json_is_whole(session: Path, tmp_path: Path) -> None:
     facts = json.loads(command("analyze", str(session), "-o", str(tmp_path), "--json").stdout)
-    assert {"database", "report", "traces", "findings", "problems", "not_loaded"} <= set(facts)
+    assert {
+        "database",
+        "report",
+        "traces",
+        "findings",
+        "outcomes",
+        "problems",
+        "not_loaded",
+    } <= set(facts)
     assert facts["not_loaded"] == []
     for finding in facts["findings"]:
-        assert finding["severity"] in {"critical", "warning", "info", "checked", "not_recorded"}
+        assert finding["severity"] in {"critical", "warning", "info"}
         with duckdb.connect(facts["database"], read_only=True) as con:
             con.execute(finding["evidence_sql"]).fetchall()
 

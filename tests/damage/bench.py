@@ -105,7 +105,7 @@ class Bench:
             rows = [] if left_out else self._rows(_text(query, unlimited))
             answers.rows[query.full_name] = rows
         self.read_states(answers)
-        answers.findings = list(judging.judge_all(Scope(self.con), self._judges))
+        answers.findings = judging.judge_all(Scope(self.con), self._judges).findings
 
     def read_states(self, answers: Answers) -> None:
         """Fills in the states of threads and CPUs of the loaded recording."""

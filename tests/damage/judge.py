@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -382,8 +381,6 @@ _OF_A_THREAD = {
     "core_choice": ("core_choice", "e_beside_idle_p_ns"),
     "core_type_residency": ("core_choice", "e_ns"),
 }
-# Share of the words that two titles of one kind have in common.
-_ALIKE = 0.5
 
 
 def false_findings(damaged: Answers, whole: Answers) -> list[FalseFinding]:
@@ -399,9 +396,7 @@ def false_findings(damaged: Answers, whole: Answers) -> list[FalseFinding]:
         alike = [
             other
             for other in whole.findings
-            if other.analyzer == finding.analyzer
-            and other.severity != "checked"
-            and _are_alike(finding.title, other.title)
+            if (other.analyzer, other.kind) == (finding.analyzer, finding.kind)
         ]
         if any(_is_grave(other) and _same_subject(finding, other, damaged, whole)
                for other in alike):  # fmt: skip
@@ -413,11 +408,6 @@ def false_findings(damaged: Answers, whole: Answers) -> list[FalseFinding]:
 
 def _is_grave(finding: Finding) -> bool:
     return SEVERITIES.index(finding.severity) <= SEVERITIES.index("warning")
-
-
-def _are_alike(first: str, second: str) -> bool:
-    ours, theirs = (set(re.findall(r"\b[a-z]{2,}\b", title)) for title in (first, second))
-    return len(ours & theirs) >= _ALIKE * min(len(ours), len(theirs))
 
 
 def _same_subject(finding: Finding, true: Finding, damaged: Answers, whole: Answers) -> bool:

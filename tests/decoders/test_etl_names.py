@@ -186,10 +186,10 @@ def test_frames_of_a_process_without_a_name_are_named_by_its_id(tmp_path: Path) 
         assert found == [("pid 77", 59, 1)]
         asked = con.execute("SELECT frames FROM frame_summary(p_process := 'pid 77')").fetchall()
         assert asked == [(59,)]
-        [(title,)] = con.execute(
-            "SELECT title FROM finding WHERE analyzer = 'frame_time'"
+        [(detail,)] = con.execute(
+            "SELECT detail FROM finding WHERE analyzer = 'frame_time'"
         ).fetchall()
-    assert "pid 77" in title
+    assert "pid 77" in detail
 
 
 @pytest.mark.skipif(not names("more"), reason="no shared/etw/more beside the repository")

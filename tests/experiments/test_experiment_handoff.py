@@ -9,6 +9,7 @@ import experiment_session
 import pytest
 import sysfs_machine as fake
 from conftest import command
+from judged import plain
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
@@ -114,15 +115,16 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         assert shown["figures"][1]["caption"] == (
             "Frames a second of a 60 Hz loop with 9 hand-offs a frame; least 27.8 (same_cpu, spin)."
         )
-        [(title, advice)] = con.execute(
-            "SELECT title, advice FROM finding WHERE analyzer = 'handoff_time' "
+        [(kind, detail, advice)] = con.execute(
+            "SELECT kind, detail, advice FROM finding WHERE analyzer = 'handoff_time' "
             "AND severity = 'warning'"
         ).fetchall()
-    assert title == (
-        "A 60 Hz loop with 9 hand-offs a frame reaches 27.8 frames a second where both parties "
-        "spin on one CPU: each hand-off takes 4 ms"
+    assert kind == "slow_loop"
+    assert plain(detail) == (
+        "A 60 Hz loop with 9 hand-offs a frame reaches 27.8 frames a second where both threads "
+        "spin on one CPU: each hand-off takes 4 ms."
     )
-    assert advice == "Let the waiting party park or yield, or give the two a CPU each."
+    assert advice == "Let the waiting thread park or yield, or give each thread its own CPU."
 
 
 @pytest.mark.alone
@@ -147,24 +149,31 @@ def test_what_an_experiment_was_for_is_told_before_all_else(
 ) -> None:
     folder = session(tmp_path)
     with experiment_session.analyzed(folder) as con:
-        noise = Finding("steal", "warning", "The hypervisor took CPU 0 away", "FROM steal")
-        found = list(judging.judge_all(Scope(con), experiment_session.JUDGES))
-        judging.store(con, [noise, *found])
+        noise = Finding(
+            "stolen_cpu", "critical", "Hypervisor took CPU 0", "Detail.", "Advice.", "FROM steal",
+            analyzer="steal",
+        )  # fmt: skip
+        found = judging.judge_all(Scope(con), experiment_session.JUDGES)
+        judging.store(con, judging.Judgement([noise, *found.findings], found.outcomes))
         shown = summary.payload(View(con, None, 1, ""), set())
         rows = Scope(con).rows("SELECT * FROM finding ORDER BY finding_id")
+        outcomes = Scope(con).rows("SELECT * FROM analyzer_outcome")
     titles = [card["title"] for card in shown["cards"]]
     assert titles[-1] == noise.title
-    assert titles[0].startswith("A 60 Hz loop with ")
+    assert shown["cards"][0]["kind"] == "slow_loop"
     assert [titles[place] for place in shown["top"]][-1] == noise.title
     facts = {
         "traces": [], "not_loaded": [], "not_answered": [], "findings": rows,
+        "outcomes": outcomes,
         "database": "session/analysis.duckdb", "report": None, "calibration": None,
         "worth_typing": [],
     }  # fmt: skip
     analyze._summary(facts)
     lines = [line for line in capsys.readouterr().out.splitlines() if line[:8].strip()]
-    signs = [line.split()[0] for line in lines if line.split()[0] in ("warning", "info")]
-    assert signs == ["warning", "info", "warning"]
-    assert "One-way time of a hand-off" in lines[2]
+    signs = [
+        line.split()[0] for line in lines if line.split()[0] in ("critical", "warning", "info")
+    ]
+    assert signs == ["warning", "info", "critical"]
+    assert "A hand-off takes" in lines[2]
     # Experiments that were not made are no judgement.
-    assert not any("pair_interference" in line for line in lines)
+    assert not any("pair_interference" in line for line in lines if "missing" not in line)

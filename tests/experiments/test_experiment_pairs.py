@@ -9,6 +9,7 @@ import experiment_session
 import pytest
 import sysfs_machine as fake
 from conftest import command
+from judged import plain
 
 from schedlens.errors import PlanError
 from schedlens.experiments import pairs, places, port_model, results
@@ -237,7 +238,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         }
         shown = experiment_session.section(con, "pair_interference")
         assert [figure["plot"]["data"][0]["type"] for figure in shown["figures"]] == ["heatmap"] * 2
-        assert shown["lead"].startswith("CPU 0 and CPU 1 share a core, though the system says two")
+        assert shown["lead"].startswith("CPU 0 and CPU 1 share a core, although ")
         # Where a PMU counts, each thread has its instructions a cycle.
         assert con.execute("SELECT count(first_ipc) FROM pair_interference").fetchall() == [(0,)]
         con.execute("UPDATE run_worker SET utid = 1000 * trace_id + worker")
@@ -252,17 +253,22 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         ).fetchall()
         # 4000 / 3000, and 8000 / 6500.
         assert ipc == [(1.3333, 1.2308)]
-        titles = con.execute(
-            "SELECT severity, title FROM finding WHERE analyzer = 'pair_interference' ORDER BY 1, 2"
+        found = con.execute(
+            "SELECT kind, severity, title, detail, advice FROM finding "
+            "WHERE analyzer = 'pair_interference' ORDER BY kind"
         ).fetchall()
-        assert [severity for severity, _ in titles] == ["info", "info", "warning"]
-        assert "+6 % for sha256 (4 to 12)" in titles[0][1]
-        assert titles[0][1].endswith("; leave siblings idle for imul10")
-        assert titles[1][1].startswith(
-            "imul10 beside imul10 (same_llc): imul10 takes 2.00 times as long as alone, expected "
-            "were 1.00"
+        assert [row[:2] for row in found] == [
+            ("hidden_siblings", "warning"), ("mispredicted", "info"),
+            ("second_thread_gain", "info"),
+        ]  # fmt: skip
+        hidden, mispredicted, gain = found
+        assert hidden[2] == "CPU 0 and CPU 1 share a core that is reported as two"
+        assert mispredicted[3].startswith(
+            "imul10 alongside imul10 (same_llc): imul10 takes 2 times as long as alone, the port "
+            "model predicts 1 "
         )
-        assert titles[2][1].startswith("CPU 0 and CPU 1 share a core, though the system says two")
+        assert "+6 % for sha256 (4 to 12)" in plain(gain[3])
+        assert gain[4].startswith("Leave SMT siblings idle for imul10; ")
 
 
 def test_a_program_of_the_users_beside_each_class(tmp_path: Path) -> None:
@@ -295,11 +301,13 @@ def test_a_program_of_the_users_beside_each_class(tmp_path: Path) -> None:
         assert rows == [
             ("scan", 10**9, 2.0, 1.0), ("imul3", 10**9, 1.5, 1.0), ("matmul", 10**9, 1.0, 1.0),
         ]  # fmt: skip
-        [title] = con.execute(
-            "SELECT title FROM finding WHERE analyzer = 'pair_interference'"
+        [(kind, detail)] = con.execute(
+            "SELECT kind, detail FROM finding WHERE analyzer = 'pair_interference'"
         ).fetchall()
-    assert title[0].startswith(
-        "The program's time against alone: +100 % beside scan (siblings), +50 % beside imul3"
+    assert kind == "command_slowdown"
+    assert plain(detail).startswith(
+        "The program's time compared with running alone: +100 % alongside scan (siblings), "
+        "+50 % alongside imul3"
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 import sysfs_machine as fake
 from conftest import command
 from drawn_trace import add, drawn_database
+from judged import plain
 from throughput_steps import Step, core_state, fill
 
 from schedlens.experiments import scaling
@@ -120,11 +121,17 @@ def test_yield_clock_and_power_of_a_session(tmp_path: Path) -> None:
         ).fetchall()
         # Ten threads of 100 M/s at 50 W; the cores are part of the package.
         assert turbo == [(1, 1, 4.65, None, None), (10, 10, 3.6, 50.0, 2e7)]
-        titles = [row[0] for row in con.execute(
-            "SELECT title FROM finding WHERE analyzer = 'scaling_clock' ORDER BY title"
-        ).fetchall()]  # fmt: skip
-        assert titles[0].startswith("Both siblings of a core against one alone (Y): imul1 2.00")
-        assert titles[1].startswith("The clock falls with the cores in use: 4.65 GHz with 1 core")
+        details = dict(
+            con.execute(
+                "SELECT kind, detail FROM finding WHERE analyzer = 'scaling_clock'"
+            ).fetchall()
+        )
+        assert plain(details["sibling_yield"]).startswith(
+            "Work of both SMT siblings of a core relative to one alone (Y): imul1 2"
+        )
+        assert plain(details["clock_falls"]) == (
+            "The clock is 4.65 GHz with 1 core in use and 3.6 GHz with 10."
+        )
         shown = experiment_session.section(con, "scaling_clock")
         assert "4.65 GHz with 1, 3.60 GHz with 10" in shown["figures"][0]["caption"]
         kept = calibration.store(con, recording.gather([folder])[0].session)
@@ -149,9 +156,9 @@ def test_an_unknown_clock_is_neither_judged_nor_drawn(tmp_path: Path) -> None:
     with experiment_session.analyzed(folder) as con:
         assert con.execute("SELECT DISTINCT ghz FROM scaling_clock").fetchall() == [(None,)]
         told = con.execute(
-            "SELECT severity, title FROM finding WHERE analyzer = 'scaling_clock'"
+            "SELECT outcome, reason FROM analyzer_outcome WHERE analyzer = 'scaling_clock'"
         ).fetchall()
-        assert told == [("checked", "The clock of the cores is not known: nothing to judge")]
+        assert told == [("not_applicable", "The clock of the cores is not known.")]
         shown = experiment_session.section(con, "scaling_clock")
         assert [figure["caption"] for figure in shown["figures"]] == [
             "Throughput of one thread: 150 million iterations/s with 1, 150 with 10."

@@ -9,6 +9,7 @@ import experiment_session
 import pytest
 import sysfs_machine as fake
 from conftest import command
+from judged import plain
 
 from schedlens.errors import PlanError
 from schedlens.experiments import shards
@@ -98,12 +99,14 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         assert shown["figures"][0]["caption"] == (
             "Latency of each shard. The highest p99 is 28 us: by_number, shard 0 on CPU 0."
         )
-        [(severity, title)] = con.execute(
-            "SELECT severity, title FROM finding WHERE analyzer = 'shard_latency'"
+        [(severity, kind, title, detail)] = con.execute(
+            "SELECT severity, kind, title, detail FROM finding WHERE analyzer = 'shard_latency'"
         ).fetchall()
-    assert severity == "warning"
-    assert title == (
-        "8 shards placed by CPU number are on 4 cores, p99 28 us; by topology on 8 cores, p99 9 us"
+    assert (severity, kind) == ("warning", "placement")
+    assert plain(title) == "p99 is 28 us by CPU number, 9 us by topology"
+    assert plain(detail) == (
+        "8 shards placed by CPU number use 4 cores, p99 28 us; by topology they use 8 cores, p99 "
+        "9 us."
     )
 
 

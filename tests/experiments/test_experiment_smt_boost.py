@@ -15,6 +15,7 @@ import experiment_session
 import pytest
 import sysfs_machine as fake
 from conftest import command
+from judged import plain
 
 from schedlens.errors import KnobError
 from schedlens.experiments import smt_boost
@@ -283,11 +284,12 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         assert shown["figures"][0]["caption"] == (
             "Requests a second in each cell. The most: 186,000 in closed-boost-on-smt-on."
         )
-        [title] = con.execute("SELECT title FROM finding WHERE analyzer = 'smt_boost'").fetchall()
-    assert title[0] == (
-        "closed: 100,000 a second with SMT off and boost off; against that SMT off and boost on "
+        [detail] = con.execute("SELECT detail FROM finding WHERE analyzer = 'smt_boost'").fetchall()
+    assert plain(detail[0]) == (
+        "Load closed: 100,000 requests a second with SMT off and boost off; relative to "
+        "that SMT off and boost on "
         "+40 % at +35 % power, SMT on and boost off +43 % at +7 % power, SMT on and boost on +86 % "
-        "at +58 % power; most requests per joule with SMT on and boost off (1.34e+03)"
+        "at +58 % power; most requests per joule with SMT on and boost off (1,340)."
     )
 
 

@@ -209,4 +209,5 @@ def test_a_gate_fails_where_frames_stutter(
     code, _ = gated("critical", str(trace))
     assert code == 0
     with duckdb.connect(str(tmp_path / "out" / "analysis.duckdb"), read_only=True) as con:
-        assert con.execute("SELECT severity FROM finding").fetchall() == [("not_recorded",)]
+        assert con.execute("FROM finding").fetchall() == []
+        assert con.execute("SELECT outcome FROM analyzer_outcome").fetchall() == [("not_recorded",)]

@@ -49,8 +49,10 @@ class Detector:
     name: str
     analyzer: str
     truth: Callable[[Case], Strengths]
-    title: str = ""
-    """A pattern that its titles match."""
+    kind: str = ""
+    """The kind of its findings; empty for all of the analyzer."""
+    detail: str = ""
+    """A pattern that their details match, where not all of the kind count."""
     subject: Callable[[Finding, Simulation], Subject] = lambda finding, simulation: None
     """What a finding is about, in the words of `truth`."""
     severities: tuple[str, ...] = ("critical", "warning")
@@ -58,18 +60,19 @@ class Detector:
     """How much the strengths would be more if what the recording does not decide were true."""
 
     refusal: str = "$^"
-    """A pattern of titles that say so."""
+    """A pattern of details that say so."""
 
     def refuses(self, finding: Finding) -> bool:
         """Whether a finding of this kind says that it cannot tell."""
-        return re.search(self.refusal, finding.title) is not None
+        return re.search(self.refusal, finding.detail) is not None
 
     def finds(self, finding: Finding) -> bool:
         """Whether it is a finding of this kind."""
         return (
             finding.analyzer == self.analyzer
             and finding.severity in self.severities
-            and re.search(self.title, finding.title) is not None
+            and self.kind in ("", finding.kind)
+            and re.search(self.detail, finding.detail) is not None
         )
 
 
@@ -99,7 +102,7 @@ def _thread(finding: Finding, simulation: Simulation) -> Subject:
 
 def _said(pattern: str) -> Callable[[Finding, Simulation], Subject]:
     def subject(finding: Finding, simulation: Simulation) -> Subject:
-        found = re.search(pattern, finding.title)
+        found = re.search(pattern, finding.detail)
         return found[1] if found else None
 
     return subject
@@ -107,19 +110,19 @@ def _said(pattern: str) -> Callable[[Finding, Simulation], Subject]:
 
 def _number(pattern: str) -> Callable[[Finding, Simulation], Subject]:
     def subject(finding: Finding, simulation: Simulation) -> Subject:
-        found = re.search(pattern, finding.title)
+        found = re.search(pattern, finding.detail)
         return int(found[1]) if found else None
 
     return subject
 
 
-_frames_of = _said(r"[Ff]rames? of (\S+)")
+_frames_of = _said(r"[Ff]rames? of ([^\s;]+)")
 
 
 def _laid_to(finding: Finding, simulation: Simulation) -> Subject:
     """The process, the thread that is named, and the part of its time."""
     process, tid = _frames_of(finding, simulation), _thread(finding, simulation)
-    said = (part for part, (words, _) in _PARTS.items() if f" {words} (" in finding.title)
+    said = (part for part, (words, _) in _PARTS.items() if f" {words}." in finding.detail)
     part = next(said, "")
     return (process, tid, part) if isinstance(process, str) and isinstance(tid, int) else None
 
@@ -340,70 +343,73 @@ DETECTORS = (
     Detector("quantum_end_chain", "quantum_end_chain", _chain, subject=_cpu),
     Detector(
         "ready_while_idle", "ready_obstacle", _of_window(lambda f: f.ready_idle_ns, 1.0),
-        title="they may use was idle", doubt=_doubtful(1.0),
+        kind="ready_while_idle", doubt=_doubtful(1.0),
     ),
     Detector(
         "ready_while_parked", "ready_obstacle", _of_window(lambda f: f.ready_parked_ns, 1.0),
-        title="they may use was parked", doubt=_doubtful(1.0),
+        kind="ready_while_parked", doubt=_doubtful(1.0),
     ),
     Detector(
         "avoidable_sharing", "avoidable_sharing", _of_window(lambda f: f.sharing_ns, 1.0),
-        title="^Threads shared",
+        kind="shared_core",
     ),
     Detector(
         "sharing_by_affinity", "avoidable_sharing",
-        _of_window(lambda f: f.bound_sharing_ns, 1.0), title="^The affinity kept",
+        _of_window(lambda f: f.bound_sharing_ns, 1.0), kind="shared_by_affinity",
     ),
     Detector("pinned_sibling", "pinned_sibling", _paired, subject=_core),
     Detector("on_e_cores", "core_type_residency", _slow, subject=_thread),
     Detector("core_choice", "core_choice", _chosen, subject=_thread),
-    Detector("all_busy", "concurrency", _of_window(lambda f: f.crowded_ns, 10.0)),
+    Detector(
+        "all_busy", "concurrency", _of_window(lambda f: f.crowded_ns, 10.0),
+        kind="all_cpus_busy",
+    ),
     Detector(
         "one_busy", "concurrency", _serial,
-        title="^Exactly one", severities=("info",),
+        kind="one_cpu_busy", severities=("info",),
     ),
-    Detector("wide_pool", "oversubscription", _wide, subject=_said(r"# of (\S+) on ")),
+    Detector("wide_pool", "oversubscription", _wide, subject=_said(r"# of (\S+) ran ")),
     Detector(
         "long_ready", "thread_summary", _long_ready, subject=_thread, doubt=_doubtful_ready,
     ),
     Detector(
-        "priority_inverted", "priority_order", _inverted, title="stood ready, ",
+        "priority_inverted", "priority_order", _inverted, kind="higher_ready",
         doubt=_doubtful(1.0),
     ),
     Detector(
         "priority_on_e", "priority_order", _of_window(lambda f: f.order.above_on_e_ns, 10.0),
-        title="ran on E cores, ", severities=_TOLD,
+        kind="higher_on_e_cores", severities=_TOLD,
     ),
     Detector(
-        "priority_starved", "priority_order", _starving, title="of their runnable time",
-        subject=_number(r"at priority (\d+) stood"), severities=("info",),
+        "priority_starved", "priority_order", _starving, kind="starved",
+        subject=_number(r"at priority (\d+) ran"), severities=("info",),
     ),
     Detector("pinned_visitor", "pinned_cpu_visitor", _visited, subject=_cpu),
     Detector("sibling_overlap", "sibling_overlap", _overlap, severities=("info",)),
     Detector("smt_tax", "smt_tax", _taxed, severities=_TOLD),
     Detector("stutter", "frame_time", _stutter, subject=_frames_of),
     Detector(
-        "stutter_cause", "frame_time", _cause, title=r"% of it ", subject=_laid_to,
-        refusal=r"(ready, why is not known|unknown state) \(",
+        "stutter_cause", "frame_time", _cause, detail=r"% of it ", subject=_laid_to,
+        refusal=r"(ready for an unknown reason|unknown state)\.",
     ),
     Detector("parking_frames", "parking", _parted, subject=_frames_of),
     Detector("short_run", "short_run", _carries, subject=_thread, severities=_TOLD),
     Detector(
-        "frames_fill_cores", "frame_concurrency", _filled, title="siblings share",
+        "frames_fill_cores", "frame_concurrency", _filled, kind="more_cpus_than_cores",
         subject=_frames_of, severities=("info",),
     ),
     Detector(
-        "frames_one_by_one", "frame_concurrency", _one_by_one, title="one thread after the other",
+        "frames_one_by_one", "frame_concurrency", _one_by_one, kind="one_thread_at_a_time",
         subject=_frames_of, severities=("info",),
     ),
     Detector(
-        "throttled_cgroup", "throttled_cgroup", _held, subject=_said(r"cgroup (\S+) held"),
+        "throttled_cgroup", "throttled_cgroup", _held, subject=_said(r"cgroup (\S+) throttled"),
     ),
     Detector(
-        "stolen_cpu", "steal", _stolen, subject=_number(r"took CPU (\d+) away"), severities=_TOLD,
+        "stolen_cpu", "steal", _stolen, subject=_number(r"took CPU (\d+) for"), severities=_TOLD,
     ),
     Detector(
-        "loss", "trace_quality", _lost, title="gaps? in the window| lost|CPU time unknown",
+        "loss", "trace_quality", _lost, kind="loss",
         severities=_TOLD,
     ),
 )  # fmt: skip

@@ -84,7 +84,7 @@ class Bench:
         if failures:
             raise AssertionError(failures[0].why)
         wanted = {detector.analyzer for detector in DETECTORS}
-        found = list(judging.judge_all(Scope(self.con), wanted))
+        found = judging.judge_all(Scope(self.con), wanted).findings
         for table in self._tables:
             self.con.execute(f"DELETE FROM {table}")
         for file in folder.iterdir():

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask.findings import Scope
-from schedlens.ask.judging import judge_all
+from judged import judged, outcome, plain
 
 MS = 1_000_000
 
@@ -54,12 +52,14 @@ def test_ready_time_with_an_idle_cpu_outside_the_affinity(trace: DrawnTrace) -> 
 
 
 def test_affinity_that_starves_threads_is_critical(trace: DrawnTrace) -> None:
-    (found,) = judge_all(Scope(trace.con), ["ready_obstacle"])
+    (found,) = judged(trace.con, "ready_obstacle")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 24 * MS, 60.0)
-    assert found.title.startswith(
-        "Affinity kept 2 threads waiting 24 ms while another CPU was idle: B ("
+    assert found.kind == "affinity_wait"
+    assert plain(found.title) == "Affinity kept threads waiting 24 ms while CPUs were idle"
+    assert "affinity kept 2 threads waiting 24 ms while another CPU was idle; B (" in (
+        plain(found.detail)
     )
-    assert "was ready for 16 ms and may run on CPU 1 alone" in found.title
+    assert "was ready for 16 ms and may run only on CPU 1." in plain(found.detail)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,11 @@ def test_affinity_by_design_and_short_idle_times_are_no_finding(
     change: str, trace: DrawnTrace
 ) -> None:
     trace.con.execute(change)
-    (found,) = judge_all(Scope(trace.con), ["ready_obstacle"])
-    assert found.severity == "checked"
+    assert outcome(trace.con, "ready_obstacle").conclusion == "clean"
 
 
 def test_workload_pinned_by_its_plan_is_no_finding(trace: DrawnTrace) -> None:
     for number, name in enumerate(("game/A", "game/B")):
         trace.add("run_worker", worker=number, utid=trace.utid(name), tid=number, cpu=1,
                   start_ns=0, end_ns=40 * MS, cpu_time_ns=1, iterations=1, bytes=0)  # fmt: skip
-    (found,) = judge_all(Scope(trace.con), ["ready_obstacle"])
-    assert found.severity == "checked"
+    assert outcome(trace.con, "ready_obstacle").conclusion == "clean"

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import concluded, yielded
 
 # Core 0 (P) has the CPUs 0 and 1, core 2 (P) the CPUs 2 and 3, core 4 is an E core.
 CPUS = [
@@ -189,11 +187,10 @@ def test_in_a_window_and_with_a_longer_stand_still(con: duckdb.DuckDBPyConnectio
 
 
 def test_the_finding_names_thread_and_core(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = judging.analyzers()["core_choice"].judge(Scope(con))
+    (found,) = yielded(con, "core_choice")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 500 * US, 50.0)
-    assert "E (" in found.title
-    assert "core 2 longest" in found.title
+    assert "E (" in found.detail
+    assert "core 2 longest" in found.detail
     assert len(con.execute(found.evidence_sql).fetchall()) == 1
     con.execute("UPDATE affinity SET cpus = [4]")
-    (found,) = judging.analyzers()["core_choice"].judge(Scope(con))
-    assert found.severity == "checked"
+    assert concluded(con, "core_choice").conclusion == "clean"

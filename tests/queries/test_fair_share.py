@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from judged import outcome, plain
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
@@ -23,7 +24,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def judged(con: duckdb.DuckDBPyConnection, name: str = "thread_summary") -> list[Finding]:
-    return list(judging.judge_all(Scope(con), only=[name]))
+    return judging.judge_all(Scope(con), only=[name]).findings
 
 
 def turns(priorities: dict[str, int], shares: dict[str, int], rounds: int) -> list[Stay]:
@@ -51,10 +52,10 @@ def test_two_equal_threads_on_one_cpu_wait_half_the_time(con: duckdb.DuckDBPyCon
         ("B", 1024, 40 * MS, 40 * MS, 40 * MS, 0),
     ]
     # 4 ms at a time, a warning once: what the load asks for is no fault.
-    (found,) = judged(con)
-    assert (found.severity, found.title) == (
-        "checked",
-        "2 threads, no ready time beyond a fair share of the CPUs; the longest is 4 ms",
+    clean = outcome(con, "thread_summary")
+    assert (clean.conclusion, plain(clean.reason)) == (
+        "clean",
+        "2 threads, no ready time beyond a fair share of the CPUs; the longest is 4 ms.",
     )
 
 
@@ -64,8 +65,8 @@ def test_a_nice_thread_is_owed_its_weight(con: duckdb.DuckDBPyConnection) -> Non
     assert con.execute(ASKED + " WHERE thread = 'N'").fetchall() == [
         ("N", 335, 20 * MS, 60 * MS, 60279617, -279617)
     ]
-    assert [f.severity for f in judged(con)] == ["checked"]
-    assert [f.severity for f in judged(con, "priority_order")] == ["checked"]
+    for name in ("thread_summary", "priority_order"):
+        assert outcome(con, name).conclusion == "clean"
 
 
 # The same turns at equal weight: N got 20 of the 40 ms that it was owed.
@@ -73,7 +74,7 @@ def test_a_thread_that_gets_half_of_its_share_is_a_warning(con: duckdb.DuckDBPyC
     DrawnTrace(con, turns({"A": 120, "N": 120}, {"A": 6, "N": 2}, 10), ONE, 80 * MS)
     (found,) = judged(con)
     assert (found.severity, found.cost_ns, found.cost_pct) == ("warning", 20 * MS, 25.0)
-    assert "60 ms in all, 20 ms more than fair sharing costs" in found.title
+    assert "60 ms in total, 20 ms more than fair sharing explains" in plain(found.detail)
 
 
 # Both on CPU 0 while CPU 1 stands idle: no sharing asked for that.
@@ -98,8 +99,8 @@ def test_a_ready_time_that_a_gap_touches_is_not_judged(con: duckdb.DuckDBPyConne
     trace.add("loss", cpu=1, start_ns=20 * MS, end_ns=21 * MS, signalled_by="x")
     (found,) = judged(con)
     assert (found.severity, found.bound) == ("info", "at_least")
-    assert "was ready for 2 ms at a time" in found.title
-    assert "at least 42 ms" in found.title
+    assert "was ready for 2 ms at a time" in plain(found.detail)
+    assert "at least 42 ms" in plain(found.title)
 
 
 def test_findings_of_other_programs_are_info_and_come_last(con: duckdb.DuckDBPyConnection) -> None:
@@ -142,18 +143,18 @@ def test_a_short_chain_of_threads_that_nothing_binds_is_no_fault(
     trace.add("quantum_chain", chain=1, cpu=0, ts=0, dur=24 * MS, hand_offs=5, utids=utids,
               slice_ns=4 * MS, skipped=0, yield_possible=False, serialized_ns=3_190_000,
               idle_elsewhere_ns=3_190_000, affinity_known=True)  # fmt: skip
-    assert [f.severity for f in judged(con, "quantum_end_chain")] == ["checked"]
+    assert outcome(con, "quantum_end_chain").conclusion == "clean"
     # Their masks leave out a CPU: the same time is what the binding costs.
     for utid in utids:
         trace.add("affinity", utid=utid, cpus=[0], source="snapshot")
     (found,) = judged(con, "quantum_end_chain")
     assert found.severity == "warning"
-    assert "widen the affinity" in found.advice
+    assert "Widen the affinity" in found.advice
     # Unbound, but for 1 % of the window.
     con.execute("DELETE FROM affinity; UPDATE quantum_chain SET serialized_ns = 8000000")
     (found,) = judged(con, "quantum_end_chain")
     assert found.severity == "warning"
-    assert "Do not bind" not in found.advice
+    assert "Widen the affinity" not in found.advice
 
 
 def test_bound_workers_are_counted_against_their_own_cpus(con: duckdb.DuckDBPyConnection) -> None:
@@ -163,8 +164,8 @@ def test_bound_workers_are_counted_against_their_own_cpus(con: duckdb.DuckDBPyCo
     for worker, name in enumerate(("p/A", "p/B")):
         trace.add("run_worker", worker=worker, utid=trace.utid(name), tid=trace.tid(name), cpu=0,
                   start_ns=0, end_ns=80 * MS, cpu_time_ns=1, iterations=1, bytes=0)  # fmt: skip
-    planned = [f.title for f in judged(con, "concurrency") if "as planned" in f.title]
+    planned = [f for f in judged(con, "concurrency") if f.kind == "oversubscribed_step"]
     assert len(planned) == 1
-    assert "2 workers on 1 CPU stood ready" in planned[0]
+    assert "2 workers on 1 CPU were ready" in planned[0].detail
     con.execute("UPDATE run SET planned_cpus = NULL")
-    assert not [f for f in judged(con, "concurrency") if "as planned" in f.title]
+    assert not [f for f in judged(con, "concurrency") if f.kind == "oversubscribed_step"]

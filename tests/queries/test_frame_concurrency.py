@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 0, 1, "P", 1), Cpu(2, 2, 0, "E", 0)]
@@ -54,8 +52,8 @@ def test_busy_cpus_of_each_frame(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = judging.analyzers()["frame_concurrency"].judge(Scope(con))
-    assert found.severity == "info"
-    assert "2 frames of game kept 1.4 of 3 logical CPUs busy" in found.title
-    assert "fewer than 2 in 100 % of them" in found.title
+    (found,) = yielded(con, "frame_concurrency")
+    assert (found.severity, found.kind) == ("info", "one_thread_at_a_time")
+    assert "2 frames of game kept 1.4 of 3 logical CPUs busy" in found.detail
+    assert "in 100 % of them its own threads used fewer than 2" in found.detail
     assert len(con.execute(found.evidence_sql).fetchall()) == 2

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import concluded, yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
@@ -97,27 +95,27 @@ def test_what_the_number_of_workers_follows(con: duckdb.DuckDBPyConnection) -> N
 def test_told_alone_and_a_warning_beside_a_smaller_pool_that_is_as_fast(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    (found,) = judging.analyzers()["oversubscription"].judge(Scope(con))
+    (found,) = yielded(con, "oversubscription")
     # Ready 5 ms of 50 ms runnable.
     assert (found.severity, found.cost_ns) == ("warning", 5 * MS)
     con.execute("UPDATE thread_state SET dur = 1000000, ts = 4000000 WHERE state = 'ready'")
-    (found,) = judging.analyzers()["oversubscription"].judge(Scope(con))
+    (found,) = yielded(con, "oversubscription")
     assert (found.severity, found.cost_ns) == ("info", MS)
-    assert "3 threads W# of game on 4 logical CPUs (2 cores)" in found.title
+    assert found.title == "Pool has 3 workers on 4 logical CPUs (2 cores)"
+    assert "3 threads W# of game ran" in found.detail
     assert len(con.execute(found.evidence_sql).fetchall()) == 2
     assert con.execute(found.counter_evidence_sql or "").fetchall() == []
 
 
 def test_nothing_is_judged_where_the_cores_are_unknown(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE cpu SET core = NULL, smt_index = NULL, core_type = NULL")
-    (found,) = judging.analyzers()["oversubscription"].judge(Scope(con))
-    assert (found.severity, found.cost_ns) == ("checked", None)
-    assert found.title.endswith("which logical CPUs share a core is unknown: not judged")
+    outcome = concluded(con, "oversubscription")
+    assert outcome.conclusion == "not_applicable"
+    assert outcome.reason.endswith("which logical CPUs share a core is unknown.")
 
 
 def test_threads_without_a_name_are_no_pool(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE thread SET name = NULL")
     con.execute("DELETE FROM thread_name")
     assert con.execute("FROM worker_pool(p_trace_id := 1)").fetchall() == []
-    (found,) = judging.analyzers()["oversubscription"].judge(Scope(con))
-    assert found.title == "No pool of workers: no three threads of a process have names alike"
+    assert concluded(con, "oversubscription").reason.startswith("No pool of workers: ")

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, add_many, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import concluded, yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "E", 0), Cpu(2, 2, 0, "E", 0)]
@@ -127,17 +125,18 @@ def test_the_power_plan_stands_beside_it(con: duckdb.DuckDBPyConnection) -> None
 
 def test_frames_that_grow_with_it_are_found(con: duckdb.DuckDBPyConnection) -> None:
     # Only four frames have two parked.
-    (found,) = judging.analyzers()["parking"].judge(Scope(con))
-    assert found.severity == "checked"
+    assert concluded(con, "parking").conclusion == "clean"
     con.execute("UPDATE cpu_parking SET parked = true WHERE ts = 180000000")
-    (found,) = judging.analyzers()["parking"].judge(Scope(con))
+    (found,) = yielded(con, "parking")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 40 * MS, 20.0)
-    assert "18 ms on average while 2 or more logical CPUs are parked, 10 ms with" in found.title
+    assert found.kind == "longer_frames"
+    assert (
+        "18 ms on average while 2 or more logical CPUs are parked, and 10 ms with" in found.detail
+    )
     assert len(con.execute(found.evidence_sql).fetchall()) == 2
     assert len(con.execute(found.counter_evidence_sql or "").fetchall()) == 2
 
 
 def test_without_records_nothing_is_said(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("DELETE FROM cpu_parking")
-    (found,) = judging.analyzers()["parking"].judge(Scope(con))
-    assert found.title == "Parking is not recorded: nothing can be said of it"
+    assert concluded(con, "parking").conclusion == "not_recorded"

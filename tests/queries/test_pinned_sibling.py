@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import concluded, yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
@@ -56,8 +54,7 @@ def test_time_together_and_beside_an_idle_core(con: duckdb.DuckDBPyConnection) -
 def test_a_thread_that_may_leave_is_not_bound(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE affinity SET cpus = [1, 2] WHERE len(cpus) = 2")
     assert con.execute("FROM pinned_sibling").fetchall() == []
-    (found,) = judging.analyzers()["pinned_sibling"].judge(Scope(con))
-    assert found.severity == "checked"
+    assert concluded(con, "pinned_sibling").conclusion == "clean"
 
 
 def test_only_while_both_are_bound(con: duckdb.DuckDBPyConnection) -> None:
@@ -73,7 +70,7 @@ def test_only_while_both_are_bound(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = judging.analyzers()["pinned_sibling"].judge(Scope(con))
+    (found,) = yielded(con, "pinned_sibling")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 15 * MS, 37.5)
     assert len(con.execute(found.evidence_sql).fetchall()) == 1
     assert len(con.execute(found.counter_evidence_sql or "").fetchall()) == 2

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import concluded, yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "P", 1), Cpu(2, 2, 0, "E", 0)]
@@ -135,8 +133,7 @@ def test_nice_levels_of_linux_are_not_strict(con: duckdb.DuckDBPyConnection) -> 
         "SELECT max(higher_ready_ns), max(higher_on_e_ns) FROM background_running"
     ).fetchall()
     assert rows == [(0, 0)]
-    titles = [f.title for f in judging.analyzers()["priority_order"].judge(Scope(con))]
-    assert titles == ["No lower priority ran while a higher one was ready, and none starved"]
+    assert concluded(con, "priority_order").conclusion == "clean"
 
 
 def test_on_linux_the_lower_number_is_the_higher_priority(
@@ -189,11 +186,12 @@ def test_boosts(drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace]) -> None:
 
 
 def test_the_findings(con: duckdb.DuckDBPyConnection) -> None:
-    found = judging.analyzers()["priority_order"].judge(Scope(con))
+    found = yielded(con, "priority_order")
     ready, place = sorted(found, key=lambda f: f.cost_ns or 0)
     assert (ready.severity, ready.cost_ns) == ("critical", 40 * MS)
     assert (place.severity, place.cost_ns, place.cpu) == ("warning", 80 * MS, 0)
-    assert "low (" in place.title
+    assert (ready.kind, place.kind) == ("higher_ready", "higher_on_e_cores")
+    assert "low (" in place.detail
     for one in (ready, place):
         assert con.execute(one.evidence_sql).fetchall()
         con.execute(one.counter_evidence_sql or "")
@@ -201,11 +199,10 @@ def test_the_findings(con: duckdb.DuckDBPyConnection) -> None:
 
 def test_a_priority_that_is_ready_half_the_time(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE sched_slice SET priority = 12, ready_ns = ts WHERE cpu = 2 AND ts > 0")
-    found = judging.analyzers()["priority_order"].judge(Scope(con))
-    (starved,) = [f for f in found if f.severity == "info"]
+    found = yielded(con, "priority_order")
+    (starved,) = [f for f in found if f.kind == "starved"]
     assert starved.cost_ns == 80 * MS
-    assert "priority 12 stood ready for 61.5 % of their runnable time, 70 ms at most" in (
-        starved.title
-    )
+    assert starved.title == "Priority 12 was ready for 61.5 % of its runnable time"
+    assert starved.detail.endswith("waited 80 ms for a CPU, 70 ms at most.")
     assert len(con.execute(starved.evidence_sql).fetchall()) == 4
     assert len(con.execute(starved.counter_evidence_sql or "").fetchall()) == 4

@@ -38,16 +38,16 @@ def judged(folder: Path, fault: str, events: str) -> tuple[list[dict[str, Any]],
 
 def test_a_fifo_hog_is_found_with_what_it_kept_waiting(tmp_path: Path) -> None:
     found, _ = judged(tmp_path, "fifo", EVENTS)
-    (hog,) = [f for f in found if f["title"].startswith("Real-time thread")]
+    (hog,) = [f for f in found if f["kind"] == "hog"]
     assert hog["severity"] in ("warning", "critical")
     # Of the 1.2 s the kernel leaves at most a twentieth to the other thread, which waits the rest.
     assert hog["cost_ns"] >= 1_000_000_000
-    assert "; others were ready for" in hog["title"]
+    assert "; others were ready for" in hog["detail"]
 
 
 def test_a_deadline_thread_that_uses_up_its_runtime_misses(tmp_path: Path) -> None:
     found, database = judged(tmp_path, "deadline", EVENTS + YIELDS)
-    (missed,) = [f for f in found if f["title"].startswith("Deadline thread")]
+    (missed,) = [f for f in found if f["kind"] == "out_of_runtime"]
     with duckdb.connect(database, read_only=True) as con:
         yields = con.execute("SELECT recorded FROM recorded_kind WHERE kind = 'yields'").fetchall()
     # Without a single sched_yield record it is unknown whether calls were traced. The program makes
@@ -61,4 +61,4 @@ def test_a_deadline_thread_that_uses_up_its_runtime_misses(tmp_path: Path) -> No
 
 def test_a_deadline_thread_that_meets_its_deadlines_is_not_reported(tmp_path: Path) -> None:
     found, _ = judged(tmp_path, "meets", EVENTS)
-    assert not [f for f in found if f["title"].startswith("Deadline thread")]
+    assert not [f for f in found if f["kind"] == "out_of_runtime"]

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import yielded
 
 MS = 1_000_000
 US = 1_000
@@ -92,9 +90,9 @@ def test_where_it_lost_its_cpu(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = judging.analyzers()["short_run"].judge(Scope(con))
+    (found,) = yielded(con, "short_run")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 2 * MS, 5.0)
-    assert "(80 % of its 5 runs after a wake are under 1 ms)" in found.title
-    assert "came back on an E core 1 time (" in found.title
+    assert "(80 % of its 5 runs after a wakeup last under 1 ms)" in found.detail
+    assert found.detail.endswith("returned on an E core 1 time.")
     assert len(con.execute(found.evidence_sql).fetchall()) == 1
     assert len(con.execute(found.counter_evidence_sql or "").fetchall()) == 2

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import yielded
 
 CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1)]
 
@@ -54,10 +52,12 @@ def test_the_other_way_round(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = judging.analyzers()["smt_comparison"].judge(Scope(con))
+    (found,) = yielded(con, "smt_comparison")
     assert (found.severity, found.trace_id) == ("info", 2)
-    assert found.title == (
-        "Siblings were busy together for 36.3 % less of trace time, 34 % less of busy core time, "
-        "24.7 % less of thread time in drawn-2 than in drawn-1; load 52.3 % and 44.2 %"
+    assert found.kind == "sharing_differs"
+    assert found.title == "SMT siblings were busy together 34 % less than before"
+    assert found.detail == (
+        "SMT siblings were busy together for 36.3 % less of trace time, 34 % less of busy core "
+        "time, 24.7 % less of thread time in drawn-2 than in drawn-1; load 52.3 % and 44.2 %."
     )
     assert len(con.execute(found.evidence_sql).fetchall()) == 6

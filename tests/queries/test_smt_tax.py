@@ -8,9 +8,7 @@ from math import sqrt
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import concluded, yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 0, 1, "P", 1), Cpu(2, 2, 0, "E", 0)]
@@ -98,11 +96,10 @@ def test_refused_with_too_few_intervals(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = judging.analyzers()["smt_tax"].judge(Scope(con))
+    (found,) = yielded(con, "smt_tax")
     assert (found.severity, found.bound) == ("warning", "range")
     assert found.cost_ns == pytest.approx(20_252_596, abs=1)
     assert len(con.execute(found.evidence_sql).fetchall()) == 1
     assert len(con.execute(found.counter_evidence_sql or "").fetchall()) == 2
     con.execute("DELETE FROM counter_delta")
-    (found,) = judging.analyzers()["smt_tax"].judge(Scope(con))
-    assert found.title.startswith("No cycles and instructions at switches")
+    assert concluded(con, "smt_tax").conclusion == "not_applicable"

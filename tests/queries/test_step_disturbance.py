@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
+from judged import plain
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
@@ -51,7 +52,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _judge(con: duckdb.DuckDBPyConnection, name: str) -> list[Finding]:
-    return list(judging.judge_all(Scope(con), only=[name]))
+    return judging.judge_all(Scope(con), only=[name]).findings
 
 
 def test_others_on_the_workers_cpus(con: duckdb.DuckDBPyConnection) -> None:
@@ -79,9 +80,7 @@ def test_work_that_is_missing_although_the_workers_ran(con: duckdb.DuckDBPyConne
             end_cpu=worker, iterations=20, bytes=0)  # fmt: skip
     stalled = con.execute("SELECT stalled_pct FROM step_disturbance").fetchone()
     assert stalled == pytest.approx((50.0,))
-    assert [f.title[:52] for f in _judge(con, "scaling_curve")][:1] == [
-        "The 1 point of the throughput curves are not judged:"[:52]
-    ]
+    assert "stalled_steps" in [f.kind for f in _judge(con, "scaling_curve")]
 
 
 def test_disturbed_repeats_are_left_out_of_the_curve(con: duckdb.DuckDBPyConnection) -> None:
@@ -107,9 +106,10 @@ def test_the_disturber_is_named_with_its_time(con: duckdb.DuckDBPyConnection) ->
     assert [(f.severity, f.cost_ns, f.cost_pct, f.utid) for f in found] == [
         ("info", 6 * MS, 3.0, trace.utid("other/X"))
     ]
-    assert found[0].title == (
-        "step-1 was disturbed: other programs ran for 6 ms (3 %) on the workers' CPUs, most of all "
-        f"X ({trace.tid('other/X')}) of other with 5 ms"
+    assert found[0].kind == "disturbed_step"
+    assert plain(found[0].detail) == (
+        "In step-1, other programs ran for 6 ms (3 %) on the workers' CPUs; "
+        f"X ({trace.tid('other/X')}) of other ran longest, 5 ms."
     )
 
 
@@ -123,7 +123,8 @@ def test_own_threads_of_a_workload_are_not_judged_one_by_one(
     fair = 18 * MS // 4
     found = _judge(con, "thread_summary")
     assert [(f.severity, f.cost_ns) for f in found] == [("info", 18 * MS - fair)]
-    assert found[0].title.endswith("(drawn-1) (and 1 more like it)")
+    assert found[0].detail.startswith("In drawn-1, ")
+    assert found[0].detail.endswith("There is 1 more like it.")
     con.execute("DELETE FROM run_worker; DELETE FROM run")
     found = _judge(con, "thread_summary")
     # W0 was ready for 5 ms, 0.5 ms beyond its share.
@@ -138,12 +139,13 @@ def test_workers_beyond_the_cpus_are_one_line_for_the_sweep(
     # Two of the four workers never ran.
     _draw(con, 1, threads=4, oversubscribed=True)
     _draw(con, 2, threads=4, oversubscribed=True)
-    found = [f for f in _judge(con, "concurrency") if f.severity != "checked"]
+    found = _judge(con, "concurrency")
     # W0 is ready for 5 ms and W1 for 3: 8 of 400 ms; what M and others wait is not theirs.
     assert [(f.severity, f.cost_ns) for f in found] == [("info", 8 * MS)]
-    assert found[0].title == (
-        "2 steps with more workers than CPUs, as planned: in step-1 4 workers on 3 CPUs stood "
-        "ready for 8 ms in all, 2 % of their time"
+    assert found[0].kind == "oversubscribed_step"
+    assert plain(found[0].detail) == (
+        "2 steps had more workers than CPUs, as planned: in step-1, 4 workers on 3 CPUs were ready "
+        "for 8 ms in total, 2 % of their time."
     )
 
 

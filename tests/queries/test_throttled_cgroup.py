@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask.findings import Scope
-from schedlens.ask.judging import judge_all
+from judged import judged, outcome
 
 # ns      0    100  200  300  400  500      A leaves runnable at 100, comes back at 400
 STAYS = [Stay("game/A", 0, 0, 100, end="throttled_or_moved"),
@@ -99,16 +97,13 @@ def test_cgroup_that_ended_before_it_was_read_is_unknown(trace: DrawnTrace) -> N
         "SELECT ts, dur, obstacle FROM ready_obstacle_slice(p_min_idle_ns := 100) ORDER BY ts"
     ).fetchall()
     assert obstacles == [(100, 250, "unknown"), (350, 50, "idle_exit")]
-    (found,) = judge_all(Scope(trace.con), ["throttled_cgroup"])
-    assert found.severity == "warning"
-    assert found.title.startswith(
-        "Whether a CPU quota held back 1 thread of cgroup /limited is unknown: it ended before it "
-        "was read"
-    )
+    (found,) = judged(trace.con, "throttled_cgroup")
+    assert (found.severity, found.kind) == ("warning", "unread_quota")
+    assert "cgroup /limited with 1 thread ended before its counters were read" in found.detail
     assert found.bound == "range"
     # Threads that were hardly ready cannot have been held back for long.
     trace.con.execute("UPDATE ready_slice SET ts = 100, dur = 4 WHERE idle_exit = FALSE")
     trace.con.execute("DELETE FROM ready_slice WHERE idle_exit")
-    (found,) = judge_all(Scope(trace.con), ["throttled_cgroup"])
-    assert found.severity == "checked"
-    assert found.title.endswith("held back for 1 % of a step (1 ended before they were read)")
+    clean = outcome(trace.con, "throttled_cgroup")
+    assert clean.conclusion == "clean"
+    assert clean.reason.endswith("(1 ended before they were read).")

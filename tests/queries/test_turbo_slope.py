@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from judged import yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "E", 0)]
@@ -74,9 +72,11 @@ def test_the_frequency_of_a_thread(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
-    (found,) = judging.analyzers()["turbo_slope"].judge(Scope(con))
-    assert found.severity == "info"
-    assert found.title == (
-        "Each further active core costs P cores 100 MHz (2.08 %) of 4.80 GHz (drawn-1)"
+    (found,) = yielded(con, "turbo_slope")
+    assert (found.severity, found.kind) == ("info", "frequency_falls")
+    assert found.title == "Each active core costs 100 MHz (2.08 %)"
+    assert found.detail == (
+        "In drawn-1, each further active core lowers the frequency of P cores by 100 MHz (2.08 % "
+        "of 4.8 GHz)."
     )
     assert len(con.execute(found.evidence_sql).fetchall()) == 3

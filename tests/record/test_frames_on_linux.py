@@ -135,8 +135,8 @@ def test_the_long_job_is_found_in_its_frame_on_its_thread(played: Played) -> Non
         assert on_path.get(name, 0) >= 0.9 * LONG_NS - max(0, busy_ns - 2 * MS), (frame, on_path)
     (finding,) = played.findings
     assert finding["severity"] in ("warning", "critical")
-    assert "stutter" in finding["title"]
-    assert "frames of schedlens-workl cost" in finding["title"]
+    assert finding["kind"] == "stutter"
+    assert "frames of schedlens-workl cost" in finding["detail"]
     # What the planted frames lasted longer than usual is part of what the finding says.
     over = played.rows(
         f"SELECT sum(over_ns)::BIGINT FROM frame_time WHERE frame IN ({str(planted)[1:-1]})"
@@ -172,8 +172,8 @@ def test_frames_that_a_hog_held_up_say_so(workload: str, tmp_path: Path) -> None
         "AND part = 'ready_all_busy' GROUP BY frame HAVING sum(dur) >= 30000000"
     )
     (finding,) = played.findings
-    assert "render-00" in finding["title"]
-    assert "ready while all allowed CPUs were busy" in finding["title"]
+    assert "render-00" in finding["detail"]
+    assert "ready while all allowed CPUs were busy" in finding["detail"]
     # Five bursts in two seconds; one may fall on the pause between two frames.
     instead = played.rows(
         "SELECT f.frame, sum(least(s.ts + s.dur, f.start_ns + f.dur_ns) "

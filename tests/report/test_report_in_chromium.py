@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if name == "hostile":
                 con.execute("UPDATE trace SET host = ?, label = label || ?", [hostile, hostile])
                 con.execute("UPDATE process SET name = ?", [hostile])
-                con.execute("UPDATE finding SET title = ?, advice = ?", [hostile, hostile])
+                con.execute("UPDATE finding SET title = ?, detail = ?, advice = ?", [hostile] * 3)
             page.write(con, folder / f"{name}.html")
     return folder
 
@@ -392,12 +392,12 @@ def test_the_first_screen_says_what_is_wrong_what_it_costs_and_what_to_try(
     first = "document.querySelector('.first > li')"
     assert browser.evaluate(f"{first}.getBoundingClientRect().bottom") < 800
     text = browser.evaluate(f"{first}.textContent")
-    assert "The picture stutters: some frames last much longer than those around them." in text
+    assert "1 stutter in 16 frames cost 24\u00a0ms" in text
     assert "What it costs24.0 ms8.6 % of the window1.5 ms a frame (16 frames, " in text
     assert "What to tryRecord the thread that presents" in text
     link = browser.evaluate(f"{first}.querySelector('.try a').getAttribute('href')")
     assert browser.evaluate(f"document.querySelector('{link} h3').textContent").startswith(
-        "1 stutter in 16 frames of game cost 24 ms"
+        "1 stutter in 16 frames cost 24\u00a0ms"
     )
 
 
@@ -413,7 +413,7 @@ def test_a_finding_is_copied_as_markdown_with_cost_evidence_and_sql(
     browser.evaluate(f"{card}.querySelector('.then button').click()")
     browser.wait("window.copied !== undefined")
     parts = browser.evaluate("window.copied").split("\n\n")
-    assert parts[0].startswith("**Critical: 1 stutter in 16 frames of game cost 24 ms")
+    assert parts[0].startswith("**Critical: 1 stutter in 16 frames cost 24\u00a0ms")
     assert parts[2] == (
         "Cost: 24.0 ms; 8.6 % of the window; 1.5 ms a frame (16 frames, frames usually last "
         "16.0 ms)"

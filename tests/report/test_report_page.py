@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from schedlens.errors import UnknownNameError
 from schedlens.load import schema
 from schedlens.output.terminal import visible
 from schedlens.report import page as report
-from schedlens.report import summary
 from schedlens.report import table as page_table
 from schedlens.report.figures import short, unique
 from schedlens.report.sections import Answer, chapters
@@ -153,19 +153,31 @@ def test_the_step_is_the_one_with_the_costliest_finding_else_the_most_threads(
     try:
         con.execute("DELETE FROM finding")
         assert report._view(con, None, None).label == "sha256-default-t14-r1"
-        judged = findings.Finding(
-            "steal", "warning", "costly", "SELECT 1", trace_id=3, cost_ns=5_000
-        )
-        cheap = findings.Finding("steal", "critical", "cheap", "SELECT 1", trace_id=1, cost_ns=10)
-        fine = findings.Finding("steal", "checked", "fine", "SELECT 1", trace_id=2, cost_ns=99_999)
-        judging.store(con, [judged, cheap, fine])
+        costly = _finding("steal", "warning", "costly", trace_id=3, cost_ns=5_000)
+        cheap = _finding("steal", "critical", "cheap", trace_id=1, cost_ns=10)
+        judging.store(con, judging.Judgement([costly, cheap], []))
         assert report._view(con, None, None).trace_id == 3
         assert report._view(con, None, "sha256-physical-t01-r1").trace_id == 3
         with pytest.raises(UnknownNameError, match="did you mean sha256-siblings-t01-r1"):
             report._view(con, None, "sha256-sibling-t01-r1")
     finally:
         con.execute("DELETE FROM finding")
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 17)})", kept)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
+
+
+def _finding(
+    analyzer: str,
+    severity: findings.Severity,
+    title: str,
+    *,
+    rank: findings.Rank = findings.Rank.CAUSE,
+    trace_id: int | None = None,
+    cost_ns: int | None = None,
+) -> findings.Finding:
+    return findings.Finding(
+        "kind", severity, title, "Detail.", "Advice.", "FROM steal", analyzer, rank, trace_id,
+        cost_ns,
+    )  # fmt: skip
 
 
 def test_cards_go_by_severity_then_cost_and_gather_their_like(
@@ -173,30 +185,32 @@ def test_cards_go_by_severity_then_cost_and_gather_their_like(
 ) -> None:
     kept = con.execute("FROM finding").fetchall()
     try:
+        other = _finding("concurrency", "warning", "w3", cost_ns=60)
+        absent = _finding("concurrency", "critical", "c1", cost_ns=1)
         judging.store(
             con,
-            [
-                findings.Finding("steal", "warning", "w1", "FROM steal", cost_ns=50, trace_id=1),
-                findings.Finding("steal", "warning", "w2", "FROM steal", cost_ns=70, trace_id=2),
-                findings.Finding(
-                    "concurrency", "warning", "w3", "FROM steal", "a\nb\x1b", cost_ns=60
-                ),
-                findings.Finding("concurrency", "critical", "c1", "FROM nowhere", cost_ns=1),
-                findings.Finding("steal", "checked", "all fine", "FROM steal"),
-            ],
+            judging.Judgement(
+                [
+                    _finding("steal", "warning", "w1", cost_ns=50, trace_id=1),
+                    _finding("steal", "warning", "w2", cost_ns=70, trace_id=2),
+                    replace(other, advice="a\nb\x1b"),
+                    replace(absent, evidence_sql="FROM nowhere"),
+                ],
+                [replace(findings.clean("All fine."), analyzer="parking")],
+            ),
         )
         told = report.payload(report._view(con, None, None))["findings"]
         assert [card["title"] for card in told["cards"]] == ["c1", "w2", "w3"]
         assert told["headline"] == "1 critical finding and 3 warnings."
         assert [told["cards"][place]["title"] for place in told["top"]] == ["c1", "w2", "w3"]
         assert told["cards"][2]["advice"] == "a\nb\\u001b"
-        assert told["checked"] == ["all fine"]
+        assert told["clean"] == ["parking: All fine."]
         others = told["cards"][1]["others"]
         assert [row[2] for row in others["rows"]] == ["w1"]
         assert "nowhere" in told["cards"][0]["evidence"]["rows"][0][0]
     finally:
         con.execute("DELETE FROM finding")
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 17)})", kept)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
 
 
 def test_a_database_without_recordings_still_makes_a_report(tmp_path: Path) -> None:
@@ -249,15 +263,24 @@ def test_equal_labels_are_numbered() -> None:
     assert unique(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
 
 
-def test_a_cause_is_told_before_the_waiting_it_leads_to() -> None:
-    def found(analyzer: str, trace_id: int = 1, severity: str = "critical") -> list[dict[str, Any]]:
-        return [{"analyzer": analyzer, "trace_id": trace_id, "severity": severity}]
+def test_a_cause_comes_before_the_waiting_it_leads_to() -> None:
+    rank = findings.Rank
 
-    # By cost; the stutters, then what befell recording 1, its causes first.
-    ranked = [
-        found("concurrency", 2), found("ready_obstacle"), found("quantum_end_chain"),
-        found("parking"), found("frame_time"), found("thread_summary", severity="warning"),
+    def found(name: str, rank: findings.Rank = rank.CAUSE, **more: Any) -> findings.Finding:
+        return _finding("x", "critical", name, rank=rank, **{"trace_id": 1, **more})
+
+    # By cost; the stutters, then what concerns recording 1, its causes first.
+    listed = [
+        found("elsewhere", trace_id=2, cost_ns=90), found("waiting", rank.SUM, cost_ns=80),
+        found("turns", cost_ns=70), found("parking", cost_ns=60),
+        found("stutter", rank.SYMPTOM, cost_ns=50),
+        replace(found("slow", cost_ns=99), severity="warning"),
     ]  # fmt: skip
-    assert summary._top(ranked) == [4, 2, 3]
-    # Without frames the cost alone decides.
-    assert summary._top(ranked[:4]) == [0, 1, 2]
+    names = [finding.title for finding in findings.ordered(listed)]
+    assert names == ["stutter", "turns", "parking", "waiting", "elsewhere", "slow"]
+    # Without a symptom no recording is preferred.
+    names = [finding.title for finding in findings.ordered(listed[:4])]
+    assert names == ["elsewhere", "turns", "parking", "waiting"]
+    # The answer to an experiment precedes every severity.
+    answer = replace(found("answer", rank.ANSWER), severity="info")
+    assert findings.ordered([*listed, answer])[0] is answer

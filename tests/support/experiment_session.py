@@ -78,7 +78,7 @@ def analyzed(folder: Path) -> duckdb.DuckDBPyConnection:
             con, recording.gather([folder]), (None, None), lambda label, share: None
         )
     assert failures == []
-    judging.store(con, list(judging.judge_all(findings.Scope(con), JUDGES)))
+    judging.store(con, judging.judge_all(findings.Scope(con), JUDGES))
     return con
 
 

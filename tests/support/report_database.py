@@ -121,7 +121,7 @@ def create(
         _step(tables, machine, step, name)
     tables.insert(con)
     intervals.build(con, [step.trace_id for step in steps])
-    judging.store(con, list(judging.judge_all(findings.Scope(con))))
+    judging.store(con, judging.judge_all(findings.Scope(con)))
     return con
 
 

@@ -37,5 +37,5 @@ def create() -> duckdb.DuckDBPyConnection:
             [None if since is None else since * MS, cpu, parked],
         )
     con.execute("DELETE FROM finding")
-    judging.store(con, list(judging.judge_all(findings.Scope(con))))
+    judging.store(con, judging.judge_all(findings.Scope(con)))
     return con

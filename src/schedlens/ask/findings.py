@@ -1,9 +1,10 @@
-"""What an analyzer asks with, and what it yields."""
+"""What an analyzer asks with, and what it concludes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Literal
 
 import duckdb
@@ -11,30 +12,53 @@ import pyarrow as pa
 
 from schedlens.load.schema import literal
 
-Severity = Literal["critical", "warning", "info", "checked", "not_recorded"]
+Severity = Literal["critical", "warning", "info"]
+Conclusion = Literal["found", "clean", "not_applicable", "not_recorded"]
 Bound = Literal["exact", "at_least", "range"]
 # What a cost is made of, and so which lost records change it: running and idle time, ready time,
 # frames, or measurements that no trace record contributes to.
 Metric = Literal["running", "ready", "frames", "measured"]
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info", "checked", "not_recorded")
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
+
+
+class Rank(IntEnum):
+    """What a finding is to the reader; of one severity, lower ranks are shown first."""
+
+    ANSWER = 0
+    """The answer to the experiment that was run; shown before every severity."""
+    SYMPTOM = 1
+    """What a user notices, such as frames that stutter."""
+    CAUSE = 2
+    SUM = 3
+    """Time that other findings explain, such as all waiting of a thread."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One judgement; times in ns from ns 0 of its recording, shares of the window in percent.
+    """A problem or a result; times in ns from ns 0 of its recording, shares in percent.
+
+    `kind` identifies the kind of finding within its analyzer. `title` names the problem and its
+    size in at most 12 words, `detail` is one sentence with thread, CPU and numbers, `advice` says
+    what to do. `evidence_sql` returns the rows that the finding is computed from. `judge_all`
+    fills in `analyzer`, the name of the file that yields the finding.
 
     `bound` says where the true cost lies: at `cost_ns` (exact), at or above it (at_least), between
     `cost_low_ns` and `cost_high_ns` or, without these, at or below it (range); None: not known.
+    `cost_pct` is a share `cost_of` something, by default of the window.
     """
 
-    analyzer: str
+    kind: str
     severity: Severity
     title: str
+    detail: str
+    advice: str
     evidence_sql: str
-    advice: str = ""
+    analyzer: str = ""
+    rank: Rank = Rank.CAUSE
     trace_id: int | None = None
     cost_ns: int | None = None
     cost_pct: float | None = None
+    cost_of: str = "of the window"
     utid: int | None = None
     cpu: int | None = None
     start_ns: int | None = None
@@ -45,6 +69,62 @@ class Finding:
     cost_high_ns: int | None = None
     # Threads that bear the cost; empty: the machine.
     about: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an analyzer concluded about all recordings, or about one that it left out.
+
+    `reason` says what was checked, or why nothing was; `missing` names the events that are not
+    recorded, and `record_with` the commands that record them.
+    """
+
+    conclusion: Conclusion
+    reason: str
+    missing: tuple[str, ...] = ()
+    record_with: str | None = None
+    analyzer: str = ""
+    trace_id: int | None = None
+
+
+def clean(reason: str) -> Outcome:
+    """The recordings contain what the analyzer looks at, and no problem."""
+    return Outcome("clean", reason)
+
+
+def not_applicable(reason: str) -> Outcome:
+    """The question does not arise on this machine, or for this session."""
+    return Outcome("not_applicable", reason)
+
+
+def ordered(found: Iterable[Finding]) -> list[Finding]:
+    """The findings in the order in which the terminal, the report, JSON and the store list them.
+
+    Answers to experiments come first, then the severities. Of one severity, symptoms come first,
+    then what concerns the recording with the worst symptom, causes before the sums that they
+    explain, and the higher cost first.
+    """
+    listed = list(found)
+
+    def by_severity(finding: Finding) -> tuple[int, int]:
+        return SEVERITIES.index(finding.severity), -(finding.cost_ns or 0)
+
+    symptoms = [finding for finding in listed if finding.rank == Rank.SYMPTOM]
+    worst = min(symptoms, key=by_severity).trace_id if symptoms else None
+    return sorted(
+        listed,
+        key=lambda finding: (
+            finding.rank != Rank.ANSWER,
+            SEVERITIES.index(finding.severity),
+            finding.rank != Rank.SYMPTOM,
+            worst is not None and finding.trace_id != worst,
+            finding.rank,
+            -(finding.cost_ns or 0),
+            finding.analyzer,
+            finding.title,
+            finding.detail,
+        ),
+    )
 
 
 @dataclass(frozen=True)

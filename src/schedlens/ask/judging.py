@@ -1,4 +1,4 @@
-"""Runs the analyzers, and stores what they find."""
+"""Runs the analyzers, and stores what they find and conclude."""
 
 from __future__ import annotations
 
@@ -11,25 +11,34 @@ from typing import Any, cast
 
 import duckdb
 
-from schedlens.ask.findings import SEVERITIES, Finding, Metric, Scope
+from schedlens.ask.findings import Finding, Metric, Outcome, Scope, ordered
 from schedlens.ask.loss import bounded
-from schedlens.load.schema import literal
-from schedlens.output.wording import elsewhere
+from schedlens.output.wording import unbroken
 
-Judge = Callable[[Scope], Iterable[Finding]]
+Judge = Callable[[Scope], Iterable[Finding | Outcome]]
 
 
 @dataclass(frozen=True)
 class Analyzer:
-    """One file of analyzers/: `judge(scope)`, the kinds of events it needs, and its metric.
+    """One file of analyzers/: `judge(scope)`, the events it needs, its metric, its finding kinds.
 
     `needs` names kinds of `recorded_kind`; a recording that lacks one of them is not judged.
+    `kinds` are the kinds of its findings, each unique within the analyzer.
     """
 
     name: str
     judge: Judge
     needs: tuple[str, ...]
     metric: Metric
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All findings, in the order in which they are shown, and what each analyzer concluded."""
+
+    findings: list[Finding]
+    outcomes: list[Outcome]
 
 
 def analyzers() -> dict[str, Analyzer]:
@@ -39,16 +48,17 @@ def analyzers() -> dict[str, Analyzer]:
     for module in pkgutil.iter_modules(package.__path__):
         loaded = importlib.import_module(f"{package.__name__}.{module.name}")
         found[module.name] = Analyzer(
-            module.name, cast(Judge, loaded.judge), loaded.NEEDS, loaded.METRIC
+            module.name, cast(Judge, loaded.judge), loaded.NEEDS, loaded.METRIC, loaded.KINDS
         )
     return found
 
 
-def judge_all(scope: Scope, only: Iterable[str] = ()) -> Iterator[Finding]:
+def judge_all(scope: Scope, only: Iterable[str] = ()) -> Judgement:
     """Runs all analyzers, or those named, on the recordings that contain what each needs.
 
-    Every finding leaves with the bound that the loss in its recording permits. An analyzer
-    yields one finding of severity `not_recorded` for the recordings that it cannot judge.
+    Every finding gets its analyzer's name and the bound that the loss in its recording permits.
+    Each analyzer has one outcome about the session, and one for each recording that it left out
+    because the recording lacks events.
     """
     wanted = set(only)
     kinds = scope.rows("FROM recorded_kind")
@@ -56,21 +66,57 @@ def judge_all(scope: Scope, only: Iterable[str] = ()) -> Iterator[Finding]:
     commands: dict[int, set[int]] = {}
     for row in scope.rows("FROM command_thread"):
         commands.setdefault(row["trace_id"], set()).add(row["utid"])
+    findings: list[Finding] = []
+    outcomes: list[Outcome] = []
     for name, analyzer in analyzers().items():
         if wanted and name not in wanted:
             continue
         missing = [row for row in kinds if row["kind"] in analyzer.needs and not row["recorded"]]
-        blind = {row["trace_id"] for row in missing}
-        if analyzer.needs and len(blind) == len(traces):
-            yield _not_recorded(scope, analyzer, missing)
+        blind = sorted({row["trace_id"] for row in missing})
+        if not traces:
+            outcomes.append(Outcome("not_recorded", "No recording was loaded.", analyzer=name))
             continue
-        with _without(scope, blind):
-            found = [f for f in analyzer.judge(scope) if f.trace_id not in blind]
-        for finding in found:
-            yield bounded(scope, _of_command(finding, commands), analyzer.metric)
+        if analyzer.needs and len(blind) == len(traces):
+            outcomes.append(_not_recorded(analyzer, missing))
+            continue
+        with _without(scope, set(blind)):
+            concluded = list(analyzer.judge(scope))
+        own = [
+            _worded(bounded(scope, _of_command(finding, commands), analyzer.metric), name)
+            for finding in concluded
+            if isinstance(finding, Finding) and finding.trace_id not in blind
+        ]
+        findings += own
+        outcomes.append(_outcome(name, own, [o for o in concluded if isinstance(o, Outcome)]))
         # Steps that nobody meant to measure so are no news.
-        if blind and analyzer.metric != "measured":
-            yield _not_recorded(scope, analyzer, missing)
+        if analyzer.metric != "measured":
+            outcomes += [
+                replace(
+                    _not_recorded(analyzer, [row for row in missing if row["trace_id"] == number]),
+                    trace_id=number,
+                )
+                for number in blind
+            ]
+    return Judgement(ordered(findings), outcomes)
+
+
+def _worded(finding: Finding, analyzer: str) -> Finding:
+    """The finding with its analyzer's name, its units kept with their numbers."""
+    return replace(
+        finding,
+        analyzer=analyzer,
+        title=unbroken(finding.title),
+        detail=unbroken(finding.detail),
+        advice=unbroken(finding.advice),
+    )
+
+
+def _outcome(name: str, found: list[Finding], said: list[Outcome]) -> Outcome:
+    """The conclusion of one analyzer: its findings outweigh what it found in order."""
+    reason = unbroken(" ".join(outcome.reason for outcome in said))
+    if found or not said:
+        return Outcome("found" if found else "clean", reason, analyzer=name)
+    return replace(said[0], analyzer=name, reason=reason)
 
 
 def _of_command(finding: Finding, commands: dict[int, set[int]]) -> Finding:
@@ -99,38 +145,36 @@ def _without(scope: Scope, traces: set[int]) -> Iterator[None]:
         scope.con.executemany("INSERT INTO analysis_window VALUES (?, ?, ?, ?)", hidden)
 
 
-def _not_recorded(scope: Scope, analyzer: Analyzer, missing: list[dict[str, Any]]) -> Finding:
-    """Which of the kinds that the analyzer needs no recording, or some, lack."""
-    kinds = {row["kind"]: row for row in missing}
-    lacking = {row["trace_id"] for row in missing}
-    names = ", ".join(kinds[kind]["name"] for kind in analyzer.needs if kind in kinds)
-    if not lacking:
-        names = "no recording"
-    labels = scope.rows(f"SELECT label FROM trace WHERE trace_id = {min(lacking, default=0)}")
-    where = f" in {labels[0]['label']}{elsewhere(len(lacking) - 1)}" if labels else ""
+def _not_recorded(analyzer: Analyzer, missing: list[dict[str, Any]]) -> Outcome:
+    """Which of the events that the analyzer needs are missing, and how to record them."""
+    kinds = {row["kind"]: row["name"] for row in missing}
+    names = tuple(kinds[kind] for kind in analyzer.needs if kind in kinds)
     how = {row["record_with"] for row in missing if row["record_with"] is not None}
-    listed = ", ".join(literal(kind) for kind in analyzer.needs)
-    return Finding(
+    return Outcome(
+        "not_recorded",
+        f"Not recorded: {', '.join(names)}.",
+        missing=names,
+        record_with="; ".join(sorted(how)) or None,
         analyzer=analyzer.name,
-        severity="not_recorded",
-        title=f"Not recorded{where}: {names}",
-        advice=f"Record with: {'; '.join(sorted(how))}." if how else "",
-        trace_id=min(lacking) if len(lacking) == 1 else None,
-        evidence_sql=f"FROM recorded_kind WHERE kind IN ({listed}) AND NOT recorded",
     )
 
 
-def store(con: duckdb.DuckDBPyConnection, found: list[Finding]) -> None:
-    """Fills the table `finding`, most severe first, then by cost."""
-    con.execute("DELETE FROM finding")
-    ranked = sorted(found, key=lambda f: (SEVERITIES.index(f.severity), -(f.cost_ns or 0), f.title))
+def store(con: duckdb.DuckDBPyConnection, judgement: Judgement) -> None:
+    """Fills the tables `finding`, in the order of `ordered`, and `analyzer_outcome`."""
+    con.execute("DELETE FROM finding; DELETE FROM analyzer_outcome")
     rows = [
         (
-            number, f.trace_id, f.analyzer, f.severity, f.title, f.cost_ns, f.cost_pct, f.utid,
-            f.cpu, f.start_ns, f.end_ns, f.bound, f.advice, f.evidence_sql, f.counter_evidence_sql,
-            f.cost_low_ns, f.cost_high_ns,
+            number, f.trace_id, f.analyzer, f.kind, f.severity, int(f.rank), f.title, f.detail,
+            f.advice, f.cost_ns, f.cost_pct, f.cost_of, f.utid, f.cpu, f.start_ns, f.end_ns,
+            f.bound, f.evidence_sql, f.counter_evidence_sql, f.cost_low_ns, f.cost_high_ns,
         )
-        for number, f in enumerate(ranked, start=1)
+        for number, f in enumerate(ordered(judgement.findings), start=1)
     ]  # fmt: skip
     if rows:
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 17)})", rows)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", rows)
+    concluded = [
+        (o.trace_id, o.analyzer, o.conclusion, o.reason or None, list(o.missing), o.record_with)
+        for o in judgement.outcomes
+    ]
+    if concluded:
+        con.executemany("INSERT INTO analyzer_outcome VALUES (?, ?, ?, ?, ?, ?)", concluded)

@@ -1,36 +1,42 @@
-"""Whether lost records or unknown time touch a finding, and what its bound and title then say."""
+"""Whether lost records or unknown time touch a finding, and what its bound and words then say."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
-from schedlens.ask.findings import Bound, Finding, Metric, Scope
-from schedlens.output.wording import bounded_title, duration, percent
+from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.output.wording import duration, percent, with_bound
 
 # Costs taken from these queries have no bounds if events were lost, as the queries state.
 _UNBOUNDED = re.compile(
     r"\b(frame_ledger|frame_parking|background_running|sharing_by_affinity|path_switch)\b"
 )
+_NOT_EXACT = " Records were lost: the cost is not exact."
 
 
 def bounded(scope: Scope, finding: Finding, metric: Metric) -> Finding:
-    """The finding with the bound that its recording permits; the title says "at least" if so.
+    """The finding with the bound that its recording permits; its words say "at least" if so.
 
     Lost records and unknown time within the finding's window (the recording's default window if
     it has none) leave an exact cost a lower bound, turn what is counted from frames into a range,
     and leave a cost from a query without bounds without one. Measurements that no trace record
     contributes to keep their bound.
     """
-    if finding.severity in ("checked", "not_recorded"):
-        return finding
-    bound = finding.bound
+    bound, detail = finding.bound, finding.detail
     if bound == "exact" and finding.trace_id is not None and _touched(scope, finding, metric):
         bound = "range" if metric == "frames" else "at_least"
         if finding.cost_ns is not None and _UNBOUNDED.search(finding.evidence_sql):
-            title = bounded_title(finding.title, finding.cost_ns, None)
-            return replace(finding, bound=None, title=title)
-    return replace(finding, bound=bound, title=_title(finding, bound))
+            bound = None
+        elif bound == "range":
+            detail += _NOT_EXACT
+    costs = [duration(finding.cost_ns)] if finding.cost_ns is not None else []
+    if not costs and finding.cost_pct is not None:
+        costs = [percent(finding.cost_pct)]
+    title = finding.title
+    for cost in costs:
+        title, detail = with_bound(title, cost, bound), with_bound(detail, cost, bound)
+    return replace(finding, bound=bound, title=title, detail=detail)
 
 
 def _touched(scope: Scope, finding: Finding, metric: Metric) -> bool:
@@ -71,21 +77,3 @@ def _overlap(table: str, which: str) -> str:
         f"AND s.state = 'unknown' AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns "
         f"AND {which}"
     )
-
-
-def _title(finding: Finding, bound: Bound | None) -> str:
-    """The title with "at least" before its cost where that is a lower bound."""
-    title = finding.title
-    if bound == "at_least" and "at least" not in title.lower():
-        costs = [] if finding.cost_ns is None else [duration(finding.cost_ns)]
-        costs += [] if finding.cost_pct is None else [percent(finding.cost_pct)]
-        for cost in costs:
-            said, times = re.subn(
-                rf"(?<![\d.]){re.escape(cost)}", f"at least {cost}", title, count=1
-            )
-            if times:
-                return said
-        return f"{title}: at least {costs[0]}" if costs else title
-    if bound == "range" and finding.bound == "exact":
-        return f"{title}, not exact: records were lost"
-    return title

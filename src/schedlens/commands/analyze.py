@@ -108,8 +108,8 @@ def analyze(
         if step is not None:
             _check_step(con, step)
         scope = findings.Scope(con, process)
-        found = list(judging.judge_all(scope, only))
-        judging.store(con, found)
+        judgement = judging.judge_all(scope, only)
+        judging.store(con, judgement)
         if not no_report:
             from schedlens.report import page
 
@@ -132,7 +132,7 @@ def analyze(
         if fail_on
         else ()
     )
-    failed = [finding for finding in found if finding.severity in gate]
+    failed = [finding for finding in judgement.findings if finding.severity in gate]
     if failed:
         click.echo(f"analyze: --fail-on {fail_on}: {count(len(failed), 'finding')}", err=True)
     return 1 if unread or failed else 0
@@ -224,6 +224,7 @@ def _facts(
             "FROM trace JOIN analysis_window USING (trace_id) ORDER BY trace_id"
         ),
         "findings": rows("SELECT * FROM finding ORDER BY finding_id"),
+        "outcomes": rows("SELECT * FROM analyzer_outcome ORDER BY analyzer, trace_id NULLS FIRST"),
         "problems": rows(
             "SELECT label, place, what, count FROM problem JOIN trace USING (trace_id) "
             "ORDER BY trace_id, place, what"
@@ -236,55 +237,62 @@ def _facts(
                 "HAVING bool_and(answer = 'no') ORDER BY question"
             )
         ],
-        "worth_typing": [
-            name for name, fits in _FITTING if rows(f"SELECT ({fits}) AS fits")[0]["fits"]
-        ][:_QUERIES_SHOWN],
+        "worth_typing": [row["query"] for row in rows(_NEXT_QUERIES)],
     }
 
 
-# Queries and what a session must hold for them to say something, the more special ones first.
-_FITTING = (
-    ("pair_interference", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'pairs'"),
-    ("handoff_time", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'handoff'"),
-    ("shard_latency", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'shards'"),
-    ("smt_boost", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'smt-boost'"),
-    ("scaling_clock", "SELECT count(*) > 0 FROM experiment_cell WHERE experiment = 'scaling'"),
-    ("frame_ledger_total", "SELECT count(*) > 0 FROM frame WHERE utid IS NOT NULL"),
-    ("frame_time", "SELECT count(*) > 0 FROM frame"),
-    ("scaling_curve", "SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL"),
+# Queries that have an answer for this session, the more special ones first.
+_NEXT_QUERIES = """
+SELECT query
+FROM (
+  VALUES
+    ('pair_interference', EXISTS (FROM experiment_cell WHERE experiment = 'pairs')),
+    ('handoff_time', EXISTS (FROM experiment_cell WHERE experiment = 'handoff')),
+    ('shard_latency', EXISTS (FROM experiment_cell WHERE experiment = 'shards')),
+    ('smt_boost', EXISTS (FROM experiment_cell WHERE experiment = 'smt-boost')),
+    ('scaling_clock', EXISTS (FROM experiment_cell WHERE experiment = 'scaling')),
+    ('frame_ledger_total', EXISTS (FROM frame WHERE utid IS NOT NULL)),
+    ('frame_time', EXISTS (FROM frame)),
     (
-        "sibling_overlap",
-        "EXISTS (FROM cpu WHERE smt_index > 0) AND EXISTS (FROM context_switch)",
+      'scaling_curve',
+      (SELECT count(DISTINCT threads) > 1 FROM run WHERE workload IS NOT NULL)
     ),
     (
-        "core_type_residency",
-        "EXISTS (FROM cpu WHERE core_type IN ('E', 'LP-E')) AND EXISTS (FROM context_switch)",
+      'sibling_overlap',
+      EXISTS (FROM cpu WHERE smt_index > 0) AND EXISTS (FROM context_switch)
     ),
-    ("step_disturbance", "SELECT coalesce(bool_or(is_disturbed), false) FROM step_disturbance"),
-    ("worst_waits", "SELECT coalesce(max(ready_ns), 0) >= 1000000 FROM sched_slice"),
-    ("thread_summary", "SELECT count(*) > 0 FROM context_switch"),
-    ("concurrency", "SELECT count(*) > 0 FROM context_switch"),
-    ("answerable", "true"),
-    ("trace_quality", "true"),
-    ("topology", "true"),
-)
-_QUERIES_SHOWN = 3
+    (
+      'core_type_residency',
+      EXISTS (FROM cpu WHERE core_type IN ('E', 'LP-E')) AND EXISTS (FROM context_switch)
+    ),
+    ('step_disturbance', EXISTS (FROM step_disturbance WHERE is_disturbed)),
+    ('worst_waits', EXISTS (FROM sched_slice WHERE ready_ns >= 1000000)),
+    ('thread_summary', EXISTS (FROM context_switch)),
+    ('concurrency', EXISTS (FROM context_switch)),
+    ('answerable', true),
+    ('trace_quality', true),
+    ('topology', true)
+) AS next(query, fits)
+WHERE fits
+LIMIT 3
+"""
 # What fits on a screen; the rest is in the report and in the table.
 _MOST_SHOWN = {"critical": 6, "warning": 6, "info": 5}
-_FEW_CHECKED = 3
+_FEW_CLEAN = 3
 _ADVICE_LINES = 6
 _SIGNS = {
     "critical": "[bold red]critical[/]",
     "warning": "[yellow]warning [/]",
     "info": "[cyan]info    [/]",
-    "checked": "[green]checked [/]",
+    "clean": "[green]clean   [/]",
+    "missing": "[dim]missing [/]",
 }
 
 
 def _summary(facts: dict[str, Any]) -> None:
     from rich.console import Console
 
-    from schedlens.experiments.results import JUDGES
+    from schedlens.ask.findings import Rank
     from schedlens.load import store
     from schedlens.output.terminal import escape
     from schedlens.output.wording import count
@@ -295,20 +303,19 @@ def _summary(facts: dict[str, Any]) -> None:
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
     for failure in facts["not_loaded"]:
         console.print(f"[red]not loaded[/] {escape(store.Failure(**failure).line)}")
-    rest = []
+    shown: dict[str, int] = {}
     for finding in facts["findings"]:
-        # What an experiment was for comes first.
-        if finding["analyzer"] in JUDGES.values() and finding["severity"] in _MOST_SHOWN:
+        severity = finding["severity"]
+        # The answers to an experiment are all shown.
+        if finding["rank"] != Rank.ANSWER:
+            shown[severity] = shown.get(severity, 0) + 1
+        if shown.get(severity, 0) <= _MOST_SHOWN[severity]:
             _show_finding(console, finding)
-        else:
-            rest.append(finding)
     for severity, most in _MOST_SHOWN.items():
-        found = [f for f in rest if f["severity"] == severity]
-        for finding in found[:most]:
-            _show_finding(console, finding)
-        if len(found) > most:
-            console.print(f"{_SIGNS[severity]} [dim]and {len(found) - most} more in the report[/]")
-    _show_checked(console, [f for f in facts["findings"] if f["severity"] == "checked"])
+        more = shown.get(severity, 0) - most
+        if more > 0:
+            console.print(f"{_SIGNS[severity]} [dim]and {more} more in the report[/]")
+    _show_outcomes(console, [row for row in facts["outcomes"] if row["trace_id"] is None])
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
@@ -329,24 +336,35 @@ def _show_finding(console: Console, found: dict[str, Any]) -> None:
     from schedlens.output.terminal import escape
 
     cost = ""
-    if found["cost_ns"] and wording.duration(found["cost_ns"]) not in found["title"]:
-        ends = found["cost_low_ns"], found["cost_high_ns"]
-        cost = f" ({wording.cost(found['cost_ns'], found['bound'], *ends)})"
+    if found["cost_ns"]:
+        length = wording.unbroken(wording.duration(found["cost_ns"]))
+        if length not in found["title"]:
+            ends = found["cost_low_ns"], found["cost_high_ns"]
+            cost = wording.unbroken(wording.cost(found["cost_ns"], found["bound"], *ends))
+            cost = f" ({cost})"
     console.print(f"{_SIGNS[found['severity']]} {escape(found['title'])}{cost}")
-    lines = (found["advice"] or "").splitlines()
+    console.print(f"         {escape(found['detail'])}")
+    lines = found["advice"].splitlines()
     for line in lines[:_ADVICE_LINES]:
         console.print(f"         [dim]{escape(line)}[/dim]")
     if len(lines) > _ADVICE_LINES:
         console.print(f"         [dim]and {len(lines) - _ADVICE_LINES} more lines: FROM finding[/]")
 
 
-def _show_checked(console: Console, checked: list[dict[str, Any]]) -> None:
-    """What was looked at and found in order: a line each if they are few, else their names."""
+def _show_outcomes(console: Console, outcomes: list[dict[str, Any]]) -> None:
+    """The analyzers that found no problem, and those whose events are missing."""
     from schedlens.output.terminal import escape
 
-    if len(checked) <= _FEW_CHECKED:
-        for found in checked:
-            console.print(f"{_SIGNS['checked']} {escape(found['title'])}")
-        return
-    names = ", ".join(dict.fromkeys(sorted(found["analyzer"] for found in checked)))
-    console.print(f"{_SIGNS['checked']} no problems found: {names}")
+    clean = [row for row in outcomes if row["outcome"] == "clean"]
+    if len(clean) <= _FEW_CLEAN:
+        for row in clean:
+            console.print(f"{_SIGNS['clean']} {row['analyzer']}: {escape(row['reason'] or '')}")
+    else:
+        listed = ", ".join(row["analyzer"] for row in clean)
+        console.print(f"{_SIGNS['clean']} No problems found: {listed}")
+    missing = ", ".join(row["analyzer"] for row in outcomes if row["outcome"] == "not_recorded")
+    if missing:
+        console.print(
+            f"{_SIGNS['missing']} [dim]Not analyzed, events missing (FROM analyzer_outcome): "
+            f"{missing}[/]"
+        )

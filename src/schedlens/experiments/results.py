@@ -9,31 +9,23 @@ from schedlens.load.recording import Json
 if TYPE_CHECKING:
     import duckdb
 
-# The analyzer that judges each experiment: its findings are what was asked for.
-JUDGES = {
-    "pairs": "pair_interference",
-    "scaling": "scaling_clock",
-    "smt-boost": "smt_boost",
-    "handoff": "handoff_time",
-    "shards": "shard_latency",
-}
-# The questions that answer each experiment, and the key of each in the object.
+# The queries that answer each experiment, and the key of each in the object.
 _ANSWERS = {
     "pairs": {
-        "cells": "pair_interference",
-        "advice": "pair_advice",
-        "knee": "multiplier_slots",
-        "command": "command_beside",
+        "cells": "FROM pair_interference",
+        "advice": "FROM pair_advice",
+        "knee": "FROM multiplier_slots",
+        "command": "FROM command_beside",
     },
     "scaling": {
-        "curve": "scaling_curve",
-        "clock": "scaling_clock",
-        "yield": "core_yield",
-        "table": "use_of_cores",
+        "curve": "FROM scaling_curve",
+        "clock": "FROM scaling_clock",
+        "yield": "FROM core_yield",
+        "table": "FROM use_of_cores",
     },
-    "smt-boost": {"cells": "smt_boost", "latency": "cell_latency"},
-    "handoff": {"cells": "handoff_time"},
-    "shards": {"shards": "shard_latency", "latency": "cell_latency"},
+    "smt-boost": {"cells": "FROM smt_boost", "latency": "FROM cell_latency"},
+    "handoff": {"cells": "FROM handoff_time"},
+    "shards": {"shards": "FROM shard_latency", "latency": "FROM cell_latency"},
 }
 
 
@@ -50,7 +42,7 @@ def read(con: duckdb.DuckDBPyConnection, session: Json) -> Json | None:
     found: Json = {"missing": (session.get("experiment") or {}).get("missing", [])}
     for name in names:
         answers = _ANSWERS.get(name, {})
-        found[name] = {key: _rows(con, f"FROM {query}") for key, query in answers.items()}
+        found[name] = {key: _rows(con, query) for key, query in answers.items()}
     if "pairs" in names:
         found["pairs"]["pointer_chase"] = _chase(con)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=%|(?:ns|us|ms|s|min|[kMG]?Hz|W)\b)")
 _BOUND_WORDS = {"at_least": "at least ", "range": "up to ", None: "about "}
 
 
@@ -44,14 +45,34 @@ def cost(ns: int, bound: str | None, low_ns: int | None = None, high_ns: int | N
     return f"{_BOUND_WORDS.get(bound, '')}{duration(ns)}"
 
 
-def bounded_title(title: str, ns: int, bound: str | None) -> str:
-    """The title with the words of the bound before the cost, if the title states the cost."""
+def with_bound(text: str, cost: str, bound: str | None) -> str:
+    """The text with the words of the bound before the first place that states the cost."""
     if bound not in ("at_least", None):
-        return title
-    words, length = _BOUND_WORDS[bound], re.escape(duration(ns))
+        return text
+    words = _BOUND_WORDS[bound]
     return re.sub(
-        rf"(?<!{words})(?<![\w.,]){length}(?!\w)", f"{words}{duration(ns)}", title, count=1
+        rf"(?<!{words})(?<![\w.,]){re.escape(cost)}(?!\w)",
+        lambda found: f"{words}{found[0]}",
+        text,
+        count=1,
     )
+
+
+def unbroken(text: str) -> str:
+    """The text with a no-break space between each number and its unit."""
+    return _NUMBER_AND_UNIT.sub("\u00a0", text)
+
+
+def number(value: float) -> str:
+    """A number with three significant digits: 0.0123, 4.56, 12,300."""
+    shown = float(f"{value:.3g}")
+    return f"{shown:,.0f}" if abs(shown) >= 100 else f"{shown:.3g}"
+
+
+def recordings(label: str, others: int = 0) -> str:
+    """Where a sentence holds, as it begins: `In game.etl, `, `In game.etl (and 2 others), `."""
+    more = "" if others <= 0 else f" (and {count(others, 'other recording')})"
+    return f"In {_visible(label)}{more}, "
 
 
 def thread_name(thread: str | None, tid: int | None, process: str | None = None) -> str:
@@ -66,16 +87,11 @@ def count(number: int, noun: str, several: str | None = None) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
 
 
-def elsewhere(others: int) -> str:
-    """What to add to a title that stands for several recordings."""
-    if others == 0:
-        return ""
-    return f" (and in {count(others, 'other recording')})"
-
-
 def and_more(others: int) -> str:
-    """What to add to the last title where further findings of its kind are left out."""
-    return f" (and {others} more like it)" if others > 0 else ""
+    """What to add to the last detail where further findings of its kind are left out."""
+    if others <= 0:
+        return ""
+    return f" There {'is' if others == 1 else 'are'} {others} more like it."
 
 
 def _visible(text: str) -> str:

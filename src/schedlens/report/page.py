@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from schedlens.ask import bounds, catalog
+from schedlens.ask.findings import Rank
 from schedlens.errors import UnknownNameError
 from schedlens.output.terminal import visible
 from schedlens.output.whole_file import cannot_write
@@ -43,7 +44,7 @@ def write(
     step: str | None = None,
     title: str | None = None,
 ) -> None:
-    """Writes the report of a database whose table `finding` is filled, aside and renamed.
+    """Writes the report of a database whose tables of findings are filled, aside and renamed.
 
     `process` is the process the questions are about, `step` the label of the recording whose
     threads and timeline are shown; without it the one with the costliest finding, else the one
@@ -136,11 +137,11 @@ def _view(con: duckdb.DuckDBPyConnection, process: str | None, step: str | None)
     chosen = plain.rows(
         "SELECT t.trace_id, t.label FROM trace AS t LEFT JOIN run AS r USING (trace_id) "
         "LEFT JOIN (SELECT trace_id, max(cost_ns) AS cost, "
-        # Frames that stutter are what a user sees of it all.
-        "coalesce(bool_or(analyzer = 'frame_time' AND severity = 'critical'), false) AS shaky "
-        "FROM finding WHERE severity NOT IN ('checked', 'not_recorded') GROUP BY trace_id) AS f "
+        # What a user notices comes before any cost.
+        f"bool_or(rank = {int(Rank.SYMPTOM)} AND severity = 'critical') AS noticed "
+        "FROM finding GROUP BY trace_id) AS f "
         "USING (trace_id) "
-        "ORDER BY f.shaky DESC NULLS LAST, f.cost DESC NULLS LAST, r.threads DESC NULLS LAST, "
+        "ORDER BY f.noticed DESC NULLS LAST, f.cost DESC NULLS LAST, r.threads DESC NULLS LAST, "
         "t.trace_id LIMIT 1"
     )
     if not chosen:

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 
 from schedlens.ask.findings import Scope
 from schedlens.ask.judging import analyzers
+from schedlens.load.schema import literal
 from schedlens.report.figures import short
 
 Rows = list[dict[str, Any]]
@@ -104,6 +105,14 @@ class View(Scope):
     def ask_step(self, query: str, **arguments: object) -> Answer:
         """The same about the step in view only; its table leaves out what then says nothing."""
         return self.ask(query, trace_id=self.trace_id, **arguments).without("trace_id", "utid")
+
+    def details(self, analyzer: str, most: int = 3) -> str:
+        """What the first findings of an analyzer say in detail, as one text."""
+        rows = self.rows(
+            f"SELECT detail FROM finding WHERE analyzer = {literal(analyzer)} "
+            f"ORDER BY finding_id LIMIT {most}"
+        )
+        return " ".join(row["detail"] for row in rows)
 
     def labels(self) -> dict[int, str]:
         """Name of each recording, by its number."""

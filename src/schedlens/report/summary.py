@@ -1,4 +1,4 @@
-"""The findings as the report tells them: a headline, one card each, and what was looked at."""
+"""The findings as the report shows them: a headline, one card each, and what was concluded."""
 
 from __future__ import annotations
 
@@ -8,76 +8,58 @@ from typing import Any
 import duckdb
 
 from schedlens.ask.findings import SEVERITIES
-from schedlens.experiments.results import JUDGES
 from schedlens.output.terminal import visible
 from schedlens.output.wording import count
-from schedlens.report.explanation import sentence
 from schedlens.report.figures import short
 from schedlens.report.sections import Answer, View
 from schedlens.report.table import table
 
 CARDS = 12
 EVIDENCE_ROWS = 50
-# Findings told on the first screen.
+# Findings on the first screen.
 TOP = 3
 
-# Sums of waiting: what made the threads wait is told first, where another finding says it.
-_SUMS = frozenset({"ready_obstacle", "thread_summary"})
-
-# Shares that are not of the window.
-_SHARES = {"sibling_overlap": "of the time in which cores were busy"}
-
 _LIST = "SELECT * FROM finding ORDER BY finding_id"
+_OUTCOMES = (
+    "SELECT * FROM analyzer_outcome WHERE trace_id IS NULL AND outcome <> 'found' ORDER BY analyzer"
+)
 
 
 def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     """What the page shows above all sections; `section_names` are those a card may point to."""
     found = view.rows(_LIST)
-    checked = [visible(str(row["title"])) for row in found if row["severity"] == "checked"]
-    missing = [
-        f"{row['analyzer']}: {visible(str(row['title']))}"
-        for row in found
-        if row["severity"] == "not_recorded"
-    ]
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    concluded: dict[str, list[str]] = {"clean": [], "not_applicable": [], "not_recorded": []}
+    for row in view.rows(_OUTCOMES):
+        reason = f"{row['analyzer']}: {visible(row['reason'] or 'no problems found')}"
+        if row["record_with"]:
+            reason += f" Record with: {visible(row['record_with'])}."
+        concluded[row["outcome"]].append(reason)
+    # A card for each kind of finding and severity, in the order of the first finding of each.
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in found:
-        if row["severity"] not in ("checked", "not_recorded"):
-            groups.setdefault((row["severity"], row["analyzer"]), []).append(row)
+        groups.setdefault((row["severity"], row["analyzer"], row["kind"]), []).append(row)
     labels = {row["trace_id"]: row["label"] for row in view.rows("FROM trace")}
-    # What an experiment was for comes first; then cards go by severity, then by the cost of the
-    # costliest of a kind.
-    ranked = sorted(
-        groups.values(),
-        key=lambda rows: (
-            rows[0]["analyzer"] not in JUDGES.values(),
-            SEVERITIES.index(rows[0]["severity"]),
-            -(rows[0]["cost_ns"] or 0),
-        ),
-    )
+    cards = list(groups.values())
     tally = Counter(row["severity"] for row in found)
+    tally["clean"] = len(concluded["clean"])
     return {
-        "headline": _headline(tally, ranked, len(checked), len(missing)),
+        "headline": _headline(tally, len(concluded["not_recorded"])),
         "tally": [
-            [severity, tally[severity]]
-            for severity in SEVERITIES
-            if tally[severity] and severity != "not_recorded"
+            [severity, tally[severity]] for severity in (*SEVERITIES, "clean") if tally[severity]
         ],
-        "top": _top(ranked),
-        "cards": [_card(view, rows, labels, section_names) for rows in ranked[:CARDS]]
-        + [_brief(view, rows, labels, section_names) for rows in ranked[CARDS:]],
-        "checked": checked,
-        "missing": missing,
+        "top": list(range(len(cards)))[:TOP],
+        "cards": [_card(view, rows, labels, section_names) for rows in cards[:CARDS]]
+        + [_brief(view, rows, labels, section_names) for rows in cards[CARDS:]],
+        **concluded,
         "sql": _LIST,
     }
 
 
-def _headline(
-    tally: Counter[str], ranked: list[list[dict[str, Any]]], checked: int, missing: int
-) -> str:
-    if not ranked:
-        if checked:
+def _headline(tally: Counter[str], missing: int) -> str:
+    if not any(tally[severity] for severity in SEVERITIES):
+        if tally["clean"]:
             lacking = f" {count(missing, 'analyzer')} lacked events." if missing else ""
-            return f"No problems found by {count(checked, 'analyzer')}.{lacking}"
+            return f"No problems found by {count(tally['clean'], 'analyzer')}.{lacking}"
         if missing:
             return "Nothing was analyzed: the recording lacks the events of every analyzer."
         return (
@@ -95,31 +77,6 @@ def _headline(
     ]
     joined = counted[0] if len(counted) == 1 else f"{', '.join(counted[:-1])} and {counted[-1]}"
     return f"{joined[0].upper()}{joined[1:]}."
-
-
-def _top(ranked: list[list[dict[str, Any]]]) -> list[int]:
-    """Places of the cards told first: frames that stutter, what else befell that recording.
-
-    Of the latter, what names a cause comes before sums of waiting.
-    """
-    severe = [rows[0] for rows in ranked]
-    shaky = next(
-        (row for row in severe if row["analyzer"] == "frame_time" and row["severity"] != "info"),
-        None,
-    )
-    about = shaky["trace_id"] if shaky else None
-    order = sorted(
-        range(len(severe)),
-        key=lambda place: (
-            severe[place]["analyzer"] not in JUDGES.values(),
-            SEVERITIES.index(severe[place]["severity"]),
-            severe[place] is not shaky,
-            about is not None and severe[place]["trace_id"] != about,
-            about is not None and severe[place]["analyzer"] in _SUMS,
-            place,
-        ),
-    )
-    return order[:TOP]
 
 
 def _per_frame(view: View, row: dict[str, Any]) -> dict[str, Any] | None:
@@ -158,17 +115,18 @@ def _brief(
     first = rows[0]
     return {
         "severity": first["severity"],
-        "title": visible(str(first["title"]))[:600],
-        "plain": sentence(first["analyzer"], str(first["title"])),
+        "kind": first["kind"],
+        "title": visible(first["title"])[:600],
+        "detail": visible(first["detail"])[:2000],
         "per_frame": _per_frame(view, first),
-        "share_of": _SHARES.get(first["analyzer"], "of the window"),
+        "share_of": first["cost_of"],
         "cost_ns": first["cost_ns"],
         "cost_pct": first["cost_pct"],
         "bound": first["bound"],
         "cost_low_ns": first["cost_low_ns"],
         "cost_high_ns": first["cost_high_ns"],
         "where": _where(first, labels, view),
-        "advice": "\n".join(visible(line) for line in (first["advice"] or "").splitlines())[:2000],
+        "advice": "\n".join(visible(line) for line in first["advice"].splitlines())[:2000],
         "section": first["analyzer"] if first["analyzer"] in section_names else None,
         "evidence": _rows_of(view, first["evidence_sql"], "evidence"),
         "counter": None,
@@ -185,9 +143,10 @@ def _card(
         card["counter"] = _rows_of(view, first["counter_evidence_sql"], "counter-evidence")
     if len(rows) > 1:
         sql = (
-            "SELECT finding_id, trace_id, title, cost_ns, cost_pct, cpu, start_ns, end_ns\n"
+            "SELECT finding_id, trace_id, title, detail, cost_ns, cost_pct, cpu, start_ns, end_ns\n"
             f"FROM finding\nWHERE analyzer = '{first['analyzer']}' "
-            f"AND severity = '{first['severity']}' AND finding_id <> {first['finding_id']}\n"
+            f"AND kind = '{first['kind']}' AND severity = '{first['severity']}' "
+            f"AND finding_id <> {first['finding_id']}\n"
             "ORDER BY finding_id"
         )
         card["others"] = _rows_of(view, sql, "finding", 500)
