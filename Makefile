@@ -2,6 +2,9 @@
 # make test   sets up, checks and passes every test
 # make quick  the tests that take no recording, browser or timing: under 2 minutes
 # make check  formatting, lints, types
+# make wheels     source distribution, manylinux wheel and Windows wheel, in dist/
+# make reference  writes docs/reference/ from the commands and the queries
+# make licenses   writes docs/third-party-licenses.md from the lock files
 # make detectors  precision and recall of what the analyzers find, on faults planted in simulations
 # make damage damages recordings in their bytes and checks what every query claims of them
 # make experiments-check  the load generator of the experiments against theory
@@ -17,7 +20,7 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock bench damage detectors experiments-check fuzz fuzz-etl clean
+.PHONY: run test quick check setup setup-run setup-test lock reference licenses wheels bench damage detectors experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -34,6 +37,8 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/lint_javascript.py
+	$(BIN)/python tools/lint_workflows.py
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -j2 -- -D warnings
 
@@ -59,6 +64,17 @@ lock: $(VENV)/.python
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes \
 	  --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock" \
 	  --output-file requirements.lock
+
+reference: setup
+	$(BIN)/python tools/reference.py
+
+wheels: setup
+	@tools/system_packages.sh x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
+	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): going on"
+	$(BIN)/python tools/wheels.py
+
+licenses: setup
+	$(BIN)/python tools/licenses.py
 
 bench: setup-run
 	$(BIN)/python benches/decode.py

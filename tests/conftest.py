@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import shared_files
 
 from schedlens.errors import WorkloadError
 from schedlens.record import workload_program
@@ -27,6 +28,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if RECORDING_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("alone")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Counts the tests that skipped for want of recordings, in one line."""
+    reports = terminalreporter.stats.get("skipped", [])
+    # Where pytest itself skips, longrepr is a file, a line, and the reason.
+    line = shared_files.summary(str(report.longrepr) for report in reports)
+    if line:
+        terminalreporter.write_line(line, yellow=True)
 
 
 def _nothing_beside() -> None:

@@ -28,7 +28,7 @@ function axisStyle(given) {
   return {
     gridcolor: colour('grid'), zerolinecolor: colour('mid'), linecolor: colour('mid'), tickcolor: colour('mid'),
     automargin: true, fixedrange: false, separatethousands: true, exponentformat: 'none', ...given,
-    title: { standoff: 10, ...(given && given.title) },
+    title: { standoff: 10, ...given?.title },
   };
 }
 

@@ -20,7 +20,7 @@ function costText(card) {
 function costParts(card) {
   if (card.cost_ns === null) return [];
   const frame = card.per_frame;
-  const usual = frame && frame.usual_ns ? `, frames usually last ${duration(frame.usual_ns)}` : '';
+  const usual = frame?.usual_ns ? `, frames usually last ${duration(frame.usual_ns)}` : '';
   return [
     costText(card),
     card.cost_pct === null ? null : shareText(card),
@@ -34,7 +34,7 @@ function plainMarkdown(text) {
 }
 
 function markdownTable(answer) {
-  if (!answer || !answer.rows.length) return null;
+  if (!answer?.rows.length) return null;
   const styles = answer.columns.map((c, i) => column(c.kind, answer.rows.map((row) => row[i])));
   const line = (cells) => `| ${cells.map((cell) => plainMarkdown(cell).replace(/\s+/g, ' ')).join(' | ')} |`;
   const rows = answer.rows.slice(0, MARKDOWN_ROWS).map((row) => line(row.map((v, i) => (v === null ? '–' : styles[i].write(v)))));

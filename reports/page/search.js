@@ -17,8 +17,8 @@ function searchFor(text) {
   for (const follow of searchers) {
     const told = follow(test);
     if (told && told.threads !== undefined) threads = told.threads;
-    if (told && told.narrowed) cut += 1;
-    if (told && told.figure) figuresCut += 1;
+    if (told?.narrowed) cut += 1;
+    if (told?.figure) figuresCut += 1;
   }
   document.documentElement.dataset.searching = test ? 'yes' : 'no';
   const said = document.getElementById('matches');

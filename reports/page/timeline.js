@@ -22,11 +22,11 @@ function isLight(hex) {
 }
 
 function timeline(plot, spec, above) {
-  const { cpus, threads, runs, parked, from_ns: from, to_ns: to } = spec.plot;
+  const { cpus, threads, runs, parked, from_ns: from } = spec.plot;
   // Behind the threads comes one more code: idle and parked.
   const PARKED = FIXED.length + threads.length;
   const names = [...FIXED, ...threads.map((t, i) => `${letter(i)}: ${t.name}${t.process ? ` of ${t.process}` : ''}`), 'parked and idle'];
-  const letters = [...SHORT, ...threads.map((t, i) => letter(i)), '×'];
+  const letters = [...SHORT, ...threads.map((_thread, i) => letter(i)), '×'];
   const isShown = (code) => code < FIXED.length || code === PARKED || threads[code - FIXED.length].shown;
   let chosen = null;
   let found = null;
@@ -34,7 +34,7 @@ function timeline(plot, spec, above) {
   function colours() {
     const ink = colour('ink');
     const list = [colour('pale'), mixed(colour('mid'), colour('card'), 0.35), colour('card'), colour('dark'), colour('mid')];
-    threads.forEach((thread, i) => {
+    threads.forEach((_thread, i) => {
       const base = colour(HUES[i % HUES.length]);
       const lap = Math.floor(i / HUES.length) % 3;
       list.push(lap === 0 ? base : mixed(base, lap === 1 ? colour('card') : ink, 0.42));
@@ -57,7 +57,7 @@ function timeline(plot, spec, above) {
 
   /** The rows as columns, with what is parked, and the long runs to be labelled. */
   function columnsOf(a, b) {
-    const codeOf = (code) => (isShown(code) || (chosen && chosen.has(code)) ? code : OTHERS);
+    const codeOf = (code) => (isShown(code) || chosen?.has(code) ? code : OTHERS);
     const { z, width, long } = inColumns(runs, cpus.length, from, [a, b], codeOf, (code) => Boolean(chosen) && chosen.has(code));
     park(z, a, width);
     for (let i = 0; i < parked.row.length; i += 1) {
@@ -113,7 +113,7 @@ function timeline(plot, spec, above) {
     buttons.forEach((button) => {
       const code = Number(button.dataset.code);
       button.setAttribute('aria-pressed', String(Boolean(chosen) && chosen.has(code)));
-      button.parentElement.hidden = found ? !found.has(code) : !isShown(code) && !(chosen && chosen.has(code));
+      button.parentElement.hidden = found ? !found.has(code) : !isShown(code) && !chosen?.has(code);
     });
   }
 

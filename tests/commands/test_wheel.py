@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import venv
+import zipfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+import wine
 from conftest import needs_tracing
 
 pytestmark = pytest.mark.alone
@@ -55,6 +61,61 @@ def test_the_source_distribution_holds_no_tests_and_no_fixtures(sdist: Path) -> 
     assert {"decoders", "workloads", "queries", "analyzers", "reports", "collectors"} <= names
     assert {"LICENSE", "CHANGELOG.md", "README.md", "Cargo.lock"} <= names
     assert not {"fixtures", "target", ".venv"} & names
+
+
+@pytest.fixture(scope="module")
+def wheels() -> ModuleType:
+    """tools/wheels.py as a module."""
+    spec = importlib.util.spec_from_file_location("wheels", ROOT / "tools" / "wheels.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_wheel_serves_later_pythons_and_contains_the_licenses(wheel: Path) -> None:
+    assert wheel.name == "schedlens-0.1.0-cp311-abi3-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert "schedlens/_decoders.abi3.so" in names
+    licenses = "schedlens-0.1.0.dist-info/licenses"
+    assert f"{licenses}/LICENSE" in names
+    assert f"{licenses}/docs/third-party-licenses.md" in names
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="manylinux is a name for Linux wheels")
+def test_the_wheel_needs_no_library_beside_glibc(wheel: Path) -> None:
+    said = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=ROOT).split())
+    assert re.search(r'platform tag: "manylinux_2_\d+_x86_64"', said), said
+    libraries = set(re.findall(r"(lib\S+\.so\.\d+) with versions", said))
+    assert libraries <= {"libc.so.6", "libm.so.6", "libgcc_s.so.1"}, said
+
+
+@pytest.mark.skipif(wine.missing() is not None, reason=wine.missing() or "")
+def test_the_windows_wheel_bundles_a_program_that_runs_under_wine(
+    wheels: ModuleType, wheel: Path, tmp_path: Path
+) -> None:
+    extension, program = wheels.windows_binaries(BUILD)
+    assert wheels.foreign(wheels.imports(extension)) == []
+    assert wheels.foreign(wheels.imports(program)) == []
+    # The stable ABI, and not that of one Python.
+    assert "python3.dll" in wheels.imports(extension)
+    assert "PyInit__decoders" in run(wheels.OBJDUMP, "-p", extension, cwd=ROOT)
+    made = wheels.repack(wheel, extension.read_bytes(), program.read_bytes(), tmp_path)
+    with zipfile.ZipFile(made) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("workloads.exe"))
+        bundled = Path(archive.extract(name, tmp_path))
+    windows = wine.Wine(tmp_path, bundled)
+    try:
+        wine.libraries(tmp_path)
+        done = windows.run("verify", "imul1", "sha256", "--json")
+        verdicts = json.loads(done.stdout)["verdicts"]
+    finally:
+        windows.close()
+    assert done.returncode == 0, done.stderr
+    assert {row["kernel"] for row in verdicts} == {"imul1", "sha256"}
+    assert {row["status"] for row in verdicts} <= {"ok", "unsupported"}
 
 
 def test_the_wheel_does_the_main_job(wheel: Path, tmp_path: Path) -> None:

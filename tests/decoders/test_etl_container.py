@@ -188,7 +188,7 @@ def test_the_table_of_files_says_what_is_in_them(tmp_path: Path) -> None:
         for line in page.splitlines()
         if line.startswith("| ") and ".etl |" in line
     ]
-    assert [row[0] for row in rows] == CORPUS
+    assert [row[0] for row in rows] == etl_files.public("corpus")
     for name, build, cpus, buffers, compressed, records, *_ in rows:
         facts = inspected(etl_files.written(name, tmp_path))
         assert build == facts["header"]["os_version"], name

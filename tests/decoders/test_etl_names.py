@@ -14,7 +14,7 @@ import etl_bytes
 import pytest
 from conftest import command
 from decoded import decoded
-from etl_files import folder, names
+from etl_files import folder, needs
 
 from schedlens import _decoders
 
@@ -192,11 +192,9 @@ def test_frames_of_a_process_without_a_name_are_named_by_its_id(tmp_path: Path) 
     assert "pid 77" in detail
 
 
-@pytest.mark.skipif(not names("more"), reason="no shared/etw/more beside the repository")
+@needs("more")
 def test_a_real_file_with_presents_and_without_names_is_analyzed(tmp_path: Path) -> None:
-    place = folder()
-    assert place is not None
-    for packed in (place / "more").glob("*.etl.xz"):
+    for packed in (folder() / "more").glob("*.etl.xz"):
         trace = tmp_path / packed.name.removesuffix(".xz")
         trace.write_bytes(lzma.decompress(packed.read_bytes()))
         out = str(tmp_path / "out")

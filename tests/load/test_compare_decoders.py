@@ -10,6 +10,7 @@ from typing import Any
 import click
 import duckdb
 import pytest
+import shared_files
 from click.testing import CliRunner
 from fixture_files import fixture
 from tables_export import export, read_manifest, write_manifest
@@ -245,15 +246,13 @@ def test_every_known_difference_names_what_exists() -> None:
         assert reason.table in KEYS
 
 
-WINDOWS = Path(__file__).resolve().parents[3] / "shared" / "etw" / "corpus"
+WINDOWS = "etw/corpus/airbus_ShutdownPerfDiagLogger.etl.xz"
 
 
 def test_a_recording_of_windows_is_compared_by_what_traceprocessor_cannot_give(
     tmp_path: Path,
 ) -> None:
-    packed = WINDOWS / "airbus_ShutdownPerfDiagLogger.etl.xz"
-    if not packed.exists():
-        pytest.skip("the recordings of Windows are not beside this checkout")
+    packed = shared_files.need(WINDOWS) / WINDOWS
     trace = tmp_path / "windows.etl"
     trace.write_bytes(lzma.decompress(packed.read_bytes()))
     con = duckdb.connect()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+import shared_files
 import windows_texts
 from record.test_windows_settings import ANSWERS
 from windows_stand_ins import StandIns, header_only_etl
@@ -31,7 +32,7 @@ else:
 
 pytestmark = pytest.mark.slow
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "etw" / "corpus"
+CORPUS = shared_files.folder() / "etw" / "corpus"
 # Begin of the header-only recording in ns, by its own clock of 10 MHz.
 BEGIN_NS = 500_000_000_000
 EDGES_NS = (BEGIN_NS + 10_000_000, BEGIN_NS + 1_010_000_000)
@@ -368,11 +369,12 @@ def test_an_interrupted_session_goes_on(windows: StandIns, run: Run) -> None:
     assert "was recorded on other CPUs" in said
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="no corpus of recordings lies beside the project")
+@shared_files.needs("etw/corpus/pv_diaghub_kernel.etl.xz")
+@shared_files.needs("etw/truth/pv_diaghub_kernel.etl.json")
 def test_a_real_recording_that_a_stand_in_copies_into_place_is_collected_and_analyzed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    etl = lzma.decompress((SHARED / "pv_diaghub_kernel.etl.xz").read_bytes())
+    etl = lzma.decompress((CORPUS / "pv_diaghub_kernel.etl.xz").read_bytes())
     (tmp_path / "real.etl").write_bytes(etl)
     header = etw_file.read(tmp_path / "real.etl")
     assert header is not None
@@ -403,19 +405,19 @@ def test_a_real_recording_that_a_stand_in_copies_into_place_is_collected_and_ana
         assert one(types) == (16, 8)
         power = "SELECT value FROM machine_setting WHERE key = 'power_plan.CPMINCORES.ac'"
         assert one(power) == ("100",)
-        truth = load(SHARED.parent / "truth" / "pv_diaghub_kernel.etl.json")
+        truth = load(CORPUS.parent / "truth" / "pv_diaghub_kernel.etl.json")
         pids = con.execute("SELECT DISTINCT pid FROM process ORDER BY pid").fetchall()
         assert [pid for (pid,) in pids] == sorted({row["pid"] for row in truth["processes"]})
     assert Path("session/report.html").exists()
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="no corpus of recordings lies beside the project")
+@shared_files.needs("etw/corpus/MANIFEST.json")
 def test_headers_of_real_recordings_are_those_an_independent_reader_found(tmp_path: Path) -> None:
-    rows = json.loads((SHARED / "MANIFEST.json").read_text(encoding="utf-8"))
+    rows = json.loads((CORPUS / "MANIFEST.json").read_text(encoding="utf-8"))
     found, expected = {}, {}
     for row in rows:
         path = tmp_path / row["etl"]
-        path.write_bytes(lzma.decompress((SHARED / row["file"]).read_bytes()))
+        path.write_bytes(lzma.decompress((CORPUS / row["file"]).read_bytes()))
         header = etw_file.read(path)
         path.unlink()
         assert header is not None, row["etl"]

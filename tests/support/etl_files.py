@@ -1,4 +1,4 @@
-"""Real and generated .etl files that lie beside the repository, and what others found in them."""
+"""Real and generated .etl files outside the repository, and what others found in them."""
 
 from __future__ import annotations
 
@@ -9,48 +9,51 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import shared_files
 
-ROOT = Path(__file__).resolve().parents[2]
-PLACES = (ROOT.parent / "shared" / "etw", ROOT / "shared" / "etw")
+ROOT = shared_files.ROOT
 
 
-def folder() -> Path | None:
-    """The folder with `corpus/`, `synthetic/` and `truth/`, where it is there."""
-    return next((place for place in PLACES if place.is_dir()), None)
+def folder() -> Path:
+    """The folder with `corpus/`, `synthetic/` and `truth/`; it may be absent."""
+    return shared_files.folder() / "etw"
 
 
 def names(part: str) -> list[str]:
-    """Files of `corpus` or `synthetic` by name, without `.xz`."""
-    place = folder()
-    if place is None:
-        return []
-    return sorted(path.name.removesuffix(".xz") for path in (place / part).glob("*.etl.xz"))
+    """Files of `corpus`, `synthetic` or `more` by name, without `.xz`; the public ones always."""
+    there = {path.name.removesuffix(".xz") for path in (folder() / part).glob("*.etl.xz")}
+    return sorted(there | set(public(part)))
+
+
+def public(part: str) -> list[str]:
+    """Those of them that are public, present or not."""
+    paths = (Path(recording["path"]) for recording in shared_files.public())
+    below = Path("etw") / part
+    return sorted(path.name.removesuffix(".xz") for path in paths if path.parent == below)
 
 
 def needs(part: str) -> pytest.MarkDecorator:
-    """Skips where the files are not at hand."""
-    return pytest.mark.skipif(not names(part), reason=f"no shared/etw/{part} beside the repository")
+    """Skips where none of the files is present; one that is missing skips its own tests."""
+    absent = not any((folder() / part).glob("*.etl.xz"))
+    return pytest.mark.skipif(absent, reason=shared_files.reason(f"etw/{part}"))
 
 
 @functools.cache
 def content(name: str) -> bytes:
     """The unpacked bytes of a file."""
-    place = folder()
-    assert place is not None
     part = "synthetic" if name.startswith("synth") else "corpus"
-    return lzma.decompress((place / part / f"{name}.xz").read_bytes())
+    packed = f"etw/{part}/{name}.xz"
+    return lzma.decompress((shared_files.need(packed) / packed).read_bytes())
 
 
 @functools.cache
 def truth(name: str) -> dict[str, Any]:
     """What an independent walk found in a file, or what a generated one was made of."""
-    place = folder()
-    assert place is not None
     if name.startswith("synth"):
-        path = place / "synthetic" / name.replace(".etl", ".expected.json")
+        path = "etw/synthetic/" + name.replace(".etl", ".expected.json")
     else:
-        path = place / "truth" / f"{name}.json"
-    found: dict[str, Any] = json.loads(path.read_text())
+        path = f"etw/truth/{name}.json"
+    found: dict[str, Any] = json.loads((shared_files.need(path) / path).read_text())
     return found
 
 

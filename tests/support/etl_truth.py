@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import shared_files
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "etw"
+SHARED = shared_files.folder() / "etw"
 
 Json = dict[str, Any]
 
@@ -74,9 +75,7 @@ HEADER_IDS = {"@ThreadID", "@ProcessID", "@tid", "@pid"}
 
 def need_shared(*names: str) -> Path:
     """The folder of the truth files; skips the test where a file of it is missing."""
-    for name in names:
-        if not (SHARED / name).exists():
-            pytest.skip(f"{name} of the shared Windows files is not here")
+    shared_files.need(*(f"etw/{name}" for name in names))
     return SHARED
 
 
@@ -89,7 +88,7 @@ def corpus_file(name: str, folder: Path) -> Path:
             if not path.exists():
                 path.write_bytes(lzma.decompress(packed.read_bytes()))
             return path
-    pytest.skip(f"{name}.etl.xz of the shared Windows files is not here")
+    pytest.skip(shared_files.reason(f"{name}.etl.xz"))
 
 
 def load(name: str) -> Any:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import shared_files
 from tables_export import write_table
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORTER = ROOT / "collectors" / "etw_export"
 STAND_INS = ROOT / "tests" / "etw_export"
-TRACEPROCESSOR = ROOT.parent / "shared" / "tools" / "traceprocessor_api" / "TraceProcessorApi.cs"
+TRACEPROCESSOR = shared_files.folder() / "tools" / "traceprocessor_api" / "TraceProcessorApi.cs"
 # What the command line and TraceProcessor need; the rest is the table side.
 OUTSIDE = ("Program.cs", "Options.cs", "ExportException.cs", "TraceProcessorReader.cs")
 

@@ -112,13 +112,18 @@ def cargo(*words: str, environment: dict[str, str] | None = None) -> str:
 def build(folder: Path) -> Path:
     """Builds the program and what Wine lacks; the program's path."""
     cargo("build", "--quiet")
-    libraries = folder / "libraries"
-    libraries.mkdir()
-    source = folder / "prng.c"
-    source.write_text(_PRNG)
-    _link(["-shared", "-O1", "-o", str(libraries / "bcryptprimitives.dll"), str(source)])
+    libraries(folder)
     home = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return home / TARGET / "debug" / "schedlens-workloads.exe"
+
+
+def libraries(folder: Path) -> None:
+    """Builds what Wine lacks, for programs that run in the Windows of this folder."""
+    place = folder / "libraries"
+    place.mkdir()
+    source = folder / "prng.c"
+    source.write_text(_PRNG)
+    _link(["-shared", "-O1", "-o", str(place / "bcryptprimitives.dll"), str(source)])
 
 
 def _link(words: Sequence[str]) -> None:

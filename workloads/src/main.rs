@@ -1,43 +1,23 @@
 //! Pinned kernels that prove themselves, in a process of their own.
+//!
+//! They run on Linux and on Windows. Elsewhere the program builds, so that the package installs and
+//! analyzes recordings there, and refuses every command.
 
-mod arch;
-mod beat;
-mod catalogue;
-mod cli;
-mod clock;
-mod commands;
-mod conduct;
-mod engine;
-mod folder;
-mod frames_file;
-mod histogram;
-mod json;
-mod kernel;
-mod kernels;
-#[cfg(test)]
-mod liar;
-mod list;
-mod machine;
-mod os;
-mod pace;
-mod phases;
-mod plan;
-mod report;
-mod samples;
-#[cfg(any(windows, test))]
-mod system_information;
-mod topology;
-mod verify;
+#[cfg(any(target_os = "linux", windows))]
+#[path = "program.rs"]
+mod program;
 
-use std::process::ExitCode;
+// The modules name each other from the root.
+#[cfg(any(target_os = "linux", windows))]
+use program::*;
 
-fn main() -> ExitCode {
-    let words: Result<Vec<String>, _> =
-        std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect();
-    let command =
-        words.map_err(|word| format!("{word:?} is not UTF-8")).and_then(|words| cli::parse(&words));
-    ExitCode::from(match command {
-        Ok(command) => commands::execute(command),
-        Err(reason) => commands::fail(&reason),
-    })
+#[cfg(any(target_os = "linux", windows))]
+fn main() -> std::process::ExitCode {
+    program::main()
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
+fn main() -> std::process::ExitCode {
+    eprintln!("schedlens-workloads: workloads run on Linux and on Windows only");
+    std::process::ExitCode::from(2)
 }

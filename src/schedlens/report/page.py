@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from schedlens.report.sections import Rows
 
 # The page's script is these files, one after the other.
-_SCRIPTS = (
+SCRIPTS = (
     "unpack", "number", "search", "table", "figure", "bars", "topology", "time", "steps",
     "columns", "timeline", "threads", "findings", "page",
 )  # fmt: skip
@@ -102,14 +102,19 @@ def payload(view: View) -> dict[str, Any]:
     }
 
 
+def script() -> str:
+    """The script of the page: all files in one scope of their own."""
+    joined = "".join(_file(f"{name}.js") for name in SCRIPTS)
+    return f"'use strict';\n(() => {{\n{joined}\n}})();\n"
+
+
 def page(shown: dict[str, Any], title: str) -> str:
     """The HTML file: skeleton, style and script with the packed data and library inside."""
-    script = "".join(_file(f"{name}.js") for name in _SCRIPTS)
-    script = f"'use strict';\n(() => {{\n{script}\n}})();\n"
+    code = script()
     library = _library()
     policy = (
         "default-src 'none'; "
-        f"script-src '{_digest(script.encode())}' '{_digest(library)}'; "
+        f"script-src '{_digest(code.encode())}' '{_digest(library)}'; "
         "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     data = json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -117,7 +122,7 @@ def page(shown: dict[str, Any], title: str) -> str:
         "policy": html.escape(policy),
         "title": html.escape(visible(title)[:200]),
         "style": _file("page.css"),
-        "script": script,
+        "script": code,
         "data": _packed(data.encode("utf-8", "replace")),
         "library": _packed(library),
         "made": html.escape(f"Made by schedlens {_version()}; figures by plotly.js (MIT)."),
