@@ -1,20 +1,20 @@
-# make run    sets up, records the sha256 sweep on this machine, analyzes it, names the report
-# make test   sets up, checks and passes every test
-# make quick  the tests that take no recording, browser or timing: under 2 minutes
-# make check  formatting, lints, types
-# make wheels     source distribution, manylinux wheel and Windows wheel, in dist/
+# make run    sets up, records a sha256 sweep on this machine, analyzes it, prints the report's path
+# make test   sets up, runs all checks and all tests
+# make quick  runs the tests that need no recording, browser or timing: under 2 minutes
+# make check  checks formatting, lints and types
+# make wheels  builds a source distribution, a manylinux wheel, and a Windows wheel in dist/
 # make reference  writes docs/reference/ from the commands and the queries
-# make licenses   writes docs/third-party-licenses.md from the lock files
-# make detectors  precision and recall of what the analyzers find, on faults planted in simulations
-# make damage damages recordings in their bytes and checks what every query claims of them
-# make experiments-check  the load generator of the experiments against theory
+# make licenses  writes docs/third-party-licenses.md from the lock files
+# make detectors  measures the analyzers' precision and recall on faults planted in simulations
+# make damage damages the bytes of recordings and checks the bounds of all query results
+# make experiments-check  checks the load generator of the experiments against queueing theory
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.lock \
         $(wildcard queries/schema/*.sql)
-# System programs that recording and the tests use; Debian's names.
+# System programs that recording and the tests need, by Debian package name.
 RUN_PACKAGES := perf:linux-perf
 TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime \
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
@@ -27,8 +27,8 @@ run: setup-run
 
 test: setup-test check
 	cargo test --workspace --locked -j2
-	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile; beside=$$?; \
-	$(BIN)/python -m pytest -m alone && exit $$beside
+	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile; parallel=$$?; \
+	$(BIN)/python -m pytest -m alone && exit $$parallel
 
 quick: setup
 	$(BIN)/python -m pytest -m "not alone and not slow" -n 2 --dist loadfile -q
@@ -58,7 +58,7 @@ setup-run: setup
 
 setup-test: setup
 	@tools/system_packages.sh $(TEST_PACKAGES)
-	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): going on"
+	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): continuing without it"
 
 lock: $(VENV)/.python
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes \
@@ -81,7 +81,7 @@ bench: setup-run
 	$(BIN)/python benches/etl.py
 	PYTHONPATH=tests:tests/support $(BIN)/python benches/questions.py
 
-# The load generator of the experiments, against what queueing theory says of it.
+# Checks the load generator of the experiments against queueing theory.
 experiments-check: setup
 	$(BIN)/python benches/late_starts.py
 

@@ -1,8 +1,8 @@
-"""Decoding and loading against `perf sched timehist`, as ratios in one run.
+"""Measures decoding and loading, as ratios to `perf sched timehist` in the same run.
 
-`make bench` records about 12 M records of two pipes and a message storm (or takes the perf.data
-given), then times, three times each and in turn: timehist printing to a file, one core decoding
-to Arrow, and the whole way into a finished database with all derived tables.
+`make bench` records about 12 M records of two pipes and a message storm (or uses the given
+perf.data). It then times each of these three times, in turn: timehist printing to a file, one core
+decoding to Arrow, and loading into a finished database with all derived tables.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EVENTS = ",".join(
 
 
 def record(target: Path, loops: int) -> None:
-    """A recording with about eight records a loop of the pipe benchmark."""
+    """Makes a recording with about eight records per loop of the pipe benchmark."""
     load = (
         f"perf bench sched pipe -l {loops} & perf bench sched pipe -l {loops} & "
         "perf bench sched messaging -g 5 -l 2000; wait"
@@ -52,7 +52,7 @@ def record(target: Path, loops: int) -> None:
 
 
 def seconds(job: Callable[[], None]) -> tuple[float, float]:
-    """Wall time and processor time of one go, its child processes included."""
+    """Wall time and processor time of one run, including its child processes."""
     start, used = time.perf_counter(), sum(os.times()[:4])
     job()
     return time.perf_counter() - start, sum(os.times()[:4]) - used
@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
 
         records, rows, _ = _decoders.decode_only(str(trace))
         for _ in range(ROUNDS):
-            trace.read_bytes()  # the page cache forgets quickly under memory pressure
+            trace.read_bytes()  # Refill the page cache, which shrinks under memory pressure.
             times["timehist"].append(seconds(timehist))
             times["decode"].append(seconds(decode))
             times["load"].append(seconds(load))

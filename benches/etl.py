@@ -1,10 +1,10 @@
-"""Decoding of Windows .etl files, beside the two Python readers there are, in one run.
+"""Compares the decoding of Windows .etl files with two Python readers, in one run.
 
 `make bench` writes 1 GB of context switches, plain and XPRESS, and 100 MB and 20 MB of the same.
-Each go is a process of its own on one core, timed by its own CPU clock (user and system), so that
-other programs do not count; MB/s are of the records' content, whatever the file's size.
-dissect.etl and etl-parser get a virtual environment of their own in a temporary folder and walk
-the 20 MB file for as long as `PATIENCE` seconds; what they have read by then counts.
+Each measurement runs in its own process on one core and is timed by its own CPU clock (user and
+system), so other programs do not count. MB/s refers to the records' content, not the file size.
+dissect.etl and etl-parser are installed in a virtual environment in a temporary folder. They walk
+the 20 MB file for at most `PATIENCE` seconds, and what they have read by then counts.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ print(json.dumps({
 }))
 """
 
-# Both walk all records, header by header, which is less than decoding them; time runs out between
-# two records.
+# Both walk all records, header by header, which is less work than decoding them. Time is checked
+# between two records.
 DISSECT = """
 import json, sys, time
 from dissect.etl import ETL
@@ -82,13 +82,13 @@ print(json.dumps({"records": walk.records, "seconds": time.process_time() - star
 
 
 def one_core() -> None:
-    """Keeps a process on the last core it may use."""
+    """Pins the process to the last core it may use."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def go(python: str, code: str, *arguments: str) -> dict[str, Any]:
-    """One measured process; what it printed last."""
+    """Runs one measurement in a process; returns what it printed last."""
     done = subprocess.run(
         [python, "-c", code, *arguments],
         check=True, capture_output=True, text=True, preexec_fn=one_core,
@@ -98,14 +98,14 @@ def go(python: str, code: str, *arguments: str) -> dict[str, Any]:
 
 
 def flood(program: Path, megabytes: int, target: Path, compression: str) -> int:
-    """Writes a file; the number of its records."""
+    """Writes a file; returns the number of its records."""
     command = [str(program), "flood", str(megabytes), str(target), compression]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(done.stdout)
 
 
 def ours(trace: Path, content_mb: float) -> dict[str, Any]:
-    """Median and best of some rounds over one file, which lies in the page cache."""
+    """Median and best of several rounds over one file, which is in the page cache."""
     with trace.open("rb") as file:
         while file.read(1 << 24):
             pass
@@ -125,7 +125,7 @@ def ours(trace: Path, content_mb: float) -> dict[str, Any]:
 
 
 def others(folder: Path, trace: Path, records: int, content_mb: float) -> dict[str, Any]:
-    """The two Python readers, where a package index can be reached."""
+    """Measures the two Python readers, if a package index is reachable."""
     venv.create(folder / "others", with_pip=True)
     python = str(folder / "others" / "bin" / "python")
     installed = subprocess.run(

@@ -1,9 +1,9 @@
-"""Whether the load generator of `serve` offers what it says: late starts against offered load.
+"""Checks that the load generator of `serve` offers the requested load, by its late starts.
 
 Requests that arrive at random find the worker busy as often as it is busy (Poisson arrivals see
-time averages): the share of late starts equals rate x mean service time. At least 20,000 arrivals a
-load; within 2 points plus three standard errors; the best of three tries, since a worker that is
-held up by others answers more requests late than its own work explains.
+time averages), so the share of late starts equals rate x mean service time. Each load has at least
+20,000 arrivals and must agree within 2 points plus three standard errors. The best of three tries
+counts, because a disturbed worker answers more requests late than its own work explains.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARES = (0.15, 0.45, 0.60, 0.75)
 
 
 def measure(rate: float, cpu: int) -> tuple[int, float, float]:
-    """Arrivals, the share of late starts and the offered load, both in percent."""
+    """Number of arrivals, the share of late starts and the offered load, both in percent."""
     command = [
         workload_program.program(), "run", "serve", "--variant", "open", "--rate", f"{rate:g}",
         "--cpus", str(cpu), "--seconds", f"{ARRIVALS / rate:g}", "--json",
@@ -44,7 +44,7 @@ def measure(rate: float, cpu: int) -> tuple[int, float, float]:
 
 
 def _first() -> None:
-    """Before all others where the system lets it: a session of its own is an autogroup too."""
+    """Raises the priority if permitted; a new session is also a new autogroup."""
     with contextlib.suppress(OSError):
         os.nice(-19)
     with contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ def _first() -> None:
 
 
 def main() -> int:
-    """0: all loads agree; 1: one does not in any try."""
+    """Exit status 0: all loads agree; 1: one does not in any try."""
     cpu = max(os.sched_getaffinity(0))
     capacity = offered_load.capacity_per_s(cpu)
     failed = False

@@ -1,8 +1,8 @@
-"""Processor time of each question on one recording, once and twice as long.
+"""Measures the processor time of each query on one recording, and on one twice as long.
 
-A simulated game of a few tenths of a second is laid end to end up to about 120,000 and 240,000
-switches (or as many as asked for: `benches/questions.py 1000000`). Printed are the seconds and the
-ratio; with a ratio above 3 a question is worse than linear.
+A simulated game of a few tenths of a second is repeated up to about 120,000 and 240,000 switches
+(or as many as requested: `benches/questions.py 1000000`). Prints the seconds and their ratio; a
+query with a ratio above 3 is worse than linear.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from schedlens.simulate import cases
 SWITCHES = 240_000
 SECONDS = 0.5
 MOST = 3.0
-# Below this the fixed cost of a question is most of it.
+# Below this time, the fixed cost of a query dominates.
 LEAST_S = 0.05
 
 
 def main() -> int:
-    """0: all are linear; 1: one is not."""
+    """Exit status 0: all queries are linear; 1: one is not."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else SWITCHES
     play = next(case for case in cases.CASES if case.name == "critical_path")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with simulated_database(folder, [("play", play.play(seed=1, seconds=SECONDS))]) as con:
-            stays = con.execute("SELECT count(*) FROM sched_slice").fetchall()[0][0]
-        times = [max(1, round(wanted / stays / part)) for part in (2, 1)]
+            slices = con.execute("SELECT count(*) FROM sched_slice").fetchall()[0][0]
+        times = [max(1, round(wanted / slices / part)) for part in (2, 1)]
         files = [folder / f"{number}.duckdb" for number in (1, 2)]
         for file, copies in zip(files, times, strict=True):
             with duckdb.connect(str(file)) as con:
@@ -44,7 +44,7 @@ def main() -> int:
                 tile(con, "source", copies)
                 catalog.install(con)
         worse = 0
-        print(f"{stays * times[0]:,} and {stays * times[1]:,} stays")
+        print(f"{slices * times[0]:,} and {slices * times[1]:,} slices")
         for query in catalog.load_all():
             spent = [_spent(file, query.full_name) for file in files]
             ratio = spent[1] / spent[0]
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _spent(file: Path, name: str) -> float:
-    """Seconds of processor time of the question, the shorter of two tries."""
+    """Processor seconds of the query, the shorter of two tries."""
     with duckdb.connect(str(file), read_only=True) as con:
         found = []
         for _ in range(2):

@@ -51,24 +51,24 @@ KINDS: tuple[Kind, ...] = ("wpr", "xperf")
 
 
 def find(kind: Kind | None = None) -> tuple[Kind, str]:
-    """The recorder asked for, else WPR, else xperf, and its path; raises `RecorderError`."""
+    """Path of the requested recorder, or of WPR, else xperf. Raises `RecorderError`."""
     for name in (kind,) if kind else KINDS:
         path = shutil.which(name)
         if path is not None:
             return name, path
     if kind == "xperf":
         raise RecorderError(
-            "xperf is not on the path: it comes with the Windows Performance Toolkit of the "
-            "Windows ADK; wpr is part of Windows"
+            "xperf is not on the path. Install the Windows Performance Toolkit from the "
+            "Windows ADK, or use wpr, which is part of Windows"
         )
     raise RecorderError(
-        "wpr is not on the path: it is part of Windows 10 and later (C:\\Windows\\System32), and "
-        "of the Windows Performance Toolkit of the Windows ADK"
+        "wpr is not on the path. It is part of Windows 10 and later (C:\\Windows\\System32) and "
+        "of the Windows Performance Toolkit in the Windows ADK"
     )
 
 
 def checked_counters(capture: Capture, names: Sequence[str]) -> Capture:
-    """The capture with these counters; raises `RecorderError` for what the machine cannot do."""
+    """The capture with these counters. Raises `RecorderError` if the machine cannot count them."""
     if not names:
         return capture
     few_enough(names)
@@ -82,7 +82,7 @@ def checked_counters(capture: Capture, names: Sequence[str]) -> Capture:
     strange = [name for name in names if name not in known]
     if strange:
         raise RecorderError(
-            f"--counters: this machine offers no '{strange[0]}'; `wpr -pmcsources` lists "
+            f"--counters: this machine has no counter '{strange[0]}'. `wpr -pmcsources` lists "
             f"{', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
         )
     return replace(capture, counters=tuple(names))
@@ -92,19 +92,19 @@ def few_enough(names: Sequence[str]) -> None:
     """Raises `RecorderError` for more counters than a core can count at once."""
     if len(names) > MOST_COUNTERS:
         raise RecorderError(
-            f"--counters: {len(names)} are more than the {MOST_COUNTERS} that a core can count "
-            "at once beside what Windows uses"
+            f"--counters: {len(names)} counters requested, but a core can count only "
+            f"{MOST_COUNTERS} at once in addition to those Windows uses"
         )
 
 
 def write_profile(capture: Capture, path: Path) -> None:
-    """Writes the profile for a capture."""
+    """Writes the WPR profile for a capture."""
     text = render(capture.counters, capture.kernel_buffers, capture.buffer_kb)
     path.write_text(text, encoding="utf-8", newline="\r\n")
 
 
 class Recorder:
-    """A recording of one step; `begin`, then `stop` or `cancel`."""
+    """The recording of one step: call `begin`, then `stop` or `cancel`."""
 
     def __init__(self, capture: Capture, folder: Path, profile: Path) -> None:
         self._capture = capture
@@ -114,20 +114,20 @@ class Recorder:
         self.commands: list[list[str]] = []
 
     def begin(self) -> None:
-        """Begins to record; raises `RecorderError`."""
+        """Starts the recording. Raises `RecorderError`."""
         commands = begin(self._capture, self._folder, self._profile)
         for at, command in enumerate(commands):
             try:
                 self._must(command)
             except Exception:
-                # Of several the first may be running already.
+                # xperf needs several commands; the first may already be recording.
                 self._on = at > 0
                 self.cancel()
                 raise
         self._on = True
 
     def stop(self) -> None:
-        """Ends the recording and writes its file; raises `RecorderError` or `NoSpaceError`."""
+        """Stops the recording and writes its file. Raises `RecorderError` or `NoSpaceError`."""
         for command in end(self._capture, self._folder):
             self._must(command)
         self._on = False
@@ -135,7 +135,7 @@ class Recorder:
             (self._folder / part).unlink(missing_ok=True)
 
     def cancel(self) -> None:
-        """Ends a recording that goes on; nothing of it is kept."""
+        """Stops a running recording and discards it."""
         if self._on:
             self._on = False
             for command in cancel(self._capture):
@@ -149,13 +149,13 @@ class Recorder:
 
 
 def check(path: Path, begin_ns: int) -> list[dict[str, Any]]:
-    """Rows of `checks` for a finished recording; `begin_ns` is the begin of its step.
+    """Rows of `checks` for a finished recording; `begin_ns` is when its step began.
 
-    Raises `RecorderError` where the file is no recording.
+    Raises `RecorderError` if the file is not a recording.
     """
     header = etw_file.read(path)
     if header is None:
-        raise RecorderError(f"the recorder left no recording in {path.name}: record the step again")
+        raise RecorderError(f"{path.name} contains no recording: record the step again")
     lost = header.events_lost or header.buffers_lost
     starts = header.begin_ns
     covered = starts is not None and starts <= begin_ns
@@ -164,20 +164,20 @@ def check(path: Path, begin_ns: int) -> list[dict[str, Any]]:
             "lost_events",
             not lost,
             f"{header.events_lost} events and {header.buffers_lost} buffers were lost",
-            "give the recorder more memory (--buffer-size 1Mx2048), end other recordings, or write "
+            "increase the buffers (--buffer-size 1Mx2048), stop other recordings, or write "
             "to a faster disk",
         ),
         _row(
             "clock",
             starts is not None,
-            f"the clock of the recording is {header.clock or 'unknown'}",
-            "without the performance counter the batches of the workload do not join the trace",
+            f"the recording's clock is {header.clock or 'unknown'}",
+            "the workload's batches cannot be joined to a trace without performance counter times",
         ),
         _row(
             "covers_begin",
             covered or starts is None,
-            "the recording begins before the step" if covered else "the step began before it",
-            "the first moments are unknown",
+            "the recording starts before the step" if covered else "the step starts first",
+            "the start of the step is not recorded",
         ),
     ]
 
@@ -187,7 +187,7 @@ def _row(name: str, ok: bool, detail: str, advice: str) -> dict[str, Any]:
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
-    """Exit code and words of a recorder; raises `RecorderError` where it cannot be run."""
+    """Exit code and output of a recorder. Raises `RecorderError` if it cannot run."""
     try:
         done = subprocess.run(
             list(command),
@@ -197,11 +197,11 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
             errors="replace",
             timeout=LIMIT_S,
             check=False,
-            # Ctrl-C is for this program, which ends the recording in its own way.
+            # Ctrl-C must reach only schedlens, which then stops the recording cleanly.
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
     except OSError as error:
-        raise RecorderError(f"{command[0]} cannot be run: {error.strerror or error}") from None
+        raise RecorderError(f"cannot run {command[0]}: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
         raise RecorderError(f"{command[0]} {command[1]} did not end within {LIMIT_S:g} s") from None
     return done.returncode, f"{done.stdout}\n{done.stderr}"

@@ -1,4 +1,4 @@
-"""The command lines of the recorders on Windows: WPR, and xperf where only that is there."""
+"""The command lines of the Windows recorders: WPR, or xperf where WPR is missing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .etw_profile import BUFFER_KB, NAME, PRESENTS_NAME, ring_buffers
 
 Kind = Literal["wpr", "xperf"]
 
-# A recording of its own, beside whatever else WPR records.
+# An instance name lets this recording run alongside other WPR recordings.
 INSTANCE = "schedlens"
 SESSION = "schedlens"
 MAIN_FILE = "trace.etl"
 PROFILE_FILE = "schedlens.wprp"
-# xperf's buffers where none are asked for, as in the profile.
+# The default buffers for xperf, the same as in the profile.
 FEWEST_BUFFERS, MOST_BUFFERS = 256, 1024
-# Counters a core can count at once beside what the system itself uses.
+# Counters that a core can count at once in addition to those Windows uses.
 MOST_COUNTERS = 4
 
-# xperf's words for the keywords of the profile; it has none for the ideal processor.
+# xperf's names for the profile's keywords. It has no flag for the ideal processor.
 KERNEL_FLAGS = (
     "CPU_CONFIG", "PROC_THREAD", "LOADER", "CSWITCH", "DISPATCHER", "PRIORITY", "IDLE_STATES",
     "POWER", "DPC", "INTERRUPT",
@@ -37,10 +37,10 @@ NO_IDEAL_PROCESSOR = "changes of the ideal processor: xperf has no flag for them
 
 @dataclass(frozen=True)
 class Capture:
-    """What is recorded, and by which program; `ring_s`: only the last seconds, in memory.
+    """What to record and with which program; `ring_s`: keep only the last seconds, in memory.
 
-    `buffer_kb` and `buffer_count`: the buffers of the kernel's events; None: `BUFFER_KB`, and as
-    many as the profile has or the ring needs.
+    `buffer_kb` and `buffer_count` set the buffers for kernel events. If None, the size is
+    `BUFFER_KB`, and the count is the profile's or what the ring needs.
     """
 
     kind: Kind
@@ -54,12 +54,12 @@ class Capture:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What this recorder cannot tell."""
+        """What this recorder cannot record."""
         return () if self.kind == "wpr" else (NO_IDEAL_PROCESSOR,)
 
     @property
     def kernel_buffers(self) -> int | None:
-        """Number of buffers for the kernel's events; None: the profile's own number."""
+        """Number of buffers for kernel events; None: the profile's own number."""
         if self.buffer_count is not None:
             return self.buffer_count
         if self.ring_s is None:
@@ -69,7 +69,7 @@ class Capture:
 
 
 def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[str]]:
-    """The commands that begin a recording; its files go to `folder`."""
+    """The commands that start a recording; its files go to `folder`."""
     if capture.kind == "wpr":
         name = PRESENTS_NAME if capture.presents else NAME
         mode = [] if capture.ring_s is not None else ["-filemode"]
@@ -80,7 +80,7 @@ def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[st
     buffer_kb = capture.buffer_kb or BUFFER_KB
     kernel += ["-f", str(folder / "kernel.etl"), "-BufferSize", str(buffer_kb)]
     if capture.ring_s is not None and capture.kernel_buffers is not None:
-        # The ring of xperf is a file, whose size is in MB.
+        # xperf's ring is a file, and its size is in MB.
         ring_mb = -(-capture.kernel_buffers * buffer_kb // 1024)
         kernel += ["-FileMode", "Circular", "-MaxFile", str(ring_mb)]
     else:
@@ -93,7 +93,7 @@ def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[st
 
 
 def end(capture: Capture, folder: PurePath) -> list[list[str]]:
-    """The commands that end it and leave `trace.etl` in `folder`."""
+    """The commands that stop it and leave `trace.etl` in `folder`."""
     trace = str(folder / MAIN_FILE)
     if capture.kind == "wpr":
         return [[capture.program, "-stop", trace, "-skipPdbGen", "-instancename", INSTANCE]]
@@ -107,14 +107,14 @@ def end(capture: Capture, folder: PurePath) -> list[list[str]]:
 
 
 def cancel(capture: Capture) -> list[list[str]]:
-    """The commands that end it and keep nothing."""
+    """The commands that stop it and keep nothing."""
     if capture.kind == "wpr":
         return [[capture.program, "-cancel", "-instancename", INSTANCE]]
     return [[capture.program, "-stop", SESSION], [capture.program, "-stop"]]
 
 
 def sources(program: str) -> list[str]:
-    """The command that lists the counters this machine offers."""
+    """The command that lists the counters of this machine."""
     return [program, "-pmcsources"]
 
 
@@ -123,10 +123,10 @@ def _state(capture: Capture) -> list[str]:
 
 
 def shown(command: Sequence[str]) -> str:
-    """A command as it is typed at a prompt of Windows."""
+    """A command as the user would type it at a Windows prompt."""
     return " ".join(f'"{word}"' if _needs_quotes(word) else word for word in command)
 
 
 def _needs_quotes(word: str) -> bool:
-    # A redirection is typed as it is.
+    # A redirection must not be quoted.
     return word != ">" and (not word or any(letter in word for letter in " \t&|<>^()"))

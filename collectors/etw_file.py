@@ -1,6 +1,6 @@
-"""A short look into an .etl file: its clock, its begin, and what its recorder says it lost.
+"""Reads the header of an .etl file: its clock, its start, and the reported loss.
 
-Only for the checks right after a recording; the reader in `decoders/` is the one that analyzes.
+Used only for the checks right after a recording; analysis uses the reader in `decoders/`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Header:
 
     @property
     def begin_ns(self) -> int | None:
-        """Begin of the recording in ns of the performance counter; None for another clock."""
+        """Start of the recording in ns of the performance counter; None for another clock."""
         if self.clock != "qpc" or self.clock_hz <= 0:
             return None
         return self.begin_ticks * 1_000_000_000 // self.clock_hz
 
 
 def read(path: Path) -> Header | None:
-    """The header of an .etl file; None where the file holds none."""
+    """The header of an .etl file; None if the file has none."""
     try:
         with path.open("rb") as file:
             data = file.read(_BUFFER_BYTES + _RECORD_BYTES + 280)
@@ -56,7 +56,7 @@ def _header(data: bytes) -> Header | None:
     pointer, events_lost = struct.unpack_from("<II", body, 44)
     if pointer not in (4, 8):
         return None
-    # What follows the two pointers lies 8 bytes earlier where they are short.
+    # With 4-byte pointers, the fields after the two pointers start 8 bytes earlier.
     shift = 0 if pointer == 8 else -8
     (hz,) = struct.unpack_from("<q", body, 256 + shift)
     clock, buffers_lost = struct.unpack_from("<II", body, 272 + shift)

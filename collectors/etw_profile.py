@@ -1,4 +1,4 @@
-"""The profile that Windows Performance Recorder is given: the shipped one, fitted to a request."""
+"""The profile for Windows Performance Recorder: the shipped one, adapted to a request."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ SHIPPED = Path(__file__).with_name("schedlens.wprp")
 NAME = "SchedLens"
 PRESENTS_NAME = "SchedLensPresents"
 
-# Size of a buffer of the kernel's events in the shipped profile.
+# Buffer size for kernel events in the shipped profile.
 BUFFER_KB = 1024
 _HARDWARE = "SchedLensCounters"
-# What a busy machine writes, in MB a second: of the whole, and for each logical CPU. With 100,000
-# switches a second (40 bytes each, 24 for making ready, 40 for an interrupt) 16 CPUs write 12 MB.
+# MB a second that a busy machine writes: in total, and for each logical CPU. At 100,000 switches
+# a second (40 bytes each, 24 for a ready event, 40 for an interrupt), 16 CPUs write 12 MB.
 _MB_PER_S, _MB_PER_S_AND_CPU = 4.0, 0.75
 
 
 def ring_buffers(seconds: float, cpus: int) -> int:
-    """Buffers of 1 MB that hold the last `seconds` of a busy machine."""
+    """Number of 1 MB buffers that keep the last `seconds` of a busy machine."""
     return math.ceil(seconds * (_MB_PER_S + _MB_PER_S_AND_CPU * cpus))
 
 
@@ -31,7 +31,7 @@ def render(
 ) -> str:
     """The text of the profile with `counters` read at each context switch.
 
-    `kernel_buffers`, `buffer_kb`: number and size of the buffers for the kernel's events; None: as
+    `kernel_buffers`, `buffer_kb`: number and size of the buffers for kernel events; None: as
     shipped.
     """
     builder = ElementTree.TreeBuilder(insert_comments=True)
@@ -52,8 +52,8 @@ def render(
 
 
 def _add_counters(profiles: ElementTree.Element, names: Sequence[str]) -> None:
-    """A HardwareCounter where the schema has its place, and its id in each profile's collector."""
-    # Not strict: a counter that is missing would else end the whole recording.
+    """Adds a HardwareCounter where the schema expects it, and its id to each collector."""
+    # Not strict: otherwise one missing counter would make the whole recording fail.
     hardware = ElementTree.Element("HardwareCounter", Id=_HARDWARE, Strict="false")
     counters = ElementTree.SubElement(hardware, "Counters")
     for name in names:

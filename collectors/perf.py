@@ -1,4 +1,4 @@
-"""The perf recorder: one process a step, begun and ended to the moment through a pair of fifos."""
+"""The perf recorder: one process a step, started and stopped precisely through a pair of fifos."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from schedlens.output.leftover import TemporaryFolder
 from .perf_checks import check, usable
 from .perf_command import Capture, CounterGroup, record, record_group, size_text
 from .perf_counters import add as add_counters
-from .perf_ladder import NOTHING, climb, environment, program, reason, version
+from .perf_fallback import NOTHING, best_capture, environment, program, reason, version
 
 __all__ = [
     "NOTHING",
     "Capture",
     "Recorder",
     "add_counters",
+    "best_capture",
     "check",
-    "climb",
     "commands",
     "program",
     "size_text",
@@ -36,13 +36,13 @@ MAIN_FILE = "perf.data"
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 600.0
 ACK_LIMIT_S = 60.0
-# Exit codes of perf when those it follows are gone: none, or that of the program `until`, which it
-# then ends.
+# Exit codes of perf when the processes it follows have ended: none, or that of the program
+# `until`, which perf then stops.
 FOLLOWED_ENDED = (0, 128 + signal.SIGTERM, -signal.SIGTERM)
 
 
 def commands(capture: Capture, folder: Path, pid: int | None = None) -> list[list[str]]:
-    """The command lines of a step, as `Recorder` runs them but for the names of its fifos."""
+    """The command lines of a step as `Recorder` runs them, without the names of its fifos."""
     control = (Path("CONTROL"), Path("ACK"))
     lines = [record(capture, folder / MAIN_FILE, control=control, pid=pid)]
     for group in capture.groups:
@@ -53,9 +53,9 @@ def commands(capture: Capture, folder: Path, pid: int | None = None) -> list[lis
 
 
 class Recorder:
-    """perf, started and waiting; `enable` begins the recording, `disable` ends it.
+    """A perf process that is started and waits: `enable` starts the recording, `disable` stops it.
 
-    Should this program be killed, perf sees the end of its standard input and closes its file.
+    If schedlens is killed, perf sees the end of its standard input and closes its file.
     """
 
     def __init__(self, capture: Capture, folder: Path, pid: int | None = None) -> None:
@@ -84,17 +84,17 @@ class Recorder:
         self._runs.append(_Run(command, control, self._own / f"{name}.log"))
 
     def enable(self) -> None:
-        """Begins to record; raises `RecorderError` with perf's words if it has ended instead."""
+        """Starts recording. Raises `RecorderError` with perf's message if perf has ended."""
         for run in self._runs:
-            run.tell("enable", START_LIMIT_S)
+            run.send("enable", START_LIMIT_S)
 
     def disable(self) -> None:
-        """Stops recording; the files are not whole before `stop`."""
+        """Stops recording. The files are complete only after `stop`."""
         for run in self._runs:
-            run.tell("disable", ACK_LIMIT_S)
+            run.send("disable", ACK_LIMIT_S)
 
     def stop(self) -> None:
-        """Ends perf and waits for its files; raises `NoSpaceError` or `RecorderError`."""
+        """Ends perf and waits for its files. Raises `NoSpaceError` or `RecorderError`."""
         try:
             for run in self._runs:
                 run.stop()
@@ -102,20 +102,20 @@ class Recorder:
             self.abort()
 
     def abort(self) -> None:
-        """Ends perf, whatever its state; what it wrote is not to be used."""
+        """Ends perf in any state. Its files must not be used."""
         for run in self._runs:
             run.kill()
         self._temporary.remove()
 
 
 class _Run:
-    """One perf process with its fifos."""
+    """One perf process and its fifos."""
 
     def __init__(self, command: list[str], control: tuple[Path, Path], log: Path) -> None:
         self._log = log
         self._follows = "-p" in command
         self._output = Path(command[command.index("-o") + 1])
-        # Read and write: opening never blocks, and perf's end never sees a hang-up.
+        # Open for reading and writing: opening never blocks, and perf never sees a hang-up.
         self._commands = os.open(control[0], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._answers = os.open(control[1], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         with log.open("wb") as out:
@@ -126,14 +126,14 @@ class _Run:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=out,
-                    # Ctrl-C is for this program, which ends perf in its own time.
+                    # Ctrl-C must reach only schedlens, which then ends perf cleanly.
                     start_new_session=True,
                 )
             except OSError as error:
-                raise RecorderError(f"{command[0]} cannot be run: {error.strerror}") from None
+                raise RecorderError(f"cannot run {command[0]}: {error.strerror}") from None
 
-    def tell(self, word: str, limit_s: float) -> None:
-        """Sends a command and waits for its acknowledgement, at most `limit_s` seconds."""
+    def send(self, word: str, limit_s: float) -> None:
+        """Sends a command and waits up to `limit_s` seconds for its acknowledgement."""
         os.write(self._commands, f"{word}\n".encode())
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
@@ -142,7 +142,7 @@ class _Run:
                 return
             code = self._process.poll()
             if code is not None:
-                # It ends by itself with the last of the threads that it follows.
+                # perf ends by itself with the last of the threads it follows.
                 if word == "disable" and self._follows and code in FOLLOWED_ENDED:
                     return
                 raise self._failure(f"perf ended with code {code} before '{word}'")
@@ -184,7 +184,7 @@ class _Run:
         said = self._said()
         if "No space left" in said:
             return NoSpaceError(
-                f"no space left on the disk of {self._output.parent}: free some, then go on"
+                f"no space left on the disk of {self._output.parent}. Free some and retry"
             )
         why = reason(said.replace("Events disabled", "").replace("Events enabled", ""))
         return RecorderError(f"{what}: {why}" if why else what)

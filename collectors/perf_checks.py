@@ -1,4 +1,4 @@
-"""What is looked at after every recording, so that nothing wrong is taken for right."""
+"""Checks after every recording, so that a damaged one is not mistaken for a good one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def check(
 ) -> list[Check]:
     """Rows of `checks` in step.json for one recording.
 
-    The recorder starts and stops its CPUs one after another: breaks in the chains of switches are
-    counted only between the two times of CLOCK_MONOTONIC; without them, everywhere.
+    The recorder starts and stops its CPUs one after another, so breaks in the chains of switches
+    count only between the two CLOCK_MONOTONIC times; without them, everywhere.
     """
     found = perf_file.read(path)
     rows = [_whole(found), _samples(found, capture), _lost(found, capture)]
-    if found.whole and capture.asked_events:
-        rows.append(_renamed(found.events, capture.asked_events))
-    if capture.rung == "full" and capture.switch_events and found.whole:
+    if found.whole and capture.requested_events:
+        rows.append(_renamed(found.events, capture.requested_events))
+    if capture.mode == "full" and capture.switch_events and found.whole:
         rows.extend(_chains(path, begin_mono_ns, end_mono_ns))
     return rows
 
@@ -42,13 +42,13 @@ def _whole(found: perf_file.PerfFile) -> Check:
     return _row(
         "whole",
         found.whole,
-        "the file is whole" if found.whole else "the file is cut off",
-        "look for free space, and for what ended perf",
+        "the file is complete" if found.whole else "the file is truncated",
+        "check the free space, and what ended perf",
     )
 
 
 def _samples(found: perf_file.PerfFile, capture: Capture) -> Check:
-    if capture.rung == "full":
+    if capture.mode == "full":
         count, what = found.samples, "samples"
     else:
         count, what = found.switches, "switch records"
@@ -60,38 +60,38 @@ def _lost(found: perf_file.PerfFile, capture: Capture) -> Check:
     return _row(
         "lost",
         found.lost == 0,
-        f"{found.lost} records lost of {total + found.lost}",
-        f"buffers were {size_text(capture.buffer_bytes)} for each CPU: give larger ones with "
-        f"-m {size_text(2 * capture.buffer_bytes)}, or record less with --light",
+        f"{found.lost} of {total + found.lost} records were lost",
+        f"buffers were {size_text(capture.buffer_bytes)} for each CPU. Use larger ones "
+        f"(-m {size_text(2 * capture.buffer_bytes)}), or record less with --light",
     )
 
 
-def _renamed(got: Sequence[str], asked: Sequence[str]) -> Check:
+def _renamed(got: Sequence[str], requested: Sequence[str]) -> Check:
     """perf adds `:u` and the like to an event that it may not record in full."""
-    odd = [name for name in asked if name not in {_plain(other) for other in got}]
+    odd = [name for name in requested if name not in {_plain(other) for other in got}]
     renamed = [f"{name} became {other}" for name in odd for other in got if other.startswith(name)]
     detail = "; ".join(renamed) if renamed else f"not in the file: {', '.join(odd)}"
     return _row(
         "events",
         not odd,
-        f"{len(asked)} of {len(asked)} events as asked" if not odd else detail,
-        "the kernel side was left out: `schedlens doctor` prints what would allow it",
+        f"all {len(requested)} requested events were recorded" if not odd else detail,
+        "the kernel part of these events is missing. `schedlens doctor` prints how to allow it",
     )
 
 
 def _plain(name: str) -> str:
-    """An event without the modifiers of its own that say nothing is left out."""
+    """An event name without those modifiers that exclude nothing."""
     head, colon, modifier = name.rpartition(":")
     return head if colon and modifier and set(modifier) <= set("SDGH") else name
 
 
 def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> list[Check]:
-    """Whether on each CPU each leaver is the one that entered; none without the decoders."""
+    """Whether each switch-out on a CPU follows that thread's switch-in; [] without the decoders."""
     try:
         decoders = importlib.import_module("schedlens._decoders")
     except ImportError:
         return []
-    mended = clock = 0
+    from_switch_events = clock = 0
     hz = 1_000_000_000
     gaps: list[tuple[int | None, int | None]] = []
     try:
@@ -106,9 +106,9 @@ def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> l
                     if row["signalled_by"] == "chain_break"
                 ]
             elif table == "context_switch":
-                mended += _count(batch.column("source"), "switch_event")
+                from_switch_events += _count(batch.column("source"), "switch_event")
     except Exception as error:
-        return [_row("chains", False, f"the recording cannot be decoded: {error}", "record again")]
+        return [_row("chains", False, f"cannot decode the recording: {error}", "record again")]
     zero = clock * 1_000_000_000 // hz
     inner = [
         (start, end)
@@ -127,20 +127,20 @@ def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> l
             "chains",
             not inner,
             f"{breaks}, {lengths / 1e6:.1f} ms of CPU time" if inner else breaks,
-            "what ran between is unknown in the analysis",
+            "which thread ran in between is unknown",
         ),
         _row(
             "switch_records",
             True,
-            f"{mended} switches taken from the second kind of record: nothing is unknown by it",
+            f"{from_switch_events} switches came from PERF_RECORD_SWITCH; no data was lost",
             "",
         )
-        | {"mended": mended},
+        | {"mended": from_switch_events},
     ]
 
 
 def _count(column: Any, value: str) -> int:
-    """How often an Arrow column holds a value, without a Python object for each row."""
+    """How often an Arrow column contains a value, without a Python object for each row."""
     counts = {row["values"]: int(row["counts"]) for row in column.value_counts().to_pylist()}
     return counts.get(value, 0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 SWITCH = "sched:sched_switch"
 WAKING = "sched:sched_waking"
 
-# Without these two there is no picture of scheduling; the others add to it.
+# Scheduling cannot be analyzed without these two events; the others add detail.
 ESSENTIAL = (SWITCH, WAKING)
 EVENTS = (
     SWITCH,
@@ -30,7 +30,7 @@ EVENTS = (
 
 MEBI = 1 << 20
 LARGEST_BUFFER = 16 * MEBI
-# What an ordinary user may lock by default (perf_event_mlock_kb is 512 KiB and a page).
+# An ordinary user may lock this much by default (perf_event_mlock_kb is 512 KiB plus a page).
 SMALLEST_BUFFER = MEBI // 2
 
 
@@ -39,7 +39,7 @@ class CounterGroup:
     """Events read at each switch; `cpus` limits them to one core type of a hybrid part.
 
     `modifier` is perf's: S reads the group with its leader, D keeps it from sharing counters with
-    others, GH is for PMUs that cannot leave guests out.
+    other groups, and GH is for PMUs that cannot exclude guests.
     """
 
     events: tuple[str, ...]
@@ -49,16 +49,16 @@ class CounterGroup:
 
     @property
     def text(self) -> str:
-        """The group as perf's option `-e` takes it, led by the switch."""
+        """The group as a value of perf's `-e`, led by the switch event."""
         return f"{{{','.join((SWITCH, *self.events))}}}:{self.modifier}"
 
 
 @dataclass(frozen=True)
 class Capture:
-    """What a recorder records: a rung of the ladder and its particulars; sizes in bytes."""
+    """What to record: a mode of `perf_fallback.MODES` and its details; sizes in bytes."""
 
     perf: str
-    rung: str
+    mode: str
     events: tuple[str, ...] = ()
     switch_events: bool = True
     buffer_bytes: int = LARGEST_BUFFER
@@ -68,14 +68,14 @@ class Capture:
     allow: str | None = None
 
     @property
-    def asked_events(self) -> list[str]:
-        """Names that must be in the file unchanged; perf renames what it weakens."""
+    def requested_events(self) -> list[str]:
+        """Event names that the file must contain unchanged; perf renames those it restricts."""
         counters = [event for group in self.groups if not group.cpus for event in group.events]
         return [*self.events, *counters]
 
 
 def buffer_bytes(memory_bytes: int, cpus: int) -> int:
-    """Buffer of each CPU: 16 MiB, or what 1/16 of memory gives each, a power of two."""
+    """Buffer size for each CPU, a power of two: 16 MiB, or its share of 1/16 of the memory."""
     share = memory_bytes // 16 // max(cpus, 1)
     size = LARGEST_BUFFER
     while size > max(share, SMALLEST_BUFFER):
@@ -84,7 +84,7 @@ def buffer_bytes(memory_bytes: int, cpus: int) -> int:
 
 
 def size_text(size: int) -> str:
-    """Bytes as perf's `-m` takes them."""
+    """A size in the form that perf's `-m` takes."""
     return f"{size // MEBI}M" if size >= MEBI else f"{size // 1024}K"
 
 
@@ -98,11 +98,11 @@ def record(
 ) -> list[str]:
     """The command for the main file; it ends with the program `until`.
 
-    `control` is a pair of fifos, commands and acknowledgements; `pid` is whom to follow on the
-    rung `switch_events_own` (without it, `until` is followed).
+    `control` is a pair of fifos for commands and acknowledgements. `pid` is the process to follow
+    in the mode `switch_events_own`; without it, perf follows `until`.
     """
     command = _head(capture, output, control)
-    if capture.rung != "switch_events_own":
+    if capture.mode != "switch_events_own":
         command += ["-a"]
     elif pid is not None:
         command += ["-p", str(pid)]
@@ -110,7 +110,7 @@ def record(
         command += ["--switch-events"]
     plain = list(capture.events)
     group = next((group for group in capture.groups if group.cpus is None), None)
-    if capture.rung == "full":
+    if capture.mode == "full":
         if group is not None:
             plain.remove(SWITCH)
             command += ["-e", group.text]
@@ -128,7 +128,7 @@ def record_group(
     control: tuple[Path, Path] | None = None,
     until: Sequence[str] = ("cat",),
 ) -> list[str]:
-    """The command for the counters of one core type, in a file of their own."""
+    """The command for the counters of one core type, which go to a separate file."""
     on = ["-C", group.cpus] if group.cpus else ["-a"]
     return [*_head(capture, output, control), *on, "-e", group.text, "--", *until]
 

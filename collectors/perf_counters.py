@@ -1,4 +1,4 @@
-"""Counters that are read at every switch, proven by a recording before they are used."""
+"""Counters read at every switch; a test recording proves that they work."""
 
 from __future__ import annotations
 
@@ -9,37 +9,38 @@ from dataclasses import replace
 from schedlens.errors import RecorderError
 from schedlens.machine import cpu_list
 
-from . import perf_ladder
+from . import perf_fallback
 from .perf_command import Capture, CounterGroup, record_group
 
 BASE = ("cycles", "instructions")
 
-# Pinned first: a group that has to share its counters would take the switches with it. The second
-# is for PMUs that cannot leave guests out, with which a clock is refused otherwise.
+# Pinned first: a group that shares its counters would also lose switches. The second modifier is
+# for PMUs that cannot exclude guests; the kernel refuses a clock for them otherwise.
 MODIFIERS = ("SD", "SGHD")
 
-NO_PMU = "cycles and instructions per switch: this machine shows no hardware counters"
-NOT_HERE = "counters per switch: they need the rights for tracepoints"
+NO_PMU = "cycles and instructions per switch: this machine has no hardware counters"
+NOT_HERE = "counters per switch: they need permission to use tracepoints"
 
 
-def add(capture: Capture, asked: Sequence[str], pmus: Mapping[str, Sequence[int]]) -> Capture:
-    """The capture with counters: cycles and instructions where there are any, and those asked for.
+def add(capture: Capture, requested: Sequence[str], pmus: Mapping[str, Sequence[int]]) -> Capture:
+    """The capture with counters: the requested ones, and cycles and instructions if available.
 
-    On hybrid parts (`pmus` names their core types and CPUs) each type has a group of its own.
-    Raises `RecorderError` where those asked for cannot all count at once.
+    On hybrid parts, each core type has its own group; `pmus` maps core types to CPUs. Raises
+    `RecorderError` if the requested counters cannot all count at once.
     """
-    if capture.rung != "full":
-        if asked:
-            raise RecorderError(f"--counters: {capture.allow or 'not permitted here'} is needed")
+    if capture.mode != "full":
+        if requested:
+            how = f"run `{capture.allow}` first" if capture.allow else "not permitted here"
+            raise RecorderError(f"--counters: {how}")
         return capture
     if len(pmus) > 1:
-        return add_by_type(capture, asked, pmus)
+        return add_by_type(capture, requested, pmus)
     base = _group(capture, BASE)
-    if not asked:
+    if not requested:
         if base is None:
             return replace(capture, missing=(*capture.missing, NO_PMU))
         return replace(capture, groups=(base,))
-    wanted = (*(BASE if base else ()), *(event for event in asked if event not in BASE))
+    wanted = (*(BASE if base else ()), *(event for event in requested if event not in BASE))
     group = _group(capture, wanted)
     if group is None:
         raise RecorderError(_refusal(capture, wanted))
@@ -48,11 +49,11 @@ def add(capture: Capture, asked: Sequence[str], pmus: Mapping[str, Sequence[int]
 
 
 def _group(capture: Capture, events: Sequence[str]) -> CounterGroup | None:
-    """The group that records all of them, if there is one."""
+    """The group that records all of these events; None if no group can."""
     for modifier in MODIFIERS:
         group = CounterGroup(tuple(events), modifier)
         with_it = replace(capture, groups=(group,))
-        if not perf_ladder.attempt(with_it).ok:
+        if not perf_fallback.attempt(with_it).ok:
             continue
         if not not_counted(capture, events, modifier):
             return group
@@ -60,19 +61,19 @@ def _group(capture: Capture, events: Sequence[str]) -> CounterGroup | None:
 
 
 def add_by_type(
-    capture: Capture, asked: Sequence[str], pmus: Mapping[str, Sequence[int]]
+    capture: Capture, requested: Sequence[str], pmus: Mapping[str, Sequence[int]]
 ) -> Capture:
-    """The capture with a group of counters for each core type, in a file of its own.
+    """The capture with a group of counters for each core type, each in a separate file.
 
-    Raises `RecorderError` where those asked for cannot count.
+    Raises `RecorderError` if the requested counters cannot count.
     """
     groups, missing = [], list(capture.missing)
     for pmu, cpus in pmus.items():
-        events = tuple(_of_pmu(event, pmu) for event in dict.fromkeys((*BASE, *asked)))
+        events = tuple(_of_pmu(event, pmu) for event in dict.fromkeys((*BASE, *requested)))
         group = _of_type(capture, events, pmu, cpu_list.text(cpus))
         if group is not None:
             groups.append(group)
-        elif asked:
+        elif requested:
             raise RecorderError(_refusal(capture, events))
         else:
             missing.append(f"counters per switch on {pmu}")
@@ -80,11 +81,11 @@ def add_by_type(
 
 
 def _of_type(capture: Capture, events: tuple[str, ...], pmu: str, cpus: str) -> CounterGroup | None:
-    """The group that records all of them on the CPUs of one core type, if there is one."""
+    """The group that records all of these on the CPUs of one core type; None if no group can."""
     for modifier in MODIFIERS:
         group = CounterGroup(events, modifier, pmu, cpus)
-        line = record_group(capture, group, perf_ladder.PLACE, until=perf_ladder.PROBE)
-        if perf_ladder.attempt(capture, line).ok and not not_counted(
+        line = record_group(capture, group, perf_fallback.PLACE, until=perf_fallback.PROBE)
+        if perf_fallback.attempt(capture, line).ok and not not_counted(
             capture, events, modifier, cpus
         ):
             return group
@@ -92,22 +93,22 @@ def _of_type(capture: Capture, events: tuple[str, ...], pmu: str, cpus: str) -> 
 
 
 def _of_pmu(event: str, pmu: str) -> str:
-    """An event of one core type: `cycles` as `cpu_core/cycles/`."""
+    """An event of one core type: `cycles` becomes `cpu_core/cycles/`."""
     return event if "/" in event else f"{pmu}/{event}/"
 
 
 def not_counted(
     capture: Capture, events: Sequence[str], modifier: str, cpus: str | None = None
 ) -> list[str]:
-    """Events that perf's own count shows as not counted, or counted only part of the time.
+    """Events that `perf stat` could not count, or counted only part of the time.
 
-    On all CPUs, or on those of the list `cpus`.
+    On all CPUs, or on those in the list `cpus`.
     """
     flags = modifier.replace("S", "")
     group = f"{{{','.join(events)}}}" + (f":{flags}" if flags else "")
     where = ["-C", cpus] if cpus else ["-a"]
     command = [capture.perf, "stat", *where, "-x", ",", "-e", group]
-    done = perf_ladder.run([*command, "--", *perf_ladder.PROBE])
+    done = perf_fallback.run([*command, "--", *perf_fallback.PROBE])
     if done.returncode != 0:
         return list(events)
     bad, seen = [], 0
@@ -122,13 +123,13 @@ def not_counted(
 
 
 def _refusal(capture: Capture, events: Sequence[str]) -> str:
-    """Which events cannot count at all, or that they cannot together."""
+    """Why counting fails: events that cannot count at all, or that cannot count together."""
     alone = [event for event in events if _group(capture, (event,)) is None]
     if alone:
-        got = perf_ladder.attempt(replace(capture, groups=(CounterGroup((alone[0],), "SGH"),)))
+        got = perf_fallback.attempt(replace(capture, groups=(CounterGroup((alone[0],), "SGH"),)))
         why = f" ({got.said})" if got.said else ""
-        return f"--counters: {', '.join(alone)} cannot be counted on this machine{why}"
+        return f"--counters: this machine cannot count {', '.join(alone)}{why}"
     return (
-        f"--counters: {', '.join(events)} cannot all count at once on this CPU: give fewer, or "
+        f"--counters: this CPU cannot count {', '.join(events)} at once. Request fewer, or "
         "free a counter with `sudo sysctl kernel.nmi_watchdog=0`"
     )

@@ -1,6 +1,6 @@
-"""A short look into a perf.data file: which records it holds and what its events are called.
+"""Reads which records a perf.data file contains and the names of its events.
 
-Only for the checks right after a recording; the reader in `decoders/` is the one that analyzes.
+Used only for the checks right after a recording; analysis uses the reader in `decoders/`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# perf_event_header types, by the kernel's and perf's names.
+# perf_event_header types, with the names of the kernel and perf.
 LOST, SAMPLE, SWITCH, SWITCH_CPU_WIDE = 2, 9, 14, 15
 FINISHED_ROUND = 68
 HEADER_EVENT_DESC = 12
@@ -22,7 +22,7 @@ _RECORD = struct.Struct("<IHH")
 
 @dataclass
 class PerfFile:
-    """Records by type, lost events, event names; `whole` is False for a file cut off."""
+    """Records by type, lost events, event names; `whole` is False for a truncated file."""
 
     whole: bool = False
     records: Counter[int] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ def _walk(data: mmap.mmap, found: PerfFile) -> None:
     start, size = struct.unpack_from("<QQ", data, 40)
     end = start + size
     features = struct.unpack_from("<4Q", data, 72)
-    # perf writes the size when it ends well; a killed recorder leaves 0.
+    # perf writes the size when it exits normally; a killed recorder leaves 0.
     found.whole = size > 0 and end <= len(data)
     at, limit = start, min(end, len(data))
     unpack = _RECORD.unpack_from
@@ -78,7 +78,7 @@ def _walk(data: mmap.mmap, found: PerfFile) -> None:
 
 
 def _event_names(data: mmap.mmap, at: int, features: tuple[int, ...]) -> list[str]:
-    """The names in HEADER_EVENT_DESC, whose section is the n-th of those present."""
+    """The names in HEADER_EVENT_DESC; sections exist only for the features that are set."""
     present = [bit for bit in range(256) if features[bit // 64] >> (bit % 64) & 1]
     if HEADER_EVENT_DESC not in present:
         return []

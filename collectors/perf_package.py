@@ -1,4 +1,4 @@
-"""What the package with perf is called here, and the command that installs it."""
+"""Which package contains perf here, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def install_command(release: Path = Path("/etc/os-release")) -> str | None:
-    """The command for this distribution; None for one that is not known."""
+    """The command for this distribution; None if the distribution is not known."""
     fields = {}
     try:
         for line in release.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,4 +1,4 @@
-"""PresentMon beside a recording: its lines into a file, and an eye on frames that last too long."""
+"""Runs PresentMon alongside a recording, saves its output and watches for long frames."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from schedlens.record.windows import conversation
 
 FILE = "presentmon.csv"
 SESSION = "schedlens-presentmon"
-# The time from one frame to the next, by the names of 1.x and from 2.3 on, and of 2.0 to 2.2.
+# The time between frames: its column in 1.x and since 2.3, and in 2.0 to 2.2.
 FRAME_COLUMNS = ("msbetweenpresents", "frametime")
-# An option that is wrong, or rights that are missing, end it at once.
+# PresentMon exits at once if an option is wrong or rights are missing.
 EARLY_S = 1.0
 
 
 def command(program: str, pid: int | None = None, process: str | None = None) -> list[str]:
-    """The command line: raw times of the performance counter, so that frames join the trace.
+    """The command line; raw performance counter times allow joining frames to the trace.
 
-    One dash before an option: versions 1.x and 2.x both take it.
+    Options start with one dash, which versions 1.x and 2.x both accept.
     """
     words = [program, "-output_stdout", "-qpc_time", "-session_name", SESSION]
     words.append("-stop_existing_session")
@@ -32,7 +32,7 @@ def command(program: str, pid: int | None = None, process: str | None = None) ->
 
 
 class FrameWatch:
-    """Finds frames longer than `limit_ms` in PresentMon's lines; the columns by their names."""
+    """Finds frames longer than `limit_ms` in PresentMon's CSV; finds columns by name."""
 
     def __init__(self, limit_ms: float | None) -> None:
         self.limit_ms = limit_ms
@@ -43,7 +43,7 @@ class FrameWatch:
         self._seen_head = False
 
     def line(self, text: str) -> None:
-        """Looks at the next line of the CSV text."""
+        """Examines the next line of the CSV text."""
         row = next(iter(csv.reader([text])), [])
         if not self._seen_head:
             names = [name.strip().lower() for name in row]
@@ -66,12 +66,12 @@ class FrameWatch:
 
     @property
     def blind(self) -> bool:
-        """Whether the lines tell no frame times."""
+        """Whether the output has no column of frame times."""
         return self._seen_head and self._column is None
 
 
 class PresentMon:
-    """PresentMon while it runs; ends with `stop`."""
+    """A running PresentMon; end it with `stop`."""
 
     def __init__(self, words: Sequence[str], folder: Path, limit_ms: float | None) -> None:
         self.command = list(words)
@@ -95,7 +95,7 @@ class PresentMon:
                 self.watch.line(line.decode("utf-8", "replace").rstrip("\r\n"))
 
     def stop(self) -> None:
-        """Ends it; the file is whole afterwards."""
+        """Ends PresentMon; the file is then complete."""
         if self._process.poll() is None:
             conversation.ask_to_end(self._process)
             try:
@@ -106,7 +106,7 @@ class PresentMon:
         self.kill()
 
     def kill(self) -> None:
-        """Ends it, whatever its state."""
+        """Ends PresentMon in any state."""
         conversation.end(self._process)
         self._errors.close()
 
@@ -116,8 +116,8 @@ class PresentMon:
         said = (self._path.parent / "presentmon.log").read_text("utf-8", "replace").strip()
         if "access denied" in said.lower():
             return (
-                "PresentMon is not permitted to trace: use an elevated prompt, or a user of the "
-                "group 'Performance Log Users'"
+                "PresentMon is not permitted to trace. Use an elevated prompt, or add the user to "
+                "the group 'Performance Log Users'"
             )
         last = said.splitlines()[-1] if said else f"code {self._process.returncode}"
-        return f"{self.command[0]} ended at once: {last}"
+        return f"{self.command[0]} exited at once: {last}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what recording or testing needs from the system: PROGRAM:PACKAGE ...
-# It says so first, does it as root or with a sudo that asks nothing, else prints the command.
+# Installs them as root or with a sudo that needs no password, else prints the command.
 set -u
 missing=()
 for pair in "$@"; do
@@ -10,18 +10,18 @@ done
 if [ "$(id -u)" = 0 ]; then as=(); elif sudo -n true 2>/dev/null; then as=(sudo -n); else as=(none); fi
 if ! command -v apt-get >/dev/null 2>&1; then
   echo "missing: ${missing[*]} (Debian's names); Ubuntu: linux-tools-\$(uname -r), Fedora: perf" >&2
-  echo "install them with this system's package manager; going on with what is there" >&2
+  echo "install them with this system's package manager; continuing without them" >&2
   exit 0
 fi
 if [ "${as[*]-}" = none ]; then
   echo "missing: ${missing[*]}; install with: sudo apt-get install ${missing[*]}" >&2
-  echo "going on with what is there" >&2
+  echo "continuing without them" >&2
   exit 0
 fi
 echo "installing ${missing[*]} with apt-get"
 "${as[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >/dev/null 2>&1
 if ! "${as[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null; then
-  echo "apt-get could not install ${missing[*]}; going on with what is there" >&2
+  echo "apt-get could not install ${missing[*]}; continuing without them" >&2
 fi
 exit 0

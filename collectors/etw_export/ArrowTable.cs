@@ -8,8 +8,8 @@ using Apache.Arrow.Types;
 namespace Schedlens.EtwExport
 {
     /// <summary>
-    /// A table that grows row by row into an Arrow IPC file; the cells of a row come in the order of
-    /// the columns. The file takes its name only when <see cref="Finish"/> ends well.
+    /// Writes a table row by row to an Arrow IPC file. Set the cells of a row in column order.
+    /// The file gets its final name only when <see cref="Finish"/> succeeds.
     /// </summary>
     public sealed class ArrowTable : IDisposable
     {
@@ -22,9 +22,9 @@ namespace Schedlens.EtwExport
         private readonly ArrowFileWriter writer;
         private Cells[] cells;
         private int next;
-        private int held;
+        private int buffered;
 
-        /// <summary>Begins the file NAME.arrow in a folder.</summary>
+        /// <summary>Starts the file NAME.arrow in a folder.</summary>
         public ArrowTable(string folder, string name)
         {
             path = Path.Combine(folder, name + ".arrow");
@@ -40,7 +40,7 @@ namespace Schedlens.EtwExport
             writer.WriteStart();
         }
 
-        /// <summary>Rows so far.</summary>
+        /// <summary>Number of rows so far.</summary>
         public long Rows { get; private set; }
 
         public ArrowTable Long(long value)
@@ -87,7 +87,7 @@ namespace Schedlens.EtwExport
             return this;
         }
 
-        /// <summary>A cell that is not known.</summary>
+        /// <summary>Adds an unknown cell.</summary>
         public ArrowTable Null()
         {
             if (next < columns.Length && !columns[next].Nullable)
@@ -98,7 +98,7 @@ namespace Schedlens.EtwExport
             return this;
         }
 
-        /// <summary>That many cells that are not known.</summary>
+        /// <summary>Adds this many unknown cells.</summary>
         public ArrowTable Nulls(int count)
         {
             for (int cell = 0; cell < count; cell++)
@@ -114,18 +114,18 @@ namespace Schedlens.EtwExport
             if (next != columns.Length)
             {
                 throw new InvalidOperationException(
-                    path + ": a row of " + next + " cells, not of " + columns.Length);
+                    path + ": a row has " + next + " cells, expected " + columns.Length);
             }
             next = 0;
             Rows += 1;
-            held += 1;
-            if (held == BatchRows)
+            buffered += 1;
+            if (buffered == BatchRows)
             {
                 WriteBatch();
             }
         }
 
-        /// <summary>Writes the rest and gives the file its name.</summary>
+        /// <summary>Writes the remaining rows and renames the file to its final name.</summary>
         public void Finish()
         {
             WriteBatch();
@@ -144,7 +144,7 @@ namespace Schedlens.EtwExport
         {
             if (next == columns.Length)
             {
-                throw new InvalidOperationException(path + ": a row of too many cells");
+                throw new InvalidOperationException(path + ": a row has too many cells");
             }
             next += 1;
             return cells[next - 1];
@@ -152,7 +152,7 @@ namespace Schedlens.EtwExport
 
         private void WriteBatch()
         {
-            if (held == 0)
+            if (buffered == 0)
             {
                 return;
             }
@@ -161,12 +161,12 @@ namespace Schedlens.EtwExport
             {
                 arrays.Add(column.Build());
             }
-            using (var batch = new RecordBatch(schema, arrays, held))
+            using (var batch = new RecordBatch(schema, arrays, buffered))
             {
                 writer.WriteRecordBatch(batch);
             }
             cells = NewCells();
-            held = 0;
+            buffered = 0;
         }
 
         private Cells[] NewCells()
@@ -203,32 +203,32 @@ namespace Schedlens.EtwExport
             }
         }
 
-        /// <summary>One column of a batch; a cell of another type than its own is a mistake.</summary>
+        /// <summary>One column of a batch. Adding a cell of another type is a programming error.</summary>
         private abstract class Cells
         {
             public virtual void Add(long value)
             {
-                throw new InvalidOperationException("the column holds no Int64");
+                throw new InvalidOperationException("the column is not Int64");
             }
 
             public virtual void Add(int value)
             {
-                throw new InvalidOperationException("the column holds no Int32");
+                throw new InvalidOperationException("the column is not Int32");
             }
 
             public virtual void Add(bool value)
             {
-                throw new InvalidOperationException("the column holds no Boolean");
+                throw new InvalidOperationException("the column is not Boolean");
             }
 
             public virtual void Add(string value)
             {
-                throw new InvalidOperationException("the column holds no text");
+                throw new InvalidOperationException("the column is not text");
             }
 
             public virtual void Add(IReadOnlyList<int> values)
             {
-                throw new InvalidOperationException("the column holds no lists");
+                throw new InvalidOperationException("the column is not a list");
             }
 
             public abstract void AddNull();

@@ -1,6 +1,6 @@
 namespace Schedlens.EtwExport
 {
-    /// <summary>Ticks of a clock to ns from ns 0, rounded down in whole numbers.</summary>
+    /// <summary>Converts clock ticks to ns since ns 0, rounded down.</summary>
     public sealed class Clock
     {
         private const long NsPerSecond = 1000000000;
@@ -8,14 +8,14 @@ namespace Schedlens.EtwExport
         private readonly long start;
         private readonly long hertz;
 
-        /// <summary>A clock of that many ticks a second, at <paramref name="start"/> at ns 0.</summary>
+        /// <summary>A clock of that many ticks a second that reads <paramref name="start"/> at ns 0.</summary>
         public Clock(long start, long hertz)
         {
             this.start = start;
             this.hertz = hertz;
         }
 
-        /// <summary>floor((ticks - start) * 1e9 / hertz), without overflow for any span of 292 years.</summary>
+        /// <summary>floor((ticks - start) * 1e9 / hertz), without overflow for spans up to 292 years.</summary>
         public long Ns(long ticks)
         {
             long span = ticks - start;

@@ -2,7 +2,7 @@ using System;
 
 namespace Schedlens.EtwExport
 {
-    /// <summary>What ends the export: one line that says what was found and what to do.</summary>
+    /// <summary>Ends the export with one line that says what was found and what to do.</summary>
     public sealed class ExportException : Exception
     {
         public ExportException(string line) : base(line)

@@ -4,8 +4,8 @@ using System.Linq;
 namespace Schedlens.EtwExport
 {
     /// <summary>
-    /// Frames from presents: one lasts from a present of a swap chain to the next, so the last present
-    /// of a chain ends no frame and begins none that is known.
+    /// Computes frames from presents. A frame lasts from one present of a swap chain to the next, so
+    /// the first present of a chain ends no frame and the last one starts none.
     /// </summary>
     public sealed class Frames
     {
@@ -19,7 +19,7 @@ namespace Schedlens.EtwExport
             this.who = who;
         }
 
-        /// <summary>Fills the table frame, in the order in which the frames end.</summary>
+        /// <summary>Fills the table frame, in order of frame end.</summary>
         public void Write(IEnumerable<PresentRow> presents, ArrowTable table)
         {
             foreach (PresentRow row in presents.OrderBy(present => present.Ns))
@@ -53,15 +53,15 @@ namespace Schedlens.EtwExport
             table.Long(Identities.TraceId).Long(number).Long(who.Process(end.Pid, end.Ns));
             table.Long(ThreadOf(end)).Text(who.ProcessName(end.Pid, end.Ns));
             table.Long(chain.StartNs).Long(end.Ns - chain.StartNs);
-            // The program works on a frame from where the present before it has returned.
+            // The program starts on a frame when the previous present returns.
             table.Long(end.Ns - chain.ReturnedNs).Nulls(3).Text(end.Dialect).Long(0).EndRow();
         }
 
-        /// <summary>Null where the event was not written by a thread.</summary>
+        /// <summary>Null if no thread wrote the event.</summary>
         private long? ThreadOf(PresentRow row)
         {
-            bool told = row.Tid != 0 && row.Tid != uint.MaxValue;
-            return told ? who.Thread(row.Tid, 0, row.Ns) : (long?)null;
+            bool known = row.Tid != 0 && row.Tid != uint.MaxValue;
+            return known ? who.Thread(row.Tid, 0, row.Ns) : (long?)null;
         }
 
         private sealed class Chain

@@ -3,11 +3,11 @@ using System.Collections.Generic;
 namespace Schedlens.EtwExport
 {
     /// <summary>
-    /// Processes and threads: one number a life, as the tables want them, from ids that are reused.
+    /// Numbers each life of a process or thread, because Windows reuses ids.
     /// </summary>
     public sealed class Identities
     {
-        /// <summary>Number of the recording in the files; who reads them gives its own.</summary>
+        /// <summary>The trace_id in the files; the reader assigns its own.</summary>
         public const long TraceId = 1;
 
         private const int MaskBits = 64;
@@ -27,7 +27,7 @@ namespace Schedlens.EtwExport
             this.problems = problems;
         }
 
-        /// <summary>The utid of the thread that had an id at a time; id 0 is the idle thread of the CPU.</summary>
+        /// <summary>The utid of the thread with this id at this time; id 0 is the idle thread of the CPU.</summary>
         public long Thread(long tid, int cpu, long ns)
         {
             int number;
@@ -43,21 +43,21 @@ namespace Schedlens.EtwExport
             return Id(number);
         }
 
-        /// <summary>The upid of the process that had an id at a time; null if none had.</summary>
+        /// <summary>The upid of the process with this id at this time; null if there was none.</summary>
         public long? Process(long pid, long ns)
         {
             int number;
             return processes.TryFind(pid, ns, out number) ? Id(number) : (long?)null;
         }
 
-        /// <summary>Its name; null if there is no such process or it has no name.</summary>
+        /// <summary>The name of that process; null if it or its name is unknown.</summary>
         public string ProcessName(long pid, long ns)
         {
             int number;
             return processes.TryFind(pid, ns, out number) ? processNames[number] : null;
         }
 
-        /// <summary>Takes the processes in and fills the table process.</summary>
+        /// <summary>Registers the processes and fills the table process.</summary>
         public void WriteProcesses(ArrowTable table)
         {
             foreach (ProcessLife life in rest.Processes)
@@ -71,7 +71,7 @@ namespace Schedlens.EtwExport
             }
         }
 
-        /// <summary>Takes the threads in, the idle ones first.</summary>
+        /// <summary>Registers the threads, idle threads first.</summary>
         public void TakeThreads()
         {
             for (int cpu = 0; cpu < rest.Facts.CpuCount; cpu++)
@@ -80,7 +80,7 @@ namespace Schedlens.EtwExport
             }
             foreach (ThreadLife life in rest.Threads)
             {
-                // The idle threads all have the id 0; each CPU has been given its own above.
+                // All idle threads have the id 0, so the loop above numbered one for each CPU.
                 if (life.Tid != 0)
                 {
                     AddThread(life);
@@ -101,7 +101,7 @@ namespace Schedlens.EtwExport
             }
         }
 
-        /// <summary>Fills the table thread_name: the one name that is told, from the begin of the life.</summary>
+        /// <summary>Fills the table thread_name. The trace has one name for the whole life of a thread.</summary>
         public void WriteNames(ArrowTable table)
         {
             for (int number = 0; number < threadRows.Count; number++)
@@ -114,7 +114,7 @@ namespace Schedlens.EtwExport
             }
         }
 
-        /// <summary>Fills the table affinity, where the masks say which CPUs they mean.</summary>
+        /// <summary>Fills the table affinity if the masks identify their CPUs.</summary>
         public void WriteAffinities(ArrowTable table)
         {
             if (rest.Facts.CpuCount > MaskBits)

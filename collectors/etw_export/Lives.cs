@@ -2,12 +2,12 @@ using System.Collections.Generic;
 
 namespace Schedlens.EtwExport
 {
-    /// <summary>Numbers of lives by id and time: ids are reused, numbers are not.</summary>
+    /// <summary>Maps an id and a time to the number of a life: ids are reused, numbers are not.</summary>
     public sealed class Lives
     {
         private readonly Dictionary<long, List<Life>> byId = new Dictionary<long, List<Life>>();
 
-        /// <summary>Adds a life; null: it began before the recording.</summary>
+        /// <summary>Adds a life; a null start means that it began before the recording.</summary>
         public void Add(long id, long? startNs, int number)
         {
             List<Life> lives;
@@ -26,8 +26,8 @@ namespace Schedlens.EtwExport
         }
 
         /// <summary>
-        /// The life that had an id at a time: the last that had begun, also where it had ended (a
-        /// thread leaves its CPU after its end is logged); before all of them the first.
+        /// Finds the life with this id at this time: the last one that had started, even if it had ended,
+        /// because a thread leaves its CPU after its end is logged. Before all of them, the first.
         /// </summary>
         public bool TryFind(long id, long ns, out int number)
         {

@@ -6,8 +6,8 @@ using System.Text;
 namespace Schedlens.EtwExport
 {
     /// <summary>
-    /// tables.json: what a folder of tables holds. It is written last, so a folder without it is not
-    /// whole.
+    /// tables.json lists the contents of a folder of tables. It is written last, so a folder without
+    /// it is incomplete.
     /// </summary>
     public sealed class Manifest
     {
@@ -35,7 +35,7 @@ namespace Schedlens.EtwExport
             this.writtenBy = writtenBy;
         }
 
-        /// <summary>Writes it into the folder, aside and renamed.</summary>
+        /// <summary>Writes the manifest to a temporary file and renames it.</summary>
         public void Write(string folder)
         {
             text.Append("{\n \"format\": \"schedlens-tables\",\n");

@@ -3,7 +3,7 @@ using System.Collections.Generic;
 
 namespace Schedlens.EtwExport
 {
-    /// <summary>What was asked for on the command line.</summary>
+    /// <summary>The command-line options.</summary>
     public sealed class Options
     {
         public const string Usage =
@@ -11,13 +11,13 @@ namespace Schedlens.EtwExport
             + "\n"
             + "Writes the base tables of a trace as Arrow files; `analyze FOLDER` reads them.\n"
             + "\n"
-            + "  -o FOLDER        where to; it must not exist yet, or be empty\n"
-            + "  --counters       counters at each switch too: several GB of memory for a long trace\n"
-            + "  --without TABLE  leave out tables that TraceProcessor holds in memory as a whole:\n"
+            + "  -o FOLDER        output folder; it must be empty or not exist yet\n"
+            + "  --counters       also write counters at each switch: needs several GB for a long trace\n"
+            + "  --without TABLE  omit tables that TraceProcessor keeps in memory as a whole:\n"
             + "                   cpu_parking, cpu_frequency, cpu_idle, interrupt_slice, mark, frame\n"
-            + "  --toolkit FOLDER the native part of TraceProcessor, if it is not beside the program\n"
+            + "  --toolkit FOLDER the native part of TraceProcessor, if it is in another folder\n"
             + "\n"
-            + "Exit code 0: all was exported. 1: exported, but the trace has lost events. 2: nothing exported.\n";
+            + "Exit code 0: exported. 1: exported, but the trace has lost events. 2: nothing exported.\n";
 
         private static readonly string[] Optional =
         {
@@ -32,13 +32,13 @@ namespace Schedlens.EtwExport
 
         public string ToolkitPath { get; private set; }
 
-        /// <summary>Whether a table is to be written.</summary>
+        /// <summary>Whether to write a table.</summary>
         public bool Wants(string table)
         {
             return !without.Contains(table);
         }
 
-        /// <summary>Reads the arguments; raises <see cref="ExportException"/>.</summary>
+        /// <summary>Parses the arguments; throws <see cref="ExportException"/>.</summary>
         public static Options Parse(IReadOnlyList<string> arguments)
         {
             var options = new Options();
@@ -66,7 +66,7 @@ namespace Schedlens.EtwExport
             }
             if (options.TracePath == null || options.OutputFolder == null)
             {
-                throw new ExportException("a trace and -o FOLDER are needed: --help shows how");
+                throw new ExportException("name a trace and an output folder (-o FOLDER), see --help");
             }
             return options;
         }
@@ -76,7 +76,7 @@ namespace Schedlens.EtwExport
             at += 1;
             if (at == arguments.Count)
             {
-                throw new ExportException(arguments[at - 1] + " needs a value: --help shows how");
+                throw new ExportException(arguments[at - 1] + " needs a value, see --help");
             }
             return arguments[at];
         }
@@ -88,7 +88,7 @@ namespace Schedlens.EtwExport
                 if (Array.IndexOf(Optional, table) < 0)
                 {
                     throw new ExportException(
-                        "'" + table + "' cannot be left out: only " + string.Join(", ", Optional));
+                        "--without: cannot omit '" + table + "', only " + string.Join(", ", Optional));
                 }
                 without.Add(table);
             }
@@ -98,12 +98,12 @@ namespace Schedlens.EtwExport
         {
             if (argument.StartsWith("-", StringComparison.Ordinal))
             {
-                throw new ExportException("'" + argument + "' is no option: --help lists them");
+                throw new ExportException("unknown option '" + argument + "', see --help");
             }
             if (TracePath != null)
             {
                 throw new ExportException(
-                    "one trace a run, '" + argument + "' is a second: TraceProcessor opens one in a process");
+                    "'" + argument + "' is a second trace: export one trace at a time");
             }
             TracePath = argument;
         }

@@ -3,13 +3,13 @@ using System.Collections.Generic;
 
 namespace Schedlens.EtwExport
 {
-    /// <summary>What was mended or could not be read, counted.</summary>
+    /// <summary>Counts what was corrected or could not be read.</summary>
     public sealed class Problems
     {
         private readonly SortedDictionary<string, ProblemRow> rows =
             new SortedDictionary<string, ProblemRow>(StringComparer.Ordinal);
 
-        /// <summary>Adds to a kind of trouble; 0 adds nothing.</summary>
+        /// <summary>Adds to the count of one kind of problem; 0 adds no row.</summary>
         public void Add(string place, string what, long count)
         {
             if (count <= 0)

@@ -4,7 +4,7 @@ using System.IO;
 
 namespace Schedlens.EtwExport
 {
-    /// <summary>The command: a trace becomes a folder of tables.</summary>
+    /// <summary>The command: exports a trace to a folder of tables.</summary>
     public static class Program
     {
         private const int Answered = 0;
@@ -37,7 +37,7 @@ namespace Schedlens.EtwExport
             }
             catch (OutOfMemoryException)
             {
-                return Refused("not enough memory: leave tables out with --without, and --counters away");
+                return Refused("not enough memory: omit tables with --without, and do not use --counters");
             }
             catch (Exception error)
             {
@@ -50,7 +50,7 @@ namespace Schedlens.EtwExport
         {
             if (!File.Exists(options.TracePath))
             {
-                throw new ExportException(options.TracePath + " does not exist: give an .etl");
+                throw new ExportException(options.TracePath + " does not exist: name an existing .etl file");
             }
             if (Directory.Exists(options.OutputFolder)
                 && Directory.GetFileSystemEntries(options.OutputFolder).Length > 0)
@@ -92,8 +92,8 @@ namespace Schedlens.EtwExport
                 if (facts.EventsLost > 0 || facts.BuffersLost > 0)
                 {
                     Console.Error.WriteLine(
-                        "etw_export: the trace lost {0} events and {1} buffers: threads may be joined wrongly; "
-                        + "record again with larger buffers", facts.EventsLost, facts.BuffersLost);
+                        "etw_export: the trace lost {0} events and {1} buffers, so threads may be joined wrongly. "
+                        + "Record again with larger buffers", facts.EventsLost, facts.BuffersLost);
                     return EventsLost;
                 }
                 return Answered;
@@ -106,7 +106,7 @@ namespace Schedlens.EtwExport
             return NoAnswer;
         }
 
-        /// <summary>One line on a terminal, rewritten; nothing elsewhere.</summary>
+        /// <summary>A progress line that is rewritten in place; written only to a terminal.</summary>
         private sealed class ProgressLine
         {
             private int shown = -1;

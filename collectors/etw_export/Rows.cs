@@ -2,13 +2,13 @@ using System.Collections.Generic;
 
 namespace Schedlens.EtwExport
 {
-    /// <summary>A context switch as logged; times in ns from ns 0, thread ids as recorded.</summary>
+    /// <summary>A context switch as logged; times in ns since ns 0, thread ids as recorded.</summary>
     public struct SwitchRow
     {
         public long Ns;
         public int Cpu;
         public long OldTid;
-        /// <summary>The planned thread: another one may have run.</summary>
+        /// <summary>The thread that Windows planned to run; another one may have run.</summary>
         public long NewTid;
         public int OldState;
         public int OldWaitReason;
@@ -17,11 +17,11 @@ namespace Schedlens.EtwExport
         public int OldPriority;
         public int NewPriority;
         public int OldIdealCpu;
-        /// <summary>Idle state that the CPU leaves; null where the record has none.</summary>
+        /// <summary>Idle state that the CPU leaves; null if the record has none.</summary>
         public int? OldIdleState;
     }
 
-    /// <summary>A thread made ready, on the CPU where that was logged.</summary>
+    /// <summary>A thread that became ready, and the CPU that logged it.</summary>
     public struct ReadyRow
     {
         public long Ns;
@@ -51,7 +51,7 @@ namespace Schedlens.EtwExport
         public long? StartNs;
         public long? EndNs;
         public int? BasePriority;
-        /// <summary>One bit a logical CPU of the first processor group; 0 if unknown.</summary>
+        /// <summary>One bit for each logical CPU of the first processor group; 0 if unknown.</summary>
         public ulong Affinity;
     }
 
@@ -63,7 +63,7 @@ namespace Schedlens.EtwExport
         public long? BaseKhz;
     }
 
-    /// <summary>A stretch of one CPU, from a time to a later one.</summary>
+    /// <summary>A period on one CPU.</summary>
     public struct Stretch
     {
         public long StartNs;
@@ -71,7 +71,7 @@ namespace Schedlens.EtwExport
         public int Cpu;
     }
 
-    /// <summary>A CPU parked or not.</summary>
+    /// <summary>Whether a CPU is parked.</summary>
     public struct ParkingRow
     {
         public Stretch Stretch;
@@ -85,21 +85,21 @@ namespace Schedlens.EtwExport
         public long Khz;
     }
 
-    /// <summary>A CPU in an idle state, by its number.</summary>
+    /// <summary>A CPU in an idle state, identified by number.</summary>
     public struct IdleRow
     {
         public Stretch Stretch;
         public int State;
     }
 
-    /// <summary>A DPC or ISR; kind is the word of the table.</summary>
+    /// <summary>A DPC or ISR; kind is the value of the column kind.</summary>
     public struct InterruptRow
     {
         public Stretch Stretch;
         public string Kind;
     }
 
-    /// <summary>What a counter grew by while a thread was on a CPU, which ended at EndNs.</summary>
+    /// <summary>The increase of a counter during one slice, which ended at EndNs.</summary>
     public struct CounterRow
     {
         public Stretch Stretch;
@@ -108,27 +108,27 @@ namespace Schedlens.EtwExport
         public ulong Delta;
     }
 
-    /// <summary>A mark that somebody set.</summary>
+    /// <summary>A mark set by a user or a program.</summary>
     public struct MarkRow
     {
         public long Ns;
         public string Text;
     }
 
-    /// <summary>The begin or the end of a call to present.</summary>
+    /// <summary>The start or the end of a call to present.</summary>
     public struct PresentRow
     {
         public long Ns;
         public long Pid;
         public long Tid;
         public bool Returns;
-        /// <summary>With the process it tells one stream of frames from another; null at the end of a call.</summary>
+        /// <summary>Identifies a stream of frames within a process; null at the end of a call.</summary>
         public string SwapChain;
         /// <summary>dxgi or d3d9.</summary>
         public string Dialect;
     }
 
-    /// <summary>What was mended or could not be read, and how often.</summary>
+    /// <summary>What was corrected or could not be read, and how often.</summary>
     public struct ProblemRow
     {
         public string Place;
@@ -136,14 +136,14 @@ namespace Schedlens.EtwExport
         public long Count;
     }
 
-    /// <summary>A word about the machine.</summary>
+    /// <summary>A setting of the machine.</summary>
     public struct SettingRow
     {
         public string Key;
         public string Value;
     }
 
-    /// <summary>What holds for the whole recording; what is not told is null.</summary>
+    /// <summary>Facts about the whole recording; null if the trace does not contain them.</summary>
     public sealed class TraceFacts
     {
         public string Path;
@@ -176,11 +176,11 @@ namespace Schedlens.EtwExport
         IEnumerable<CounterRow> Counters { get; }
         IEnumerable<MarkRow> Marks { get; }
         IEnumerable<PresentRow> Presents { get; }
-        /// <summary>Asked for last: the lists above may find more.</summary>
+        /// <summary>Read this last: reading the lists above may add problems.</summary>
         IEnumerable<ProblemRow> Problems { get; }
     }
 
-    /// <summary>Takes the rows that come while the trace is read.</summary>
+    /// <summary>Receives rows while the trace is read.</summary>
     public interface IRowSink
     {
         void Switch(SwitchRow row);

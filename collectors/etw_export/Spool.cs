@@ -5,8 +5,8 @@ using System.IO;
 namespace Schedlens.EtwExport
 {
     /// <summary>
-    /// Switches and readies of each CPU on disk, until the whole trace is read: only then is it known
-    /// which life of a thread an id meant. Memory is a buffer per CPU, however long the trace.
+    /// Keeps the switches and ready events of each CPU on disk until the whole trace is read, because
+    /// only then is it known which life of a thread an id meant. Memory is one buffer per CPU.
     /// </summary>
     public sealed class Spool : IRowSink, IDisposable
     {
@@ -16,17 +16,17 @@ namespace Schedlens.EtwExport
         private readonly string folder;
         private readonly SortedDictionary<int, Stream> cpus = new SortedDictionary<int, Stream>();
 
-        /// <summary>An empty spool in a new folder, which goes when the spool is disposed.</summary>
+        /// <summary>An empty spool in a new folder, which disposing deletes.</summary>
         public Spool(string folder)
         {
             this.folder = folder;
             Directory.CreateDirectory(folder);
         }
 
-        /// <summary>Rows with a time before that of the row before them on their CPU.</summary>
+        /// <summary>Number of rows that are earlier than the previous row of their CPU.</summary>
         public long Backwards { get; private set; }
 
-        /// <summary>Rows whose CPU number cannot be.</summary>
+        /// <summary>Number of rows with an impossible CPU number.</summary>
         public long BadCpus { get; private set; }
 
         public void Switch(SwitchRow row)
@@ -66,8 +66,8 @@ namespace Schedlens.EtwExport
         }
 
         /// <summary>
-        /// Hands all rows out in the order (time, CPU, position). A ready row comes with the ids of
-        /// the threads that the switch after and the switch before it on its CPU name as running.
+        /// Returns all rows in the order (time, CPU, position). A ready row comes with the ids of the
+        /// threads that the next and the previous switch on its CPU name as running.
         /// </summary>
         public void Replay(Action<SwitchRow, long> onSwitch, Action<ReadyRow, long, long?, long?> onReady)
         {
@@ -177,7 +177,7 @@ namespace Schedlens.EtwExport
             }
         }
 
-        /// <summary>Reads one file of a CPU again; ordered by the row it stands at.</summary>
+        /// <summary>Reads back one file of a CPU; cursors are ordered by their current row.</summary>
         private abstract class Cursor : IComparable<Cursor>, IDisposable
         {
             protected readonly int Cpu;
@@ -237,10 +237,10 @@ namespace Schedlens.EtwExport
             {
             }
 
-            /// <summary>Who leaves at the switch it stands at; null behind the last one.</summary>
+            /// <summary>The thread that leaves at the current switch; null after the last one.</summary>
             public long? Leaver { get; private set; }
 
-            /// <summary>Who was to enter at the switch handed out last; null before the first one.</summary>
+            /// <summary>The planned thread of the last returned switch; null before the first one.</summary>
             public long? Entered { get; private set; }
 
             protected override int RowBytes

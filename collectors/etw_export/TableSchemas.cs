@@ -2,7 +2,7 @@ using System.Collections.Generic;
 
 namespace Schedlens.EtwExport
 {
-    /// <summary>Types of columns.</summary>
+    /// <summary>Column types.</summary>
     public enum Kind
     {
         Long,
@@ -28,10 +28,10 @@ namespace Schedlens.EtwExport
         }
     }
 
-    /// <summary>The tables that are written, as queries/schema/base.sql declares them.</summary>
+    /// <summary>The exported tables, as queries/schema/base.sql declares them.</summary>
     public static class TableSchemas
     {
-        // Before the tables: static fields get their values in the order of the text.
+        // Before the tables: C# initializes static fields in the order of the text.
         private static readonly Dictionary<string, Kind> Kinds = new Dictionary<string, Kind>
         {
             { "BIGINT", Kind.Long },
@@ -102,7 +102,7 @@ namespace Schedlens.EtwExport
                     "trace_id BIGINT!", "place VARCHAR!", "what VARCHAR!", "count BIGINT!") },
             };
 
-        /// <summary>Columns written "name TYPE", with "!" behind what is never NULL.</summary>
+        /// <summary>Columns as "name TYPE"; "!" follows the type if the column is never NULL.</summary>
         private static ColumnSchema[] Table(params string[] columns)
         {
             var found = new ColumnSchema[columns.Length];

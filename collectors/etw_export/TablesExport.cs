@@ -4,11 +4,11 @@ using System.Linq;
 
 namespace Schedlens.EtwExport
 {
-    /// <summary>Turns rows into the base tables: a folder of Arrow files and its manifest.</summary>
+    /// <summary>Converts rows to the base tables: a folder of Arrow files and its manifest.</summary>
     public sealed class TablesExport
     {
         private const string Place = "etw_export";
-        /// <summary>The record has a byte for the ideal processor: more CPUs do not fit.</summary>
+        /// <summary>The record stores the ideal processor in one byte, so more CPUs do not fit.</summary>
         private const int IdealCpus = 256;
 
         private readonly string folder;
@@ -30,7 +30,7 @@ namespace Schedlens.EtwExport
         }
 
         /// <summary>
-        /// Writes what was spooled and the rest; the rows of each table, in the order of their names.
+        /// Writes the spooled rows and the other tables; returns the row count of each table by name.
         /// </summary>
         public static IReadOnlyDictionary<string, long> Write(
             string folder, Spool spool, IRestOfTrace rest, string writtenBy)
@@ -51,7 +51,7 @@ namespace Schedlens.EtwExport
             WriteCounters();
             WriteFrames();
             WriteMarks();
-            // Late: the records may have named threads that the trace does not list.
+            // Late, because the records may name threads that the trace does not list.
             Write("thread", who.WriteThreads);
             Write("thread_name", who.WriteNames);
             Write("affinity", who.WriteAffinities);
@@ -81,7 +81,7 @@ namespace Schedlens.EtwExport
         private void WriteSwitchesAndReadies()
         {
             bool lost = rest.Facts.EventsLost > 0 || rest.Facts.BuffersLost > 0;
-            bool idealTold = rest.Facts.CpuCount <= IdealCpus;
+            bool idealKnown = rest.Facts.CpuCount <= IdealCpus;
             long unsure = 0;
             Write("context_switch", switches => Write("wakeup", wakeups => spool.Replay(
                 (row, seq) =>
@@ -92,7 +92,7 @@ namespace Schedlens.EtwExport
                     switches.Long(who.Thread(row.NewTid, row.Cpu, row.Ns));
                     switches.Int(row.OldState).Int(row.OldWaitReason).Int(row.OldWaitMode);
                     switches.Int(row.OldPriority).Int(row.NewPriority).Null();
-                    switches.Int(idealTold ? row.OldIdealCpu : (int?)null);
+                    switches.Int(idealKnown ? row.OldIdealCpu : (int?)null);
                     // Only the idle thread leaves an idle state.
                     switches.Int(row.OldTid == 0 ? row.OldIdleState : null).Text("switch").EndRow();
                 },
@@ -104,8 +104,8 @@ namespace Schedlens.EtwExport
                         // An idle thread is always ready.
                         return;
                     }
-                    // Who leaves next is who ran; the thread that entered was only planned. Where
-                    // records are missing the two may belong to different stays.
+                    // The thread that leaves next is the one that ran; the one that entered was only planned.
+                    // If records are missing, the two may belong to different slices.
                     long? waker = leaver ?? entered;
                     if (lost && leaver != entered)
                     {
@@ -118,14 +118,14 @@ namespace Schedlens.EtwExport
                     wakeups.Nulls(2).Text("ready").Flag(row.InDpc).Null().EndRow();
                 })));
             problems.Add(
-                Place, "record earlier than one before it on its CPU: taken at the time of that one",
+                Place, "record earlier than the previous one on its CPU: took that one's time",
                 spool.Backwards);
             if (rows["context_switch"] == 0)
             {
                 problems.Add(
-                    Place, "no context switches: record again with CSwitch, and not with CompactCSwitch", 1);
+                    Place, "no context switches: record again with CSwitch and without CompactCSwitch", 1);
             }
-            problems.Add(Place, "CPU number out of range: record left out", spool.BadCpus);
+            problems.Add(Place, "CPU number out of range: record skipped", spool.BadCpus);
             problems.Add(
                 Place, "waker unknown: records are missing, and the switches around the ready event disagree",
                 unsure);
@@ -170,7 +170,7 @@ namespace Schedlens.EtwExport
             }
         }
 
-        /// <summary>A row per change; where no stretch lies the state is NULL.</summary>
+        /// <summary>A row per change; between periods the state is NULL.</summary>
         private void WriteParking(List<ParkingRow> found)
         {
             found.Sort((a, b) => InTime(a.Stretch, b.Stretch));
@@ -228,7 +228,7 @@ namespace Schedlens.EtwExport
             return order != 0 ? order : a.EndNs.CompareTo(b.EndNs);
         }
 
-        /// <summary>Running sums of each CPU, read where each of its stays ends.</summary>
+        /// <summary>Running sums of each CPU, sampled at the end of each of its slices.</summary>
         private void WriteCounters()
         {
             if (rest.Counters == null)
@@ -308,7 +308,7 @@ namespace Schedlens.EtwExport
             });
         }
 
-        /// <summary>Words for the core types: by rank of their class, where every CPU has one.</summary>
+        /// <summary>Names of the core types by efficiency rank, if every CPU has a class.</summary>
         private Dictionary<int, string> CoreTypes()
         {
             var ranks = new SortedSet<int>();
@@ -336,7 +336,7 @@ namespace Schedlens.EtwExport
             return found;
         }
 
-        /// <summary>That records were lost is known, on which CPU and when is not.</summary>
+        /// <summary>The trace reports how much was lost, but not on which CPU or when.</summary>
         private void WriteLoss()
         {
             Write("loss", table =>
@@ -355,7 +355,7 @@ namespace Schedlens.EtwExport
             if (rest.Facts.EventsLost > 0 || rest.Facts.BuffersLost > 0)
             {
                 problems.Add(
-                    Place, "records were lost, on which CPU and when is not told: threads may be joined wrongly", 1);
+                    Place, "records were lost on unknown CPUs at unknown times: threads may be joined wrongly", 1);
             }
         }
 

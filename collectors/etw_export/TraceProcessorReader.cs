@@ -11,12 +11,12 @@ using Microsoft.Windows.EventTracing.Processes;
 namespace Schedlens.EtwExport
 {
     /// <summary>
-    /// All that is said to TraceProcessor. Its ids and times become plain numbers here, so that its
-    /// next version is a change of this file.
+    /// The only caller of TraceProcessor. Its ids and times become plain numbers here, so a new
+    /// version of it changes only this file.
     /// </summary>
     public sealed class TraceProcessorReader : IRestOfTrace, IDisposable
     {
-        /// <summary>What stands in the manifest for the package this is written against.</summary>
+        /// <summary>The name in the manifest of the package that this code is written for.</summary>
         public const string PackageName = "TraceProcessor 1.12.10";
 
         private const ulong PresentTest = 1;
@@ -26,8 +26,7 @@ namespace Schedlens.EtwExport
         private static readonly Guid Direct3D9 = new Guid("783aca0a-790e-4d7f-8451-aa850511c6b9");
         private static readonly DateTime Epoch = new DateTime(1970, 1, 1, 0, 0, 0, DateTimeKind.Utc);
 
-        // By name: the declarations that this is compiled against where the package cannot be had
-        // lack this member.
+        // By reflection: the declarations for builds without the package lack this member.
         private static readonly PropertyInfo AddressOf = typeof(IGenericEventField).GetProperty("AsAddress");
 
         private readonly ITraceProcessor trace;
@@ -44,12 +43,12 @@ namespace Schedlens.EtwExport
         private readonly IPendingResult<IMarkDataSource> marks;
         private readonly IPendingResult<IGenericEventDataSource> presents;
         private Clock clock;
-        private bool clockAsked;
+        private bool clockChosen;
         private List<CpuRow> cpus;
         private TraceFacts facts;
 
         /// <summary>
-        /// Opens a trace; switches and readies go to <paramref name="sink"/> while it is processed.
+        /// Opens a trace; switches and ready events go to <paramref name="sink"/> during processing.
         /// </summary>
         public TraceProcessorReader(Options options, IRowSink sink)
         {
@@ -292,7 +291,7 @@ namespace Schedlens.EtwExport
             }
         }
 
-        /// <summary>0 where it is not told: the getter throws without the capture state of the power providers.</summary>
+        /// <summary>0 if unknown: the getter throws if the trace lacks the capture state of the power providers.</summary>
         private long HertzOf(IProcessorFrequencyInterval row)
         {
             try
@@ -305,15 +304,15 @@ namespace Schedlens.EtwExport
             }
             catch (ArgumentOutOfRangeException)
             {
-                Count("frequency not told: record with capture state of Kernel-Processor-Power and Kernel-Power");
+                Count("frequency unknown: record with capture state of Kernel-Processor-Power and Kernel-Power");
                 return 0;
             }
             catch (InvalidTraceDataException)
             {
-                Count("frequency not told: the trace's own lists of its CPUs disagree");
+                Count("frequency unknown: the trace's own lists of its CPUs disagree");
                 return 0;
             }
-            Count("frequency not told");
+            Count("frequency unknown");
             return 0;
         }
 
@@ -321,7 +320,7 @@ namespace Schedlens.EtwExport
         {
             foreach (ICpuIdleStateInterval row in RowsOf(idleStates, "idle states", found => found.Intervals))
             {
-                // C0 is a CPU that runs.
+                // C0 means that the CPU runs.
                 if (row.State != CpuIdleState.C0)
                 {
                     yield return new IdleRow
@@ -404,14 +403,14 @@ namespace Schedlens.EtwExport
             }
         }
 
-        /// <summary>The flags of a present; 0 where the event has none.</summary>
+        /// <summary>The flags of a present; 0 if the event has none.</summary>
         private static ulong FlagsOf(IGenericEvent row)
         {
             IGenericEventField field = FieldOf(row, "Flags");
             return field != null && field.Type == GenericEventFieldType.UInt32 ? field.AsUInt32 : 0;
         }
 
-        /// <summary>A text that is the same for every present of a swap chain; null where none is told.</summary>
+        /// <summary>Identifies a swap chain by text, the same at every present; null if unknown.</summary>
         private static string SwapChainOf(IGenericEvent row, string name)
         {
             IGenericEventField field = FieldOf(row, name);
@@ -441,10 +440,10 @@ namespace Schedlens.EtwExport
 
         private long Ns(TraceTimestamp time)
         {
-            if (!clockAsked)
+            if (!clockChosen)
             {
-                // Only now: before the first event nothing says that the header has been read.
-                clockAsked = true;
+                // Not earlier: before the first event, the header may not have been read.
+                clockChosen = true;
                 clock = ClockOf(metadata);
             }
             return clock == null || time.IsPartial ? time.Nanoseconds : clock.Ns(time.Value.RawValue);
@@ -455,14 +454,14 @@ namespace Schedlens.EtwExport
             return time.HasValue ? Ns(time.Value) : (long?)null;
         }
 
-        /// <summary>A begin that lies in the recording; what existed before it has none.</summary>
+        /// <summary>A start within the recording; null for what existed before it.</summary>
         private long? WithinTrace(TraceTimestamp? time)
         {
             long? ns = NsOrNull(time);
             return ns > 0 ? ns : null;
         }
 
-        /// <summary>Ids are unsigned on Windows, and in this package signed.</summary>
+        /// <summary>Ids are unsigned on Windows, but signed in this package.</summary>
         private static long Unsigned(int id)
         {
             return unchecked((uint)id);
@@ -541,7 +540,7 @@ namespace Schedlens.EtwExport
             }
             catch (InvalidTraceFormatException)
             {
-                throw new ExportException(path + " is no .etl that TraceProcessor reads: give a whole .etl");
+                throw new ExportException("TraceProcessor cannot read " + path + ": name a complete .etl file");
             }
             catch (InvalidTraceDataException error)
             {
@@ -550,11 +549,11 @@ namespace Schedlens.EtwExport
             catch (TraceTimeInversionException)
             {
                 throw new ExportException(
-                    path + " has times that run backwards: `analyze` reads the .etl itself and says where");
+                    path + " has times that run backwards: use `analyze`, which reads the .etl itself");
             }
             catch (TraceLostEventsException)
             {
-                throw new ExportException(path + " has lost events and was refused all the same: record it again");
+                throw new ExportException(path + " has lost events, which TraceProcessor refuses: record it again");
             }
         }
 

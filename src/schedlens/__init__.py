@@ -21,9 +21,9 @@ __all__ = ["__version__", "events", "open"]
 
 
 def open(path: str | Path) -> Analysis:
-    """An analyzed session: its folder, or its analysis.duckdb, read only.
+    """Opens an analyzed session, named by its folder or its analysis.duckdb, read-only.
 
-    Raises `schedlens.errors.NothingToReadError` where there is none.
+    Raises `schedlens.errors.NothingToReadError` if there is none.
     """
     from schedlens.ask.analysis import Analysis
 

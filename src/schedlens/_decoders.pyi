@@ -22,10 +22,10 @@ class Loader(Iterator[tuple[str, pa.RecordBatch]]):
         """Share of the records that has been read, 0 to 1."""
 
     def close(self) -> None:
-        """Ends the reading, finished or not."""
+        """Stops reading, finished or not."""
 
 class Sweep(Iterator[tuple[str, pa.RecordBatch]]):
-    """(table, batch) of the interval sweeps."""
+    """(table, batch) of the interval tables."""
 
     def __iter__(self) -> Sweep: ...
     def __next__(self) -> tuple[str, pa.RecordBatch]: ...
@@ -37,7 +37,7 @@ class Events(Iterator[str | pa.RecordBatch]):
     def __next__(self) -> str | pa.RecordBatch: ...
 
 class States:
-    """The state machine for tables that come frame by frame; ValueError for other schemas."""
+    """The state machine for tables that arrive in batches; ValueError for other schemas."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class States:
     def push(
         self, until_ns: int, batches: list[tuple[str, pa.RecordBatch]]
     ) -> list[tuple[str, pa.RecordBatch]]:
-        """Takes in all rows before `until_ns` that no earlier frame held."""
+        """Takes the rows before `until_ns` that no earlier call has passed."""
 
     def finish(
         self, first_ns: int, last_ns: int, threads: pa.RecordBatch, cpus: pa.RecordBatch
     ) -> list[tuple[str, pa.RecordBatch]]:
-        """Closes everything that is open; the rest of the rows."""
+        """Closes all open states and returns the remaining rows."""
 
 def load(
     paths: str | list[str],
@@ -64,16 +64,16 @@ def load(
     samples: str | None,
     label: str,
 ) -> Loader:
-    """Begins to load a perf.data file or folder, or the .etl files of one recording.
+    """Starts loading a perf.data file or folder, or the .etl files of one recording.
 
-    Errors come with the first batch.
+    Errors are raised with the first batch.
     """
 
 def inspect(*paths: str) -> str:
-    """What a recording holds, as JSON; several .etl files of one recording go together."""
+    """Contents of a recording as JSON; several .etl files are read as one recording."""
 
 def etl_records(*paths: str, by_time: bool) -> pa.RecordBatch:
-    """Every record of a Windows log as a row, in the order of time or of the file.
+    """Every record of a Windows log as a row, in time order or in file order.
 
     Columns: file, buffer, at (offset in the unpacked buffer), size, kind, pointer, cpu, ts (raw),
     ns, pid, tid, event, version, counters, items (number of extended items), payload.
@@ -108,11 +108,11 @@ def etl_payload(
 ) -> tuple[str, str] | None:
     """Name and fields (JSON) of a kernel event's payload.
 
-    `event` is a hook, or, with the first number of a class GUID, an opcode.
+    `event` is a hook or, with the first number of a class GUID, an opcode.
     """
 
 def decode_only(path: str) -> tuple[int, int, float]:
-    """Reads a recording into batches and drops them: records, rows, seconds."""
+    """Decodes a recording into batches and drops them: records, rows, seconds."""
 
 def run_samples(path: str, trace_id: int, start_clock: int) -> pa.RecordBatch:
     """The batches in `samples.bin` as rows of `run_sample`."""
@@ -121,7 +121,7 @@ def schemas() -> dict[str, pa.Schema]:
     """The Arrow schema of each declared table."""
 
 def sweep(trace_id: int, facts: Mapping[str, Any], inputs: Mapping[str, Any]) -> Sweep:
-    """Sweeps over one recording."""
+    """Computes the interval tables of one recording."""
 
 def critical_path(
     trace_id: int, frames: pa.RecordBatchReader, states: pa.RecordBatchReader

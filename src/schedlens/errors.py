@@ -1,4 +1,4 @@
-"""Every error a user can cause, as one line that says what was found and what to do."""
+"""The errors a user can cause: each is one line that says what was found and what to do."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from collections.abc import Sequence
 
 
 class SchedlensError(Exception):
-    """Base of all of them; `str()` is the line for the terminal."""
+    """Base class; `str()` is the line for the terminal."""
 
 
 class NotATraceError(SchedlensError):
-    """The file is no recording that a decoder knows."""
+    """The file is not a recording that a decoder knows."""
 
 
 class DamagedTraceError(SchedlensError):
-    """The recording is damaged so far that nothing of it can be read."""
+    """The recording is too damaged to read any of it."""
 
 
 class UnsupportedTraceError(SchedlensError):
-    """The recording is whole, but of a form that no decoder reads."""
+    """The recording is complete, but no decoder reads its form."""
 
 
 class QueryFileError(SchedlensError):
-    """A file in queries/ does not document itself."""
+    """A file in queries/ lacks its documentation."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"queries/{name}: {why}")
 
 
 class UnknownNameError(SchedlensError):
-    """A name was given that is not among those there are."""
+    """A name is unknown."""
 
     def __init__(self, what: str, name: str, known: Sequence[str], listing: str = "") -> None:
         near = difflib.get_close_matches(name, known, n=3)
         hint = f"did you mean {', '.join(near)}? " if near else ""
-        every = f"{listing} lists them" if listing else f"there are {', '.join(known)}"
+        every = f"{listing} lists them" if listing else f"choose from {', '.join(known)}"
         super().__init__(f"no {what} named '{name}': {hint}{every}")
 
 
 class UnknownQueryError(UnknownNameError):
-    """No question of that name ships."""
+    """There is no query of that name."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__("query", name, known, "`schedlens queries`")
@@ -55,7 +55,7 @@ class DatabaseError(SchedlensError):
 
 
 class PlanError(SchedlensError):
-    """What was asked of `collect` cannot be planned on this machine."""
+    """`collect` cannot plan the request on this machine."""
 
 
 class TopologyError(SchedlensError):
@@ -63,23 +63,23 @@ class TopologyError(SchedlensError):
 
 
 class SessionError(SchedlensError):
-    """A session folder cannot be written, or is not one to go on with."""
+    """A session folder cannot be written or cannot be resumed."""
 
 
 class WorkloadError(SchedlensError):
-    """The workload program is missing, refused the job, or died."""
+    """The workload program is missing, refused its arguments, or died."""
 
 
 class KnobError(SchedlensError):
-    """A setting of the machine cannot be changed, or cannot be put back."""
+    """A setting of the machine cannot be changed or restored."""
 
 
 class RecorderError(SchedlensError):
-    """The recorder cannot do what was asked of it."""
+    """The recorder cannot do what was requested."""
 
 
 class UnknownWorkloadError(UnknownNameError):
-    """No kernel of that name ships."""
+    """There is no kernel of that name."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__("workload", name, known, "`schedlens workloads list`")

@@ -42,7 +42,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         ("priority", case["priority"].play(seconds=0.5)),
         ("critical_path", case["critical_path"].play(seconds=0.5)),
         ("parked", case["parked"].play(seconds=1.6)),
-        ("critical_path-mended", case["critical_path"].play(mended=True, seconds=0.5)),
+        ("critical_path-fixed", case["critical_path"].play(fixed=True, seconds=0.5)),
     ]
     by_trace = {number: simulation for number, (_, simulation) in enumerate(plays, start=1)}
     with simulated_database(tmp_path_factory.mktemp("simulated"), plays) as con:
@@ -55,7 +55,7 @@ def test_running_time_by_kind_of_core_is_the_truth(played: Played, trace_id: int
     kinds = {cpu.cpu: cpu.core_type for cpu in simulation.machine.cpus}
     expected = []
     for thread in simulation.threads:
-        stays = [stay for stay in simulation.truth.stays if stay.tid == thread.tid]
+        stays = [stay for stay in simulation.truth.slices if stay.tid == thread.tid]
         run = sum(stay.end - stay.start for stay in stays)
         slow = sum(stay.end - stay.start for stay in stays if kinds[stay.cpu] == "E")
         expected.append((thread.tid, run, run - slow, slow))
@@ -72,11 +72,11 @@ def test_time_beside_a_busy_sibling_is_the_truth(played: Played) -> None:
     simulation = played.by_trace[PATH]
     machine = simulation.machine
     by_cpu: dict[int, list[tuple[int, int]]] = {}
-    for stay in simulation.truth.stays:
+    for stay in simulation.truth.slices:
         by_cpu.setdefault(stay.cpu, []).append((stay.start, stay.end))
     (carrier,) = [thread for thread in simulation.threads if thread.name == "Worker 0"]
     threads_only = 0
-    for stay in simulation.truth.stays:
+    for stay in simulation.truth.slices:
         if stay.tid == carrier.tid:
             threads_only += sum(
                 max(0, min(stay.end, end) - max(stay.start, start))
@@ -105,7 +105,7 @@ def test_four_of_five_runs_of_the_thread_that_carries_the_frame_are_short(played
     # Every mid-frame switch that is told is one of the truth's.
     stays = {
         (stay.end, stay.cpu): stay.why
-        for stay in played.by_trace[PATH].truth.stays
+        for stay in played.by_trace[PATH].truth.slices
     }  # fmt: skip
     switches = played.rows(f"SELECT out_ns, from_cpu FROM path_switch(p_trace_id := {PATH})")
     assert switches
@@ -163,7 +163,7 @@ def test_the_chain_says_why_there_was_no_choice(played: Played) -> None:
     assert (others_parked, outside) == ([9, 11, 13, 14, 15, *range(17, 24)], True)
     # A hand-off counts if the taker was ready when the leaver was switched in.
     truth = played.by_trace[PARKED].truth
-    entered = {(stay.tid, stay.end): stay.start for stay in truth.stays if stay.end > stay.start}
+    entered = {(stay.tid, stay.end): stay.start for stay in truth.slices if stay.end > stay.start}
     readied = {(span.tid, span.end): span.start for span in truth.ready}
     assert hand_offs == sum(
         readied[hand.taker, hand.ts] <= entered[hand.leaver, hand.ts] for hand in truth.handoffs

@@ -16,7 +16,7 @@ from schedlens.simulate.rules import Rules
 from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.script import Gate, Present, Run, Script, Signal, Sleep, Wait
 from schedlens.simulate.thread import Thread
-from schedlens.simulate.truth import Stay
+from schedlens.simulate.truth import Slice
 
 pytestmark = pytest.mark.slow
 
@@ -95,8 +95,8 @@ def test_the_path_of_a_frame_goes_through_whom_it_waited_for() -> None:
 
 # One CPU: A 0..4 ms, X 50 us in its midst; B 4..8 ms, A, B: three turns by the clock.
 def test_a_stay_that_is_cut_in_two_is_one_turn() -> None:
-    def stay(tid: int, start: float, end: float, why: str) -> Stay:
-        return Stay(tid, 0, int(start * MS), int(end * MS), why)
+    def stay(tid: int, start: float, end: float, why: str) -> Slice:
+        return Slice(tid, 0, int(start * MS), int(end * MS), why)
 
     cut = [
         stay(1, 0, 2, "preempted"), stay(9, 2, 2.05, "blocked"), stay(1, 2.05, 4, "quantum_end"),

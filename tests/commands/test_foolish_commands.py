@@ -35,18 +35,17 @@ def folder(tmp_path: Path) -> Path:
         ),
         (
             ["analyze", "asked"],
-            "analyze: asked holds an analysis and no recordings of its own: "
-            "`schedlens sql asked QUERY` asks it",
+            "analyze: asked contains an analysis but no recordings: "
+            "query it with `schedlens sql asked QUERY`",
         ),
         (
             ["analyze", "empty.etl", "-o", "/proc/none"],
-            "analyze: /proc/none cannot be written: No such file or directory; "
-            "choose a place that can be",
+            "analyze: cannot write /proc/none: No such file or directory. Choose a writable place",
         ),
         (
             ["schedlens", "demo", "--no-open", "-o", "/proc/none"],
-            "schedlens: /proc/none cannot be written: No such file or directory; "
-            "choose a place that can be",
+            "schedlens: cannot write /proc/none: No such file or directory. "
+            "Choose a writable place",
         ),
     ],
 )
@@ -61,7 +60,7 @@ def test_an_analyzer_that_is_not_there_gets_the_names_of_those_that_are(folder: 
     assert done.stderr.startswith(
         "analyze: no analyzer named 'trace_qualty': did you mean trace_quality"
     )
-    assert "? there are avoidable_sharing, " in done.stderr
+    assert "? choose from avoidable_sharing, " in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -70,7 +69,7 @@ def test_what_is_no_database_is_told_with_what_is(folder: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("schedlens: cannot open text.perf.data: ")
     assert done.stderr.endswith(
-        " Give a folder that `analyze` wrote, or the analysis.duckdb in it\n"
+        " Name a folder that `analyze` wrote, or the analysis.duckdb in it\n"
     )
     assert done.stderr.count("\n") == 1
 
@@ -107,7 +106,7 @@ def test_window_edge_that_is_no_time_is_rejected_in_one_line(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"analyze: Invalid value for '{option}': {value} is not a time in a trace; give seconds, "
-        "such as 0.2 (analyze --help shows how)\n"
+        "such as 0.2 (see analyze --help)\n"
     )
 
 

@@ -90,7 +90,7 @@ def test_recording_of_a_sleeping_process_is_reported_and_spares_the_others(tmp_p
         sleeper.kill()
         sleeper.wait()
     perf_record(tmp_path / "awake.data", "-a", "-e", "sched:sched_switch", "--", "sleep", "0.1")
-    line = "asleep.data: contains no records, so nothing it followed ran: record the whole machine"
+    line = "asleep.data: contains no records: the recorded process did not run. Record the whole"
     alone = command("analyze", str(tmp_path / "asleep.data"), check=False)
     assert alone.returncode == 2
     assert alone.stderr.startswith(f"analyze: {tmp_path}/{line}")
@@ -134,7 +134,7 @@ def test_full_disk_names_the_database_that_did_not_fit(hostile: Path, tmp_path: 
         assert done.returncode == 2
         assert done.stderr == (
             f"analyze: cannot write {tmp_path}/analysis.duckdb: no space left on its disk; free "
-            "some, or choose another place with -o. The former file, if any, is untouched\n"
+            "some, or choose another place with -o. An existing file is unchanged\n"
         )
         assert list(tmp_path.iterdir()) == []
     finally:
@@ -147,6 +147,6 @@ def test_full_disk_names_the_folder_of_the_report(hostile: Path, tmp_path: Path)
     done = command("analyze", str(hostile / "a.data"), "-o", str(tmp_path), check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        f"analyze: no space left on the disk of {tmp_path}: free some, then go on\n"
+        f"analyze: no space left on the disk of {tmp_path}. Free some and retry\n"
     )
     assert not (tmp_path / "analysis.duckdb").exists()

@@ -109,17 +109,17 @@ def test_columns_may_be_given_by_hand(tmp_path: Path) -> None:
     [
         ([], "neither cpus nor slpi"),
         ({"cpus": []}, "0 CPUs"),
-        ({"cpus": [{}]}, "no number `cpu`"),
-        ({"cpus": [{"cpu": -1}]}, "no number `cpu`"),
-        ({"cpus": [{"cpu": True}]}, "no number `cpu`"),
-        ({"cpus": [{"cpu": 0}, {"cpu": 0}]}, "2 CPUs, 1 different"),
-        ({"cpus": [{"cpu": 0, "kore": 1}]}, "no column kore"),
+        ({"cpus": [{}]}, "no `cpu`, a number"),
+        ({"cpus": [{"cpu": -1}]}, "no `cpu`, a number"),
+        ({"cpus": [{"cpu": True}]}, "no `cpu`, a number"),
+        ({"cpus": [{"cpu": 0}, {"cpu": 0}]}, "2 CPUs, but only 1 distinct"),
+        ({"cpus": [{"cpu": 0, "kore": 1}]}, "unknown column kore"),
         ({"cpus": [{"cpu": 0, "core": "x"}]}, "core is 'x'"),
         ({"cpus": [{"cpu": 0, "core_type": "Q"}]}, "core_type 'Q'"),
-        ({"slpi": "zz"}, "make it again"),
-        ({"slpi": _machine()[:-5].hex()}, "make it again"),
-        ({"slpi": "00000000ff000000"}, "make it again"),
-        ({"slpi": "0000000000000000"}, "make it again"),
+        ({"slpi": "zz"}, "create it again"),
+        ({"slpi": _machine()[:-5].hex()}, "create it again"),
+        ({"slpi": "00000000ff000000"}, "create it again"),
+        ({"slpi": "0000000000000000"}, "create it again"),
         ({"slpi": ""}, "0 CPUs"),
     ],
 )
@@ -133,7 +133,7 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, content: object, 
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     path.write_bytes(b"\xff\xfe{")
-    with pytest.raises(TopologyError, match="no JSON"):
+    with pytest.raises(TopologyError, match="as JSON"):
         described_machine.read(path)
 
 

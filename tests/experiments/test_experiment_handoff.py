@@ -45,7 +45,7 @@ def test_one_cpu_is_enough_for_the_worst_case(tmp_path: Path) -> None:
     root = fake.no_smt().write(tmp_path)
     hops, _, missing = handoff.plan(topology.read(root, allowed=(3,)))
     assert {cell.cpus for cell in hops} == {(3, 3)}
-    assert missing == ["two workers beside each other need two logical CPUs; one is usable here"]
+    assert missing == ["two workers need two logical CPUs; only one is usable here"]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_siblings_are_asked_for_and_never_guessed(tmp_path: Path) -> None:
         "no usable CPUs are same_l2 (two cores that share an L2 cache); "
         "across_llc (two cores of one package with different last-level caches); "
         "across_package (two cores of different packages); "
-        "p_beside_e (a core of the fastest type beside one of the slowest)"
+        "p_beside_e (a core of the fastest type and one of the slowest)"
     )
 
 
@@ -67,7 +67,7 @@ def test_a_machine_that_does_not_tell_its_cores(tmp_path: Path) -> None:
     there, missing = places.find(silent)
     assert there == [Place("two_cpus", (0, 1))]
     assert missing == [
-        "places: the system does not tell which logical CPUs share a core or a cache"
+        "places: the system does not report which logical CPUs share a core or a cache"
     ]
 
 
@@ -104,7 +104,7 @@ def test_the_stride_is_that_of_the_articles_where_memory_suffices(
     assert strides({}) == ({"mem_stride:1g"}, [])
     why = "1 worker(s) need 1282 MiB of memory, 1024 MiB are available"
     assert strides({"mem_stride:1g": why}) == (
-        {"mem_stride:64m"}, [f"mem_stride:1g: {why}: 64 MiB by 2 KiB take its place"],
+        {"mem_stride:64m"}, [f"mem_stride:1g: {why}: reading 64 MiB by 2 KiB instead"],
     )  # fmt: skip
     found, missing = strides({"mem_stride:1g": why, "mem_stride:64m": "none is left"})
     assert (found, missing) == (set(), [f"mem_stride:1g: {why}"])
@@ -146,7 +146,7 @@ def test_every_repeat_has_all_cells_in_an_order_of_its_own() -> None:
 def test_a_cell_in_the_words_of_the_workload_program() -> None:
     mixed = Cell("pairs", "a", "siblings", (0, 10), (Load("imul2"), Load("mem_stride", "64m")))
     assert cells.words(mixed.step(1, 1)) == [
-        "imul2", "--threads", "1", "--beside", "mem_stride:64m", "--cpus", "0,10",
+        "imul2", "--threads", "1", "--alongside", "mem_stride:64m", "--cpus", "0,10",
     ]  # fmt: skip
     chase = Load("pointer_chase", "shared")
     alike = Cell("pairs", "b", "siblings", (0, 10), (chase, chase))

@@ -46,7 +46,8 @@ def test_where_both_ways_agree_one_cell_stands_for_both(tmp_path: Path) -> None:
     made, missing = shards.plan(machine, None, 5000.0)
     assert [cell.name for cell in made] == ["10-shards-by_topology"]
     assert missing == [
-        "by number and by topology 10 shards are on the same CPUs (0-9): one cell stands for both"
+        "placing 10 shards by number or by topology selects the same CPUs (0-9): "
+        "one cell covers both"
     ]
 
 
@@ -54,7 +55,7 @@ def test_as_many_shards_as_there_are_cpus(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     assert (shards.count(machine, "max"), shards.count(machine, "3")) == (20, 3)
     for wrong in ("0", "21", "1..3", "-1"):
-        with pytest.raises(PlanError, match="there are 1 to 20 CPUs"):
+        with pytest.raises(PlanError, match="use 1 to 20, one per CPU"):
             shards.count(machine, wrong)
 
 

@@ -83,9 +83,9 @@ def test_boost_in_a_file_for_each_policy(tmp_path: Path) -> None:
     ("smt", "why"),
     [
         ("notsupported", "smt: this CPU has no SMT, or the hypervisor hides it"),
-        ("forceoff", "smt: SMT is switched off for good (nosmt=force): only a restart changes it"),
+        ("forceoff", "smt: SMT is switched off (nosmt=force) until the next restart"),
         ("notimplemented", "smt: the kernel cannot switch SMT"),
-        (None, "smt: the system does not tell of SMT (smt/control)"),
+        (None, "smt: the system does not report SMT (smt/control)"),
     ],
 )
 def test_a_machine_that_lacks_a_knob_says_which(tmp_path: Path, smt: str | None, why: str) -> None:
@@ -102,7 +102,7 @@ def test_a_state_that_could_not_be_put_back_is_not_touched(tmp_path: Path) -> No
     found, missing = knobs.find(machine_with(tmp_path, boost="7"))
     assert list(found) == ["smt"]
     [why] = missing
-    assert why.endswith("cpufreq/boost is in no state that could be put back")
+    assert why.endswith("cpufreq/boost is in a state that cannot be restored")
 
 
 def test_the_two_by_two_under_two_loads(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_the_states_come_back_at_the_end_and_after_an_error(tmp_path: Path) -> N
     (root / CPU / "smt/control").unlink()
     states.begin()
     (root / CPU / "smt/control").mkdir()
-    with pytest.raises(KnobError, match="not all settings are as they were"):
+    with pytest.raises(KnobError, match="not all settings were restored"):
         states.close()
 
 

@@ -298,9 +298,9 @@ def test_a_folder_that_is_none_is_said_to_be_none(
     gone, bare = tmp_path / "gone", tmp_path / "bare"
     bare.mkdir()
     for folder, why in [
-        (gone, "does not exist: give a folder of tables and its trace"),
-        (trace, "is a file: the folder of tables comes first, then its trace"),
-        (bare, "holds no tables: give the folder that an export wrote"),
+        (gone, "does not exist: name a folder of tables and its trace"),
+        (trace, "is a file: name the folder of tables first, then its trace"),
+        (bare, "contains no tables: name the folder that an export wrote"),
     ]:
         assert cli.run(compare_decoders, [str(folder), str(trace)], "compare") == 2
         assert capsys.readouterr().err == f"compare: {folder} {why}\n"
@@ -315,4 +315,4 @@ def test_the_text_names_what_differs_and_what_is_known(
     assert cli.run(compare_decoders, [str(folder), str(trace)], "compare-decoders") == 1
     text = capsys.readouterr().out
     assert "is_idle differs in 1 rows" in text
-    assert "1 rows differ without a known reason" in text
+    assert "1 rows differ for no known reason" in text

@@ -94,7 +94,7 @@ REST: list[Line] = [
     ("present", 1_200, 100, 10, 0, 7, "dxgi"), ("present", 1_300, 100, 10, 1, 0, "dxgi"),
     ("present", 1_700, 100, 10, 0, 8, "dxgi"), ("present", 1_800, 100, 10, 1, 0, "dxgi"),
     ("present", 2_200, 100, 10, 0, 7, "dxgi"), ("present", 4_200, 100, 11, 0, 7, "dxgi"),
-    ("problem", "TraceProcessor", "frequency not told", 3),
+    ("problem", "TraceProcessor", "frequency unknown", 3),
 ]  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def test_the_machine_the_marks_and_the_problems_are_as_told(folder: Path) -> Non
     assert rows_of(folder, "mark", "ts", "dur", "name", "kind") == [(7_000, 0, 'level "2"', "user")]
     assert rows_of(folder, "loss", "events") == []
     assert rows_of(folder, "problem", "place", "what", "count") == [
-        ("TraceProcessor", "frequency not told", 3)
+        ("TraceProcessor", "frequency unknown", 3)
     ]
 
 
@@ -366,15 +366,15 @@ def test_what_cannot_be_is_counted_and_never_ends_the_export(program: Path, tmp_
     assert rows_of(again, "wakeup", "ts") == []
     assert rows_of(again, "thread", "tid", "upid") == [(0, None), (0, None), (77, None)]
     assert sorted(rows_of(again, "problem", "what", "count")) == [
-        ("CPU number out of range: record left out", 2),
-        ("record earlier than one before it on its CPU: taken at the time of that one", 1),
+        ("CPU number out of range: record skipped", 2),
+        ("record earlier than the previous one on its CPU: took that one's time", 1),
         ("thread in the records that the trace does not list: its process is unknown", 1),
     ]
 
 
 def test_a_trace_without_switches_says_how_to_record_them(program: Path, tmp_path: Path) -> None:
     again = run(program, [facts(), *LIVES], tmp_path / "tables")
-    what = "no context switches: record again with CSwitch, and not with CompactCSwitch"
+    what = "no context switches: record again with CSwitch and without CompactCSwitch"
     assert rows_of(again, "problem", "what", "count") == [(what, 1)]
     # Not asked for, and so not there: an empty table would say that there was none.
     assert not (again / "cpu_parking.arrow").exists()

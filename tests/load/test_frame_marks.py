@@ -81,9 +81,9 @@ def test_files_that_are_none_say_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(NotATraceError, match="does not name pid and start_mono_ns"):
         program_stamps.read(none)
     empty = write(tmp_path / "empty.csv", "pid,start_mono_ns", "7,")
-    with pytest.raises(DamagedTraceError, match=r"no frame that can be read \(1 lines cannot\)"):
+    with pytest.raises(DamagedTraceError, match=r"no readable frame \(1 bad lines\)"):
         program_stamps.read(empty)
-    with pytest.raises(NotATraceError, match="cannot be read"):
+    with pytest.raises(NotATraceError, match="cannot read"):
         program_stamps.read(tmp_path)
     assert not program_stamps.is_one(tmp_path / "absent.csv")
 
@@ -145,9 +145,9 @@ def test_frames_join_exactly_and_what_does_not_is_counted(
         (4, "game", main, 4000, 86_000, None, None, None, None, "mark", 0),
     ]
     assert drawn.con.execute("SELECT what, count FROM problem ORDER BY what").fetchall() == [
-        ("frames outside of the recording", 1),
-        ("frames whose thread the recording does not show", 1),
-        ("lines that hold no frame", 1),
+        ("frames outside the recording", 1),
+        ("frames whose thread is not in the recording", 1),
+        ("lines without a frame", 1),
     ]
     assert drawn.con.execute("SELECT DISTINCT bound_by FROM frame_time").fetchall() == [(None,)]
 
@@ -172,7 +172,7 @@ def test_a_file_belongs_to_the_recording_before_it(tmp_path: Path) -> None:
     assert [known.frames for known in found] == [path, None]
     done = command("analyze", str(path), check=False)
     assert done.returncode == 2
-    assert "holds frames alone: give the trace of the same time beside it" in done.stderr
+    assert "contains only frames: also name a trace of the same time" in done.stderr
 
 
 def test_a_gate_fails_where_frames_stutter(

@@ -113,11 +113,11 @@ def test_what_is_missing_is_none_and_rows_that_cannot_be_read_are_counted(tmp_pa
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("", NotATraceError, "does not name Application"),
-        ("a,b,c\n", NotATraceError, "does not name Application"),
+        ("", NotATraceError, "its first line lacks Application"),
+        ("a,b,c\n", NotATraceError, "its first line lacks Application"),
         ("Application,ProcessID,Other\n", NotATraceError, "no column MsBetweenAppStart"),
         ("Application,ProcessID,FrameTime\n", NotATraceError, "--qpc_time"),
-        ("Application,ProcessID,FrameTime,CPUStartTime\n", DamagedTraceError, "holds no frame"),
+        ("Application,ProcessID,FrameTime,CPUStartTime\n", DamagedTraceError, "no readable frame"),
         (
             "Application,ProcessID,FrameTime,CPUStartDateTime\ng,1,2,2026-1-1\n",
             NotATraceError,
@@ -168,7 +168,7 @@ def test_the_clocks_are_solved_from_the_rhythm(drift: float, first: int, last: i
 def test_clocks_that_cannot_be_tied_are_refused() -> None:
     with pytest.raises(UnsupportedTraceError, match="run PresentMon with --qpc_time"):
         frame_clock.solve([1.0] * 3, rhythm(100, 1))
-    with pytest.raises(UnsupportedTraceError, match="cannot be tied"):
+    with pytest.raises(UnsupportedTraceError, match="cannot join the capture's clock"):
         frame_clock.solve([time * 3.7 for time in rhythm(100, 8)], rhythm(100, 1))
 
 

@@ -135,7 +135,7 @@ def test_a_folder_without_cpus_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_list_is_named(tmp_path: Path) -> None:
     root = fake.no_smt().write(tmp_path)
     (root / "sys/devices/system/cpu/cpu2/topology/core_cpus_list").write_text("2-\n")
-    with pytest.raises(TopologyError, match=r"cpu2/topology/core_cpus_list: '2-' is no CPU"):
+    with pytest.raises(TopologyError, match=r"cpu2/topology/core_cpus_list: '2-' is not a CPU"):
         topology.read(root)
 
 

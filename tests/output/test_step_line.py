@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedlens.record import batches, work_done
-from schedlens.record.linux.platform import recorder_cost, second_records
+from schedlens.record.linux.platform import missed_switches, recorder_cost
 
 
 def _overhead(recorded: float, spread: float) -> dict[str, object]:
@@ -25,7 +25,7 @@ def _overhead(recorded: float, spread: float) -> dict[str, object]:
         (
             2480.0,
             8.0,
-            "recorder's cost not found: the run without it was disturbed (59.7 % slower)",
+            "recorder's cost unknown: the run without it was disturbed (59.7 % slower)",
         ),
     ],
 )
@@ -64,6 +64,6 @@ def test_spread_is_the_distance_of_the_quartiles_of_a_worker(tmp_path: Path) -> 
     assert batches.throughput(path, "bytes") == pytest.approx(4e8)
 
 
-def test_mended_switches_are_one_line_for_a_sweep() -> None:
-    assert second_records(1, 7).startswith("7 switches in 1 step were taken from the second kind")
-    assert second_records(8, 211).endswith("nothing is unknown by it")
+def test_missed_switches_are_one_line_for_a_sweep() -> None:
+    assert missed_switches(1, 7).startswith("7 context switches in 1 step came from PERF_RECORD")
+    assert missed_switches(8, 211).endswith("No data was lost")

@@ -186,7 +186,7 @@ def parked_frames(scene: Scene) -> None:
         frame = 0
         while True:
             yield SleepUntil(int(frame * FRAME_MS * MS))
-            yield pool.give([job_ms * chance.uniform(0.9, 1.1) * MS for _ in range(3 * count)])
+            yield pool.submit([job_ms * chance.uniform(0.9, 1.1) * MS for _ in range(3 * count)])
             yield Await(pool.done)
             yield Present(int(chance.uniform(1.0, 4.0) * MS))
             frame += 1

@@ -188,7 +188,7 @@ class _Life:
 
 def _lives(simulation: Simulation) -> dict[int, _Life]:
     lives = {thread.tid: _Life() for thread in simulation.threads}
-    runnable = [(stay.start, stay.end, stay.tid) for stay in simulation.truth.stays]
+    runnable = [(stay.start, stay.end, stay.tid) for stay in simulation.truth.slices]
     runnable += [(span.start, span.end, span.tid) for span in simulation.truth.ready]
     for start, end, tid in sorted(runnable):
         spells = lives[tid].spells
@@ -235,7 +235,7 @@ def short_share(simulation: Simulation, tid: int) -> float:
     """Percent of a thread's runs from a wake to its next wait that are shorter than 1 ms."""
     runs: list[int] = []
     fresh = True
-    own = sorted((s for s in simulation.truth.stays if s.tid == tid), key=lambda stay: stay.start)
+    own = sorted((s for s in simulation.truth.slices if s.tid == tid), key=lambda stay: stay.start)
     for stay in own:
         if stay.end == stay.start and not fresh:
             continue

@@ -88,7 +88,7 @@ class Host:
     def _cpus(self, simulation: Simulation) -> Iterator[Row]:
         window = simulation.now
         ran: dict[int, int] = defaultdict(int)
-        for stay in simulation.truth.stays:
+        for stay in simulation.truth.slices:
             ran[stay.cpu] += stay.end - stay.start
         for cpu in range(len(simulation.machine.cpus)):
             steal = round(self.stolen_pct.get(cpu, 0.0) * window / 100)
@@ -103,7 +103,7 @@ class Host:
     def _cgroups(self, simulation: Simulation) -> Iterator[Row]:
         owner = {thread.tid: thread.process for thread in simulation.threads}
         used: dict[Process, int] = defaultdict(int)
-        for stay in simulation.truth.stays:
+        for stay in simulation.truth.slices:
             used[owner[stay.tid]] += stay.end - stay.start
         for quota in self.quotas:
             for edge, ts in (("begin", 0), ("end", simulation.now)):

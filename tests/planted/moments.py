@@ -13,7 +13,7 @@ from schedlens.simulate.emitted import (
 )
 from schedlens.simulate.rules import FOREVER
 from schedlens.simulate.scheduler import Simulation
-from schedlens.simulate.truth import Stay
+from schedlens.simulate.truth import Slice
 
 MIN_IDLE_NS = 100_000
 # Stands for an interrupt where a thread is named.
@@ -80,7 +80,7 @@ _Edge = tuple[int, int, str, int, tuple[int, ...]]
 
 def _edges(simulation: Simulation) -> list[_Edge]:
     edges: list[tuple[int, int, str, int, tuple[int, ...]]] = []
-    stays = [*simulation.truth.stays, *interrupts(simulation)]
+    stays = [*simulation.truth.slices, *interrupts(simulation)]
     stays.sort(key=lambda stay: (stay.start, stay.end))
     cores = {cpu.cpu: cpu.core for cpu in simulation.machine.cpus}
 
@@ -114,10 +114,10 @@ def _edges(simulation: Simulation) -> list[_Edge]:
     return edges
 
 
-def interrupts(simulation: Simulation) -> Iterator[Stay]:
+def interrupts(simulation: Simulation) -> Iterator[Slice]:
     """The interrupts of each CPU where no thread runs, as stays."""
     stays = defaultdict(list)
-    for stay in simulation.truth.stays:
+    for stay in simulation.truth.slices:
         if stay.end > stay.start:
             stays[stay.cpu].append((stay.start, stay.end))
     for busy in stays.values():
@@ -132,7 +132,7 @@ def interrupts(simulation: Simulation) -> Iterator[Stay]:
             if start >= until:
                 break
             if start > since:
-                yield Stay(INTERRUPT, record.cpu, since, start, "interrupt")
+                yield Slice(INTERRUPT, record.cpu, since, start, "interrupt")
             since = max(since, end)
         if since < until:
-            yield Stay(INTERRUPT, record.cpu, since, until, "interrupt")
+            yield Slice(INTERRUPT, record.cpu, since, until, "interrupt")

@@ -77,7 +77,7 @@ def wide_pool(scene: Scene) -> None:
         frame = 0
         while True:
             yield SleepUntil(int(frame * 16.6667 * MS))
-            yield pool.give([job_ms * chance.uniform(0.8, 1.2) * MS for _ in range(4 * cpus)])
+            yield pool.submit([job_ms * chance.uniform(0.8, 1.2) * MS for _ in range(4 * cpus)])
             yield Wait(pool.done)
             yield Present(int(chance.uniform(1.0, 4.0) * MS))
             frame += 1

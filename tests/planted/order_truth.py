@@ -86,7 +86,7 @@ def by_priority(simulation: Simulation) -> dict[int, tuple[int, int]]:
     """Running and ready time of each priority; of threads that got a CPU in the end."""
     run: dict[int, int] = defaultdict(int)
     ready: dict[int, int] = defaultdict(int)
-    for stay in simulation.truth.stays:
+    for stay in simulation.truth.slices:
         run[stay.priority] += stay.end - stay.start
     for span in simulation.truth.ready:
         if span.end < simulation.now:
@@ -103,7 +103,7 @@ def pools(simulation: Simulation) -> Iterator[tuple[str, int, float]]:
     run: dict[tuple[str, str], int] = defaultdict(int)
     ready: dict[tuple[str, str], int] = defaultdict(int)
     members: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for stay in simulation.truth.stays:
+    for stay in simulation.truth.slices:
         if stay.end > stay.start:
             run[pool_of[stay.tid]] += stay.end - stay.start
             members[pool_of[stay.tid]].add(stay.tid)

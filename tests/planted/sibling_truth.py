@@ -8,13 +8,13 @@ from itertools import accumulate
 
 from planted.moments import interrupts
 from schedlens.simulate.scheduler import Simulation
-from schedlens.simulate.truth import Stay
+from schedlens.simulate.truth import Slice
 
 
 class _Busy:
     """How long a CPU has been busy up to a time."""
 
-    def __init__(self, stays: list[Stay]) -> None:
+    def __init__(self, stays: list[Slice]) -> None:
         stays.sort(key=lambda stay: (stay.start, stay.end))
         self._starts = [stay.start for stay in stays]
         self._lengths = [stay.end - stay.start for stay in stays]
@@ -33,8 +33,8 @@ def tax(simulation: Simulation) -> dict[int, tuple[int, int, int]]:
     A stay that is at most 5 % beside a busy sibling is alone, one of at least 95 % shared. Only
     cores that have a sibling count.
     """
-    stays: dict[int, list[Stay]] = defaultdict(list)
-    for stay in [*simulation.truth.stays, *interrupts(simulation)]:
+    stays: dict[int, list[Slice]] = defaultdict(list)
+    for stay in [*simulation.truth.slices, *interrupts(simulation)]:
         if stay.end > stay.start:
             stays[stay.cpu].append(stay)
     busy = {cpu: _Busy(list(own)) for cpu, own in stays.items()}

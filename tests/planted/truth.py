@@ -15,7 +15,7 @@ from planted.frame_truth import Frames
 from planted.moments import INTERRUPT, Moment, moments
 from planted.order_truth import Order
 from schedlens.simulate.scheduler import Simulation
-from schedlens.simulate.truth import Stay
+from schedlens.simulate.truth import Slice
 
 # A chain of hand-overs goes on through stays that are this short.
 INTERLOPER_NS = 1_000_000
@@ -97,7 +97,7 @@ def measure(simulation: Simulation, held: frozenset[int] = frozenset()) -> Facts
     for (cpu, _), ns in visits.items():
         facts.visited_ns[cpu] = max(facts.visited_ns[cpu], ns)
     slow = set(simulation.machine.of_type("E"))
-    for stay in simulation.truth.stays:
+    for stay in simulation.truth.slices:
         facts.run_ns[stay.tid] += stay.end - stay.start
         facts.slow_ns[stay.tid] += (stay.end - stay.start) * (stay.cpu in slow)
     for span in simulation.truth.ready:
@@ -188,7 +188,7 @@ def _chained(
     `since`: for thread and end of a ready span, its begin.
     """
     stays = sorted(
-        (s for s in simulation.truth.stays if s.cpu == cpu and s.end > s.start),
+        (s for s in simulation.truth.slices if s.cpu == cpu and s.end > s.start),
         key=lambda stay: stay.start,
     )
     hands = {hand.ts: hand.taker for hand in simulation.truth.handoffs if hand.cpu == cpu}
@@ -216,13 +216,13 @@ def _chained(
     return best
 
 
-def whole(stays: list[Stay]) -> list[Stay]:
+def whole(stays: list[Slice]) -> list[Slice]:
     """Stays in which the short ones of others that cut in are left out, one after another.
 
     A short stay cuts in if it begins by a preemption: of the one that is cut, or of one that cuts.
     """
-    kept: list[Stay] = []
-    before: Stay | None = None
+    kept: list[Slice] = []
+    before: Slice | None = None
     for stay in stays:
         last = kept[-1] if kept else stay
         follows = before is not None and last.why == "preempted" and stay.start == last.end
@@ -236,7 +236,7 @@ def whole(stays: list[Stay]) -> list[Stay]:
     return kept
 
 
-def _cuts_in(stay: Stay, before: Stay | None) -> bool:
+def _cuts_in(stay: Slice, before: Slice | None) -> bool:
     preempts = before is not None and before.why == "preempted"
     return preempts and stay.end - stay.start < INTERLOPER_NS
 

@@ -145,7 +145,7 @@ def test_nothing_is_changed_that_cannot_be_written_down(tmp_path: Path) -> None:
         tmp_path,
     )
     assert lines[0] == "before 0"
-    assert "cannot be written" in lines[1]
+    assert "cannot write" in lines[1]
     assert lines[2] == "after 0"
 
 

@@ -31,7 +31,7 @@ def sweep(workload: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--workload", "sha256", "--threads", "1..3", "--seconds", "0.2", "-o", str(folder)
     )
     assert done.returncode == 0, done.stderr
-    assert f"now type: analyze {folder}" in done.stdout
+    assert f"Next: analyze {folder}" in done.stdout
     return folder
 
 
@@ -135,7 +135,7 @@ def test_a_session_is_not_overwritten(sweep: Path) -> None:
     done = collect("--workload", "sha256", "-o", str(sweep))
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        f"collect: {sweep} is not empty: give another folder, or `collect --resume {sweep}`"
+        f"collect: {sweep} is not empty: choose another folder, or `collect --resume {sweep}`"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_finished_session_has_nothing_to_resume(sweep: Path) -> None:
     done = collect("--resume", str(sweep))
     assert done.returncode == 0
     assert "all" in done.stdout
-    assert f"now type: analyze {sweep}" in done.stdout
+    assert f"Next: analyze {sweep}" in done.stdout
     assert (sweep / "session.json").read_bytes() == before
 
 
@@ -154,7 +154,7 @@ def test_a_program_is_recorded_from_its_first_instruction(tmp_path: Path) -> Non
     done = collect("-o", str(folder), "--", "sh", "-c", "sleep 0.05; echo out; exit 3")
     assert done.returncode == 0, done.stderr
     assert "out\n" in done.stdout
-    assert "warning: the command ended with code 3" in done.stderr
+    assert "warning: the command exited with code 3" in done.stderr
     step = read(folder / "sh-r1/step.json")
     assert step["command"] == ["sh", "-c", "sleep 0.05; echo out; exit 3"]
     assert step["workload"] is None
@@ -174,7 +174,7 @@ def test_a_program_is_ended_after_the_time_asked_for(tmp_path: Path) -> None:
     needs_tracing()
     done = collect("--seconds", "0.3", "-o", str(tmp_path / "s"), "--", "sleep", "54.321")
     assert done.returncode == 0, done.stderr
-    assert "the command was ended after the time asked for" in done.stderr
+    assert "the command was stopped after the requested time" in done.stderr
     step = read(tmp_path / "s/sleep-r1/step.json")
     # Ending a program takes time on a busy machine; the one here would have slept for 54 s.
     assert 0.29e9 <= step["end_mono_ns"] - step["begin_mono_ns"] < 10e9
@@ -228,5 +228,5 @@ def test_batches_that_are_cut_off_are_refused(tmp_path: Path) -> None:
     assert batches.throughput(path, "bytes") == 64_000.0
     assert batches.throughput(path, "iterations") == 10_000.0
     path.write_bytes(b"SLSAMP1\0" + one * 3 + b"x")
-    with pytest.raises(WorkloadError, match="is no file of batches"):
+    with pytest.raises(WorkloadError, match="is not a file of batches"):
         batches.throughput(path, "bytes")

@@ -77,8 +77,8 @@ def test_an_interrupted_sweep_keeps_its_steps(
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
     whole = len(list(folder.glob("*/step.json")))
-    assert f"interrupted; {whole} of 6 steps are whole" in errors
-    assert f"to go on: collect --resume {folder}" in errors
+    assert f"interrupted; {whole} of 6 steps are complete" in errors
+    assert f"to continue: collect --resume {folder}" in errors
     assert "Traceback" not in errors
     # Only finished steps are left, and nothing that it started still runs.
     assert len([path for path in folder.iterdir() if path.is_dir()]) == whole
@@ -108,8 +108,8 @@ def test_interrupted_recording_is_kept_up_to_there(
     running.send_signal(sign)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "interrupted; 1 of 2 steps are whole" in errors
-    assert "interrupted: the recording ends there" in errors
+    assert "interrupted; 1 of 2 steps are complete" in errors
+    assert "interrupted: the recording ends early" in errors
     (step,) = folder.glob("*/step.json")
     assert read(step)["interrupted"] is True
     states = [row["state"] for row in read(folder / "session.json")["steps"]]
@@ -139,7 +139,7 @@ def test_a_full_disk_keeps_what_is_whole(workload: str, tmp_path: Path) -> None:
         assert done.returncode == 1, done.stderr
         assert "no space left on the disk" in done.stderr
         assert "Traceback" not in done.stderr
-        assert "to go on: collect --resume" in done.stderr
+        assert "to continue: collect --resume" in done.stderr
         assert [step["state"] for step in steps].count("done") == len(kept) < 80
         for path in kept:
             read(path)
@@ -149,12 +149,12 @@ def test_a_full_disk_keeps_what_is_whole(workload: str, tmp_path: Path) -> None:
 
 def test_a_session_that_is_none_is_not_resumed(tmp_path: Path) -> None:
     for text, message in (
-        (None, "holds no session.json"),
-        ("{", "cannot be read"),
-        ("[]", "holds no JSON object"),
+        (None, "contains no session.json"),
+        ("{", "cannot read"),
+        ("[]", "does not contain a JSON object"),
         ('{"schema": 7}', "was written by a version with schema 7"),
-        ('{"schema": 1, "steps": [{"x": 1}]}', "no step that this version knows"),
-        ('{"schema": 1, "steps": []}', "no request to go on with"),
+        ('{"schema": 1, "steps": [{"x": 1}]}', "contains an unsupported step"),
+        ('{"schema": 1, "steps": []}', "no valid request"),
     ):
         if text is not None:
             (tmp_path / "session.json").write_text(text)
@@ -174,7 +174,7 @@ def test_a_step_cannot_lead_out_of_its_session(tmp_path: Path) -> None:
     (inside / "session.json").write_text(json.dumps({"schema": 1, "steps": [step]}))
     done = collect("--resume", str(inside))
     assert done.returncode == 2
-    assert "no name of a folder" in done.stderr
+    assert "is not a folder name" in done.stderr
     assert outside.is_dir()
 
 
@@ -188,7 +188,7 @@ def test_a_changed_machine_is_no_place_to_resume(workload: str, tmp_path: Path) 
     (folder / "session.json").write_text(json.dumps(session))
     done = collect("--resume", str(folder))
     assert done.returncode == 2
-    assert "was recorded on other CPUs than this machine offers now" in done.stderr
+    assert "was recorded on other CPUs than this machine has now" in done.stderr
 
 
 def test_a_workload_whose_proof_fails_fails_its_step(tmp_path: Path) -> None:

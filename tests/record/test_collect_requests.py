@@ -30,32 +30,32 @@ def test_pairs_of_workers_need_even_numbers(workload: str, tmp_path: Path) -> No
     done = collect("--workload", "spin_handoff", "--threads", "3", "-o", str(tmp_path / "s"))
     assert (done.returncode, done.stderr.strip()) == (
         2,
-        "collect: --threads: spin_handoff runs 2 workers together, so 3 is no number for it; "
-        "give a multiple of 2",
+        "collect: --threads: spin_handoff runs 2 workers together, so it cannot run 3: "
+        "use a multiple of 2",
     )
 
 
 FOOLISH = [
     (["--workload", "sha265"], "no workload named 'sha265': did you mean sha256"),
     (["--workload", "sha256", "--variant", "gpu"], "--variant: sha256 has "),
-    (["--workload", "sha256", "--threads", "0"], "'0' leaves the range 1 to 4096"),
-    (["--workload", "sha256", "--threads", "two"], "'two' is no number of threads"),
+    (["--workload", "sha256", "--threads", "0"], "'0' is outside the range 1 to 4096"),
+    (["--workload", "sha256", "--threads", "two"], "'two' is not a thread count"),
     (["--workload", "sha256", "--cpus", "0,9999"], "CPU 9999 is not online and allowed"),
-    (["--workload", "sha256", "--cpus", "x"], "'x' is no CPU or range"),
+    (["--workload", "sha256", "--cpus", "x"], "'x' is not a CPU or range"),
     (["--workload", "sha256", "--cpus", "0", "--placement", "default"], "exclude each other"),
     (["--workload", "sha256", "--seconds", "-1"], "--seconds: -1 is not between"),
     (["--workload", "sha256", "--seconds", "inf"], "--seconds: inf is not between"),
-    (["--workload", "sha256", "--repeat", "0"], "--repeat: 0 is no number of repeats"),
+    (["--workload", "sha256", "--repeat", "0"], "--repeat must be at least 1"),
     (["--workload", "sha256", "--pid", "1"], "--workload and --pid exclude each other"),
-    (["--workload", "sha256", "--depth", "3"], "--depth is for queue, not for sha256"),
+    (["--workload", "sha256", "--depth", "3"], "--depth works only with queue, not sha256"),
     (["--workload", "queue", "--depth", "65"], "65 is not in the range 1<=x<=64"),
     (["--threads", "1..3"], "--threads needs --workload"),
-    (["--pid", "4194305"], "no process 4194305 runs"),
-    (["--process", "no such process"], "no process named 'no such process' runs"),
+    (["--pid", "4194305"], "no process 4194305 is running"),
+    (["--process", "no such process"], "no process named 'no such process' is running"),
     (["--", "no-such-program"], "no program named 'no-such-program' is found"),
     (["imul1", "--workload", "imul1"], "--workload and a command exclude each other"),
     (["--resume", "/nonexistent"], "does not exist"),
-    (["--resume", "/tmp", "--seconds", "3"], "--resume takes the plan from the session"),
+    (["--resume", "/tmp", "--seconds", "3"], "--resume uses the session's plan"),
     (["--counters", "no-such-event", "--seconds", "0.1"], "--counters: "),
     (["-o", "/proc/nowhere", "--seconds", "0.1"], "/proc/nowhere"),
 ]
@@ -72,7 +72,7 @@ def test_foolish_requests_get_one_line(
     lines = [
         line
         for line in done.stderr.splitlines()
-        if not line.startswith(("not rec", "to rec", "recording kind"))
+        if not line.startswith(("not rec", "to rec", "recording mode"))
     ]
     assert len(lines) == 1, lines
     assert message in lines[0]
@@ -84,6 +84,6 @@ def test_a_kernels_name_alone_is_met_with_the_option(workload: str, tmp_path: Pa
     done = collect("spin_handoff", cwd=str(tmp_path))
     assert (done.returncode, done.stderr) == (
         2,
-        "collect: no program named 'spin_handoff' is found on the path: did you mean "
+        "collect: no program named 'spin_handoff' on the path: did you mean "
         "--workload spin_handoff?\n",
     )

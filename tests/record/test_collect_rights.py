@@ -59,8 +59,8 @@ def test_an_ordinary_user_records_programs_of_his_own(open_folder: Path) -> None
     capture = read(open_folder / "s/session.json")["capture"]
     assert capture["rung"] == "switch_events_own"
     assert capture["allow"].startswith("sudo sysctl kernel.perf_event_paranoid=-1 && sudo mount ")
-    assert f"to record all of it: {capture['allow']}" in done.stderr
-    assert "recording kind: switch_events_own" in done.stderr
+    assert f"to record everything: {capture['allow']}" in done.stderr
+    assert "recording mode: switch_events_own" in done.stderr
     text = subprocess.run(
         ["perf", "script", "-f", "--show-switch-events", "-i",
          str(open_folder / "s/sh-r1/perf.data")],

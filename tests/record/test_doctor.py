@@ -35,7 +35,7 @@ def test_what_is_recorded_here(tmp_path: Path) -> None:
     assert f"{len(os.sched_getaffinity(0))} allowed" in str(found["CPUs"]["found"])
     version = subprocess.run(["perf", "version"], capture_output=True, text=True, check=True)
     assert version.stdout.split()[2] in str(found["perf"]["found"])
-    assert str(found["recording"]["found"]).startswith("kind 'full', buffers of ")
+    assert str(found["recording"]["found"]).startswith("mode 'full', buffers of ")
     for check in ("whole", "samples", "lost", "events"):
         assert found[check]["ok"] is True
     assert done.returncode == (0 if all(row["ok"] for row in found.values()) else 1)
@@ -166,5 +166,5 @@ def test_without_the_program_there_is_one_line(tmp_path: Path) -> None:
     done = command("schedlens", "workloads", "list", check=False, env=missing)
     assert (done.returncode, done.stderr) == (
         2,
-        f"schedlens: SCHEDLENS_WORKLOADS names {tmp_path}/none: no program is there\n",
+        f"schedlens: SCHEDLENS_WORKLOADS: there is no program {tmp_path}/none\n",
     )

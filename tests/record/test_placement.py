@@ -78,7 +78,7 @@ def test_more_threads_than_cpus_begin_anew(tmp_path: Path) -> None:
 def test_pinning_by_hand_keeps_order_and_repeats(tmp_path: Path) -> None:
     machine = read(fake.no_smt(), tmp_path)
     assert placement.pinned(machine, cpu_list.parse_in_order("5,1,1"), 4) == [5, 1, 1, 5]
-    with pytest.raises(PlanError, match="CPU 9 is not online and allowed here; there are 0-5"):
+    with pytest.raises(PlanError, match="CPU 9 is not online and allowed here; choose from 0-5"):
         placement.pinned(machine, [0, 9], 2)
     with pytest.raises(PlanError, match="the list is empty"):
         placement.pinned(machine, [], 2)
@@ -87,7 +87,7 @@ def test_pinning_by_hand_keeps_order_and_repeats(tmp_path: Path) -> None:
 def test_hidden_cores_allow_no_placement_by_core(tmp_path: Path) -> None:
     cpus = (topology.Cpu(0, online=True), topology.Cpu(1, online=True))
     machine = topology.Topology(cpus, (0, 1), {})
-    with pytest.raises(PlanError, match="does not tell which logical CPUs share a core"):
+    with pytest.raises(PlanError, match="does not report which logical CPUs share a core"):
         placement.order(machine, "physical")
     assert placement.planned(machine, "default", 2) is None
 
@@ -138,14 +138,14 @@ def test_numbers_of_threads(text: str, numbers: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is no number of threads"),
-        ("0", "'0' leaves the range 1 to 4096"),
+        ("", "'' is not a thread count"),
+        ("0", "'0' is outside the range 1 to 4096"),
         ("3..1", "'3..1' runs backwards"),
         ("1..4:0", "'1..4:0' has a stride of 0"),
-        ("1-4", "'1-4' is no number of threads; write 1..20"),
-        ("1..99999999999999999999", "leaves the range"),
-        ("1e3", "'1e3' is no number of threads"),
-        ("-1", "'-1' is no number of threads"),
+        ("1-4", "'1-4' is not a thread count; write 1..20"),
+        ("1..99999999999999999999", "outside the range"),
+        ("1e3", "'1e3' is not a thread count"),
+        ("-1", "'-1' is not a thread count"),
     ],
 )
 def test_foolish_numbers_of_threads(text: str, message: str) -> None:

@@ -140,7 +140,7 @@ def test_a_command_is_run_and_its_code_told(windows: StandIns, run: Run) -> None
     code, said = run("-o", "session", "--", sys.executable, "-c", program)
     assert code == 0, said
     step = load(next(Path("session").glob("*/step.json")))
-    assert step["warnings"] == ["the command ended with code 3"]
+    assert step["warnings"] == ["the command exited with code 3"]
     assert step["stopped_by"] == "process_end"
     assert step["pid"] is not None
 
@@ -154,25 +154,25 @@ def test_a_process_is_found_by_name_and_watched(windows: StandIns, run: Run) -> 
     step = load(Path("session/game-r1/step.json"))
     # The stand-in for tasklist knows of no process with that number afterwards.
     assert (step["pid"], step["stopped_by"]) == (4711, "process_end")
-    assert step["warnings"] == ["process 4711 ended before the time asked for"]
+    assert step["warnings"] == ["process 4711 ended before the requested time"]
     code, said = run("--process", "other", "-o", "none")
-    assert (code, said) == (2, "schedlens: --process: no process named 'other.exe' runs\n")
+    assert (code, said) == (2, "schedlens: --process: no process named 'other.exe' is running\n")
 
 
 @pytest.mark.parametrize(
     ("word", "number", "text", "told"),
     [
         ("-start", 0xC5585011, "Failed to enable the policy to profile system performance.",
-         "recording needs an elevated prompt: right-click on Terminal, 'Run as administrator'"),
+         "recording needs an elevated prompt. Right-click Terminal, choose 'Run as administrator'"),
         ("-start", 0xC5583001, "The profiles are already running.",
-         "`wpr -cancel -instancename schedlens` ends it, then type this again"),
+         "Stop it with `wpr -cancel -instancename schedlens` and run this again"),
         ("-start", 0x800705AA, "Insufficient system resources exist.",
-         "end one of those that `logman query -ets` lists"),
+         "Stop one of those that `logman query -ets` lists"),
         ("-start", 0x80070008, "Not enough memory resources are available.",
-         "close programs, or ask for a shorter --ring"),
+         "Close programs or use a shorter --ring"),
         ("-start", 0xC5580612, "Something else.", "Something else. Error code: 0xc5580612"),
         ("-stop", 0xC5583000, "There are no trace profiles running.",
-         "the recording was ended by another program"),
+         "another program stopped the recording"),
         ("-stop", 0x80070070, "There is not enough space on the disk.",
          "no space left on the disk for the recording"),
     ],
@@ -210,15 +210,15 @@ def test_counters_are_those_the_machine_offers(windows: StandIns, run: Run) -> N
     assert '<Counter Value="InstructionRetired" />' in profile
     assert load(Path("session/session.json"))["capture"]["counters"] == names.split(",")
     for wanted, told in (
-        ("LLCMisses", "this machine offers no 'LLCMisses'; `wpr -pmcsources` lists Timer, Total"),
-        ("A,B,C,D,E", "5 are more than the 4 that a core can count at once"),
+        ("LLCMisses", "this machine has no counter 'LLCMisses'. `wpr -pmcsources` lists Timer"),
+        ("A,B,C,D,E", "5 counters requested, but a core can count only 4 at once"),
     ):
         code, said = run("--counters", wanted, "-o", "other")
         assert (code, told in said, said.count("\n")) == (2, True, 1)
     (windows.home / "wpr.pmcsources").write_text(windows_texts.ONLY_TIMER)
     code, said = run("--counters", names, "-o", "other")
     assert code == 2
-    assert "a hypervisor (Hyper-V, virtualization-based security, a virtual machine) hides" in said
+    assert "(Hyper-V, virtualization-based security, or a virtual machine) hides" in said
     assert "or record without --counters" in said
 
 
@@ -242,7 +242,7 @@ def test_the_doctor_says_what_this_machine_permits(
     (windows.home / "wpr.pmcsources").write_text(windows_texts.ONLY_TIMER)
     code, said = doctor()
     assert code == 1
-    assert "-> the only counter offered is the timer" in said
+    assert "-> the only available counter is the timer" in said
     monkeypatch.setattr("schedlens.record.windows.examination.elevated", lambda: False)
     code, said = doctor()
     assert code == 1
@@ -259,8 +259,8 @@ def test_lost_events_and_another_clock_are_told(
     stand_ins(tmp_path, monkeypatch, header_only_etl(lost=(7, 2), clock=2), EDGES_NS)
     code, said = run("--seconds", "0.1", "-o", "session")
     assert code == 0
-    assert "7 events and 2 buffers were lost: give the recorder more memory" in said
-    assert "the clock of the recording is system_time" in said
+    assert "7 events and 2 buffers were lost: increase the buffers" in said
+    assert "the recording's clock is system_time" in said
 
 
 def test_a_recording_that_is_none_fails_its_step(
@@ -269,7 +269,7 @@ def test_a_recording_that_is_none_fails_its_step(
     stand_ins(tmp_path, monkeypatch, b"no recording", EDGES_NS)
     code, said = run("--seconds", "0.1", "-o", "session")
     assert code == 2
-    assert "the recorder left no recording in trace.etl: record the step again" in said
+    assert "trace.etl contains no recording: record the step again" in said
 
 
 FRAMES = """\
@@ -290,7 +290,7 @@ def test_the_ring_ends_at_a_slow_frame(windows: StandIns, run: Run, column: str)
         "-o", "session",
     )  # fmt: skip
     assert code == 0, said
-    assert "the last 30 s are kept until you press Enter or a slow frame" in said
+    assert "keeping the last 30 s until you press Enter or a slow frame" in said
     assert "ended by a frame of 55.5 ms" in said
     step = load(Path("session/machine-r1/step.json"))
     assert (step["stopped_by"], step["slow_frame_ms"]) == ("frame", 55.5)
@@ -323,24 +323,24 @@ def test_presentmon_without_rights_ends_the_step(windows: StandIns, run: Run) ->
     program = str(windows.bin / "PresentMon")
     code, said = run("--presentmon", program, "--seconds", "0.1", "-o", "session")
     assert code == 2
-    assert "PresentMon is not permitted to trace: use an elevated prompt" in said
+    assert "PresentMon is not permitted to trace. Use an elevated prompt" in said
     assert not (windows.home / "wpr.running").exists()
     code, said = run("--presentmon", "none.exe", "-o", "other")
-    assert (code, said) == (2, "schedlens: --presentmon: no program is at none.exe\n")
+    assert (code, said) == (2, "schedlens: --presentmon: there is no program none.exe\n")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (["--ring", "0.5"], "--ring: 0.5 is not between 1 and 600 seconds"),
-        (["--ring", "30", "--seconds", "5"], "--seconds has no meaning with it"),
-        (["--ring", "30", "--repeat", "2"], "--repeat has no meaning with it"),
+        (["--ring", "30", "--seconds", "5"], "--seconds has no effect with it"),
+        (["--ring", "30", "--repeat", "2"], "--repeat has no effect with it"),
         (["--ring", "30", "--workload", "imul1"], "start the program yourself"),
         (["--stop-on-frame", "50"], "--stop-on-frame ends a --ring"),
-        (["--ring", "30", "--stop-on-frame", "50"], "--stop-on-frame needs --presentmon PATH"),
+        (["--ring", "30", "--stop-on-frame", "50"], "--stop-on-frame requires --presentmon PATH"),
         (["--ring", "30", "--stop-on-frame", "0", "--presentmon", "p"], "0 ms is no frame time"),
-        (["--light"], "--light is for Linux"),
-        (["--recorder", "xperf"], "xperf is not on the path: it comes with the Windows Perf"),
+        (["--light"], "--light works only on Linux"),
+        (["--recorder", "xperf"], "xperf is not on the path. Install the Windows Perf"),
         (["--os", "linux"], "--os linux: this is windows"),
     ],
 )
@@ -384,7 +384,7 @@ def test_a_real_recording_that_a_stand_in_copies_into_place_is_collected_and_ana
     code, said = run("--seconds", "0.1", "-o", "session")
     assert code == 0, said
     assert Path("session/machine-r1/trace.etl").stat().st_size == len(etl)
-    assert f"now type: analyze {Path('session')}" in said
+    assert f"Next: analyze {Path('session')}" in said
 
     assert cli.run(cli.group, ["analyze", "session"], name="schedlens") == 0
     with duckdb.connect("session/analysis.duckdb", read_only=True) as con:

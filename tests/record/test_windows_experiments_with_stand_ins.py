@@ -121,7 +121,7 @@ def test_a_boost_mode_that_cannot_be_set_says_why(windows: StandIns) -> None:
         None, "the power plan has no boost mode: this processor or its firmware offers none",
     )  # fmt: skip
     (windows.bin / "powercfg").unlink()
-    assert boost.find()[1].startswith("powercfg tells no power plan (")
+    assert boost.find()[1].startswith("powercfg reports no power plan (")
 
 
 _PARENT = """
@@ -265,7 +265,7 @@ def test_a_command_in_a_cell_with_a_stand_in_wpr_is_bound_and_timed(
     folder = tmp_path / "failing"
     folder.mkdir()
     cell = Cell("pairs", "command+imul3", "siblings", (cpu,), (Load("imul3"),), facts=beside)
-    with pytest.raises(Exception, match="the command ended with code 3"):
+    with pytest.raises(Exception, match="the command exited with code 3"):
         failing.run(cell.step(1, 1), folder)
     assert not (windows.home / "wpr.running").exists()
     assert cells.from_step(cell.step(1, 1)).name == "command+imul3"
@@ -278,7 +278,7 @@ def test_the_dry_run_prints_what_each_cell_runs(name: str, windows: StandIns, ru
     code, said = run(*words)
     assert code == 0, said
     lines = said.splitlines()
-    start = lines.index("to give up instead: wpr -cancel -instancename schedlens")
+    start = lines.index("to cancel instead: wpr -cancel -instancename schedlens")
     commands = {line.partition(": ")[0]: line.partition(": ")[2] for line in lines[:start]}
     steps = [line.split()[0] for line in lines[start + 1 :] if line.split()[0][-3:-1] == "-r"]
     assert len(steps) == len(set(steps))
@@ -301,7 +301,7 @@ def test_the_dry_run_prints_what_each_cell_runs(name: str, windows: StandIns, ru
 def test_a_ring_is_no_experiment(windows: StandIns, run: Run) -> None:
     code, said = run("--experiment", "handoff", "--ring", "30", "-o", "session")
     assert (code, Path("session").exists()) == (2, False)
-    assert "an experiment records each of its cells from begin to end" in said
+    assert "an experiment records each of its cells completely" in said
 
 
 def test_the_busy_share_is_that_between_two_snapshots() -> None:

@@ -100,10 +100,10 @@ def test_a_process_is_found_by_its_name() -> None:
     assert asked == [["tasklist", "/fo", "csv", "/nh", "/fi", "imagename eq game.exe"]]
     assert processes.running(4711, ask)
     assert not processes.running(4712, ask)
-    with pytest.raises(PlanError, match=r"no process named 'game\.exe' runs"):
+    with pytest.raises(PlanError, match=r"no process named 'game\.exe' is running"):
         processes.find("game.exe", lambda command: windows_texts.NO_TASKS)
     twice = windows_texts.TASKS + windows_texts.TASKS.replace("4711", "815")
     with pytest.raises(
-        PlanError, match=r"2 processes are named 'game.exe': give --pid \(815, 4711\)"
+        PlanError, match=r"2 processes are named 'game.exe': use --pid \(815, 4711\)"
     ):
         processes.find("game", lambda command: twice)

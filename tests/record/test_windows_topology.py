@@ -81,10 +81,10 @@ def test_what_goes_into_the_session_is_what_the_program_told(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("buffer", "why"),
     [
-        (b"", "it names no processor core"),
-        (b"\0" * 8, "the record at byte 0 has size 0, and 8 bytes are left"),
-        (hybrid_8p8e()[:-1], "and 79 bytes are left"),
-        (windows_buffers.groups(*[1] * 33), "33 processor groups, and Windows has at most 32"),
+        (b"", "it contains no processor core"),
+        (b"\0" * 8, "the record at byte 0 has size 0, but only 8 bytes remain"),
+        (hybrid_8p8e()[:-1], "but only 79 bytes remain"),
+        (windows_buffers.groups(*[1] * 33), "33 processor groups, but Windows has at most 32"),
         (b"\0" * ((1 << 20) + 1), "more than 1048576 bytes"),
     ],
 )

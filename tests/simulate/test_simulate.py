@@ -47,7 +47,7 @@ def on_e(simulation: Simulation, name: str) -> float:
     """Share of the running time of the threads of that name on E cores."""
     tids = {thread.tid for thread in simulation.threads if thread.name.startswith(name)}
     cpus = set(simulation.machine.of_type("E"))
-    stays = [stay for stay in simulation.truth.stays if stay.tid in tids]
+    stays = [stay for stay in simulation.truth.slices if stay.tid in tids]
     slow = sum(stay.end - stay.start for stay in stays if stay.cpu in cpus)
     return slow / sum(stay.end - stay.start for stay in stays)
 
@@ -89,7 +89,7 @@ def test_turns_last_a_quantum_and_priority_is_strict() -> None:
 
     high = simulation.thread(process, "high", urgent, priority=12)
     simulation.run(20 * MS)
-    stays = [stay for stay in simulation.truth.stays if stay.end > stay.start]
+    stays = [stay for stay in simulation.truth.slices if stay.end > stay.start]
     (cut_in,) = [stay for stay in stays if stay.tid == high.tid]
     assert (cut_in.start, cut_in.end) == (9 * MS, 10 * MS)
     whole = [stay for stay in stays if stay.why == "quantum_end"]
@@ -157,7 +157,7 @@ def test_laws(seed: int, p_cores: int, e_cores: int, threads: int, replaced: flo
         simulation.thread(process, f"T{number}", body, priority=8 + number % 3)
     simulation.run(60 * MS)
     by_cpu, by_thread = defaultdict(list), defaultdict(list)
-    for stay in simulation.truth.stays:
+    for stay in simulation.truth.slices:
         by_cpu[stay.cpu].append((stay.start, stay.end))
         by_thread[stay.tid].append((stay.start, stay.end))
     for span in simulation.truth.ready:
@@ -199,24 +199,24 @@ def test_case_1_ready_time_falls_ten_times_on_the_hybrid_machine() -> None:
     symmetric = cases.priority(False, 1, cases.symmetric())
     symmetric.run(2 * S)
     (case,) = (case for case in cases.CASES if case.name == "priority")
-    faulty, mended = case.play(seconds=2.0), case.play(mended=True, seconds=2.0)
+    faulty, fixed = case.play(seconds=2.0), case.play(fixed=True, seconds=2.0)
     # As in the talk: on the symmetric machine ready about as long as they run.
     assert 0.7 < ready(symmetric, "Background") / running(symmetric, "Background") < 1.4
     assert ready(faulty, "Background") * 10 <= ready(symmetric, "Background")
     # The price: the long high priority thread is on E cores, until the background goes there.
     assert on_e(faulty, "Render") > 0.4
-    assert on_e(mended, "Render") < 0.1
-    assert on_e(mended, "Background") > on_e(faulty, "Background")
+    assert on_e(fixed, "Render") < 0.1
+    assert on_e(fixed, "Background") > on_e(faulty, "Background")
 
 
 def test_case_2_fewer_workers_and_a_priority_for_the_thread_that_carries_the_frame() -> None:
     (case,) = (case for case in cases.CASES if case.name == "critical_path")
-    faulty, mended = case.play(seconds=2.0), case.play(mended=True, seconds=2.0)
-    mean = [sum(frame_times(one)) / len(frame_times(one)) for one in (faulty, mended)]
+    faulty, fixed = case.play(seconds=2.0), case.play(fixed=True, seconds=2.0)
+    mean = [sum(frame_times(one)) / len(frame_times(one)) for one in (faulty, fixed)]
     # At least the 8 % that the talk reports.
     assert mean[0] >= 1.08 * mean[1]
     (carrier,) = (thread for thread in faulty.threads if thread.name == "Worker 0")
-    stays = [stay for stay in faulty.truth.stays if stay.tid == carrier.tid]
+    stays = [stay for stay in faulty.truth.slices if stay.tid == carrier.tid]
     short = sum(stay.end - stay.start < MS for stay in stays)
     assert short / len(stays) == pytest.approx(0.8, abs=0.1)
     assert any(stay.why == "preempted" for stay in stays)
@@ -224,7 +224,7 @@ def test_case_2_fewer_workers_and_a_priority_for_the_thread_that_carries_the_fra
 
 def test_case_3_parked_cores_and_spinning_make_frames_of_35_ms() -> None:
     (case,) = (case for case in cases.CASES if case.name == "parked")
-    faulty, mended = case.play(), case.play(mended=True)
+    faulty, fixed = case.play(), case.play(fixed=True)
     parked = [
         b.present - a.present
         for a, b in pairwise(faulty.truth.frames)
@@ -232,5 +232,5 @@ def test_case_3_parked_cores_and_spinning_make_frames_of_35_ms() -> None:
     ]
     assert sorted(parked)[len(parked) // 2] == pytest.approx(35 * MS, rel=0.1)
     assert {hand.cpu for hand in faulty.truth.handoffs} == {16}
-    assert max(frame_times(mended)) < 20 * MS
-    assert mended.truth.handoffs == []
+    assert max(frame_times(fixed)) < 20 * MS
+    assert fixed.truth.handoffs == []

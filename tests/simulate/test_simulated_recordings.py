@@ -109,7 +109,7 @@ def test_the_stays_are_those_that_happened(
     con: duckdb.DuckDBPyConnection, simulation: Simulation
 ) -> None:
     happened = sorted(
-        (s.start, s.cpu, s.tid, s.end - s.start) for s in simulation.truth.stays if s.end > s.start
+        (s.start, s.cpu, s.tid, s.end - s.start) for s in simulation.truth.slices if s.end > s.start
     )
     for trace_id in (TABLES, ETL, PERF):
         told = [(ts, cpu, tid, dur) for tid, cpu, ts, dur, *_ in rows(con, SLICES, trace_id) if dur]

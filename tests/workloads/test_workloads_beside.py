@@ -14,7 +14,7 @@ pytestmark = pytest.mark.alone
 
 def test_a_kernel_beside_another_has_its_own_numbers(tmp_path: Path) -> None:
     result = recorded(
-        tmp_path, "imul3", "--threads", "2", "--beside", "add1", "--beside",
+        tmp_path, "imul3", "--threads", "2", "--alongside", "add1", "--alongside",
         "pointer_chase:shared", "--seconds", "0.05",
     )  # fmt: skip
     assert result["kernel"] == "imul3+add1+pointer_chase"
@@ -71,9 +71,9 @@ def test_a_frame_takes_its_sixtieth_of_a_second_at_least(tmp_path: Path) -> None
 
 
 def test_a_kernel_that_cannot_stand_beside_another_is_refused() -> None:
-    done = run("run", "imul1", "--beside", "spin_handoff")
+    done = run("run", "imul1", "--alongside", "spin_handoff")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == ("schedlens-workloads: --beside: spin_handoff runs workers in pairs\n")
+    assert done.stderr == ("schedlens-workloads: --alongside: spin_handoff runs workers in pairs\n")
 
 
 def test_a_command_is_bound_and_its_code_passed_on() -> None:

@@ -1,4 +1,4 @@
-//! A beat of 60 frames a second: when the next frame may begin, and what became of those before.
+//! A 60 Hz frame rate: starts frames on time and counts late ones.
 
 use std::thread;
 use std::time::Duration;
@@ -6,38 +6,38 @@ use std::time::Duration;
 use crate::histogram::Histogram;
 use crate::os;
 
-/// From one frame to the next.
+/// Time from one frame to the next.
 pub const FRAME_NS: i64 = 1_000_000_000 / 60;
-/// The longest that a sleep hides the end of the run.
+/// Sleeps are at most this long, so that the end of the run is noticed.
 const NAP_NS: i64 = 20_000_000;
-/// Frames that are kept: four hours of them.
+/// Frames that are stored: four hours of them.
 const MOST_MARKS: usize = 1 << 20;
-/// Frames there is room for from the beginning.
+/// Initial capacity in frames.
 const ROOM: usize = 1 << 14;
 
-/// A frame, by the system's clock. It lasts until the next one of its thread begins.
+/// A frame, by the system's clock. It lasts until the next one of its thread starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameMark {
     pub start_mono_ns: i64,
-    /// When its work was done, so that it could be shown; none where the run ended before.
+    /// When its work was done and it could be shown; none if the run ended first.
     pub present_mono_ns: Option<i64>,
 }
 
-/// Frame after frame of one thread.
+/// The frames of one thread.
 pub struct Beat {
-    /// The beat that the frame under way keeps; none before the first.
+    /// When the current frame was due; none before the first.
     due_ns: Option<i64>,
     began_ns: i64,
     lengths: Histogram,
-    /// Frames whose turn was over when the one before ended.
+    /// Frames that were already due when the previous one ended.
     missed: u64,
-    /// Sum of the lengths of the frames.
+    /// Sum of the frame times.
     measured_ns: u64,
     marks: Vec<FrameMark>,
 }
 
 impl Beat {
-    /// Before its first frame.
+    /// No frame has started yet.
     pub fn new() -> Beat {
         Beat {
             due_ns: None,
@@ -49,7 +49,7 @@ impl Beat {
         }
     }
 
-    /// Forgets all frames: the measured interval begins.
+    /// Forgets all frames, because the measured interval begins.
     pub fn restart(&mut self) {
         self.due_ns = None;
         self.lengths.clear();
@@ -57,7 +57,7 @@ impl Beat {
         self.marks.clear();
     }
 
-    /// Sleeps until the next frame may begin, and begins it; false: `released` says to leave.
+    /// Sleeps until the next frame is due, and starts it; false: `released` says to leave.
     pub fn next(&mut self, released: impl Fn() -> bool) -> bool {
         let now_ns = os::monotonic_ns();
         let due_ns = self.due_ns.map_or(now_ns, |due_ns| due_ns + FRAME_NS);
@@ -78,7 +78,7 @@ impl Beat {
             self.measured_ns += u64::try_from(begin_ns - self.began_ns).unwrap_or(0);
         }
         self.began_ns = begin_ns;
-        // A frame in time keeps the beat; one that is late begins a new one.
+        // A frame in time keeps the rhythm; a late one starts a new one.
         self.due_ns = Some(if now_ns > due_ns { begin_ns } else { due_ns });
         if self.marks.len() < MOST_MARKS {
             self.marks.push(FrameMark { start_mono_ns: begin_ns, present_mono_ns: None });
@@ -86,7 +86,7 @@ impl Beat {
         true
     }
 
-    /// The work of the frame under way is done.
+    /// Marks the work of the current frame as done.
     pub fn present(&mut self) {
         let now_ns = os::monotonic_ns();
         let began_ns = self.began_ns;
@@ -100,12 +100,12 @@ impl Beat {
         &self.marks
     }
 
-    /// Lengths of the frames that ended.
+    /// Times of the frames that ended.
     pub fn lengths(&self) -> &Histogram {
         &self.lengths
     }
 
-    /// Frames that ended, those that came late, and the sum of their lengths.
+    /// Number of frames that ended, number of late ones, and the sum of their times.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("frames", self.lengths.total()),
@@ -114,12 +114,12 @@ impl Beat {
         ]
     }
 
-    /// What of it is not kept.
+    /// Warns if frames were not stored.
     pub fn warnings(&self) -> Vec<String> {
         if self.marks.len() < MOST_MARKS {
             return Vec::new();
         }
-        vec![format!("frames after the first {MOST_MARKS} are not kept one by one")]
+        vec![format!("only the first {MOST_MARKS} frames are stored individually")]
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
         let marks = beat.marks().to_vec();
         assert_eq!(marks.len(), 3);
         assert_eq!(marks[2].present_mono_ns, None);
-        // A frame may begin late, and then lies nearer to the next.
+        // A frame may start late, and is then closer to the next one.
         assert!(marks[1].start_mono_ns - marks[0].start_mono_ns >= FRAME_NS / 2);
         for pair in marks.windows(2) {
             let shown_ns = pair[0].present_mono_ns.expect("it was presented");

@@ -1,4 +1,4 @@
-//! Every kernel there is, one line each.
+//! The list of all kernels.
 
 use crate::kernel::Kernel;
 use crate::kernels::{

@@ -8,49 +8,49 @@ use crate::plan::Plan;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
-Pinned kernels that prove themselves.
+Pinned kernels that verify their own results.
 
 schedlens-workloads list [--json]
 schedlens-workloads verify [KERNEL...] [--json]
 schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seconds S]
-                        [--beside KERNEL[:V]]... [--depth 1..64] [--how spin|yield|park]
+                        [--alongside KERNEL[:V]]... [--depth 1..64] [--how spin|yield|park]
                         [--rate R] [--handoffs N] [--out DIR] [--gate] [--json]
 schedlens-workloads topology [--buffer FILE] [--raw FILE]
 schedlens-workloads observe
 schedlens-workloads bind --cpu N -- COMMAND...
 
-  --variant V    a form of the kernel, as list names it
-  --threads N    workers; kernels of two parties take an even number (1, or 2 for those)
-  --cpus LIST    0,2,4-7: one CPU for each worker in turn; without it no mask is touched
+  --variant V    variant of the kernel, see list
+  --threads N    number of workers (1); kernels that run pairs need an even number (2)
+  --cpus LIST    pin workers to these CPUs in turn, such as 0,2,4-7; by default no mask is set
   --seconds S    length of the measured interval (1)
-  --beside K     one worker more, of another kernel; may be given again
-  --depth D      places in the queue (1)
-  --how H        how a party of spin_handoff or frame waits, and serve for requests (spin)
-  --rate R       requests that arrive at each worker of serve open a second (1000)
+  --alongside K  add one worker that runs another kernel; repeatable
+  --depth D      capacity of the queue (1)
+  --how H        how workers of spin_handoff, frame and serve wait (spin)
+  --rate R       requests a second that arrive at each worker of serve open (1000)
   --handoffs N   hand-offs that a frame needs (9)
-  --out DIR      write workload.json and samples.bin there
+  --out DIR      write workload.json and samples.bin to this folder
   --gate         print ready, wait for the line go, run, print done
   --json         print the result as JSON
-  --buffer FILE  what GetLogicalProcessorInformationEx wrote elsewhere, instead of this machine's
-  --raw FILE     keep the bytes that Windows wrote
+  --buffer FILE  read saved output of GetLogicalProcessorInformationEx, not this machine
+  --raw FILE     save the bytes that Windows returned
 
-topology prints which logical CPUs share what, as JSON. observe (Windows) prints ready, then a
-snapshot of the system for the line begin, and one with the reported load for the line end.
-bind runs a command, and what it starts, on one logical CPU; the exit status is the command's.
-Exit status: 0 done, 1 a proof did not hold, 2 no answer, 130 withdrawn before it began.
+topology prints which logical CPUs share what, as JSON. observe (Windows) prints ready; for the line
+begin it prints a snapshot of the system, and for the line end one with the reported load.
+bind runs a command and its child processes on one logical CPU and exits with its status.
+Exit status: 0 success, 1 a result was wrong, 2 error, 130 interrupted before the run began.
 ";
 
 /// More workers than any machine has CPUs.
 const MOST_THREADS: usize = 4096;
 const MOST_SECONDS: f64 = 86_400.0;
-/// A batch waits for its requests, and a run for the end of its batches.
+/// A batch waits for its requests, and a run waits for its batches to end.
 const LEAST_RATE: f64 = 10.0;
 const MOST_RATE: f64 = 1e8;
 const MOST_HANDOFFS: usize = 1_000_000;
 /// CPU numbers are recorded in 16 bits.
 const MOST_CPUS: usize = 65_535;
 
-/// What the user asks for.
+/// A parsed command line.
 pub enum Command {
     Help,
     Version,
@@ -62,7 +62,7 @@ pub enum Command {
     Bind { cpu: usize, command: Vec<String> },
 }
 
-/// The plan of a run and where its result goes.
+/// The plan of a run, and where its result goes.
 pub struct RunArguments {
     pub plan: Plan,
     pub out: Option<PathBuf>,
@@ -70,15 +70,15 @@ pub struct RunArguments {
     pub json: bool,
 }
 
-/// Reads the words after the program's name.
+/// Parses the arguments of the program.
 ///
 /// # Errors
 /// One line that says what was found and what is expected.
 pub fn parse(words: &[String]) -> Result<Command, String> {
     let Some((command, rest)) = words.split_first() else {
-        return Err("a command is missing: list, verify or run (--help explains)".to_owned());
+        return Err("a command is missing: list, verify or run (see --help)".to_owned());
     };
-    // What comes after -- is another program's.
+    // Everything after -- belongs to another program.
     if rest.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h") {
         return Ok(Command::Help);
     }
@@ -91,9 +91,9 @@ pub fn parse(words: &[String]) -> Result<Command, String> {
         "topology" => parse_topology(rest),
         "bind" => parse_bind(rest),
         "observe" if rest.is_empty() => Ok(Command::Observe),
-        "observe" => Err(format!("observe does not take {:?}", rest[0])),
+        "observe" => Err(format!("observe does not accept {:?}", rest[0])),
         other => Err(format!(
-            "no command {other:?}: list, verify, run, topology, observe or bind (--help explains)"
+            "no command {other:?}: list, verify, run, topology, observe or bind (see --help)"
         )),
     }
 }
@@ -101,7 +101,7 @@ pub fn parse(words: &[String]) -> Result<Command, String> {
 fn kernel(name: &str) -> Result<&'static Kernel, String> {
     catalogue::find(name).ok_or_else(|| {
         let names: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
-        format!("no kernel {name:?}: there are {}", names.join(", "))
+        format!("no kernel {name:?}: choose from {}", names.join(", "))
     })
 }
 
@@ -110,7 +110,7 @@ fn parse_list(words: &[String]) -> Result<Command, String> {
     for word in words {
         match word.as_str() {
             "--json" => json = true,
-            other => return Err(format!("list does not take {other:?}")),
+            other => return Err(format!("list does not accept {other:?}")),
         }
     }
     Ok(Command::List { json })
@@ -123,7 +123,7 @@ fn parse_verify(words: &[String]) -> Result<Command, String> {
         match word.as_str() {
             "--json" => json = true,
             option if option.starts_with('-') => {
-                return Err(format!("verify does not take {option:?}"));
+                return Err(format!("verify does not accept {option:?}"));
             }
             name => kernels.push(kernel(name)?),
         }
@@ -141,18 +141,18 @@ fn parse_topology(words: &[String]) -> Result<Command, String> {
         let file = match word.as_str() {
             "--buffer" => &mut buffer,
             "--raw" => &mut raw,
-            other => return Err(format!("topology does not take {other:?}")),
+            other => return Err(format!("topology does not accept {other:?}")),
         };
         *file = Some(PathBuf::from(words.next().ok_or_else(|| format!("{word} needs a value"))?));
     }
     if buffer.is_some() && raw.is_some() {
-        return Err("--raw is for this machine, --buffer for another: give one".to_owned());
+        return Err("--raw is for this machine, --buffer for another: use one of them".to_owned());
     }
     Ok(Command::Topology { buffer, raw })
 }
 
 fn parse_bind(words: &[String]) -> Result<Command, String> {
-    let usage = || "bind is told --cpu N -- COMMAND...".to_owned();
+    let usage = || "usage: bind --cpu N -- COMMAND...".to_owned();
     let [option, cpu, dashes, command @ ..] = words else {
         return Err(usage());
     };
@@ -169,7 +169,7 @@ fn parse_run(words: &[String]) -> Result<Command, String> {
     let mut threads = None;
     let mut cpus = Vec::new();
     let mut seconds = 1.0;
-    let mut beside = Vec::new();
+    let mut alongside = Vec::new();
     let mut depth = None;
     let mut how = None;
     let mut rate = None;
@@ -196,35 +196,41 @@ fn parse_run(words: &[String]) -> Result<Command, String> {
             "--how" => how = Some(way(&value()?)?),
             "--rate" => rate = Some(per_second(&value()?)?),
             "--handoffs" => handoffs = Some(number(option, &value()?, 1, MOST_HANDOFFS)? as u64),
-            "--beside" => beside.push(neighbour(&value()?)?),
+            "--alongside" => alongside.push(companion(&value()?)?),
             "--out" => out = Some(PathBuf::from(value()?)),
             "--gate" if attached.is_none() => gate = true,
             "--json" if attached.is_none() => json = true,
-            other if other.starts_with('-') => return Err(format!("run does not take {word:?}")),
+            other if other.starts_with('-') => return Err(format!("run does not accept {word:?}")),
             _ if chosen.is_none() => chosen = Some(kernel(word)?),
-            _ => return Err(format!("run takes one kernel, {word:?} is a second")),
+            _ => return Err(format!("run accepts only one kernel, {word:?} is a second")),
         }
     }
-    let kernel = chosen.ok_or("run needs the name of a kernel (list shows them)")?;
+    let kernel = chosen.ok_or("run needs the name of a kernel (see list)")?;
     let threads = threads.unwrap_or(kernel.parties);
     if threads % kernel.parties != 0 {
         return Err(format!("{} needs an even number of threads, not {threads}", kernel.name));
     }
     if depth.is_some() && kernel.name != "queue" {
-        return Err(format!("--depth is for queue, not for {}", kernel.name));
+        return Err(format!("--depth works only with queue, not {}", kernel.name));
     }
     if how.is_some() && !["spin_handoff", "frame", "serve"].contains(&kernel.name) {
-        return Err(format!("--how is for spin_handoff, frame and serve, not for {}", kernel.name));
+        return Err(format!(
+            "--how works only with spin_handoff, frame and serve, not {}",
+            kernel.name
+        ));
     }
     if handoffs.is_some() && kernel.name != "frame" {
-        return Err(format!("--handoffs is for frame, not for {}", kernel.name));
+        return Err(format!("--handoffs works only with frame, not {}", kernel.name));
     }
-    if !beside.is_empty() && kernel.parties != 1 {
-        return Err(format!("{} takes no kernel beside it", kernel.name));
+    if !alongside.is_empty() && kernel.parties != 1 {
+        return Err(format!(
+            "{} runs workers in pairs: --alongside does not work with it",
+            kernel.name
+        ));
     }
     let variant = variant(kernel, variant_name.as_deref())?;
     if rate.is_some() && (kernel.name, variant.name) != ("serve", "open") {
-        return Err("--rate is for serve with --variant open".to_owned());
+        return Err("--rate requires serve with --variant open".to_owned());
     }
     let defaults = Options::default();
     let options = Options {
@@ -233,30 +239,30 @@ fn parse_run(words: &[String]) -> Result<Command, String> {
         rate: rate.unwrap_or(defaults.rate),
         handoffs: handoffs.unwrap_or(defaults.handoffs),
     };
-    let plan = Plan { kernel, variant, threads, beside, cpus, seconds, options };
+    let plan = Plan { kernel, variant, threads, alongside, cpus, seconds, options };
     Ok(Command::Run(RunArguments { plan, out, gate, json }))
 }
 
-/// The variant of that name; the first where none is named.
+/// The variant of that name; by default the first.
 fn variant(kernel: &'static Kernel, name: Option<&str>) -> Result<&'static Variant, String> {
     let Some(name) = name else {
         return Ok(&kernel.variants[0]);
     };
     kernel.variants.iter().find(|variant| variant.name == name).ok_or_else(|| {
         let names: Vec<&str> = kernel.variants.iter().map(|variant| variant.name).collect();
-        format!("{} has no variant {name:?} here: there are {}", kernel.name, names.join(", "))
+        format!("{} has no variant {name:?} here: choose from {}", kernel.name, names.join(", "))
     })
 }
 
-/// `KERNEL` or `KERNEL:VARIANT`, of a kernel whose workers need no partner.
-fn neighbour(text: &str) -> Result<(&'static Kernel, &'static Variant), String> {
+/// Parses `KERNEL` or `KERNEL:VARIANT` for a kernel whose workers need no partner.
+fn companion(text: &str) -> Result<(&'static Kernel, &'static Variant), String> {
     let (name, of) = match text.split_once(':') {
         Some((name, of)) => (name, Some(of)),
         None => (text, None),
     };
     let found = kernel(name)?;
     if found.parties != 1 {
-        return Err(format!("--beside: {name} runs workers in pairs"));
+        return Err(format!("--alongside: {name} runs workers in pairs"));
     }
     Ok((found, variant(found, of)?))
 }
@@ -265,21 +271,21 @@ fn per_second(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|rate| (LEAST_RATE..=MOST_RATE).contains(rate))
-        .ok_or_else(|| format!("--rate takes {LEAST_RATE} to {MOST_RATE}, not {text:?}"))
+        .ok_or_else(|| format!("--rate must be between {LEAST_RATE} and {MOST_RATE}, not {text:?}"))
 }
 
 fn number(option: &str, text: &str, least: usize, most: usize) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("{option} takes a number from {least} to {most}, not {text:?}"))
+        .ok_or_else(|| format!("{option} must be a number from {least} to {most}, not {text:?}"))
 }
 
 fn duration(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|seconds| (0.001..=MOST_SECONDS).contains(seconds))
-        .ok_or_else(|| format!("--seconds takes 0.001 to {MOST_SECONDS}, not {text:?}"))
+        .ok_or_else(|| format!("--seconds must be between 0.001 and {MOST_SECONDS}, not {text:?}"))
 }
 
 fn way(text: &str) -> Result<How, String> {
@@ -287,13 +293,13 @@ fn way(text: &str) -> Result<How, String> {
         "spin" => Ok(How::Spin),
         "yield" => Ok(How::Yield),
         "park" => Ok(How::Park),
-        other => Err(format!("--how takes spin, yield or park, not {other:?}")),
+        other => Err(format!("--how must be spin, yield or park, not {other:?}")),
     }
 }
 
-/// `0,2,4-7`, in the order given; a CPU may come more than once.
+/// Parses `0,2,4-7` in order; a CPU may appear more than once.
 fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
-    let wrong = || format!("--cpus takes a list like 0,2,4-7, not {text:?}");
+    let wrong = || format!("--cpus must be a list like 0,2,4-7, not {text:?}");
     let cpu = |part: &str| -> Result<usize, String> {
         part.parse().ok().filter(|cpu| *cpu < MOST_CPUS).ok_or_else(wrong)
     };
@@ -333,7 +339,7 @@ mod tests {
         let found = run(
             "run queue --threads 4 --cpus=1,1,4-6 --seconds 0.5 --depth 64 --out dir --gate --json",
         )
-        .expect("every option is right");
+        .expect("every option is valid");
         assert_eq!((found.plan.kernel.name, found.plan.variant.name), ("queue", "default"));
         assert_eq!((found.plan.threads, found.plan.seconds), (4, 0.5));
         assert_eq!(found.plan.cpus, [1, 1, 4, 5, 6]);
@@ -343,9 +349,9 @@ mod tests {
     }
 
     #[test]
-    fn kernels_beside_the_first_have_a_worker_each() {
-        let plan = run("run imul2 --threads 2 --beside add1 --beside pointer_chase:shared")
-            .expect("every option is right")
+    fn kernels_alongside_the_first_have_a_worker_each() {
+        let plan = run("run imul2 --threads 2 --alongside add1 --alongside pointer_chase:shared")
+            .expect("every option is valid")
             .plan;
         assert_eq!(plan.name(), "imul2+add1+pointer_chase");
         let found: Vec<(&str, &str)> = (0..4)
@@ -369,7 +375,7 @@ mod tests {
     fn a_command_to_bind_keeps_its_own_options() {
         let Ok(Command::Bind { cpu, command }) = parse(&words("bind --cpu 3 -- game --help --"))
         else {
-            panic!("every word is right");
+            panic!("every argument is valid");
         };
         assert_eq!((cpu, command), (3, words("game --help --")));
     }
@@ -379,44 +385,44 @@ mod tests {
         for (line, part) in [
             ("", "a command is missing"),
             ("walk", "no command \"walk\""),
-            ("list all", "list does not take"),
+            ("list all", "list does not accept"),
             ("verify imul11", "no kernel \"imul11\""),
-            ("verify --fast", "verify does not take"),
-            ("topology --json", "topology does not take"),
+            ("verify --fast", "verify does not accept"),
+            ("topology --json", "topology does not accept"),
             ("topology --buffer", "--buffer needs a value"),
-            ("topology --buffer a --raw b", "give one"),
-            ("observe now", "observe does not take"),
-            ("bind", "bind is told --cpu N -- COMMAND"),
-            ("bind --cpu 1 --", "bind is told --cpu N -- COMMAND"),
-            ("bind --cpu 1 true", "bind is told --cpu N -- COMMAND"),
-            ("bind --cpu x -- true", "--cpu takes a number from 0"),
+            ("topology --buffer a --raw b", "use one of them"),
+            ("observe now", "observe does not accept"),
+            ("bind", "usage: bind --cpu N -- COMMAND"),
+            ("bind --cpu 1 --", "usage: bind --cpu N -- COMMAND"),
+            ("bind --cpu 1 true", "usage: bind --cpu N -- COMMAND"),
+            ("bind --cpu x -- true", "--cpu must be a number from 0"),
             ("run", "needs the name of a kernel"),
             ("run imul1 imul2", "is a second"),
             ("run imul1 --threads", "--threads needs a value"),
             ("run imul1 --threads 0", "from 1 to 4096"),
             ("run imul1 --threads -1", "from 1 to 4096"),
-            ("run imul1 --seconds nan", "--seconds takes"),
-            ("run imul1 --seconds 0", "--seconds takes"),
-            ("run imul1 --cpus 3-1", "--cpus takes"),
-            ("run imul1 --cpus 1,,2", "--cpus takes"),
-            ("run imul1 --cpus 99999", "--cpus takes"),
-            ("run imul1 --cpus 0-99999999999999999999", "--cpus takes"),
-            ("run imul1 --depth 2", "--depth is for queue"),
+            ("run imul1 --seconds nan", "--seconds must be"),
+            ("run imul1 --seconds 0", "--seconds must be"),
+            ("run imul1 --cpus 3-1", "--cpus must be"),
+            ("run imul1 --cpus 1,,2", "--cpus must be"),
+            ("run imul1 --cpus 99999", "--cpus must be"),
+            ("run imul1 --cpus 0-99999999999999999999", "--cpus must be"),
+            ("run imul1 --depth 2", "--depth works only with queue"),
             ("run queue --depth 65", "from 1 to 64"),
             ("run queue --threads 3", "even number"),
-            ("run queue --how spin", "--how is for spin_handoff"),
-            ("run imul1 --beside imul11", "no kernel \"imul11\""),
-            ("run imul1 --beside sha256:avx", "no variant \"avx\""),
-            ("run imul1 --beside queue", "runs workers in pairs"),
-            ("run queue --beside imul1", "takes no kernel beside it"),
-            ("run serve --rate 5000", "--rate is for serve with"),
-            ("run serve --variant open --rate 1", "--rate takes 10 to"),
-            ("run serve --variant open --rate nan", "--rate takes 10 to"),
-            ("run imul1 --handoffs 3", "--handoffs is for frame"),
+            ("run queue --how spin", "--how works only with spin_handoff"),
+            ("run imul1 --alongside imul11", "no kernel \"imul11\""),
+            ("run imul1 --alongside sha256:avx", "no variant \"avx\""),
+            ("run imul1 --alongside queue", "runs workers in pairs"),
+            ("run queue --alongside imul1", "--alongside does not work with it"),
+            ("run serve --rate 5000", "--rate requires serve with"),
+            ("run serve --variant open --rate 1", "--rate must be between 10 and"),
+            ("run serve --variant open --rate nan", "--rate must be between 10 and"),
+            ("run imul1 --handoffs 3", "--handoffs works only with frame"),
             ("run frame --handoffs 0", "from 1 to 1000000"),
-            ("run spin_handoff --how sleep", "--how takes"),
+            ("run spin_handoff --how sleep", "--how must be"),
             ("run sha256 --variant avx", "no variant \"avx\""),
-            ("run imul1 --gate=yes", "run does not take"),
+            ("run imul1 --gate=yes", "run does not accept"),
         ] {
             let error = parse(&words(line)).err().unwrap_or_default();
             assert!(error.contains(part), "{line}: {error}");

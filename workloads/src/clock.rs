@@ -1,41 +1,41 @@
-//! Stamps that cost no system call, and their map to the system's clock: CLOCK_MONOTONIC, on
+//! Timestamps that need no system call, and their map to the system's clock: CLOCK_MONOTONIC, on
 //! Windows the performance counter (QPC).
 
 use crate::arch;
 use crate::os;
 
-/// IA32_TSC_AUX holds `node << 12 | cpu` on Linux.
+/// IA32_TSC_AUX contains `node << 12 | cpu` on Linux.
 const AUX_CPU_BITS: u32 = 12;
-/// Brackets tried for one pair; the tightest is kept.
+/// Brackets to try for one pair; the tightest is kept.
 const BRACKETS: u32 = 5;
 
-/// A moment on a logical CPU. `ticks` are those of the clock that made it.
+/// A time on a logical CPU. `ticks` are those of the clock that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub ticks: u64,
     pub cpu: u16,
 }
 
-/// The same moment by both clocks.
+/// The same time by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
     pub ticks: u64,
     pub mono_ns: i64,
 }
 
-/// Where stamps come from.
+/// The source of timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// The time stamp counter; `aux_is_cpu`: rdtscp also tells the CPU.
+    /// The time stamp counter; `aux_is_cpu`: rdtscp also returns the CPU.
     Tsc { aux_is_cpu: bool },
     /// The system's clock itself.
     Monotonic,
 }
 
 impl Clock {
-    /// The time stamp counter where processor and kernel both trust it, else the system's.
+    /// The time stamp counter if both processor and kernel trust it, else the system's clock.
     ///
-    /// On Windows always the system's: it reads the same counter, and ETW stamps with it.
+    /// On Windows always the system's: it reads the same counter, and ETW uses it too.
     pub fn detect() -> Clock {
         let trusted = matches!(os::clocksource().as_deref(), Some("tsc" | "kvm-clock"));
         if trusted && arch::counter_is_invariant() {
@@ -45,7 +45,7 @@ impl Clock {
         }
     }
 
-    /// The word for results.
+    /// The clock's name in results.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Tsc { .. } => "tsc",
@@ -53,7 +53,7 @@ impl Clock {
         }
     }
 
-    /// Now.
+    /// The current time.
     #[inline(always)]
     pub fn stamp(self) -> Stamp {
         match self {
@@ -66,7 +66,7 @@ impl Clock {
         }
     }
 
-    /// Now by both clocks, from the tightest of a few brackets.
+    /// The current time by both clocks, from the tightest of a few brackets.
     pub fn pair(self) -> Pair {
         match self {
             Clock::Tsc { .. } => {
@@ -80,8 +80,8 @@ impl Clock {
         }
     }
 
-    /// The tightest of at most `tries` brackets around `read`: the first one of at most
-    /// `enough` ticks ends the search.
+    /// The tightest of at most `tries` brackets around `read`; a bracket of at most `enough`
+    /// ticks ends the search.
     pub fn bracket<T>(self, tries: u32, enough: u64, mut read: impl FnMut() -> T) -> Bracket<T> {
         tightest(tries, enough, || {
             let before = self.stamp().ticks;
@@ -92,7 +92,7 @@ impl Clock {
     }
 }
 
-/// What was read between two stamps, which are `width` ticks apart.
+/// What was read between two timestamps, which are `width` ticks apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bracket<T> {
     pub middle: u64,
@@ -125,7 +125,7 @@ fn aux_is_cpu() -> bool {
     for _ in 0..100 {
         let before = os::current_cpu();
         let (_, aux) = arch::counter();
-        // A thread that moved in between proves nothing.
+        // If the thread moved in between, the comparison proves nothing.
         if os::current_cpu() != before {
             continue;
         }
@@ -137,7 +137,7 @@ fn aux_is_cpu() -> bool {
     agreed > 0
 }
 
-/// A map from ticks to the system's clock, linear between neighbouring pairs.
+/// A map from ticks to the system's clock, linear between adjacent pairs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
     pairs: Vec<Pair>,
@@ -145,7 +145,7 @@ pub struct Map {
 
 impl Map {
     /// A map through `pairs`, in any order; needs two at different times.
-    /// `None` where they contradict each other: one clock rises while the other does not.
+    /// `None` if they contradict each other: one clock advances and the other does not.
     pub fn new(mut pairs: Vec<Pair>) -> Option<Map> {
         pairs.sort_by_key(|pair| pair.ticks);
         pairs.dedup();
@@ -155,7 +155,7 @@ impl Map {
         (pairs.len() >= 2 && rises).then_some(Map { pairs })
     }
 
-    /// The pairs, in order.
+    /// The pairs in time order.
     pub fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn the_map_is_exact_at_pairs_and_linear_between() {
         let map = Map::new(vec![pair(3000, 2000), pair(1000, 1000), pair(5000, 2500)])
-            .expect("both clocks rise");
+            .expect("both clocks advance");
         let found: Vec<i64> =
             [1000, 2000, 3000, 4000, 5000, 7000, 0, 1001].map(|ticks| map.mono_ns(ticks)).to_vec();
         assert_eq!(found, [1000, 1500, 2000, 2250, 2500, 3000, 500, 1000]);
@@ -210,7 +210,7 @@ mod tests {
             let mut taken = 0;
             let next = || {
                 taken += 1;
-                let width = widths.next().expect("no more than the tries");
+                let width = widths.next().expect("at most as many calls as tries");
                 Bracket { middle: 1000 + width, width, read: taken }
             };
             let kept = tightest(tries, enough, next);
@@ -230,7 +230,7 @@ mod tests {
         let stamp = Clock::Monotonic.stamp();
         let after = os::monotonic_ns();
         std::thread::sleep(std::time::Duration::from_millis(1));
-        let map = Map::new(vec![first, Clock::Monotonic.pair()]).expect("1 ms lies between");
+        let map = Map::new(vec![first, Clock::Monotonic.pair()]).expect("1 ms apart");
         let second_ns = os::ticks_ns(map.hz() as u64);
         assert!((second_ns - 1_000_000_000).abs() < 1_000_000, "{second_ns}");
         assert!((map.mono_ns(stamp.ticks) - os::ticks_ns(stamp.ticks)).abs() <= 1);
@@ -245,7 +245,7 @@ mod tests {
         let stamp = clock.stamp();
         let after = os::monotonic_ns();
         std::thread::sleep(std::time::Duration::from_millis(30));
-        let map = Map::new(vec![first, clock.pair()]).expect("30 ms lie between");
+        let map = Map::new(vec![first, clock.pair()]).expect("30 ms apart");
         let at = map.mono_ns(stamp.ticks);
         assert!((before - 2_000..=after + 2_000).contains(&at), "{before} <= {at} <= {after}");
     }

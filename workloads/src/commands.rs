@@ -1,7 +1,7 @@
 //! The commands: what they print, and the exit status.
 //!
-//! 0: done; 1: a proof did not hold; 2: no answer, one line on standard error says why;
-//! 130: withdrawn before the measured interval.
+//! 0: success; 1: a result was wrong; 2: error, one line on standard error says why;
+//! 130: interrupted before the measured interval.
 
 use std::io::{self, Write};
 
@@ -13,27 +13,27 @@ use crate::kernel::Kernel;
 use crate::os::Waiter;
 use crate::{cli, folder, list, machine, os, report, verify};
 
-/// Done.
+/// Success.
 const OK: u8 = 0;
-/// A proof did not hold.
+/// A result was wrong.
 const WRONG: u8 = 1;
-/// No answer.
+/// An error prevented a result.
 const MISUSE: u8 = 2;
-/// As a shell reports a program that SIGINT ended.
+/// The status that a shell reports for a program ended by SIGINT.
 const WITHDRAWN: u8 = 130;
 
 fn print(text: &str) {
-    // A reader that has gone (`| head`) is not an error.
+    // A closed pipe (`| head`) is not an error.
     drop(io::stdout().lock().write_all(text.as_bytes()));
 }
 
-/// Says why there is no answer; returns the exit status for that.
+/// Prints why there is no result; returns the exit status for that.
 pub fn fail(reason: &str) -> u8 {
     eprintln!("schedlens-workloads: {reason}");
     MISUSE
 }
 
-/// Does what was asked; returns the exit status.
+/// Runs a command; returns the exit status.
 pub fn execute(command: Command) -> u8 {
     match command {
         Command::Help => {
@@ -51,11 +51,11 @@ pub fn execute(command: Command) -> u8 {
         Command::Verify { kernels, json } => run_verify(&kernels, json),
         Command::Run(arguments) => run(&arguments),
         Command::Topology { buffer, raw } => {
-            let told = match buffer {
+            let found = match buffer {
                 Some(path) => machine::recorded_topology(&path),
                 None => machine::topology(raw.as_deref()),
             };
-            match told {
+            match found {
                 Ok(value) => {
                     print(&format!("{value}\n"));
                     OK
@@ -198,7 +198,7 @@ mod tests {
                 kernel: &LIAR,
                 variant: &LIAR.variants[variant],
                 threads: 2,
-                beside: Vec::new(),
+                alongside: Vec::new(),
                 cpus: Vec::new(),
                 seconds: 0.01,
                 options: Options::default(),

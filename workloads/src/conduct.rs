@@ -1,11 +1,11 @@
-//! Who decides when a run begins and ends: a time, or a recorder through `--gate`.
+//! What starts and ends a run: a time, or a recorder through `--gate`.
 
 use std::io::{self, BufRead, Write};
 
 use crate::engine::Conductor;
 use crate::os::{Event, Waiter};
 
-/// Begins at once and ends after a time or on a signal.
+/// Starts at once; ends after a time or on a signal.
 pub struct Timed<'a> {
     pub waiter: &'a Waiter,
     pub ns: i64,
@@ -23,7 +23,7 @@ impl Conductor for Timed<'_> {
     fn done(&mut self) {}
 }
 
-/// Says `ready`, begins on the line `go`, says `done`.
+/// Prints `ready`, starts on the line `go`, prints `done`.
 pub struct Gated<'a> {
     pub timed: Timed<'a>,
 }
@@ -55,7 +55,7 @@ impl Conductor for Gated<'_> {
     }
 
     fn done(&mut self) {
-        // Nobody may be left to read it; the files are written all the same.
+        // If nobody reads this any more, the files must still be written.
         say("done");
     }
 }

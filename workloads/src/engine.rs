@@ -1,4 +1,4 @@
-//! Runs a crew: builds, calibrates, measures and proves it.
+//! Runs the workers of a plan: builds, calibrates, measures and verifies them.
 
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -21,25 +21,25 @@ use crate::samples::Sample;
 const NAME_BYTES: usize = 15;
 /// Time between two pairs of clock readings of the first worker.
 const PAIR_EVERY_NS: i64 = 100_000_000;
-/// Least time from such a pair to those at the ends of the run.
+/// Minimum time from such a pair to those at the ends of the run.
 const PAIR_APART_NS: i64 = 10_000_000;
-/// Batches there is room for, a second and worker; the band gives 1000 to 3300.
+/// Capacity for batches, per second and worker; their target length gives 1000 to 3300.
 const SAMPLES_PER_S: f64 = 5000.0;
-/// The start and end edges are read again while reading the two clocks took longer than this.
+/// The start and end edges are read again if reading the two clocks took longer than this.
 const EDGE_NS: f64 = 3_000.0;
-/// But not more often than this: the tightest bracket counts then.
+/// Maximum number of such readings; then the tightest bracket is used.
 const EDGE_TRIES: u32 = 10;
-/// Room for batches no run needs more than: what comes after is added to the last one.
+/// More capacity than any run needs: further batches are added to the last one.
 const MOST_SAMPLES: usize = 1_000_000;
-/// How long the length of a tick is measured before a run.
+/// How long to measure the length of a tick before a run.
 const TICK_MEASURE: Duration = Duration::from_millis(5);
 
 /// Why there is no result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// This machine cannot.
+    /// This machine cannot run it.
     Unsupported(String),
-    /// The caller withdrew before the measured interval began.
+    /// The caller cancelled before the measured interval began.
     Withdrawn,
     /// The system refused something.
     System(String),
@@ -47,10 +47,10 @@ pub enum Failure {
 
 /// Decides when the measured interval begins and ends.
 pub trait Conductor {
-    /// All workers are at the barrier; false: withdraw.
+    /// All workers are at the barrier; false: cancel.
     ///
     /// # Errors
-    /// What the caller got instead of a signal to begin.
+    /// What the caller received instead of a signal to begin.
     fn ready(&mut self) -> Result<bool, String>;
 
     /// Sleeps through the measured interval; true: interrupted before its end.
@@ -74,14 +74,14 @@ pub struct WorkerResult {
     pub iterations: u64,
     pub bytes: u64,
     pub batches: u64,
-    /// Length of a core cycle right before the measured interval and after all have ended it.
+    /// Length of a core cycle right before the measured interval, and after all workers ended it.
     pub cycle_ns: [f64; 2],
     pub counts: Vec<(&'static str, u64)>,
     pub latency: Option<Histogram>,
     pub frames: Vec<FrameMark>,
 }
 
-/// A whole run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     pub clock: Clock,
@@ -96,7 +96,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The frames of all workers, each with the thread that began it.
+    /// The frames of all workers, each with the thread that started it.
     pub fn frames(&self) -> Vec<(u32, FrameMark)> {
         let of_workers = self.workers.iter();
         of_workers.flat_map(|worker| worker.frames.iter().map(|mark| (worker.tid, *mark))).collect()
@@ -108,7 +108,7 @@ impl Outcome {
     }
 }
 
-/// A batch by the clock that stamped it.
+/// A batch in ticks of the clock that measured it.
 #[derive(Clone, Copy)]
 struct Batch {
     start: Stamp,
@@ -116,7 +116,7 @@ struct Batch {
     iterations: u64,
 }
 
-/// Two clocks read as one.
+/// The wall clock and the CPU time, read at the same time.
 #[derive(Clone, Copy)]
 struct Edge {
     ticks: u64,
@@ -143,14 +143,14 @@ struct Measured {
     sizes: Vec<(&'static str, u64)>,
 }
 
-/// What all workers share.
+/// State that all workers share.
 struct Stage {
     clock: Clock,
     phases: Phases,
     stop: AtomicBool,
-    /// Batches each worker has room for.
+    /// Capacity of each worker in batches.
     room: usize,
-    /// About the length of a tick; the exact map is made afterwards.
+    /// Approximate length of a tick; the exact map is made afterwards.
     tick_ns: f64,
 }
 
@@ -159,7 +159,7 @@ impl Stage {
         (to.saturating_sub(from) as f64 * self.tick_ns) as i64
     }
 
-    /// The thread's CPU time and the moment it was read.
+    /// The thread's CPU time, and when it was read.
     fn edge(&self) -> Edge {
         let enough = (EDGE_NS / self.tick_ns) as u64;
         let bracket = self.clock.bracket(EDGE_TRIES, enough, os::thread_cpu_ns);
@@ -167,7 +167,7 @@ impl Stage {
     }
 }
 
-/// One worker's part in it.
+/// The arguments of one worker.
 struct Seat {
     worker: usize,
     name: String,
@@ -185,7 +185,7 @@ pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failur
     }
     let Crew { builders, links } = plan.crew();
     let workers = builders.len();
-    // Some systems find out first which clock tells a thread's CPU time.
+    // Some systems first find out which clock measures a thread's CPU time.
     os::thread_cpu_ns();
     let clock = Clock::detect();
     let stage = Stage {
@@ -268,14 +268,14 @@ pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failur
     assemble(plan, &stage, edges, results, anon_huge_bytes, interrupted)
 }
 
-/// `<kernel>-NN`, cut from the kernel's end where it is too long.
+/// `<kernel>-NN`; a long kernel name is truncated.
 fn thread_name(kernel: &str, worker: usize) -> String {
     let number = format!("-{worker:02}");
     let room = NAME_BYTES.saturating_sub(number.len());
     format!("{}{number}", &kernel[..kernel.len().min(room)])
 }
 
-/// A worker's life. An error without text: it was told to leave.
+/// Runs a worker. An error without text means that it was cancelled.
 fn sit(seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
     let result = panic::catch_unwind(AssertUnwindSafe(|| work(seat, stage)))
         .unwrap_or_else(|_| Err(Some("a worker died".to_owned())));
@@ -333,7 +333,7 @@ fn work(mut seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
         }
     }
     let end = stage.edge();
-    // Whoever waits for the end of the interval waits for no more than that.
+    // Signal the end of the interval first: the conductor must not wait for the rest.
     if !stage.phases.arrive(Phase::Prove) {
         return Err(None);
     }
@@ -368,11 +368,11 @@ fn tick_ns(clock: Clock) -> Result<f64, Failure> {
     let before = clock.pair();
     thread::sleep(TICK_MEASURE);
     let map = Map::new(vec![before, clock.pair()])
-        .ok_or_else(|| Failure::System("the clock stands still".to_owned()))?;
+        .ok_or_else(|| Failure::System("the clock does not advance".to_owned()))?;
     Ok(1e9 / map.hz())
 }
 
-/// Empty, but with its pages already there.
+/// An empty vector whose pages have been touched.
 fn touched(room: usize) -> Vec<Batch> {
     let never = Stamp { ticks: 1, cpu: 1 };
     let mut batches = vec![Batch { start: never, end: never, iterations: 1 }; room];
@@ -380,7 +380,7 @@ fn touched(room: usize) -> Vec<Batch> {
     batches
 }
 
-/// Keeps a batch without allocating: once there is no room, the last one grows.
+/// Stores a batch without allocating: at full capacity, the last one grows instead.
 fn keep(batches: &mut Vec<Batch>, batch: Batch, coalesced: &mut u64) {
     if batches.len() < batches.capacity() {
         batches.push(batch);
@@ -400,7 +400,7 @@ fn assemble(
     interrupted: bool,
 ) -> Result<Outcome, Failure> {
     if let [begin, end] = pairs[..] {
-        // Two pairs too close together would turn the error of one into a slope.
+        // Between two pairs that are too close, a reading error would change the slope.
         let inside = begin.mono_ns + PAIR_APART_NS..end.mono_ns - PAIR_APART_NS;
         let taken = results.iter().flat_map(|measured| measured.pairs.iter().copied());
         pairs.extend(taken.filter(|pair| inside.contains(&pair.mono_ns)));
@@ -444,10 +444,10 @@ impl Outcome {
             })
             .collect();
         let strays = measured.cpu.map_or(0, |cpu| {
-            let stays = |sample: &Sample| {
+            let on_cpu = |sample: &Sample| {
                 usize::from(sample.cpu_at_start) == cpu && usize::from(sample.cpu_at_end) == cpu
             };
-            samples.iter().filter(|sample| !stays(sample)).count()
+            samples.iter().filter(|sample| !on_cpu(sample)).count()
         });
         let name = &measured.name;
         if let Some(cpu) = measured.cpu {
@@ -464,7 +464,7 @@ impl Outcome {
         }
         if measured.coalesced > 0 {
             let lost = measured.coalesced;
-            self.warnings.push(format!("{name}: {lost} batches were added to the one before"));
+            self.warnings.push(format!("{name}: {lost} batches were merged into the previous one"));
         }
         let (kernel, variant) = plan.of_worker(worker);
         if samples.is_empty() && kernel.parties == 1 && measured.iterates {

@@ -1,4 +1,4 @@
-//! Whole files only: written aside, then renamed.
+//! Atomic writes: a temporary file is written, then renamed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -9,11 +9,11 @@ use crate::frames_file;
 use crate::json::Value;
 use crate::samples::{self, Sample};
 
-/// What is removed before a run: a file that it may not write would be that of an earlier one.
+/// Deleted before a run, because files that this run does not write would be from an earlier one.
 const RESULTS: [&str; 2] = ["workload.json", "frames.csv"];
 
-/// Writes `samples.bin`, `frames.csv` of a run with frames, then `workload.json`: where the last is,
-/// all are whole.
+/// Writes `samples.bin`, `frames.csv` of a run with frames, then `workload.json`: if the last one
+/// exists, all are complete.
 ///
 /// # Errors
 /// One line that names the file.
@@ -40,7 +40,7 @@ pub fn write_workload(folder: &Path, workload: &Value) -> Result<(), String> {
     replace(&folder.join("workload.json"), |out| writeln!(out, "{workload}"))
 }
 
-/// Makes the folder where it is missing; a result of an earlier run in it is removed.
+/// Creates the folder if necessary, and deletes the result of an earlier run in it.
 ///
 /// # Errors
 /// One line that names the folder.
@@ -65,7 +65,7 @@ fn replace(
         fs::rename(&aside, path)
     });
     written.map_err(|error| {
-        // What was written of it is of no use; that it may not be there is no second error.
+        // The partial file is useless; failing to delete it must not hide the error.
         drop(fs::remove_file(&aside));
         format!("cannot write {}: {error}", path.display())
     })
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_appear_whole_and_nothing_stays_aside() {
+    fn files_appear_complete_and_no_temporary_file_remains() {
         let folder = std::env::temp_dir().join(format!("schedlens-folder-{}", std::process::id()));
         prepare(&folder).expect("the temporary folder is writable");
         let frame = FrameMark { start_mono_ns: 5, present_mono_ns: None };

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use crate::beat::FrameMark;
 
-/// Its first line.
+/// Its header line.
 const HEADER: &str = "pid,tid,start_mono_ns,present_mono_ns";
 
-/// Writes the whole file; `frames` holds the thread of each.
+/// Writes the whole file; `frames` contains the thread of each frame.
 ///
 /// # Errors
 /// Those of the writer.

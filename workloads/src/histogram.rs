@@ -1,44 +1,44 @@
-//! Lengths of time, counted in buckets whose width grows with them.
+//! Durations, counted in buckets whose width grows with the duration.
 
-/// Buckets between a power of two and the next: a bucket is at most 1/64 wide of what it holds.
+/// Buckets per power of two: a bucket's width is at most 1/64 of the durations in it.
 const PARTS: u64 = 64;
 const PART_BITS: u32 = PARTS.trailing_zeros();
-/// Up to `PARTS` ns each has a bucket of its own; above, `PARTS` a power of two.
+/// Up to `PARTS` ns, each value has its own bucket; above, there are `PARTS` per power of two.
 const BUCKETS: usize = ((64 - PART_BITS as usize) + 1) * PARTS as usize;
 
-/// How many lengths fell into each bucket.
+/// The number of durations in each bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
 }
 
 impl Histogram {
-    /// Empty, with its memory already there.
+    /// Empty, with its memory already allocated.
     pub fn new() -> Histogram {
         let mut counts = vec![1; BUCKETS];
         counts.fill(0);
         Histogram { counts }
     }
 
-    /// Counts one length; a negative one is none.
+    /// Counts a duration; ignores negative ones.
     pub fn add(&mut self, ns: i64) {
         self.counts[bucket(ns.max(0) as u64)] += 1;
     }
 
-    /// Forgets all.
+    /// Clears all counts.
     pub fn clear(&mut self) {
         self.counts.fill(0);
     }
 
-    /// How many were counted.
+    /// The number of counted durations.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The longest length that each bucket takes, and how many it holds; none that is empty.
+    /// The longest duration and the count of each bucket that is not empty.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
-        let held = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        held.map(|(index, count)| (upper_ns(index), *count))
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.map(|(index, count)| (upper_ns(index), *count))
     }
 }
 

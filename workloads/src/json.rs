@@ -1,4 +1,4 @@
-//! The little JSON this program writes.
+//! Writes the simple JSON that this program needs.
 
 use std::fmt::{self, Write as _};
 
@@ -20,7 +20,7 @@ impl Value {
         Value::Object(pairs.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 
-    /// A list from anything that becomes values.
+    /// A list of values.
     pub fn list<T: Into<Value>>(items: impl IntoIterator<Item = T>) -> Value {
         Value::List(items.into_iter().map(Into::into).collect())
     }
@@ -74,7 +74,7 @@ impl fmt::Display for Value {
             Value::Null => out.write_str("null"),
             Value::Bool(value) => write!(out, "{value}"),
             Value::Int(value) => write!(out, "{value}"),
-            // JSON has no word for infinity or NaN.
+            // JSON cannot represent infinity or NaN.
             Value::Real(value) if !value.is_finite() => out.write_str("null"),
             Value::Real(value) => write!(out, "{value:?}"),
             Value::Text(value) => write_text(out, value),

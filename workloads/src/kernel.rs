@@ -1,11 +1,11 @@
-//! What a kernel is: how it is described, built, run in batches and proved.
+//! What a kernel is: its description, and how it is built, run in batches and verified.
 
 use std::sync::Arc;
 
 use crate::beat::FrameMark;
 use crate::histogram::Histogram;
 
-/// One comparison of an exact value with what was found.
+/// A comparison of an exact value with the found one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     pub proof: String,
@@ -14,7 +14,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// A comparison; it holds where both read the same.
+    /// A comparison; it holds if both have the same text.
     pub fn new(proof: impl Into<String>, expected: impl ToString, found: impl ToString) -> Proof {
         Proof { proof: proof.into(), expected: expected.to_string(), found: found.to_string() }
     }
@@ -27,13 +27,13 @@ impl Proof {
 
 /// A worker's share of a kernel, on its own thread.
 pub trait Work {
-    /// Does `iterations` of them; fewer only where a partner has left. Returns how many were done.
+    /// Runs `iterations`; fewer only if a partner has left. Returns how many were done.
     fn batch(&mut self, iterations: u64) -> u64;
 
-    /// The measured interval begins: what was done to find the pace does not count.
+    /// Called when the measured interval begins: calibration does not count.
     fn begin(&mut self) {}
 
-    /// Compares what all batches so far left behind with what they must have; called once all
+    /// Compares the results of all batches so far with their expected values; called once all
     /// workers have stopped.
     fn prove(&mut self) -> Vec<Proof>;
 
@@ -42,46 +42,46 @@ pub trait Work {
         0
     }
 
-    /// Tells the partner, if there is one, that this worker does not go on.
+    /// Signals a partner, if there is one, that this worker stops.
     fn leave(&self) {}
 
-    /// What its thread is named after, where the kernel's name would not tell the workers apart.
+    /// The thread's name, if the kernel's name would not distinguish the workers.
     fn role(&self) -> Option<&'static str> {
         None
     }
 
-    /// It counts iterations of its own; false where it only helps others with theirs.
+    /// Whether it counts iterations; false if it only helps other workers.
     fn iterates(&self) -> bool {
         true
     }
 
-    /// The frames it began since `begin`.
+    /// The frames it started since `begin`.
     fn frames(&self) -> &[FrameMark] {
         &[]
     }
 
-    /// How long each request since `begin` took, in ns.
+    /// The duration of each request since `begin`, in ns.
     fn latency(&self) -> Option<&Histogram> {
         None
     }
 
-    /// Numbers of its own over all batches so far, summed over the workers.
+    /// Kernel-specific counts over all batches so far, to be summed over the workers.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// Sizes of its own, the same for each worker.
+    /// Kernel-specific sizes, the same for each worker.
     fn sizes(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// What timing or the machine make doubtful.
+    /// Reasons to doubt the timing or the machine.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Ties the two parties of a pair together across phases.
+/// Connects the two parties of a pair across phases.
 pub trait Link: Send + Sync {
     /// Both parties return from their batches as soon as they would wait for each other.
     fn release(&self);
@@ -90,8 +90,8 @@ pub trait Link: Send + Sync {
     fn rearm(&self);
 }
 
-/// Makes a worker's share on the worker's own thread, already on its CPU, so that its memory is
-/// first touched there. The argument is the CPU it is bound to.
+/// Creates a worker's share on the worker's own thread, already on its CPU, so that its memory is
+/// first touched there. The argument is the CPU it is pinned to.
 pub type Builder = Box<dyn FnOnce(Option<usize>) -> Result<Box<dyn Work>, String> + Send>;
 
 /// All workers of a run.
@@ -101,7 +101,7 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Workers that know nothing of each other.
+    /// Independent workers.
     pub fn alone<W: Work + 'static>(
         threads: usize,
         build: impl Fn(Option<usize>) -> Result<W, String> + Send + Sync + 'static,
@@ -109,7 +109,7 @@ impl Crew {
         Crew::numbered(threads, move |_, cpu| build(cpu))
     }
 
-    /// The same, each told its number.
+    /// The same, but each worker gets its number.
     pub fn numbered<W: Work + 'static>(
         threads: usize,
         build: impl Fn(usize, Option<usize>) -> Result<W, String> + Send + Sync + 'static,
@@ -126,7 +126,7 @@ impl Crew {
     }
 }
 
-/// How a party of spin_handoff or frame waits, and serve for the next request.
+/// How parties of spin_handoff and frame wait, and how serve waits for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     Spin,
@@ -135,7 +135,7 @@ pub enum How {
 }
 
 impl How {
-    /// The word for it.
+    /// Its name in results.
     pub fn name(self) -> &'static str {
         match self {
             How::Spin => "spin",
@@ -145,10 +145,10 @@ impl How {
     }
 }
 
-/// What the user may choose beside the variant.
+/// What the user may choose in addition to the variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Places in the queue, 1 to 64.
+    /// Capacity of the queue, 1 to 64.
     pub depth: usize,
     pub how: How,
     /// Requests that arrive at each worker of `serve open` a second.
@@ -166,7 +166,7 @@ impl Default for Options {
 /// A form of a kernel.
 pub struct Variant {
     pub name: &'static str,
-    /// Why this machine cannot run it on so many threads.
+    /// Why this machine cannot run it with this many threads.
     pub refusal: fn(threads: usize) -> Option<String>,
     pub crew: fn(threads: usize, options: Options) -> Crew,
 }
@@ -181,7 +181,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The word for results.
+    /// Its name in results.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Iterations => "iterations",
@@ -192,23 +192,23 @@ impl Unit {
     }
 }
 
-/// A line of the catalogue.
+/// An entry of the catalog.
 pub struct Kernel {
     pub name: &'static str,
     pub summary: &'static str,
-    /// Which ports or latencies bind it.
+    /// Which ports or latencies limit it.
     pub note: &'static str,
     pub unit: Unit,
-    /// Workers that belong together.
+    /// Number of workers that belong together.
     pub parties: usize,
-    /// The first is the one taken unless another is asked for.
+    /// The first one is the default.
     pub variants: &'static [Variant],
-    /// Core cycles an iteration on the cores of the literature; only ever a warning.
+    /// Core cycles an iteration according to the literature; a difference is only a warning.
     pub usual_cycles: Option<f64>,
 }
 
 impl Kernel {
-    /// It keeps a beat and stamps its frames, so that its pace is the same with any threads.
+    /// Whether it runs at a fixed frame rate and records frames, with any number of threads.
     pub fn keeps_beat(&self) -> bool {
         ["frame", "game"].contains(&self.name)
     }

@@ -1,4 +1,4 @@
-//! A kernel whose proofs do not hold: what the tests of failure run.
+//! A kernel with wrong results, for the tests of failures.
 
 use std::thread;
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Work for Liar {
     }
 }
 
-/// Wrong, absent or not to be built, by variant.
+/// Wrong, unsupported or impossible to build, by variant.
 pub static LIAR: Kernel = Kernel {
     name: "liar",
     summary: "",

@@ -1,4 +1,4 @@
-//! `list`: the catalogue, and what of it this machine can run.
+//! `list`: the catalog, and what this machine can run.
 
 use crate::catalogue::KERNELS;
 use crate::json::Value;
@@ -15,7 +15,7 @@ fn variants(kernel: &Kernel) -> Value {
     }))
 }
 
-/// The catalogue as one JSON object; `supported` is for the fewest threads that can run it.
+/// The catalog as one JSON object; `supported` is for the smallest possible number of threads.
 pub fn json() -> Value {
     let kernels = KERNELS.iter().map(|kernel| {
         Value::object([
@@ -32,7 +32,7 @@ pub fn json() -> Value {
     Value::object([("schema", Value::from(1_u64)), ("kernels", Value::list(kernels))])
 }
 
-/// The catalogue for people.
+/// The catalog as text.
 pub fn text() -> String {
     let mut lines = Vec::new();
     for kernel in KERNELS {

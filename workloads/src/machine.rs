@@ -1,4 +1,4 @@
-//! `topology` and `observe`: what the machine is, and what it reports of itself.
+//! `topology` and `observe`: the machine's CPUs, and the state that the system reports.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::json::Value;
 use crate::topology::Topology;
 
-/// No machine's buffer is longer: one of 2048 logical CPUs takes less than a third.
+/// Longer than any machine's buffer: one of 2048 logical CPUs takes less than a third.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The topology in a recorded buffer; all its CPUs count as allowed.
+/// The topology in a saved buffer; all its CPUs count as allowed.
 ///
 /// # Errors
 /// One line that names the file.
@@ -20,7 +20,7 @@ pub fn recorded_topology(path: &Path) -> Result<Value, String> {
     let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     read.map_err(|error| named(&error))?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(named(&format_args!("more than {MOST_BYTES} bytes, so no such buffer")));
+        return Err(named(&format_args!("more than {MOST_BYTES} bytes, so not such a buffer")));
     }
     let topology = Topology::read(&bytes).map_err(|error| named(&error))?;
     let all: Vec<usize> = topology.cpus.iter().map(|cpu| cpu.cpu).collect();
@@ -37,13 +37,13 @@ mod system {
     use crate::os;
     use crate::topology::Topology;
 
-    /// The topology of this machine; `raw`: a file to keep the system's own bytes in.
+    /// The topology of this machine; `raw`: a file for the system's own bytes.
     ///
     /// # Errors
-    /// One line that says what does not work.
+    /// One line that says what failed.
     pub fn topology(raw: Option<&Path>) -> Result<Value, String> {
         let bytes = os::processor_information()
-            .map_err(|error| format!("the system does not tell its CPUs: {error}"))?;
+            .map_err(|error| format!("the system does not report its CPUs: {error}"))?;
         if let Some(path) = raw {
             fs::write(path, &bytes).map_err(|error| format!("{}: {error}", path.display()))?;
         }
@@ -56,10 +56,10 @@ mod system {
         writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
     }
 
-    /// Says `ready`, answers the lines `begin` and `end` with a snapshot each, and ends.
+    /// Prints `ready`, answers the lines `begin` and `end` with a snapshot each, and exits.
     ///
     /// # Errors
-    /// One line that says what does not work.
+    /// One line that says what failed.
     pub fn observe() -> Result<(), String> {
         let mut observer = os::Observer::new()?;
         say("ready")?;
@@ -83,20 +83,20 @@ mod system {
 
     use crate::json::Value;
 
-    /// Only Windows is asked so.
+    /// Supported only on Windows.
     ///
     /// # Errors
     /// Always.
     pub fn topology(_raw: Option<&Path>) -> Result<Value, String> {
-        Err("topology needs --buffer FILE here: only Windows tells it by itself".to_owned())
+        Err("topology requires --buffer FILE on this system; only Windows needs none".to_owned())
     }
 
-    /// Only Windows is asked so.
+    /// Supported only on Windows.
     ///
     /// # Errors
     /// Always.
     pub fn observe() -> Result<(), String> {
-        Err("observe is for Windows: elsewhere /proc tells all of it".to_owned())
+        Err("observe works only on Windows; on other systems, read /proc".to_owned())
     }
 }
 

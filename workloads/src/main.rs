@@ -1,4 +1,4 @@
-//! Pinned kernels that prove themselves, in a process of their own.
+//! Pinned kernels that verify their own results, in a separate process.
 //!
 //! They run on Linux and on Windows. Elsewhere the program builds, so that the package installs and
 //! analyzes recordings there, and refuses every command.

@@ -1,6 +1,7 @@
-//! How many iterations a batch has: enough for 0.3 to 1 ms.
+//! The number of iterations per batch: enough for 0.3 to 1 ms.
 //!
-//! Long against the stamps, short against a time slice, so that preempted batches are outliers.
+//! That is long compared to the timestamps and short compared to a time slice, so preempted batches
+//! are outliers.
 
 use crate::kernel::Work;
 use crate::os;
@@ -8,19 +9,19 @@ use crate::os;
 const LEAST_NS: i64 = 300_000;
 const MOST_NS: i64 = 1_000_000;
 const TARGET_NS: i64 = 550_000;
-/// A batch this long can be scaled from.
+/// A batch at least this long can be scaled.
 const SCALABLE_NS: i64 = 100_000;
-/// Calibration ends then, however slow the machine (an emulated one is very slow).
+/// Calibration ends after this time, however slow the machine is (emulated ones are very slow).
 const PATIENCE_NS: i64 = 200_000_000;
-/// Batches looked at before the pace changes: their median, since preempted ones are outliers.
+/// Number of batches per change of pace; their median counts, because preempted ones are outliers.
 const WINDOW: usize = 9;
 
-/// Iterations for the first batch; found by doubling, within `PATIENCE_NS` and one batch more.
+/// Iterations for the first batch, found by doubling within `PATIENCE_NS` plus one batch.
 pub fn calibrate(work: &mut dyn Work) -> u64 {
     let deadline = os::monotonic_ns() + PATIENCE_NS;
     let mut iterations = 1_u64;
     loop {
-        // The fastest of three: being preempted only ever makes a batch longer.
+        // The fastest of three: preemption only makes a batch longer.
         let mut fastest: Option<i64> = None;
         for _ in 0..3 {
             let before = os::monotonic_ns();
@@ -43,13 +44,13 @@ pub fn calibrate(work: &mut dyn Work) -> u64 {
     }
 }
 
-/// `iterations` that took `took_ns`, scaled to the target.
+/// Scales `iterations`, which took `took_ns`, to the target time.
 fn scaled(iterations: u64, took_ns: i64) -> u64 {
     let wanted = u128::from(iterations) * TARGET_NS as u128 / took_ns.max(1) as u128;
     u64::try_from(wanted).unwrap_or(u64::MAX).max(1)
 }
 
-/// Keeps the batches of a run inside the band.
+/// Keeps the batch lengths of a run in range.
 #[derive(Debug)]
 pub struct Pace {
     pub iterations: u64,
@@ -58,12 +59,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Begins with a calibrated number.
+    /// Starts with a calibrated number.
     pub fn new(iterations: u64) -> Pace {
         Pace { iterations, recent: [0; WINDOW], seen: 0 }
     }
 
-    /// A batch of `self.iterations` took that long.
+    /// Notes how long a batch of `self.iterations` took.
     pub fn took(&mut self, ns: i64) {
         self.recent[self.seen] = ns;
         self.seen += 1;

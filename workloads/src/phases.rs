@@ -1,15 +1,15 @@
-//! The barrier that takes all workers from one phase to the next.
+//! The barrier that moves all workers from one phase to the next.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What workers wait for, in this order.
+/// The phases that workers wait for, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Build,
     Calibrate,
     Measure,
     Prove,
-    /// Nothing more: leave at once.
+    /// Leave at once.
     Abort,
 }
 
@@ -28,7 +28,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Nobody has arrived yet.
+    /// No worker has arrived yet.
     pub fn new() -> Phases {
         Phases {
             state: Mutex::new(State { phase: Phase::Build, arrived: 0, gone: 0 }),
@@ -40,7 +40,7 @@ impl Phases {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A worker is ready for `phase` and sleeps until it opens; false: leave instead.
+    /// Called by a worker that is ready for `phase`: sleeps until it opens; false: leave instead.
     pub fn arrive(&self, phase: Phase) -> bool {
         let mut state = self.state();
         state.arrived += 1;
@@ -51,13 +51,13 @@ impl Phases {
         state.phase == phase
     }
 
-    /// A worker will arrive nowhere any more.
+    /// Called by a worker that will not arrive any more.
     pub fn leave(&self) {
         self.state().gone += 1;
         self.changed.notify_all();
     }
 
-    /// Sleeps until all `workers` have arrived or gone; false if any has gone.
+    /// Sleeps until all `workers` have arrived or left; false if any has left.
     pub fn all_arrived(&self, workers: usize) -> bool {
         let mut state = self.state();
         while state.arrived + state.gone < workers {

@@ -1,4 +1,4 @@
-//! What a run is to do: which kernels, how many workers, on which CPUs, for how long.
+//! The plan of a run: which kernels, how many workers, on which CPUs, for how long.
 
 use crate::kernel::{Crew, Kernel, Options, Variant};
 
@@ -8,9 +8,9 @@ pub struct Plan {
     pub variant: &'static Variant,
     /// Workers of that kernel.
     pub threads: usize,
-    /// One further worker each, of a kernel without parties.
-    pub beside: Vec<(&'static Kernel, &'static Variant)>,
-    /// The CPU of worker i is `cpus[i % len]`; empty: no mask is touched.
+    /// Further kernels with one worker each, without pairs.
+    pub alongside: Vec<(&'static Kernel, &'static Variant)>,
+    /// The CPU of worker i is `cpus[i % len]`; empty: no mask is set.
     pub cpus: Vec<usize>,
     pub seconds: f64,
     pub options: Options,
@@ -20,27 +20,29 @@ impl Plan {
     /// What a worker runs.
     pub fn of_worker(&self, worker: usize) -> (&'static Kernel, &'static Variant) {
         match worker.checked_sub(self.threads) {
-            Some(index) => self.beside.get(index).copied().unwrap_or((self.kernel, self.variant)),
+            Some(index) => {
+                self.alongside.get(index).copied().unwrap_or((self.kernel, self.variant))
+            }
             None => (self.kernel, self.variant),
         }
     }
 
-    /// The kernels' names, those beside the first behind it: `imul1+mem_seq`.
+    /// The kernels' names, the first one first: `imul1+mem_seq`.
     pub fn name(&self) -> String {
-        let beside = self.beside.iter().map(|(kernel, _)| kernel.name);
-        std::iter::once(self.kernel.name).chain(beside).collect::<Vec<_>>().join("+")
+        let alongside = self.alongside.iter().map(|(kernel, _)| kernel.name);
+        std::iter::once(self.kernel.name).chain(alongside).collect::<Vec<_>>().join("+")
     }
 
     /// Why this machine cannot run it.
     pub fn refusal(&self) -> Option<String> {
-        let beside = self.beside.iter().map(|(_, variant)| (variant.refusal)(1));
-        std::iter::once((self.variant.refusal)(self.threads)).chain(beside).flatten().next()
+        let alongside = self.alongside.iter().map(|(_, variant)| (variant.refusal)(1));
+        std::iter::once((self.variant.refusal)(self.threads)).chain(alongside).flatten().next()
     }
 
     /// The workers of all kernels, and what links them.
     pub fn crew(&self) -> Crew {
         let mut crew = (self.variant.crew)(self.threads, self.options);
-        for (_, variant) in &self.beside {
+        for (_, variant) in &self.alongside {
             let Crew { builders, links } = (variant.crew)(1, self.options);
             crew.builders.extend(builders);
             crew.links.extend(links);

@@ -1,4 +1,4 @@
-//! `workload.json`: what a run measured, as docs/session-folder.md describes it.
+//! `workload.json`: what a run measured, see docs/session-folder.md.
 
 use std::process;
 
@@ -10,10 +10,10 @@ use crate::kernel::{Proof, Unit};
 use crate::os;
 use crate::plan::Plan;
 
-/// Version of the file.
+/// Version of the file format.
 const SCHEMA: u64 = 1;
 
-/// The middle value (the mean of the middle two); `None` of nothing.
+/// The middle value (the mean of the middle two); `None` if there is none.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -24,14 +24,14 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// Median over the workers of the median length of their iterations, in ns and in core cycles.
+/// Median over the workers of their median iteration time, in ns and in core cycles.
 pub fn iteration(outcome: &Outcome) -> Option<(f64, f64)> {
     let (of_workers, in_cycles) =
         (0..outcome.workers.len()).filter_map(|index| iteration_of(outcome, index)).unzip();
     Some((median(of_workers)?, median(in_cycles)?))
 }
 
-/// Median length of a worker's iterations, in ns and in core cycles.
+/// Median iteration time of a worker, in ns and in core cycles.
 fn iteration_of(outcome: &Outcome, index: usize) -> Option<(f64, f64)> {
     let cycle_ns = outcome.workers.get(index)?.cycle_ns;
     let lengths = outcome
@@ -66,7 +66,7 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Value {
         add("ns_per_iteration", ns.into());
         add("core_cycles_per_iteration", cycles.into());
         match plan.kernel.unit {
-            // Between two hops of one party lies one of the other.
+            // Between two hops of one party there is one of the other.
             Unit::Hops => add("ns_per_hop", (ns / plan.kernel.parties as f64).into()),
             Unit::Items => {
                 add("ns_per_item", ns.into());
@@ -151,7 +151,7 @@ fn workers(outcome: &Outcome) -> Value {
     }))
 }
 
-/// `[[upper end of a bucket in ns, requests in it], ...]` of those that hold any.
+/// `[[upper end of a bucket in ns, requests in it], ...]` of the buckets that are not empty.
 fn latency(histogram: &Histogram) -> Value {
     Value::list(
         histogram
@@ -198,7 +198,7 @@ fn options(plan: &Plan) -> Value {
     Value::object(options)
 }
 
-/// The object for a run that ended.
+/// The object for a finished run.
 pub fn finished(plan: &Plan, outcome: &Outcome, warnings: &[String]) -> Value {
     let memory = if outcome.sizes.iter().any(|(name, _)| *name == "memory_bytes_per_worker") {
         Value::object([

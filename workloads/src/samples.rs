@@ -6,7 +6,7 @@ use std::io::{self, Write};
 pub const MAGIC: &[u8; 8] = b"SLSAMP1\0";
 /// Size of one record in bytes.
 pub const RECORD_BYTES: usize = 48;
-/// Flag: the batch ended on another CPU than it began on.
+/// Flag: the batch ended on another CPU than it started on.
 pub const CPU_CHANGED: u32 = 1;
 
 /// One batch of one worker. Times are ns of the system's clock.

@@ -1,4 +1,4 @@
-//! What `NtQuerySystemInformation` writes on a 64-bit system, read from its bytes.
+//! Parses what `NtQuerySystemInformation` returns on a 64-bit system.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ const PROCESS_BYTES: usize = 256;
 /// `SYSTEM_THREAD_INFORMATION`.
 const THREAD_BYTES: usize = 80;
 
-/// A buffer that does not hold what it says.
+/// A buffer that is too short for its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Short {
     pub at: usize,
@@ -28,7 +28,7 @@ impl fmt::Display for Short {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessorTimes {
     pub user_ns: i64,
-    /// Without idling, interrupts and deferred procedure calls.
+    /// Without idle time, interrupts and deferred procedure calls.
     pub system_ns: i64,
     pub idle_ns: i64,
     pub interrupt_ns: i64,
@@ -61,7 +61,7 @@ impl<'a> Bytes<'a> {
         Ok(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
     }
 
-    /// A time, which the system counts in steps of 100 ns.
+    /// A time, which the system counts in units of 100 ns.
     fn ns(&self, at: usize) -> Result<i64, Short> {
         Ok(self.word(at, 8)?.cast_signed().saturating_mul(100))
     }
@@ -70,7 +70,7 @@ impl<'a> Bytes<'a> {
 /// `SystemProcessorPerformanceInformation`: a row for each CPU of a processor group.
 ///
 /// # Errors
-/// A last row that is cut off.
+/// A truncated last row.
 pub fn processor_times(bytes: &[u8]) -> Result<Vec<ProcessorTimes>, Short> {
     let all = Bytes(bytes);
     let mut rows = Vec::new();
@@ -78,7 +78,7 @@ pub fn processor_times(bytes: &[u8]) -> Result<Vec<ProcessorTimes>, Short> {
         all.take(at, PROCESSOR_BYTES)?;
         let (idle_ns, kernel_ns) = (all.ns(at)?, all.ns(at + 8)?);
         let (dpc_ns, interrupt_ns) = (all.ns(at + 24)?, all.ns(at + 32)?);
-        // The time in the kernel holds the other three.
+        // The kernel time includes the other three.
         let system_ns = kernel_ns
             .saturating_sub(idle_ns)
             .saturating_sub(dpc_ns)
@@ -95,11 +95,11 @@ pub fn processor_times(bytes: &[u8]) -> Result<Vec<ProcessorTimes>, Short> {
     Ok(rows)
 }
 
-/// `SystemProcessInformation`: all threads; `address` is where the buffer lay, since the names are
-/// told by their addresses.
+/// `SystemProcessInformation`: all threads. `address` is where the buffer was, because names are
+/// given by address.
 ///
 /// # Errors
-/// An entry that reaches beyond the buffer.
+/// An entry that extends beyond the buffer.
 pub fn threads(bytes: &[u8], address: u64) -> Result<Vec<Thread>, Short> {
     let all = Bytes(bytes);
     let mut rows = Vec::new();
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(cut, Err(Short { at: 48, needed: 48, size: 90 }));
     }
 
-    /// Two processes: one of two threads and a name behind them, one of none.
+    /// Two processes: one with two threads and a name after them, one with none.
     fn processes() -> Vec<u8> {
         let first = PROCESS_BYTES + 2 * THREAD_BYTES + 16;
         let mut bytes = vec![0; first + PROCESS_BYTES];

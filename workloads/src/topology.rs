@@ -1,6 +1,6 @@
 //! Which logical CPUs share what, from the bytes of `GetLogicalProcessorInformationEx`.
 //!
-//! Only bytes are read here, so a buffer that was recorded elsewhere answers anywhere.
+//! Only bytes are read here, so a buffer that was saved on one machine can be read on any other.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ const RELATION_PROCESSOR_PACKAGE: u32 = 3;
 const RELATION_GROUP: u32 = 4;
 const RELATION_NUMA_NODE_EX: u32 = 6;
 
-/// `PROCESSOR_CACHE_TYPE`: the only one that holds no data.
+/// `PROCESSOR_CACHE_TYPE`: the only one without data.
 const CACHE_INSTRUCTION: u32 = 1;
 /// `Relationship` and `Size`.
 const HEAD_BYTES: usize = 8;
@@ -26,16 +26,16 @@ const GROUP_INFO_BYTES: usize = 48;
 /// Windows Server has up to 2048 logical CPUs, 64 to a group.
 const MOST_GROUPS: usize = 32;
 
-/// Why a buffer tells nothing.
+/// Why a buffer cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TopologyError {
-    /// A record says it is `size` bytes long, `left` are there.
+    /// A record says it is `size` bytes long, but only `left` remain.
     Size { at: usize, size: usize, left: usize },
-    /// A record of `size` bytes needs `needed` for what it says it holds.
+    /// A record of `size` bytes needs `needed` for its content.
     Short { at: usize, needed: usize, size: usize },
-    /// More processor groups than Windows has room for.
+    /// More processor groups than Windows supports.
     Groups(usize),
-    /// It names no core.
+    /// It contains no core.
     NoCores,
 }
 
@@ -43,18 +43,18 @@ impl fmt::Display for TopologyError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TopologyError::Size { at, size, left } => {
-                write!(out, "the record at byte {at} has size {size}, and {left} bytes are left")
+                write!(out, "the record at byte {at} has size {size}, but only {left} bytes remain")
             }
             TopologyError::Short { at, needed, size } => {
-                write!(out, "the record at byte {at} has {size} bytes and needs {needed}")
+                write!(out, "the record at byte {at} has {size} bytes but needs {needed}")
             }
             TopologyError::Groups(count) => {
                 write!(
                     out,
-                    "it tells of {count} processor groups, and Windows has at most {MOST_GROUPS}"
+                    "it lists {count} processor groups, but Windows has at most {MOST_GROUPS}"
                 )
             }
-            TopologyError::NoCores => out.write_str("it names no processor core"),
+            TopologyError::NoCores => out.write_str("it contains no processor core"),
         }
     }
 }
@@ -70,16 +70,16 @@ struct Affinity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
     pub group: u16,
-    /// CPUs it has room for.
+    /// Number of CPUs that fit in it.
     pub maximum: u8,
-    /// Those that are there.
+    /// Those that are active.
     pub active_mask: u64,
 }
 
-/// A logical CPU; what the system does not tell is `None`.
+/// A logical CPU; `None` if the system does not report a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpu {
-    /// Number over the whole machine: the active CPUs of the groups before it, then its own rank.
+    /// Number on the whole machine: the active CPUs of the groups before it, plus its own rank.
     pub cpu: usize,
     pub group: u16,
     pub number_in_group: u8,
@@ -94,7 +94,7 @@ pub struct Cpu {
     pub l1d_bytes: Option<u32>,
 }
 
-/// All logical CPUs that are active, by number.
+/// All active logical CPUs, by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     pub groups: Vec<Group>,
@@ -144,7 +144,7 @@ impl<'a> Record<'a> {
         Ok(self.word(at, 4)? as u32)
     }
 
-    /// `GROUP_AFFINITY` by their number at `count_at`; older systems write 0 and mean one.
+    /// `GROUP_AFFINITY` structures, with their count at `count_at`; older systems write 0 for one.
     fn affinities(&self, count_at: usize, at: usize) -> Result<Vec<Affinity>, TopologyError> {
         let count = (self.word(count_at, 2)? as usize).max(1);
         let bytes = self.take(at, count * AFFINITY_BYTES)?;
@@ -190,7 +190,7 @@ impl Records {
                 cpus: record.affinities(38, 40)?,
             }),
             RELATION_GROUP => self.add_groups(record)?,
-            // Dies and modules: no column holds them. Others may come with a later Windows.
+            // Dies and modules have no column. Later versions of Windows may add others.
             _ => {}
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Records {
         Ok(())
     }
 
-    /// The groups as told; without such a record, those the cores lie in.
+    /// The groups in the buffer; without such a record, those of the cores.
     fn groups(&self) -> Vec<Group> {
         if !self.groups.is_empty() {
             return self.groups.clone();
@@ -233,7 +233,7 @@ impl Records {
     }
 }
 
-/// Numbers CPUs over the whole machine, as the kernel's processor indexes and as ETW does.
+/// Numbers CPUs over the whole machine, like the kernel's processor indexes and ETW.
 #[derive(Debug, Clone)]
 pub struct Numbering {
     /// By group: its number, the number of its first CPU, its active CPUs.
@@ -252,14 +252,14 @@ impl Numbering {
         Numbering { groups: groups.iter().map(numbered).collect() }
     }
 
-    /// The number of a CPU of a group; `None` where it is not active.
+    /// The number of a CPU of a group; `None` if it is not active.
     pub fn cpu(&self, group: u16, number: u8) -> Option<usize> {
         let (_, first, mask) = self.groups.iter().find(|row| row.0 == group)?;
         let bit = 1_u64.checked_shl(u32::from(number))?;
         (mask & bit != 0).then(|| first + (mask & (bit - 1)).count_ones() as usize)
     }
 
-    /// Group and number in it of a CPU.
+    /// A CPU's group and its number in the group.
     #[cfg_attr(not(any(windows, test)), expect(dead_code, reason = "only Windows binds by group"))]
     pub fn place(&self, cpu: usize) -> Option<(u16, u8)> {
         let (group, first, mask) = self
@@ -286,10 +286,10 @@ fn bits(mask: u64) -> impl Iterator<Item = u8> {
 }
 
 impl Topology {
-    /// Reads what `GetLogicalProcessorInformationEx(RelationAll)` wrote on a 64-bit system.
+    /// Parses the output of `GetLogicalProcessorInformationEx(RelationAll)` on a 64-bit system.
     ///
     /// # Errors
-    /// `TopologyError` with the place and the sizes that disagree.
+    /// `TopologyError` with the position and the sizes that disagree.
     pub fn read(bytes: &[u8]) -> Result<Topology, TopologyError> {
         let records = Records::read(bytes)?;
         if records.cores.is_empty() {
@@ -341,13 +341,13 @@ impl Topology {
         Ok(Topology { groups, cpus })
     }
 
-    /// How the CPUs are numbered.
+    /// The numbering of the CPUs.
     #[cfg_attr(not(any(windows, test)), expect(dead_code, reason = "only Windows binds by group"))]
     pub fn numbering(&self) -> Numbering {
         Numbering::new(&self.groups)
     }
 
-    /// The word for a CPU's core type: by rank of its class among those there are.
+    /// The name of a CPU's core type, by the rank of its class.
     pub fn core_type(&self, cpu: &Cpu) -> Option<String> {
         let mut classes: Vec<u8> =
             self.cpus.iter().filter_map(|cpu| cpu.efficiency_class).collect();

@@ -1,4 +1,4 @@
-//! `verify`: every kernel runs for a moment and proves itself.
+//! `verify`: runs every kernel for a short time and checks its results.
 
 use crate::conduct::Timed;
 use crate::engine::{self, Failure, Outcome};
@@ -10,10 +10,10 @@ use crate::report;
 
 /// Length of each short run.
 const SECONDS: f64 = 0.1;
-/// Difference from the usual cycles that is worth a warning.
+/// Difference from the usual cycles that causes a warning.
 const TOLERANCE: f64 = 0.03;
 
-/// What became of one variant.
+/// The result of one variant.
 pub struct Verdict {
     pub kernel: &'static str,
     pub variant: String,
@@ -48,7 +48,7 @@ impl Verdict {
     }
 }
 
-/// Runs every variant of the kernel, and every way to wait where it has several.
+/// Runs every variant of the kernel with every way to wait.
 pub fn kernel(kernel: &'static Kernel, waiter: &Waiter) -> Vec<Verdict> {
     let ways: &[(How, &str)] = if kernel.parties == 2 && kernel.name != "queue" {
         &[(How::Spin, "spin"), (How::Yield, "yield"), (How::Park, "park")]
@@ -76,7 +76,7 @@ fn one(
         kernel,
         variant,
         threads: kernel.parties,
-        beside: Vec::new(),
+        alongside: Vec::new(),
         cpus: Vec::new(),
         seconds: SECONDS,
         options: Options { how, ..Options::default() },
@@ -94,7 +94,7 @@ fn one(
     match result {
         Err(Failure::Unsupported(reason)) => verdict("unsupported", reason),
         Err(Failure::System(reason)) => verdict("failed", reason),
-        Err(Failure::Withdrawn) => verdict("failed", "it was withdrawn".to_owned()),
+        Err(Failure::Withdrawn) => verdict("failed", "it was cancelled".to_owned()),
         Ok(outcome) => {
             let (status, detail) = judge(&outcome);
             let cycles = report::iteration(&outcome).map(|(_, cycles)| cycles);
@@ -115,11 +115,11 @@ fn judge(outcome: &Outcome) -> (&'static str, String) {
     }
 }
 
-/// A warning where the cycles are not those most cores take.
+/// A warning if the cycles differ from those of most cores.
 fn timing(kernel: &Kernel, cycles: Option<f64>) -> Option<String> {
     let (usual, found) = (kernel.usual_cycles?, cycles?);
     let off = (found / usual - 1.0).abs();
-    (off > TOLERANCE).then(|| format!("{found:.2} core cycles an iteration, usual are {usual}"))
+    (off > TOLERANCE).then(|| format!("{found:.2} core cycles an iteration, usually {usual}"))
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(timing(&LIAR, Some(1.029)), None);
         assert_eq!(
             timing(&LIAR, Some(0.9)),
-            Some("0.90 core cycles an iteration, usual are 1".to_owned())
+            Some("0.90 core cycles an iteration, usually 1".to_owned())
         );
     }
 }

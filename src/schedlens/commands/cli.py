@@ -1,4 +1,4 @@
-"""The commands: `collect`, `analyze`, and `schedlens` with both and the rest under it."""
+"""The commands: `collect` and `analyze`, and `schedlens`, which groups all of them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import click
 
 from schedlens.errors import SchedlensError
 
-# Module and first line of each command; a module is imported when its command is used.
+# Module and summary of each command; the module is imported when the command is used.
 COMMANDS = {
     "collect": ("collect", "Run a workload or a program and record how it is scheduled."),
     "analyze": ("analyze", "Load recordings into a database; write findings and report."),
     "events": ("events", "Print every event of a recording with its decoded fields."),
-    "inspect": ("inspect", "What a trace holds, and what it can answer."),
-    "sql": ("sql", "Run a query, or a named one, on an analyzed session."),
+    "inspect": ("inspect", "Show what a trace contains and which questions it can answer."),
+    "sql": ("sql", "Run SQL or a named query on an analyzed session."),
     "queries": ("sql", "List the named queries with their documentation."),
-    "doctor": ("doctor", "What this machine permits, and what recording changes on it."),
-    "demo": ("demo", "Simulate a game on a hybrid machine, and explain it."),
+    "doctor": ("doctor", "Check what this machine permits; undo leftover changes."),
+    "demo": ("demo", "Simulate a game on a hybrid machine and explain it."),
     "compare-decoders": (
         "compare_decoders",
-        "Hold a folder of tables against the trace it was made from.",
+        "Compare a folder of tables with the trace it was made from.",
     ),
-    "workloads": ("workloads", "The kernels: list them, or let them prove themselves."),
+    "workloads": ("workloads", "List the kernels, or verify their results."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are asked for."""
+    """A group that imports the module of a command when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -56,7 +56,7 @@ def group() -> None:
 
 
 def run(command: click.Command, arguments: Sequence[str] | None = None, name: str = "") -> int:
-    """Runs a command; errors a user can cause become one line on stderr and exit code 2."""
+    """Runs a command; a user error becomes one line on stderr and exit code 2."""
     try:
         result: Any = command.main(
             args=None if arguments is None else list(arguments),
@@ -69,7 +69,7 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
         click.echo(error.format_message(), err=True)
         return 2
     except click.UsageError as error:
-        hint = f" ({error.ctx.command_path} --help shows how)" if error.ctx else ""
+        hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         return _failed(f"{name}: {error.format_message()}{hint}")
     except click.ClickException as error:
         return _failed(f"{name}: {error.format_message()}")
@@ -82,10 +82,10 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
     except SchedlensError as error:
         return _failed(f"{name}: {error}")
     except SystemExit:
-        # So ends rich where the reader has gone; it has closed the output already.
+        # rich exits this way when the reader is gone; it has already closed the output.
         return 0
     except BrokenPipeError:
-        # The reader, `head` for one, has what it wanted; Python would complain once more at exit.
+        # The reader, such as `head`, has stopped; without this, Python reports it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -93,12 +93,12 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
         todo = ": free some, or write elsewhere" if error.errno == errno.ENOSPC else ""
         return _failed(f"{name}: {error.strerror or error}{place}{todo}")
     except MemoryError:
-        return _failed(f"{name}: not enough memory: give fewer recordings at once")
+        return _failed(f"{name}: not enough memory: analyze fewer recordings at once")
     return result if isinstance(result, int) else 0
 
 
 def _failed(line: str) -> int:
-    """Prints why there is no answer; the exit code."""
+    """Prints why the command failed; returns its exit code."""
     from schedlens.output import terminal
 
     click.echo(terminal.plain(line), err=True)

@@ -1,4 +1,4 @@
-"""The command `collect`: a sweep of a workload, a program, or the machine, step by step."""
+"""The command `collect`: records a parameter sweep, a program, or the whole machine."""
 
 from __future__ import annotations
 
@@ -12,74 +12,77 @@ from schedlens.record.experiment_defaults import NAMES
 
 @click.command("collect")
 @click.option(
-    "--experiment", type=click.Choice(NAMES), help="Cells in random order, repeated, judged as one."
+    "--experiment", type=click.Choice(NAMES), help="Run a randomized, repeated experiment."
 )
-@click.option("--full", is_flag=True, help="With --experiment pairs: every pair of kernels.")
+@click.option("--full", is_flag=True, help="With --experiment pairs: measure all pairs of kernels.")
 @click.option(
-    "--pair", "pairs", multiple=True, help="Only this pair: imul1+imul1; may be repeated."
+    "--pair",
+    "pairs",
+    multiple=True,
+    help="Measure only this pair, e.g. imul1+imul1; repeatable.",
 )
-@click.option("--workload", help="A kernel of `schedlens workloads list`.")
-@click.option("--variant", help="The kernel's variant, where it has several.")
+@click.option("--workload", help="Run this kernel; see `schedlens workloads list`.")
+@click.option("--variant", help="Variant of the kernel.")
 @click.option("--threads", help="Workers per step: 1..20, 1,2,4, 1..20:2, max.")
 @click.option(
     "--placement", "placements", multiple=True,
     type=click.Choice(["default", "physical", "siblings"]),
-    help="Only this placement; may be given again. All three otherwise.",
+    help="Use only this placement; repeatable. Default: all three.",
 )  # fmt: skip
-@click.option("--cpus", help="Pins worker by worker to these CPUs instead: 0,2 or 1,1.")
+@click.option("--cpus", help="Pin workers to these CPUs in order: 0,2 or 1,1.")
 @click.option(
     "--seconds",
     type=float,
-    help="Length of a recording; 1 with a workload (frame, game: 3), else 10.",
+    help="Length of a recording. Default: 1 with a workload (frame, game: 3), else 10.",
 )
-@click.option("--repeat", "repeats", type=int, help="Runs of each; 1, of an experiment 6.")
-@click.option("--depth", type=click.IntRange(1, 64), help="Places in the kernel `queue`.")
+@click.option("--repeat", "repeats", type=int, help="Repeats. Default: 1; for experiments 6.")
+@click.option("--depth", type=click.IntRange(1, 64), help="Capacity of the kernel `queue`.")
 @click.option(
     "--how", type=click.Choice(["spin", "yield", "park"]),
-    help="How the parties of the kernels `spin_handoff` and `frame` wait.",
+    help="How the workers of the kernels `spin_handoff` and `frame` wait.",
 )  # fmt: skip
-@click.option("--pid", type=int, help="The process the recording is about.")
-@click.option("--process", help="The same by name.")
-@click.option("--light", is_flag=True, help="Tracepoints alone: no second record of each switch.")
+@click.option("--pid", type=int, help="Record this process.")
+@click.option("--process", help="Record the process with this name.")
+@click.option("--light", is_flag=True, help="Record tracepoints only, without PERF_RECORD_SWITCH.")
 @click.option(
     "--counters",
-    help="Events to be read at each switch, by perf's names or those of "
+    help="Events to count at each switch, with perf's names or those of "
     "`wpr -pmcsources`: EVENT,...",
 )
 @click.option(
     "-m",
     "--buffer-size",
-    help="Memory for events on their way to disk. Linux: of each CPU, in pages or with a unit, as "
+    help="Memory for trace buffers. Linux: size for each CPU, in pages or with a unit, as in "
     "perf record -m (8192, 32M). Windows: size and number of buffers (1Mx2048).",
 )
 @click.option(
     "--os",
     "target",
     type=click.Choice(["linux", "windows"]),
-    help="The system to record on; another than this one only with --dry-run.",
+    help="System to record on; for another system than this, only with --dry-run.",
 )
 @click.option(
     "--recorder",
     type=click.Choice(["wpr", "xperf"]),
-    help="Windows: wpr where it is found, else xperf, unless one is named.",
+    help="Windows: the recorder. Default: wpr if installed, else xperf.",
 )
-@click.option("--presents", is_flag=True, help="Windows: presented frames too (DXGI, DxgKrnl).")
-@click.option("--presentmon", help="Windows: the path of PresentMon, to run beside the recording.")
-@click.option("--ring", type=float, help="Windows: keeps the last RING seconds, until Enter.")
+@click.option("--presents", is_flag=True, help="Windows: also record presents (DXGI, DxgKrnl).")
+@click.option("--presentmon", help="Windows: path of PresentMon, to run alongside the recording.")
+@click.option("--ring", type=float, help="Windows: keep the last RING seconds, until Enter.")
 @click.option(
     "--stop-on-frame",
     type=float,
-    help="Windows: ends --ring at a frame of more than so many ms; needs --presentmon.",
+    help="Windows: end --ring at a frame longer than this many ms; requires --presentmon.",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False),
-    help="The session folder; by default one with the time in its name, here.",
+    help="Session folder. Default: a new folder here, named by the time.",
 )  # fmt: skip
 @click.option(
     "--resume", type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Goes on with a session that was interrupted; takes no other option.",
+    help="Continue an interrupted session; takes no other option.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Prints the plan and the commands, records nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and the commands; record nothing.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def collect(
     experiment: str | None,
@@ -112,15 +115,15 @@ def collect(
 ) -> int:
     """Record how threads are scheduled, into a session folder.
 
-    With --workload: a sweep of a pinned kernel over numbers of threads and placements.
-    With --experiment: what SMT, turbo, hand-offs and placement do on this machine.
-    With `-- CMD ARGS...`: that program. With --pid or --process: a running one. With none of
-    these: the whole machine, for --seconds.
+    With --workload: sweep a pinned kernel over thread counts and placements.
+    With --experiment: measure what SMT, turbo, hand-offs and placement do on this machine.
+    With `-- CMD ARGS...`: record that program. With --pid or --process: record a running process.
+    Otherwise: record the whole machine for --seconds.
 
-    Ctrl-C ends a recording of a program, a process or the machine early and keeps it; the
-    unfinished step of a workload is discarded.
+    Ctrl-C ends the recording of a program, a process or the machine early and keeps it; it discards
+    the unfinished step of a workload.
 
-    Exit code 0: all steps are recorded. 1: some failed. 2: none is. 130: interrupted.
+    Exit code 0: all steps were recorded. 1: some failed. 2: none was recorded. 130: interrupted.
     """
     from schedlens.experiments import conduct
     from schedlens.machine import operating_system
@@ -134,11 +137,11 @@ def collect(
     target = target or here
     if target != here and not dry_run:
         raise click.UsageError(
-            f"--os {target}: this is {here}; --dry-run prints the commands for {target}"
+            f"--os {target}: this is {here}. Add --dry-run to print the commands for {target}"
         )
     if options.given and target != "windows":
         raise click.UsageError(
-            f"{options.given[0]} is for Windows; --os windows --dry-run prints what it does there"
+            f"{options.given[0]} works only on Windows. --os windows --dry-run prints the commands"
         )
     if resume is not None:
         given = (
@@ -147,7 +150,7 @@ def collect(
         )  # fmt: skip
         flags = (placements, command, light, dry_run, full, pairs, options.given)
         if any(value is not None for value in given) or any(flags):
-            raise click.UsageError("--resume takes the plan from the session, and no other option")
+            raise click.UsageError("--resume uses the session's plan and takes no other option")
         session = Session.resume(resume)
         return loop.resume(targets.of_session(target, session), session, conduct.of)
     request = Request.checked(

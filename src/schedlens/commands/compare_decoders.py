@@ -1,4 +1,4 @@
-"""The command `schedlens compare-decoders`: two readings of one recording, table by table."""
+"""The command `schedlens compare-decoders`: compares two readings of a recording by table."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 @click.command("compare-decoders")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("trace", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
-    """Hold a FOLDER of tables against the TRACE it was made from.
+    """Compare a FOLDER of tables with the TRACE it was made from.
 
-    FOLDER is what another reader wrote, etw_export on Windows for one; TRACE is read by schedlens.
-    Exit code 0: nothing differs but what is known. 1: something does. 2: one could not be read.
+    FOLDER was written by another reader, such as etw_export on Windows; schedlens reads TRACE.
+    Exit code 0: only known differences. 1: other differences. 2: one of them cannot be read.
     """
     from schedlens.errors import NotATraceError
     from schedlens.load import recording, store
@@ -34,15 +34,13 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
 
     for path in (folder, trace):
         if not path.exists():
-            raise NotATraceError(f"{path} does not exist: give a folder of tables and its trace")
+            raise NotATraceError(f"{path} does not exist: name a folder of tables and its trace")
     if not folder.is_dir():
-        raise NotATraceError(
-            f"{folder} is a file: the folder of tables comes first, then its trace"
-        )
+        raise NotATraceError(f"{folder} is a file: name the folder of tables first, then its trace")
     if layout.is_one(trace):
-        raise NotATraceError(f"{trace} is a folder of tables: the trace comes second")
-    held = layout.open_folder(folder)
-    reasons = known(held.source, frozenset(held.rows))
+        raise NotATraceError(f"{trace} is a folder of tables: name its trace second")
+    opened = layout.open_folder(folder)
+    reasons = known(opened.source, frozenset(opened.rows))
     with TemporaryFolder() as work:
         database = work / "both.duckdb"
         with store.create(database) as con:
@@ -54,8 +52,8 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
     facts: dict[str, Any] = {
         "folder": str(folder),
         "trace": str(trace),
-        "written_by": held.written_by,
-        "source": held.source,
+        "written_by": opened.written_by,
+        "source": opened.source,
         "shift_ns": shift,
         "unexplained": sum(table.unexplained for table in tables),
         "tables": [table.as_json() for table in tables],
@@ -76,11 +74,11 @@ def _show(facts: dict[str, Any], tables: list[Table], reasons: tuple[Known, ...]
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{escape(facts['folder'])}, written by {escape(facts['written_by'])}")
-    console.print(f"against {escape(facts['trace'])}, read by schedlens")
+    console.print(f"compared with {escape(facts['trace'])}, read by schedlens")
     if facts["shift_ns"] is None:
-        console.print("[yellow]the clocks do not join[/]: times are compared as they are")
+        console.print("[yellow]the clocks do not match[/]: comparing times as they are")
     elif facts["shift_ns"]:
-        console.print(f"times of the folder moved by {facts['shift_ns']:,} ns to the same ns 0")
+        console.print(f"shifted the folder's times by {facts['shift_ns']:,} ns to the same ns 0")
     grid = Grid(show_edge=False, pad_edge=False)
     grid.add_column("table", no_wrap=True)
     for name in (
@@ -100,19 +98,19 @@ def _show(facts: dict[str, Any], tables: list[Table], reasons: tuple[Known, ...]
                 table.only_trace, table.differing, table.unexplained,
             )  # fmt: skip
             grid.add_row(table.table, *(f"{number:,}" for number in numbers))
-    # A pipe has no width to fit into; a cut number would be a wrong answer.
+    # Output to a pipe has no fixed width, and a truncated number would be wrong.
     wide = console if console.is_terminal else Console(width=10_000, highlight=False)
     wide.print(grid)
     for table in tables:
         _show_table(console, table, [r for r in reasons if r.table == table.table])
     if facts["unexplained"]:
-        console.print(f"[red]{facts['unexplained']:,} rows differ without a known reason[/]")
+        console.print(f"[red]{facts['unexplained']:,} rows differ for no known reason[/]")
     else:
-        console.print("[green]nothing differs but what is known[/]")
+        console.print("[green]only known differences[/]")
 
 
 def _show_table(console: Console, table: Table, reasons: list[Known]) -> None:
-    """What differs in a table, with an example each, and the reasons that are known."""
+    """Prints how a table differs, with one example each, and the known reasons."""
     from schedlens.output.terminal import escape
 
     lines = []

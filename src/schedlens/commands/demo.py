@@ -1,4 +1,4 @@
-"""The command `schedlens demo`: a simulated studio recording, analyzed, its report opened."""
+"""The command `schedlens demo`: simulates recordings, analyzes them, and opens the report."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ SEED = 1
     show_default=True, help="Folder for the recordings, analysis.duckdb and report.html.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 1 << 31), default=SEED, show_default=True,
-              help="Another seed is another run of the same programs.")  # fmt: skip
+              help="Seed; another one gives another run of the same programs.")  # fmt: skip
 @click.option("--open/--no-open", "open_report", default=True, help="Open the report in a browser.")
 def demo(output: Path, seed: int, open_report: bool) -> int:
-    """Simulate a game on a hybrid machine, and explain it.
+    """Simulate a game on a hybrid machine and explain it.
 
-    Three case studies on 8 P cores with siblings and 8 E cores, each with its fault and mended:
-    priorities that do not keep background work off, a thread that looks like a worker and carries
-    the frame, threads bound to parked cores that hand over by spinning. Simulated, and the
-    recordings say so.
+    Runs three case studies on 8 P cores with SMT and 8 E cores, each with a fault and fixed:
+    priorities that fail to keep background work off the P cores, a thread that looks like a worker
+    but determines the frame time, and threads that are bound to parked cores and spin to hand over
+    work. The recordings are marked as simulated.
     """
     from schedlens.commands.analyze import analyze
     from schedlens.errors import SessionError
@@ -36,29 +36,29 @@ def demo(output: Path, seed: int, open_report: bool) -> int:
     from schedlens.simulate import cases
 
     if output.exists() and not (output / "demo.txt").exists() and any(output.iterdir()):
-        raise SessionError(f"{output} exists and is no demo: choose another place with -o")
+        raise SessionError(f"{output} exists and is not a demo: choose another folder with -o")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(output, error) from None
     (output / "demo.txt").write_text(
-        "Simulated recordings by `schedlens demo`; it may overwrite this folder.\n"
+        "Simulated recordings from `schedlens demo`, which may overwrite this folder.\n"
     )
-    plays = [(case, mended) for case in cases.CASES for mended in (False, True)]
+    plays = [(case, fixed) for case in cases.CASES for fixed in (False, True)]
     folders = []
     with bar() as progress:
-        for number, (case, mended) in enumerate(plays):
-            name = f"{case.name}-mended" if mended else case.name
+        for number, (case, fixed) in enumerate(plays):
+            name = f"{case.name}-fixed" if fixed else case.name
             progress(f"simulating {name}", number / len(plays))
             folder = output / name
             shutil.rmtree(folder, ignore_errors=True)
-            simulated.write_folder(case.play(mended=mended, seed=seed), folder, label=name)
+            simulated.write_folder(case.play(fixed=fixed, seed=seed), folder, label=name)
             folders.append(folder)
     for case in cases.CASES:
-        click.echo(f"{case.name}: {case.fault}; mended: {case.mended}")
+        click.echo(f"{case.name}: {case.fault}; fixed: {case.fixed}")
     arguments = [*map(str, folders), "-o", str(output), "--process", "game.exe"]
     code = analyze.main(args=arguments, prog_name="analyze", standalone_mode=False)
     report = (output / "report.html").resolve()
     if open_report and not webbrowser.open(report.as_uri()):
-        click.echo(f"no browser is found: open {report}")
+        click.echo(f"no browser found: open {report}")
     return code if isinstance(code, int) else 0

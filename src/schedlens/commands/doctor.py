@@ -1,4 +1,4 @@
-"""The command `doctor`: what this machine permits, and what recording changes on it."""
+"""The command `doctor`: checks what this machine permits, and undoes leftover changes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import click
 
 
 @click.command("doctor")
-@click.option("--restore", is_flag=True, help="Undoes what a killed `collect` left behind.")
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.option("--restore", is_flag=True, help="Undo what a killed `collect` left behind.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(restore: bool, as_json: bool) -> int:
-    """What this machine permits, found by short recordings.
+    """Check what this machine permits by making short recordings.
 
-    Exit code 0: everything is as it should be. 1: something limits what can be recorded.
+    Exit code 0: nothing limits recording. 1: something does.
     """
     from schedlens.machine import operating_system
     from schedlens.record import changes, examination
@@ -25,13 +25,13 @@ def doctor(restore: bool, as_json: bool) -> int:
         done, left = (on_windows if windows else changes).restore()
         if as_json:
             lists = {"undone": done, "left": left}
-            told = {key: [asdict(row) for row in value] for key, value in lists.items()}
-            click.echo(json.dumps(told, indent=1))
+            listed = {key: [asdict(row) for row in value] for key, value in lists.items()}
+            click.echo(json.dumps(listed, indent=1))
             return 1 if left else 0
         for change in done:
             click.echo(f"undone: {change.what}: {change.before} again")
         for change in left:
-            click.echo(f"not undone: {change.what}: it is in use, or root is needed", err=True)
+            click.echo(f"not undone: {change.what}: it is in use, or root is required", err=True)
         if not done and not left:
             click.echo("nothing was left behind")
         return 1 if left else 0

@@ -1,4 +1,4 @@
-"""What `make run` does once all is set up: the sha256 sweep on this machine, and its report."""
+"""Called by `make run`: sweeps sha256 on this machine and analyzes the session."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schedlens.commands import cli
 
 
 def main() -> int:
-    """Records, analyzes and says where the report lies; exit code of the first that failed."""
+    """Records and analyzes a session; returns the exit code of the first command that failed."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    # Up to twice the CPUs: the second half shows what more threads than CPUs cost.
+    # Up to twice the CPUs, to show the cost of more threads than CPUs.
     threads = f"1..{min(20, 2 * allowed)}"
     session = Path(time.strftime("session-%Y%m%d-%H%M%S"))
     steps = [

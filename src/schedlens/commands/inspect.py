@@ -1,4 +1,4 @@
-"""The command `schedlens inspect`: what a trace holds, and what it can answer."""
+"""The command `schedlens inspect`: shows what a trace contains and what it can answer."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 import click
 
-# Gaps that are shown without --json.
+# Number of gaps shown without --json.
 GAPS_SHOWN = 8
 
 
 @click.command("inspect")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
-    """What the trace in PATHS holds: header, clock, CPUs, records, processes, loss, answers.
+    """Show the contents of the trace in PATHS: header, clock, CPUs, records, processes, loss.
 
-    Several .etl files of one recording, of the kernel and of programs, are given together.
+    Also lists which questions the trace can answer. Name all .etl files of one recording together,
+    those of the kernel and those of programs.
     """
     from schedlens import _decoders
     from schedlens.errors import NothingToReadError
@@ -26,7 +27,7 @@ def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
 
     for path in paths:
         if not path.exists():
-            raise NothingToReadError(f"{path} does not exist: give a perf.data or .etl file")
+            raise NothingToReadError(f"{path} does not exist: name a perf.data or .etl file")
     facts: dict[str, Any]
     if len(paths) == 1 and layout.is_one(paths[0]):
         facts = contents.facts(paths[0])

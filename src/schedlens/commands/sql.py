@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 @click.command("sql")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("query", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
-@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated, with a header.")
-@click.option("--rows", default=40, show_default=True, help="Rows shown as a table; 0 for all.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with a header.")
+@click.option("--rows", default=40, show_default=True, help="Rows to print as a table; 0 for all.")
 def sql(path: Path, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: int) -> int:
     """Run a QUERY on the session or database PATH.
 
-    QUERY is SQL, or the name of a query, with arguments if wanted:
+    QUERY is SQL, or the name of a query with optional arguments:
 
     \b
       schedlens sql SESSION sibling_overlap
@@ -49,7 +49,7 @@ def sql(path: Path, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: i
 
 
 def _statement(query: tuple[str, ...]) -> str:
-    """The SQL for what was typed: SQL itself, or a name and `parameter=value` pairs."""
+    """The SQL for the arguments: SQL itself, or a query name and `parameter=value` pairs."""
     if len(query) == 1 and not re.fullmatch(r"[\w.]+", query[0]):
         return query[0]
     found = catalog.find(query[0])
@@ -60,7 +60,7 @@ def _statement(query: tuple[str, ...]) -> str:
         name = key if key.startswith("p_") else f"p_{key}"
         if not equals or name not in known:
             raise click.UsageError(
-                f"'{pair}' is no argument of {found.full_name}: it takes "
+                f"'{pair}' is not an argument of {found.full_name}. Its arguments: "
                 f"{', '.join(sorted(known)) or 'none'}, written name=value"
             )
         number = re.fullmatch(r"-?\d+(\.\d+)?|null|true|false", value, re.IGNORECASE)
@@ -69,7 +69,7 @@ def _statement(query: tuple[str, ...]) -> str:
 
 
 def _write_csv(table: pa.Table) -> None:
-    """The bytes as they are for a file or a pipe; visible text for a terminal."""
+    """Unchanged bytes for a file or a pipe; printable text for a terminal."""
     import pyarrow.csv
 
     if not sys.stdout.isatty():
@@ -98,7 +98,7 @@ def _show(table: pa.Table, limit: int) -> None:
         view.add_row(*(_cell(value) for value in row.values()))
     console = Console()
     if not console.is_terminal:
-        # A pipe has no width to fit into; a cut cell would be a wrong answer.
+        # Output to a pipe has no fixed width, and a truncated cell would be wrong.
         console = Console(width=10_000)
     console.print(view)
     left = table.num_rows - shown.num_rows
@@ -118,9 +118,9 @@ def _cell(value: object) -> str:
 
 @click.command("queries")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="As one JSON array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def queries(name: str | None, as_json: bool) -> int:
-    """List the named queries, or show one whole: parameters, columns, SQL."""
+    """List the named queries, or show one with its parameters, columns and SQL."""
     chosen = [catalog.find(name)] if name else catalog.load_all()
     if as_json:
         click.echo(json.dumps([_as_json(query) for query in chosen], indent=2))
@@ -129,7 +129,7 @@ def queries(name: str | None, as_json: bool) -> int:
         width = max(len(query.full_name) for query in chosen)
         for query in sorted(chosen, key=lambda q: (q.schema != "main", q.full_name)):
             click.echo(f"{query.full_name:<{width}}  {query.text.split('. ')[0].rstrip('.')}")
-        click.echo("\n`schedlens queries NAME` shows one whole", err=True)
+        click.echo("\nRun `schedlens queries NAME` for parameters, columns and SQL", err=True)
         return 0
     query = chosen[0]
     click.echo(f"{query.full_name}\n  {query.text}\n\nParameters")

@@ -10,29 +10,29 @@ import click
 
 @click.group("workloads")
 def workloads() -> None:
-    """The pinned kernels that `collect --workload` runs."""
+    """Manage the pinned kernels that `collect --workload` runs."""
 
 
 @workloads.command("list")
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_command(as_json: bool) -> int:
-    """What each kernel does, its unit, and whether this CPU can run it."""
+    """List the kernels: what each does, its unit, and whether this CPU can run it."""
     return _hand_on(["list", *(["--json"] if as_json else [])])
 
 
 @workloads.command("verify")
 @click.argument("kernels", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify_command(kernels: tuple[str, ...], as_json: bool) -> int:
-    """Let kernels (all of them by default) prove that they compute what they claim.
+    """Verify that kernels (all by default) compute what they claim.
 
-    Exit code 0: all that this CPU can run did. 1: a wrong value. 2: no answer.
+    Exit code 0: all that this CPU can run are correct. 1: a result is wrong. 2: not verified.
     """
     return _hand_on(["verify", *kernels, *(["--json"] if as_json else [])])
 
 
 def _hand_on(arguments: Sequence[str]) -> int:
-    """Runs the workload program on this terminal; its exit code."""
+    """Runs the workload program on this terminal; returns its exit code."""
     from schedlens.errors import UnknownWorkloadError, WorkloadError
     from schedlens.record import workload_program
 
@@ -44,4 +44,4 @@ def _hand_on(arguments: Sequence[str]) -> int:
     try:
         return subprocess.run([workload_program.program(), *arguments], check=False).returncode
     except OSError as error:
-        raise WorkloadError(f"the workload program cannot be run: {error.strerror}") from None
+        raise WorkloadError(f"cannot run the workload program: {error.strerror}") from None

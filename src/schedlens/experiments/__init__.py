@@ -1,1 +1,1 @@
-"""The experiments: pairs, scaling, smt-boost, handoff, shards; each has a file of its own."""
+"""The experiments pairs, scaling, smt-boost, handoff and shards, one per file."""

@@ -1,4 +1,4 @@
-"""What an experiment adds to a collection: its plan, its warm-up, the state it sets for a cell."""
+"""What an experiment adds to a collection: its plan, its warm-up, and the settings of each cell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schedlens.record.plan import Step
 from schedlens.record.request import Request
 from schedlens.record.session import Session
 
-# All CPUs work this long before the first cell, so that clock and heat are those of work.
+# All CPUs compute this long before the first cell, to reach the clock and temperature of load.
 WARM_UP_S = 1.0
 
 
@@ -60,7 +60,7 @@ class Experiment(Conductor):
         try:
             subprocess.run(command, capture_output=True, timeout=120, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise WorkloadError(f"the warm-up did not run: {error}") from None
+            raise WorkloadError(f"cannot run the warm-up: {error}") from None
 
 
 class Pairs(Experiment):
@@ -75,7 +75,7 @@ class Pairs(Experiment):
 
 
 class Handoff(Experiment):
-    """`handoff`: the frames come after the hand-offs that tell how long a slice is."""
+    """`handoff`: frames run after the hand-offs, which measure the length of a slice."""
 
     def steps(self, topology: Topology) -> list[Step]:
         hops, frames, self.missing = handoff.plan(topology)
@@ -137,7 +137,7 @@ class SmtBoost(Experiment):
     def preview(self, step: Step, topology: Topology) -> None:
         facts = step.cell["facts"] if step.cell is not None else {}
         if facts.get("smt") == "off":
-            # What stays online then is the first CPU of each core.
+            # Without SMT, the first CPU of each core is online.
             first = [cpu.cpu for cpu in topology.usable if cpu.smt_index in (0, None)]
             topology = replace(topology, allowed=tuple(first))
         smt_boost.fill(step, topology)
@@ -156,9 +156,9 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
 
 
 def of(request: Request, on: Host) -> Conductor:
-    """What conducts a request; raises `PlanError` for an experiment that there is not."""
+    """The conductor of a request. Raises `PlanError` if the experiment is unknown."""
     if request.experiment is None:
         return Conductor(request, on)
     if request.experiment not in EXPERIMENTS:
-        raise PlanError(f"--experiment: there are {', '.join(EXPERIMENTS)}")
+        raise PlanError(f"--experiment: choose from {', '.join(EXPERIMENTS)}")
     return EXPERIMENTS[request.experiment](request, on)

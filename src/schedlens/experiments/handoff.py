@@ -1,4 +1,4 @@
-"""The experiment `handoff`: what it takes to hand an item on, and what that does to frames."""
+"""The experiment `handoff`: what it costs to hand over an item, and how that affects frames."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAME = "handoff"
 SAME_CPU = "same_cpu"
 WAYS = ("spin", "yield", "park")
 
-# The stall that the Intel talk explains, as long as so many slices.
+# The stall that the Intel talk explains. It lasts this long in total, in whole slices.
 STALL_NS = 35_000_000
-# Where no slice could be measured: what 35 ms are at 250 ticks a second.
+# If no slice could be measured: 35 ms at 250 ticks a second.
 _USUAL_HANDOFFS = 9
 
 
@@ -49,12 +49,12 @@ def _cell(kernel: str, place: str, cpus: tuple[int, int], how: str) -> Cell:
 
 
 def handoffs_for(slice_ns: float) -> int:
-    """The hand-offs that 35 ms are worth where each takes a slice."""
+    """How many hand-offs take 35 ms if each takes one slice."""
     return max(1, math.ceil(STALL_NS / slice_ns))
 
 
 def measured_slice_ns(folder: Path, steps: Sequence[Step]) -> float | None:
-    """The one-way time on one CPU where both spin, the median of the steps that are done."""
+    """One-way time on one CPU if both threads spin: the median of the finished steps."""
     found = []
     for step in steps:
         if step.cell is None or step.cell.get("name") != f"spin_handoff-{SAME_CPU}-spin":
@@ -70,7 +70,7 @@ def measured_slice_ns(folder: Path, steps: Sequence[Step]) -> float | None:
 
 
 def enter(step: Step, folder: Path, steps: Sequence[Step]) -> None:
-    """Tells a frame how many hand-offs it needs, once the slice is known."""
+    """Sets the number of hand-offs of a frame once the length of a slice is known."""
     if step.cell is None or step.workload != "frame":
         return
     slice_ns = measured_slice_ns(folder, steps)

@@ -1,4 +1,4 @@
-"""How many requests a second a CPU of this machine can serve: what open loops are offered by."""
+"""How many requests a second one CPU can serve, which sets the load of open loops."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from schedlens.errors import WorkloadError
 from schedlens.record import workload_program
 
 PROBE_S = 0.3
-# Busy half of the time: a queue, but no overload.
+# Busy half of the time: this causes queues, but no overload.
 SHARE = 0.5
 
 
 def capacity_per_s(cpu: int, seconds: float = PROBE_S) -> float:
-    """Requests a second of `serve closed` alone on a CPU; raises `WorkloadError`."""
+    """Requests a second of `serve closed` alone on a CPU. Raises `WorkloadError`."""
     command = [
         workload_program.program(), "run", "serve", "--cpus", str(cpu),
         "--seconds", f"{seconds:g}", "--json",
@@ -24,7 +24,7 @@ def capacity_per_s(cpu: int, seconds: float = PROBE_S) -> float:
         took_ns = float(json.loads(done.stdout)["workers"][0]["ns_per_iteration"])
     except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.TimeoutExpired):
         raise WorkloadError(
-            "the probe of the service did not run: try `workloads verify`"
+            "cannot measure the service rate: try `schedlens workloads verify`"
         ) from None
     return 1e9 / took_ns
 

@@ -1,4 +1,4 @@
-"""The experiment `pairs`: what kernels cost each other on siblings, on neighbours, far apart."""
+"""The experiment `pairs`: how kernels slow each other down, on siblings, nearby and far apart."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from schedlens.record.experiment_defaults import CELL_S
 
 NAME = "pairs"
 
-# The articles' read of 1 GiB by 32 KiB, and what takes its place where memory is short.
+# The articles read 1 GiB in steps of 32 KiB; the second is for machines with little memory.
 _STRIDES = ("1g", "64m")
-# What the articles and the chapter tried, and the classes of its decision matrix.
+# The pairs of the articles and the chapter, and the classes of its decision matrix.
 ON_ONE_CORE = (
     "imul1+imul1", "imul2+imul1", "imul2+imul2", "imul3+imul1", "add1+imul1", "add8+imul1",
     "sha256+sha256", "mem_seq+mem_stride:1g",
@@ -28,17 +28,18 @@ ON_ONE_CORE = (
     "pointer_chase:shared+pointer_chase:shared",
     "aes+aes", "matmul+matmul", "scan+scan",
 )  # fmt: skip
-# The control: the same where no execution unit is shared.
+# The control: the same pairs without shared execution units.
 ON_TWO_CORES = (
     "sha256+sha256", "mem_seq+mem_stride:1g", "pointer_chase:private+pointer_chase:private",
     "pointer_chase:shared+pointer_chase:shared",
 )  # fmt: skip
-# Ten chains fill up to three multipliers: two such loops halve on siblings, told or hidden.
+# Ten chains fill up to three multipliers, so two such loops halve their speed on siblings, even
+# if the system hides that they are siblings.
 PROBE = "imul10+imul10"
 KNEE = tuple(f"imul{chains}" for chains in range(1, 11))
-# The classes that a program of the user's is set beside.
-BESIDE = ("imul3", "sha256", "matmul", "scan", "pointer_chase:private")
-# Both siblings together do 6 % more than one alone, in the articles.
+# The kernels that run alongside the user's program, one of each class.
+COMMAND_PARTNERS = ("imul3", "sha256", "matmul", "scan", "pointer_chase:private")
+# In the articles, both siblings together do 6 % more than one alone.
 _SHA256_TOGETHER = 1.06
 _FULL_WITHOUT = {"spin_handoff", "queue", "frame", "game", "serve", "ruler"}
 
@@ -48,20 +49,20 @@ def plan(
 ) -> tuple[list[Cell], list[str]]:
     """The cells of one repeat, and a line for each thing that cannot be measured here.
 
-    `full`: every kernel beside every other, in every place. `only`: these pairs, in every place.
-    `command`: a program of the user's beside a kernel of each class instead. Raises `PlanError`, or
-    the workload program's errors.
+    `full`: all pairs of kernels, in every place. `only`: these pairs, in every place. `command`:
+    the user's program with one kernel of each class. Raises `PlanError` or the workload
+    program's errors.
     """
     there, missing = places.find(topology)
     if command:
-        return _beside_command(there, topology), missing
+        return _with_command(there, topology), missing
     core = port_model.this_machine()
     stride, short = _stride()
     missing += short
     made: list[Cell] = []
     refused: dict[str, str] = {}
     for place, named in _wanted(there, full=full, only=only):
-        # What was asked for by name is that or nothing.
+        # A pair that the user named must not be replaced.
         pair = named if only else named.replace(f"mem_stride:{_STRIDES[0]}", stride)
         loads = _parse(pair)
         why = next(
@@ -84,31 +85,31 @@ def _wanted(there: list[Place], *, full: bool, only: Sequence[str]) -> list[tupl
         kernels = [label for label in _every_kernel() if label not in _FULL_WITHOUT]
         both = combinations_with_replacement(kernels, 2)
         return [(place, f"{one}+{other}") for one, other in both for place in there]
-    # Without siblings the nearest place shows whether they are only hidden.
+    # Without siblings, the nearest place shows whether the system only hides them.
     chosen = [(there[0], pair) for pair in ON_ONE_CORE]
     chosen += [(place, PROBE) for place in there]
     if len(there) > 1:
         apart = next(place for place in there if not place.on_one_core)
         chosen += [(apart, pair) for pair in ON_TWO_CORES if apart != there[0]]
     by_name = {place.name: place for place in there}
-    for name in (places.SAME_L2, places.P_BESIDE_E):
+    for name in (places.SAME_L2, places.P_AND_E):
         if name in by_name and by_name[name] != there[0]:
             chosen += [(by_name[name], "sha256+sha256"), (by_name[name], "scan+scan")]
     return list(dict.fromkeys(chosen))
 
 
 def _stride() -> tuple[str, list[str]]:
-    """The read with a stride that memory suffices for, and a line where that is not the first."""
+    """The largest stride that fits in memory, and a line if it is not the first choice."""
     whys = [cells.refusal(Load("mem_stride", variant)) for variant in _STRIDES]
     if whys[0] is None or whys[1] is not None:
         return f"mem_stride:{_STRIDES[0]}", []
-    why = f"mem_stride:{_STRIDES[0]}: {whys[0]}: 64 MiB by 2 KiB take its place"
+    why = f"mem_stride:{_STRIDES[0]}: {whys[0]}: reading 64 MiB by 2 KiB instead"
     return f"mem_stride:{_STRIDES[1]}", [why]
 
 
-def _beside_command(there: list[Place], topology: Topology) -> list[Cell]:
-    """The user's program alone and beside a kernel of each class, in every place."""
-    loads = [load for label in BESIDE if cells.refusal(load := cells.load(label)) is None]
+def _with_command(there: list[Place], topology: Topology) -> list[Cell]:
+    """The user's program alone and alongside a kernel of each class, in every place."""
+    loads = [load for label in COMMAND_PARTNERS if cells.refusal(load := cells.load(label)) is None]
     facts = {"load": "command"}
     made = [Cell(NAME, "command-alone", ALONE, there[0].cpus[:1], facts=facts)]
     made += [
@@ -146,7 +147,7 @@ def _parse(pair: str) -> tuple[Load, Load]:
 def _alone(
     made: list[Cell], topology: Topology, there: list[Place], *, only: Sequence[str]
 ) -> list[Cell]:
-    """Each kernel by itself on each core type, and the series of imul unless asked for less."""
+    """Each kernel alone on each core type, and the imul series unless `only` limits the pairs."""
     loads = {load.label: load for cell in made for load in cell.loads}
     if not only:
         loads |= {name: Load(name) for name in KNEE}
@@ -166,7 +167,7 @@ def _cell(place: Place, loads: tuple[Load, Load], core: port_model.Core) -> Cell
 def _predicted(
     place: Place, loads: tuple[Load, Load], core: port_model.Core
 ) -> tuple[dict[str, Any] | None, ...]:
-    """How much slower each is expected to be, and why; None where nothing is known."""
+    """How much slower each load is expected to be, and why; None if there is no prediction."""
     first, second = (load.kernel for load in loads)
     if place.name == places.TWO_CPUS:
         return (None, None)

@@ -1,4 +1,4 @@
-"""Where two workers can stand to each other on a machine: siblings, one L2, one LLC, apart."""
+"""The ways in which two workers can be placed: siblings, one L2, one LLC, or further apart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAME_L2 = "same_l2"
 SAME_LLC = "same_llc"
 ACROSS_LLC = "across_llc"
 ACROSS_PACKAGE = "across_package"
-P_BESIDE_E = "p_beside_e"
+P_AND_E = "p_beside_e"
 TWO_CPUS = "two_cpus"
 
 MEANING = {
@@ -22,35 +22,35 @@ MEANING = {
     SAME_LLC: "two cores that share the last-level cache only",
     ACROSS_LLC: "two cores of one package with different last-level caches",
     ACROSS_PACKAGE: "two cores of different packages",
-    P_BESIDE_E: "a core of the fastest type beside one of the slowest",
-    TWO_CPUS: "two logical CPUs; the system does not tell what they share",
+    P_AND_E: "a core of the fastest type and one of the slowest",
+    TWO_CPUS: "two logical CPUs; the system does not report what they share",
 }
 
 
 @dataclass(frozen=True)
 class Place:
-    """Two logical CPUs, and what they have in common."""
+    """Two logical CPUs, and what they share."""
 
     name: str
     cpus: tuple[int, int]
 
     @property
     def on_one_core(self) -> bool:
-        """Whether the two share a core's execution units, as far as the system tells."""
+        """Whether the two share the execution units of a core, if the system reports it."""
         return self.name == SIBLINGS
 
 
 def find(topology: Topology) -> tuple[list[Place], list[str]]:
-    """One example of each place there is, nearest first, and a line on those there are not.
+    """One example of each available place, nearest first, and a line on the missing ones.
 
-    Raises `PlanError` where there are no two usable CPUs.
+    Raises `PlanError` if there are fewer than two usable CPUs.
     """
     usable = topology.usable
     if len(usable) < 2:
-        raise PlanError("two workers beside each other need two logical CPUs; one is usable here")
+        raise PlanError("two workers need two logical CPUs; only one is usable here")
     if any(cpu.core is None for cpu in usable):
         return [Place(TWO_CPUS, (usable[0].cpu, usable[1].cpu))], [
-            "places: the system does not tell which logical CPUs share a core or a cache"
+            "places: the system does not report which logical CPUs share a core or a cache"
         ]
     ranked = sorted(usable, key=lambda cpu: (-(cpu.efficiency_class or 0), cpu.cpu))
     found: list[Place] = []
@@ -65,7 +65,7 @@ def find(topology: Topology) -> tuple[list[Place], list[str]]:
 
 
 def first_of_types(topology: Topology, places: list[Place]) -> list[int]:
-    """The CPUs on which a kernel is measured alone: one of each core type that the places use."""
+    """The CPUs to measure a kernel alone on: one of each core type in the places."""
     types = {cpu.cpu: cpu.core_type for cpu in topology.cpus}
     chosen: dict[str | None, int] = {}
     for place in places:
@@ -110,7 +110,7 @@ def _across_package(one: Cpu, other: Cpu) -> bool:
     return _apart(one, other) and one.package != other.package
 
 
-def _p_beside_e(one: Cpu, other: Cpu) -> bool:
+def _p_and_e(one: Cpu, other: Cpu) -> bool:
     return one.core_type == "P" and other.core_type in ("E", "LP-E")
 
 
@@ -120,5 +120,5 @@ _RULES: dict[str, Callable[[Cpu, Cpu], bool]] = {
     SAME_LLC: _same_llc,
     ACROSS_LLC: _across_llc,
     ACROSS_PACKAGE: _across_package,
-    P_BESIDE_E: _p_beside_e,
+    P_AND_E: _p_and_e,
 }

@@ -1,10 +1,11 @@
-"""What two register loops on one core should cost each other, by latencies and ports.
+"""Predicts how two register loops on one core slow each other down, from latencies and ports.
 
-A loop begins an iteration every `latency` cycles at best; each iteration takes multiplications, a
-taken branch and issue slots of what the core has a cycle. Where two loops want more of one of
-these than there is, each is given half, and what one leaves over the other takes.
-Source: the articles' account of Haswell (port 1 multiplies, port 6 takes branches, four issued a
-cycle), whose measurements it reproduces; llvm-mca gives latency and multipliers of this machine.
+A loop starts an iteration every `latency` cycles at best. Each iteration needs multipliers, a
+taken branch, and issue slots. If two loops together need more of a resource than the core has,
+each gets half, and one takes what the other leaves.
+Source: the articles' description of Haswell (port 1 multiplies, port 6 takes branches, four issue
+slots a cycle); the model reproduces its measurements. llvm-mca supplies latency and multipliers
+of this machine.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-# What an iteration takes of (multipliers, branches taken, issue slots), and its chain's length in
-# multiplications and additions. The counter of the loop and its branch are one issue slot.
+# What an iteration needs of (multipliers, branches taken, issue slots), and the length of its
+# chain in multiplications and additions. The loop counter and its branch are one issue slot.
 _LOOPS: dict[str, tuple[tuple[int, int, int], tuple[int, int]]] = {
     **{f"imul{n}": ((n, 1, n + 1), (1, 0)) for n in range(1, 11)},
     "add1": ((0, 1, 2), (0, 1)),
@@ -28,7 +29,7 @@ _MCA_ITERATIONS = 300
 
 @dataclass(frozen=True)
 class Core:
-    """What a core has; `basis` says where the figures are from."""
+    """The resources of a core; `basis` names the source of the numbers."""
 
     multiply_cycles: float
     multipliers: float
@@ -41,19 +42,19 @@ HASWELL = Core(3.0, 1.0, 1.0, 4.0, "the articles' Haswell: latency 3, one multip
 
 
 def known(kernel: str) -> bool:
-    """Whether the model knows the loop of a kernel."""
+    """Whether the model covers the loop of a kernel."""
     return kernel in _LOOPS
 
 
 def cycles_alone(kernel: str, core: Core) -> float:
-    """Core cycles an iteration of a loop takes on a core of its own."""
+    """Core cycles per iteration of a loop that has the core to itself."""
     needs, (multiplies, adds) = _LOOPS[kernel]
     chain = multiplies * core.multiply_cycles + adds * _ADD_CYCLES
     return max(chain, *(need / has for need, has in zip(needs, _has(core), strict=True)))
 
 
 def slowdowns(first: str, second: str, core: Core) -> tuple[float, float]:
-    """How many times longer each loop takes beside the other on one core than alone."""
+    """How many times longer each loop takes with the other on its core than alone."""
     rates = [1 / cycles_alone(kernel, core) for kernel in (first, second)]
     slower = [1.0, 1.0]
     for index, has in enumerate(_has(core)):
@@ -75,7 +76,7 @@ def _has(core: Core) -> tuple[float, float, float]:
 
 @functools.cache
 def this_machine() -> Core:
-    """The core as llvm-mca knows it; Haswell's figures where it is missing or does not know it."""
+    """This machine's core according to llvm-mca; Haswell if llvm-mca is missing or fails."""
     found = _llvm_mca()
     if found is None:
         return HASWELL
@@ -105,7 +106,7 @@ def _run(command: list[str], text: str = "") -> str:
 
 
 def _mca_cycles(program: str, text: str) -> float | None:
-    """Cycles that an iteration of the instructions takes, in the long run."""
+    """Cycles per iteration of the instructions in a long run."""
     command = [program, "-mcpu=native", f"-iterations={_MCA_ITERATIONS}", "-"]
     found = re.search(r"Total Cycles:\s+(\d+)", _run(command, text))
     return int(found[1]) / _MCA_ITERATIONS if found else None

@@ -1,4 +1,4 @@
-"""The results of an experiment as one JSON object: what `analyze SESSION --json` prints of it."""
+"""The results of the experiments as a JSON object for `analyze SESSION --json`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schedlens.load.recording import Json
 if TYPE_CHECKING:
     import duckdb
 
-# The queries that answer each experiment, and the key of each in the object.
+# The queries that answer each experiment, and their keys in the object.
 _ANSWERS = {
     "pairs": {
         "cells": "FROM pair_interference",
@@ -30,7 +30,7 @@ _ANSWERS = {
 
 
 def read(con: duckdb.DuckDBPyConnection, session: Json) -> Json | None:
-    """The results of the experiments in a database; None if it holds none."""
+    """The results of the experiments in a database; None if it has none."""
     names = [
         row[0]
         for row in con.execute(
@@ -49,7 +49,7 @@ def read(con: duckdb.DuckDBPyConnection, session: Json) -> Json | None:
 
 
 def _chase(con: duckdb.DuckDBPyConnection) -> Json:
-    """The chapter's JSON, for each of its two forms."""
+    """The JSON of the chapter's pointer chase, for each of its two forms."""
     siblings = con.execute(
         "SELECT list(DISTINCT cpu ORDER BY cpu) FROM topology() WHERE core IS NOT NULL "
         "GROUP BY trace_id, core HAVING count(DISTINCT cpu) > 1 ORDER BY trace_id, core LIMIT 1"

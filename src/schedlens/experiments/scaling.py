@@ -15,18 +15,18 @@ TABLE = "table"
 BOTH = "siblings"
 KNEE = "knee"
 
-# What the machine is calibrated with: classes of work whose second threads gain differently.
+# Kernels for the machine's calibration: their second threads gain differently.
 CALIBRATED = (
     Load("imul1"), Load("sha256"), Load("matmul"), Load("scan"), Load("pointer_chase", "private"),
 )  # fmt: skip
-# One thread on each core that fills a third, two thirds and all of its one multiplier.
+# One thread on each core that uses a third, two thirds and all of its one multiplier.
 _TABLE = ("imul1", "imul2", "imul3")
 
 
 def plan_cells(
     topology: Topology, kernel: Load, threads: str | None
 ) -> tuple[list[Cell], list[str]]:
-    """The cells of one repeat, and what cannot be measured here; raises `PlanError`."""
+    """The cells of one repeat, and what cannot be measured here. Raises `PlanError`."""
     usable = topology.usable
     counts = thread_range.parse(threads or "1..max", len(usable))
     missing: list[str] = []
@@ -89,13 +89,13 @@ def _cores(usable: Sequence[Cpu]) -> set[int | None]:
 def _seats(
     usable: Sequence[Cpu],
 ) -> tuple[dict[str | None, int], dict[str | None, tuple[int, int]]]:
-    """A CPU of each core type for one worker alone, and two siblings of that very core for both."""
+    """A CPU of each core type for one worker alone, and two siblings of the same core for both."""
     by_core: dict[int | None, list[Cpu]] = {}
     for cpu in usable:
         by_core.setdefault(cpu.core, []).append(cpu)
     alone: dict[str | None, int] = {}
     both: dict[str | None, tuple[int, int]] = {}
-    # Cores with siblings first, so that alone and both are measured on the same one.
+    # Cores with siblings first, so that alone and both are measured on the same core.
     for core in sorted(by_core.values(), key=lambda cpus: (-min(len(cpus), 2), cpus[0].cpu)):
         kind = core[0].core_type
         alone.setdefault(kind, core[0].cpu)

@@ -13,34 +13,34 @@ BY_NUMBER = "by_number"
 BY_TOPOLOGY = "by_topology"
 
 
-def count(topology: Topology, asked: str | None) -> int:
-    """How many shards: as asked (`max` for every CPU), else one a core; raises `PlanError`."""
+def count(topology: Topology, requested: str | None) -> int:
+    """Number of shards: as requested (`max`: one per CPU), else one per core; or `PlanError`."""
     usable = topology.usable
-    if asked is None:
+    if requested is None:
         return max(1, len({cpu.core if cpu.core is not None else cpu.cpu for cpu in usable}))
-    text = str(len(usable)) if asked == "max" else asked
+    text = str(len(usable)) if requested == "max" else requested
     if not text.isdigit() or not 1 <= int(text) <= len(usable):
-        raise PlanError(f"--threads: '{asked}' shards; there are 1 to {len(usable)} CPUs for them")
+        raise PlanError(f"--threads: '{requested}' shards: use 1 to {len(usable)}, one per CPU")
     return int(text)
 
 
 def plans(topology: Topology, shards: int) -> dict[str, list[int]]:
-    """The CPUs of the shards, by each way to choose them; raises `PlanError`."""
+    """The CPUs of the shards for each way to choose them. Raises `PlanError`."""
     return {
         BY_NUMBER: [cpu.cpu for cpu in topology.usable][:shards],
         BY_TOPOLOGY: placement.order(topology, "physical")[:shards],
     }
 
 
-def plan(topology: Topology, asked: str | None, rate: float) -> tuple[list[Cell], list[str]]:
-    """The cells of one repeat; `rate` is what each shard is offered a second."""
-    shards = count(topology, asked)
+def plan(topology: Topology, requested: str | None, rate: float) -> tuple[list[Cell], list[str]]:
+    """The cells of one repeat; `rate` is the requests a second that each shard receives."""
+    shards = count(topology, requested)
     chosen = plans(topology, shards)
     missing = []
     if sorted(chosen[BY_NUMBER]) == sorted(chosen[BY_TOPOLOGY]):
         missing.append(
-            f"by number and by topology {shards} shards are on the same CPUs "
-            f"({cpu_list.text(chosen[BY_NUMBER])}): one cell stands for both"
+            f"placing {shards} shards by number or by topology selects the same CPUs "
+            f"({cpu_list.text(chosen[BY_NUMBER])}): one cell covers both"
         )
         del chosen[BY_NUMBER]
     cells = [

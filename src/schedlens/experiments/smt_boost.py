@@ -1,4 +1,4 @@
-"""The experiment `smt-boost`: requests a second with SMT and boost on and off, each with each."""
+"""The experiment `smt-boost`: requests a second with SMT and boost on and off, in combination."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _CLOSED, _OPEN, _COMMAND = "closed", "open", "command"
 
 
 def plan(knobs: Knobs, command: Sequence[str], offered_per_s: float) -> list[Cell]:
-    """The cells of one repeat: every state of the knobs there are, under every load.
+    """The cells of one repeat: every state of the available knobs, under every load.
 
-    `offered_per_s` is what all workers of an open loop together are offered, the same in every
-    state: so the states are compared at one load, as users would see them.
+    `offered_per_s` is the total request rate of all workers of an open loop. It is the same in
+    every state, so that the states are compared at the same load.
     """
     choices = [[(name, state) for state in (OFF, ON)] for name in sorted(knobs)]
     made = []
@@ -46,7 +46,7 @@ def plan(knobs: Knobs, command: Sequence[str], offered_per_s: float) -> list[Cel
 
 
 def fill(step: Step, machine: Topology) -> None:
-    """Gives a cell the CPUs of a machine, and each of them its part of the load."""
+    """Assigns a machine's CPUs to a cell, and a share of the load to each."""
     if step.workload is None or step.cell is None:
         return
     facts = step.cell["facts"]
@@ -62,7 +62,7 @@ def fill(step: Step, machine: Topology) -> None:
 
 
 class States:
-    """Sets the knobs for a cell; puts them back at the end, whatever happens."""
+    """Sets the knobs for a cell and always restores them at the end."""
 
     def __init__(self, knobs: Knobs, host: Host) -> None:
         self._knobs = knobs
@@ -71,17 +71,17 @@ class States:
         self._guard: Guard | None = None
 
     def begin(self) -> None:
-        """The guard watches from here on; raises `KnobError`."""
+        """Starts the guard. Raises `KnobError`."""
         if self._knobs and self._guard is None:
             remember = self._host.remember
             self._before = [row for knob in self._knobs.values() for row in knob.contents()]
             self._guard = Guard(self._before, written_down=remember is not None)
             if remember is not None:
-                # Should the guard be killed too, `doctor --restore` still knows.
+                # If the guard is killed too, `doctor --restore` can still restore the settings.
                 remember(self._before)
 
     def enter(self, step: Step) -> Topology:
-        """Sets what the cell asks for, and gives it all CPUs that there are then."""
+        """Sets the knobs of a cell, then assigns it all CPUs that are online."""
         self.begin()
         assert step.cell is not None
         facts = step.cell["facts"]
@@ -94,10 +94,10 @@ class States:
         return machine
 
     def close(self) -> None:
-        """Puts everything back; raises `KnobError` where something does not go back."""
+        """Restores all settings. Raises `KnobError` if one cannot be restored."""
         guard, self._guard = self._guard, None
         if guard is not None and not guard.close():
             files = ", ".join(f"{name} ({text})" for name, text in self._before)
-            raise KnobError(f"not all settings are as they were: write them back by hand: {files}")
+            raise KnobError(f"not all settings were restored. Write them back by hand: {files}")
         if guard is not None and self._host.forget is not None:
             self._host.forget(self._before)

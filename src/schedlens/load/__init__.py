@@ -1,1 +1,1 @@
-"""Recordings into the database: readers, base and derived tables, frames."""
+"""Loads recordings into the database: readers, base and derived tables, frames."""

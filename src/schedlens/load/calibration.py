@@ -1,7 +1,7 @@
-"""A machine's calibration: what `--experiment scaling` measured, for the analyses that come later.
+"""A machine's calibration: what `--experiment scaling` measured, for later analyses.
 
-One file a machine, known by host, CPU model and number of CPUs. `analyze` of the experiment writes
-it; `analyze` of any later trace of the same machine reads it, for work %.
+There is one file per machine, identified by host, CPU model and number of CPUs. `analyze` of the
+experiment writes it; `analyze` of any later trace of the machine reads it to compute work %.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_ROWS = 1000
 
 
 def folder() -> Path:
-    """Where the calibrations lie: SCHEDLENS_CALIBRATION_DIR, else with the user's data."""
+    """The folder of the calibrations: SCHEDLENS_CALIBRATION_DIR, else with the user's data."""
     given = os.environ.get("SCHEDLENS_CALIBRATION_DIR")
     if given:
         return Path(given)
@@ -37,7 +37,7 @@ def folder() -> Path:
 
 
 def machine(session: Json) -> Json | None:
-    """What tells a machine from others; None where a session does not say enough."""
+    """What identifies a machine; None if the session lacks it."""
     model = (session.get("settings") or {}).get("cpu_model")
     cpus = (session.get("topology") or {}).get("cpus")
     host = session.get("host")
@@ -53,9 +53,9 @@ def path(of: Json) -> Path:
 
 
 def store(con: duckdb.DuckDBPyConnection, session: Json) -> Path | None:
-    """Writes what a database with the experiment `scaling` measured; None where it holds none.
+    """Writes what the experiment `scaling` in a database measured; None if there is none.
 
-    A folder that cannot be written leaves the older calibration, and None is returned too.
+    Also returns None if the folder is not writable; an older calibration is then kept.
     """
     of = machine(session)
     rows = con.execute(
@@ -79,9 +79,9 @@ def store(con: duckdb.DuckDBPyConnection, session: Json) -> Path | None:
 
 
 def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
-    """Fills `calibration` for a recording whose machine has one; else adds nothing.
+    """Fills `calibration` for a recording if its machine has one.
 
-    A file that holds something else is as none, and told in `problem`.
+    A malformed file is ignored and reported in `problem`.
     """
     of = machine(recording.session)
     if of is None or not path(of).exists():
@@ -91,7 +91,7 @@ def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) ->
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         con.execute(
             "INSERT INTO problem VALUES (?, 'calibration', ?, 1)",
-            [trace_id, f"the machine's calibration cannot be read ({type(error).__name__}): "
+            [trace_id, f"cannot read the machine's calibration ({type(error).__name__}): "
              "measure it again with collect --experiment scaling"],
         )  # fmt: skip
         return

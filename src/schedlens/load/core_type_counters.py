@@ -1,8 +1,8 @@
-"""Counters of hybrid parts: perf reads those of each core type into a file of its own.
+"""Counters of hybrid parts: perf writes those of each core type to a separate file.
 
-The files lie beside perf.data as `counters-PMU.data`; each holds the switches of the CPUs of one
-core type with its counters. Their rows of `counter_sample` and `counter_delta` join those of the
-recording, thread by thread id and time.
+The files are next to perf.data as `counters-PMU.data`; each contains the switches on the CPUs of
+one core type with its counters. Their rows of `counter_sample` and `counter_delta` are joined to
+the recording by thread id and time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TABLES = ("trace", "thread", "counter_sample", "counter_delta")
 def load(con: duckdb.DuckDBPyConnection, folder: Path, trace_id: int) -> None:
     """Adds the counters of the step in `folder`; `thread` and `trace` must be filled already.
 
-    Raises what the decoder raises of a file that cannot be read.
+    Raises the decoder's errors for a file that cannot be read.
     """
     for path in sorted(folder.glob("counters-*.data")):
         _load_file(con, path, trace_id)
@@ -43,7 +43,7 @@ def _load_file(con: duckdb.DuckDBPyConnection, path: Path, trace_id: int) -> Non
         con.register(f"own_{table}", pa.Table.from_batches(found, schema=found[0].schema)
                      if found else schema.empty_table())  # fmt: skip
     try:
-        # Times of both files are from the same clock; ids of threads are each file's own.
+        # Both files use the same clock, but each numbers threads in its own way.
         con.execute(
             """
             CREATE OR REPLACE TEMP TABLE same_thread AS
@@ -76,7 +76,7 @@ def _load_file(con: duckdb.DuckDBPyConnection, path: Path, trace_id: int) -> Non
             FROM own_counter_delta AS own JOIN same_thread AS same ON same.own_utid = own.utid
             """
         )
-        # The main file knows the topology.
+        # Only the main file has the topology.
         for table in ("counter_sample", "counter_delta"):
             con.execute(
                 f"UPDATE {table} SET core_type = cpu.core_type FROM cpu "

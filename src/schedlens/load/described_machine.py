@@ -1,7 +1,7 @@
-"""`--topology FILE`: the machine of a recording, described by hand or as Windows tells it.
+"""`--topology FILE`: the machine of a recording, described by hand or by Windows.
 
 The file is JSON: `{"cpus": [{"cpu": 0, "core": 0, ...}, ...]}` with columns of the table `cpu`, or
-`{"slpi": "HEX"}`, the bytes that `GetLogicalProcessorInformationEx(RelationAll)` gives.
+`{"slpi": "HEX"}`, the bytes that `GetLogicalProcessorInformationEx(RelationAll)` returns.
 """
 
 from __future__ import annotations
@@ -38,39 +38,37 @@ def read(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise TopologyError(f"{path} is no JSON that can be read: {error}") from None
+        raise TopologyError(f"cannot read {path} as JSON: {error}") from None
     if isinstance(value, dict) and isinstance(value.get("slpi"), str):
         try:
             rows = _of_windows(bytes.fromhex(value["slpi"]))
         except (ValueError, struct.error, IndexError):
             raise TopologyError(
-                f"{path}: slpi is not what GetLogicalProcessorInformationEx gives: make it again"
+                f"{path}: slpi is not output of GetLogicalProcessorInformationEx: create it again"
             ) from None
     elif isinstance(value, dict) and isinstance(value.get("cpus"), list):
         rows = [_row(path, number, cpu) for number, cpu in enumerate(value["cpus"])]
     else:
-        raise TopologyError(
-            f"{path} holds neither cpus nor slpi: docs/windows-traces.md shows both"
-        )
+        raise TopologyError(f"{path} contains neither cpus nor slpi: see docs/windows-traces.md")
     numbers = [row["cpu"] for row in rows]
     if not rows or len(set(numbers)) != len(numbers):
-        raise TopologyError(f"{path}: {len(rows)} CPUs, {len(set(numbers))} different ones")
+        raise TopologyError(f"{path}: {len(rows)} CPUs, but only {len(set(numbers))} distinct ones")
     return {"cpus": rows}
 
 
 def _row(path: Path, number: int, cpu: Any) -> Row:
     where = f"{path}: entry {number} of cpus"
     if not isinstance(cpu, dict) or not _is_number(cpu.get("cpu")) or cpu["cpu"] >= _MOST_CPUS:
-        raise TopologyError(f"{where} has no number `cpu` from 0 on")
+        raise TopologyError(f"{where} has no `cpu`, a number from 0 on")
     unknown = sorted(set(cpu) - {"cpu", "core_type", "online", *_NUMBERS})
     if unknown:
         known = ", ".join(("cpu", "core_type", "online", *_NUMBERS))
-        raise TopologyError(f"{where}: no column {unknown[0]}; there are {known}")
+        raise TopologyError(f"{where}: unknown column {unknown[0]}, choose from {known}")
     for name in _NUMBERS:
         if cpu.get(name) is not None and not _is_number(cpu[name]):
             raise TopologyError(f"{where}: {name} is {cpu[name]!r}, not a number from 0 on")
     if cpu.get("core_type") not in (None, *_TYPES):
-        raise TopologyError(f"{where}: core_type {cpu['core_type']!r} is none of {_TYPES}")
+        raise TopologyError(f"{where}: core_type {cpu['core_type']!r} is not one of {_TYPES}")
     return {"online": True} | cpu
 
 
@@ -79,7 +77,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _of_windows(data: bytes) -> list[Row]:
-    """Rows from SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX, as a 64-bit system writes it.
+    """Rows from SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX in its 64-bit layout.
 
     Windows numbers its processors group by group.
     """
@@ -124,7 +122,7 @@ def _of_windows(data: bytes) -> list[Row]:
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Relation and body of each structure; raises `ValueError` where one does not fit."""
+    """Relation and body of each structure. Raises `ValueError` if one does not fit."""
     at = 0
     while at < len(data):
         relation, size = struct.unpack_from("<II", data, at)
@@ -141,7 +139,7 @@ def _group_masks(body: bytes) -> list[int]:
 
 
 def _cpus(body: bytes, index: dict[tuple[int, int], int]) -> list[int]:
-    """The CPUs of a counted list of GROUP_AFFINITY, rising; a count of 0 stands for 1."""
+    """The CPUs of a counted list of GROUP_AFFINITY, ascending; a count of 0 means 1."""
     (count,) = struct.unpack_from("<H", body)
     found = []
     for number in range(max(count, 1)):
@@ -153,7 +151,7 @@ def _cpus(body: bytes, index: dict[tuple[int, int], int]) -> list[int]:
 
 
 def _name_types(rows: list[Row]) -> None:
-    """Core types by the rank of the classes: one for all, or P and E, or P, E and LP-E."""
+    """Names core types by class rank: one for all, or P and E, or P, E and LP-E."""
     classes = sorted({row.get("efficiency_class", -1) for row in rows})
     if not classes or classes[0] < 0:
         return

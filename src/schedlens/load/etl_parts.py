@@ -1,4 +1,4 @@
-"""Which .etl files are parts of one recording: a kernel and a user session write a file each."""
+"""Groups the .etl files of one recording: kernel and user sessions write one file each."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from schedlens import _decoders
 from schedlens.errors import SchedlensError
 
-# A log that was not closed tells no end: it may last as long as anything.
+# A log that was not closed has no end time; it may be arbitrarily long.
 _OPEN_END = 1 << 63
-# FILETIMEs count 100 ns. The time of boot is worked out anew for each session.
+# FILETIMEs count 100 ns. Windows computes the boot time again for each session.
 _SAME_BOOT = 10_000_000
 
 
 def together(paths: Sequence[Path]) -> list[list[Path]]:
-    """The paths in the order given, files of one recording in one list with the first of them.
+    """The paths in the given order; the files of one recording are grouped at the first of them.
 
-    Logs belong together that were recorded after the same boot and overlap in time. A file that
-    cannot be read stands alone, so that its reader can say why.
+    Logs are of one recording if they have the same boot time and overlap. An unreadable file forms
+    its own group, so that its reader can report why.
     """
     groups: list[list[Path]] = []
     spans: list[tuple[int, int, int] | None] = []
@@ -41,7 +41,7 @@ def _overlap(one: tuple[int, int, int] | None, other: tuple[int, int, int] | Non
 
 
 def _span(path: Path) -> tuple[int, int, int] | None:
-    """Boot, begin and end of the log in a file; None if it holds none."""
+    """Boot, start and end of the log in a file; None if it contains no log."""
     if not path.is_file():
         return None
     try:

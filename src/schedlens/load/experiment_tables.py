@@ -1,4 +1,4 @@
-"""What a step of an experiment knows beside its trace, into the tables of the experiments."""
+"""Loads what an experiment's step knows in addition to its trace."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _COUNTS = ("requests", "late_starts", "busy_ns", "interval_ns", "frames", "misse
 
 
 def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
-    """Fills `energy` from any step, and from a cell of an experiment its tables.
+    """Fills `energy` from any step, and the experiment tables from a cell.
 
-    Raises `NothingToReadError` for a step.json or workload.json that holds something else.
+    Raises `NothingToReadError` if step.json or workload.json is malformed.
     """
     try:
         _energy(con, recording.step, trace_id)
@@ -27,7 +27,7 @@ def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) ->
             _workers(con, recording, trace_id)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise NothingToReadError(
-            f"{recording.label}: its cell cannot be read ({type(error).__name__}: {error}): "
+            f"{recording.label}: cannot read its cell ({type(error).__name__}: {error}): "
             "measure it again"
         ) from None
 
@@ -78,7 +78,7 @@ def _workers(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int
             f"INSERT INTO experiment_worker VALUES ({', '.join('?' * len(rows[0]))})", rows
         )
     if latencies:
-        # By column: thousands of buckets would be as many statements.
+        # By column, because inserting thousands of buckets row by row is slow.
         columns = [list(column) for column in zip(*latencies, strict=True)]
         con.execute(
             "INSERT INTO worker_latency SELECT unnest(?), unnest(?), unnest(?), unnest(?)", columns

@@ -1,4 +1,4 @@
-"""What lost events and threads without a recorded start leave unknown in the derived tables.
+"""Marks as unknown what lost events and threads without a recorded start leave open.
 
 The state machine explains each thread by the records that exist. While any CPU may have lost
 records, a thread that is not running may have been woken, switched in and switched out there
@@ -55,8 +55,8 @@ FROM island
 GROUP BY number
 """
 
-# Whether a thread that was switched in must have been ready since the last gap: some recorders miss
-# wakeups, which shows in waits far from any gap that end without one.
+# Whether a thread that was switched in must have been ready since the last gap. Some recorders
+# miss wakeups, which shows far from any gap as waits that end without one.
 _WAKEUPS = """
 CREATE OR REPLACE TEMP TABLE wakeups_complete AS
 WITH
@@ -116,8 +116,8 @@ WHERE trace_id = $trace_id
   AND utid NOT IN (SELECT utid FROM listed)
 """
 
-# Windows lists all threads. perf does not see those outside its container: only where records are
-# missing is their begin in doubt.
+# Windows lists all threads. perf does not see those outside its container, so their start is in
+# doubt only where records are missing.
 _UNBORN = """
 UPDATE thread_state
 SET state = 'unknown'
@@ -128,8 +128,8 @@ WHERE unlisted.is_etw
   AND thread_state.state IN ('waiting', 'ready', 'new')
 """
 
-# Each period in which the thread does not run and that a gap touches, cut in up to three parts:
-# as it was up to `gap_ns`, unknown up to `known_ns`, and from there what its last record shows.
+# Each period that touches a gap and in which the thread does not run, cut in up to three parts:
+# unchanged up to `gap_ns`, unknown up to `gap_end_ns`, and then what its last record shows.
 _PERIODS = """
 CREATE OR REPLACE TEMP TABLE doubtful_period AS
 WITH
@@ -215,7 +215,7 @@ SELECT
     WHEN bounded.state IN ('waiting', 'unknown') AND by_wakeup AND NOT by_switch_in
       THEN 'waiting'
     WHEN bounded.state = 'new' AND by_wakeup AND NOT by_switch_in THEN 'new'
-    -- A switch-in without a wakeup: on Linux the wakeup lies in the gap, where any is recorded.
+    -- A switch-in without a wakeup: on Linux, if any wakeups are recorded, this one is in the gap.
     WHEN bounded.state IN ('waiting', 'unknown') AND by_switch_in AND NOT has_wakeups
       THEN 'waiting'
     WHEN bounded.state IN ('waiting', 'unknown') AND by_switch_in AND NOT is_etw
@@ -296,9 +296,9 @@ FROM doubtful_slice AS doubtful
 WHERE sched_slice.rowid = doubtful.row
 """
 
-# A wait that ends without a wakeup, behind a slice in which a wakeup may have been lost: one during
-# the slice would have made the thread ready where it left its CPU. Nothing is known of the wakeups
-# in a slice that began in a gap.
+# A wait that ends without a wakeup, after a slice in which a wakeup may have been lost: a wakeup
+# during the slice would have made the thread ready where it left its CPU. Wakeups are unknown in a
+# slice that began in a gap.
 _UNWOKEN = """
 CREATE OR REPLACE TEMP TABLE unwoken_wait AS
 SELECT wait.rowid AS row, after.rowid AS after_row
@@ -331,7 +331,7 @@ FROM unwoken_wait
 WHERE sched_slice.rowid = unwoken_wait.after_row
 """
 
-# Where a thread may have run meanwhile, its last CPU is not known either.
+# If a thread may have run in between, its last CPU is unknown too.
 _FORGET_CPU = """
 UPDATE sched_slice
 SET prev_cpu = NULL
@@ -347,7 +347,7 @@ FROM (
 WHERE sched_slice.rowid = doubtful.row
 """
 
-# On Linux it is the readiness of the next thread that tells why one left.
+# On Linux, whether the next thread was ready shows why a thread left its CPU.
 _FORGET_REASONS = """
 UPDATE sched_slice
 SET end_reason = 'unknown'
@@ -387,18 +387,18 @@ WHERE known.parked IS NOT NULL
 
 
 def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
-    """Makes unknown what the gaps of one recording leave unknown, and CPUs offline that were.
+    """Marks as unknown what the gaps of a recording leave open, and CPUs as offline that were.
 
-    To be called once, when its base and derived tables are complete.
+    Call this once, when the base and derived tables are complete.
     """
-    asked = {"trace_id": trace_id}
+    parameters = {"trace_id": trace_id}
     offline.apply(con, trace_id)
-    con.execute(_UNLISTED, asked)
+    con.execute(_UNLISTED, parameters)
     if _has_rows(con, "unlisted_thread"):
         con.execute(_UNBORN)
-    con.execute(_GAPS, asked)
+    con.execute(_GAPS, parameters)
     if _has_rows(con, "gap"):
-        _apply_gaps(con, asked)
+        _apply_gaps(con, parameters)
     for table in ("unlisted_thread", "gap"):
         con.execute(f"DROP TABLE {table}")
 
@@ -407,18 +407,18 @@ def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
     return con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
 
 
-def _apply_gaps(con: duckdb.DuckDBPyConnection, asked: dict[str, int]) -> None:
-    con.execute(_WAKEUPS, asked)
-    con.execute(_PERIODS, asked)
+def _apply_gaps(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> None:
+    con.execute(_WAKEUPS, parameters)
+    con.execute(_PERIODS, parameters)
     con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM doubtful_period)")
-    con.execute(_CUT_PERIODS, asked)
-    con.execute(_SLICES, asked)
-    con.execute(_FORGET_REASONS, asked)
+    con.execute(_CUT_PERIODS, parameters)
+    con.execute(_SLICES, parameters)
+    con.execute(_FORGET_REASONS, parameters)
     con.execute(_FORGET_READY)
-    con.execute(_UNWOKEN, asked)
+    con.execute(_UNWOKEN, parameters)
     con.execute(_FORGET_WAITS)
     con.execute(_FORGET_WAIT_TIMES)
-    con.execute(_FORGET_CPU, asked)
-    con.execute(_PARKING, asked)
+    con.execute(_FORGET_CPU, parameters)
+    con.execute(_PARKING, parameters)
     for table in ("doubtful_period", "doubtful_slice", "unwoken_wait", "wakeups_complete"):
         con.execute(f"DROP TABLE {table}")

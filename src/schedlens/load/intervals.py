@@ -1,4 +1,4 @@
-"""The interval sweeps: streams of derived rows to the decoders, finished rows back.
+"""Computes the interval tables: the decoders read derived rows and return finished rows.
 
 `build` fills the tables of `queries/schema/sweeps.sql` from the base and derived tables.
 """
@@ -17,12 +17,12 @@ from schedlens.load.row_groups import RowGroups
 if TYPE_CHECKING:
     import duckdb
 
-# Length of a tick where the recording does not tell HZ, as in the state machine.
+# Length of a tick if the recording lacks HZ, as in the state machine.
 _TICK_NS = 1_000_000
-# KWAIT_REASON of a thread that its job's CPU rate control holds back.
+# KWAIT_REASON of a thread that its job's CPU rate control throttles.
 _RATE_CONTROL = 24
 _BATCH = 1 << 17
-# Row groups that are inserted at once: DuckDB's threads share them.
+# Row groups to insert at once, so that DuckDB's threads can share them.
 _INSERT_ROW_GROUPS = 4
 
 _TABLES = (
@@ -36,8 +36,7 @@ _TABLES = (
     "quantum_chain",
 )
 
-# Everything in the order of time, each once, in a database that may spill to disk: what the sweep
-# reads twice is sorted once.
+# Sorted once in time order because it is read twice, in a database that may spill to disk.
 _SORTED = """
 CREATE OR REPLACE TABLE {place}.state AS
 SELECT
@@ -82,8 +81,8 @@ FROM (
 )
 ORDER BY cpu, valid_from_ns NULLS FIRST, place
 """,
-    # Of two sets with one begin the one that was asked for counts, then what holds by nature, then
-    # the later record. As in affinity_spell.
+    # Of two masks with the same start, a requested one wins, then one that is fixed by design, then
+    # the later record. The same as in affinity_spell.
     "affinity": """
 SELECT utid, valid_from_ns, unnest(cpus)::INTEGER AS cpu
 FROM (
@@ -128,68 +127,69 @@ JOIN (
   HAVING max(throttled_ns) FILTER (WHERE edge IN ('end', 'last'))
     > min(throttled_ns) FILTER (WHERE edge = 'begin')
   UNION
-  -- Nothing is known of the throttling of these: their threads may have been held back.
+  -- The throttling of these is unknown: their threads may have been throttled.
   SELECT cgroup
   FROM thread_cgroup
   WHERE trace_id = $trace_id
     AND cgroup NOT IN (
       SELECT cgroup FROM snapshot_cgroup WHERE trace_id = $trace_id AND edge IN ('end', 'last')
     )
-) AS held ON thread.cgroup = held.cgroup OR starts_with(thread.cgroup, held.cgroup || '/')
+) AS throttled
+  ON thread.cgroup = throttled.cgroup OR starts_with(thread.cgroup, throttled.cgroup || '/')
 WHERE thread.utid IS NOT NULL
 ORDER BY ALL
 """,
     "standing": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",
-    # Readiness that began before the recording has no ready_ns: its begin is that of the state.
+    # A thread that was ready before the recording has no ready_ns: take the start of its state.
     "stay": """
 SELECT
-  stay.ts,
-  stay.dur,
-  stay.cpu,
-  stay.utid,
-  coalesce(stay.ts - stay.ready_ns, state.ts) AS ready_from_ns,
-  CASE stay.end_reason
+  slice.ts,
+  slice.dur,
+  slice.cpu,
+  slice.utid,
+  coalesce(slice.ts - slice.ready_ns, state.ts) AS ready_from_ns,
+  CASE slice.end_reason
     WHEN 'quantum_end' THEN 1
     WHEN 'quantum_end_or_yield' THEN 2
     WHEN 'preempted' THEN 3
     WHEN 'runnable_other' THEN 4
     ELSE 0
   END::TINYINT AS ended
-FROM sched_slice AS stay
+FROM sched_slice AS slice
 LEFT JOIN (
   SELECT utid, ts, dur
   FROM thread_state
   WHERE trace_id = $trace_id AND state = 'ready' AND left_censored AND dur > 0
-) AS state ON stay.utid = state.utid AND stay.ts = state.ts + state.dur
-WHERE stay.trace_id = $trace_id
-  AND NOT stay.is_idle
-  AND stay.cpu IN (
+) AS state ON slice.utid = state.utid AND slice.ts = state.ts + state.dur
+WHERE slice.trace_id = $trace_id
+  AND NOT slice.is_idle
+  AND slice.cpu IN (
     SELECT cpu
     FROM sched_slice
     WHERE trace_id = $trace_id
       AND end_reason IN ('quantum_end', 'quantum_end_or_yield', 'preempted')
   )
-ORDER BY stay.ts, stay.cpu, stay.dur, stay.utid
+ORDER BY slice.ts, slice.cpu, slice.dur, slice.utid
 """,
     "cpu_state": "SELECT ts, dur, cpu, state, utid FROM {place}.state",
-    # Only a slice that ended runnable leaves a throttled thread behind. Of several slices that end
-    # at one time the last is one of length zero; if one of those blocked, the thread did.
+    # Only a slice that ended runnable can leave a throttled thread. If several slices end at one
+    # time, the last is one of length zero; if one of those blocked, the thread blocked.
     "ready": """
 SELECT
   state.ts,
   state.dur,
   state.utid,
-  stay.cpu AS entered_cpu,
+  slice.cpu AS entered_cpu,
   leaving.cpu AS left_cpu,
   lost.utid IS NOT NULL AS cut,
-  held.utid IS NOT NULL AS rate_controlled
+  throttled.utid IS NOT NULL AS rate_controlled
 FROM thread_state AS state
-LEFT JOIN sched_slice AS stay
-  ON stay.trace_id = $trace_id
-  AND stay.utid = state.utid
-  AND stay.ts = state.ts + state.dur
-  AND NOT stay.is_idle
-  AND NOT stay.left_censored
+LEFT JOIN sched_slice AS slice
+  ON slice.trace_id = $trace_id
+  AND slice.utid = state.utid
+  AND slice.ts = state.ts + state.dur
+  AND NOT slice.is_idle
+  AND NOT slice.left_censored
 LEFT JOIN (
   SELECT runnable.utid, runnable.cpu, runnable.ts + runnable.dur AS ts, runnable.dur
   FROM sched_slice AS runnable
@@ -205,25 +205,25 @@ LEFT JOIN (
       'throttled_or_moved', 'quantum_end', 'quantum_end_or_yield', 'preempted', 'yield',
       'runnable_other'
     )
-    -- On Linux this one reason says that the idle thread was next.
+    -- On Linux, only this reason says that the idle thread ran next.
     AND (runnable.end_reason = 'throttled_or_moved' OR NOT $by_tick)
 ) AS leaving ON leaving.utid = state.utid AND leaving.ts = state.ts
 LEFT JOIN (
   SELECT DISTINCT prev_utid AS utid, ts
   FROM context_switch
   WHERE trace_id = $trace_id AND prev_wait_reason = $rate_control
-) AS held ON held.utid = state.utid AND held.ts = state.ts
+) AS throttled ON throttled.utid = state.utid AND throttled.ts = state.ts
 LEFT JOIN (
   SELECT DISTINCT utid, ts
   FROM thread_state
   WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
 ) AS lost ON lost.utid = state.utid AND lost.ts = state.ts + state.dur
 WHERE state.trace_id = $trace_id AND state.state = 'ready' AND state.dur > 0
-ORDER BY state.ts, state.utid, stay.dur, leaving.dur, stay.cpu, leaving.cpu
+ORDER BY state.ts, state.utid, slice.dur, leaving.dur, slice.cpu, leaving.cpu
 """,
 }
 
-# The places of the trace's own rows count where the trace row does not tell its ends.
+# The first and last rows count if the trace row lacks its ends.
 _FACTS = """
 SELECT
   coalesce(trace.first_ns, least(0, (SELECT min(ts) FROM {place}.state)), 0) AS first_ns,
@@ -235,7 +235,7 @@ SELECT
     FROM machine_setting
     WHERE trace_id = $trace_id AND key = 'hz'
   ) AS hz,
-  -- An event that was recorded and never happened has a count of 0.
+  -- An event that was recorded but never occurred has a count of 0.
   EXISTS (
     FROM record_count
     WHERE trace_id = $trace_id
@@ -250,23 +250,23 @@ WHERE trace_id = $trace_id
 
 
 def build(con: duckdb.DuckDBPyConnection, trace_ids: list[int]) -> None:
-    """Fills the tables of the sweeps for these recordings.
+    """Fills the interval tables for these recordings.
 
-    The tables must exist; rows that they hold of these recordings are replaced. The base and
-    derived rows must be committed, since they are read by cursors of their own. Raises
-    `ValueError` where an input is not in the form that the state machine gives it.
+    The tables must exist; rows of these recordings are replaced. Base and derived rows must be
+    committed, because separate cursors read them. Raises `ValueError` if an input does not have
+    the form that the state machine produces.
     """
     for trace_id in trace_ids:
         for table in _TABLES:
             con.execute(f"DELETE FROM {table} WHERE trace_id = ?", [trace_id])
         with _workspace(con) as place:
-            _sweep(con, trace_id, place)
+            _compute(con, trace_id, place)
 
 
 @contextlib.contextmanager
 def _workspace(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """A database in memory for sorted inputs, which all cursors see, gone afterwards."""
-    place = "sweep_workspace"
+    """An in-memory database for sorted inputs, visible to all cursors, dropped at the end."""
+    place = "interval_workspace"
     con.execute(f"ATTACH ':memory:' AS {place}")
     try:
         yield place
@@ -274,10 +274,10 @@ def _workspace(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
         con.execute(f"DETACH {place}")
 
 
-def _sweep(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
-    asked = {"trace_id": trace_id}
-    con.execute(_SORTED.format(place=place), asked)
-    found = con.execute(_FACTS.format(place=place), asked).fetchall()
+def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
+    own = {"trace_id": trace_id}
+    con.execute(_SORTED.format(place=place), own)
+    found = con.execute(_FACTS.format(place=place), own).fetchall()
     if not found:
         return
     first_ns, end_ns, parking_needed, by_tick, hz, yields_recorded = found[0]
@@ -289,7 +289,7 @@ def _sweep(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
         "tick_ns": 1_000_000_000 // hz if hz else _TICK_NS,
         "yields_recorded": yields_recorded,
     }
-    # A stream holds its connection, so each has a cursor of its own.
+    # A stream blocks its connection, so each one has its own cursor.
     [(named,)] = con.execute("SELECT current_database()").fetchall()
     database = '"' + str(named).replace('"', '""') + '"'
     with contextlib.ExitStack() as open_cursors:
@@ -297,7 +297,7 @@ def _sweep(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
         for name, sql in _STREAMS.items():
             cursor = open_cursors.enter_context(contextlib.closing(con.cursor()))
             cursor.execute(f"USE {database}")
-            values = dict(asked)
+            values = dict(own)
             if "$rate_control" in sql:
                 values["rate_control"] = _RATE_CONTROL
             if "$by_tick" in sql:
@@ -306,7 +306,7 @@ def _sweep(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
                 values = {}
             rows = cursor.sql(sql.format(place=place), params=values)
             streams[name] = rows.to_arrow_reader(_BATCH)
-        # One transaction: rows of many small ones would go through the log first.
+        # One transaction: many small ones would write all rows to the log first.
         con.begin()
         try:
             _insert(con, _decoders.sweep(trace_id, facts, streams))

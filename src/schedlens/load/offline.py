@@ -1,6 +1,6 @@
 """Offline CPUs in the derived tables.
 
-A CPU is offline from its offline record up to the next online record or its next switch.
+A CPU is offline from its offline record to the next online record or its next switch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-# A CPU's offline spans, as far as no switch contradicts them.
+# A CPU's offline periods, unless a switch contradicts them.
 _OFFLINE = """
 CREATE OR REPLACE TEMP TABLE offline_span AS
 WITH
@@ -62,7 +62,7 @@ JOIN offline_span AS span
 WHERE tile.trace_id = $trace_id AND tile.state <> 'offline'
 """
 
-# What a tile held before the CPU went offline is known; who is there when it returns is not.
+# What ran before the CPU went offline is known; which thread runs when it returns is not.
 _OFFLINE_TILES = """
 INSERT INTO cpu_state BY NAME
 SELECT $trace_id AS trace_id, cpu, ts, min(off_ns) - ts AS dur, state, utid
@@ -108,25 +108,25 @@ WHERE sched_slice.trace_id = $trace_id
 
 
 def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
-    """Makes the derived rows of one recording offline where a CPU was offline."""
-    asked = {"trace_id": trace_id}
-    con.execute(_OFFLINE, asked)
-    con.execute(_CUT_TILES, asked)
+    """Marks the derived rows of a recording as offline where a CPU was offline."""
+    parameters = {"trace_id": trace_id}
+    con.execute(_OFFLINE, parameters)
+    con.execute(_CUT_TILES, parameters)
     con.execute("DELETE FROM cpu_state WHERE rowid IN (SELECT row FROM offline_tile)")
-    con.execute(_OFFLINE_TILES, asked)
-    con.execute(_OFFLINE_RUNNING, asked)
+    con.execute(_OFFLINE_TILES, parameters)
+    con.execute(_OFFLINE_RUNNING, parameters)
     con.execute(
         "INSERT INTO thread_state BY NAME "
         "SELECT $trace_id AS trace_id, utid, off_ns AS ts, end_ns - off_ns AS dur, "
         "'unknown' AS state, true AS left_censored, true AS right_censored "
         "FROM offline_running WHERE end_ns > off_ns",
-        asked,
+        parameters,
     )
     con.execute(
         "UPDATE thread_state SET dur = greatest(0, running.off_ns - thread_state.ts), "
         "right_censored = true "
         "FROM offline_running AS running WHERE thread_state.rowid = running.row"
     )
-    con.execute(_OFFLINE_SLICES, asked)
+    con.execute(_OFFLINE_SLICES, parameters)
     for table in ("offline_tile", "offline_running", "offline_span"):
         con.execute(f"DROP TABLE {table}")

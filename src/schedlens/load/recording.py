@@ -1,4 +1,4 @@
-"""What `analyze` reads: the steps of a session folder, or traces that something else recorded."""
+"""What `analyze` reads: the steps of a session folder, or traces of other recorders."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Json = dict[str, Any]
 
 # The recording of a step, by recorder.
 TRACES = ("perf.data", "trace.etl")
-# Recordings of any origin in a folder end so.
+# File name endings of recordings of any origin.
 _RECORDINGS = (".data", ".etl", ".etl.zip")
-# Its frames, by who tells of them: the presents of all programs before the stamps of one.
+# Frame files of a step, best first: presents of all programs, then the stamps of one.
 FRAMES = ("presentmon.csv", "frames.csv")
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One trace, and beside it whatever `collect` knows of it."""
+    """One trace and what `collect` knows about it."""
 
     label: str
     trace: Path | None
@@ -34,19 +34,19 @@ class Recording:
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
     watch: Json = field(default_factory=dict)
-    """What was read of threads and cgroups between the edges; empty if nothing was."""
+    """Readings of threads and cgroups between the edges; empty if there are none."""
     frames: Path | None = None
-    """Frames of the same time: a PresentMon file, or one that the program itself wrote."""
-    beside: tuple[Path, ...] = ()
-    """More files of the same recording: those of Windows programs beside the kernel's."""
+    """Frames of the same time: a PresentMon file, or a program's own stamps."""
+    more_files: tuple[Path, ...] = ()
+    """More files of the same recording: those of Windows programs, next to the kernel's."""
 
     @property
     def files(self) -> list[str]:
         """All files of the recording."""
-        return [str(path) for path in (self.trace, *self.beside) if path]
+        return [str(path) for path in (self.trace, *self.more_files) if path]
 
     def described(self, topology: Json) -> Recording:
-        """The same on a machine described so: `cpus` as rows of the table `cpu`."""
+        """The same recording with another machine: `cpus` as rows of the table `cpu`."""
         return replace(self, session=self.session | {"topology": topology})
 
     @property
@@ -57,21 +57,21 @@ class Recording:
 
 
 def gather(paths: Sequence[Path]) -> list[Recording]:
-    """The recordings behind the paths given, in the order given.
+    """The recordings in the given paths, in order.
 
-    A session folder stands for its finished steps, a step's folder for itself; a file, a
-    `perf record --threads` folder or a folder of tables for one recording, and so do the kernel
-    and the user file of one Windows recording. A file of frames belongs to the recording given
-    before it, or to the only one. Raises `NothingToReadError`.
+    A session folder means its finished steps, a step's folder that step. A file, a
+    `perf record --threads` folder or a folder of tables is one recording, and so are the kernel and
+    user files of one Windows recording. A file of frames belongs to the recording before it, or to
+    the only one. Raises `NothingToReadError`.
     """
     from schedlens.load import etl_parts
 
     found: list[Recording] = []
     captures: list[tuple[int, Path]] = []
-    for path, *beside in etl_parts.together(paths):
+    for path, *others in etl_parts.together(paths):
         if not path.exists():
             raise NothingToReadError(
-                f"{path} does not exist: give a session folder that `collect` wrote, a perf.data "
+                f"{path} does not exist: name a session folder that `collect` wrote, a perf.data "
                 "or an .etl file"
             )
         if path.is_file() and (presentmon.is_presentmon(path) or program_stamps.is_one(path)):
@@ -86,29 +86,29 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             inside = sorted(child for child in path.iterdir() if child.name.endswith(_RECORDINGS))
             if not inside and (path / "analysis.duckdb").exists():
                 raise NothingToReadError(
-                    f"{path} holds an analysis and no recordings of its own: "
-                    f"`schedlens sql {path} QUERY` asks it"
+                    f"{path} contains an analysis but no recordings: "
+                    f"query it with `schedlens sql {path} QUERY`"
                 )
             if not inside:
                 raise NothingToReadError(
                     f"{path} is neither a session folder (no session.json) nor a folder with "
-                    "*.data, *.etl or *.etl.zip recordings: `collect -o DIR` makes one"
+                    "*.data, *.etl or *.etl.zip recordings: `collect -o DIR` creates one"
                 )
             for file, *more in etl_parts.together(inside):
-                found.append(Recording(file.name, file, beside=tuple(more)))
+                found.append(Recording(file.name, file, more_files=tuple(more)))
         else:
-            found.append(Recording(path.name, path, beside=tuple(beside)))
+            found.append(Recording(path.name, path, more_files=tuple(others)))
     for place, path in captures:
         if not found:
             raise NothingToReadError(
-                f"{path} holds frames alone: give the trace of the same time beside it"
+                f"{path} contains only frames: also name a trace of the same time"
             )
         found[place] = replace(found[place], frames=path)
     return _distinct(found)
 
 
 def _distinct(found: list[Recording]) -> list[Recording]:
-    """The recordings, each with its own label: those that share one get their folder in front."""
+    """The recordings with distinct labels; equal labels are prefixed with their folder."""
     places = [(r.folder or r.trace or Path(r.label)).absolute() for r in found]
     taken: set[str] = set()
     labelled = []
@@ -128,7 +128,7 @@ def _distinct(found: list[Recording]) -> list[Recording]:
 
 
 def _distinct_label(place: Path, others: set[Path]) -> str:
-    """The shortest end of a path, of two parts at least, that no other path has."""
+    """The shortest end of a path, at least two parts, that no other path has."""
     for length in range(2, len(place.parts)):
         end = place.parts[-length:]
         if all(path.parts[-length:] != end for path in others):
@@ -153,9 +153,9 @@ def _step(folder: Path, session: Json) -> Recording:
     step = _read(folder / "step.json")
     cell = step.get("cell")
     if isinstance(cell, dict) and cell.get("topology"):
-        # The experiment took CPUs off or on for this cell.
+        # The experiment took CPUs off- or online for this cell.
         session = {**session, "topology": cell["topology"]}
-    # An experiment judges its frames as a whole (handoff_time), not each late one.
+    # An experiment evaluates its frames as a whole (handoff_time), not each late one.
     frames = [] if cell else [folder / name for name in FRAMES if (folder / name).exists()]
     return Recording(
         label=folder.name,
@@ -171,15 +171,13 @@ def _step(folder: Path, session: Json) -> Recording:
 
 
 def _read(path: Path) -> Json:
-    """The object in a file, empty if there is no such file; raises `NothingToReadError`."""
+    """The object in a file, empty if the file does not exist. Raises `NothingToReadError`."""
     if not path.exists():
         return {}
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise NothingToReadError(
-            f"{path} cannot be read ({error}): record the step again"
-        ) from None
+        raise NothingToReadError(f"cannot read {path} ({error}): record the step again") from None
     if not isinstance(value, dict):
-        raise NothingToReadError(f"{path} holds no JSON object: record the step again")
+        raise NothingToReadError(f"{path} contains no JSON object: record the step again")
     return value

@@ -1,7 +1,7 @@
-"""Batches of a table, cut into the row groups that DuckDB stores.
+"""Cuts the batches of a table into the row groups that DuckDB stores.
 
-A row group that comes in one piece is compressed by one thread and written once; of pieces DuckDB
-makes row groups of odd lengths first, and packs them anew at the checkpoint.
+One thread compresses a row group that arrives in one piece, and writes it once. From smaller
+pieces, DuckDB first makes row groups of odd lengths and packs them again at the checkpoint.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ROWS = 122_880
 
 
 class RowGroups:
-    """Gathers batches of one schema and gives them back as batches of `rows` rows."""
+    """Collects batches of one schema and returns them as batches of `rows` rows."""
 
     def __init__(self, rows: int = ROWS) -> None:
         self._rows = rows
@@ -22,7 +22,7 @@ class RowGroups:
         self._begun_rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Takes a batch of any length; its rows come after those of the batches before."""
+        """Appends a batch of any length."""
         start = 0
         while start < batch.num_rows:
             part = batch.slice(start, self._rows - self._begun_rows)
@@ -34,7 +34,7 @@ class RowGroups:
 
     @property
     def full(self) -> int:
-        """Full row groups that wait to be taken."""
+        """Number of full row groups that wait to be taken."""
         return len(self._full)
 
     def take_full(self) -> list[pa.RecordBatch]:

@@ -16,14 +16,14 @@ def folder() -> Path:
 
 
 def schema_files() -> list[Path]:
-    """The files that declare the tables, in the order in which they are run."""
+    """The files that declare the tables, in order of execution."""
     return [
         folder() / "schema" / f"{name}.sql" for name in ("base", "derived", "sweeps", "experiments")
     ]
 
 
 def create(con: duckdb.DuckDBPyConnection) -> None:
-    """Makes the tables, with the comment behind each column as its documentation."""
+    """Creates the tables; the comment after each column becomes its documentation."""
     for path in schema_files():
         sql = path.read_text(encoding="utf-8")
         con.execute(sql)

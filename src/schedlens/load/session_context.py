@@ -1,7 +1,7 @@
-"""What a session folder knows beside the trace, as batches of the base tables.
+"""What a session folder knows in addition to the trace, as batches of the base tables.
 
-Times are those of the session folder (ns of CLOCK_MONOTONIC); the decoder moves them to ns 0 of
-the trace, and finds the `utid` of each `tid`.
+Times are those of the session folder (ns of CLOCK_MONOTONIC); the decoder shifts them to ns 0 of
+the trace and finds the `utid` of each `tid`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def tables(
 
 
 def _batch(rows: Rows, schema: pa.Schema, trace_id: int, *, with_tid: bool) -> pa.RecordBatch:
-    """Rows as a batch; a table without a column `tid` gets one if its `utid` is to be found."""
+    """Rows as a batch; a table without a column `tid` gets one if its `utid` is still unknown."""
     fields = [field.with_nullable(True) for field in schema]
     if with_tid:
         fields.append(pa.field("tid", pa.int64()))
@@ -53,7 +53,7 @@ def _batch(rows: Rows, schema: pa.Schema, trace_id: int, *, with_tid: bool) -> p
 
 
 def _cpus(recording: Recording) -> Iterable[dict[str, Any]]:
-    """The CPUs of the session, and which of them a snapshot shows in another state."""
+    """The CPUs of the session, and those that a snapshot shows in another state."""
     begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
     for cpu in recording.session.get("topology", {}).get("cpus", []):
         number, online = cpu["cpu"], cpu.get("online")
@@ -124,7 +124,7 @@ def _workers(workload: Json) -> Rows:
 
 
 def _affinity(recording: Recording) -> Iterable[dict[str, Any]]:
-    """The masks that snapshots and the readings between them show, one row for each change."""
+    """The masks in the snapshots and in the readings between them, one row per change."""
     known: dict[tuple[int, int], list[int]] = {}
     for worker in recording.workload.get("workers", []):
         if worker.get("cpu") is not None:
@@ -143,13 +143,13 @@ def _affinity(recording: Recording) -> Iterable[dict[str, Any]]:
         known[thread] = cpus
         row = {"tid": reading["tid"], "source": source}
         if before is None:
-            # A snapshot at the begin holds from the beginning; `store` moves the first reading of
-            # a new thread to its start, once it is known which life of the id it belongs to.
+            # A snapshot at the start applies from the beginning. `store` extends the first reading
+            # of a new thread to its start, once it knows which life of the id it belongs to.
             first = None if source == "snapshot" else reading["mono_ns"]
             yield {**row, "valid_from_ns": first, "cpus": cpus}
             continue
-        # It changed at some time between two readings. Until the later one, only the CPUs that
-        # both allow are certain.
+        # The mask changed at some time between two readings. Until the later one, only the CPUs
+        # that both allow are certain.
         both = [cpu for cpu in cpus if cpu in before]
         since = reading.get("since_mono_ns")
         if both and both != before and since is not None:
@@ -159,7 +159,7 @@ def _affinity(recording: Recording) -> Iterable[dict[str, Any]]:
 
 
 def _readings(recording: Recording) -> Iterable[tuple[Json, str]]:
-    """All readings of threads in the order of time, each with its source."""
+    """All readings of threads in time order, each with its source."""
     begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
     for row in begin.get("threads", []):
         yield {"mono_ns": begin["mono_ns"], **row}, "snapshot"
@@ -170,7 +170,7 @@ def _readings(recording: Recording) -> Iterable[tuple[Json, str]]:
 
 
 def _thread_cgroups(recording: Recording) -> Rows:
-    """The cgroups that threads were read in, one row for each change."""
+    """The cgroups in which threads were found, one row per change."""
     known: dict[tuple[int, int], str | None] = {}
     rows: Rows = []
     for reading, _ in _readings(recording):
@@ -184,7 +184,7 @@ def _thread_cgroups(recording: Recording) -> Rows:
 def _cgroups_between(recording: Recording) -> Rows:
     """Rows of `snapshot_cgroup` for cgroups that began or ended within the step."""
     begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
-    # Older sessions list only cgroups with threads: what they lack may have existed before.
+    # Older sessions list only cgroups with threads, so missing ones may have existed before.
     if "online" not in begin or not end:
         return []
     at_begin = {row["cgroup"] for row in begin["cgroups"]}
@@ -196,7 +196,7 @@ def _cgroups_between(recording: Recording) -> Rows:
         if row["cgroup"] not in at_end:
             edge = "last" if row["ended"] else "end"
             rows.append({**values, "ts": row["mono_ns"], "edge": edge})
-    # The counters of a cgroup that was created within the step began at 0.
+    # The counters of a cgroup that was created within the step started at 0.
     created = {row["cgroup"]: row for row in [*watched, *end["cgroups"]]}
     for cgroup, row in created.items():
         if cgroup not in at_begin:
@@ -215,7 +215,7 @@ def _snapshot(edge: str, snapshot: Json) -> Iterable[tuple[str, Rows]]:
         ("snapshot_thread", "threads"),
         ("snapshot_cgroup", "cgroups"),
     ):
-        # The clock of a thread is read some ms before or after those of the CPUs.
+        # A thread's clock is read some ms before or after those of the CPUs.
         rows = [
             {k: v for k, v in row.items() if k not in drop}
             | {"edge": edge, "ts": row.get("mono_ns", snapshot["mono_ns"])}

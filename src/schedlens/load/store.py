@@ -1,4 +1,4 @@
-"""The database: written aside, whole or not at all, readable by the DuckDB shells people have."""
+"""Writes the database, atomically and readable by released DuckDB shells."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from schedlens.load.row_groups import RowGroups
 from schedlens.output import leftover
 from schedlens.output.whole_file import cannot_write
 
-# The newest form that DuckDB 1.5 shells read; the default of DuckDB 2 they cannot.
+# The newest format that DuckDB 1.5 shells can read; they cannot read DuckDB 2's default.
 STORAGE_VERSION = "v1.5.0"
 
 SCHEMA_VERSION = 1
 
-# Nearly all columns are numbers that change from row to row, for which DuckDB chooses this anyway
-# after it has tried others; those that hardly change name theirs, and texts have none of this.
+# Most columns are numbers that change from row to row. DuckDB chooses this for them anyway, after
+# trying others. Columns that hardly change specify their own, and texts cannot use this.
 _COMPRESSION = "bitpacking"
 
-# An ASOF join is a nested loop where DuckDB expects few rows on its left, which it also does where
-# millions come: what a question joins at last is hard to foresee.
+# DuckDB uses a nested loop for an ASOF join if it expects few rows on the left, and it expects few
+# even if there are millions. What a query joins last is hard to foresee.
 _ANSWERING = "SET asof_loop_join_threshold = 0"
 
-# Row groups handed to DuckDB at once: its threads share them, and the decoder goes on beside.
+# Row groups to pass to DuckDB at once: its threads share them while the decoder continues.
 INSERT_ROW_GROUPS = 8
 
-# Rows that correct rows of the table so named; the state machine declares them.
-_MENDS = {
+# Tables of corrections to rows of the named table; the state machine declares them.
+_CORRECTIONS = {
     "wakeup_mend": (
         "trace_id BIGINT, cpu INTEGER, seq BIGINT, effective BOOLEAN, target_cpu INTEGER"
     ),
@@ -60,14 +60,14 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Failure:
-    """A recording that could not be loaded, and why in one line."""
+    """A recording that could not be loaded, and the reason in one line."""
 
     label: str
     why: str
 
     @property
     def line(self) -> str:
-        """Both; the label only where the reason does not begin with a file of that name."""
+        """Both; the label only if the reason does not start with a file of that name."""
         path = self.why.partition(": ")[0]
         named = Path(path).name == Path(self.label).name
         return self.why if named else f"{self.label}: {self.why}"
@@ -75,9 +75,9 @@ class Failure:
 
 @contextmanager
 def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A new database with all tables; it takes its name only when the block ends well.
+    """A new database with all tables; it gets its name only when the block succeeds.
 
-    A shell that holds the old file keeps it. Raises `DatabaseError`.
+    A shell that has the old file open keeps it. Raises `DatabaseError`.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     leftover.remove_databases(path)
@@ -108,10 +108,10 @@ def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         if "No space left on device" in str(error):
             raise NoSpaceError(
                 f"cannot write {path}: no space left on its disk; free some, or choose another "
-                "place with -o. The former file, if any, is untouched"
+                "place with -o. An existing file is unchanged"
             ) from None
         raise DatabaseError(
-            f"cannot write {path}: {_first_line(error)}; the former file, if any, is untouched"
+            f"cannot write {path}: {_first_line(error)}; an existing file is unchanged"
         ) from None
     finally:
         con.close()
@@ -119,24 +119,24 @@ def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def remove(path: Path) -> None:
-    """Deletes a database that is not wanted, with its log."""
+    """Deletes an unwanted database with its log."""
     for file in (path, path.with_name(path.name + ".wal")):
         file.unlink(missing_ok=True)
 
 
 def open_database(path: Path) -> duckdb.DuckDBPyConnection:
-    """Opens the database at `path`, or in the session folder `path`, read only."""
+    """Opens the database at `path`, or in the session folder `path`, read-only."""
     file = path / "analysis.duckdb" if path.is_dir() else path
     if not file.exists():
-        raise NothingToReadError(f"{file} does not exist: `analyze {path}` writes it")
+        raise NothingToReadError(f"{file} does not exist: create it with `analyze {path}`")
     try:
         con = duckdb.connect(str(file), read_only=True)
     except duckdb.Error as error:
         raise DatabaseError(
-            f"cannot open {file}: {_first_line(error)} Give a folder that `analyze` wrote, or the "
+            f"cannot open {file}: {_first_line(error)} Name a folder that `analyze` wrote, or the "
             "analysis.duckdb in it"
         ) from None
-    # Not in the configuration: another connection to this file must agree with that.
+    # Not in the configuration, which must be the same for all connections to this file.
     con.execute(_ANSWERING)
     return con
 
@@ -147,7 +147,7 @@ def load_rows(
     window: tuple[int | None, int | None],
     progress: Progress,
 ) -> list[Failure]:
-    """Loads all recordings, each as a whole or not at all; returns those that could not be.
+    """Loads all recordings, each completely or not at all; returns those that failed.
 
     `window` is (from, to) in ns, None for the default end; it fills `analysis_window`.
     """
@@ -184,12 +184,12 @@ def load_rows(
 
 
 def _require_records(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
-    """Raises `NothingToReadError` for a recording that contains no record with a time."""
+    """Raises `NothingToReadError` for a recording without any record that has a time."""
     row = con.execute("SELECT duration_ns FROM trace WHERE trace_id = ?", [trace_id]).fetchone()
     if row is not None and row[0] is None:
         raise NothingToReadError(
-            f"{recording.trace}: contains no records, so nothing it followed ran: record the whole "
-            "machine (collect --seconds 10, or perf record -a)"
+            f"{recording.trace}: contains no records: the recorded process did not run. Record "
+            "the whole machine (collect --seconds 10, or perf record -a)"
         )
 
 
@@ -206,24 +206,24 @@ def load_base_and_derived(
         _load_untraced(con, recording, trace_id)
         return
     loader = _loader(recording, recording.trace, trace_id)
-    held: dict[str, RowGroups] = {}
-    for table, columns in _MENDS.items():
+    buffered: dict[str, RowGroups] = {}
+    for table, columns in _CORRECTIONS.items():
         con.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({columns})")
     with loader:
         for table, batch in loader:
-            groups = held.setdefault(table, RowGroups())
+            groups = buffered.setdefault(table, RowGroups())
             groups.add(batch)
             if groups.full >= INSERT_ROW_GROUPS:
                 _insert(con, table, groups.take_full())
             progress(loader.progress())
-    for table, groups in held.items():
+    for table, groups in buffered.items():
         _insert(con, table, groups.take_all())
-    _mend(con, "wakeup", "effective = mend.effective, target_cpu = mend.target_cpu")
-    _mend(con, "context_switch", "next_utid = mend.next_utid, next_priority = NULL")
+    _correct(con, "wakeup", "effective = correction.effective, target_cpu = correction.target_cpu")
+    _correct(con, "context_switch", "next_utid = correction.next_utid, next_priority = NULL")
     gaps.apply(con, trace_id)
     if recording.folder:
         core_type_counters.load(con, recording.folder, trace_id)
-    # A new thread is read within some 25 ms of its start: what was read first holds from there on.
+    # A new thread is read within about 25 ms of its start, so its first reading applies from there.
     con.execute(
         "UPDATE affinity SET valid_from_ns = NULL WHERE trace_id = $trace_id "
         "AND source = 'reading' AND valid_from_ns = ("
@@ -231,7 +231,7 @@ def load_base_and_derived(
         "WHERE first.trace_id = $trace_id AND first.utid = affinity.utid)",
         {"trace_id": trace_id},
     )
-    # Linux binds its per-CPU threads; their names end in the CPU's number.
+    # Linux pins its per-CPU threads; their names end in the CPU's number.
     con.execute(
         r"""
         INSERT INTO affinity
@@ -248,39 +248,39 @@ def load_base_and_derived(
 def _loader(
     recording: Recording, trace: Path, trace_id: int
 ) -> _decoders.Loader | tables_load.Loader:
-    beside = session_context.tables(recording, trace_id, _decoders.schemas())
+    context = session_context.tables(recording, trace_id, _decoders.schemas())
     if layout.is_one(trace):
-        return tables_load.Loader(trace, trace_id, recording.label, beside.get("cpu"))
+        return tables_load.Loader(trace, trace_id, recording.label, context.get("cpu"))
     return _decoders.load(
         recording.files,
         trace_id,
-        beside,
+        context,
         str(recording.samples) if recording.samples else None,
         recording.label,
     )
 
 
-def _mend(con: duckdb.DuckDBPyConnection, table: str, assignments: str) -> None:
-    """Applies what became known of a row after its batch had been handed over."""
-    mends = con.execute(f"SELECT count(*) FROM {table}_mend").fetchone()
-    if mends and mends[0]:
+def _correct(con: duckdb.DuckDBPyConnection, table: str, assignments: str) -> None:
+    """Applies what was learned about rows after their batches had been passed on."""
+    corrections = con.execute(f"SELECT count(*) FROM {table}_mend").fetchone()
+    if corrections and corrections[0]:
         con.execute(
-            f"UPDATE {table} SET {assignments} FROM {table}_mend AS mend "
-            f"WHERE {table}.trace_id = mend.trace_id AND {table}.cpu = mend.cpu "
-            f"AND {table}.seq = mend.seq"
+            f"UPDATE {table} SET {assignments} FROM {table}_mend AS correction "
+            f"WHERE {table}.trace_id = correction.trace_id AND {table}.cpu = correction.cpu "
+            f"AND {table}.seq = correction.seq"
         )
 
 
 def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
-    """A step that could not be recorded: the workload's own measurements and the snapshots.
+    """Loads a step without a recording: the workload's own measurements and the snapshots.
 
-    ns 0 is the begin of the step; what needs a thread of the trace stays NULL.
+    ns 0 is the start of the step; what needs a thread of the trace stays NULL.
     """
     start = recording.step.get("begin_mono_ns")
     end = recording.step.get("end_mono_ns")
     if start is None or end is None:
         raise NothingToReadError(
-            f"{recording.label} holds neither a recording nor a measured step: record it again"
+            f"{recording.label} has neither a recording nor a measured step: record it again"
         )
     con.execute(
         "INSERT INTO trace BY NAME SELECT ? AS trace_id, ? AS label, 'none' AS source, "
@@ -289,7 +289,7 @@ def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_i
         [trace_id, recording.label, start, end - start, SCHEMA_VERSION, __version__],
     )
     for table, batch in session_context.tables(recording, trace_id, _decoders.schemas()).items():
-        if table in ("affinity", "thread_cgroup"):  # of threads, and no thread is known
+        if table in ("affinity", "thread_cgroup"):  # They refer to threads, which are unknown.
             continue
         _insert(con, table, [_shifted(batch, start)])
     if recording.samples:
@@ -297,13 +297,13 @@ def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_i
         _insert(con, "run_sample", [batch])
     con.execute(
         "INSERT INTO problem VALUES (?, 'recording', "
-        "'nothing was recorded, only measured by the workload itself and by snapshots', 1)",
+        "'no recording: only the workload''s own measurements and snapshots', 1)",
         [trace_id],
     )
 
 
 def _shifted(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
-    """The batch with its clock times moved to ns 0."""
+    """The batch with its clock times shifted to ns 0."""
     columns = [
         pc.subtract(column, start) if name in session_context.TIMES else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -314,14 +314,14 @@ def _shifted(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
 def _insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordBatch]) -> None:
     if not batches:
         return
-    # DuckDB finds the variable by its name. A registered view would keep its rows in memory until
+    # DuckDB finds the variable by name. A registered view would keep its rows in memory until
     # the transaction ends.
     incoming = pa.Table.from_batches(batches)  # noqa: F841
     con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
 
 
 def _fill_windows(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:
-    """The default window of each recording, or the one asked for, cut to the recording."""
+    """The default window of each recording, or the requested one, limited to the recording."""
     con.execute(
         """
         INSERT INTO analysis_window

@@ -1,4 +1,4 @@
-"""Where the cgroups of this machine are mounted, and what each has used and been denied."""
+"""Where the cgroups of this machine are mounted, their CPU usage and their throttling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted hierarchy; `inside` is the part of it that is mounted."""
+    """A mounted hierarchy; `inside` is the mounted part of it."""
 
     folder: Path
     inside: str
@@ -19,7 +19,7 @@ class Mount:
     unified: bool
 
     def path(self, cgroup: str) -> Path:
-        """The folder of a cgroup, whether it exists or not."""
+        """The folder of a cgroup, whether or not it exists."""
         inside = self.inside.rstrip("/")
         below = cgroup[len(inside) :] if inside and cgroup.startswith(inside) else cgroup
         return self.folder / below.lstrip("/")
@@ -50,8 +50,8 @@ def mounts(mountinfo: str, root: Path = Path("/")) -> list[Mount]:
 def of_thread(text: str) -> str | None:
     """The cgroup that schedules a thread, from the text of its /proc file `cgroup`.
 
-    Throttling belongs to the hierarchy of the cpu controller; where version 1 has it, that path
-    is the one, else the path in the unified hierarchy.
+    The cpu controller throttles, so its version 1 hierarchy decides if there is one, else the
+    unified hierarchy.
     """
     unified = None
     for line in text.splitlines():
@@ -65,7 +65,7 @@ def of_thread(text: str) -> str | None:
 
 
 def with_ancestors(cgroups: Iterable[str]) -> list[str]:
-    """The cgroups and all above them: a quota anywhere above throttles too."""
+    """The cgroups and all their ancestors: a quota in any ancestor throttles too."""
     found: set[str] = set()
     for cgroup in cgroups:
         path = PurePosixPath(cgroup)
@@ -74,7 +74,7 @@ def with_ancestors(cgroups: Iterable[str]) -> list[str]:
 
 
 def every(hierarchies: Iterable[Mount]) -> list[str]:
-    """All cgroups of the hierarchy that schedules, with threads or without."""
+    """All cgroups of the scheduling hierarchy, with or without threads."""
     known = list(hierarchies)
     mount = next((one for one in known if "cpu" in one.controllers), None)
     mount = mount or next((one for one in known if one.unified), None)
@@ -86,13 +86,13 @@ def every(hierarchies: Iterable[Mount]) -> list[str]:
     )
 
 
-def is_told(row: dict[str, Any]) -> bool:
-    """Whether a row of `read` contains anything: the cgroup existed when it was read."""
+def was_readable(row: dict[str, Any]) -> bool:
+    """Whether a row of `read` has any value: the cgroup existed when it was read."""
     return any(value is not None for key, value in row.items() if key != "cgroup")
 
 
 def read(cgroup: str, hierarchies: Iterable[Mount]) -> dict[str, Any]:
-    """The row of `snapshot_cgroup`, in ns; None for what is not told (and no quota)."""
+    """The row of `snapshot_cgroup`, in ns; None for unknown values (and for no quota)."""
     row: dict[str, Any] = {
         "cgroup": cgroup,
         "usage_ns": None,
@@ -157,6 +157,6 @@ def _text(path: Path) -> str | None:
 
 
 def _unescape(field: str) -> str:
-    """Octal escapes of mountinfo: a blank is `\\040`."""
+    """Decodes the octal escapes of mountinfo: a blank is `\\040`."""
     parts = field.split("\\")
     return parts[0] + "".join(chr(int(part[:3], 8)) + part[3:] for part in parts[1:])

@@ -1,4 +1,4 @@
-"""The state of the machine around a measured interval: load, heat, clock, energy."""
+"""The machine's condition around a measured interval: load, throttling, clock, energy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLOCK = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"
 
 
 class MachineState:
-    """Read when it is made and at `end`; `root` is another place with a copy of sysfs and /proc."""
+    """Reads the condition now and at `end`; `root` may be a copy of sysfs and /proc."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -30,9 +30,9 @@ class MachineState:
     def end(self) -> Json:
         """What changed since: the object `machine` of step.json.
 
-        `load` is the load average (1 minute) before; `throttles` how often a core was slowed down
-        for its heat, None where that is not told; `khz` the clocks that the kernel names right
-        after; `energy` joules by domain, over `energy_ns`.
+        `load` is the load average (1 minute) at the start. `throttles` counts how often a core was
+        slowed down because of heat, None if unknown. `khz` are the clocks that the kernel reports
+        at the end. `energy` is joules by domain over `energy_ns`.
         """
         took_ns = time.monotonic_ns() - self._begin_ns
         if self._events is not None:
@@ -61,18 +61,18 @@ def energy_uj(root: Path) -> dict[str, int]:
 
 
 def has_energy(root: Path = Path("/")) -> bool:
-    """Whether the system lets energy be read, one way or the other."""
+    """Whether energy can be read, from powercap or from perf."""
     return bool(energy_uj(root) or names(root))
 
 
 def ranges_uj(root: Path) -> dict[str, int]:
-    """Where the counter of each domain begins anew."""
+    """The value at which the counter of each domain wraps."""
     ranges = {_name(path): _number(path / "max_energy_range_uj") for path in _domains(root)}
     return {name: value for name, value in ranges.items() if value}
 
 
 def joules(before: dict[str, int], after: dict[str, int], ranges: dict[str, int]) -> Json:
-    """Energy by domain between two readings; a counter that went round is followed once."""
+    """Energy by domain between two readings; a counter may wrap once."""
     found: Json = {}
     for name, value in after.items():
         if name not in before:
@@ -87,14 +87,14 @@ def joules(before: dict[str, int], after: dict[str, int], ranges: dict[str, int]
 
 
 def throttles(root: Path) -> int | None:
-    """How often the cores were slowed down for their heat since boot; None if not told."""
+    """How often cores were slowed down because of heat since boot; None if unknown."""
     counts = [_number(path / "core_throttle_count") for path in root.glob(_THROTTLE)]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
 def clocks(root: Path) -> list[int] | None:
-    """The clocks of the CPUs in kHz as the kernel names them; None where it does not."""
+    """The clocks of the CPUs in kHz as the kernel reports them; None if it does not."""
     found = [_number(path) for path in sorted(root.glob(_CLOCK))]
     known = [value for value in found if value is not None]
     return known or None
@@ -108,14 +108,14 @@ def _load(root: Path) -> float | None:
 
 
 def _domains(root: Path) -> list[Path]:
-    # The interface over memory-mapped registers shows the same counters a second time.
+    # intel-rapl-mmio shows the same counters again.
     return sorted(
         path for path in (root / _ENERGY).glob("*:*") if not path.name.startswith("intel-rapl-mmio")
     )
 
 
 def _name(path: Path) -> str:
-    """`package-0`; a domain inside it `package-0/core`."""
+    """`package-0`, or `package-0/core` for a domain inside it."""
     own = _text(path / "name") or path.name
     above = path.name.rpartition(":")[0]
     if ":" not in above:

@@ -1,4 +1,4 @@
-"""Energy by perf's events, for machines whose powercap counters cannot be read."""
+"""Reads energy through perf's events, for machines whose powercap counters are not readable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# The kernel's names of the events, and the domain that each is kept under.
+# The kernel's event names, and the domain that each measures.
 _EVENTS = {"energy-pkg": "package", "energy-cores": "package/core", "energy-ram": "package/dram"}
 _FOLDER = "sys/bus/event_source/devices/power/events"
 _END_LIMIT_S = 10.0
@@ -20,7 +20,7 @@ def names(root: Path = Path("/")) -> list[str]:
 
 
 class EnergyEvents:
-    """`perf stat` over all CPUs, from when it is made to `end`."""
+    """Runs `perf stat` on all CPUs from construction to `end`."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -28,7 +28,7 @@ class EnergyEvents:
         if not found or perf is None:
             return
         events = ",".join(f"power/{name}/" for name in found)
-        # The program that is counted around ends when its input does.
+        # perf counts until `cat` ends, which is when its input is closed.
         command = [perf, "stat", "-a", "-x", ",", "-e", events, "--", "cat"]
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
@@ -42,7 +42,7 @@ class EnergyEvents:
             )
 
     def end(self) -> dict[str, float]:
-        """Joules by domain; empty where nothing was counted."""
+        """Joules by domain; empty if nothing was counted."""
         if self._process is None:
             return {}
         process, self._process = self._process, None
@@ -56,7 +56,7 @@ class EnergyEvents:
 
 
 def parsed(text: str) -> dict[str, float]:
-    """Joules by domain from what `perf stat -x ,` prints: value, unit, event, ..."""
+    """Joules by domain from the output of `perf stat -x ,`: value, unit, event, ..."""
     found: dict[str, float] = {}
     for row in csv.reader(text.splitlines()):
         if len(row) < 3 or row[1] != "Joules":

@@ -1,4 +1,4 @@
-"""SMT and boost: where they are switched, what they are, and how to set them."""
+"""The SMT and boost switches: finds, reads and sets them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ON, OFF = "on", "off"
 
 _SMT = "sys/devices/system/cpu/smt/control"
 _WHY_NO_SMT = {
-    "forceoff": "SMT is switched off for good (nosmt=force): only a restart changes it",
+    "forceoff": "SMT is switched off (nosmt=force) until the next restart",
     "notsupported": "this CPU has no SMT, or the hypervisor hides it",
     "notimplemented": "the kernel cannot switch SMT",
 }
@@ -28,13 +28,13 @@ class Knob(Protocol):
         """`smt` or `boost`."""
 
     def state(self) -> str | None:
-        """`on` or `off`; None where it is neither."""
+        """`on` or `off`; None if it is neither."""
 
     def set(self, state: str) -> None:
         """Sets a state and reads it back; raises `KnobError`."""
 
     def contents(self) -> list[tuple[str, str]]:
-        """What it consists of, with the texts that they hold now, for `guard`."""
+        """The items of the setting with their current texts, for `guard`."""
 
 
 Knobs = Mapping[str, Knob]
@@ -42,14 +42,14 @@ Knobs = Mapping[str, Knob]
 
 @dataclass(frozen=True)
 class FileKnob:
-    """A setting in one file or several; `words` are what the files hold for each state."""
+    """A setting in one or more files; `words` are the file contents for each state."""
 
     name: str
     files: tuple[Path, ...]
     words: dict[str, str]
 
     def state(self) -> str | None:
-        """`on` or `off`; None where the files differ or hold something else."""
+        """`on` or `off`; None if the files differ or contain something else."""
         texts = {_text(file) for file in self.files}
         return next((state for state, word in self.words.items() if texts == {word}), None)
 
@@ -61,24 +61,24 @@ class FileKnob:
             except OSError as error:
                 raise KnobError(f"{self.name}: {file}: {error.strerror or error}") from None
         if self.state() != state:
-            raise KnobError(f"{self.name}: {self.files[0]} does not keep the state '{state}'")
+            raise KnobError(f"{self.name}: {self.files[0]} does not accept the state '{state}'")
 
     def contents(self) -> list[tuple[str, str]]:
-        """The files with the texts that they hold now, for `guard`."""
+        """The files with their current texts, for `guard`."""
         return [(str(file), _text(file) or "") for file in self.files]
 
 
 def find(root: Path = Path("/")) -> tuple[dict[str, FileKnob], list[str]]:
-    """The knobs that can be turned here, by name, and a line for each that cannot."""
+    """The knobs that can be changed here, by name, and a line for each that cannot."""
     found: dict[str, FileKnob] = {}
     missing = []
     for name, knob, why in (("smt", *_smt(root)), ("boost", *_boost(root))):
         if knob is None:
             missing.append(f"{name}: {why}")
         elif not all(os.access(file, os.W_OK) for file in knob.files):
-            missing.append(f"{name}: {knob.files[0]} can only be changed by root")
+            missing.append(f"{name}: only root can change {knob.files[0]}")
         elif knob.state() is None:
-            missing.append(f"{name}: {knob.files[0]} is in no state that could be put back")
+            missing.append(f"{name}: {knob.files[0]} is in a state that cannot be restored")
         else:
             found[name] = knob
     return found, missing
@@ -87,7 +87,7 @@ def find(root: Path = Path("/")) -> tuple[dict[str, FileKnob], list[str]]:
 def _smt(root: Path) -> tuple[FileKnob | None, str]:
     text = _text(root / _SMT)
     if text is None:
-        return None, "the system does not tell of SMT (smt/control)"
+        return None, "the system does not report SMT (smt/control)"
     if text in _WHY_NO_SMT:
         return None, _WHY_NO_SMT[text]
     return FileKnob("smt", (root / _SMT,), {ON: "on", OFF: "off"}), ""

@@ -6,5 +6,5 @@ import sys
 
 
 def name() -> str:
-    """`windows`, or `linux` for every other one."""
+    """`windows`, or `linux` for any other system."""
     return "windows" if sys.platform == "win32" else "linux"

@@ -1,4 +1,4 @@
-"""The settings of a machine that change how it schedules, as found: rows of `machine_setting`."""
+"""Reads the machine settings that affect scheduling: rows of `machine_setting`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import platform
 import re
 from pathlib import Path
 
-# The files that hold one setting each, below the root.
+# The files that each contain one setting, below the root.
 FILES = {
     "governor": "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
     "frequency_driver": "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_driver",
@@ -31,7 +31,7 @@ _OPTION = re.compile(r"^CONFIG_(HZ|PREEMPT|PREEMPT_\w+)=(\w+)$")
 
 
 def read(root: Path = Path("/")) -> dict[str, str | None]:
-    """Setting by key; None: asked for and not told."""
+    """Setting by key; None if the system does not report it."""
     found: dict[str, str | None] = {key: _values(root, pattern) for key, pattern in FILES.items()}
     found["boost"] = _boost(root)
     found["hypervisor"] = _hypervisor(root)
@@ -46,11 +46,11 @@ def read(root: Path = Path("/")) -> dict[str, str | None]:
 
 
 def _values(root: Path, pattern: str) -> str | None:
-    """The text of the files, each different one once."""
+    """The distinct texts of the files."""
     texts = {text for path in root.glob(pattern) if (text := _text(path)) is not None}
-    # The kernel's print of a mask that was never made: no CPU.
+    # The kernel prints "(null)" for a mask that was never allocated: no CPU.
     texts = {"" if text == "(null)" else text for text in texts}
-    # The active choice among several is in brackets.
+    # The kernel writes the active choice in brackets.
     chosen = {match[1] if (match := re.search(r"\[(\S+)\]", text)) else text for text in texts}
     return ",".join(sorted(chosen)) if chosen else None
 
@@ -64,7 +64,7 @@ def _boost(root: Path) -> str | None:
 
 
 def _hypervisor(root: Path) -> str | None:
-    """Its name where the system tells it; `yes` where only the CPU's flag does."""
+    """The hypervisor's name, or `yes` if only the CPU's flag shows that there is one."""
     info = _text(root / "proc/cpuinfo") or ""
     flagged = any(
         "hypervisor" in line.split() for line in info.splitlines() if line.startswith("flags")
@@ -79,7 +79,7 @@ def _hypervisor(root: Path) -> str | None:
 
 
 def _scheduler(root: Path) -> str | None:
-    """`sched_ext NAME` where such a scheduler is loaded, else the fair class of the kernel."""
+    """`sched_ext NAME` if such a scheduler is loaded, else the kernel's fair class."""
     if _text(root / "sys/kernel/sched_ext/state") == "enabled":
         return f"sched_ext {_text(root / 'sys/kernel/sched_ext/root/ops') or ''}".strip()
     release = _release(root)
@@ -104,7 +104,7 @@ def _release(root: Path) -> str | None:
 
 
 def _kernel_options(root: Path) -> dict[str, str]:
-    """HZ and the preemption options from the configuration that the kernel or the boot tells."""
+    """HZ and the preemption options from the kernel's configuration, or the one in /boot."""
     release = _release(root) or ""
     for path in (
         root / "proc/config.gz",
@@ -122,7 +122,7 @@ def _kernel_options(root: Path) -> dict[str, str]:
 
 
 def _preempt(root: Path, options: dict[str, str]) -> str | None:
-    """The model in force where debugfs tells it, else the one built in."""
+    """The active preemption model if debugfs shows it, else the one built in."""
     live = _text(root / "sys/kernel/debug/sched/preempt")
     if live and (match := re.search(r"\((\w+)\)", live)):
         return match[1]

@@ -1,7 +1,7 @@
-"""Requests to end (Ctrl-C, SIGTERM, a closed terminal), taken only where they do no harm.
+"""Handles requests to stop (Ctrl-C, SIGTERM, a closed terminal) only where that is safe.
 
-A process that was started and is not yet held by anybody would never be ended; so a request waits
-for the next place that waits, or that asks. A second request is taken at once.
+An interrupt right after starting a process would leave it running with no owner. A request is
+therefore handled at the next wait or check; a second request is handled at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-# Windows has no terminal that hangs up; its Ctrl-Break comes as a signal of its own.
+# Windows has no hang-up signal; Ctrl-Break has its own.
 SIGNALS = tuple(
     getattr(signal, name)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
@@ -33,7 +33,7 @@ def _handle(_number: int, _frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def handled() -> Iterator[None]:
-    """Inside, the signals are requests to end; what they were before is put back."""
+    """Inside, signals are requests to stop; on exit, the previous handlers are restored."""
     before = {sign: signal.signal(sign, _handle) for sign in SIGNALS}
     _State.pending = False
     try:

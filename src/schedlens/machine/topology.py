@@ -1,7 +1,7 @@
-"""What the system tells of its logical CPUs: siblings, core types, caches, packages, NUMA.
+"""The logical CPUs that the system reports: siblings, core types, caches, packages, NUMA.
 
-Read from sysfs, or from a folder that holds a copy of it. Nothing is guessed from CPU numbers:
-what is not told is None.
+Read from sysfs, or from a folder with a copy of it. Nothing is guessed from CPU numbers: what the
+system does not report is None.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from schedlens.errors import TopologyError
 from schedlens.machine import cpu_list
 
-# Two CPUs are of different classes only if they lie further apart than this: favoured cores of
-# one type differ by about 4 %, core types by a third or more.
+# Two CPUs are in different classes only if their values differ by more than this: favored cores
+# of one type differ by about 4 %, core types by a third or more.
 CLASS_GAP = 0.15
 
-# PMU folders that name the core types of hybrid x86 parts, the slowest first.
+# PMU folders that name the core types of hybrid x86 parts, slowest first.
 HYBRID_PMUS = ("cpu_lowpower", "cpu_atom", "cpu_core")
 
 _GROUP_COLUMNS = ("group_no", "number_in_group")
@@ -27,7 +27,7 @@ _GROUP_COLUMNS = ("group_no", "number_in_group")
 
 @dataclass(frozen=True)
 class Cpu:
-    """One logical CPU; the columns of the table `cpu`, None where the system does not tell.
+    """One logical CPU; the columns of the table `cpu`, None if the system does not report them.
 
     `core`, `l2` and `llc` are the lowest online CPU number of the group.
     """
@@ -79,7 +79,7 @@ class Topology:
 
 
 def _row(cpu: Cpu) -> dict[str, Any]:
-    """The columns of a CPU; those of processor groups only where there are such."""
+    """The columns of a CPU; processor group columns only if there are groups."""
     row = asdict(cpu)
     return row if cpu.group_no is not None else {k: row[k] for k in row if k not in _GROUP_COLUMNS}
 
@@ -87,8 +87,8 @@ def _row(cpu: Cpu) -> dict[str, Any]:
 def read(root: Path = Path("/"), allowed: Sequence[int] | None = None) -> Topology:
     """The topology of the machine, or of a copy of sysfs under `root`.
 
-    `allowed` is by default the affinity of this process (which a cpuset narrows too), and all
-    online CPUs for a copy. Raises `TopologyError` where sysfs lists no CPU.
+    `allowed` defaults to the affinity of this process (which a cpuset also narrows), and for a copy
+    to all online CPUs. Raises `TopologyError` if sysfs lists no CPU.
     """
     folder = root / "sys/devices/system/cpu"
     dirs = {
@@ -137,7 +137,7 @@ def read(root: Path = Path("/"), allowed: Sequence[int] | None = None) -> Topolo
 
 
 def _online(folder: Path, dirs: Mapping[int, Path]) -> set[int]:
-    """Online CPUs; a CPU that cannot be taken offline has no switch of its own."""
+    """Online CPUs; a CPU without the file `online` cannot go offline."""
     listed = _list(folder / "online")
     if listed:
         return set(listed)
@@ -145,7 +145,7 @@ def _online(folder: Path, dirs: Mapping[int, Path]) -> set[int]:
 
 
 def _core(path: Path, online: set[int]) -> list[int] | None:
-    """The online CPUs of the core, ascending; None where the system does not tell."""
+    """The online CPUs of the core, ascending; None if the system does not report it."""
     for name in ("core_cpus_list", "thread_siblings_list"):
         listed = _list(path / "topology" / name)
         if listed:
@@ -176,7 +176,7 @@ def _nodes(folder: Path) -> dict[int, int]:
 def _classes(
     dirs: Mapping[int, Path], online: set[int], pmus: Mapping[str, tuple[int, ...]]
 ) -> dict[int, int]:
-    """Class by CPU, 0 the slowest, from the first source that tells it for every online CPU."""
+    """Class by CPU, 0 the slowest, from the first source that has it for every online CPU."""
     known = sorted(online & dirs.keys())
     named = [set(pmus.get(name, ())) & online for name in HYBRID_PMUS]
     if known and set().union(*named) >= set(known):
@@ -184,14 +184,14 @@ def _classes(
         return {cpu: rank for rank, cpus in enumerate(ranks) for cpu in sorted(cpus)}
     for name in ("cpu_capacity", "acpi_cppc/highest_perf", "cpufreq/cpuinfo_max_freq"):
         values = {cpu: _number(dirs[cpu] / name) for cpu in known}
-        told = {cpu: value for cpu, value in values.items() if value}
-        if known and len(told) == len(known):
-            return _split(told)
+        classes = {cpu: value for cpu, value in values.items() if value}
+        if known and len(classes) == len(known):
+            return _split(classes)
     return {}
 
 
 def _split(values: Mapping[int, int]) -> dict[int, int]:
-    """Classes cut where the next larger value lies more than `CLASS_GAP` above."""
+    """Classes, split wherever the next larger value is more than `CLASS_GAP` above."""
     rank, before, found = 0, None, {}
     for value, cpu in sorted((value, cpu) for cpu, value in values.items()):
         if before is not None and value > before * (1 + CLASS_GAP):
@@ -202,7 +202,7 @@ def _split(values: Mapping[int, int]) -> dict[int, int]:
 
 
 def _type_name(rank: int | None, ranks: int) -> str | None:
-    """`U` where all are equal; `P` and `E`, or `P`, `E`, `LP-E` by rank; else the number."""
+    """`U` if all cores are equal; `P` and `E`, or `P`, `E`, `LP-E` by rank; else the number."""
     if rank is None:
         return None
     names = {1: ("U",), 2: ("E", "P"), 3: ("LP-E", "E", "P")}
@@ -214,7 +214,7 @@ def _first(cpus: list[int] | None, online: set[int]) -> int | None:
 
 
 def _text(path: Path) -> str | None:
-    """A file of sysfs; some give an error when read, which is as if they were not there."""
+    """The text of a sysfs file; None if reading fails, as if it did not exist."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -222,7 +222,7 @@ def _text(path: Path) -> str | None:
 
 
 def _number(path: Path) -> int | None:
-    """A whole number; sysfs writes -1 for an id it does not know."""
+    """A whole number; sysfs writes -1 for an unknown id."""
     text = _text(path)
     return int(text) if text and text.isdigit() else None
 

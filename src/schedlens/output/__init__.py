@@ -1,1 +1,1 @@
-"""What people read and files that are written: terminal, progress, wording, whole files."""
+"""Output for people and to files: terminal, progress, wording, atomic writes."""

@@ -1,7 +1,7 @@
-"""Files and folders of runs that were killed: recognized by a lock that ended with its process.
+"""Finds files and folders of killed runs by a lock that ended with their process.
 
-A temporary folder is locked for as long as its process lives, so a folder that can be locked has
-no owner. This also holds for processes of other containers, whose ids mean nothing here.
+A run locks its temporary folder as long as it lives, so a folder that can be locked has no owner.
+This also works across containers, where process ids mean nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 _PREFIX = "schedlens-run-"
-# Between making a folder and locking it, another run must not take it for an old one.
+# Another run must not mistake a folder for an old one before it is locked.
 _YOUNG_S = 5.0
 
 
@@ -48,7 +48,7 @@ class TemporaryFolder:
 
 
 def remove_folders() -> None:
-    """Removes the temporary folders of killed runs; those of other users stay."""
+    """Removes the temporary folders of killed runs of this user."""
     now = time.time()
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
@@ -64,9 +64,9 @@ def remove_folders() -> None:
 
 
 def remove_databases(path: Path) -> None:
-    """Removes what killed runs left of a database that they wrote under `.NAME.PID`.
+    """Removes the parts of a database that killed runs wrote under `.NAME.PID`.
 
-    The process must be gone, and nobody may hold DuckDB's lock on the file, so that a run in
+    A file is kept while its process lives or anyone has DuckDB's lock on it, so that a run in
     another container keeps its file.
     """
     for file in path.parent.glob(f".{path.name}.*"):
@@ -85,7 +85,7 @@ def remove_databases(path: Path) -> None:
 
 def _runs(pid: int) -> bool:
     if sys.platform == "win32":
-        # An open file cannot be deleted there, so nothing can go wrong.
+        # Windows does not delete an open file, so trying is safe.
         return False
     try:
         os.kill(pid, 0)
@@ -97,7 +97,7 @@ def _runs(pid: int) -> bool:
 
 
 def _lock(folder: Path) -> int | None:
-    """A descriptor that holds the lock of a folder; None if another process holds it."""
+    """A descriptor with the lock of a folder; None if another process has it."""
     if sys.platform == "win32":
         return None
     import fcntl

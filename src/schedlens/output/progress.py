@@ -1,4 +1,4 @@
-"""How far a sweep is: a bar with the remaining time on a terminal, a line per step elsewhere."""
+"""Progress of a sweep: a bar with the remaining time on a terminal, else a line per step."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from rich.text import Text
 
 from schedlens.output.terminal import escape
 
-# Often enough for a clock; each drawing is a switch more in the recording.
+# Often enough for a clock; each redraw adds a context switch to the recording.
 DRAWN_PER_S = 2.0
 
 
 class Sweep:
     """The progress of steps that are expected to take `costs` seconds each.
 
-    The remaining time is that of the steps to come, at the pace of those done.
+    The remaining time is the cost of the remaining steps at the pace of the finished ones.
     """
 
     def __init__(self, costs: list[float], console: Console | None = None) -> None:
@@ -87,14 +87,14 @@ class Sweep:
 
     @property
     def left_s(self) -> float:
-        """Seconds to the end, as far as the steps done can tell."""
+        """Estimated seconds to the end, at the pace of the finished steps."""
         now = time.monotonic()
         pace = (self._step_begun - self._begun) / self._spent if self._spent else 1.0
         return max(0.0, pace * sum(self._costs[self._done :]) - (now - self._step_begun))
 
 
 class _Left(ProgressColumn):
-    """The remaining time, anew at each drawing."""
+    """The remaining time, computed at each redraw."""
 
     def __init__(self, sweep: Sweep) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def clock(seconds: float) -> str:
 
 
 class bar:
-    """A bar for one long work with the time left, on a terminal; nothing elsewhere."""
+    """A bar for one long task with the time left, on a terminal; nothing elsewhere."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet or not sys.stderr.isatty()

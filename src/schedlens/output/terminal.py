@@ -15,14 +15,14 @@ def visible(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The text with escape sequences and other hidden characters spelled out; line ends stay.
+    """The text with escape sequences and other hidden characters spelled out; keeps newlines.
 
-    Names of threads, processes, cgroups and files come from the recording: printed as they are,
-    they could move the cursor, change colors or hide a part of the line.
+    Names of threads, processes, cgroups and files come from the recording. Printed unchanged, they
+    could move the cursor, change colors or hide a part of the line.
     """
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def escape(text: str) -> str:
-    """The same for rich, which then takes nothing in it for markup."""
+    """The same for rich, with all its markup escaped."""
     return markup.escape(plain(text))

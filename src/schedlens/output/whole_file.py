@@ -1,4 +1,4 @@
-"""Files that are whole as soon as they exist: written aside, flushed, renamed."""
+"""Atomic writes: a temporary file is written, flushed, and renamed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schedlens.errors import NoSpaceError, SessionError
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """One JSON object as UTF-8; raises `NoSpaceError` or `SessionError`, and then leaves no file.
+    """Writes a JSON object as UTF-8. Raises `NoSpaceError` or `SessionError` and leaves no file.
 
-    A file of that name is replaced in one step, so a reader sees the old text or the new one.
+    Replaces an existing file in one step, so a reader sees the old text or the new one.
     """
     text = json.dumps(value, indent=1) + "\n"
     write(path, lambda out: _all(out, text.encode("utf-8", "surrogateescape")))
@@ -43,20 +43,18 @@ def write(path: Path, fill: Callable[[BinaryIO], None]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; raises `SessionError` where there is none."""
+    """The object in a file. Raises `SessionError` if there is none."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SessionError(f"{path} cannot be read: {error}") from None
+        raise SessionError(f"cannot read {path}: {error}") from None
     if not isinstance(value, dict):
-        raise SessionError(f"{path} holds no JSON object")
+        raise SessionError(f"{path} does not contain a JSON object")
     return value
 
 
 def cannot_write(path: Path, error: OSError) -> SessionError | NoSpaceError:
-    """The error of our own that stands for a failed write."""
+    """The error to raise for a failed write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return NoSpaceError(f"no space left on the disk of {path.parent}: free some, then go on")
-    return SessionError(
-        f"{path} cannot be written: {error.strerror or error}; choose a place that can be"
-    )
+        return NoSpaceError(f"no space left on the disk of {path.parent}. Free some and retry")
+    return SessionError(f"cannot write {path}: {error.strerror or error}. Choose a writable place")

@@ -1,4 +1,4 @@
-"""Numbers and names as findings write them."""
+"""How findings write numbers and names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BOUND_WORDS = {"at_least": "at least ", "range": "up to ", None: "about "}
 
 
 def duration(ns: float) -> str:
-    """A length of time in the unit a reader would choose: 840 ns, 12.5 us, 3.2 ms, 1.5 s."""
+    """A duration in the unit that a reader would choose: 840 ns, 12.5 us, 3.2 ms, 1.5 s."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if abs(ns) >= size:
             return f"{ns / size:.3g} {unit}" if abs(ns) < 1000 * size else f"{ns / size:.0f} {unit}"
@@ -27,12 +27,12 @@ def percent(value: float) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """The interval of a number, as it stands behind it: ` (4.9 to 6.2)`; empty if there is none."""
+    """The interval of a number, to append to it: ` (4.9 to 6.2)`; empty if there is none."""
     return "" if low is None or high is None or low == high else f" ({low:.3g} to {high:.3g})"
 
 
 def times(low_ns: float | None, high_ns: float | None) -> str:
-    """The interval of a length of time, as it stands behind it: ` (207 ns to 1.2 us)`."""
+    """The interval of a duration, to append to it: ` (207 ns to 1.2 us)`."""
     if low_ns is None or high_ns is None or duration(low_ns) == duration(high_ns):
         return ""
     return f" ({duration(low_ns)} to {duration(high_ns)})"
@@ -76,14 +76,14 @@ def recordings(label: str, others: int = 0) -> str:
 
 
 def thread_name(thread: str | None, tid: int | None, process: str | None = None) -> str:
-    """`name (tid)` with its process where that is another name; control characters made visible."""
-    own = _visible(thread) if thread else "a thread without a name"
+    """`name (tid)`, and its process if the name differs; control characters are made visible."""
+    own = _visible(thread) if thread else "an unnamed thread"
     shown = f"{own} ({tid})" if tid is not None else own
     return f"{shown} of {_visible(process)}" if process and process != thread else shown
 
 
 def count(number: int, noun: str, several: str | None = None) -> str:
-    """`1 thread`, `3 threads`; `several` for nouns that take no plain s."""
+    """`1 thread`, `3 threads`; `several` is the plural if it is irregular."""
     return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
 
 

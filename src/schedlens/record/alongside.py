@@ -1,4 +1,4 @@
-"""The user's program in a cell: on a CPU of its own, beside a kernel that runs until it ends."""
+"""The user's program in a cell: on its own CPU, alongside a kernel that runs until it ends."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from schedlens.record.plan import Step
 
 
 class Companion:
-    """A program at the gate, bound to a CPU."""
+    """A program that waits at its gate, pinned to a CPU."""
 
     def __init__(self, command: Sequence[str], cpu: int) -> None:
         self._program = GatedCommand(command)
         pin(self._program.pid, [cpu])
 
     def run(self, limit_s: float | None) -> int | None:
-        """Lets it run; how long it took in ns, None if it was still running after `limit_s`.
+        """Runs it; returns the time in ns, or None if it still runs after `limit_s`.
 
-        Raises `WorkloadError` where it ended with an error: then its time says nothing.
+        Raises `WorkloadError` if it fails, because its time is then meaningless.
         """
         begin = time.monotonic_ns()
         self._program.go()
@@ -30,27 +30,25 @@ class Companion:
         if code is None:
             return None
         if code != 0:
-            raise WorkloadError(f"the command ended with code {code}")
+            raise WorkloadError(f"the command exited with code {code}")
         return time.monotonic_ns() - begin
 
     def kill(self) -> None:
-        """Ends it, whatever its state."""
+        """Ends it in any state."""
         self._program.kill()
 
 
 def pin(pid: int, cpus: Sequence[int]) -> None:
-    """Binds a program that has not begun; raises `WorkloadError`."""
+    """Pins a program that has not started. Raises `WorkloadError`."""
     try:
         os.sched_setaffinity(pid, cpus)
     except OSError as error:
-        raise WorkloadError(
-            f"the command cannot be bound to CPU {cpus}: {error.strerror}"
-        ) from None
+        raise WorkloadError(f"cannot pin the command to CPU {cpus}: {error.strerror}") from None
 
 
 @contextlib.contextmanager
 def companion(step: Step, command: Sequence[str]) -> Iterator[Companion | None]:
-    """The program of a cell that has one beside its kernel, on the cell's first CPU."""
+    """The user's program of a cell, on the cell's first CPU; None if the cell has none."""
     facts = (step.cell or {}).get("facts") or {}
     if "command_cpu" not in facts:
         yield None
@@ -62,7 +60,7 @@ def companion(step: Step, command: Sequence[str]) -> Iterator[Companion | None]:
         made.kill()
 
 
-def seconds(step: Step, asked: float | None) -> float | None:
-    """How long a step runs: as its cell says, else as was asked for."""
+def seconds(step: Step, requested: float | None) -> float | None:
+    """How long a step runs: the time in its cell, else the requested time."""
     facts = (step.cell or {}).get("facts") or {}
-    return float(facts["seconds"]) if "seconds" in facts else asked
+    return float(facts["seconds"]) if "seconds" in facts else requested

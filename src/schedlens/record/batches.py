@@ -1,4 +1,4 @@
-"""The batches of a workload, as far as `collect` looks into them: their throughput."""
+"""Reads the batches of a workload to compute its throughput."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ RECORD = struct.Struct("<IHHIIqqQQ")
 def throughput(path: Path, unit: str) -> float:
     """Units a second of all workers together while they run: the sum of their median batches.
 
-    `unit` is `bytes` or `iterations`. The median leaves out batches in which something else ran,
-    so this compares two runs of one plan; with more workers than CPUs it is more than gets done.
+    `unit` is `bytes` or `iterations`. The median ignores batches that other threads disturbed, so
+    this compares two runs of one plan. With more workers than CPUs, it exceeds the real throughput.
     Raises `WorkloadError`.
     """
     return sum(statistics.median(batch) for batch in _rates(path, unit).values())
 
 
 def spread_pct(path: Path, unit: str) -> float:
-    """How far the batches of a worker lie apart: their quartiles, in percent of the median.
+    """The spread of a worker's batches: their interquartile range in percent of the median.
 
     The mean over the workers; 0 without batches. Raises `WorkloadError`.
     """
@@ -42,9 +42,9 @@ def _rates(path: Path, unit: str) -> dict[int, list[float]]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise WorkloadError(f"{path} cannot be read: {error.strerror}") from None
+        raise WorkloadError(f"cannot read {path}: {error.strerror}") from None
     if data[:8] != MAGIC or (len(data) - 8) % RECORD.size:
-        raise WorkloadError(f"{path} is no file of batches, or is cut off")
+        raise WorkloadError(f"{path} is not a file of batches, or is truncated")
     rates: dict[int, list[float]] = {}
     for worker, _, _, _, _, start, end, iterations, size in RECORD.iter_unpack(data[8:]):
         if end > start:

@@ -1,8 +1,8 @@
-"""A process that puts settings back when the program that changes them is gone, however it ended.
+"""A process that restores settings when the program that changes them ends for any reason.
 
-It holds one end of a pipe of which only that program has the other: its end, by SIGKILL too, is
-seen at once. It is in a session of its own (on Windows: has a console of its own, unseen) and
-ignores what a terminal sends.
+It reads from a pipe whose other end only that program has, so it notices at once when the program
+ends, even by SIGKILL. It runs in its own session (on Windows, in its own hidden console) and
+ignores signals from a terminal.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from schedlens.record import changes
 from schedlens.record.former_settings import put_back
 
 _READY_LIMIT_S = 30.0
-# Taking CPUs off and on again takes its time on a machine with hundreds of them.
+# Switching CPUs off and on again is slow on a machine with hundreds of them.
 _END_LIMIT_S = 120.0
 
 
 class Guard:
-    """Watches over settings and what they hold; `close` has it put back and waits for it."""
+    """Watches settings and their values; `close` restores them and waits for that."""
 
     def __init__(self, contents: Sequence[tuple[str, str]], *, written_down: bool = False) -> None:
-        """Starts it; returns once it watches. Raises `KnobError`.
+        """Starts the guard; returns once it watches. Raises `KnobError`.
 
-        `written_down`: it also strikes out what `changes` remembers of them, once it is put back.
+        `written_down`: after restoring the settings, it also deletes their record in `changes`.
         """
         given = json.dumps(list(contents))
         command = [sys.executable, "-m", "schedlens.record.boost_guard", given]
@@ -46,12 +46,12 @@ class Guard:
                 | getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
         except OSError as error:
-            raise KnobError(f"the guard cannot be started: {error.strerror}") from None
+            raise KnobError(f"cannot start the settings guard: {error.strerror}") from None
         assert self._process.stdout is not None
         if self._process.stdout.readline() != b"ready\n":
             self._process.kill()
             self._process.wait()
-            raise KnobError("the guard of the settings did not start: nothing was changed")
+            raise KnobError("the settings guard did not start: nothing was changed")
 
     @property
     def pid(self) -> int:
@@ -59,7 +59,7 @@ class Guard:
         return self._process.pid
 
     def close(self) -> bool:
-        """Lets it put back what was changed; whether all of it is back."""
+        """Makes it restore what was changed; returns whether all of it was restored."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -74,7 +74,7 @@ class Guard:
 
 
 def main() -> int:
-    """Waits for the end of standard input, then puts back what the argument says."""
+    """Waits for the end of standard input, then restores the settings in the argument."""
     contents = [(str(name), str(text)) for name, text in json.loads(sys.argv[1])]
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGBREAK"):
         if hasattr(signal, name):

@@ -1,4 +1,4 @@
-"""A cell of an experiment: what runs where; and the order in which the cells are measured."""
+"""The cells of an experiment, what runs in each, and the order in which they are measured."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ ALONE = "alone"
 
 @dataclass(frozen=True)
 class Load:
-    """A kernel and its variant, None for the one that is taken unless another is named."""
+    """A kernel and its variant; None means the default variant."""
 
     kernel: str
     variant: str | None = None
 
     @property
     def label(self) -> str:
-        """As it is typed: `imul1`, `pointer_chase:private`."""
+        """As the user types it: `imul1`, `pointer_chase:private`."""
         return f"{self.kernel}:{self.variant}" if self.variant else self.kernel
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured at once; the fields beside the first four are those of one experiment.
+    """What is measured at once; the fields after the first four differ by experiment.
 
     `cpus` has one CPU per worker; None: decided when the cell begins, or no mask.
     """
@@ -73,7 +73,7 @@ class Cell:
 
 
 def from_step(step: Step) -> Cell:
-    """The cell that a step of a session stands for; raises `SessionError`."""
+    """The cell of a step. Raises `SessionError`."""
     row = dict(step.cell or {})
     for key in ("position", "topology"):
         row.pop(key, None)
@@ -83,35 +83,34 @@ def from_step(step: Step) -> Cell:
             row[name] = None if row[name] is None else tuple(row[name])
         return Cell(**row)
     except (KeyError, TypeError) as error:
-        raise SessionError(f"session.json holds a cell that is not one: {error}") from None
+        raise SessionError(f"session.json contains a malformed cell: {error}") from None
 
 
 def words(step: Step) -> list[str]:
-    """What the workload program is told after `run`, but for the interval and the folder."""
+    """The arguments of the workload program after `run`, without the interval and the folder."""
     cell = from_step(step)
     first, others = cell.loads[0], cell.loads[1:]
     alike = all(load == first for load in others)
     threads = max(cell.threads, len(cell.loads)) if alike else 1
-    told = [first.kernel, "--threads", str(threads)]
+    arguments = [first.kernel, "--threads", str(threads)]
     if first.variant:
-        told += ["--variant", first.variant]
+        arguments += ["--variant", first.variant]
     if not alike:
         for load in others:
-            told += ["--beside", load.label]
+            arguments += ["--alongside", load.label]
     if step.planned_cpus is not None:
-        told += ["--cpus", ",".join(map(str, step.planned_cpus))]
-    return [*told, *cell.options]
+        arguments += ["--cpus", ",".join(map(str, step.planned_cpus))]
+    return [*arguments, *cell.options]
 
 
 def shuffled(cells: Sequence[Cell], repeats: int, seed: int, after: int = 0) -> list[Step]:
-    """Every cell once a repeat, each repeat in an order of its own that `seed` decides.
+    """Every cell once per repeat, each repeat in its own order, which `seed` determines.
 
-    `after` steps come before these.
-
-    So a drift of the machine falls on all cells alike, and cells of one repeat can be compared.
+    A drift of the machine then affects all cells alike, so the cells of one repeat can be
+    compared. `after` is the number of steps before these.
     """
     if repeats < 1:
-        raise PlanError(f"--repeat: {repeats} is no number of repeats")
+        raise PlanError("--repeat must be at least 1")
     steps: list[Step] = []
     for repeat in range(1, repeats + 1):
         order = list(cells)
@@ -122,19 +121,19 @@ def shuffled(cells: Sequence[Cell], repeats: int, seed: int, after: int = 0) -> 
 
 
 def load(text: str) -> Load:
-    """`KERNEL` or `KERNEL:VARIANT`, of those the workload program has; raises its errors."""
+    """Parses `KERNEL` or `KERNEL:VARIANT`. Raises the workload program's errors."""
     kernel, _, variant = text.partition(":")
     row = _known(kernel)
     if int(row.get("parties") or 1) != 1:
-        raise PlanError(f"'{kernel}' runs workers in pairs: it cannot stand beside another kernel")
+        raise PlanError(f"'{kernel}' runs workers in pairs: it cannot be one of a pair of kernels")
     known = workload_program.variants(row)
     if variant and variant not in known:
-        raise PlanError(f"'{text}': {kernel} has {', '.join(known)}")
+        raise PlanError(f"'{text}': the variants of {kernel} are {', '.join(known)}")
     return Load(kernel, variant or None)
 
 
 def _known(kernel: str) -> dict[str, Any]:
-    """The catalogue's entry of a kernel; raises `UnknownWorkloadError`."""
+    """The catalog entry of a kernel. Raises `UnknownWorkloadError`."""
     return _catalogue(workload_program.program(), kernel)
 
 

@@ -1,7 +1,7 @@
-"""What recording changes on the machine, written down before it is done, and undone after.
+"""Changes that recording makes to the machine: written down first, undone afterwards.
 
-One file holds the changes and the programs that need them. The last program that ends undoes
-them; where all were killed, the next one does, or `schedlens doctor --restore`.
+One file lists the changes and the programs that need them. The last program to end undoes them;
+if all were killed, the next one does, or `schedlens doctor --restore`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SET = "set "
 
 @dataclass
 class Change:
-    """One change: what, the state before and after, and whether the state before is back."""
+    """One change: what, the state before and after, and whether it was restored."""
 
     what: str
     before: str
@@ -38,16 +38,16 @@ class Change:
 
 @dataclass
 class _State:
-    """The file's content; `users` are (process id, its start time), since ids are reused."""
+    """The file's content; `users` are (process id, its start time), because ids are reused."""
 
     users: list[tuple[int, str]] = field(default_factory=list)
     pending: list[Change] = field(default_factory=list)
 
 
 def state_folder() -> Path:
-    """Where the file lies: a place that a restart empties, as it undoes the changes.
+    """The folder of the file, which a restart empties because it also undoes the changes.
 
-    On Windows one that stays, as the power plan does.
+    On Windows it survives a restart, as does the power plan.
     """
     given = os.environ.get("SCHEDLENS_STATE_DIR")
     if given:
@@ -63,22 +63,22 @@ class Changes:
     def __init__(self, folder: Path | None = None) -> None:
         self.made: list[Change] = []
         self.is_shared = False
-        """After `undo`: whether another run still needs the changes, and undoes them."""
+        """After `undo`: whether another run still needs the changes and will undo them."""
         self._folder = folder or state_folder()
         self._me = (os.getpid(), _start_time(os.getpid()))
 
     def mount_tracefs(self) -> bool:
-        """Mounts the file system of the tracepoints; whether it is there now.
+        """Mounts the file system of the tracepoints; returns whether it is mounted now.
 
-        perf would mount it by itself when it runs as root, and leave it mounted. Raises
-        `RecorderError` where the change cannot be written down first.
+        When perf runs as root, it would mount the file system itself and leave it mounted. Raises
+        `RecorderError` if the change cannot be written down first.
         """
         if os.geteuid() != 0:
             return tracefs_mount() is not None
         with _locked(self._folder) as state:
             if self._me not in state.users:
                 state.users.append(self._me)
-            # What a killed run left becomes ours to undo.
+            # This run will also undo what a killed run left behind.
             self.made.extend(change for change in state.pending if change not in self.made)
             if tracefs_mount() is not None:
                 return True
@@ -94,7 +94,7 @@ class Changes:
             return True
 
     def undo(self) -> list[Change]:
-        """Undoes the changes unless another program still records; returns those that stay."""
+        """Undoes the changes unless another program still records; returns those that remain."""
         if os.geteuid() != 0 or not _file(self._folder).exists():
             return []
         with _locked(self._folder) as state:
@@ -109,10 +109,10 @@ class Changes:
 
 
 def remember(contents: Sequence[tuple[str, str]], folder: Path | None = None) -> None:
-    """Writes down settings and what they hold, before an experiment sets others.
+    """Writes down settings and their values before an experiment changes them.
 
-    They are files, or those of a power plan of Windows. Raises `RecorderError` where that cannot
-    be written down.
+    A setting is a file or belongs to a Windows power plan. Raises `RecorderError` if it cannot be
+    written down.
     """
     with _locked(folder or state_folder()) as state:
         for name, text in contents:
@@ -122,7 +122,7 @@ def remember(contents: Sequence[tuple[str, str]], folder: Path | None = None) ->
 
 
 def forget(contents: Sequence[tuple[str, str]], folder: Path | None = None) -> None:
-    """The settings hold those texts again."""
+    """Deletes the record of settings that have been restored."""
     known = {(f"{_SET}{name}", text) for name, text in contents}
     with _locked(folder or state_folder()) as state:
         state.pending = [c for c in state.pending if (c.what, c.before) not in known]
@@ -138,7 +138,7 @@ def left_behind(folder: Path | None = None) -> list[Change]:
 
 
 def restore(folder: Path | None = None) -> tuple[list[Change], list[Change]]:
-    """Undoes what is left behind: what was undone, and what could not be."""
+    """Undoes what was left behind; returns what was undone, and what could not be."""
     before = left_behind(folder)
     if not before:
         return [], []
@@ -161,7 +161,7 @@ def tracefs_mount(mountinfo: Path = Path("/proc/self/mountinfo")) -> Path | None
 
 
 def _undo_all(state: _State) -> None:
-    """Takes back each change that is still in force and that nothing uses."""
+    """Undoes each change that is still in force and that nothing uses."""
     for change in reversed(list(state.pending)):
         if change.what.startswith(_SET):
             if not put_back([(change.what.removeprefix(_SET), change.before)]):
@@ -181,7 +181,7 @@ def _alive(state: _State) -> list[tuple[int, str]]:
 
 
 def _start_time(pid: int) -> str:
-    """Start of a process in ticks since boot; empty if there is none of that id."""
+    """Start of a process in ticks since boot; empty if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -195,14 +195,14 @@ def _file(folder: Path) -> Path:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[_State]:
-    """The state, kept from other programs until it is written back."""
+    """The state, locked against other programs until it is written back."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (folder / "lock").open("w")
     except OSError as error:
         raise RecorderError(
-            f"{folder} cannot be written ({error.strerror}), and no change is made to this machine "
-            "that is not written down first: set SCHEDLENS_STATE_DIR"
+            f"cannot write {folder} ({error.strerror}). schedlens changes this machine only if it "
+            "can write the change down first: set SCHEDLENS_STATE_DIR to a writable folder"
         ) from None
     with lock:
         _lock(lock)
@@ -216,12 +216,12 @@ def _locked(folder: Path) -> Iterator[_State]:
 
 
 def _lock(file: IO[str]) -> None:
-    """Waits until no other program holds the file; it is let go when it is closed."""
+    """Waits until no other program has the lock, which closing the file releases."""
     # Not at the top: each system lacks the other's module.
     if sys.platform == "win32":
         import msvcrt
 
-        # It gives up after ten seconds; the other program has no reason to.
+        # msvcrt gives up after ten seconds, although the other program may need longer.
         while True:
             with contextlib.suppress(OSError):
                 msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
@@ -240,7 +240,7 @@ def _save(folder: Path, state: _State) -> None:
 
 
 def _load(folder: Path) -> _State:
-    """The file's content; a damaged file is as none: it was written whole or not at all."""
+    """The file's content; a damaged file counts as empty, because writes are atomic."""
     try:
         value = json.loads(_file(folder).read_text(encoding="utf-8"))
         return _State(
@@ -252,7 +252,7 @@ def _load(folder: Path) -> _State:
 
 
 def _run(*command: str) -> bool:
-    """Whether a command of the system worked; its own words are of no use to the user here."""
+    """Whether a system command succeeded; its output does not help the user here."""
     try:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
     except OSError:

@@ -1,4 +1,4 @@
-"""What goes with the steps of a collection; the experiments add to it."""
+"""What surrounds the steps of a collection; experiments extend it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schedlens.record.session import Session
 
 
 class Conductor:
-    """Nothing is added where no experiment is asked for; the subclasses are the experiments."""
+    """The default adds nothing; each experiment is a subclass."""
 
     def __init__(self, request: Request, on: Host) -> None:
         self.request = request
@@ -30,10 +30,10 @@ class Conductor:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Puts back what the cells changed."""
+        """Restores what the cells changed."""
 
     def steps(self, topology: Topology) -> list[Step]:
-        """The plan on this machine; raises `PlanError`."""
+        """The plan on this machine. Raises `PlanError`."""
         return self.request.steps(topology)
 
     def head(self) -> dict[str, Any]:
@@ -41,18 +41,18 @@ class Conductor:
         return {}
 
     def said_first(self) -> list[str]:
-        """Lines for the user before the first step."""
+        """Lines to print before the first step."""
         return []
 
     def preview(self, step: Step, topology: Topology) -> None:
-        """Fills in, for a dry run, what is else decided before the step."""
+        """For a dry run, fills in what is otherwise decided right before the step."""
 
     def begin(self, topology: Topology) -> None:
-        """Before the first step."""
+        """Called before the first step."""
 
     def enter(self, step: Step, session: Session) -> None:
-        """Before a step of the session."""
+        """Called before each step of the session."""
 
 
-# What conducts a request on a host.
+# Creates the conductor of a request on a host.
 Conducts = Callable[[Request, Host], Conductor]

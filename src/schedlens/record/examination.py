@@ -1,4 +1,4 @@
-"""What `schedlens doctor` looks at, row by row."""
+"""What `schedlens doctor` checks, row by row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHAIN_S = 0.3
 
 @dataclass(frozen=True)
 class Row:
-    """One thing looked at; `advice` is a command or a consequence, None if there is nothing."""
+    """One check; `advice` is a command or a consequence, None if there is nothing to do."""
 
     what: str
     ok: bool
@@ -33,12 +33,12 @@ class Row:
 
 
 def examine() -> list[Row]:
-    """All rows; recordings of well under a second are made and thrown away."""
+    """All rows; makes and discards recordings of well under a second."""
     left = left_behind()
     rows = [*left, *_cpus(), *_settings()]
     before = changes.tracefs_mount()
     made = changes.Changes()
-    # What a killed run left is shown, not mended: it is the mount that is needed.
+    # What a killed run left behind is reported, not repaired: only the mount is needed.
     mount = perf.program() is not None and not left
     try:
         if mount:
@@ -49,7 +49,7 @@ def examine() -> list[Row]:
     finally:
         stuck = made.undo() if mount else []
         if made.is_shared:
-            # A run in progress still needs them, and undoes them.
+            # A run in progress still needs the changes and will undo them.
             stuck = []
     rows += [Row("change", False, row.what, "`schedlens doctor --restore`") for row in stuck]
     rows.append(workloads())
@@ -57,7 +57,7 @@ def examine() -> list[Row]:
 
 
 def left_behind() -> list[Row]:
-    """What killed runs changed and did not put back."""
+    """What killed runs changed and did not restore."""
     return [
         Row("left behind", False, f"{row.what} by a killed run", "`schedlens doctor --restore`")
         for row in changes.left_behind()
@@ -72,7 +72,7 @@ def _cpus() -> list[Row]:
 
 
 def cpus(machine: topology.Topology) -> Row:
-    """How many logical CPUs there are, and what of their kinds the system tells."""
+    """How many logical CPUs there are, and of which types, if the system reports them."""
     online = [cpu for cpu in machine.cpus if cpu.online]
     cores = {cpu.core for cpu in online}
     types: dict[str, int] = {}
@@ -83,9 +83,9 @@ def cpus(machine: topology.Topology) -> Row:
     parts.append("cores unknown" if None in cores else f"{len(cores)} cores")
     parts.append("siblings" if machine.has_smt else "no siblings")
     parts += [f"{count} of type {name}" for name, count in sorted(types.items())]
-    told = None not in cores
-    advice = None if told else "cores are hidden: only --placement default and --cpus work"
-    return Row("CPUs", told, ", ".join(parts), advice)
+    known = None not in cores
+    advice = None if known else "cores are hidden: only --placement default and --cpus work"
+    return Row("CPUs", known, ", ".join(parts), advice)
 
 
 def _settings() -> list[Row]:
@@ -100,7 +100,7 @@ def _settings() -> list[Row]:
             "clock",
             trusted,
             clock or "unknown",
-            None if trusted else "stamps cost more: batches are read with clock_gettime",
+            None if trusted else "timestamps cost more: batches are timed with clock_gettime",
         ),
     ]
 
@@ -110,21 +110,21 @@ def _tracefs(before: Path | None) -> Row:
         return Row("tracepoints", True, f"their file system is mounted at {before}")
     if os.geteuid() == 0:
         return Row(
-            "tracepoints", True, "their file system is not mounted: collect mounts it and undoes it"
+            "tracepoints", True, "their file system is not mounted: collect mounts it temporarily"
         )
-    return Row("tracepoints", False, "their file system is not mounted, which only root may do")
+    return Row("tracepoints", False, "their file system is not mounted; only root can mount it")
 
 
 def _recording() -> list[Row]:
     machine = topology.read()
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    capture = perf.climb(cpus=len(machine.cpus), memory_bytes=memory)
+    capture = perf.best_capture(cpus=len(machine.cpus), memory_bytes=memory)
     if capture.version is None:
         return [Row("perf", False, "not installed", capture.allow)]
     rows = [Row("perf", True, f"version {capture.version} at {capture.perf}")]
-    best = capture.rung == "full"
+    best = capture.mode == "full"
     size = perf.size_text(capture.buffer_bytes)
-    kind = f"kind '{capture.rung}', buffers of {size} a CPU"
+    kind = f"mode '{capture.mode}', buffers of {size} per CPU"
     rows.append(Row("recording", best, kind, capture.allow))
     rows += [Row("not recorded", best, text) for text in capture.missing]
     if not best:
@@ -134,7 +134,7 @@ def _recording() -> list[Row]:
     rows.append(
         Row("counters", True, ", ".join(events))
         if events
-        else Row("counters", True, "none per switch: this machine shows no hardware counters")
+        else Row("counters", True, "none per switch: this machine has no hardware counters")
     )
     with TemporaryFolder() as folder:
         recorder = perf.Recorder(capture, folder)

@@ -1,4 +1,4 @@
-"""Puts settings back: files of the kernel, and values of a power plan of Windows."""
+"""Restores settings: kernel files, and values of a Windows power plan."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from schedlens.record.windows import boost
 
 
 def put_back(contents: Sequence[tuple[str, str]]) -> list[str]:
-    """Writes the texts into the settings that hold others now; those that do not take them.
+    """Writes the texts to those settings that differ now; returns the settings that refuse them.
 
-    A setting is a file, or one of a power plan of Windows.
+    A setting is a file or belongs to a Windows power plan.
     """
     failed = []
     for name, text in contents:
@@ -23,7 +23,7 @@ def put_back(contents: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _write(file: Path, text: str) -> bool:
-    """Whether the file holds the text now; it is written only where it holds another."""
+    """Whether the file has the text now; writes only if it has another."""
     try:
         if os.fsdecode(file.read_bytes()).strip() != text:
             file.write_text(f"{text}\n", encoding="utf-8")

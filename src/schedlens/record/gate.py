@@ -1,4 +1,4 @@
-"""Programs that are set up, wait at a gate, and run when told."""
+"""Programs that are set up, wait at a gate, and run on command."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from schedlens.output.leftover import TemporaryFolder
 
 # Memory kernels write 1 GiB before they are ready, on a machine that may be busy.
 READY_LIMIT_S = 300.0
-# What a run may take beyond its measured interval.
+# How much longer a run may take than its measured interval.
 GRACE_S = 120.0
 
 # Waits for a line, then becomes the program. The program keeps this process id, so a recorder can
-# follow it from its first instruction. Should this program end before, the gate ends too.
+# follow it from its first instruction. If schedlens ends first, the gate ends too.
 _GATE = 'read -r _ < "$1" || exit 130; shift; exec "$@"'
 
 
@@ -38,11 +38,11 @@ class GatedWorkload:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                # A session of its own is an autogroup of its own, and keeps Ctrl-C away.
+                # A new session is also a new autogroup, and keeps Ctrl-C away.
                 start_new_session=True,
             )
         except OSError as error:
-            raise WorkloadError(f"{command[0]} cannot be run: {error.strerror}") from None
+            raise WorkloadError(f"cannot run {command[0]}: {error.strerror}") from None
 
     @property
     def pid(self) -> int:
@@ -50,7 +50,7 @@ class GatedWorkload:
         return self._process.pid
 
     def wait_ready(self) -> None:
-        """Waits until it is set up; raises `WorkloadError` with its own words."""
+        """Waits until it is set up. Raises `WorkloadError` with its own message."""
         self._expect("ready", READY_LIMIT_S)
 
     def go(self) -> None:
@@ -61,16 +61,16 @@ class GatedWorkload:
             self._process.stdin.flush()
 
     def interrupt(self) -> None:
-        """Ends its measured interval now; what it measured so far counts."""
+        """Ends its measured interval now; the measurements so far count."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGINT)
 
     def wait_done(self, seconds: float) -> None:
-        """Waits for the end of an interval of `seconds`; raises `WorkloadError`."""
+        """Waits for the end of an interval of `seconds`. Raises `WorkloadError`."""
         self._expect("done", seconds + GRACE_S)
 
     def finish(self) -> int:
-        """Waits until it has written its files; its exit code."""
+        """Waits until it has written its files; returns its exit code."""
         try:
             return self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
@@ -86,7 +86,7 @@ class GatedWorkload:
         return lines[-1] if lines else ""
 
     def kill(self) -> None:
-        """Ends it, whatever its state."""
+        """Ends it in any state."""
         _end(self._process)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -104,27 +104,27 @@ class GatedWorkload:
                     return
                 if not got:
                     code = self._process.wait()
-                    why = self.said or f"it ended with code {code}"
+                    why = self.said or f"it exited with code {code}"
                     raise WorkloadError(f"no '{word}' from the workload: {why}")
         raise WorkloadError(f"no '{word}' from the workload within {limit_s:g} s")
 
 
 class GatedCommand:
-    """Any program, held before its first instruction."""
+    """Any program, stopped before its first instruction."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = list(command)
         self._temporary = TemporaryFolder()
         gate = self._temporary.path / "gate"
         os.mkfifo(gate, 0o600)
-        # Read and write: opening never blocks.
+        # Open for reading and writing, so that opening never blocks.
         self._gate = os.open(gate, os.O_RDWR | os.O_CLOEXEC)
         try:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _GATE, "sh", str(gate), *self.command], start_new_session=True
             )
         except OSError as error:
-            raise WorkloadError(f"/bin/sh cannot be run: {error.strerror}") from None
+            raise WorkloadError(f"cannot run /bin/sh: {error.strerror}") from None
 
     @property
     def pid(self) -> int:
@@ -143,7 +143,7 @@ class GatedCommand:
             return None
 
     def kill(self) -> None:
-        """Ends it, whatever its state."""
+        """Ends it in any state."""
         with contextlib.suppress(OSError):
             os.close(self._gate)
         _end(self._process)
@@ -151,7 +151,7 @@ class GatedCommand:
 
 
 def running(pid: int) -> bool:
-    """Whether a process is there, and is more than a zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -160,7 +160,7 @@ def running(pid: int) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Asks the whole session of the process to end, then makes it."""
+    """Asks all processes of the session to end, then kills them."""
     for sign, patience_s in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 10.0)):
         if process.poll() is not None:
             return

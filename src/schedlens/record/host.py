@@ -1,4 +1,4 @@
-"""What an experiment asks of the system it runs on."""
+"""What an experiment needs to know about the system it runs on."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from schedlens.machine.topology import Topology
 from schedlens.output.wording import count
 from schedlens.record import changes
 
-# Waiting threads a CPU, as the load average counts them, from which a machine is not quiet.
+# From this load average per CPU on, a machine is not quiet.
 QUIET_LOAD = 0.2
-# User ids below are the system's own; the highest is that of nobody.
+# User ids below this belong to the system; the highest is that of nobody.
 _FIRST_PERSON = 1000
 _NOBODY = 65534
 
-NO_ENERGY = "energy: neither powercap nor perf's power events can be read here"
+NO_ENERGY = "energy: neither powercap nor perf's power events are readable here"
 
 Contents = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Host:
-    """A system; each field is asked when it is needed.
+    """A system; each field is called when it is needed.
 
-    `knobs`: those that can be turned, and a line for each that cannot. `no_energy`: why energy
-    cannot be read, None where it can. `unrest`: a line where other programs keep it busy.
-    `other_users`: people beside this one with processes, None where that is not told. `remember`
-    and `forget` write down what is about to be changed, for `doctor --restore`; None: nothing is.
+    `knobs`: those that can be changed, and a line for each that cannot. `no_energy`: why energy
+    cannot be read, None if it can. `unrest`: a line if other programs keep the system busy.
+    `other_users`: number of other users with processes, None if unknown. `remember` and `forget`
+    write down what is about to be changed, for `doctor --restore`; None: nothing is.
     """
 
     topology: Callable[[], Topology]
@@ -46,7 +46,7 @@ class Host:
 
 
 def linux(root: Path = Path("/")) -> Host:
-    """This machine, or one with another place for sysfs and /proc, whose changes are its own."""
+    """This machine, or one with its own sysfs and /proc, whose changes are separate."""
     here = root == Path("/")
     return Host(
         topology=lambda: topology.read(root),
@@ -60,20 +60,20 @@ def linux(root: Path = Path("/")) -> Host:
 
 
 def not_quiet(busy: str) -> str:
-    """The line on a machine that others keep busy; `busy` says how much."""
+    """The line about a machine that other programs keep busy; `busy` says how much."""
     return (
-        f"this machine is not quiet ({busy}): intervals will be wide, and a cell that others "
-        "disturbed says so"
+        f"this machine is not quiet ({busy}): confidence intervals will be wide, and disturbed "
+        "cells are marked"
     )
 
 
 def others(number: int) -> str:
-    """The line on other people's programs."""
+    """The line about other users' programs."""
     return f"{count(number, 'other user')} of this machine also run programs"
 
 
 def _other_users(root: Path) -> int:
-    """Accounts of the system do not count."""
+    """System accounts do not count."""
     owners = set()
     for path in (root / "proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

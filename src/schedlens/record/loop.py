@@ -26,7 +26,7 @@ from schedlens.record.session import Session
 
 
 def begin(platform: Platform, request: Request, output: Path | None, conducts: Conducts) -> int:
-    """Records a new session; the exit code of the command."""
+    """Records a new session; returns the exit code of the command."""
     request = platform.resolved(request)
     with stop_signals.handled(), platform.changing():
         machine = platform.topology()
@@ -51,19 +51,19 @@ def begin(platform: Platform, request: Request, output: Path | None, conducts: C
 
 
 def resume(platform: Platform, session: Session, conducts: Conducts) -> int:
-    """Records what a session lacks; raises `SessionError` where the machine is another one."""
+    """Records the missing steps of a session. Raises `SessionError` on another machine."""
     folder = session.folder
     request = request_from_json(session.head.get("request"))
     with stop_signals.handled(), platform.changing():
         machine = platform.topology()
         if machine.as_json() != session.head.get("topology"):
             raise SessionError(
-                f"{folder} was recorded on other CPUs than this machine offers now: begin a new "
+                f"{folder} was recorded on other CPUs than this machine has now: start a new "
                 "session"
             )
         if all(step.state == "done" for step in session.steps):
             click.echo(
-                f"all {len(session.steps)} steps of {folder} are recorded; now type: analyze "
+                f"all {len(session.steps)} steps of {folder} are recorded. Next: analyze "
                 f"{platform.quoted(folder)}"
             )
             return 0
@@ -74,7 +74,7 @@ def resume(platform: Platform, session: Session, conducts: Conducts) -> int:
 
 
 def dry_run(platform: Platform, request: Request, output: Path | None, conducts: Conducts) -> int:
-    """Prints the plan and the commands of its first step; records nothing but a probe."""
+    """Prints the plan and the commands of its first step; records only a probe."""
     with stop_signals.handled(), platform.changing():
         machine = platform.topology()
         conductor = conducts(request, platform.host)
@@ -132,19 +132,19 @@ def _run(platform: Platform, session: Session, conductor: Conductor, machine: To
 
 
 def _close(platform: Platform, session: Session, stopped: str | None, code: int) -> int:
-    """The last lines: how many steps there are, what failed, what to type next."""
+    """Prints the last lines: number of steps, failures, and the next command."""
     done = [step for step in session.steps if step.state == "done"]
     failed = [step for step in session.steps if step.state == "failed"]
     folder = platform.quoted(session.folder)
     if stopped:
-        click.echo(f"{stopped}; {len(done)} of {len(session.steps)} steps are whole", err=True)
+        click.echo(f"{stopped}; {len(done)} of {len(session.steps)} steps are complete", err=True)
         if len(done) < len(session.steps):
-            click.echo(f"to go on: collect --resume {folder}", err=True)
+            click.echo(f"to continue: collect --resume {folder}", err=True)
     elif failed:
         click.echo(f"{len(failed)} of {len(session.steps)} steps failed", err=True)
     if done:
         noun = "step" if len(done) == 1 else "steps"
-        click.echo(f"recorded {len(done)} {noun} in {session.folder}; now type: analyze {folder}")
+        click.echo(f"recorded {len(done)} {noun} in {session.folder}. Next: analyze {folder}")
     if code:
         return code
     if not done:
@@ -153,13 +153,13 @@ def _close(platform: Platform, session: Session, stopped: str | None, code: int)
 
 
 def _save(session: Session) -> None:
-    """Writes session.json; a full disk leaves the older one, which is whole and still true."""
+    """Writes session.json; if the disk is full, the older file remains, which is still valid."""
     with contextlib.suppress(NoSpaceError):
         session.save()
 
 
 def _outcome(platform: Platform, step: Step, row: dict[str, Any]) -> str:
-    """One line on a finished step."""
+    """One line about a finished step."""
     parts = [f"{step.name}:", f"{(row['end_mono_ns'] - row['begin_mono_ns']) / 1e9:.2f} s"]
     done = row.get("throughput")
     if done:
@@ -167,7 +167,7 @@ def _outcome(platform: Platform, step: Step, row: dict[str, Any]) -> str:
         parts.append(f"{rate / 2**20:.1f} MiB/s" if unit == "bytes" else f"{rate:.4g} {unit}/s")
     parts += platform.remarks(row)
     if len(step.placements) > 1:
-        parts.append(f"stands for {' and '.join(step.placements)}")
+        parts.append(f"same plan for {' and '.join(step.placements)}")
     if step.oversubscribed:
         parts.append("more threads than CPUs")
     parts += [f"warning: {text}" for text in row["warnings"]]

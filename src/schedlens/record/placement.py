@@ -1,4 +1,4 @@
-"""Which logical CPU each worker is pinned to."""
+"""Chooses the logical CPU that each worker is pinned to."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def order(topology: Topology, placement: str) -> list[int]:
     """The usable CPUs in the order in which workers take them.
 
     `physical`: the fastest core type first, then the other cores, siblings last. `siblings`: core
-    by core, the fastest type first. Raises `PlanError` where the system does not tell which CPUs
+    by core, the fastest type first. Raises `PlanError` if the system does not report which CPUs
     share a core.
     """
     usable = topology.usable
     if any(cpu.core is None for cpu in usable):
         raise PlanError(
-            f"placement '{placement}': the system does not tell which logical CPUs share a core; "
+            f"placement '{placement}': the system does not report which logical CPUs share a core; "
             "use --placement default, or --cpus"
         )
     rank: dict[int, int] = {}
     seen: dict[int | None, int] = {}
     for cpu in usable:
-        # The rank among allowed siblings: a core whose first sibling is not allowed is still free.
+        # Rank allowed siblings only: a core is still free if its first sibling is not allowed.
         rank[cpu.cpu] = seen[cpu.core] = seen.get(cpu.core, -1) + 1
 
     def core(cpu: Cpu) -> tuple[int, int, int]:
@@ -38,25 +38,25 @@ def order(topology: Topology, placement: str) -> list[int]:
     elif placement == "siblings":
         usable.sort(key=lambda cpu: (*core(cpu), rank[cpu.cpu]))
     else:
-        raise PlanError(f"no placement '{placement}': there are {', '.join(PLACEMENTS)}")
+        raise PlanError(f"no placement '{placement}': choose from {', '.join(PLACEMENTS)}")
     return [cpu.cpu for cpu in usable]
 
 
 def planned(topology: Topology, placement: str, threads: int) -> list[int] | None:
-    """One CPU per worker, beginning anew after the last; None: no mask at all (`default`)."""
+    """One CPU per worker, starting over after the last CPU; None: no mask (`default`)."""
     if placement == "default":
         return None
     return _fill(order(topology, placement), threads)
 
 
 def pinned(topology: Topology, cpus: Sequence[int], threads: int) -> list[int]:
-    """One CPU per worker from a list given by hand; raises `PlanError` for one not usable."""
+    """One CPU per worker from the user's list. Raises `PlanError` for an unusable CPU."""
     usable = [cpu.cpu for cpu in topology.usable]
     wrong = [cpu for cpu in cpus if cpu not in usable]
     if wrong or not cpus:
         raise PlanError(
             f"--cpus: CPU {', '.join(map(str, wrong))} is not online and allowed here; "
-            f"there are {cpu_list.text(usable)}"
+            f"choose from {cpu_list.text(usable)}"
             if wrong
             else "--cpus: the list is empty"
         )

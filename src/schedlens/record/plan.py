@@ -1,4 +1,4 @@
-"""The steps of a sweep: which plan runs when, and under how many names."""
+"""The steps of a sweep: which plan runs when, and which placements it covers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schedlens.record import placement as placements_
 
 @dataclass
 class Step:
-    """One run that is recorded; `placements` are all for which its plan stands.
+    """One recorded run; `placements` are all placements with this plan.
 
     `planned_cpus` has one CPU per worker; None: no mask. `cell` is what an experiment measures.
     """
@@ -32,7 +32,7 @@ class Step:
     cell: dict[str, Any] | None = None
 
     def facts(self) -> dict[str, Any]:
-        """What step.json keeps of the plan."""
+        """The part of the plan that step.json keeps."""
         return {
             "schema": 1,
             "name": self.name,
@@ -56,11 +56,11 @@ class Step:
 
 
 def from_json(row: dict[str, Any]) -> Step:
-    """A step as session.json tells it; raises `SessionError`."""
+    """A step from session.json. Raises `SessionError`."""
     try:
         return Step(**row)
     except TypeError as error:
-        raise SessionError(f"session.json holds no step that this version knows: {error}") from None
+        raise SessionError(f"session.json contains an unsupported step: {error}") from None
 
 
 def sweep(
@@ -71,12 +71,12 @@ def sweep(
     repeats: int,
     cpus: Sequence[int] | None,
 ) -> list[Step]:
-    """All runs, repeat by repeat; plans that turn out identical are one step.
+    """All runs, repeat by repeat; identical plans become one step.
 
-    `cpus` pins by hand and takes the place of `placements`. Raises `PlanError`.
+    `cpus` pins by hand instead of `placements`. Raises `PlanError`.
     """
     if repeats < 1:
-        raise PlanError(f"--repeat: {repeats} is no number of repeats")
+        raise PlanError("--repeat must be at least 1")
     usable = len(topology.usable)
     made = []
     for repeat in range(1, repeats + 1):
@@ -112,7 +112,7 @@ def sweep(
 def single(name: str, repeats: int) -> list[Step]:
     """Runs of a program, or of the machine as it is."""
     if repeats < 1:
-        raise PlanError(f"--repeat: {repeats} is no number of repeats")
+        raise PlanError("--repeat must be at least 1")
     return [
         Step(f"{folder_name(name)}-r{repeat}", None, [], None, None, repeat, False, None)
         for repeat in range(1, repeats + 1)
@@ -120,5 +120,5 @@ def single(name: str, repeats: int) -> list[Step]:
 
 
 def folder_name(text: str) -> str:
-    """A text as a name for a folder: no blanks, separators or leading dots, at most 40 letters."""
+    """A text as a folder name: no blanks, separators or leading dots, at most 40 characters."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip(".-")[:40] or "program"

@@ -1,4 +1,4 @@
-"""What a system to record on offers to the collection loop: linux/ and windows/ each have one."""
+"""What a system provides for the collection loop; linux/ and windows/ each implement it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Recorder(Protocol):
     """Records the steps of one session."""
 
     def run(self, step: Step, folder: Path) -> Json:
-        """Records a step in its empty folder and writes step.json last; returns its object.
+        """Runs a step in its empty folder and writes step.json last; returns its object.
 
-        A recording that the user interrupts is kept up to there (`interrupted`); in the step of a
-        workload or an experiment KeyboardInterrupt is raised instead. Raises `NoSpaceError` for a
-        full disk, and another `SchedlensError` for a step that failed; then there is no step.json.
+        If the user interrupts a recording, it is kept (`interrupted`); in the step of a workload
+        or an experiment, KeyboardInterrupt is raised instead. Raises `NoSpaceError` for a full
+        disk, and another `SchedlensError` for a failed step, which has no step.json.
         """
         ...
 
 
 class Platform(ABC):
-    """A system to record on, and the recorder that was found there."""
+    """A system to record on, and its recorder."""
 
     @property
     @abstractmethod
@@ -40,11 +40,11 @@ class Platform(ABC):
 
     @abstractmethod
     def changing(self) -> AbstractContextManager[None]:
-        """Within it, the machine may be changed; afterwards the changes are undone."""
+        """Inside, the machine may be changed; afterwards the changes are undone."""
 
     @abstractmethod
     def resolved(self, request: Request) -> Request:
-        """The request with the process that it names; raises `SessionError` if there is none."""
+        """The request with the named process. Raises `SessionError` if there is none."""
 
     @abstractmethod
     def topology(self) -> Topology:
@@ -52,7 +52,7 @@ class Platform(ABC):
 
     @abstractmethod
     def prepare(self, request: Request, machine: Topology) -> None:
-        """Finds the best recorder that is permitted here; raises `RecorderError`, `PlanError`."""
+        """Finds the best permitted recorder. Raises `RecorderError` or `PlanError`."""
 
     @abstractmethod
     def head(self) -> Json:
@@ -60,7 +60,7 @@ class Platform(ABC):
 
     @abstractmethod
     def check_same(self, head: Json, folder: Path) -> None:
-        """Raises `SessionError` if the recorder is another one than that of the session."""
+        """Raises `SessionError` if the recorder differs from that of the session."""
 
     @abstractmethod
     def lacks(self) -> list[str]:
@@ -76,19 +76,19 @@ class Platform(ABC):
 
     @abstractmethod
     def remarks(self, row: Json) -> list[str]:
-        """What the line on a finished step says beside its length and throughput."""
+        """What the line about a finished step says in addition to duration and throughput."""
 
     @abstractmethod
     def summary(self, rows: list[Json]) -> list[str]:
-        """Lines on all steps that finished."""
+        """Lines about all finished steps."""
 
     @abstractmethod
     def undo(self, session: Session) -> list[str]:
-        """Undoes the changes and notes them in the session; a line for each."""
+        """Undoes the changes and notes that in the session; returns a line for each."""
 
     @abstractmethod
     def quoted(self, folder: Path) -> str:
-        """The folder as it is typed on this system."""
+        """The folder as the user would type it on this system."""
 
     @abstractmethod
     def preview(

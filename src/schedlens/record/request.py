@@ -1,4 +1,4 @@
-"""What a user asks `collect` for, checked, and kept in session.json so that it can be resumed."""
+"""A checked request to `collect`; session.json keeps it so that the session can be resumed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from schedlens.record.placement import PLACEMENTS
 from schedlens.record.plan import Step
 
 WORKLOAD_S = 1.0
-# Of a kernel that makes 60 frames a second: enough of them to tell which are late.
+# For a kernel with 60 frames a second: enough frames to see which are late.
 FRAMES_S = 3.0
-# Its threads: with fewer there is no worker beside the render and the game thread.
+# Its threads: with fewer, there is no worker in addition to the render and the game thread.
 FRAMES_THREADS = 4
 RECORDING_S = 10.0
 SHORTEST_S, LONGEST_S = 0.001, 86_400.0
-# Kernels that take --depth, and those that take --how.
+# Kernels that accept --depth, and those that accept --how.
 _DEEP = ("queue",)
 _WAITING = ("spin_handoff", "frame")
 
@@ -79,9 +79,9 @@ class Request:
         buffer_size: str | None = None,
         target: str = "linux",
     ) -> Request:
-        """The request, with defaults filled in; raises `PlanError` for what contradicts itself.
+        """The request with defaults filled in. Raises `PlanError` for contradictions.
 
-        `target`: the system it is for. Programs and processes are looked for only here.
+        `target`: the system to record on. Programs and processes are looked up only on this system.
         """
         kinds = {
             "--workload": workload,
@@ -91,7 +91,7 @@ class Request:
         }
         given = [name for name, value in kinds.items() if value is not None]
         if len(given) > 1:
-            raise PlanError(f"{' and '.join(given)} exclude each other: give one")
+            raise PlanError(f"{' and '.join(given)} exclude each other: use one of them")
         only = {
             "--variant": variant,
             "--threads": threads,
@@ -106,9 +106,9 @@ class Request:
         elif workload is None and stray:
             raise PlanError(f"{stray[0]} needs --workload")
         if (full or pairs) and experiment != "pairs":
-            raise PlanError(f"{'--full' if full else '--pair'} is for --experiment pairs")
+            raise PlanError(f"{'--full' if full else '--pair'} requires --experiment pairs")
         if cpus is not None and placements:
-            raise PlanError("--cpus and --placement exclude each other: give one")
+            raise PlanError("--cpus and --placement exclude each other: use one of them")
         if seconds is not None and not SHORTEST_S <= seconds <= LONGEST_S:
             raise PlanError(
                 f"--seconds: {seconds:g} is not between {SHORTEST_S:g} and {LONGEST_S:g}"
@@ -123,23 +123,21 @@ class Request:
             repeats = experiment_defaults.REPEATS if experiment else 1
         here = target == operating_system.name()
         if command and here and shutil.which(command[0]) is None:
-            raise PlanError(
-                f"no program named '{command[0]}' is found on the path{_hint(command[0])}"
-            )
+            raise PlanError(f"no program named '{command[0]}' on the path{_hint(command[0])}")
         if buffer_size is not None:
             buffer_size_.parse(buffer_size, target)
         if target == "windows":
-            # Looked for once the recording begins, by other means.
+            # The Windows platform looks them up when recording begins.
             pass
         elif process is not None:
             pid = _find(process)
         elif pid is not None and not gate.running(pid):
-            raise PlanError(f"--pid: no process {pid} runs")
+            raise PlanError(f"--pid: no process {pid} is running")
         if workload is not None:
             _check_kernel(workload, variant)
         for option, value, kernels in (("--depth", depth, _DEEP), ("--how", how, _WAITING)):
             if value is not None and workload not in kernels:
-                raise PlanError(f"{option} is for {' and '.join(kernels)}, not for {workload}")
+                raise PlanError(f"{option} works only with {' and '.join(kernels)}, not {workload}")
         return cls(
             workload,
             variant,
@@ -163,7 +161,7 @@ class Request:
         )
 
     def steps(self, topology: Topology) -> list[Step]:
-        """The plan on this machine; raises `PlanError`."""
+        """The plan on this machine. Raises `PlanError`."""
         if self.workload is None:
             return plan.single(self.name, self.repeats)
         usable = len(topology.usable)
@@ -175,7 +173,7 @@ class Request:
         if odd and self.threads is not None and len(odd) == len(counts):
             raise PlanError(
                 f"--threads: {self.workload} runs {parties} workers together, "
-                f"so {odd[0]} is no number for it; give a multiple of {parties}"
+                f"so it cannot run {odd[0]}: use a multiple of {parties}"
             )
         counts = [count for count in counts if count % parties == 0]
         return plan.sweep(topology, self.workload, counts, self.placements, self.repeats, pinned)
@@ -188,7 +186,7 @@ class Request:
 
     @property
     def kernel_options(self) -> tuple[str, ...]:
-        """What the workload program is told beside the plan."""
+        """The arguments of the workload program in addition to the plan."""
         given = {"--depth": self.depth, "--how": self.how}
         return tuple(
             word for option, value in given.items() if value is not None
@@ -196,12 +194,12 @@ class Request:
         )  # fmt: skip
 
     def buffers(self, target: str) -> BufferSize | None:
-        """The buffers asked for; None: the recorder's own choice."""
+        """The requested buffers; None: the recorder's own choice."""
         return None if self.buffer_size is None else buffer_size_.parse(self.buffer_size, target)
 
     @property
     def name(self) -> str:
-        """What the session is named after."""
+        """The name of the session."""
         if self.experiment:
             return self.experiment
         if self.workload:
@@ -218,14 +216,14 @@ class Request:
 
 
 def from_json(value: object) -> Request:
-    """The request of a session; raises `SessionError`."""
+    """The request of a session. Raises `SessionError`."""
     lists = ("placements", "counters", "command", "pairs")
     try:
         given: dict[str, Any] = dict(value)  # type: ignore[call-overload]
         given |= {key: tuple(given[key]) for key in lists if key in given}
         return Request(**given)
     except (TypeError, ValueError, KeyError) as error:
-        raise SessionError(f"session.json holds no request to go on with: {error}") from None
+        raise SessionError(f"session.json contains no valid request: {error}") from None
 
 
 def _check_kernel(name: str, variant: str | None) -> None:
@@ -233,19 +231,19 @@ def _check_kernel(name: str, variant: str | None) -> None:
     row = workload_program.kernel(name)
     variants = workload_program.variants(row)
     if variant is not None and variant not in variants:
-        raise PlanError(f"--variant: {name} has {', '.join(variants)}, not '{variant}'")
+        raise PlanError(f"--variant: {name} has no '{variant}', choose from {', '.join(variants)}")
     why = variants.get(variant or str(row.get("default_variant")))
     if why is not None:
         raise WorkloadError(f"{name} is not supported here: {why}")
 
 
 def _workload_s(name: str) -> float:
-    """How long a kernel runs unless told."""
+    """The default duration of a kernel."""
     return FRAMES_S if workload_program.kernel(name).get("keeps_beat") else WORKLOAD_S
 
 
-# What each experiment can be told beside the time and the repeats.
-_TOLD = {
+# What each experiment accepts in addition to the time and the repeats.
+_ACCEPTED = {
     "pairs": ("a command",),
     "scaling": ("--workload", "--variant", "--threads"),
     "smt-boost": ("a command",),
@@ -255,14 +253,14 @@ _TOLD = {
 
 
 def _check_experiment(name: str, given: Sequence[str]) -> None:
-    """Raises `PlanError` for what an experiment decides itself."""
-    wrong = [option for option in given if option not in _TOLD.get(name, ())]
+    """Raises `PlanError` for options that the experiment decides itself."""
+    wrong = [option for option in given if option not in _ACCEPTED.get(name, ())]
     if wrong:
-        raise PlanError(f"--experiment {name} does not take {wrong[0]}")
+        raise PlanError(f"--experiment {name} does not accept {wrong[0]}")
 
 
 def _hint(word: str) -> str:
-    """What a kernel's name among the arguments is likely to mean."""
+    """A hint if an argument is a kernel's name."""
     try:
         known = {row.get("kernel") for row in workload_program.catalogue()}
     except WorkloadError:
@@ -271,7 +269,7 @@ def _hint(word: str) -> str:
 
 
 def _find(name: str) -> int:
-    """The process of that name (or command); raises `PlanError` for none, or for several."""
+    """The process with that name (or command). Raises `PlanError` for none, or for several."""
     found = []
     for path in Path("/proc").iterdir():
         if not path.name.isdigit() or int(path.name) == os.getpid():
@@ -285,10 +283,8 @@ def _find(name: str) -> int:
         if name in (comm, program):
             found.append(int(path.name))
     if not found:
-        raise PlanError(f"--process: no process named '{name}' runs")
+        raise PlanError(f"--process: no process named '{name}' is running")
     if len(found) > 1:
         some = ", ".join(map(str, sorted(found)[:8]))
-        raise PlanError(
-            f"--process: {len(found)} processes are named '{name}': give --pid ({some})"
-        )
+        raise PlanError(f"--process: {len(found)} processes are named '{name}': use --pid ({some})")
     return found[0]

@@ -1,4 +1,4 @@
-"""The session folder while it is written: its plan, its steps, and what is finished."""
+"""The session folder while it is written: its plan, its steps, and which are finished."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = 1
 
 
 class Session:
-    """A folder with session.json; `head` is all of it but the steps."""
+    """A folder with session.json; `head` is all of it except the steps."""
 
     def __init__(self, folder: Path, head: dict[str, Any], steps: list[Step]) -> None:
         self.folder = folder
@@ -24,7 +24,7 @@ class Session:
 
     @classmethod
     def create(cls, folder: Path, head: dict[str, Any], steps: list[Step]) -> Session:
-        """Makes the folder; raises `SessionError` if there is something in it."""
+        """Creates the folder. Raises `SessionError` if it is not empty."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             occupied = any(folder.iterdir())
@@ -33,21 +33,21 @@ class Session:
         if occupied:
             begun = (folder / "session.json").exists()
             again = f", or `collect --resume {folder}`" if begun else ""
-            raise SessionError(f"{folder} is not empty: give another folder{again}")
+            raise SessionError(f"{folder} is not empty: choose another folder{again}")
         session = cls(folder, head, steps)
         session.save()
         return session
 
     @classmethod
     def resume(cls, folder: Path) -> Session:
-        """A folder that was begun; what its last run left half-written is removed."""
+        """Opens an existing session; removes what its last run left unfinished."""
         if not (folder / "session.json").exists():
-            raise SessionError(f"{folder} holds no session.json: nothing to go on with")
+            raise SessionError(f"{folder} contains no session.json: nothing to resume")
         head = read_json(folder / "session.json")
         if head.get("schema") != SCHEMA:
             raise SessionError(
                 f"{folder} was written by a version with schema {head.get('schema')}; "
-                f"this one knows {SCHEMA}"
+                f"this version supports only {SCHEMA}"
             )
         steps = [plan.from_json(row) for row in head.pop("steps", [])]
         session = cls(folder, head, steps)
@@ -59,9 +59,9 @@ class Session:
         return session
 
     def path(self, step: Step) -> Path:
-        """The folder of a step; raises `SessionError` for a name that leads elsewhere."""
+        """The folder of a step. Raises `SessionError` for a name that points elsewhere."""
         if not step.name or plan.folder_name(step.name) != step.name[:40] or "/" in step.name:
-            raise SessionError(f"session.json names a step '{step.name}': no name of a folder")
+            raise SessionError(f"session.json: step name '{step.name}' is not a folder name")
         return self.folder / step.name
 
     def begin(self, step: Step) -> Path:
@@ -74,10 +74,10 @@ class Session:
         return self.path(step)
 
     def discard(self, step: Step) -> None:
-        """Removes what there is of a step that did not finish."""
+        """Removes what an unfinished step left."""
         shutil.rmtree(self.path(step), ignore_errors=True)
 
     def save(self) -> None:
-        """Writes session.json anew."""
+        """Writes session.json again."""
         rows = [step.as_json() for step in self.steps]
         write_json(self.folder / "session.json", {"schema": SCHEMA, **self.head, "steps": rows})

@@ -20,5 +20,5 @@ def of(name: str, options: Options) -> Platform:
 
 
 def of_session(name: str, session: Session) -> Platform:
-    """The platform of that name with the options of a session that goes on."""
+    """The platform of that name with the options of a resumed session."""
     return of(name, windows_options.from_json(session.head.get("windows")))

@@ -1,4 +1,4 @@
-"""Numbers of threads as typed: `1..20`, `1,2,4`, `1..20:2`, `max`, and mixtures of them."""
+"""Thread counts as users type them: `1..20`, `1,2,4`, `1..20:2`, `max`, and combinations."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 
 from schedlens.errors import PlanError
 
-# More workers than this is a slip of the finger, not an experiment.
+# More workers than this is a typo, not an experiment.
 LIMIT = 4096
 
 _PART = re.compile(r"(\d+|max)(?:\.\.(\d+|max)(?::(\d+))?)?")
 
 
 def parse(text: str, cpus: int) -> list[int]:
-    """Numbers of threads, ascending and each once; `cpus` is what `max` stands for.
+    """Thread counts, ascending and without duplicates; `cpus` is the value of `max`.
 
-    Raises `PlanError` with the part that is wrong.
+    Raises `PlanError` with the malformed part.
     """
     found: set[int] = set()
     for raw in text.split(","):
@@ -23,13 +23,13 @@ def parse(text: str, cpus: int) -> list[int]:
         match = _PART.fullmatch(part)
         if not match:
             raise PlanError(
-                f"--threads: '{part}' is no number of threads; write 1..20, 1,2,4, 1..20:2 or max"
+                f"--threads: '{part}' is not a thread count; write 1..20, 1,2,4, 1..20:2 or max"
             )
         low = _number(match[1], cpus)
         high = _number(match[2], cpus) if match[2] else low
         stride = int(match[3]) if match[3] else 1
         if low < 1 or high > LIMIT:
-            raise PlanError(f"--threads: '{part}' leaves the range 1 to {LIMIT}")
+            raise PlanError(f"--threads: '{part}' is outside the range 1 to {LIMIT}")
         if high < low:
             raise PlanError(f"--threads: '{part}' runs backwards")
         if stride < 1:

@@ -1,4 +1,4 @@
-"""What a workload got done in a step: its own account, throughput, the cost of the recorder."""
+"""The work of a step: the workload's own report, its throughput, the recorder's cost."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Json = dict[str, Any]
 
 
 def result(code: int | None, said: str, folder: Path) -> Json:
-    """The workload's own account; raises `WorkloadError` for a proof that did not hold.
+    """The workload's own report. Raises `WorkloadError` if it failed to verify its result.
 
-    `code` is its exit code, `said` what it wrote to stderr.
+    `code` is its exit code, `said` its output on stderr.
     """
     if not (folder / "workload.json").exists():
         if "No space left" in said:
             raise NoSpaceError("no space left on the disk for the workload's samples")
-        raise WorkloadError(f"the workload ended with code {code}: {said or 'no result'}")
+        raise WorkloadError(f"the workload exited with code {code}: {said or 'no result'}")
     account = read_json(folder / "workload.json")
     if account.get("status") != "ok" or code != 0:
         wrong = [proof.get("proof") for proof in account.get("proofs", []) if not proof.get("ok")]
@@ -30,10 +30,10 @@ def result(code: int | None, said: str, folder: Path) -> Json:
 
 
 def overhead(folder: Path, baseline: Json) -> Json | None:
-    """Units a second of all workers while they run, without and with the recorder.
+    """Units a second of all running workers, without and with the recorder.
 
-    `baseline` is the workload's own account of the run without it, in `folder`/baseline.
-    `spread_pct` is that of the run whose batches lie further apart. None if one did nothing.
+    `baseline` is the workload's report of the run without it, in `folder`/baseline. `spread_pct` is
+    the larger spread of the two runs. None if one run did nothing.
     """
     unit = unit_of(baseline)
     files = [place / "samples.bin" for place in (folder / "baseline", folder)]
@@ -50,7 +50,7 @@ def overhead(folder: Path, baseline: Json) -> Json | None:
 
 
 def throughput(result: Json) -> Json | None:
-    """What all workers got done a second, from the first begin to the last end; None if nothing."""
+    """Units a second of all workers, from the first start to the last end; None if nothing."""
     workers = result["workers"]
     unit = unit_of(result)
     done = sum(worker[unit] for worker in workers)
@@ -62,5 +62,5 @@ def throughput(result: Json) -> Json | None:
 
 
 def unit_of(result: Json) -> str:
-    """What a workload counts: bytes where it counts any, else iterations."""
+    """The unit that a workload counts: bytes if it counts any, else iterations."""
     return "bytes" if any(worker["bytes"] for worker in result["workers"]) else "iterations"

@@ -1,4 +1,4 @@
-"""The program with the pinned kernels: where it is, what it offers, how it is called."""
+"""The program with the pinned kernels: its path, its catalog, its command lines."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NAME = "schedlens-workloads"
 
 
 def program() -> str:
-    """Its path: what SCHEDLENS_WORKLOADS names, else beside this Python, else on the path.
+    """Its path: SCHEDLENS_WORKLOADS, else next to this Python, else on the path.
 
-    Raises `WorkloadError` where it is in none of these places.
+    Raises `WorkloadError` if it is in none of these places.
     """
     given = os.environ.get("SCHEDLENS_WORKLOADS")
     if given:
         if not os.access(given, os.X_OK):
-            raise WorkloadError(f"SCHEDLENS_WORKLOADS names {given}: no program is there")
+            raise WorkloadError(f"SCHEDLENS_WORKLOADS: there is no program {given}")
         return given
     for folder in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))):
         for file in (folder / NAME, folder / f"{NAME}.exe"):
@@ -34,27 +34,27 @@ def program() -> str:
                 return str(file)
     found = shutil.which(NAME)
     if found is None:
-        raise WorkloadError(f"the program {NAME} is not installed: install schedlens again")
+        raise WorkloadError(f"the program {NAME} is not installed: reinstall schedlens")
     return found
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """What the program tells of each kernel; raises `WorkloadError`."""
+    """What the program reports about each kernel. Raises `WorkloadError`."""
     try:
         done = subprocess.run(
             [program(), "list", "--json"], capture_output=True, text=True, timeout=60, check=False
         )
         value = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise WorkloadError(f"{NAME} list does not answer: {error}") from None
+        raise WorkloadError(f"{NAME} list failed: {error}") from None
     rows = value.get("kernels") if isinstance(value, dict) else value
     if not isinstance(rows, list):
-        raise WorkloadError(f"{NAME} list answers something else: is it of this version?")
+        raise WorkloadError(f"cannot parse the output of {NAME} list: is it from this version?")
     return rows
 
 
 def kernel(name: str) -> dict[str, Any]:
-    """The catalogue's entry of a kernel; raises `UnknownWorkloadError` with the nearest names."""
+    """The catalog entry of a kernel. Raises `UnknownWorkloadError` with the nearest names."""
     rows = {str(row.get("kernel")): row for row in catalogue()}
     if name not in rows:
         raise UnknownWorkloadError(name, sorted(rows))
@@ -62,7 +62,7 @@ def kernel(name: str) -> dict[str, Any]:
 
 
 def variants(row: dict[str, Any]) -> dict[str, str | None]:
-    """The variants of a catalogue entry, each with why it is not supported here, or None."""
+    """The variants of a catalog entry, each with why it is not supported here, or None."""
     return {
         str(variant.get("variant")): None if variant.get("supported") else str(variant.get("why"))
         for variant in row.get("variants", [])
@@ -78,7 +78,7 @@ def run_command(
     folder: PurePath,
     options: Sequence[str] = (),
 ) -> list[str]:
-    """The command for one run of `seconds`, gated; its files go to `folder`."""
+    """The command for one gated run of `seconds`; its files go to `folder`."""
     command = [program(), "run", name, "--threads", str(threads), "--seconds", f"{seconds:g}"]
     if variant:
         command += ["--variant", variant]
@@ -88,14 +88,14 @@ def run_command(
 
 
 def cell_command(words: Sequence[str], seconds: float, folder: PurePath) -> list[str]:
-    """The command for one run of a cell of an experiment, gated; `words` name kernels and CPUs."""
+    """The command for one gated run of an experiment's cell; `words` name kernels and CPUs."""
     return [
         program(), "run", *words, "--seconds", f"{seconds:g}", "--gate", "--out", str(folder),
     ]  # fmt: skip
 
 
 def shown(planned_cpus: Sequence[int] | None) -> str:
-    """A plan for people: the CPUs in the order of the workers."""
+    """A plan in readable form: the CPUs in the order of the workers."""
     if planned_cpus is None:
         return "no mask"
     ascending = sorted(set(planned_cpus)) == list(planned_cpus)

@@ -1,7 +1,6 @@
 """A scheduler simulation: machines, Windows-like rules, scripted programs, and the truth.
 
-`machine` describes logical CPUs; `script` is what a thread does; `rules` differ between systems;
-`placement` decides who runs where, `scheduler` until when; `records` is what a recorder would have
-written of it, `truth` what really happened; `engine` and `cases` are programs; `tables` fills the
-base tables.
+`machine` describes logical CPUs, `script` what a thread does, `rules` how systems differ.
+`cpu_choice` decides where threads run, `scheduler` when. `events` are what a recorder would have
+written, `truth` is what happened. `engine` and `cases` are programs.
 """

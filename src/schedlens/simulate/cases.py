@@ -1,4 +1,4 @@
-"""The case studies of "Programming for Hybrid: Untangling your Threads", faulty and mended."""
+"""The case studies of "Programming for Hybrid: Untangling your Threads", faulty and fixed."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A program with a fault, and the same with the fault mended."""
+    """A program with a fault, and the same program with the fault fixed."""
 
     name: str
     fault: str
-    mended: str
+    fixed: str
     seconds: float
     build: Callable[[bool, int], Simulation]
-    """(mended, seed) -> the simulation, not yet run."""
+    """(fixed, seed) -> the simulation, not yet run."""
 
     def play(
-        self, *, mended: bool = False, seed: int = 1, seconds: float | None = None
+        self, *, fixed: bool = False, seed: int = 1, seconds: float | None = None
     ) -> Simulation:
-        """Builds and runs it."""
-        simulation = self.build(mended, seed)
+        """Builds and runs the simulation."""
+        simulation = self.build(fixed, seed)
         simulation.run(int((seconds or self.seconds) * S))
         return simulation
 
@@ -56,28 +56,29 @@ def hybrid() -> Machine:
     return machine(8, 8)
 
 
-def priority(mended: bool, seed: int, on: Machine | None = None) -> Simulation:
-    """Case 1: priorities alone shall keep background work off.
+def priority(fixed: bool, seed: int, on: Machine | None = None) -> Simulation:
+    """Case 1: priorities alone should keep background work off the P cores.
 
     14 workers and 2 main threads fill 16 logical CPUs half the time; 8 background threads compute
-    without end. On the symmetric machine these are ready about as long as they run, on the hybrid
-    one hardly ever; there they hold P cores when long high priority threads wake, which land on E.
-    Mended: background work is EcoQoS and so goes to E cores.
+    all the time. On the symmetric machine, the background threads are ready about as long as they
+    run; on the hybrid machine they are hardly ever ready without running. There they occupy P cores
+    when long high-priority threads wake, which therefore land on E cores. Fixed: background work is
+    EcoQoS and runs on E cores.
     """
     simulation = Simulation(on or hybrid(), seed=seed)
     game = Game(game_ms=4.0, render_ms=4.0, job_ms=1.0, game_jobs=105, workers=14, gpu_ms=6.0)
     engine.play(simulation, game)
-    engine.background(simulation, 10, work_ms=20.0, eco=mended)
+    engine.background(simulation, 10, work_ms=20.0, eco=fixed)
     engine.interlopers(simulation)
     return simulation
 
 
-def critical_path(mended: bool, seed: int) -> Simulation:
-    """Case 2: one thread that looks like a worker carries the frame.
+def critical_path(fixed: bool, seed: int) -> Simulation:
+    """Case 2: one thread that looks like a worker determines the frame time.
 
-    It has the workers' priority and runs briefly four times out of five; the main thread waits for
-    its long run, in the middle of which others take its P core. Mended: ten workers instead of 22,
-    and the priority of the main thread for the one that carries the frame.
+    It has the workers' priority, and four of its five runs are short. The main thread waits for its
+    long run, during which others take its P core. Fixed: ten workers instead of 22, and that thread
+    gets the priority of the main thread.
     """
     simulation = Simulation(hybrid(), seed=seed)
     process = simulation.process("game.exe")
@@ -94,7 +95,7 @@ def critical_path(mended: bool, seed: int) -> Simulation:
                 yield Signal(asked)
                 yield Run(about(0.05))
             yield Signal(asked)
-            yield pool.give([about(0.9) for _ in range(66)])
+            yield pool.submit([about(0.9) for _ in range(66)])
             yield Wait(answered)
             yield Wait(pool.done)
             yield Run(about(0.5))
@@ -108,8 +109,8 @@ def critical_path(mended: bool, seed: int) -> Simulation:
             yield Signal(answered)
 
     simulation.thread(process, "Main", main, priority=14)
-    simulation.thread(process, "Worker 0", carrier, priority=14 if mended else 11)
-    for number in range(1, 11 if mended else 23):
+    simulation.thread(process, "Worker 0", carrier, priority=14 if fixed else 11)
+    for number in range(1, 11 if fixed else 23):
         simulation.thread(process, f"Worker {number}", pool.worker(), priority=11)
     for number in range(4):
         simulation.thread(
@@ -123,13 +124,13 @@ def critical_path(mended: bool, seed: int) -> Simulation:
     return simulation
 
 
-def parked(mended: bool, seed: int) -> Simulation:
-    """Case 3: threads bound to E cores that are parked, and that hand over by spinning.
+def parked(fixed: bool, seed: int) -> Simulation:
+    """Case 3: threads are bound to E cores that get parked, and spin to hand over work.
 
-    For the middle third of the time all E cores but the first are parked, and five logical CPUs of
-    P cores: 12 in all. Two AI threads may run on E cores only and have their ideal CPU outside;
-    both end up on the first E core, they exchange three pieces a frame, and each hand-over takes
-    a quantum. Mended: an ideal processor instead of the mask, and waiting instead of spinning.
+    For the middle third of the time, all E cores but the first and five logical CPUs of P cores are
+    parked: 12 in all. Two AI threads may run only on E cores and have an ideal CPU elsewhere. Both
+    end up on the first E core. They exchange three items a frame, and each exchange takes a
+    quantum. Fixed: an ideal processor instead of the mask, and waiting instead of spinning.
     """
     simulation = Simulation(hybrid(), Rules(clock_tick_ns=MS, quantum_ticks=6), seed=seed)
     e_cores = simulation.machine.of_type("E")
@@ -137,7 +138,7 @@ def parked(mended: bool, seed: int) -> Simulation:
     plan, decided = Gate("plan"), Gate("decided")
     full, empty = Gate("full"), Gate("empty", 1)
     chance = simulation.random
-    until = Wait if mended else Spin
+    until = Wait if fixed else Spin
 
     def about(ms: float) -> float:
         return ms * MS * chance.uniform(0.9, 1.1)
@@ -177,8 +178,8 @@ def parked(mended: bool, seed: int) -> Simulation:
             f"AI {number}",
             body,
             priority=10,
-            affinity=None if mended else e_cores,
-            ideal=e_cores[number] if mended else 2 * number,
+            affinity=None if fixed else e_cores,
+            ideal=e_cores[number] if fixed else 2 * number,
         )
     engine.background(simulation, 2, process=process, name="Worker", priority=11, pause_ms=5.0)
     engine.interlopers(simulation, 2)
@@ -198,14 +199,14 @@ CASES = (
     ),
     Case(
         "critical_path",
-        "a thread that looks like a worker carries the frame",
-        "its priority is that of the main thread, and there are fewer workers",
+        "a thread that looks like a worker determines the frame time",
+        "it gets the priority of the main thread, and there are fewer workers",
         3.0,
         critical_path,
     ),
     Case(
         "parked",
-        "threads bound to parked cores hand over by spinning",
+        "threads bound to parked cores spin to hand over work",
         "an ideal processor instead of the mask, waiting instead of spinning",
         3.0,
         parked,

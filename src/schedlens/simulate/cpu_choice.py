@@ -1,9 +1,9 @@
-"""Where a ready thread goes: which CPU, or which queue, by Windows' rules as far as traces show.
+"""Which CPU or which queue a ready thread gets, by Windows' rules as far as traces show them.
 
-A thread made ready takes its ideal CPU if that is idle, else an idle one (whole P cores, E cores,
-siblings of busy ones), else the allowed CPU with the lowest lower priority, else the tail of its
-ideal CPU's queue, or, where its mask forbids that, of the CPU it last ran on. Parked CPUs are used
-only where the mask leaves no other.
+A ready thread takes its ideal CPU if that is idle, else another idle one (whole P cores, then E
+cores, then siblings of busy CPUs), else the allowed CPU that runs the lowest lower priority.
+Otherwise it joins the tail of its ideal CPU's queue or, if its mask forbids that, the queue of the
+CPU it last ran on. Parked CPUs are used only if the mask allows no other.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from schedlens.simulate.thread import Thread
 
 @dataclass(eq=False)
 class Core:
-    """A logical CPU and who stands there."""
+    """A logical CPU with its running thread and its queues."""
 
     description: Cpu
     siblings: list[int]
     running: Thread | None = None
     since: int = 0
-    stay_start: int = 0
-    stay_priority: int = 0
+    slice_start: int = 0
+    slice_priority: int = 0
     version: int = 0
     quantum_end: int = FOREVER
     parked: bool = False
@@ -35,7 +35,7 @@ class Core:
     queues: list[deque[Thread]] = field(default_factory=lambda: [deque() for _ in range(LEVELS)])
 
     def queued(self) -> Thread | None:
-        """Who is next in line here, highest priority first."""
+        """The next thread in the queues of this CPU, highest priority first."""
         for queue in reversed(self.queues):
             if queue:
                 return queue[0]
@@ -43,7 +43,7 @@ class Core:
 
 
 class Placement:
-    """The CPUs of a machine and the rules by which threads are spread over them."""
+    """The CPUs of a machine and the rules that assign threads to them."""
 
     def __init__(self, machine: Machine, rules: Rules, chance: random.Random) -> None:
         self.cpus = [Core(cpu, machine.siblings(cpu.cpu)) for cpu in machine.cpus]
@@ -51,7 +51,7 @@ class Placement:
         self._random = chance
 
     def home(self, thread: Thread) -> int:
-        """Whose queue a ready thread joins."""
+        """The CPU whose queue a ready thread joins."""
         usable = [cpu for cpu in thread.affinity if not self.cpus[cpu].parked]
         candidates = usable or list(thread.affinity)
         if thread.ideal in candidates:
@@ -61,14 +61,14 @@ class Placement:
         return min(candidates)
 
     def idle_cpu(self, thread: Thread) -> int | None:
-        """The idle CPU that a ready thread takes; None: none that it may use."""
+        """The idle CPU that a ready thread takes; None if there is none that it may use."""
         idle = self._idle_allowed(thread)
         if not idle:
             home = self.cpus[self.home(thread)]
-            # Its mask leaves parked CPUs alone: one of them must do.
+            # The mask may allow only parked CPUs; then one of them must run the thread.
             return home.description.cpu if home.running is None else None
         ideal = self.cpus[thread.ideal]
-        if ideal in idle and not thread.eco and not self.beside_busy(ideal):
+        if ideal in idle and not thread.eco and not self.sibling_busy(ideal):
             return thread.ideal
 
         def order(core: Core) -> tuple[int, bool, int]:
@@ -85,14 +85,14 @@ class Placement:
         ]
 
     def _rank(self, core: Core, thread: Thread) -> int:
-        """Whole P cores, E cores, siblings of busy ones; for EcoQoS E cores first."""
+        """Whole P cores, then E cores, then siblings of busy CPUs; for EcoQoS E cores first."""
         if thread.eco and core.description.core_type == "E":
             return -1
-        return 2 if self.beside_busy(core) else fill_order(core.description)[0]
+        return 2 if self.sibling_busy(core) else fill_order(core.description)[0]
 
     def moves_off(self, core: Core, thread: Thread) -> bool:
-        """Whether a thread goes elsewhere when its quantum ends: off a parked CPU if it may use
-        another, or to an idle one of a better kind."""
+        """Whether a thread moves when its quantum ends: off a parked CPU if it may use another,
+        or to an idle CPU of a better kind."""
         if core.parked and any(not self.cpus[cpu].parked for cpu in thread.affinity):
             return True
         if not self._rules.moves_running:
@@ -100,12 +100,12 @@ class Placement:
         here = self._rank(core, thread)
         return any(self._rank(other, thread) < here for other in self._idle_allowed(thread))
 
-    def beside_busy(self, core: Core) -> bool:
+    def sibling_busy(self, core: Core) -> bool:
         """Whether another logical CPU of the same core is busy."""
         return any(self.cpus[other].running is not None for other in core.siblings)
 
     def lower_cpu(self, thread: Thread) -> int | None:
-        """The CPU whose thread a ready one may push aside: that of the lowest lower priority."""
+        """The CPU whose thread a ready one may preempt: the one with the lowest lower priority."""
         lower = []
         for cpu in thread.affinity:
             core = self.cpus[cpu]
@@ -115,14 +115,14 @@ class Placement:
         return min(lower)[3] if lower else None
 
     def strands(self, thread: Thread) -> bool:
-        """Whether a thread queues at home though another CPU idles, by the rule for that."""
+        """Whether the rules make a thread queue at home although another CPU is idle."""
         share = self._rules.stranded_share
         if not share or self._random.random() >= share:
             return False
         return self.cpus[self.home(thread)].running is not None
 
     def unqueue(self, thread: Thread) -> None:
-        """Takes a thread out of the queue that it stands in."""
+        """Removes a thread from its queue."""
         for core in self.cpus:
             queue = core.queues[thread.priority]
             if thread in queue:
@@ -130,7 +130,7 @@ class Placement:
                 return
 
     def take_for(self, core: Core) -> Thread | None:
-        """The thread that a free CPU runs next: its own queue's, else one from another's."""
+        """The thread that a free CPU runs next: from its own queue, else from another CPU's."""
         own = core.queued()
         if own is not None:
             core.queues[own.priority].popleft()

@@ -1,4 +1,4 @@
-"""What a recorder writes of a simulated schedule, in the order of time; times are whole 100 ns."""
+"""What a recorder writes about a simulated schedule, in time order; times are whole 100 ns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TERMINATED = 4
 WAITING = 5
 DEFERRED_READY = 7
 
-# KWAIT_REASON of a thread that leaves though it could go on.
+# KWAIT_REASON of a thread that leaves although it could continue.
 WR_QUANTUM_END = 30
 WR_PREEMPTED = 32
 WR_YIELD_EXECUTION = 33
@@ -21,7 +21,7 @@ IDLE = 0
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A context switch; `planned` is who the record says enters, `entered` who did."""
+    """A context switch; the record names `planned`, but `entered` is the thread that ran."""
 
     ts: int
     cpu: int
@@ -34,13 +34,13 @@ class Switch:
     next_priority: int
     prev_ideal: int | None
     cycles: int
-    """Of this CPU since the begin, while it ran a thread."""
+    """Of this CPU since the start, while it ran a thread."""
     instructions: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A thread made ready, written where the waker runs."""
+    """A thread became ready; recorded on the waker's CPU."""
 
     ts: int
     cpu: int

@@ -1,4 +1,4 @@
-"""Programs to simulate: a game's main, render and worker threads, and what runs beside them."""
+"""Programs to simulate: a game's main, render and worker threads, and background load."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schedlens.simulate.script import (
 from schedlens.simulate.thread import Process, Thread
 
 MS = 1_000_000
-# Each piece of work differs from its mean by so much at most.
+# The length of each job differs from the mean by at most this share.
 SPREAD = 0.15
 
 
@@ -35,14 +35,14 @@ class Pool:
     jobs: list[float] = field(default_factory=list)
     open_jobs: int = 0
 
-    def give(self, jobs: list[float]) -> Signal:
-        """Jobs of so many ns of work each; yield what this returns, then wait for `done`."""
+    def submit(self, jobs: list[float]) -> Signal:
+        """Queues jobs of this many ns each; yield the returned signal, then wait for `done`."""
         self.jobs.extend(jobs)
         self.open_jobs += len(jobs)
         return Signal(self.ready, len(jobs))
 
     def worker(self) -> Body:
-        """A thread that takes jobs; whoever ends the last one signals `done`."""
+        """A thread that takes jobs; the one that finishes the last job signals `done`."""
 
         def body(thread: Thread) -> Script:
             while True:
@@ -57,10 +57,10 @@ class Pool:
 
 @dataclass(frozen=True)
 class Game:
-    """Where the time of a frame goes, in ms of work on the fastest core alone."""
+    """How a frame spends its time, in ms of work on the fastest core alone."""
 
     frame_ms: float = 16.6667
-    """Length of a frame it aims at; 0: as fast as it can."""
+    """Target length of a frame; 0: as fast as possible."""
     game_ms: float = 3.0
     render_ms: float = 4.0
     job_ms: float = 0.5
@@ -84,7 +84,7 @@ class Studio:
 
 
 def play(simulation: Simulation, game: Game, *, name: str = "game.exe") -> Studio:
-    """Starts a game: main thread, render thread a frame behind, workers that serve both."""
+    """Starts a game: a main thread, a render thread one frame behind, and workers for both."""
     process = simulation.process(name)
     chance = random.Random(simulation.random.random())
     jobs, drawing = Pool("game jobs"), Pool("render jobs")
@@ -101,7 +101,7 @@ def play(simulation: Simulation, game: Game, *, name: str = "game.exe") -> Studi
             yield SleepUntil(int(frame * game.frame_ms * MS))
             yield Run(about(game.game_ms) / 2)
             if game.game_jobs:
-                yield jobs.give([about(game.job_ms) for _ in range(game.game_jobs)])
+                yield jobs.submit([about(game.job_ms) for _ in range(game.game_jobs)])
                 yield Wait(jobs.done)
             yield Run(about(game.game_ms) / 2)
             yield Wait(frame_taken)
@@ -154,7 +154,7 @@ def background(
     pause_ms: float = 0.0,
     eco: bool = False,
 ) -> list[Thread]:
-    """Threads that compute beside the game."""
+    """Threads that compute while the game runs."""
     owner = process or simulation.process("services.exe")
     return [
         simulation.thread(
@@ -169,7 +169,7 @@ def background(
 
 
 def interlopers(simulation: Simulation, count: int = 4) -> list[Thread]:
-    """The short runs of a system that is never quite idle."""
+    """The short runs of system threads, which keep the machine from being fully idle."""
     owner = simulation.process("system.exe")
     chance = random.Random(simulation.random.random())
 

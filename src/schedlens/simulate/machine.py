@@ -9,7 +9,7 @@ E_CORES_OF_ONE_L2 = 4
 
 @dataclass(frozen=True)
 class Cpu:
-    """A logical CPU; numbers as a hybrid part has them: siblings of P cores first, then E."""
+    """A logical CPU; numbered as on hybrid parts: siblings of P cores first, then E cores."""
 
     cpu: int
     core: int
@@ -19,19 +19,19 @@ class Cpu:
     """P, E, or U on a machine with one type."""
     efficiency_class: int
     speed: float
-    """Work done in a nanosecond, the fastest core alone doing 1."""
+    """Work per nanosecond; the fastest core alone does 1."""
     l2: int
     khz: int
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Logical CPUs, and what a second busy sibling leaves of each sibling's speed."""
+    """Logical CPUs, and how much a busy sibling slows each one down."""
 
     name: str
     cpus: tuple[Cpu, ...]
     shared_speed: float = 0.6
-    """Speed of each sibling while both are busy, by the speed alone: SMT yield is twice that."""
+    """Speed of each sibling while both are busy; the SMT yield is twice this."""
 
     def siblings(self, cpu: int) -> list[int]:
         """The other logical CPUs of its core."""
@@ -46,7 +46,7 @@ class Machine:
 def machine(p_cores: int, e_cores: int = 0, *, smt: bool = True, e_speed: float = 0.55) -> Machine:
     """A machine of P cores (with two siblings each, if `smt`) and E cores.
 
-    E cores share an L2 in fours; without E cores the type is U.
+    Four E cores share an L2. Without E cores, the type is U.
     """
     width = 2 if smt else 1
     kind = "P" if e_cores else "U"

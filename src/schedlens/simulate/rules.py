@@ -1,10 +1,10 @@
-"""What differs between the systems that are simulated, and the units of their time."""
+"""How the simulated systems differ, and their time units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# The clock of the recorder: QPC at 10 MHz.
+# The recorder's clock: QPC at 10 MHz.
 TICK_NS = 100
 LEVELS = 32
 FOREVER = 1 << 62
@@ -12,7 +12,7 @@ FOREVER = 1 << 62
 
 @dataclass(frozen=True)
 class Rules:
-    """What differs between systems."""
+    """The scheduling rules of a system."""
 
     clock_tick_ns: int = 15_625_000
     quantum_ticks: int = 2
@@ -20,19 +20,19 @@ class Rules:
     wake_boost: int = 1
     """Priority added to a thread below 16 when a gate wakes it."""
     starved_ns: int = 4_000_000_000
-    """A thread that has been ready so long is boosted to 15 once."""
+    """A thread that has been ready this long is boosted to 15 once."""
     vsync_ns: int = 16_666_700
     interrupts_per_s: float = 200.0
     """Deferred calls on each CPU."""
     replaced_share: float = 0.0
-    """Share of preempting switch-ins whose record names the thread planned before."""
+    """Share of preempting switch-ins whose record names the previously planned thread."""
     stranded_share: float = 0.0
-    """Share of wakings after which a thread queues on its own CPU, busy, though another is idle:
-    what Linux does when it wakes threads near their waker."""
+    """Share of wakeups after which a thread queues on its own busy CPU although another is idle,
+    as Linux does when it wakes threads near their waker."""
     start_work_ns: int = 0
     """Work of a new thread before its script begins."""
     moves_running: bool = True
-    """Whether a thread whose quantum ends goes to a better CPU that idles."""
+    """Whether a thread whose quantum ends moves to a better idle CPU."""
 
     @property
     def quantum_ns(self) -> int:

@@ -1,7 +1,7 @@
-"""The simulated scheduler: time goes on, threads follow their scripts, CPUs change hands.
+"""The simulated scheduler: advances time, runs the threads' scripts, and switches threads.
 
-Where a ready thread goes is a matter of `placement`. A quantum ends in favour of a ready thread of
-at least its priority; boosts on wake decay by one a quantum.
+`cpu_choice` decides where a ready thread goes. A quantum ends in favor of a ready thread of at
+least the same priority; wake-up boosts decay by one per quantum.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from schedlens.simulate.emitted import Record
 from schedlens.simulate.machine import Machine
 from schedlens.simulate.rules import FOREVER, TICK_NS, Rules
 from schedlens.simulate.thread import Process, Thread
-from schedlens.simulate.truth import Frame, Handoff, ReadySpan, Stay, Truth
+from schedlens.simulate.truth import Frame, Handoff, ReadySpan, Slice, Truth
 
-# Cost of waking another thread, in the waker.
+# Cost of waking another thread, paid by the waker.
 SIGNAL_NS = 500
 FRAMES_IN_FLIGHT = 2
-# Instructions in a nanosecond of work.
+# Instructions per nanosecond of work.
 INSTRUCTIONS_PER_NS = 6.0
 
 
@@ -54,10 +54,10 @@ class Simulation:
         self._gpu_free = 0
         self._in_flight: dict[int, deque[int]] = {}
 
-    # What is simulated.
+    # Setting up.
 
     def process(self, name: str) -> Process:
-        """A program."""
+        """Adds a program."""
         made = Process(self._next_id(), name)
         self.processes.append(made)
         return made
@@ -74,7 +74,7 @@ class Simulation:
         start_ns: int = 0,
         eco: bool = False,
     ) -> Thread:
-        """A thread that begins at `start_ns`; without `ideal` they go round the whole cores."""
+        """Adds a thread that starts at `start_ns`; `ideal` defaults to the cores in turn."""
         allowed = frozenset(affinity if affinity is not None else range(len(self._cpus)))
         if ideal is None:
             order = sorted(self._cpus, key=lambda core: fill_order(core.description))
@@ -90,17 +90,17 @@ class Simulation:
     def park(
         self, at_ns: int, cpu: int, parked: bool, reason: str | None = None, *, soft: bool = False
     ) -> None:
-        """Parks or unparks a CPU at a time; a soft-parked one is only avoided."""
+        """Parks or unparks a CPU at a time; soft parking only makes it a last choice."""
         self.at(at_ns, lambda: self._park(cpu, parked, reason, soft))
 
     def at(self, when_ns: int, what: Callable[[], None]) -> None:
-        """Does something at a time, in the order of asking."""
+        """Schedules an action; actions at the same time run in the order they were added."""
         self._order += 1
         when = max(math.ceil(when_ns / TICK_NS) * TICK_NS, self.now)
         heapq.heappush(self._heap, (when, self._order, what))
 
     def run(self, until_ns: int) -> None:
-        """Simulates up to a time; what still runs then is cut off."""
+        """Simulates up to a time; slices that are still running end there."""
         if self.rules.interrupts_per_s:
             for core in self._cpus:
                 self._next_interrupt(core)
@@ -110,7 +110,7 @@ class Simulation:
         self.now = until_ns
         for core in self._cpus:
             if core.running is not None:
-                self._stay(core, core.running, "trace_end")
+                self._end_slice(core, core.running, "trace_end")
         for thread in self.threads:
             if thread.state == "ready":
                 self.truth.ready.append(
@@ -129,7 +129,7 @@ class Simulation:
         self._wake(thread, cpu, emitted.IDLE, in_interrupt=False, boost=0)
 
     def _step(self, core: Core, thread: Thread) -> None:
-        """Goes on with a thread's script until something takes time or the thread is off."""
+        """Runs a thread's script until something takes time or the thread leaves the CPU."""
         while core.running is thread:
             thread.now_ns = self.now
             action = next(thread.steps, None) if thread.steps is not None else None
@@ -179,7 +179,7 @@ class Simulation:
             self.open(action.gate, core.description.cpu, thread.tid)
 
     def open(self, gate: script.Gate, cpu: int, waker: int, *, in_interrupt: bool = False) -> None:
-        """Lets one wait at the gate pass; `waker` is the thread that runs on `cpu`."""
+        """Lets one waiter pass the gate; `waker` is the thread that runs on `cpu`."""
         if gate.waiting:
             woken = gate.waiting.popleft()
             boost = self.rules.wake_boost
@@ -215,7 +215,7 @@ class Simulation:
             self._leave(core, thread, "yield", emitted.READY, emitted.WR_YIELD_EXECUTION)
 
     def _present(self, core: Core, thread: Thread, gpu_ns: int) -> None:
-        """The GPU takes frames in order, shows them at the next vsync, and holds back a thread
+        """The GPU renders frames in order, shows them at the next vsync, and blocks a thread
         that is too far ahead."""
         pid = thread.process.pid
         thread.frames += 1
@@ -254,11 +254,11 @@ class Simulation:
         self._place(thread, woken=True)
 
     def _place(self, thread: Thread, *, head: bool = False, woken: bool = False) -> None:
-        """Finds a CPU for a thread that has become ready, or a queue."""
+        """Finds a CPU or a queue for a thread that has become ready."""
         thread.state = "ready"
         thread.ready_since = self.now
-        stays = woken and self._placement.strands(thread)
-        idle = None if stays else self._placement.idle_cpu(thread)
+        stranded = woken and self._placement.strands(thread)
+        idle = None if stranded else self._placement.idle_cpu(thread)
         if idle is not None:
             self._enter(self._cpus[idle], thread)
             return
@@ -292,11 +292,11 @@ class Simulation:
     # CPUs.
 
     def _speed(self, core: Core) -> float:
-        shared = self.machine.shared_speed if self._placement.beside_busy(core) else 1.0
+        shared = self.machine.shared_speed if self._placement.sibling_busy(core) else 1.0
         return core.description.speed * shared
 
     def _advance(self, core: Core) -> None:
-        """Books the work done since the last look."""
+        """Accounts for the work done since the last update."""
         thread = core.running
         if thread is not None:
             spent = self.now - core.since
@@ -356,15 +356,15 @@ class Simulation:
             and self.random.random() < self.rules.replaced_share
         )
         shown = planned if replaced and planned is not None else thread
-        self._stay(core, victim, "preempted")
+        self._end_slice(core, victim, "preempted")
         self._switch(core, victim, thread, shown, emitted.READY, emitted.WR_PREEMPTED)
         self._place(victim, head=True)
         self._after_entry(core, thread)
 
     def _leave(self, core: Core, thread: Thread, why: str, state: int, reason: int) -> None:
-        """A thread leaves its CPU for the next one in line, or for the idle thread."""
+        """A thread leaves its CPU to the next one in line, or to the idle thread."""
         self._advance(core)
-        self._stay(core, thread, why)
+        self._end_slice(core, thread, why)
         following = self._placement.take_for(core)
         self._switch(core, thread, following, following, state, reason)
         if why in {"quantum_end", "yield"}:
@@ -375,7 +375,7 @@ class Simulation:
             self._after_entry(core, following)
 
     def _enter(self, core: Core, thread: Thread) -> None:
-        """A thread enters a CPU that idles."""
+        """A thread enters an idle CPU."""
         self._switch(core, None, thread, thread, emitted.READY, script.EXECUTIVE)
         self._after_entry(core, thread)
 
@@ -385,15 +385,20 @@ class Simulation:
         if thread.work > 0 or thread.spins is not None:
             self._reschedule(core)
         else:
-            # Its script goes on when everything of this moment has been written.
+            # Its script continues after everything at this time has been recorded.
             core.version += 1
             version = core.version
             self.at(self.now, lambda: self._finished(core, thread, version))
 
-    def _stay(self, core: Core, thread: Thread, why: str) -> None:
-        self.truth.stays.append(
-            Stay(
-                thread.tid, core.description.cpu, core.stay_start, self.now, why, core.stay_priority
+    def _end_slice(self, core: Core, thread: Thread, why: str) -> None:
+        self.truth.slices.append(
+            Slice(
+                thread.tid,
+                core.description.cpu,
+                core.slice_start,
+                self.now,
+                why,
+                core.slice_priority,
             )
         )
 
@@ -431,7 +436,7 @@ class Simulation:
             )
         )
         core.running = entered
-        core.since = core.stay_start = self.now
+        core.since = core.slice_start = self.now
         core.version += 1
         core.quantum_end = FOREVER
         if entered is not None:
@@ -439,7 +444,7 @@ class Simulation:
                 ReadySpan(entered.tid, entered.ready_since, self.now, entered.priority)
             )
             entered.state, entered.cpu = "running", cpu
-            core.stay_priority = entered.priority
+            core.slice_priority = entered.priority
             core.quantum_end = self.now + entered.quantum_left
         for other in others:
             if other.running is not None:

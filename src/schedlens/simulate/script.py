@@ -1,4 +1,4 @@
-"""What a thread does: a script yields one of these after the other."""
+"""What a thread can do: its script yields these in turn."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Sleep:
 
 @dataclass(frozen=True)
 class SleepUntil:
-    """Waits for a moment of the recording, ns; no wait if it has passed."""
+    """Waits until a time in the recording, in ns; returns at once if it has passed."""
 
     at_ns: int
 

@@ -17,7 +17,7 @@ class Process:
 
 @dataclass(eq=False)
 class Thread:
-    """A thread and where it stands."""
+    """A thread and its scheduling state."""
 
     tid: int
     name: str
@@ -38,7 +38,7 @@ class Thread:
     spins: script.Gate | None = None
     steps: script.Script | None = None
     now_ns: int = 0
-    """The time of its last step, for its script to read."""
+    """When its last step ended, for its script to read."""
     frames: int = 0
     frame_start: int = 0
     end_ns: int | None = None

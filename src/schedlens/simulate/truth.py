@@ -1,4 +1,4 @@
-"""What really happened in a simulation, whatever a recorder wrote of it. Times in ns."""
+"""What happened in a simulation, independent of the recorder. Times in ns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
-    """A thread on a CPU."""
+class Slice:
+    """A thread on a CPU, from switch-in to switch-out."""
 
     tid: int
     cpu: int
@@ -16,18 +16,18 @@ class Stay:
     why: str
     """Why it ended: blocked, quantum_end, preempted, yield, exit, trace_end."""
     priority: int = 0
-    """At its begin."""
+    """At the start of the slice."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadySpan:
-    """A thread ready and not running."""
+    """A thread was ready but not running."""
 
     tid: int
     start: int
     end: int
     priority: int = 0
-    """At its end."""
+    """At the end of the span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Frame:
     frame: int
     tid: int
     start: int
-    """The end of the Present before, or the first begin of work."""
+    """When the previous Present returned, or the first work began."""
     present: int
     """When Present was called."""
     end: int
-    """When Present came back: the next frame's start."""
+    """When Present returned, which starts the next frame."""
     gpu_start: int
     gpu_end: int
     displayed: int
@@ -59,21 +59,21 @@ class Handoff:
 
 @dataclass
 class Truth:
-    """All of it."""
+    """Everything that happened."""
 
-    stays: list[Stay] = field(default_factory=list)
+    slices: list[Slice] = field(default_factory=list)
     ready: list[ReadySpan] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     handoffs: list[Handoff] = field(default_factory=list)
     replaced: int = 0
-    """Switch-ins that came otherwise than planned."""
+    """Switch-ins of another thread than planned."""
 
     def running_ns(self, tid: int, start: int, end: int) -> int:
         """Time on any CPU within [start, end)."""
         return sum(
-            max(0, min(stay.end, end) - max(stay.start, start))
-            for stay in self.stays
-            if stay.tid == tid
+            max(0, min(each.end, end) - max(each.start, start))
+            for each in self.slices
+            if each.tid == tid
         )
 
     def ready_ns(self, tid: int, start: int, end: int) -> int:

@@ -3,11 +3,11 @@
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, CpuidResult};
 
-/// The time stamp counter and IA32_TSC_AUX, with everything before it done and nothing after begun.
+/// The time stamp counter and IA32_TSC_AUX, read after earlier and before later instructions.
 #[inline(always)]
 pub fn counter() -> (u64, u32) {
     let (low, high, aux): (u32, u32, u32);
-    // SAFETY: called only where `counter_is_invariant` has found rdtscp.
+    // SAFETY: called only if `counter_is_invariant` has found rdtscp.
     unsafe {
         asm!(
             "lfence",
@@ -22,7 +22,7 @@ pub fn counter() -> (u64, u32) {
     (u64::from(high) << 32 | u64::from(low), aux)
 }
 
-/// Whether rdtscp exists and the counter runs at one rate in every power state.
+/// Whether rdtscp exists and the counter has a constant rate in all power states.
 pub fn counter_is_invariant() -> bool {
     let highest = cpuid(0x8000_0000).eax;
     if highest < 0x8000_0007 {

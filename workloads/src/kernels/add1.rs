@@ -6,7 +6,7 @@ register_loop! {
     KERNEL: {
         name: "add1",
         summary: "one addition a loop",
-        note: "1 cycle: a dependent addition beside one taken branch (port 6, or 0 and 6)",
+        note: "1 cycle: a dependent addition and one taken branch (port 6, or 0 and 6)",
         usual_cycles: Some(1.0),
     },
     adds: { sum: Register::sum("sum", 1) },

@@ -14,7 +14,7 @@ macro_rules! asm_by_arch {
     };
 }
 
-/// Such a loop that goes round as often as it is told, which must not be 0 times.
+/// A loop that runs `left` times, which must not be 0.
 macro_rules! counted_loop {
     (
         $iterations:expr,

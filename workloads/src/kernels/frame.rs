@@ -1,7 +1,7 @@
-//! frame: a 60 Hz loop whose every frame needs a number of hand-offs to a partner and back.
+//! frame: a 60 Hz loop; each frame needs a number of hand-offs to a partner and back.
 //!
-//! A frame begins at the next sixtieth of a second, or at once where the one before took longer. On
-//! one CPU, where the waiting party spins, each hand-off takes a time slice, and the frame with it.
+//! A frame starts at the next sixtieth of a second, or at once if the previous one took longer. On
+//! one CPU, if the waiting party spins, each hand-off takes a time slice, which makes frames late.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +13,10 @@ use crate::histogram::Histogram;
 use crate::kernel::anywhere;
 use crate::kernel::{Builder, Crew, How, Kernel, Link, Options, Proof, Unit, Variant, Work};
 
-/// Spins before parking.
+/// Number of spins before parking.
 const SPINS: u32 = 2000;
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "frame",
     summary: "a 60 Hz loop that needs --handoffs N a frame (--how spin, yield or park)",
@@ -28,14 +28,14 @@ pub static KERNEL: Kernel = Kernel {
     usual_cycles: None,
 };
 
-/// Keeps what it holds on cache lines of its own.
+/// Puts its content on separate cache lines.
 #[repr(align(128))]
 struct Apart<T>(T);
 
 struct Table {
     /// Hand-offs so far: even, the main loop's turn; odd, the partner's.
     turn: Apart<AtomicU64>,
-    /// Hand-offs due by the end of this frame: nobody goes beyond.
+    /// Hand-offs due by the end of this frame; neither party goes beyond.
     target: Apart<AtomicU64>,
     released: Apart<AtomicBool>,
     threads: [OnceLock<Thread>; 2],
@@ -82,7 +82,7 @@ struct Party {
     done: u64,
     frames: u64,
     beat: Beat,
-    /// Its frames are stamped: one loop of a process presents.
+    /// Whether its frames are recorded: only one loop per process presents.
     presents: bool,
 }
 
@@ -110,7 +110,7 @@ impl Party {
         }
     }
 
-    /// Hands over whenever it is its turn, until `until` hand-offs are done; false: released.
+    /// Hands over at each of its turns, until `until` hand-offs are done; false: released.
     fn play(&mut self, until: impl Fn(&Table, u64) -> bool) -> bool {
         let mut tries = 0;
         loop {
@@ -157,7 +157,7 @@ impl Work for Party {
 
     fn batch(&mut self, iterations: u64) -> u64 {
         if self.side == 1 {
-            // The partner has no frames of its own: it plays until the run ends.
+            // The partner has no frames of its own; it runs until the end.
             self.play(|_, _| false);
             return 0;
         }

@@ -1,8 +1,8 @@
-//! game: a render thread that keeps 60 frames a second, a game thread, and workers for its jobs.
+//! game: a render thread with 60 frames a second, a game thread, and workers for its jobs.
 //!
-//! In each frame the render thread wakes the game thread, does its own work, and waits for the
-//! game thread's; that one computes, hands jobs to the workers, helps them, and waits for the last.
-//! Who is not there is stood in for: alone, the render thread does all of it.
+//! In each frame, the render thread wakes the game thread, does its own work, and waits for the
+//! game thread. The game thread computes, queues jobs for the workers, helps them, and waits for
+//! the last one. With fewer threads, the render thread also does the missing threads' work.
 
 use std::hint::black_box;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,17 +12,17 @@ use crate::histogram::Histogram;
 use crate::kernel::{Builder, Crew, Kernel, Link, Options, Proof, Unit, Variant, Work, anywhere};
 use crate::os;
 
-/// Work of the render thread before and after it needs what the game thread computed.
+/// Work of the render thread before and after it needs the game thread's result.
 const RENDER_NS: [i64; 2] = [1_500_000, 500_000];
 const SIMULATE_NS: i64 = 1_000_000;
-/// Jobs of a frame, and the work of each.
+/// Jobs per frame, and the work of each.
 const JOBS: u64 = 8;
 const JOB_NS: i64 = 400_000;
-/// Of `stutter`: every so many frames, one job is this long.
+/// For `stutter`: once in this many frames, one job is long.
 const STUTTER_EVERY: u64 = 30;
 const LONG_JOB_NS: i64 = 40_000_000;
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "game",
     summary: "render, game and job threads, 60 frames a second (1 thread: render alone)",
@@ -44,9 +44,9 @@ pub static KERNEL: Kernel = Kernel {
     usual_cycles: None,
 };
 
-/// Steps of one unit of work, some 10 us.
+/// Steps of one unit of work, about 10 us.
 const UNIT_STEPS: u32 = 10_000;
-/// The shortest of so many units is taken for the length of one: the others were disturbed.
+/// The shortest of this many units counts as the length of one; the others were disturbed.
 const TRIED_UNITS: usize = 25;
 
 fn unit() -> u64 {
@@ -59,7 +59,7 @@ fn unit() -> u64 {
     value
 }
 
-/// Computes for about as long as it is told.
+/// Computes for about the requested time.
 struct Labour {
     unit_ns: i64,
     due: u64,
@@ -93,17 +93,17 @@ impl Labour {
 
 #[derive(Default)]
 struct State {
-    /// Frames that the render thread began, and those whose simulation ended.
+    /// Frames that the render thread started, and those whose simulation ended.
     begun: u64,
     simulated: u64,
-    /// Jobs put up, taken and done, ever.
+    /// Total number of jobs queued, taken and done.
     posted: u64,
     taken: u64,
     done: u64,
     released: bool,
 }
 
-/// What the threads of one game share.
+/// State that the threads of one game share.
 struct Stage {
     game: bool,
     workers: bool,
@@ -120,7 +120,7 @@ impl Stage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it holds; None: released instead.
+    /// Waits until the condition holds; None: released instead.
     fn wait(
         &self,
         until: &Condvar,
@@ -142,7 +142,7 @@ impl Stage {
         if long { LONG_JOB_NS } else { JOB_NS }
     }
 
-    /// Does a job that nobody has taken; false: there is none.
+    /// Does a job that no thread has taken; false: there is none.
     fn job(&self, mut state: MutexGuard<'_, State>, labour: &mut Labour) -> bool {
         if state.taken == state.posted {
             return false;
@@ -189,7 +189,7 @@ impl Link for Stage {
     }
 
     fn rearm(&self) {
-        // The frame that the release cut short is given up: nobody is at a job any more.
+        // The frame that the release interrupted is abandoned: no thread works on a job now.
         *self.state() = State::default();
     }
 }
@@ -276,7 +276,7 @@ impl Work for Render {
     }
 }
 
-/// The game thread and the workers: they count nothing of their own.
+/// The game thread and the workers, which count no iterations of their own.
 struct Helper {
     stage: Arc<Stage>,
     labour: Labour,
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
     use crate::beat::FRAME_NS;
 
-    /// The frames of a game of that many threads, and whether all proofs hold.
+    /// The frames of a game with that many threads, and whether all proofs hold.
     fn play(threads: usize, frames: u64, stutter_every: u64) -> (Vec<i64>, bool) {
         let Crew { builders, links } = crew(threads, stutter_every);
         let parts: Vec<(Vec<i64>, bool)> = thread::scope(|scope| {
@@ -390,10 +390,10 @@ mod tests {
     }
 
     #[test]
-    fn the_long_job_is_in_the_frame_that_is_asked_for() {
+    fn the_long_job_is_in_the_requested_frame() {
         let (begins, holds) = play(3, 4, 2);
         assert!(holds);
-        // The work is at least nine tenths of what it should be, however fast the clock is then.
+        // The work is at least nine tenths of the target, whatever the clock speed is then.
         assert!(begins[2] - begins[1] >= LONG_JOB_NS * 9 / 10, "{begins:?}");
     }
 

@@ -1,11 +1,11 @@
 //! imul1 to imul10: one to ten independent chains of 64-bit multiplications in one loop.
 //!
-//! The loop takes the latency of a multiplication until the chains fill every multiplier:
-//! the number of chains from which it gets slower is latency x multipliers.
+//! The loop takes the latency of a multiplication until the chains fill every multiplier: it gets
+//! slower once the number of chains exceeds latency x multipliers.
 
 use super::register_loop::{Register, SEED, register_loop};
 
-/// A product of its own for each chain, so that one cannot stand for another.
+/// A different product for each chain, so that chains cannot be mistaken for each other.
 const fn chain(name: &'static str, index: u64) -> Register {
     Register::product(name, SEED + 2 * index)
 }

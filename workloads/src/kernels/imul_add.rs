@@ -6,7 +6,7 @@ register_loop! {
     KERNEL: {
         name: "imul_add",
         summary: "one multiplication and one independent addition a loop",
-        note: "latency 3 of the multiplication; the addition hides behind it",
+        note: "latency 3 of the multiplication, which hides the addition",
         usual_cycles: Some(3.0),
     },
     both: { product: Register::product("product", SEED), sum: Register::sum("sum", 1) },

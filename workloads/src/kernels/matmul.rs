@@ -1,7 +1,7 @@
 //! matmul: the product of two 32 x 32 matrices, over and over, all of it in L1d.
 //!
-//! The elements are small whole numbers, so that every sum is exact and what one row of the product
-//! adds up to is known.
+//! The elements are small whole numbers, so every sum is exact and the sum of each row of the
+//! product is known.
 
 use std::hint::black_box;
 
@@ -10,11 +10,11 @@ use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work, anywhere};
 const SIZE: usize = 32;
 type Matrix = [[f32; SIZE]; SIZE];
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "matmul",
     summary: "product of two 32 x 32 matrices of floats, 12 KiB in L1d",
-    note: "bound by the vector multipliers and the loads of L1d: a sibling wants the same",
+    note: "bound by the vector multipliers and the loads of L1d, which siblings share",
     unit: Unit::Iterations,
     parties: 1,
     variants: &[
@@ -59,25 +59,25 @@ mod x86 {
         _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps,
     };
 
-    /// Floats in a register.
+    /// Floats per register.
     const LANES: usize = 8;
 
-    /// Why this CPU cannot.
+    /// Why this CPU cannot run it.
     pub fn refusal() -> Option<String> {
         let there = std::arch::is_x86_feature_detected!("avx")
             && std::arch::is_x86_feature_detected!("fma");
         (!there).then(|| "the CPU has no AVX with fused multiply-add".to_owned())
     }
 
-    /// Only for CPUs that `refusal` does not refuse.
+    /// Call only if `refusal` returns none.
     pub fn multiply(left: &Matrix, right: &Matrix, product: &mut Matrix) {
-        // SAFETY: the crew is made only where the CPU has both.
+        // SAFETY: this variant is offered only if the CPU has both.
         unsafe { fused(left, right, product) }
     }
 
     #[target_feature(enable = "avx,fma")]
     fn fused(left: &Matrix, right: &Matrix, product: &mut Matrix) {
-        // Two rows at once: eight sums, as many as the latency of the multipliers can hide.
+        // Two rows at once: eight sums, as many as the multipliers' latency can hide.
         for (rows, results) in left.chunks_exact(2).zip(product.chunks_exact_mut(2)) {
             let mut upper = [_mm256_setzero_ps(); SIZE / LANES];
             let mut lower = upper;
@@ -102,7 +102,7 @@ mod x86 {
     }
 }
 
-/// A small whole number for each place, none of them 0.
+/// A small nonzero whole number for each element.
 fn element(row: usize, column: usize, salt: usize) -> u32 {
     ((row * 7 + column * 13 + salt) % 9 + 1) as u32
 }
@@ -117,7 +117,7 @@ struct Product {
     right: Matrix,
     product: Matrix,
     iterations: u64,
-    /// What the rows looked at added up to: one a product, in turn.
+    /// Sum of the checked rows: one row per product, in turn.
     sum: u64,
 }
 
@@ -128,7 +128,7 @@ impl Product {
     }
 }
 
-/// What a row of the product adds up to, by whole numbers.
+/// The sum of a row of the product, in whole numbers.
 fn row_sum(row: usize) -> u64 {
     let sum = |inner: usize| -> u32 { (0..SIZE).map(|column| element(inner, column, 2)).sum() };
     (0..SIZE).map(|inner| u64::from(element(row, inner, 1) * sum(inner))).sum()

@@ -1,4 +1,4 @@
-//! mem_seq: 32 Ki byte reads in sequence, the first-level cache's best case.
+//! mem_seq: 32 Ki byte reads in sequence, the best case for the L1 cache.
 
 use super::asm_loop::asm_by_arch;
 use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work, anywhere};
@@ -6,7 +6,7 @@ use crate::os::Memory;
 
 const BYTES: usize = 32 * 1024;
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "mem_seq",
     summary: "a pass of byte reads in sequence over 32 KiB",
@@ -21,7 +21,7 @@ pub static KERNEL: Kernel = Kernel {
     usual_cycles: Some(BYTES as f64),
 };
 
-/// What lies at `index`: never 0, so that pages never written show in the sum.
+/// The byte at `index`: never 0, so that pages never written show in the sum.
 fn pattern(index: usize) -> u8 {
     (index * 151 % 255) as u8 + 1
 }

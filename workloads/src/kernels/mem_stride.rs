@@ -1,8 +1,8 @@
 //! mem_stride: 32 Ki byte reads far apart, in base pages.
 //!
-//! Both variants touch the same number of cache lines (32768, or 2 MiB of lines); what differs is
-//! the cache sets and pages they fall in. All memory is written first: pages never written are one
-//! and the same zero page, and reading it looks three times as fast.
+//! Both variants touch the same number of cache lines (32768, or 2 MiB of lines), but in different
+//! cache sets and pages. All memory is written first: pages never written all map to one zero page,
+//! and reading it looks three times as fast.
 
 use super::asm_loop::counted_loop;
 use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work};
@@ -11,12 +11,12 @@ use crate::os::{self, Memory};
 const READS: u64 = 32 * 1024;
 const LARGE_BYTES: usize = 1 << 30;
 const SMALL_BYTES: usize = 64 << 20;
-/// Left to everything else on the machine.
+/// Memory to leave to the rest of the machine.
 const SPARE_BYTES: u64 = 256 << 20;
-/// What lies between the bytes that are read.
+/// The value of the bytes that are not read.
 const FILL: u8 = 0x5a;
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "mem_stride",
     summary: "byte reads with a stride: 1 GiB by 32 KiB, 64 MiB by 2 KiB",
@@ -45,7 +45,7 @@ fn refusal(threads: usize, bytes: usize) -> Option<String> {
 
 fn refusal_with(threads: usize, bytes: usize, available: Option<u64>) -> Option<String> {
     let Some(available) = available else {
-        return Some("the memory available is not known".to_owned());
+        return Some("the available memory is unknown".to_owned());
     };
     // Page tables take 1/512 of it.
     let needed = (bytes as u64 + bytes as u64 / 512).saturating_mul(threads as u64) + SPARE_BYTES;
@@ -58,7 +58,7 @@ fn refusal_with(threads: usize, bytes: usize, available: Option<u64>) -> Option<
     })
 }
 
-/// What lies at the read of that number in a pass; never 0.
+/// The byte at this read of a pass; never 0.
 fn pattern(read: u64) -> u8 {
     (read * 151 % 255) as u8 + 1
 }
@@ -184,7 +184,7 @@ mod tests {
             Some("12 worker(s) need 1025 MiB of memory, 1024 MiB are available".to_owned())
         );
         assert_eq!(refusal_with(11, SMALL_BYTES, gib), None);
-        let unknown = Some("the memory available is not known".to_owned());
+        let unknown = Some("the available memory is unknown".to_owned());
         assert_eq!(refusal_with(1, SMALL_BYTES, None), unknown);
     }
 }

@@ -1,4 +1,4 @@
-//! The kernels, one per file, and what several of them are made of.
+//! The kernels, one per file, and their common parts.
 
 pub mod add1;
 pub mod add8;

@@ -1,8 +1,8 @@
-//! pointer_chase: one random cycle, each load's address from the load before.
+//! pointer_chase: one random cycle; each load's address comes from the previous load.
 //!
-//! `private` and `shared` have eight nodes a cache line, so that a part of the hops stays in L1d;
-//! with `lines`, one node a line, every hop leaves it. In `shared` all workers chase one cycle: they
-//! use the same lines, so that siblings evict little of each other's.
+//! `private` and `shared` have eight nodes per cache line, so some hops hit L1d. `lines` has one
+//! node per line, so every hop misses it. In `shared`, all workers chase one cycle and use the same
+//! lines, so siblings evict few of each other's.
 
 use super::asm_loop::counted_loop;
 use super::register_loop::ODD;
@@ -14,7 +14,7 @@ const LINE_BYTES: usize = 64;
 const NODE_BYTES: usize = 8;
 const LEAST_BYTES: usize = 64 * 1024;
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "pointer_chase",
     summary: "a random cycle a bit larger than L1d: eight nodes a line (private, shared), or one",
@@ -38,13 +38,13 @@ pub static KERNEL: Kernel = Kernel {
     usual_cycles: None,
 };
 
-/// At least a third more than L1d, a power of two, no less than 64 KiB.
+/// At least a third more than L1d, a power of two, at least 64 KiB.
 fn size_for(l1d: Option<u64>) -> usize {
     let l1d = usize::try_from(l1d.unwrap_or(0)).unwrap_or(0).min(1 << 24);
     l1d.div_ceil(3).saturating_mul(4).next_power_of_two().max(LEAST_BYTES)
 }
 
-/// Workers that chase one cycle, which the first of them makes.
+/// Workers that chase one cycle, which the first of them creates.
 fn shared(threads: usize, _: Options) -> Crew {
     let made: OnceLock<Result<Arc<Graph>, String>> = OnceLock::new();
     Crew::alone(threads, move |cpu| {
@@ -56,13 +56,13 @@ fn shared(threads: usize, _: Options) -> Crew {
 /// The cycle in memory.
 struct Graph {
     memory: Memory,
-    /// Node numbers in the order of the cycle.
+    /// Node numbers in cycle order.
     order: Vec<u32>,
     spacing: usize,
     l1d: Option<u64>,
 }
 
-/// A worker's way along it.
+/// A worker's position in the cycle.
 struct Chase {
     graph: Arc<Graph>,
     at: u64,
@@ -101,7 +101,7 @@ impl Graph {
         self.memory.bytes().as_ptr() as u64
     }
 
-    /// Hops from the first node back to it; `nodes + 1` where there is no way back.
+    /// Hops from the first node back to it; `nodes + 1` if there is no way back.
     fn cycle_length(&self) -> usize {
         let bytes = self.memory.bytes();
         let base = bytes.as_ptr() as u64;
@@ -148,7 +148,7 @@ impl Work for Chase {
         if iterations == 0 {
             return 0;
         }
-        // SAFETY: every node holds the address of a node of the same memory.
+        // SAFETY: every node contains the address of a node of the same memory.
         unsafe {
             counted_loop!(
                 iterations,
@@ -188,7 +188,7 @@ impl Work for Chase {
     fn warnings(&self) -> Vec<String> {
         match self.graph.l1d {
             Some(_) => Vec::new(),
-            None => vec!["size of L1d not known: 64 KiB are chased".to_owned()],
+            None => vec!["the size of L1d is unknown: chasing 64 KiB".to_owned()],
         }
     }
 }

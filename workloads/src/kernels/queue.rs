@@ -1,17 +1,17 @@
 //! queue: a producer and a consumer on a bounded queue with a lock and two conditions.
 //!
-//! With one place the parties wait for each other at almost every item; with 64 they hardly ever
-//! switch.
+//! With capacity 1, the parties wait for each other at almost every item; with capacity 64, they
+//! hardly ever switch.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::kernel::{Builder, Crew, Kernel, Link, Options, Proof, Unit, Variant, Work, anywhere};
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "queue",
-    summary: "a producer and a consumer on a bounded queue (--depth 1 to 64, 1 if not given)",
+    summary: "a producer and a consumer on a bounded queue (--depth 1 to 64, default 1)",
     note: "wake-up latency at depth 1; the lock alone at depth 64",
     unit: Unit::Items,
     parties: 2,
@@ -21,7 +21,7 @@ pub static KERNEL: Kernel = Kernel {
 
 struct Places {
     items: VecDeque<u64>,
-    /// Items ever put in.
+    /// Total number of items put in.
     pushed: u64,
     released: bool,
 }
@@ -51,7 +51,7 @@ impl Queue {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a place; None where the queue was released instead. Some(waited).
+    /// Waits for space; None if the queue was released instead. Some(waited).
     fn push(&self, item: u64) -> Option<bool> {
         let mut places = self.places();
         let mut waited = false;
@@ -69,7 +69,7 @@ impl Queue {
         Some(waited)
     }
 
-    /// Waits for an item; None where the queue was released instead. Some(item, waited).
+    /// Waits for an item; None if the queue was released instead. Some(item, waited).
     fn pop(&self) -> Option<(u64, bool)> {
         let mut places = self.places();
         let mut waited = false;
@@ -123,7 +123,7 @@ impl Work for Producer {
     }
 
     fn prove(&mut self) -> Vec<Proof> {
-        // What the consumer did not take still lies in the queue, in order, up to the last.
+        // Items that the consumer did not take must still be in the queue, in order.
         let places = self.queue.places();
         let left = places.items.len() as u64;
         let first = (self.produced + 1).saturating_sub(left);

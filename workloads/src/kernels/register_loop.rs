@@ -1,10 +1,10 @@
-//! Kernels that use registers only, so that what each must hold at the end is known exactly.
+//! Kernels that use only registers, so that the final value of each is known exactly.
 
 use crate::kernel::{Proof, Work};
 
-/// An odd number of no special form: what the registers are added to or multiplied by.
+/// An odd number without a special pattern, which the registers add or multiply by.
 pub const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Where they begin.
+/// The initial value of registers.
 pub const SEED: u64 = 0x0123_4567_89ab_cdef;
 
 /// base ^ exponent mod 2^64.
@@ -29,7 +29,7 @@ enum Step {
     Multiply,
 }
 
-/// A register's beginning and the law by which it goes on.
+/// A register's initial value and how it changes.
 #[derive(Clone, Copy)]
 pub struct Register {
     name: &'static str,
@@ -76,7 +76,7 @@ pub struct RegisterLoop<const N: usize> {
 }
 
 impl<const N: usize> RegisterLoop<N> {
-    /// At its beginning; `run` goes round as often as it is told.
+    /// At its initial values; `run` does the given number of iterations.
     pub fn new(registers: [Register; N], run: fn(&mut [u64; N], u64)) -> Self {
         let values = registers.map(|register| register.seed);
         RegisterLoop { run, registers, values, iterations: 0 }
@@ -96,8 +96,8 @@ impl<const N: usize> Work for RegisterLoop<N> {
     }
 }
 
-/// Makes a kernel of its text, its registers and its instructions, in which `{m}` is `ODD`: the
-/// catalogue's line, and the function that makes a worker.
+/// Defines a kernel by its text, its registers and its instructions, in which `{m}` is `ODD`: the
+/// entry in the catalog, and the function that creates a worker.
 macro_rules! register_loop {
     (
         $kernel:ident: { $($text:ident: $value:expr),+ $(,)? },
@@ -105,7 +105,7 @@ macro_rules! register_loop {
         x86_64: [$($x86:expr),+ $(,)?],
         aarch64: [$($arm:expr),+ $(,)?] $(,)?
     ) => {
-        /// The catalogue's line.
+        /// The entry in the catalog.
         pub static $kernel: $crate::kernel::Kernel = $crate::kernel::Kernel {
             $($text: $value,)+
             unit: $crate::kernel::Unit::Iterations,
@@ -127,8 +127,8 @@ macro_rules! register_loop {
                 let [$(mut $register),+] = *values;
                 // SAFETY: registers only.
                 unsafe {
-                    // ODD is in a register, since some cores fold an immediate into the rename
-                    // stage and would then take no cycle for it.
+                    // ODD is in a register, because some cores fold an immediate into the
+                    // rename stage and then need no cycle for it.
                     $crate::kernels::asm_loop::counted_loop!(
                         iterations,
                         x86_64: [$($x86),+],
@@ -146,12 +146,12 @@ macro_rules! register_loop {
 
 pub(super) use register_loop;
 
-/// What every such kernel's tests ask.
+/// The checks that the tests of every such kernel share.
 #[cfg(test)]
 pub mod checks {
     use super::*;
 
-    /// The loop does to its registers what `iteration` does, as often as it is told.
+    /// The loop does exactly as many iterations as requested.
     pub fn every_iteration_counts<const N: usize>(
         mut work: RegisterLoop<N>,
         iteration: fn(&mut [u64; N]),
@@ -166,8 +166,8 @@ pub mod checks {
         assert_eq!(work.iterations, 3);
     }
 
-    /// The proofs hold, the one of a register that was changed does not, and none does where
-    /// iterations were miscounted.
+    /// The proofs hold, but fail for a register that was changed, and all fail if iterations were
+    /// miscounted.
     pub fn what_is_wrong_is_found<const N: usize>(mut work: RegisterLoop<N>) {
         let holds = |work: &mut RegisterLoop<N>| -> Vec<bool> {
             work.prove().iter().map(Proof::holds).collect()

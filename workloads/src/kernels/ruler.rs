@@ -1,4 +1,4 @@
-//! ruler: 64 dependent additions a loop: a loop takes 64 core cycles whatever the clock.
+//! ruler: 64 dependent additions a loop, which take 64 core cycles at any clock.
 
 use super::register_loop::{Register, register_loop};
 use crate::kernel::Work;
@@ -10,8 +10,8 @@ const ADDS: u64 = 64;
 register_loop! {
     KERNEL: {
         name: "ruler",
-        summary: "64 dependent additions a loop: tells core cycles",
-        note: "64 cycles on any core that adds in one",
+        summary: "64 dependent additions a loop: measures core cycles",
+        note: "64 cycles on any core with a latency of one cycle per addition",
         usual_cycles: Some(64.0),
     },
     adds: { sum: Register::sum("sum", ADDS) },
@@ -19,14 +19,14 @@ register_loop! {
     aarch64: [".rept 64", "add {sum}, {sum}, {m}", ".endr"],
 }
 
-/// Loops timed at once: about 30 us.
+/// Loops to time at once: about 30 us.
 const TIMED_LOOPS: u64 = 2000;
-/// Timings of which the fastest counts: interrupts and other threads only make it slower.
+/// Number of timings; the fastest counts, because interrupts and other threads only slow it.
 const TIMINGS: u32 = 8;
 /// An emulated CPU must not be measured for long.
 const PATIENCE_NS: i64 = 20_000_000;
 
-/// Length of a core cycle in ns, here and now.
+/// Current length of a core cycle in ns.
 pub fn core_cycle_ns() -> f64 {
     let begin = os::monotonic_ns();
     let mut adds = adds();

@@ -1,7 +1,7 @@
 //! scan: a query over a column of 16 Mi numbers: the sum of those below a bound.
 //!
-//! The column is far larger than a core's own caches, so that loads from beyond them are what it
-//! waits for; which rows match looks random.
+//! The column is far larger than a core's own caches, so the kernel waits for loads from beyond
+//! them. Which rows match looks random.
 
 use std::hint::black_box;
 
@@ -10,15 +10,15 @@ use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work};
 use crate::os::{self, Memory};
 
 const COLUMN_BYTES: usize = 64 << 20;
-/// Rows of an iteration: 4 KiB.
+/// Bytes of rows per iteration: 4 KiB.
 const CHUNK_BYTES: usize = 4096;
 const CHUNK_ROWS: u64 = CHUNK_BYTES as u64 / 4;
 /// A quarter of the rows match.
 const BOUND: u32 = u32::MAX / 4;
-/// Left to everything else on the machine.
+/// Memory to leave to the rest of the machine.
 const SPARE_BYTES: u64 = 256 << 20;
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "scan",
     summary: "sum of the numbers below a bound in a column of 64 MiB, 4 KiB an iteration",
@@ -35,7 +35,7 @@ pub static KERNEL: Kernel = Kernel {
 
 fn refusal(threads: usize, available: Option<u64>) -> Option<String> {
     let Some(available) = available else {
-        return Some("the memory available is not known".to_owned());
+        return Some("the available memory is unknown".to_owned());
     };
     let needed = (COLUMN_BYTES as u64).saturating_mul(threads as u64).saturating_add(SPARE_BYTES);
     (available < needed).then(|| {
@@ -98,7 +98,7 @@ impl Work for Scanning {
     fn prove(&mut self) -> Vec<Proof> {
         let chunks = self.chunks();
         let (passes, rest) = (self.iterations / chunks, self.iterations % chunks);
-        // The numbers by their law, not from the memory that was read.
+        // Compute the numbers again instead of reading the memory.
         let sum = |chunks: u64| -> u64 {
             (0..chunks * CHUNK_ROWS).map(row).filter(|row| *row < BOUND).map(u64::from).sum()
         };
@@ -139,6 +139,6 @@ mod tests {
         assert_eq!(refusal(1, Some(320 << 20)), None);
         let short = "2 worker(s) need 384 MiB of memory, 320 MiB are available";
         assert_eq!(refusal(2, Some(320 << 20)), Some(short.to_owned()));
-        assert_eq!(refusal(1, None), Some("the memory available is not known".to_owned()));
+        assert_eq!(refusal(1, None), Some("the available memory is unknown".to_owned()));
     }
 }

@@ -1,8 +1,9 @@
 //! serve: requests for a 10 KiB asset, each answered with a copy and its SHA-256.
 //!
-//! `closed` takes the next request as soon as one is done: it shows how many can be served. `open`
-//! has requests arrive at random (a Poisson stream for each worker, `--rate` a second) whether or
-//! not the worker is free, and times each from its intended arrival: a closed loop hides the queue.
+//! `closed` takes the next request as soon as one is done, which shows how many it can serve. In
+//! `open`, requests arrive at random (a Poisson process per worker, `--rate` a second) whether or
+//! not the worker is free. They are timed from their intended arrival, because a closed loop hides
+//! the queue.
 
 use std::hint::{black_box, spin_loop};
 use std::thread;
@@ -15,12 +16,12 @@ use crate::kernel::{Crew, How, Kernel, Options, Proof, Unit, Variant, Work, anyw
 use crate::os;
 
 const ASSET_BYTES: usize = 10 * 1024;
-/// Different assets, so that they do not all lie in L1d.
+/// Number of different assets, too many to fit in L1d.
 const ASSETS: usize = 64;
-/// A party that parks wakes this long before the arrival and spins the rest.
+/// A worker that parks wakes this long before the arrival and spins for the rest.
 const EARLY_NS: i64 = 20_000;
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "serve",
     summary: "requests for 10 KiB assets: copied and hashed, closed loop or open (--rate)",
@@ -47,7 +48,7 @@ pub static KERNEL: Kernel = Kernel {
     usual_cycles: None,
 };
 
-/// Requests that come at random.
+/// Requests that arrive at random.
 struct Arrivals {
     mean_ns: f64,
     how: How,
@@ -82,8 +83,8 @@ impl Arrivals {
         -uniform.ln() * self.mean_ns
     }
 
-    /// Waits for the next request; its intended arrival, and whether it came while `now_ns` was
-    /// still ahead of it.
+    /// Waits for the next request; returns its intended arrival, and whether it had arrived by
+    /// `now_ns`.
     fn wait(&mut self, now_ns: i64) -> (i64, bool) {
         let due_ns = self.next_ns as i64;
         self.next_ns += self.gap_ns();
@@ -113,7 +114,7 @@ struct Server {
     body: Vec<u8>,
     arrivals: Option<Arrivals>,
     latency: Histogram,
-    /// Requests since it was built, and since the measured interval began.
+    /// Requests since construction, and since the measured interval began.
     served: u64,
     counted: u64,
     busy_ns: i64,
@@ -178,7 +179,7 @@ impl Work for Server {
             self.serve();
             now_ns = os::monotonic_ns();
             self.latency.add(now_ns - arrived_ns);
-            // The server is taken from the moment the request is there, however it was woken.
+            // The server counts as busy from the arrival of the request, however it was woken.
             self.busy_ns += now_ns - if late { begin_ns } else { arrived_ns };
             self.late += u64::from(late);
             self.counted += 1;
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_have_the_mean_asked_for_and_differ_between_workers() {
+    fn gaps_have_the_requested_mean_and_differ_between_workers() {
         let options = Options { rate: 1e6, ..Options::default() };
         let mut first = Arrivals::new(options, 0);
         let mut second = Arrivals::new(options, 1);

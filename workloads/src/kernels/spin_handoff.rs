@@ -1,7 +1,7 @@
-//! spin_handoff: two parties that hand an item back and forth, strictly in turn.
+//! spin_handoff: two parties that pass an item back and forth, strictly in turn.
 //!
-//! On two CPUs a hop is a cache line's way; on one CPU, where the waiting party spins, each hop
-//! takes a whole time slice. A plain lock would not show this: its holder takes it again.
+//! Between two CPUs, a hop is the transfer of a cache line. On one CPU, if the waiting party spins,
+//! each hop takes a whole time slice. A plain lock would not show this: its holder takes it again.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,28 +11,28 @@ use std::thread::{self, Thread};
 use crate::kernel::anywhere;
 use crate::kernel::{Builder, Crew, How, Kernel, Link, Options, Proof, Unit, Variant, Work};
 
-/// Spins before parking.
+/// Number of spins before parking.
 const SPINS: u32 = 2000;
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "spin_handoff",
     summary: "two workers in strict alternation (--how spin, yield or park)",
-    note: "a cache line's way between two CPUs; a time slice a hop where both share one CPU",
+    note: "one cache line transfer between two CPUs; a time slice a hop if both share one CPU",
     unit: Unit::Hops,
     parties: 2,
     variants: &[Variant { name: "default", refusal: anywhere, crew }],
     usual_cycles: None,
 };
 
-/// Keeps what it holds on cache lines of its own.
+/// Puts its content on separate cache lines.
 #[repr(align(128))]
 struct Apart<T>(T);
 
 struct Pair {
     /// Hops so far: even, the first party's turn; odd, the second's.
     turn: Apart<AtomicU64>,
-    /// What is handed over: the number of the hop.
+    /// The item that is handed over: the number of the hop.
     item: AtomicU64,
     released: Apart<AtomicBool>,
     threads: [OnceLock<Thread>; 2],
@@ -72,9 +72,9 @@ struct Party {
     side: usize,
     how: How,
     hops: u64,
-    /// Items that were not the next.
+    /// Items that arrived out of sequence.
     gaps: u64,
-    /// The item due next.
+    /// The next expected item.
     due: u64,
 }
 
@@ -83,7 +83,7 @@ impl Party {
         Party { pair, side, how, hops: 0, gaps: 0, due: side as u64 }
     }
 
-    /// Waits for its turn; false where the pair was released first.
+    /// Waits for its turn; false if the pair was released first.
     fn turn_came(&self) -> bool {
         let mut tries = 0;
         while self.pair.turn.0.load(Ordering::Acquire) & 1 != self.side as u64 {

@@ -1,6 +1,6 @@
 //! Linux: clocks, masks, names, memory, signals.
 //!
-//! Nothing here needs /proc or /sys to be mounted: what they would tell is `None` without them.
+//! Nothing here requires /proc or /sys: without them, what they would report is `None`.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use std::slice;
 
 use super::Event;
 
-/// Largest CPU number a mask here can hold, plus one (CONFIG_NR_CPUS of common kernels is less).
+/// Largest CPU number in a mask, plus one (CONFIG_NR_CPUS of common kernels is less).
 const MASK_CPUS: usize = 8192;
 
 fn clock_ns(clock: libc::clockid_t) -> i64 {
@@ -31,7 +31,7 @@ pub fn monotonic_ns() -> i64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// The word for the system's clock in results.
+/// The name of the system's clock in results.
 pub const CLOCK_NAME: &str = "monotonic";
 
 /// The raw count behind `monotonic_ns`.
@@ -40,12 +40,12 @@ pub fn ticks() -> u64 {
     monotonic_ns() as u64
 }
 
-/// A count of `ticks` in ns.
+/// Converts `ticks` to ns.
 pub fn ticks_ns(ticks: u64) -> i64 {
     ticks as i64
 }
 
-/// The clock behind `thread_cpu_ns`.
+/// The name of the clock behind `thread_cpu_ns`.
 pub fn cpu_clock_name() -> &'static str {
     "CLOCK_THREAD_CPUTIME_ID"
 }
@@ -55,7 +55,7 @@ pub fn thread_cpu_ns() -> i64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The logical CPU the caller runs on.
+/// The logical CPU that the caller runs on.
 #[inline]
 pub fn current_cpu() -> u16 {
     // SAFETY: no arguments, no memory.
@@ -63,17 +63,17 @@ pub fn current_cpu() -> u16 {
     u16::try_from(cpu).unwrap_or(u16::MAX)
 }
 
-/// Kernel's number of the calling thread.
+/// The kernel's number of the calling thread.
 pub fn thread_id() -> u32 {
     // SAFETY: no arguments, no memory.
     let tid = unsafe { libc::syscall(libc::SYS_gettid) };
     u32::try_from(tid).unwrap_or(0)
 }
 
-/// Binds the calling thread to one logical CPU.
+/// Pins the calling thread to one logical CPU.
 ///
 /// # Errors
-/// The system's: EINVAL where the CPU is offline, absent or not allowed.
+/// The system's: EINVAL if the CPU is offline, absent or not allowed.
 pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     if cpu >= MASK_CPUS {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -87,10 +87,10 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Becomes a command on one logical CPU; so it only returns with an error.
+/// Replaces this process with a command on one logical CPU, so it returns only on error.
 ///
 /// # Errors
-/// A line on why it cannot run there.
+/// A line that says why it cannot run there.
 pub fn run_bound(cpu: usize, command: &[String]) -> Result<u8, String> {
     let (program, words) = command.split_first().ok_or("there is no command")?;
     pin_current_thread(cpu).map_err(|error| format!("CPU {cpu}: {error}"))?;
@@ -107,7 +107,7 @@ pub fn name_current_thread(name: &str) {
     unsafe { libc::prctl(libc::PR_SET_NAME, text.as_ptr(), 0, 0, 0) };
 }
 
-/// Memory of its own from the system, zeroed, not yet touched.
+/// Memory from the system, zeroed and not yet touched.
 #[derive(Debug)]
 pub struct Memory {
     start: *mut u8,
@@ -123,7 +123,7 @@ impl Memory {
     /// Maps `bytes` of memory in base pages.
     ///
     /// # Errors
-    /// The system's when there is none.
+    /// The system's if there is not enough memory.
     pub fn new(bytes: usize) -> io::Result<Memory> {
         // SAFETY: a new private mapping at an address the kernel chooses.
         let start = unsafe {
@@ -139,19 +139,19 @@ impl Memory {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // A kernel built without huge pages refuses the advice, and then needs none.
+        // A kernel without huge pages rejects the advice, and then needs none.
         // SAFETY: the range is the mapping just made.
         unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
         Ok(Memory { start: start.cast(), bytes })
     }
 
-    /// The bytes, to write.
+    /// The bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is `bytes` long, readable and writable, and borrowed mutably.
         unsafe { slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 
-    /// The bytes, to read.
+    /// The bytes, for reading.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is `bytes` long and lives as long as `self`.
         unsafe { slice::from_raw_parts(self.start, self.bytes) }
@@ -160,7 +160,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`, given back once.
+        // SAFETY: the mapping made in `new`, unmapped once.
         unsafe { libc::munmap(self.start.cast(), self.bytes) };
     }
 }
@@ -176,7 +176,7 @@ fn field_kib(path: &str, name: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Memory that can be used without swapping: MemAvailable, no more than the control group leaves.
+/// Memory that can be used without swapping: MemAvailable, limited by the control group.
 pub fn available_memory_bytes() -> Option<u64> {
     let machine = field_kib("/proc/meminfo", "MemAvailable:").or_else(free_bytes);
     let group = ["memory.max", "memory/memory.limit_in_bytes"]
@@ -206,7 +206,7 @@ fn free_bytes() -> Option<u64> {
     Some(free * u64::from(info.mem_unit))
 }
 
-/// Bytes of this process that lie in huge pages now.
+/// Bytes of this process that are in huge pages now.
 pub fn anon_huge_bytes() -> Option<u64> {
     field_kib("/proc/self/smaps_rollup", "AnonHugePages:")
 }
@@ -225,7 +225,7 @@ pub fn clocksource() -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Size of the first-level data cache of `cpu`; of the largest one where no CPU is named.
+/// Size of the first-level data cache of `cpu`; without `cpu`, of the largest one.
 pub fn l1d_bytes(cpu: Option<usize>) -> Option<u64> {
     match cpu {
         Some(cpu) => l1d_of(cpu),
@@ -253,14 +253,14 @@ fn l1d_of(cpu: usize) -> Option<u64> {
     })
 }
 
-/// Sleeps until something happens.
+/// Sleeps until an event.
 #[derive(Debug)]
 pub struct Waiter {
     signals: libc::c_int,
 }
 
 impl Waiter {
-    /// Blocks SIGINT and SIGTERM for this thread and those it will start, to receive them here.
+    /// Blocks SIGINT and SIGTERM for this thread and its future threads, to receive them here.
     pub fn new() -> Waiter {
         // SAFETY: the set is filled by sigemptyset before use; all pointers are to locals.
         let signals = unsafe {
@@ -269,7 +269,7 @@ impl Waiter {
             libc::sigaddset(&raw mut set, libc::SIGINT);
             libc::sigaddset(&raw mut set, libc::SIGTERM);
             let signals = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC);
-            // Without signalfd (CONFIG_SIGNALFD=n) the signals keep their usual effect.
+            // Without signalfd (CONFIG_SIGNALFD=n), signals keep their default effect.
             if signals >= 0 {
                 libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut());
             }
@@ -278,12 +278,12 @@ impl Waiter {
         Waiter { signals }
     }
 
-    /// Leaves signals their usual effect.
+    /// Leaves signals with their default effect.
     pub fn without_signals() -> Waiter {
         Waiter { signals: -1 }
     }
 
-    /// Sleeps until the time is over (`None`: never), a signal, or input where it is watched.
+    /// Sleeps until a timeout (`None`: no timeout), a signal, or input if it is watched.
     pub fn wait(&self, timeout_ns: Option<i64>, watch_input: bool) -> Event {
         let deadline = timeout_ns.map(|ns| monotonic_ns().saturating_add(ns));
         loop {
@@ -314,7 +314,7 @@ impl Waiter {
 impl Drop for Waiter {
     fn drop(&mut self) {
         if self.signals >= 0 {
-            // SAFETY: the descriptor is this waiter's own.
+            // SAFETY: this waiter owns the descriptor.
             unsafe { libc::close(self.signals) };
         }
     }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_lasts_its_time_and_no_longer_than_asked() {
+    fn a_wait_lasts_its_time_and_no_longer_than_requested() {
         let waiter = Waiter::without_signals();
         let before = monotonic_ns();
         assert_eq!(waiter.wait(Some(2_000_000), false), Event::Timeout);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_of_a_sleeping_thread_stands_still() {
+    fn cpu_time_of_a_sleeping_thread_does_not_advance() {
         let before = thread_cpu_ns();
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(thread_cpu_ns() - before < 10_000_000);

@@ -1,4 +1,4 @@
-//! What the kernels' runner asks of the operating system: one file per system.
+//! What the runner needs from the operating system, one file per system.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -24,7 +24,7 @@ pub use windows::{
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The time is over.
+    /// The timeout has expired.
     Timeout,
     /// The user (or a supervisor) asks the program to end.
     Interrupt,
@@ -32,5 +32,5 @@ pub enum Event {
     Input,
 }
 
-/// The pages memory here is made of: the base size, huge pages are declined.
+/// The page size of the kernels' memory: base pages, without huge pages.
 pub const PAGES: &str = "base";

@@ -99,7 +99,7 @@ fn column<T>(topology: &Topology, pick: impl Fn(&Cpu) -> T) -> Vec<T> {
 
 #[test]
 fn a_hybrid_part_gives_core_types_siblings_and_caches() {
-    let found = Topology::read(&hybrid()).expect("every record is whole");
+    let found = Topology::read(&hybrid()).expect("every record is complete");
     let types: Vec<String> =
         found.cpus.iter().map(|cpu| found.core_type(cpu).unwrap_or_default()).collect();
     assert_eq!(types, ["P", "P", "P", "P", "E", "E", "E", "E", "LP-E", "LP-E"]);
@@ -113,7 +113,7 @@ fn a_hybrid_part_gives_core_types_siblings_and_caches() {
 
 #[test]
 fn cpus_of_a_second_group_follow_those_of_the_first() {
-    // Two packages of 36 CPUs: the groups are not full, and the numbers have no gap all the same.
+    // Two packages of 36 CPUs: the groups are not full, but the numbers have no gap.
     let half = (1_u64 << 36) - 1;
     let bytes = Buffer::default()
         .groups(&[half, half])
@@ -124,7 +124,7 @@ fn cpus_of_a_second_group_follow_those_of_the_first() {
         .node(0, true, (0, half))
         .node(1, true, (1, half))
         .0;
-    let found = Topology::read(&bytes).expect("every record is whole");
+    let found = Topology::read(&bytes).expect("every record is complete");
     assert_eq!(found.cpus.len(), 72);
     let last = &found.cpus[71];
     assert_eq!((last.group, last.number_in_group, last.package), (1, 35, Some(1)));
@@ -142,7 +142,7 @@ fn cpus_of_a_second_group_follow_those_of_the_first() {
 #[test]
 fn an_inactive_cpu_has_no_number() {
     let bytes = Buffer::default().groups(&[0b1011]).core(0, &[(0, 0b1100)]).0;
-    let found = Topology::read(&bytes).expect("every record is whole");
+    let found = Topology::read(&bytes).expect("every record is complete");
     assert_eq!(column(&found, |cpu| cpu.number_in_group), [0, 1, 3]);
     assert_eq!(column(&found, |cpu| cpu.core), [None, None, Some(2)]);
 }
@@ -150,7 +150,7 @@ fn an_inactive_cpu_has_no_number() {
 #[test]
 fn without_a_record_of_groups_those_of_the_cores_count() {
     let found = Topology::read(&Buffer::default().core(0, &[(1, 1)]).core(0, &[(0, 0b11)]).0)
-        .expect("every record is whole");
+        .expect("every record is complete");
     assert_eq!(column(&found, |cpu| (cpu.group, cpu.number_in_group)), [(0, 0), (0, 1), (1, 0)]);
 }
 
@@ -158,7 +158,7 @@ fn without_a_record_of_groups_those_of_the_cores_count() {
 fn records_that_contradict_their_size_are_named() {
     let whole = hybrid();
     for left in 1..whole.len() {
-        // Cut between two records, it is a smaller buffer; its first record names a core.
+        // A buffer truncated between two records is a smaller buffer; its first record is a core.
         if let Err(error) = Topology::read(&whole[..left]) {
             let named = matches!(error, TopologyError::Size { .. } | TopologyError::Short { .. });
             assert!(named, "{left}: {error}");

@@ -1,4 +1,4 @@
-"""What a folder of tables holds, in the words of `schedlens inspect`."""
+"""The contents of a folder of tables for `schedlens inspect`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schedlens.load.arrow_folder import layout
 
 _MOST_ROWS = 1 << 16
 
-# A question, the table that answers it, and a column of it that must be known somewhere.
+# A question, the table that answers it, and a column that needs at least one known value.
 _QUESTIONS = (
     ("which thread ran where", "context_switch", None),
     ("why a thread left its CPU (state, priority)", "context_switch", "prev_state"),
@@ -20,15 +20,15 @@ _QUESTIONS = (
     ("parked CPUs", "cpu_parking", None),
     ("idle states", "cpu_idle", None),
     ("frequencies", "cpu_frequency", None),
-    ("cycles and instructions of each stay", "counter_sample", None),
+    ("cycles and instructions of each slice", "counter_sample", None),
     ("frames", "frame", None),
 )
 
 
 def facts(path: Path) -> dict[str, Any]:
-    """The facts about a folder, read to the end of every table that they rest on.
+    """The facts about a folder; reads the tables that they depend on to the end.
 
-    Raises as `tables_folder.open_folder` and `TablesFolder.batches`.
+    Raises the same errors as `tables_folder.open_folder` and `TablesFolder.batches`.
     """
     folder = layout.open_folder(path)
     trace = folder.trace
@@ -65,7 +65,7 @@ def _answer(
             column in batch.schema.names and batch.column(column).null_count < batch.num_rows
             for batch in folder.batches(table, _MOST_ROWS)
         )
-        answerable, why = any(known), f"{table}.{column} is NULL throughout"
+        answerable, why = any(known), f"{table}.{column} is always NULL"
     return {
         "question": question,
         "answerable": answerable,

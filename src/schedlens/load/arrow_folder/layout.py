@@ -1,7 +1,7 @@
 """A folder of base tables as Arrow files, as the TraceProcessor exporter writes it.
 
-`tables.json` is written last and says what the folder holds; nothing in it is believed without a
-look: row counts, columns, types, order and ids are checked while the files are read.
+`tables.json` is written last and lists what the folder contains. None of it is trusted: row
+counts, columns, types, order and ids are checked while the files are read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMAT = "schedlens-tables"
 VERSION = 1
 SUFFIX = ".arrow"
 
-# Base tables of a recording; those of a session come from the session, `trace` from the manifest.
+# Base tables of a recording. Session tables come from the session, `trace` from the manifest.
 TABLES = (
     "cpu", "machine_setting", "process", "thread", "thread_name", "affinity", "context_switch",
     "wakeup", "migration", "priority_change", "affinity_change", "ideal_cpu_change", "qos_change",
@@ -33,15 +33,15 @@ TABLES = (
 )  # fmt: skip
 NEEDED = ("cpu", "thread", "context_switch")
 
-# Tables whose rows lie in the order of time.
+# Tables whose rows are in time order.
 IN_TIME = (
     "context_switch", "wakeup", "migration", "sched_yield", "interrupt_slice", "counter_sample",
 )  # fmt: skip
 
 IDS = ("utid", "prev_utid", "next_utid", "waker_utid", "upid")
-# The state machine keeps a place per thread, so a number must not be out of all proportion.
+# The state machine allocates an entry per thread, so it rejects implausibly large numbers.
 MOST_LIVES = 1 << 22
-# A dictionary of texts has one byte per row.
+# A dictionary of texts uses one byte per row.
 MOST_WORDS = 256
 
 _NUMBERS = (
@@ -62,9 +62,9 @@ class TablesFolder:
     trace: Mapping[str, Any]
 
     def batches(self, table: str, most_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a table as they lie in its file, checked, at most `most_rows` at a time.
+        """The checked rows of a table in file order, at most `most_rows` at a time.
 
-        Nothing for a table that the folder does not hold. Raises `DamagedTraceError`.
+        Yields nothing for a table that the folder lacks. Raises `DamagedTraceError`.
         """
         if table not in self.rows:
             return
@@ -79,13 +79,13 @@ class TablesFolder:
                 yield part
         if count != self.rows[table]:
             raise DamagedTraceError(
-                f"{file} holds {count} rows, {MANIFEST} says {self.rows[table]}: "
-                "the export is not whole, export again"
+                f"{file} has {count} rows, but {MANIFEST} says {self.rows[table]}: "
+                "the export is incomplete, export again"
             )
 
 
 def is_one(path: Path) -> bool:
-    """Whether a path is such a folder, whole or not."""
+    """Whether a path is such a folder, complete or not."""
     return path.is_dir() and ((path / MANIFEST).exists() or any(path.glob(f"*{SUFFIX}")))
 
 
@@ -96,18 +96,18 @@ def open_folder(path: Path) -> TablesFolder:
     """
     file = path / MANIFEST
     if not is_one(path):
-        raise NotATraceError(f"{path} holds no tables: give the folder that an export wrote")
+        raise NotATraceError(f"{path} contains no tables: name the folder that an export wrote")
     if not file.exists():
-        raise DamagedTraceError(f"{path} has no {MANIFEST}: the export did not end, export again")
+        raise DamagedTraceError(f"{path} has no {MANIFEST}: the export is incomplete, export again")
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DamagedTraceError(f"{file} cannot be read ({error}): export again") from None
+        raise DamagedTraceError(f"cannot read {file} ({error}): export again") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise NotATraceError(f"{file} is not of the format {FORMAT}: give a folder of tables")
+        raise NotATraceError(f"{file} does not have the format {FORMAT}: name a folder of tables")
     if found.get("format_version") != VERSION:
         raise UnsupportedTraceError(
-            f"{file} is of version {found.get('format_version')!r}, this reads {VERSION}: "
+            f"{file} has version {found.get('format_version')!r}, but only {VERSION} is supported: "
             "export again with the exporter that came with this schedlens"
         )
     source, trace, rows = found.get("source"), found.get("trace"), found.get("tables")
@@ -117,19 +117,19 @@ def open_folder(path: Path) -> TablesFolder:
         raise DamagedTraceError(f"{file} lacks `trace` or `tables`: export again")
     for table, count in rows.items():
         if table not in TABLES:
-            raise UnsupportedTraceError(f"{file}: no base table is named {table!r}")
+            raise UnsupportedTraceError(f"{file}: there is no base table {table!r}")
         if not _is_int64(count) or count < 0:
             raise DamagedTraceError(f"{file}: {table} has {count!r} rows: export again")
         if not (path / f"{table}{SUFFIX}").is_file():
             raise DamagedTraceError(
-                f"{path} lacks {table}{SUFFIX}, which {MANIFEST} names: export again"
+                f"{path} lacks {table}{SUFFIX}, which {MANIFEST} lists: export again"
             )
     for table in NEEDED:
         if table not in rows:
             raise DamagedTraceError(f"{path} lacks the table {table}: export again")
     for extra in sorted(path.glob(f"*{SUFFIX}")):
         if extra.stem not in rows:
-            raise DamagedTraceError(f"{extra} is not named in {MANIFEST}: export again")
+            raise DamagedTraceError(f"{extra} is not listed in {MANIFEST}: export again")
     _check_facts(file, trace)
     return TablesFolder(path, source, str(found.get("written_by") or "unknown"), rows, trace)
 
@@ -146,7 +146,7 @@ def declared(
         return _declared(file, _decoders.schemas()[table], batches, trace_id)
     except (pa.ArrowException, MemoryError) as error:
         why = str(error).partition("\n")[0]
-        raise DamagedTraceError(f"{file} holds what no table can ({why}): export again") from None
+        raise DamagedTraceError(f"{file} does not fit its table ({why}): export again") from None
 
 
 def _declared(
@@ -169,7 +169,7 @@ def _declared(
 
 
 def _batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The batches of a file, each proven to be what it says."""
+    """The batches of a file, each checked against the declared schema."""
     try:
         with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
             _check_columns(file, reader.schema, schema)
@@ -181,7 +181,7 @@ def _batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         why = str(error).partition("\n")[0]
         raise DamagedTraceError(
-            f"{file} is no whole Arrow file ({why}): the export did not end, export again"
+            f"{file} is not a complete Arrow file ({why}): the export did not finish, export again"
         ) from None
 
 
@@ -190,23 +190,23 @@ def _check_columns(file: Path, found: pa.Schema, wanted: pa.Schema) -> None:
         places = found.get_all_field_indices(field.name)
         if len(places) > 1 or (not places and not field.nullable):
             raise DamagedTraceError(
-                f"{file}: {len(places)} columns named {field.name}, not 1: export again"
+                f"{file}: {len(places)} columns named {field.name}, expected 1: export again"
             )
         if places and not _fits(found.field(places[0]).type, field.type):
             raise DamagedTraceError(
                 f"{file}: column {field.name} has type {found.field(places[0]).type}, "
-                f"not {field.type}: export again"
+                f"expected {field.type}: export again"
             )
     for name in found.names:
         if name not in wanted.names:
             raise DamagedTraceError(
-                f"{file}: no column {name!r} is declared: export again with the exporter that "
+                f"{file}: unknown column {name!r}: export again with the exporter that "
                 "came with this schedlens"
             )
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Texts may come plain or as dictionaries, lists with any name for their items."""
+    """Whether a type is accepted: texts may be dictionaries, lists may name items in any way."""
     if pa.types.is_dictionary(wanted) or pa.types.is_string(wanted):
         plain = found.value_type if pa.types.is_dictionary(found) else found
         return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))
@@ -219,13 +219,13 @@ def _check_nulls(file: Path, batch: pa.RecordBatch, wanted: pa.Schema) -> None:
     for field in wanted:
         if not field.nullable and batch.column(field.name).null_count:
             raise DamagedTraceError(
-                f"{file}: column {field.name} is NULL in "
-                f"{batch.column(field.name).null_count} rows, which it never is: export again"
+                f"{file}: column {field.name} must not be NULL, but is in "
+                f"{batch.column(field.name).null_count} rows: export again"
             )
 
 
 def _in_time(file: Path, batch: pa.RecordBatch, before: int | None, row: int) -> int | None:
-    """The last time of a batch in the order of time; raises `DamagedTraceError`."""
+    """The last time of a batch in time order. Raises `DamagedTraceError` for other orders."""
     times = batch.column("ts")
     count = len(times)
     if count == 0:
@@ -239,7 +239,7 @@ def _in_time(file: Path, batch: pa.RecordBatch, before: int | None, row: int) ->
     earlier = before if falls == 0 else times[falls - 1].as_py()
     raise DamagedTraceError(
         f"{file}: row {row + falls} has time {times[falls].as_py()} after {earlier}: "
-        "rows must lie in the order of time, export again"
+        "rows must be in time order, export again"
     )
 
 
@@ -250,21 +250,21 @@ def _own_trace_id(file: Path, batch: pa.RecordBatch) -> int:
         return 0
     if low != high or not 0 <= low < 1 << 31:
         raise DamagedTraceError(
-            f"{file} holds recordings {low} to {high}, not one: export one recording a folder"
+            f"{file} contains recordings {low} to {high}: export one recording per folder"
         )
     return int(low)
 
 
 def _moved(file: Path, name: str, ids: pa.Array, own: int, trace_id: int) -> pa.Array:
-    """Numbers of lives of the recording `own` as those of `trace_id`."""
+    """Converts life numbers of the recording `own` to those of `trace_id`."""
     bounds = pc.min_max(ids).as_py()
     base = own << 32
     if bounds["min"] is None:
         return ids
     if bounds["min"] < base or bounds["max"] >= base + MOST_LIVES:
         raise DamagedTraceError(
-            f"{file}: {name} goes from {bounds['min']} to {bounds['max']}, "
-            f"of recording {own} are {base} to {base + MOST_LIVES - 1}: export again"
+            f"{file}: {name} ranges from {bounds['min']} to {bounds['max']}, but "
+            f"recording {own} allows {base} to {base + MOST_LIVES - 1}: export again"
         )
     return pc.add(ids, pa.scalar((trace_id << 32) - base, pa.int64()))
 
@@ -277,7 +277,7 @@ def _cast(file: Path, field: pa.Field, column: pa.Array) -> pa.Array:
     words = column.cast(pa.string()).dictionary_encode()
     if len(words.dictionary) > MOST_WORDS:
         raise DamagedTraceError(
-            f"{file}: column {field.name} holds more than {MOST_WORDS} different texts in a row "
+            f"{file}: column {field.name} has more than {MOST_WORDS} different texts in a row "
             "of batches: export again"
         )
     return pa.DictionaryArray.from_arrays(words.indices.cast(pa.uint8()), words.dictionary)
@@ -287,11 +287,11 @@ def _check_facts(file: Path, trace: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
         value = trace.get(name)
         if value is not None and not _is_int64(value):
-            raise DamagedTraceError(f"{file}: {name} is {value!r}, no number: export again")
+            raise DamagedTraceError(f"{file}: {name} is {value!r}, not a number: export again")
     for name in _TEXTS:
         value = trace.get(name)
         if value is not None and not isinstance(value, str):
-            raise DamagedTraceError(f"{file}: {name} is {value!r}, no text: export again")
+            raise DamagedTraceError(f"{file}: {name} is {value!r}, not a text: export again")
 
 
 def _is_int64(value: object) -> bool:

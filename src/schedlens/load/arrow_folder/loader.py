@@ -1,4 +1,4 @@
-"""A folder of base tables through the state machine: what the store takes from any reader."""
+"""Loads a folder of base tables through the state machine, like the loaders of other formats."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from schedlens.errors import DamagedTraceError
 from schedlens.load.arrow_folder import layout
 from schedlens.load.arrow_folder.layout import IN_TIME, TablesFolder
 
-# Rows of a table that are held at once; a frame is at most about as long.
-HELD_ROWS = 1 << 18
+# Rows of a table to buffer at once, which limits the length of a chunk.
+BUFFERED_ROWS = 1 << 18
 SCHEMA_VERSION = 1
 
 Rows = tuple[str, pa.RecordBatch]
 
-# The state machine mends these and hands them out itself.
+# The state machine corrects the rows of these tables and returns them itself.
 _THROUGH_THE_MACHINE = ("context_switch", "wakeup")
-# Rows of these are found again by CPU and position.
+# Rows of these are identified by CPU and position.
 _PLACED = ("context_switch", "wakeup")
 _BEGIN = -(1 << 63)
 
 
 class Loader(Iterator[Rows]):
-    """(table, batch) of a folder, finished for the database.
+    """(table, batch) of a folder, ready for the database.
 
-    `cpus`: rows of `cpu` that the user gave, in the place of the folder's.
-    Raises `DamagedTraceError` and its like, from the manifest at once, else with a batch.
+    `cpus`: rows of `cpu` from the user, which replace the folder's. Errors in the manifest, such as
+    `DamagedTraceError`, are raised at once, others with a batch.
     """
 
     def __init__(
@@ -79,29 +79,29 @@ class Loader(Iterator[Rows]):
         threads, cpus = self._whole("thread"), self._whole("cpu")
         if self.cpus is not None:
             cpus = pa.RecordBatch.from_arrays(self.cpus.columns, schema=cpus.schema)
-        # The machine applies each gap where it starts, so it must know all of them before.
+        # The state machine applies each gap where it starts, so it needs all of them first.
         losses = self._whole("loss")
         yield from machine.push(_BEGIN, [("thread", threads), ("loss", losses)])
         for table in folder.rows:
             if table in (*IN_TIME, "thread", "cpu", "loss", "machine_setting"):
                 continue
-            for batch in folder.batches(table, HELD_ROWS):
+            for batch in folder.batches(table, BUFFERED_ROWS):
                 rows = self._declared(table, [batch])
                 if table == "cpu_idle":
                     yield from machine.push(_BEGIN, [(table, rows)])
                 yield table, rows
         if folder.rows.get("sched_yield") == 0:
-            # An empty table was recorded: the count of 0 keeps that in the database.
+            # An empty table means that events of this kind were recorded; a count of 0 keeps that.
             yield "record_count", self._counted("sched_yield", 0)
-        frames = _Frames(folder)
-        for until, raw in frames:
+        chunks = _Chunks(folder)
+        for until, raw in chunks:
             parts = {table: self._declared(table, batches) for table, batches in raw.items()}
-            frames.check_positions(parts)
+            chunks.check_positions(parts)
             yield from machine.push(until, list(parts.items()))
             for table, rows in parts.items():
                 if table not in _THROUGH_THE_MACHINE:
                     yield table, rows
-        window = _window(folder, frames)
+        window = _window(folder, chunks)
         yield from machine.finish(*window, threads, cpus)
         yield "thread", threads
         yield "cpu", cpus
@@ -118,15 +118,15 @@ class Loader(Iterator[Rows]):
         return pa.RecordBatch.from_pylist([row], schema=_decoders.schemas()["record_count"])
 
     def _whole(self, table: str) -> pa.RecordBatch:
-        """All rows of a table that has few."""
-        batches = list(self.folder.batches(table, HELD_ROWS))
+        """All rows of a small table."""
+        batches = list(self.folder.batches(table, BUFFERED_ROWS))
         if not batches:
             return pa.RecordBatch.from_pylist([], schema=_decoders.schemas()[table])
         return self._declared(table, batches)
 
 
-class _Frames:
-    """The tables that lie in time, cut at the same times; no time lies on both sides of a cut."""
+class _Chunks:
+    """The tables in time order, cut at common times; rows with equal times stay together."""
 
     def __init__(self, folder: TablesFolder) -> None:
         self.folder = folder
@@ -146,7 +146,7 @@ class _Frames:
             parts = {table: batches for table, batches in parts.items() if batches}
             more = until is not None
             if more and not parts:
-                # All that is held of a table is of one time: its end must be found first.
+                # All buffered rows of a table have the same time: read until that time ends.
                 for stream in self.streams:
                     if not stream.ended and stream.last == until:
                         stream.add()
@@ -161,7 +161,7 @@ class _Frames:
             self.last = last if self.last is None else max(self.last, last)
 
     def check_positions(self, parts: dict[str, pa.RecordBatch]) -> None:
-        """Rows are mended by CPU and position, so each must have its own.
+        """Checks that each row has its own CPU and position, which identify rows to correct.
 
         Raises `DamagedTraceError`.
         """
@@ -169,80 +169,80 @@ class _Frames:
             if table not in parts:
                 continue
             rows = pa.Table.from_batches([parts[table].select(["cpu", "seq"])])
-            asked = [("seq", kind) for kind in ("min", "max", "count", "count_distinct")]
-            for row in rows.group_by("cpu").aggregate(asked).to_pylist():
+            wanted = [("seq", kind) for kind in ("min", "max", "count", "count_distinct")]
+            for row in rows.group_by("cpu").aggregate(wanted).to_pylist():
                 before = self.positions.get((table, row["cpu"]))
                 repeated = row["seq_count"] != row["seq_count_distinct"]
                 if repeated or (before is not None and row["seq_min"] <= before):
                     raise DamagedTraceError(
-                        f"{self.folder.path / table}{layout.SUFFIX}: seq repeats or falls "
-                        f"on CPU {row['cpu']}, it is the position in that CPU's stream: export "
-                        "again"
+                        f"{self.folder.path / table}{layout.SUFFIX}: seq repeats or decreases "
+                        f"on CPU {row['cpu']}, but must be the position in that CPU's stream: "
+                        "export again"
                     )
                 self.positions[table, row["cpu"]] = row["seq_max"]
 
 
 class _Stream:
-    """The rows of one table that are read and not yet given."""
+    """The rows of one table that have been read but not yet taken."""
 
     def __init__(self, folder: TablesFolder, table: str) -> None:
         self.table = table
         self.ended = False
-        self._batches = folder.batches(table, HELD_ROWS)
-        self._held: list[pa.RecordBatch] = []
+        self._batches = folder.batches(table, BUFFERED_ROWS)
+        self._buffered: list[pa.RecordBatch] = []
         self._rows = 0
 
     @property
     def last(self) -> int:
-        """The last time held; only while rows are left to read."""
-        time: int = self._held[-1].column("ts")[-1].as_py()
+        """The last buffered time; only valid while rows remain to be read."""
+        time: int = self._buffered[-1].column("ts")[-1].as_py()
         return time
 
     def fill(self) -> None:
-        """Reads on until enough is held."""
-        while not self.ended and self._rows < HELD_ROWS:
+        """Reads until enough rows are buffered."""
+        while not self.ended and self._rows < BUFFERED_ROWS:
             self.add()
 
     def add(self) -> None:
-        """Reads one batch more."""
+        """Reads one more batch."""
         batch = next(self._batches, None)
         if batch is None:
             self.ended = True
         elif batch.num_rows:
-            self._held.append(batch)
+            self._buffered.append(batch)
             self._rows += batch.num_rows
 
     def take(self, until: int | None) -> list[pa.RecordBatch]:
-        """The rows before a time, all of them without one."""
-        given = []
-        while self._held:
-            batch = self._held[0]
+        """Removes and returns the rows before a time; all rows if there is none."""
+        taken = []
+        while self._buffered:
+            batch = self._buffered[0]
             times = batch.column("ts")
             count = batch.num_rows
             if until is not None and times[-1].as_py() >= until:
                 count = bisect_left(range(count), until, key=lambda row: times[row].as_py())
             if count:
-                given.append(batch.slice(0, count))
+                taken.append(batch.slice(0, count))
                 self._rows -= count
             if count < batch.num_rows:
-                self._held[0] = batch.slice(count)
+                self._buffered[0] = batch.slice(count)
                 break
-            del self._held[0]
-        return given
+            del self._buffered[0]
+        return taken
 
 
 def _tick_ns(settings: pa.RecordBatch) -> int | None:
-    """Length of a scheduler tick by the setting `hz`."""
+    """Length of a scheduler tick, from the setting `hz`."""
     for row in settings.to_pylist():
         if row["key"] == "hz" and (row["value"] or "").isdigit() and int(row["value"]):
             return 1_000_000_000 // int(row["value"]) or None
     return None
 
 
-def _window(folder: TablesFolder, frames: _Frames) -> tuple[int, int]:
-    """First and last time: what the manifest says, or further out if a record lies there."""
-    firsts = [folder.trace.get("first_ns"), frames.first]
-    lasts = [folder.trace.get("duration_ns"), frames.last]
+def _window(folder: TablesFolder, chunks: _Chunks) -> tuple[int, int]:
+    """First and last time in the manifest, extended to records outside it."""
+    firsts = [folder.trace.get("first_ns"), chunks.first]
+    lasts = [folder.trace.get("duration_ns"), chunks.last]
     first = min((time for time in firsts if time is not None), default=0)
     return first, max((time for time in lasts if time is not None), default=first)
 

@@ -1,4 +1,4 @@
-"""A simulated recording as base tables, as the reader of an .etl would give them."""
+"""A simulated recording as base tables, as the .etl reader would produce them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA_VERSION = 1
 def base_tables(
     simulation: Simulation, *, trace_id: int = 1, label: str = "simulated"
 ) -> dict[str, pa.RecordBatch]:
-    """Every base table of a simulation that has been run, by name; times in ns from its begin."""
+    """All base tables of a finished simulation by name; times in ns since its start."""
     schemas = _decoders.schemas()
     rows = _Rows(simulation, trace_id, label).rows
     return {
@@ -38,12 +38,12 @@ def base_tables(
 
 
 def write_folder(simulation: Simulation, folder: Path, *, label: str = "simulated") -> None:
-    """Writes a simulation as a folder of tables that `analyze` takes."""
+    """Writes a simulation as a folder of tables that `analyze` reads."""
     write_tables(base_tables(simulation, label=label), folder)
 
 
 def write_tables(tables: dict[str, pa.RecordBatch], folder: Path) -> None:
-    """Writes base tables as such a folder; its manifest comes last."""
+    """Writes base tables as such a folder; the manifest last."""
     folder.mkdir(parents=True, exist_ok=True)
     facts = tables["trace"].to_pylist()[0]
     tables = {table: rows for table, rows in tables.items() if table != "trace"}
@@ -76,7 +76,7 @@ class _Rows:
         self.rows: dict[str, list[Row]] = defaultdict(list)
         self._first = trace_id << 32
         width = len(simulation.machine.cpus)
-        # The idle threads come first, one a CPU.
+        # Idle threads come first, one per CPU.
         self._utids = {
             thread.tid: self._first + width + number
             for number, thread in enumerate(simulation.threads)
@@ -86,7 +86,7 @@ class _Rows:
             for number, process in enumerate(simulation.processes)
         }
         self._seq = [0] * width
-        # Every CPU idles at the begin.
+        # Every CPU is idle at the start.
         self._idle_since: list[int | None] = [0] * width
         self._trace(label)
         self._machine()
@@ -197,7 +197,7 @@ class _Rows:
             self.rows[table].sort(key=lambda row: (row["ts"], row["cpu"], row["seq"]))
 
     def _idles(self, cpu: int, until: int) -> None:
-        """The end of an idle spell of a CPU, if it is in one."""
+        """Ends the idle period of a CPU, if there is one."""
         since = self._idle_since[cpu]
         if since is not None and until > since:
             self.rows["cpu_idle"].append(

@@ -1,7 +1,7 @@
-"""Two readings of one recording, held against each other row by row.
+"""Compares two readings of one recording row by row.
 
-Threads and processes are compared by the ids of the system, times by the raw clock, since each
-reader numbers lives and counts ns from its own begin.
+Threads and processes are compared by system ids, and times by the raw clock, because each reader
+numbers lives and counts ns in its own way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import duckdb
 
 from schedlens.load.comparison.known import Known
 
-# Columns by which rows that are not equal are put beside each other.
+# Columns that match rows of the two readings that are not equal.
 KEYS: dict[str, tuple[str, ...]] = {
     "trace": (),
     "cpu": ("cpu", "valid_from_ns"),
@@ -43,7 +43,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 
 TIMES = ("ts", "start_ns", "end_ns", "valid_from_ns", "displayed_ns", "first_ns", "duration_ns")
 
-# A reader's own: names of files, versions, what the state machine adds.
+# Columns that each reader fills in its own way: file names, versions, state machine results.
 _OWN = {
     "trace": ("label", "path", "tool_version", "schema_version", "start_clock", "start_time_utc"),
     "wakeup": ("effective",),
@@ -54,7 +54,7 @@ FOLDER, TRACE = 1, 2
 
 @dataclass
 class Column:
-    """Rows that differ in a column; those that were to be expected apart."""
+    """Rows that differ in a column; expected differences are counted separately."""
 
     differing: int
     known: int
@@ -63,7 +63,7 @@ class Column:
 
 @dataclass
 class Table:
-    """How the rows of a table compare; `*_known` are those to be expected among them."""
+    """How the rows of a table compare; `*_known` counts the expected ones among them."""
 
     table: str
     rows_folder: int
@@ -81,19 +81,19 @@ class Table:
 
     @property
     def unexplained(self) -> int:
-        """Rows that differ without a known reason."""
+        """Rows that differ for no known reason."""
         found = self.only_folder + self.only_trace + self.differing
         return found - self.only_folder_known - self.only_trace_known - self.differing_known
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for `--json`."""
+        """Everything, for `--json`."""
         return {**asdict(self), "unexplained": self.unexplained}
 
 
 def shift_ns(con: duckdb.DuckDBPyConnection) -> int | None:
-    """What to add to times of the folder, so that both count from the same tick of the clock.
+    """What to add to the folder's times so that both readings count from the same clock tick.
 
-    None where the two do not have the same clock, or do not tell.
+    None if the two have different clocks or a clock is unknown.
     """
     clocks = "SELECT clock_name, clock_hz, start_clock FROM trace WHERE trace_id = ?"
     here, there = (con.execute(clocks, [number]).fetchone() for number in (FOLDER, TRACE))
@@ -104,7 +104,7 @@ def shift_ns(con: duckdb.DuckDBPyConnection) -> int | None:
 
 
 def compare(con: duckdb.DuckDBPyConnection, known: Sequence[Known], shift: int) -> list[Table]:
-    """All tables of recording 1, the folder, against those of recording 2."""
+    """Compares all tables of recording 1, the folder, with those of recording 2."""
     return [_compare(con, table, [k for k in known if k.table == table], shift) for table in KEYS]
 
 
@@ -130,7 +130,7 @@ def _compare(
 
 
 def _comparable(con: duckdb.DuckDBPyConnection, table: str, number: int, add: int) -> str:
-    """A table of one recording with ids of the system for lives, and times moved."""
+    """A table of one recording with system ids instead of lives, and shifted times."""
     names = [name for (name,) in con.execute(
         "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND NOT internal "
         "ORDER BY column_index", [table],
@@ -148,7 +148,7 @@ def _comparable(con: duckdb.DuckDBPyConnection, table: str, number: int, add: in
         elif name in TIMES:
             columns.append(f"own.{name} + ({add}) AS {name}")
         elif (table, name) == ("counter_sample", "value"):
-            # A sum from any begin: what two readers can agree on is its growth.
+            # Running sums may start anywhere, so readers can agree only on their increase.
             columns.append(
                 "own.value - lag(own.value) OVER (PARTITION BY own.cpu, own.counter "
                 "ORDER BY own.ts, own.rowid) AS growth"
@@ -162,7 +162,7 @@ def _comparable(con: duckdb.DuckDBPyConnection, table: str, number: int, add: in
 
 
 def _explain(con: duckdb.DuckDBPyConnection, found: Table, known: Sequence[Known]) -> None:
-    """Puts rows that are not equal beside each other and counts what differs."""
+    """Matches rows that are not equal and counts the differences."""
     names = [row[0] for row in con.execute("DESCRIBE folder_rest").fetchall()]
     keys = [name for name in KEYS[found.table] if name in names]
     others = [name for name in names if name not in keys]
@@ -173,17 +173,17 @@ def _explain(con: duckdb.DuckDBPyConnection, found: Table, known: Sequence[Known
             f"row_number() OVER ({partition}ORDER BY {', '.join(others)}) AS place "
             f"FROM {side}_rest"
         )
-    beside = " AND ".join(f"f.{name} IS NOT DISTINCT FROM t.{name}" for name in (*keys, "place"))
+    same_row = " AND ".join(f"f.{name} IS NOT DISTINCT FROM t.{name}" for name in (*keys, "place"))
     sides = [f"{side}.{name} AS {side}_{name}" for side in "ft" for name in names]
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE pair AS SELECT {', '.join(sides)} "
-        f"FROM folder_left AS f JOIN trace_left AS t ON {beside}"
+        f"FROM folder_left AS f JOIN trace_left AS t ON {same_row}"
     )
     alone = {}
     for side, other, letters in (("folder", "trace", "ft"), ("trace", "folder", "tf")):
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE {side}_only AS SELECT {letters[0]}.* EXCLUDE (place) "
-            f"FROM {side}_left AS {letters[0]} ANTI JOIN {other}_left AS {letters[1]} ON {beside}"
+            f"FROM {side}_left AS {letters[0]} ANTI JOIN {other}_left AS {letters[1]} ON {same_row}"
         )
         kind = "extra" if side == "folder" else "missing"
         wheres = [f"({k.where})" for k in known if k.column is None and k.kind == kind]
@@ -213,7 +213,7 @@ def _explain_columns(
     for name in others:
         kinds = {k.kind for k in known if k.column == name}
         by_null = f"f_{name} IS NULL" if "null" in kinds else "false"
-        # coalesce: a bare literal is not taken by ORDER BY.
+        # coalesce: ORDER BY does not accept a bare literal.
         expected[name] = f"coalesce({'true' if 'any' in kinds else by_null}, false)"
     surprises = " OR ".join(f"({differs[n]} AND NOT {expected[n]})" for n in others) or "false"
     found.differing = _number(con, "SELECT count(*) FROM pair")

@@ -1,4 +1,4 @@
-"""Frames of a capture in the table `frame`, and the critical paths of all frames."""
+"""Loads captured frames into the table `frame`, and computes the critical paths of all frames."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ SELECT
   state.dur,
   CASE state.state WHEN 'running' THEN 0 WHEN 'ready' THEN 1 WHEN 'waiting' THEN 2 ELSE 3 END
     ::TINYINT AS state,
-  -- What a clock or a device wakes, the thread that runs there has not woken.
+  -- If an interrupt wakes a thread, the thread that it interrupted is not the waker.
   CASE WHEN NOT waker.is_idle AND alarm.utid IS NULL THEN state.waker_utid END AS waker_utid
 FROM (
   SELECT utid, ts, dur, state, waker_utid
   FROM thread_state
   WHERE trace_id = $trace_id
-  -- Who found a free CPU at once was ready for no time: only its stay tells who woke it.
+  -- A thread that found a free CPU was ready for no time: only its slice has the waker.
   UNION ALL
   SELECT utid, ts, 0, 'ready', waker_utid
   FROM sched_slice
@@ -55,11 +55,11 @@ ORDER BY state.utid, state.ts, state.dur
 
 
 def load(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> None:
-    """Puts the frames of a PresentMon file, or those a program stamped itself, into `frame`.
+    """Loads the frames of a PresentMon file, or of a program's own stamps, into `frame`.
 
-    They replace the frames of the same processes that the trace itself shows, since they tell
-    more of each. Raises `NotATraceError`, `DamagedTraceError`, and `UnsupportedTraceError` where
-    the clocks cannot be brought together.
+    They replace the trace's frames of the same processes, because they contain more. Raises
+    `NotATraceError`, `DamagedTraceError`, and `UnsupportedTraceError` if the clocks cannot be
+    joined.
     """
     if program_stamps.is_one(path):
         rows = matching.rows(con, trace_id, path)
@@ -75,7 +75,7 @@ def load(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> None:
 
 
 def _presented(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> list[dict[str, Any]]:
-    """Rows of a PresentMon file; the thread that presents is taken from the trace's frames."""
+    """Rows of a PresentMon file; the presenting thread comes from the trace's frames."""
     capture = presentmon.read(path)
     start_clock, clock_hz = _one(
         con, "SELECT start_clock, clock_hz FROM trace WHERE trace_id = ?", trace_id
@@ -97,7 +97,7 @@ def _presented(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> lis
         rows.extend(_rows(capture, own, upid, presents, start_clock, clock_hz))
     if capture.skipped:
         con.execute(
-            "INSERT INTO problem VALUES (?, ?, 'rows that hold no frame', ?)",
+            "INSERT INTO problem VALUES (?, ?, 'rows without a frame', ?)",
             [trace_id, path.name, capture.skipped],
         )
     return rows
@@ -156,7 +156,7 @@ def _rows(
 def _presenter(
     presents: list[tuple[int, int | None]], times: list[int], present_ns: int
 ) -> int | None:
-    """The thread of the present in the trace that is nearest."""
+    """The thread of the nearest present in the trace."""
     if not presents:
         return None
     at = bisect_left(times, present_ns)
@@ -167,14 +167,14 @@ def _presenter(
 def build_paths(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     """Fills `frame_path` for the frames whose presenting thread is known."""
     con.execute("DELETE FROM frame_path WHERE trace_id = ?", [trace_id])
-    asked = {"trace_id": trace_id}
-    if not con.execute(f"SELECT 1 FROM ({_PATH_FRAMES}) LIMIT 1", asked).fetchall():
+    parameters = {"trace_id": trace_id}
+    if not con.execute(f"SELECT 1 FROM ({_PATH_FRAMES}) LIMIT 1", parameters).fetchall():
         return
     frames, states = con.cursor(), con.cursor()
     found = _decoders.critical_path(
         trace_id,
-        frames.sql(_PATH_FRAMES, params=asked).to_arrow_reader(_BATCH),
-        states.sql(_PATH_STATES, params=asked).to_arrow_reader(_BATCH),
+        frames.sql(_PATH_FRAMES, params=parameters).to_arrow_reader(_BATCH),
+        states.sql(_PATH_STATES, params=parameters).to_arrow_reader(_BATCH),
     )
     if found is not None:
         con.register("found_paths", found)

@@ -1,8 +1,8 @@
-"""The clock of a frame capture and that of a trace, brought together.
+"""Joins the clock of a frame capture to that of a trace.
 
-Raw QPC joins exactly. A capture with times of its own is matched by the rhythm of its presents to
-those in the trace: offset and drift by least squares over the matched presents, the residual is
-the one that 95 % of them do not exceed.
+Raw QPC joins exactly. A capture with its own times is matched by the rhythm of its presents:
+least squares over the matched presents give offset and drift, and the residual is the value
+that 95 % of them do not exceed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import median
 
 from schedlens.errors import UnsupportedTraceError
 
-# Presents whose rhythm is compared to find the offset, and how many must then match.
+# Number of presents whose rhythm is compared to find the offset, and how many must then match.
 _PROBE = 64
 _LEAST = 8
 _NS = 1_000_000_000
@@ -31,30 +31,30 @@ class Joined:
     matched: int
 
     def ns(self, capture_ns: float) -> int:
-        """A time of the capture in ns of the trace."""
+        """Converts a time of the capture to ns of the trace."""
         return round(self.offset_ns + capture_ns + self.drift * capture_ns)
 
 
 def qpc_ns(ticks: float, start_clock: int, clock_hz: int) -> int:
-    """Raw ticks as ns of the trace, in integers."""
+    """Converts raw ticks to ns of the trace, in integers."""
     return (int(ticks) - start_clock) * _NS // clock_hz
 
 
 def from_qpc_ns(start_clock: int, clock_hz: int, resolution_ns: int) -> Joined:
-    """For times that are QPC ticks made into ns, rounded to `resolution_ns`."""
+    """For times that are QPC ticks converted to ns, rounded to `resolution_ns`."""
     return Joined(-start_clock * _NS / clock_hz, 0.0, resolution_ns, 0)
 
 
 def solve(capture_ns: Sequence[float], trace_ns: Sequence[int]) -> Joined:
-    """Matches the presents of one process in both, each in the order of time.
+    """Matches the presents of one process in both, each in time order.
 
-    Raises `UnsupportedTraceError` where there are too few, or where what is found leaves more than
-    half a frame of doubt.
+    Raises `UnsupportedTraceError` if there are too few, or if the result is uncertain by more than
+    half a frame.
     """
     if min(len(capture_ns), len(trace_ns)) < _LEAST:
         raise UnsupportedTraceError(
             f"{len(capture_ns)} frames in the capture and {len(trace_ns)} presents in the trace "
-            f"are too few to bring their clocks together ({_LEAST} of each are needed): run "
+            f"are too few to join their clocks ({_LEAST} of each are required): run "
             "PresentMon with --qpc_time"
         )
     usual = median(b - a for a, b in pairwise(trace_ns))
@@ -65,15 +65,15 @@ def solve(capture_ns: Sequence[float], trace_ns: Sequence[int]) -> Joined:
     enough = max(_LEAST, min(len(capture_ns), len(trace_ns)) // 2)
     if best.residual_ns > usual / 2 or best.matched < enough:
         raise UnsupportedTraceError(
-            f"the capture's clock cannot be tied to the trace's: {best.matched} presents match "
-            f"with {best.residual_ns / 1e6:.3f} ms of doubt, more than half a frame "
+            f"cannot join the capture's clock to the trace's: {best.matched} presents match "
+            f"within {best.residual_ns / 1e6:.3f} ms, which is more than half a frame "
             f"({usual / 2e6:.3f} ms): run PresentMon with --qpc_time"
         )
     return best
 
 
 def _probes(count: int) -> list[int]:
-    """Where in the capture a probe begins: its begin, middle and end may lie outside the trace."""
+    """Where in the capture probes start: its start, middle and end may be outside the trace."""
     last = max(0, count - _PROBE)
     return sorted({0, last // 2, last})
 
@@ -96,14 +96,14 @@ def _candidate(capture: Sequence[float], trace: Sequence[int], first: int) -> Jo
         else:
             best, lag = doubt, at
     found = Joined(trace[lag] - capture[first], 0.0, 0, 0)
-    # The drift shows only over more presents than the probe's: look again with what was found.
+    # The drift is visible only over more presents than the probe's, so refine the result.
     for _ in range(3):
         found = _fit(capture, trace, found)
     return found
 
 
 def _fit(capture: Sequence[float], trace: Sequence[int], before: Joined) -> Joined:
-    """Least squares over the presents that lie within a third of a frame of each other."""
+    """Least squares over the presents that are within a third of a frame of each other."""
     reach = median(b - a for a, b in pairwise(trace)) / 3
     pairs: list[tuple[float, int]] = []
     for time in capture:

@@ -1,4 +1,4 @@
-"""CSV files with a line of names: whether one holds certain columns, and its rows."""
+"""Reads CSV files with a header line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEAD_BYTES = 4096
 
 
 def names(path: Path) -> set[str]:
-    """The names of the first line in lower case; none where the file cannot be read."""
+    """The column names in lower case; none if the file cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -25,16 +25,16 @@ def names(path: Path) -> set[str]:
 
 @contextmanager
 def opened(path: Path, again: str) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
-    """The names in lower case in their order, and the rows behind them.
+    """The column names in lower case in file order, and the rows.
 
-    Raises `NotATraceError` where the file cannot be read, `DamagedTraceError` where it is no CSV;
-    `again` says what to do then.
+    Raises `NotATraceError` if the file cannot be read, `DamagedTraceError` if it is not CSV;
+    `again` is the advice in the message.
     """
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             rows = csv.reader(file)
             yield [name.strip().lower() for name in next(rows, [])], rows
     except OSError as error:
-        raise NotATraceError(f"{path} cannot be read: {error.strerror}") from None
+        raise NotATraceError(f"cannot read {path}: {error.strerror}") from None
     except csv.Error as error:
         raise DamagedTraceError(f"{path}: {error}: {again}") from None

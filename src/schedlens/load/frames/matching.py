@@ -1,4 +1,4 @@
-"""Frames that a program stamped, on the clock and with the threads of its recording."""
+"""Matches frames that a program stamped to the clock and the threads of its recording."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     import duckdb
 
 _NS = 1_000_000_000
-# utid, begin and end of a life; None: before and after the recording.
+# utid, start and end of a life; None: before or after the recording.
 _Life = tuple[int, int | None, int | None]
-# Clocks that a session's times count too: the other systems' CLOCK_MONOTONIC is QPC.
+# Clocks that match the session's times: on other systems CLOCK_MONOTONIC is QPC.
 _JOINED = ("monotonic", "qpc")
 
 
 def rows(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> list[dict[str, Any]]:
-    """Rows of `frame` of those frames of a file that lie in the recording; notes the others.
+    """Rows of `frame` for those frames of a file that are in the recording; notes the others.
 
-    Raises `NotATraceError`, `DamagedTraceError`, and `UnsupportedTraceError` where the clocks are
-    not the same or no frame lies in the recording.
+    Raises `NotATraceError`, `DamagedTraceError`, and `UnsupportedTraceError` if the clocks differ
+    or no frame is in the recording.
     """
     marks = program_stamps.read(path)
     clock, start, hz, first, last = con.execute(
@@ -35,7 +35,7 @@ def rows(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> list[dict
     ).fetchall()[0]
     if clock not in _JOINED or not hz or start is None:
         raise UnsupportedTraceError(
-            f"{path}: its times are CLOCK_MONOTONIC, those of the recording are of the clock "
+            f"{path}: its times are CLOCK_MONOTONIC, but the recording uses the clock "
             f"'{clock}': record with `collect`, or with `perf record -k CLOCK_MONOTONIC`"
         )
     zero_ns = frame_clock.qpc_ns(start, 0, hz)
@@ -47,10 +47,10 @@ def rows(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> list[dict
     if not inside:
         raise UnsupportedTraceError(_elsewhere(marks, zero_ns + first, zero_ns + last))
     made, unseen = _made(con, trace_id, marks, zero_ns, inside)
-    _note(con, trace_id, path, "lines that hold no frame", marks.skipped)
-    _note(con, trace_id, path, "frames outside of the recording", len(marks.frames) - len(inside))
-    _note(con, trace_id, path, "frames whose thread the recording does not show", unseen)
-    # A tick of the clock, where it is longer than a nanosecond.
+    _note(con, trace_id, path, "lines without a frame", marks.skipped)
+    _note(con, trace_id, path, "frames outside the recording", len(marks.frames) - len(inside))
+    _note(con, trace_id, path, "frames whose thread is not in the recording", unseen)
+    # One clock tick, if that is longer than a nanosecond.
     residual_ns = 0 if hz >= _NS else _NS // hz
     return [{**row, "clock_residual_ns": residual_ns} for row in made]
 
@@ -58,7 +58,7 @@ def rows(con: duckdb.DuckDBPyConnection, trace_id: int, path: Path) -> list[dict
 def _made(
     con: duckdb.DuckDBPyConnection, trace_id: int, marks: Marks, zero_ns: int, inside: set[int]
 ) -> tuple[list[dict[str, Any]], int]:
-    """The rows, and how many of them have a thread that is not found."""
+    """The rows, and how many of them have an unknown thread."""
     lives: dict[int, list[_Life]] = {}
     for tid, utid, begin_ns, end_ns in con.execute(
         "SELECT tid, utid, start_ns, end_ns FROM thread "
@@ -102,7 +102,7 @@ def _made(
 
 
 def _at(lives: list[_Life], ts: int) -> int | None:
-    """The life of a thread id that a time lies in."""
+    """The life of a thread id at a time."""
     for utid, start_ns, end_ns in reversed(lives):
         if (start_ns is None or start_ns <= ts) and (end_ns is None or ts <= end_ns):
             return utid
@@ -117,9 +117,9 @@ def _elsewhere(marks: Marks, first_ns: int, last_ns: int) -> str:
     begin = min(mark.start_ns for mark in marks.frames)
     end = max(_latest(mark) for mark in marks.frames)
     return (
-        f"{marks.path}: its {len(marks.frames)} frames lie between {begin / _NS:.3f} s and "
-        f"{end / _NS:.3f} s of CLOCK_MONOTONIC, the recording between {first_ns / _NS:.3f} s and "
-        f"{last_ns / _NS:.3f} s: they are not of the same time or not of the same machine"
+        f"{marks.path}: its {len(marks.frames)} frames are between {begin / _NS:.3f} s and "
+        f"{end / _NS:.3f} s of CLOCK_MONOTONIC, but the recording is between "
+        f"{first_ns / _NS:.3f} s and {last_ns / _NS:.3f} s: name files of the same time and machine"
     )
 
 

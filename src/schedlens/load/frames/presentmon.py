@@ -1,9 +1,9 @@
-"""PresentMon's CSV files, in all three dialects: columns by name, frames of every swap chain.
+"""Reads PresentMon's CSV files in three dialects: columns by name, frames of all swap chains.
 
 Dialects: `presentmon1` (1.x and --v1_metrics), `presentmon2` (2.0 to 2.2 and --v2_metrics),
-`presentmon2.3` (2.3.1 and later). A frame begins when Present of the one before came back and
-ends when its own did; 1.x tells that only by difference, so its first frame of a swap chain is
-not given. Missing is `NA`; CPU busy and frame time are 0 when missing.
+`presentmon2.3` (2.3.1 and later). A frame starts when the previous Present returns and ends when
+its own Present returns. 1.x shows this only as a difference, so the first frame of each swap
+chain is omitted. Missing is `NA`; CPU busy and frame time are 0 when missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Clock = Literal["qpc", "qpc_ns", "relative"]
 
 @dataclass(frozen=True)
 class _Time:
-    """A column with the time of a frame: of its begin, or of the call of Present."""
+    """A column with the time of a frame: of its start, or of the call of Present."""
 
     column: str
     clock: Clock
@@ -33,7 +33,7 @@ class _Time:
     of_present: bool = False
 
 
-# The best first: raw QPC joins exactly, QPC in ms to 100 ns, the rest must be solved for.
+# Best first: raw QPC joins exactly, QPC in ms to 100 ns, the others must be matched.
 _TIMES = (
     _Time("cpustartqpc", "qpc"),
     _Time("timeinqpc", "qpc", of_present=True),
@@ -49,7 +49,7 @@ _TIMES = (
 
 @dataclass(frozen=True)
 class PresentMonFrame:
-    """A frame; `start` in the capture's clock, lengths in ns, NULL where not told."""
+    """A frame; `start` in the capture's clock, durations in ns, NULL if unknown."""
 
     process: str
     pid: int
@@ -57,12 +57,12 @@ class PresentMonFrame:
     time: float
     """QPC ticks, or ns of the capture's clock."""
     ahead_ns: int
-    """How long before `time` it began: 0, or what lies between its begin and Present."""
+    """How long before `time` it started: 0, or the time from its start to Present."""
     dur_ns: int | None
     cpu_busy_ns: int | None
     gpu_busy_ns: int | None
     displayed_after_ns: int | None
-    """From its begin to the screen."""
+    """From its start to the screen."""
     dropped: bool | None
 
 
@@ -75,25 +75,23 @@ class Capture:
     clock: Clock
     frames: tuple[PresentMonFrame, ...]
     skipped: int
-    """Rows that hold no frame: a number that cannot be read, too few columns."""
+    """Number of rows without a frame: unreadable numbers or too few columns."""
 
 
 def is_presentmon(path: Path) -> bool:
-    """Whether a file begins as PresentMon's CSV files do."""
+    """Whether a file starts like PresentMon's CSV files."""
     return {"application", "processid", "swapchainaddress"} <= csv_rows.names(path)
 
 
 def read(path: Path) -> Capture:
-    """All frames of a file in its order.
+    """All frames of a file in file order.
 
-    Raises `NotATraceError` for a file that is not PresentMon's, `DamagedTraceError` where no frame
-    can be read from it.
+    Raises `NotATraceError` for other files, `DamagedTraceError` if no frame can be read.
     """
     with csv_rows.opened(path, "record it again") as (names, rows):
         if not {"application", "processid"} <= set(names):
             raise NotATraceError(
-                f"{path}: its first line does not name Application and ProcessID: not a CSV "
-                "file of PresentMon"
+                f"{path}: not a PresentMon CSV file: its first line lacks Application and ProcessID"
             )
         return _capture(path, names, rows)
 
@@ -112,11 +110,10 @@ def _capture(path: Path, names: list[str], rows: Iterator[list[str]]) -> Capture
             f"{path}: no column MsBetweenAppStart, FrameTime or msBetweenPresents: record frames "
             "with PresentMon 1.x or 2.x"
         )
-    told = next((time for time in _TIMES if time.column in known), None)
-    if told is None:
+    timed = next((time for time in _TIMES if time.column in known), None)
+    if timed is None:
         raise NotATraceError(
-            f"{path}: no column with the time of a frame that can be joined to a trace: run "
-            "PresentMon with --qpc_time"
+            f"{path}: no time column that can be joined to a trace: run PresentMon with --qpc_time"
         )
     frames: list[PresentMonFrame] = []
     before: dict[tuple[int, str], _Before] = {}
@@ -126,17 +123,17 @@ def _capture(path: Path, names: list[str], rows: Iterator[list[str]]) -> Capture
             continue
         row = dict(zip(names, values, strict=False))
         if row.get("application", "").strip().lower() == "application":
-            # The header again: several captures in one file.
+            # A repeated header: the file contains several captures.
             before.clear()
             continue
-        text = row.get(told.column, "")
+        text = row.get(timed.column, "")
         time, pid = _number(text), _number(row.get("processid"))
         if time is None or pid is None or len(values) < len(names):
             skipped += 1
             continue
-        if told.column == "qpctime" and "." in text:
-            # 1.x writes raw ticks, or seconds when asked for them.
-            told = _Time("qpctime", "qpc_ns", 1e9, of_present=True)
+        if timed.column == "qpctime" and "." in text:
+            # 1.x writes raw ticks, or seconds on request.
+            timed = _Time("qpctime", "qpc_ns", 1e9, of_present=True)
         swap_chain = row.get("swapchainaddress", "").strip()
         lengths = reader(row, before.setdefault((int(pid), swap_chain), _Before()))
         if lengths is None:
@@ -146,8 +143,8 @@ def _capture(path: Path, names: list[str], rows: Iterator[list[str]]) -> Capture
                 process=row["application"].strip(),
                 pid=int(pid),
                 swap_chain=swap_chain,
-                time=time if told.clock == "qpc" else time * told.unit_ns,
-                ahead_ns=(lengths.cpu_busy_ns or 0) if told.of_present else 0,
+                time=time if timed.clock == "qpc" else time * timed.unit_ns,
+                ahead_ns=(lengths.cpu_busy_ns or 0) if timed.of_present else 0,
                 dur_ns=lengths.dur_ns,
                 cpu_busy_ns=lengths.cpu_busy_ns,
                 gpu_busy_ns=lengths.gpu_busy_ns,
@@ -156,12 +153,12 @@ def _capture(path: Path, names: list[str], rows: Iterator[list[str]]) -> Capture
             )
         )
         if len(frames) > _MOST_FRAMES:
-            raise DamagedTraceError(f"{path}: more than {_MOST_FRAMES:,} frames: cut it in parts")
+            raise DamagedTraceError(f"{path}: more than {_MOST_FRAMES:,} frames: split the file")
     if not frames:
         raise DamagedTraceError(
-            f"{path}: holds no frame that can be read ({skipped} rows cannot): record it again"
+            f"{path}: contains no readable frame ({skipped} bad rows): record it again"
         )
-    return Capture(path, dialect, told.clock, tuple(frames), skipped)
+    return Capture(path, dialect, timed.clock, tuple(frames), skipped)
 
 
 Row = Mapping[str, str]
@@ -169,14 +166,14 @@ Row = Mapping[str, str]
 
 @dataclass
 class _Before:
-    """The frame before on the same swap chain."""
+    """The previous frame on the same swap chain."""
 
     inside_ns: int | None = None
 
 
 @dataclass(frozen=True)
 class _Lengths:
-    """What a row tells of a frame beside its time, ns."""
+    """The durations in a row, ns."""
 
     dur_ns: int | None
     cpu_busy_ns: int | None
@@ -210,7 +207,7 @@ def _version_2_3(row: Row, before: _Before) -> _Lengths:
 
 
 def _version_1(row: Row, before: _Before) -> _Lengths | None:
-    """A row is of a call of Present; the frame lies between two returns of Present."""
+    """A row describes a call of Present; its frame is between two returns of Present."""
     inside = _ms(row, "msinpresentapi")
     between = _ms(row, "msbetweenpresents")
     last, before.inside_ns = before.inside_ns, inside
@@ -229,7 +226,7 @@ def _version_1(row: Row, before: _Before) -> _Lengths | None:
 
 
 def _number(text: str | None) -> float | None:
-    """A finite number; None for NA, nothing or anything else."""
+    """A finite number; None for NA, an empty text or anything else."""
     try:
         value = float((text or "").strip())
     except ValueError:
@@ -238,11 +235,11 @@ def _number(text: str | None) -> float | None:
 
 
 def _ms(row: Row, column: str) -> int | None:
-    """Milliseconds as whole ns."""
+    """Converts milliseconds to whole ns."""
     value = _number(row.get(column))
     return None if value is None or abs(value) > 1e9 else round(value * MS)
 
 
 def _positive(value: int | None) -> int | None:
-    """These columns are 0 where nothing is known."""
+    """None for 0, which means unknown in these columns."""
     return value or None

@@ -1,8 +1,8 @@
-"""Frames that a program stamped itself: a CSV file with a line for each, docs/frame-marks.md.
+"""Reads frames that a program stamped itself: a CSV file, see docs/frame-marks.md.
 
-Columns by name: `start_mono_ns` (CLOCK_MONOTONIC, ns) and `pid` must be there; `tid`,
-`present_mono_ns` and `end_mono_ns` may. A frame lasts to its end, or else until the next one of its
-thread begins; so the last one has no length.
+Columns by name: `start_mono_ns` (CLOCK_MONOTONIC, ns) and `pid` are required; `tid`,
+`present_mono_ns` and `end_mono_ns` are optional. A frame without an end lasts until the next frame
+of its thread starts, so the last one has no duration.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from schedlens.load.frames import csv_rows
 
 NEEDED = frozenset({"pid", "start_mono_ns"})
 _MOST_FRAMES = 2_000_000
-# No longer than a whole number of 64 bits is.
+# The most digits of a 64-bit integer.
 _DIGITS = 19
 
 
 @dataclass(frozen=True)
 class FrameMark:
-    """A frame; times are ns of CLOCK_MONOTONIC, None where the file does not tell."""
+    """A frame; times are ns of CLOCK_MONOTONIC, None if the file lacks them."""
 
     pid: int
     tid: int | None
@@ -34,30 +34,29 @@ class FrameMark:
 
 @dataclass(frozen=True)
 class Marks:
-    """The frames of one file, by process and begin."""
+    """The frames of one file, by process and start."""
 
     path: Path
     frames: tuple[FrameMark, ...]
     skipped: int
-    """Lines that hold no frame: a number that cannot be read, an end before its begin."""
+    """Number of lines without a frame: unreadable numbers, or an end before the start."""
 
 
 def is_one(path: Path) -> bool:
-    """Whether a file begins as such files do."""
+    """Whether a file starts like such files."""
     return csv_rows.names(path) >= NEEDED
 
 
 def read(path: Path) -> Marks:
     """All frames of a file.
 
-    Raises `NotATraceError` for a file that is none, `DamagedTraceError` where no frame can be read
-    from it.
+    Raises `NotATraceError` for other files, `DamagedTraceError` if no frame can be read.
     """
     with csv_rows.opened(path, "write it again") as (names, rows):
         if not set(names) >= NEEDED:
             raise NotATraceError(
                 f"{path}: its first line does not name {' and '.join(sorted(NEEDED))}: "
-                "docs/frame-marks.md tells what a file of frames holds"
+                "see docs/frame-marks.md for the format"
             )
         return _marks(path, names, rows)
 
@@ -74,16 +73,16 @@ def _marks(path: Path, names: list[str], rows: Iterator[list[str]]) -> Marks:
             continue
         found.append(frame)
         if len(found) > _MOST_FRAMES:
-            raise DamagedTraceError(f"{path}: more than {_MOST_FRAMES:,} frames: cut it in parts")
+            raise DamagedTraceError(f"{path}: more than {_MOST_FRAMES:,} frames: split the file")
     if not found:
         raise DamagedTraceError(
-            f"{path}: holds no frame that can be read ({skipped} lines cannot): write it again"
+            f"{path}: contains no readable frame ({skipped} bad lines): write it again"
         )
     return Marks(path, tuple(_ended(found)), skipped)
 
 
 def _frame(row: dict[str, str]) -> FrameMark | None:
-    """The frame of a line; None where it has none, or contradicts itself."""
+    """The frame of a line; None if it has none or contradicts itself."""
     pid, start = _whole(row.get("pid")), _whole(row.get("start_mono_ns"))
     if pid is None or start is None:
         return None
@@ -100,7 +99,7 @@ def _frame(row: dict[str, str]) -> FrameMark | None:
 
 
 def _ended(frames: list[FrameMark]) -> list[FrameMark]:
-    """In the order of process, thread and begin, each with the begin of the next as its end."""
+    """Sorts by process, thread and start, and ends each frame at the next one's start."""
     frames.sort(key=lambda one: (one.pid, one.tid is not None, one.tid or 0, one.start_ns))
     ended = []
     for frame, following in pairwise(frames):

@@ -1,4 +1,4 @@
-"""Recording on Linux with perf: what is permitted here, what is changed for it, what it lacks."""
+"""Recording on Linux with perf: what is permitted, what must be changed, and what is missing."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 else:
     from schedlens.collectors import perf
 
-# What a step takes beside its measured intervals: starting and ending perf, mostly.
+# What a step takes in addition to its measured intervals, mostly starting and ending perf.
 STEP_COST_S = 1.2
 
 
 class Linux(Platform):
-    """This machine, with the kinds of perf recordings that it permits."""
+    """This machine, with the perf recordings that it permits."""
 
     def __init__(self) -> None:
         self._changes = Changes()
@@ -45,7 +45,7 @@ class Linux(Platform):
 
     @property
     def capture(self) -> perf.Capture:
-        """What `prepare` found."""
+        """The capture that `prepare` chose."""
         assert self._capture is not None
         return self._capture
 
@@ -71,24 +71,24 @@ class Linux(Platform):
             self._changes.mount_tracefs()
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         online = sum(1 for cpu in machine.cpus if cpu.online)
-        asked = request.buffers("linux")
-        if asked is not None and asked.size * online > memory // 2:
+        requested = request.buffers("linux")
+        if requested is not None and requested.size * online > memory // 2:
             raise PlanError(
-                f"--buffer-size: {perf.size_text(asked.size)} for each of {online} CPUs is more "
-                f"than half of the memory ({perf.size_text(memory)}): give less"
+                f"--buffer-size: {perf.size_text(requested.size)} for each of {online} CPUs is "
+                f"more than half of the memory ({perf.size_text(memory)}): use less"
             )
-        capture = perf.climb(
+        capture = perf.best_capture(
             light=request.light,
             cpus=online,
             memory_bytes=memory,
-            buffer_bytes=None if asked is None else asked.size,
+            buffer_bytes=None if requested is None else requested.size,
         )
         capture = perf.add_counters(capture, request.counters, machine.pmus)
-        if capture.rung == "switch_events_own" and not (
+        if capture.mode == "switch_events_own" and not (
             request.workload or request.command or request.pid is not None
         ):
-            why = "the whole machine: only a program of your own can be recorded here"
-            capture = replace(capture, rung="none", missing=(why, perf.NOTHING))
+            why = "the whole machine: you may record only your own programs here"
+            capture = replace(capture, mode="none", missing=(why, perf.NOTHING))
         self._capture = capture
 
     def head(self) -> Json:
@@ -98,7 +98,7 @@ class Linux(Platform):
             "kernel": platform.release(),
             "settings": settings.read(),
             "capture": {
-                "rung": capture.rung,
+                "rung": capture.mode,
                 "missing": list(capture.missing),
                 "allow": capture.allow,
                 "perf_version": capture.version,
@@ -109,23 +109,23 @@ class Linux(Platform):
 
     def check_same(self, head: Json, folder: Path) -> None:
         before, capture = head.get("capture", {}).get("rung"), self.capture
-        if before != capture.rung:
+        if before != capture.mode:
             raise SessionError(
-                f"{folder} was begun with recordings of kind '{before}', now only "
-                f"'{capture.rung}' is possible{f': {capture.allow}' if capture.allow else ''}"
+                f"{folder} contains recordings of mode '{before}', but now only "
+                f"'{capture.mode}' is possible{f': {capture.allow}' if capture.allow else ''}"
             )
 
     def lacks(self) -> list[str]:
         capture = self.capture
         lines = [f"not recorded: {text}" for text in capture.missing]
-        if capture.rung == "full":
+        if capture.mode == "full":
             return lines
         if capture.allow:
-            lines.append(f"to record all of it: {capture.allow}")
-        return [f"recording kind: {capture.rung}", *lines]
+            lines.append(f"to record everything: {capture.allow}")
+        return [f"recording mode: {capture.mode}", *lines]
 
     def recorder(self, request: Request, session: Session) -> Runner:
-        # Those of earlier runs stay; this run's own may change until it ends.
+        # Changes of earlier runs are kept; those of this run may change until it ends.
         own = self._changed()
         self._before = list(session.head.get("changed", []))
         if own and self._before[-len(own) :] == own:
@@ -141,7 +141,7 @@ class Linux(Platform):
         has_baseline = (
             request.experiment is None
             and request.workload is not None
-            and self.capture.rung != "none"
+            and self.capture.mode != "none"
             and step.repeat == 1
         )
         return STEP_COST_S + seconds * (2 if has_baseline else 1)
@@ -150,8 +150,8 @@ class Linux(Platform):
         return [recorder_cost(row["overhead"])] if row["overhead"] else []
 
     def summary(self, rows: list[Json]) -> list[str]:
-        mended = [check["mended"] for row in rows for check in row["checks"] if check.get("mended")]
-        return [second_records(len(mended), sum(mended))] if mended else []
+        missed = [check["mended"] for row in rows for check in row["checks"] if check.get("mended")]
+        return [missed_switches(len(missed), sum(missed))] if missed else []
 
     def undo(self, session: Session) -> list[str]:
         self._changes.undo()
@@ -171,7 +171,7 @@ class Linux(Platform):
             conductor.preview(step, machine)
             lines.append(_described(step))
         place = Path("STEP")
-        if self.capture.rung != "none":
+        if self.capture.mode != "none":
             commands = perf.commands(self.capture, place, request.pid)
             lines += [f"recorder: {shlex.join(command)}" for command in commands]
         first = steps[0]
@@ -212,29 +212,27 @@ def _described(step: Step) -> str:
     if step.oversubscribed and step.cell is None:
         parts.append("more threads than CPUs")
     if len(step.placements) > 1:
-        parts.append(f"stands for {' and '.join(step.placements)}: the same plan")
+        parts.append(f"same plan for {' and '.join(step.placements)}")
     return "  ".join(parts).rstrip()
 
 
 def recorder_cost(overhead: Json) -> str:
-    """What the recorder cost, or that it cannot be told from what the batches differ by."""
+    """What the recorder cost, or that it is too small to measure."""
     cost = 100 * (1 - overhead["recorded_per_s"] / overhead["baseline_per_s"])
     spread = overhead["spread_pct"]
     if abs(cost) <= spread:
         return f"recorder's cost below the noise (spread {spread:.1f} %)"
     if cost < 0:
         behind = 100 * (1 - overhead["baseline_per_s"] / overhead["recorded_per_s"])
-        return (
-            f"recorder's cost not found: the run without it was disturbed ({behind:.1f} % slower)"
-        )
+        return f"recorder's cost unknown: the run without it was disturbed ({behind:.1f} % slower)"
     return f"recorder: {cost:.1f} % slower"
 
 
-def second_records(steps: int, switches: int) -> str:
-    """One line for a sweep on switches that the scheduler's own event lacks."""
+def missed_switches(steps: int, switches: int) -> str:
+    """One line about switches that sched_switch missed."""
     return (
-        f"{switches} switches in {steps} step{'' if steps == 1 else 's'} were taken from the "
-        "second kind of record, since the kernel wrote none of the first: nothing is unknown by it"
+        f"{switches} context switches in {steps} step{'' if steps == 1 else 's'} came from "
+        "PERF_RECORD_SWITCH because sched_switch missed them. No data was lost"
     )
 
 

@@ -1,4 +1,4 @@
-"""One step from its folder to its step.json: gate, recorder, snapshots, checks."""
+"""Records one step, from its folder to its step.json: gate, recorder, snapshots, checks."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ else:
 
 Json = dict[str, Any]
 
-# A hypervisor that takes more than this share of a step's CPU time is worth a word.
+# If a hypervisor takes more than this share of a step's CPU time, warn.
 STEAL_PCT = 5.0
-# How often a foreign process is looked for while it is recorded.
+# How often to check whether a recorded process still runs.
 WATCH_S = 0.05
-# Less free space than this is not begun with: perf would stop in the midst.
+# Refuse to start below this much free space; perf would stop midway.
 FREE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class Job:
-    """What every step of a session does; `seconds` None: until the program ends."""
+    """What all steps of a session have in common; `seconds` None: until the program ends."""
 
     seconds: float | None
     variant: str | None = None
@@ -54,15 +54,15 @@ class Runner:
     def run(self, step: Step, folder: Path) -> Json:
         """Runs a step in its empty folder and writes step.json last; returns its object.
 
-        A recording that the user interrupts is kept up to there (`interrupted` in step.json); in
-        the step of a workload or an experiment KeyboardInterrupt is raised instead. Raises
-        `NoSpaceError` for a full disk, `WorkloadError` or `RecorderError` for a step that failed;
-        then there is no step.json.
+        If the user interrupts a recording, it is kept (`interrupted` in step.json); in the step
+        of a workload or an experiment, KeyboardInterrupt is raised instead. Raises `NoSpaceError`
+        for a full disk, `WorkloadError` or `RecorderError` for a failed step, which has no
+        step.json.
         """
         try:
             return self._run(step, folder)
         except OSError as error:
-            # The file at fault may be a temporary one, on another disk than the session.
+            # The file may be a temporary one, on another disk than the session.
             raise cannot_write(Path(error.filename or folder), error) from None
 
     def _run(self, step: Step, folder: Path) -> Json:
@@ -77,7 +77,7 @@ class Runner:
             facts["checks"], facts["warnings"] = self._checks(folder, facts)
         except RecorderError:
             if facts["interrupted"]:
-                # Stopped before anything was recorded: the user did that, not a fault.
+                # The user stopped it before anything was recorded, so this is not a failure.
                 raise KeyboardInterrupt from None
             raise
         row = {
@@ -91,8 +91,8 @@ class Runner:
         return row
 
     def _baseline(self, step: Step, folder: Path) -> Json | None:
-        """The same plan without a recorder, in the first repeat: its workload.json."""
-        if step.workload is None or step.repeat != 1 or self._capture.rung == "none":
+        """Runs the same plan without a recorder, in the first repeat; returns its workload.json."""
+        if step.workload is None or step.repeat != 1 or self._capture.mode == "none":
             return None
         if step.cell is not None:
             return None
@@ -143,7 +143,7 @@ class Runner:
         return facts if other is None else {**facts, "command_ns": took_ns}
 
     def _program(self, step: Step, folder: Path) -> Json:
-        """A command, a running process or the machine as it is, for `seconds` or to its end."""
+        """Records a command, a process or the machine, for `seconds` or until it ends."""
         command = gate.GatedCommand(self._job.command) if self._job.command else None
         warnings = []
         interrupted = False
@@ -156,7 +156,7 @@ class Runner:
                 state = condition.MachineState()
                 begin = snapshot.take("begin")
                 code = None
-                # Cells of an experiment are timed: nothing else runs alongside them.
+                # Cells of an experiment are timed, so nothing else may run alongside them.
                 watch = Watch(begin) if step.cell is None else None
                 try:
                     with watch or contextlib.nullcontext():
@@ -170,20 +170,20 @@ class Runner:
                             with stop_signals.waiting():
                                 _wait(pid, self._job.seconds or 0.0)
                 except KeyboardInterrupt:
-                    # A cell of an experiment is compared with others of its length.
+                    # A cell must be as long as the cells that it is compared with.
                     if step.cell is not None:
                         raise
                     interrupted = True
                 end = _end(recorder)
                 found = state.end()
                 if interrupted:
-                    warnings.append("interrupted: the recording ends there")
+                    warnings.append("interrupted: the recording ends early")
                 elif command and code is None:
-                    warnings.append("the command was ended after the time asked for")
+                    warnings.append("the command was stopped after the requested time")
                 elif command and code != 0:
-                    warnings.append(f"the command ended with code {code}")
+                    warnings.append(f"the command exited with code {code}")
                 elif self._job.pid is not None and not gate.running(self._job.pid):
-                    warnings.append(f"process {self._job.pid} ended before the time asked for")
+                    warnings.append(f"process {self._job.pid} ended before the requested time")
             facts = _facts(folder, recorder, begin, end, warnings)
             if watch is not None:
                 write_json(folder / "watch.json", watch.found())
@@ -195,8 +195,8 @@ class Runner:
 
     @contextlib.contextmanager
     def _recorder(self, folder: Path, pid: int | None) -> Iterator[perf.Recorder | None]:
-        own = self._capture.rung == "switch_events_own"
-        if self._capture.rung == "none" or (own and pid is None):
+        own = self._capture.mode == "switch_events_own"
+        if self._capture.mode == "none" or (own and pid is None):
             yield None
             return
         recorder = perf.Recorder(self._capture, folder, pid)
@@ -208,7 +208,7 @@ class Runner:
             recorder.abort()
 
     def _checks(self, folder: Path, facts: Json) -> tuple[list[Json], list[str]]:
-        """Rows of `checks` and the warnings; raises `RecorderError` for a useless recording."""
+        """Rows of `checks`, and warnings. Raises `RecorderError` for an unusable recording."""
         warnings = list(facts.pop("warnings"))
         rows: list[Json] = []
         if facts["recorded"]:
@@ -224,7 +224,7 @@ class Runner:
             warnings += [f"{row['detail']}: {row['advice']}" for row in rows if not row["ok"]]
         stolen = facts.pop("steal_pct")
         if stolen is not None and stolen > STEAL_PCT:
-            warnings.append(f"the hypervisor ran something else for {stolen:.0f} % of the CPU time")
+            warnings.append(f"the hypervisor took {stolen:.0f} % of the CPU time")
         return rows, warnings
 
 
@@ -258,7 +258,7 @@ def _wait(pid: int | None, seconds: float) -> None:
 def _facts(
     folder: Path, recorder: perf.Recorder | None, begin: Json, end: Json, warnings: list[str]
 ) -> Json:
-    """What is known once the recorder has ended; writing before that would show in the trace."""
+    """Writes what is known, after the recorder has ended, so that it is not in the trace."""
     write_json(folder / "begin.json", begin)
     write_json(folder / "end.json", end)
     commands = recorder.commands if recorder else []
@@ -276,7 +276,7 @@ def _facts(
 
 
 def steal_pct(begin: Json, end: Json) -> float | None:
-    """Share of all CPU time that the hypervisor took between two snapshots; None if not told."""
+    """Share of CPU time that the hypervisor took between two snapshots; None if unknown."""
     before = {row["cpu"]: row for row in begin["cpus"]}
     stolen = total = 0
     for row in end["cpus"]:

@@ -1,6 +1,6 @@
-"""A snapshot of the system at one edge of a step: CPUs, threads and cgroups, all cumulative.
+"""A snapshot of the system at one edge of a step: cumulative times of CPUs, threads, cgroups.
 
-Threads come and go while it is taken: one that vanishes halfway is left out.
+Threads start and end while it is taken; one that disappears midway is omitted.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from schedlens.machine import cgroups, cpu_list
 
 Row = dict[str, Any]
 
-# The columns of a CPU's line in /proc/stat: user and nice already hold the time of guests.
+# The columns of a CPU's line in /proc/stat; user and nice already include guest time.
 _STAT = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 def take(edge: str, proc: Path = Path("/proc")) -> Row:
     """The object of begin.json or end.json; `edge` is `begin` or `end`.
 
-    The counters of the CPUs are read at the side of the step: last at its begin, first at its
-    end; `mono_ns` (CLOCK_MONOTONIC) is the time of that reading.
+    The CPU counters are read next to the step: last at its start, first at its end. `mono_ns`
+    (CLOCK_MONOTONIC) is the time of that reading.
     """
     if edge == "begin":
         threads = list(_threads(proc))
@@ -33,7 +33,7 @@ def take(edge: str, proc: Path = Path("/proc")) -> Row:
         mono_ns, cpus = _cpus(proc)
         threads = list(_threads(proc))
         groups = _groups(proc, threads)
-    # /proc/stat has a line for each CPU that is online.
+    # /proc/stat has a line for each online CPU.
     online = [row["cpu"] for row in cpus]
     return {
         "mono_ns": mono_ns,
@@ -50,10 +50,10 @@ def _cpus(proc: Path) -> tuple[int, list[Row]]:
 
 
 def cpu_rows(text: bytes, ticks_per_second: int) -> list[Row]:
-    """The rows of `snapshot_cpu` from the text of /proc/stat, in ns; its step is one tick.
+    """The rows of `snapshot_cpu` from the text of /proc/stat, in ns, with tick resolution.
 
-    `user_ns` holds nice and guest time, `idle_ns` the waiting for I/O; None where an old kernel
-    has no such column.
+    `user_ns` includes nice and guest time, `idle_ns` includes iowait; None if an old kernel lacks
+    the column.
     """
     tick_ns = 1_000_000_000 // ticks_per_second
     rows = []
@@ -104,13 +104,12 @@ def thread_row(
     tick_ns: int,
     masks: dict[bytes, list[int]],
 ) -> Row:
-    """A row of `snapshot_thread` from the files of one thread; `masks` remembers parsed lists.
+    """A row of `snapshot_thread` from the files of one thread; `masks` caches parsed lists.
 
-    The sum of `user_ns` and `system_ns` is the time on a CPU that schedstat tells to the ns,
-    divided as the kernel divides it: in proportion to the ticks seen in either. Without schedstat
-    it is the ticks alone.
+    `user_ns` + `system_ns` is the CPU time from schedstat, exact to the ns. It is divided as the
+    kernel divides it: in proportion to the ticks in each. Without schedstat, both are in ticks.
     """
-    # The name is in brackets and may itself hold brackets and blanks.
+    # The name is in parentheses and may itself contain parentheses and blanks.
     begin, end = stat.index(b"(") + 1, stat.rindex(b")")
     fields = stat[end + 2 :].split()
     user_ns, system_ns = int(fields[11]) * tick_ns, int(fields[12]) * tick_ns
@@ -139,7 +138,7 @@ def thread_row(
 
 
 def _groups(proc: Path, threads: list[Row]) -> list[Row]:
-    """All cgroups, with threads or without: one that the begin lacks was created in the step."""
+    """All cgroups, with or without threads: one missing at the start was created in the step."""
     try:
         hierarchies = cgroups.mounts((proc / "self/mountinfo").read_text("utf-8", "replace"))
     except OSError:
@@ -157,7 +156,7 @@ def _numbers(folder: str) -> list[str]:
 
 
 def _read(path: str) -> bytes:
-    # One open and one read: Path.read_bytes costs three times as much, and there are thousands.
+    # One open and one read: Path.read_bytes takes three times as long, for thousands of files.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(handle, 65536)

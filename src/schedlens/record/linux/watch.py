@@ -1,10 +1,9 @@
-"""What changes between the two snapshots of a step: affinities and cgroups, read while it runs.
+"""Reads what changes between the two snapshots of a step: affinities and cgroups.
 
-Snapshots show a thread's affinity and cgroup at two moments. A thread that is born and bound
+Snapshots show a thread's affinity and cgroup at two times. A thread that starts and is pinned
 within the step (`taskset`), or that moves into a cgroup with a quota, needs readings in between.
-No event of the kernel reports either at an acceptable cost: the tracepoint of the system call
-sched_setaffinity slows down every system call of every program (0.28 us became 0.70 us where it
-was measured).
+The kernel has no cheap event for either: the tracepoint of the system call sched_setaffinity slows
+down every system call of every program (from 0.28 to 0.70 us in one measurement).
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from schedlens.machine import cgroups, cpu_list
 
 Row = dict[str, Any]
 
-# New processes are looked for this often.
+# How often to look for new processes.
 INTERVAL_S = 0.025
-# A new thread is often bound right after its start: it is read again after this part of its age,
+# A new thread is often pinned right after its start: read it again after this part of its age,
 # until it is as old as YOUNG_S.
 AGE_PART = 0.5
 YOUNG_S = 0.5
-# Everything else is read this often, or less often where that would take more than 2 % of a CPU:
-# new threads of known processes, cgroups, and so many of the known threads in turn.
+# How often to read everything else, but never using more than 2 % of a CPU: new threads of known
+# processes, cgroups, and this many of the known threads in turn.
 ALL_INTERVAL_S = 0.1
 COST = 50
 OLD_AT_ONCE = 40
@@ -35,10 +34,10 @@ _KERNEL_PARENT = 2
 
 
 class Watch:
-    """Reads /proc and the cgroups in a thread of its own, from `start` to `stop`."""
+    """Reads /proc and the cgroups in its own thread, from `start` to `stop`."""
 
     def __init__(self, begin: Row, proc: Path = Path("/proc")) -> None:
-        """`begin` is the snapshot at the start of the step: only differences to it are kept."""
+        """`begin` is the snapshot at the start of the step; only differences to it are kept."""
         self._proc = os.fspath(proc)
         self._threads: dict[int, _Thread] = {}
         self._masks: dict[str, list[int]] = {}
@@ -76,10 +75,10 @@ class Watch:
         self._read_all(every=True)
 
     def found(self) -> Row:
-        """The object of watch.json; only after the end.
+        """The object of watch.json; valid only after the end.
 
-        `threads`: readings that differ from the one before, `since_mono_ns` the time of that one
-        (None: none before); `cgroups`: the last reading of each cgroup, `ended` where it was gone
+        `threads`: readings that differ from the previous one, whose time is `since_mono_ns` (None
+        if there is none); `cgroups`: the last reading of each cgroup, `ended` if it did not exist
         at the end.
         """
         return {"threads": self._rows, "cgroups": list(self._groups.values())}
@@ -122,18 +121,18 @@ class Watch:
                 self._look(tid, self._threads[tid])
         self._turn = self._turn[turn:]
         used = {thread.cgroup for thread in self._threads.values() if thread.cgroup is not None}
-        # Threads that came and went may have left their group behind.
-        asked = self._groups if every else cgroups.with_ancestors(used)
-        for cgroup in list(asked):
+        # Threads that came and went may have left their cgroup behind.
+        wanted = self._groups if every else cgroups.with_ancestors(used)
+        for cgroup in list(wanted):
             row = cgroups.read(cgroup, self._hierarchies)
-            if cgroups.is_told(row):
+            if cgroups.was_readable(row):
                 self._groups[cgroup] = {**row, "mono_ns": time.monotonic_ns(), "ended": False}
             elif cgroup in self._groups:
-                # What was read last is the least that it used and was denied.
+                # The last reading is a lower bound of its usage and throttling.
                 self._groups[cgroup] = {**self._groups[cgroup], "ended": True}
 
     def _add_threads(self, pid: int, now: int) -> set[int]:
-        """The threads of a process; those that are new are read."""
+        """Finds the threads of a process and reads the new ones."""
         tids = set(_numbers(f"{self._proc}/{pid}/task"))
         for tid in tids:
             known = self._threads.get(tid)
@@ -198,7 +197,7 @@ def _numbers(folder: str) -> list[int]:
 
 
 def _text(path: str) -> str:
-    # One open and one read: Path.read_text costs three times as much.
+    # One open and one read: Path.read_text takes three times as long, for thousands of files.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(handle, 65536).decode("utf-8", "replace")

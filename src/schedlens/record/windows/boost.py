@@ -1,7 +1,7 @@
 """The boost switch on Windows: the power plan's processor performance boost mode, by powercfg.
 
-0 is off; any other mode lets clocks above the nominal one. It has a value on mains and one on
-battery, and counts once its plan is made active again.
+0 is off; any other mode allows clocks above the nominal one. The mode has a value on mains and
+one on battery, and takes effect once its plan is made active again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from schedlens.record.windows import power_plan
 NAME = "boost"
 ALIAS = "PERFBOOSTMODE"
 DISABLED = 0
-# What Windows itself takes where a plan says nothing.
+# The mode that Windows uses if a plan has none.
 AGGRESSIVE = 2
-# The plan in force, as powercfg takes it.
+# The active plan, by powercfg's name.
 CURRENT = "scheme_current"
 
 LIMIT_S = 60.0
@@ -26,13 +26,13 @@ _ROW = re.compile(r"powercfg ([0-9a-fA-F-]{36}) perfboostmode")
 _VALUES = re.compile(r"(\d+) (\d+)")
 
 
-def asking(plan: str = CURRENT) -> list[str]:
-    """The command that prints the processor's settings of a plan, this one among them."""
+def query(plan: str = CURRENT) -> list[str]:
+    """The command that prints the processor settings of a plan, including this one."""
     return [*power_plan.PROCESSOR[:2], plan, power_plan.PROCESSOR[3]]
 
 
 def setting(plan: str, ac: int, dc: int) -> list[list[str]]:
-    """The commands that set the mode on mains and on battery, and let it count."""
+    """The commands that set the mode on mains and on battery, and make it take effect."""
     words = [plan, "sub_processor", ALIAS.lower()]
     return [
         ["powercfg", "/setacvalueindex", *words, str(ac)],
@@ -43,53 +43,53 @@ def setting(plan: str, ac: int, dc: int) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class BoostMode:
-    """The switch of one power plan; `found` are its modes before anything was changed."""
+    """The switch of one power plan; `found` are its modes before any change."""
 
     plan: str
     found: power_plan.Value
     name: str = NAME
 
     def state(self) -> str | None:
-        """`on` or `off`; None where mains and battery differ in it, or nothing is told."""
+        """`on` or `off`; None if mains and battery differ, or if it is unknown."""
         value = _read(self.plan)
         if value is None or (value.ac == DISABLED) != (value.dc == DISABLED):
             return None
         return "off" if value.ac == DISABLED else "on"
 
     def set(self, state: str) -> None:
-        """Sets a state and reads it back; `on` is the mode that was found. Raises `KnobError`."""
+        """Sets a state and reads it back; `on` is the original mode. Raises `KnobError`."""
         modes = [
             DISABLED if state == "off" else mode or AGGRESSIVE
             for mode in (self.found.ac, self.found.dc)
         ]
         _set(self.plan, modes[0], modes[1])
         if _read(self.plan) != power_plan.Value(modes[0], modes[1]):
-            raise KnobError(f"{self.name}: the power plan does not keep the state '{state}'")
+            raise KnobError(f"{self.name}: the power plan does not accept the state '{state}'")
 
     def contents(self) -> list[tuple[str, str]]:
-        """The setting with the values it holds now, for `guard`."""
+        """The setting with its current values, for `guard`."""
         value = _read(self.plan) or self.found
         return [(f"powercfg {self.plan} {ALIAS.lower()}", f"{value.ac} {value.dc}")]
 
 
 def find() -> tuple[BoostMode | None, str]:
-    """The switch of the plan in force, or None and why there is none."""
-    code, said = _run(asking())
+    """The switch of the active plan, or None and why there is none."""
+    code, said = _run(query())
     plan, value = power_plan.plan_id(said), power_plan.settings(said).get(ALIAS)
     if code != 0 or plan is None:
-        return None, f"powercfg tells no power plan ({_last(said, code)})"
+        return None, f"powercfg reports no power plan ({_last(said, code)})"
     if value is None:
         return None, "the power plan has no boost mode: this processor or its firmware offers none"
     return BoostMode(plan, value), ""
 
 
 def is_setting(name: str) -> bool:
-    """Whether a name of `BoostMode.contents` is meant, and no file."""
+    """Whether this is a name from `BoostMode.contents` instead of a file."""
     return _ROW.fullmatch(name) is not None
 
 
 def put_back(name: str, text: str) -> bool:
-    """Sets the values that `BoostMode.contents` told; whether they are in the plan now."""
+    """Sets the values from `BoostMode.contents`; returns whether the plan has them now."""
     row, values = _ROW.fullmatch(name), _VALUES.fullmatch(text)
     if row is None or values is None:
         return False
@@ -110,12 +110,12 @@ def _set(plan: str, ac: int, dc: int) -> None:
 
 
 def _read(plan: str) -> power_plan.Value | None:
-    code, said = _run(asking(plan))
+    code, said = _run(query(plan))
     return power_plan.settings(said).get(ALIAS) if code == 0 else None
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Exit code of powercfg, and what it printed."""
+    """Exit code and output of powercfg."""
     try:
         done = subprocess.run(
             command,
@@ -134,4 +134,4 @@ def _run(command: list[str]) -> tuple[int, str]:
 
 def _last(said: str, code: int) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else f"it ended with code {code}"
+    return lines[-1][:200] if lines else f"it exited with code {code}"

@@ -1,4 +1,4 @@
-"""The user's program in a cell on Windows: bound to a CPU, and timed."""
+"""The user's program in a cell on Windows: pinned to a CPU, and timed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from schedlens.record.windows import conversation
 
 
 def command(words: Sequence[str], cpu: int | None) -> list[str]:
-    """The command that runs a program, on one CPU where one is given."""
+    """The command that runs a program, on one CPU if one is given."""
     if cpu is None:
         return list(words)
     return [workload_program.program(), "bind", "--cpu", str(cpu), "--", *words]
 
 
 def cpu_of(step: Step) -> int | None:
-    """The CPU that a cell gives the user's program; None: any."""
+    """The CPU of the user's program in a cell; None: any."""
     facts = (step.cell or {}).get("facts") or {}
     if "command_cpu" in facts:
         return int(facts["command_cpu"])
@@ -29,16 +29,16 @@ def cpu_of(step: Step) -> int | None:
     return step.planned_cpus[0] if alone and step.planned_cpus else None
 
 
-def is_beside(step: Step) -> bool:
-    """Whether a cell has the user's program beside its kernel."""
+def runs_alongside(step: Step) -> bool:
+    """Whether a cell runs the user's program alongside its kernel."""
     return "command_cpu" in ((step.cell or {}).get("facts") or {})
 
 
 class TimedCommand:
-    """A program from its start to its end."""
+    """Runs a program and measures its time."""
 
     def __init__(self, words: Sequence[str], cpu: int | None) -> None:
-        # The monotonic clock of older Pythons has steps of 16 ms on Windows.
+        # The monotonic clock of older Pythons has a resolution of 16 ms on Windows.
         self._begin_ns = time.perf_counter_ns()
         self._process: subprocess.Popen[bytes] = conversation.start(
             command(words, cpu), spoken_with=False
@@ -51,20 +51,20 @@ class TimedCommand:
         return self._process.pid
 
     def wait(self, seconds: float | None) -> int | None:
-        """Its exit code; None if it still runs after `seconds`. Then `took_ns` is None too."""
+        """Its exit code; None, with `took_ns` None too, if it still runs after `seconds`."""
         code = _ended(self._process, seconds)
         if code == 0:
             self.took_ns = time.perf_counter_ns() - self._begin_ns
         return code
 
     def must(self, seconds: float | None) -> None:
-        """The same; raises `WorkloadError` where it ended with an error: its time says nothing."""
+        """The same. Raises `WorkloadError` if it fails, because its time is then meaningless."""
         code = self.wait(seconds)
         if code:
-            raise WorkloadError(f"the command ended with code {code}")
+            raise WorkloadError(f"the command exited with code {code}")
 
     def kill(self) -> None:
-        """Ends it, whatever its state."""
+        """Ends it in any state."""
         conversation.end(self._process)
 
 

@@ -1,6 +1,6 @@
-"""A program that is spoken with line by line, on any system.
+"""A program that is controlled line by line, on any system.
 
-Pipes cannot be waited for on Windows, so a thread reads what the program says.
+Windows cannot wait for pipes, so a thread reads the program's output.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from schedlens.errors import WorkloadError
 
-# A request to end is looked for as often as this.
+# How often to check for a request to stop.
 POLL_S = 0.2
 END_S = 10.0
 
@@ -25,7 +25,7 @@ END_S = 10.0
 def start(
     command: Sequence[str], *, spoken_with: bool = True, error: int | None = None
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that Ctrl-C on this terminal does not reach; raises `WorkloadError`.
+    """Starts a program that Ctrl-C on this terminal does not reach. Raises `WorkloadError`.
 
     `spoken_with`: through pipes; else it has this terminal.
     """
@@ -36,22 +36,22 @@ def start(
             stdin=pipe,
             stdout=pipe,
             stderr=error,
-            # Its own group is told to end by an event of its own.
+            # Its own process group, so that it can be stopped separately.
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             start_new_session=sys.platform != "win32",
         )
     except OSError as caught:
-        raise WorkloadError(f"{command[0]} cannot be run: {caught.strerror or caught}") from None
+        raise WorkloadError(f"cannot run {command[0]}: {caught.strerror or caught}") from None
 
 
 def ask_to_end(process: subprocess.Popen[bytes]) -> None:
-    """The event that Ctrl-Break sends, on other systems the signal of Ctrl-C."""
+    """Sends the event of Ctrl-Break, or on other systems the signal of Ctrl-C."""
     with contextlib.suppress(OSError, ValueError):
         process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT))
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Asks a program to end, then makes it."""
+    """Asks a program to end, then kills it."""
     for gently in (True, False):
         if process.poll() is not None:
             break
@@ -69,7 +69,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 class Conversation:
-    """A running program, its lines in their order."""
+    """A running program and its lines in order."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = list(command)
@@ -91,14 +91,14 @@ class Conversation:
         return self._process.pid
 
     def say(self, line: str) -> None:
-        """Writes a line to it; that it has ended is seen in what it answers."""
+        """Writes a line to it; if it has ended, the next `hear` reports that."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
 
     def hear(self, limit_s: float) -> str:
-        """Its next line; raises `WorkloadError` where it ends or is silent for `limit_s`."""
+        """Its next line. Raises `WorkloadError` if it ends or is silent for `limit_s`."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             try:
@@ -107,21 +107,21 @@ class Conversation:
                 continue
             if line is None:
                 code = self._process.wait()
-                raise WorkloadError(self.said or f"{self.command[0]} ended with code {code}")
+                raise WorkloadError(self.said or f"{self.command[0]} exited with code {code}")
             return line
         raise WorkloadError(f"{self.command[0]} said nothing for {limit_s:g} s")
 
     def expect(self, word: str, limit_s: float) -> None:
-        """Waits for a line; raises `WorkloadError`."""
+        """Waits for a line. Raises `WorkloadError`."""
         while self.hear(limit_s) != word:
             pass
 
     def ask_to_end(self) -> None:
-        """Lets it end what it does now; what it did so far counts."""
+        """Asks it to end its current work; the results so far count."""
         ask_to_end(self._process)
 
     def finish(self, limit_s: float) -> int:
-        """Waits for its end; its exit code. Raises `WorkloadError`."""
+        """Waits for its end; returns its exit code. Raises `WorkloadError`."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -136,5 +136,5 @@ class Conversation:
         return lines[-1] if lines else ""
 
     def kill(self) -> None:
-        """Ends it, whatever its state."""
+        """Ends it in any state."""
         end(self._process)

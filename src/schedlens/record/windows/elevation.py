@@ -1,4 +1,4 @@
-"""Whether this program may trace the kernel."""
+"""Whether schedlens may trace the kernel."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import ctypes
 
 
 def elevated() -> bool | None:
-    """Whether it runs as administrator; None where the system is not Windows."""
+    """Whether it runs as administrator; None if the system is not Windows."""
     libraries = getattr(ctypes, "windll", None)
     return None if libraries is None else bool(libraries.shell32.IsUserAnAdmin())

@@ -1,4 +1,4 @@
-"""The Enter key, waited for while something else goes on."""
+"""Waits for the Enter key in the background."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 class Enter:
-    """Set once a line comes; `alone`: also where there is nobody to type one."""
+    """Set once a line arrives; `alone`: also if standard input is closed."""
 
     def __init__(self, *, alone: bool) -> None:
         self.pressed = threading.Event()

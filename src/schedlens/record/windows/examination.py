@@ -1,4 +1,4 @@
-"""What `schedlens doctor` looks at on Windows, row by row."""
+"""What `schedlens doctor` checks on Windows, row by row."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def examine() -> list[Row]:
 
 
 def restore() -> tuple[list[Change], list[Change]]:
-    """Undoes what a killed run left behind: what was undone, and what could not be."""
+    """Undoes what a killed run left behind; returns what was undone, and what could not be."""
     done, left = changes.restore()
     return [*done, *_ended()], left
 
 
 def _ended() -> list[Change]:
-    """A recording that went on, and was ended."""
+    """Stops a recording that is still running."""
     try:
         kind, program = etw.find()
     except SchedlensError:

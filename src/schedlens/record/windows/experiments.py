@@ -1,4 +1,4 @@
-"""What an experiment asks of Windows; and of one that is not here, for a dry run."""
+"""What an experiment needs to know about Windows, or for a dry run about another machine."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from schedlens.record.windows import topology as windows_topology
 from schedlens.record.windows.observer import Observer
 
 NO_SMT = (
-    "smt: on Windows only the firmware (UEFI set-up) switches it: measure once with it on and "
+    "smt: on Windows only the firmware (UEFI setup) can switch it: measure once with it on and "
     "once with it off"
 )
-NO_ENERGY = "energy: it is not read on Windows"
-# How long the machine is looked at before the first cell, and the busy share of all its CPUs
+NO_ENERGY = "energy: schedlens does not read it on Windows"
+# How long to observe the machine before the first cell, and the busy share of all its CPUs
 # from which it is not quiet.
 LOOK_S = 1.0
 QUIET_SHARE = 0.2
@@ -41,7 +41,7 @@ def here() -> Host:
 
 
 def elsewhere(machine: Topology) -> Host:
-    """A machine with these CPUs whose boost can be switched; nothing of it is asked."""
+    """A machine with these CPUs whose boost can be switched; nothing is read from it."""
     switch = boost.BoostMode(boost.CURRENT, power_plan.Value(boost.AGGRESSIVE, boost.AGGRESSIVE))
     return Host(
         topology=lambda: machine,
@@ -53,7 +53,7 @@ def elsewhere(machine: Topology) -> Host:
 
 
 def switching(step: Step) -> list[tuple[str, list[str]]]:
-    """The commands that set what a cell asks for, each with what it is for."""
+    """The commands that set the state of a cell, each with its purpose."""
     state = ((step.cell or {}).get("facts") or {}).get(boost.NAME)
     if state is None:
         return []
@@ -63,7 +63,7 @@ def switching(step: Step) -> list[tuple[str, list[str]]]:
 
 
 def putting_back() -> list[tuple[str, list[str]]]:
-    """The commands that put back what a user found; AC and DC stand for the values before."""
+    """The commands that restore the original state; AC and DC stand for the old values."""
     mains, battery, active = boost.setting(boost.CURRENT, boost.AGGRESSIVE, boost.AGGRESSIVE)
     commands = [[*mains[:-1], "AC"], [*battery[:-1], "DC"], active]
     return [(f"{boost.NAME} as it was", command) for command in commands]
@@ -96,7 +96,7 @@ def _unrest() -> str | None:
 
 
 def busy_share(begin: dict[str, Any], end: dict[str, Any]) -> float | None:
-    """Busy time of all CPUs between two snapshots by their whole time; None if it is not told."""
+    """Busy share of all CPUs' time between two snapshots; None if unknown."""
     before = {row["cpu"]: row for row in begin["cpus"]}
     busy = idle = 0
     for row in end["cpus"]:

@@ -1,4 +1,4 @@
-"""The state of the system at both edges of a step, as the workload program sees it on Windows."""
+"""The system state at both edges of a step on Windows, read by the workload program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def command() -> list[str]:
 
 
 class Observer:
-    """The observer while it waits; `begin` and `end` are the objects of begin.json and end.json."""
+    """A waiting observer; `begin` and `end` are the objects of begin.json and end.json."""
 
     def __init__(self) -> None:
         self.command = command()
@@ -32,11 +32,11 @@ class Observer:
             raise
 
     def begin(self) -> Json:
-        """The snapshot at the begin; raises `RecorderError`."""
+        """The snapshot at the start. Raises `RecorderError`."""
         return self._ask("begin")
 
     def end(self) -> Json:
-        """The snapshot at the end, with `reported`; raises `RecorderError`."""
+        """The snapshot at the end, with `reported`. Raises `RecorderError`."""
         return self._ask("end")
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ class Observer:
         try:
             value = json.loads(self._program.hear(LIMIT_S))
         except (ValueError, WorkloadError) as error:
-            raise RecorderError(f"the system cannot be observed: {error}") from None
+            raise RecorderError(f"cannot observe the system: {error}") from None
         if not isinstance(value, dict) or not isinstance(value.get("mono_ns"), int):
-            raise RecorderError("the system cannot be observed: the answer is no snapshot")
+            raise RecorderError("cannot observe the system: the observer sent no snapshot")
         return value

@@ -1,4 +1,4 @@
-"""What `collect` is asked for beside the request, on Windows alone."""
+"""The options of `collect` that exist only on Windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Options:
 
     @property
     def given(self) -> list[str]:
-        """The options that are not at their default, as they are typed."""
+        """The options that differ from their default, as the user types them."""
         named = {
             "--recorder": self.recorder,
             "--presents": self.presents or None,
@@ -34,7 +34,7 @@ class Options:
         return [name for name, value in named.items() if value is not None]
 
     def check(self, request: Request, *, seconds_given: bool) -> None:
-        """Raises `PlanError` for what contradicts itself or the request."""
+        """Raises `PlanError` for options that contradict each other or the request."""
         if self.ring_s is not None:
             if not SHORTEST_RING_S <= self.ring_s <= LONGEST_RING_S:
                 raise PlanError(
@@ -42,25 +42,25 @@ class Options:
                     f"{LONGEST_RING_S:g} seconds"
                 )
             if request.experiment:
-                raise PlanError("--ring waits for something rare: an experiment records each of "
-                                "its cells from begin to end")  # fmt: skip
+                raise PlanError("--ring waits for a rare event, but an experiment records each of "
+                                "its cells completely")  # fmt: skip
             if request.workload or request.command:
-                raise PlanError("--ring waits for something rare: start the program yourself, and "
-                                "name it with --process, or give neither")  # fmt: skip
+                raise PlanError("--ring waits for a rare event: start the program yourself, and "
+                                "name it with --process, or record the machine")  # fmt: skip
             if seconds_given:
-                raise PlanError("--ring records until Enter: --seconds has no meaning with it")
+                raise PlanError("--ring records until Enter: --seconds has no effect with it")
             if request.repeats != 1:
-                raise PlanError("--ring records once: --repeat has no meaning with it")
+                raise PlanError("--ring records once: --repeat has no effect with it")
         if self.stop_on_frame_ms is not None:
             if self.stop_on_frame_ms <= 0:
                 raise PlanError(f"--stop-on-frame: {self.stop_on_frame_ms:g} ms is no frame time")
             if self.ring_s is None:
-                raise PlanError("--stop-on-frame ends a --ring: give one, such as --ring 30")
+                raise PlanError("--stop-on-frame ends a --ring: add one, such as --ring 30")
             if self.presentmon is None:
-                raise PlanError("--stop-on-frame needs --presentmon PATH: it is PresentMon that "
-                                "sees the frames while they come")  # fmt: skip
+                raise PlanError("--stop-on-frame requires --presentmon PATH, because only "
+                                "PresentMon reports frames as they happen")  # fmt: skip
         if request.light:
-            raise PlanError("--light is for Linux: the profile for Windows has no second record")
+            raise PlanError("--light works only on Linux: the WPR profile has no second record")
 
     def as_json(self) -> dict[str, Any]:
         """The object `windows` of session.json."""
@@ -68,9 +68,9 @@ class Options:
 
 
 def from_json(value: object) -> Options:
-    """The options of a session; raises `SessionError`."""
+    """The options of a session. Raises `SessionError`."""
     try:
         given: dict[str, Any] = dict(value or {})  # type: ignore[call-overload]
         return Options(**given)
     except (TypeError, ValueError) as error:
-        raise SessionError(f"session.json holds no options to go on with: {error}") from None
+        raise SessionError(f"session.json contains no valid options: {error}") from None

@@ -1,4 +1,4 @@
-"""Recording on Windows with WPR or xperf, and on paper anywhere: recorder, commands, profile."""
+"""Recording on Windows with WPR or xperf, or a dry run anywhere: recorder, commands, profile."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ else:
     from schedlens.collectors import etw, etw_refusal, presentmon
 
 RAW_TOPOLOGY = "topology.bin"
-# The ring is sized for as many where the machine is another one.
+# The number of CPUs that the ring is sized for in a dry run for another machine.
 CPUS_ELSEWHERE = 16
-# What a step takes beside its measured intervals: mostly writing and merging the recording.
+# What a step takes in addition to its measured intervals: mostly writing and merging the trace.
 STEP_COST_S = 8.0
 
 
 class Windows(Platform):
-    """This machine, or on paper another one, with Windows Performance Recorder or xperf."""
+    """This machine, or in a dry run another one, with Windows Performance Recorder or xperf."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -51,7 +51,7 @@ class Windows(Platform):
 
     @property
     def capture(self) -> etw.Capture:
-        """What `prepare` found."""
+        """The capture that `prepare` chose."""
         assert self._capture is not None
         return self._capture
 
@@ -70,7 +70,7 @@ class Windows(Platform):
         if request.process is not None:
             return replace(request, pid=processes.find(request.process))
         if request.pid is not None and not processes.running(request.pid):
-            raise SessionError(f"--pid: no process {request.pid} runs")
+            raise SessionError(f"--pid: no process {request.pid} is running")
         return request
 
     def topology(self) -> Topology:
@@ -87,7 +87,7 @@ class Windows(Platform):
             kind, program, (), options.presents, options.ring_s, len(machine.usable)
         )
         if options.presentmon is not None and shutil.which(options.presentmon) is None:
-            raise RecorderError(f"--presentmon: no program is at {options.presentmon}")
+            raise RecorderError(f"--presentmon: there is no program {options.presentmon}")
         self._capture = etw.checked_counters(_with_buffers(capture, request), request.counters)
 
     def head(self) -> Json:
@@ -113,8 +113,8 @@ class Windows(Platform):
         before = head.get("capture", {}).get("rung")
         if self.capture.kind != before:
             raise SessionError(
-                f"{folder} was begun with {before}, now only {self.capture.kind} is found: begin "
-                "a new session"
+                f"{folder} was recorded with {before}, but only {self.capture.kind} is found: "
+                "start a new session"
             )
 
     def lacks(self) -> list[str]:
@@ -122,7 +122,7 @@ class Windows(Platform):
         if self._options.ring_s is not None:
             until = " or a slow frame" if self._options.stop_on_frame_ms is not None else ""
             lines.append(
-                f"the last {self._options.ring_s:g} s are kept until you press Enter{until}"
+                f"keeping the last {self._options.ring_s:g} s until you press Enter{until}"
             )
         return lines
 
@@ -176,7 +176,7 @@ class Windows(Platform):
         commands = _commands(request, options, capture, steps, PureWindowsPath("STEP"))
         lines += [f"{name}: {etw.shown(command)}" for name, command in commands]
         if elsewhere and any(step.workload is not None for step in steps):
-            lines.append("planned for the CPUs of this machine; another has other numbers:")
+            lines.append("planned for the CPUs of this machine; they may differ on another one:")
         for step in steps:
             is_placed = step.workload is not None or step.planned_cpus is not None
             where = workload_program.shown(step.planned_cpus) if is_placed else ""
@@ -193,9 +193,9 @@ def _commands(
     steps: list[Step],
     place: PurePath,
 ) -> list[tuple[str, list[str]]]:
-    """All commands of a session in their order, each with what it is for.
+    """All commands of a session in order, each with its purpose.
 
-    Those of a step once; of an experiment, what each cell of the first repeat runs.
+    The commands of a step appear once; for an experiment, those of each cell of the first repeat.
     """
     profile = PureWindowsPath(etw.PROFILE_FILE)
     found = [("machine", list(command)) for command in settings.COMMANDS]
@@ -222,20 +222,20 @@ def _commands(
     else:
         found.append(("wait", ["timeout", "/t", f"{request.seconds:g}"]))
     found += [("end", command) for command in etw.end(capture, place)]
-    found += [("to give up instead", command) for command in etw.cancel(capture)]
+    found += [("to cancel instead", command) for command in etw.cancel(capture)]
     if any(experiments.switching(step) for step in steps):
         found += experiments.putting_back()
     return found
 
 
 def _cells(request: Request, steps: list[Step], place: PurePath) -> list[tuple[str, list[str]]]:
-    """What the cells of an experiment run, and what they switch before."""
+    """What the cells of an experiment run, and what they switch first."""
     found = []
     for step in steps:
         found += experiments.switching(step)
         if step.workload is not None:
             found.append((step.name, _plain(workload_command(request, step, place))))
-        if step.workload is None or companion.is_beside(step):
+        if step.workload is None or companion.runs_alongside(step):
             words = companion.command(request.command, companion.cpu_of(step))
             found.append((step.name, words if companion.cpu_of(step) is None else _plain(words)))
     return found
@@ -247,8 +247,8 @@ def _plain(command: list[str]) -> list[str]:
 
 
 def _with_buffers(capture: etw.Capture, request: Request) -> etw.Capture:
-    """The capture with the buffers asked for."""
-    asked = request.buffers("windows")
-    if asked is None:
+    """The capture with the requested buffers."""
+    requested = request.buffers("windows")
+    if requested is None:
         return capture
-    return replace(capture, buffer_kb=asked.size >> 10, buffer_count=asked.count)
+    return replace(capture, buffer_kb=requested.size >> 10, buffer_count=requested.count)

@@ -1,4 +1,4 @@
-"""The power plan in force, from what `powercfg` prints.
+"""The active power plan, from the output of `powercfg`.
 
 Its labels are in the system's language, so only ids, aliases, numbers and their order are read.
 """
@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 
 ACTIVE = ["powercfg", "/getactivescheme"]
-# /qh: the hidden settings too, which are those of parking and of hybrid parts.
+# /qh includes hidden settings, such as those of parking and of hybrid parts.
 PROCESSOR = ["powercfg", "/qh", "scheme_current", "sub_processor"]
 
-# Settings of which some versions of Windows print no alias.
+# Settings for which some versions of Windows print no alias.
 ALIASES = {
     "0cc5b647-c1df-4637-891a-dec35c318583": "CPMINCORES",
     "0cc5b647-c1df-4637-891a-dec35c318584": "CPMINCORES1",
@@ -43,7 +43,7 @@ class Value:
 
 
 def active(text: str) -> str | None:
-    """Name and id of the plan in the answer to `/getactivescheme`."""
+    """Name and id of the plan in the output of `/getactivescheme`."""
     for line in text.splitlines():
         found = _NAMED.search(line)
         if found:
@@ -53,13 +53,13 @@ def active(text: str) -> str | None:
 
 
 def plan_id(text: str) -> str | None:
-    """The id of the plan that an answer to `/getactivescheme` or `/qh` is about."""
+    """The id of the plan in the output of `/getactivescheme` or `/qh`."""
     found = next(filter(None, map(_NAMED.search, text.splitlines())), None)
     return found[1].lower() if found else None
 
 
 def settings(text: str) -> dict[str, Value]:
-    """Settings by alias (by id where there is none) in the answer to `/qh`."""
+    """Settings by alias (by id if there is none) in the output of `/qh`."""
     found: dict[str, Value] = {}
     guid: str | None = None
     alias: str | None = None
@@ -68,7 +68,7 @@ def settings(text: str) -> dict[str, Value]:
     ids = 0
     for line in [*text.splitlines(), ":" + "0" * 8 + "-0000-0000-0000-" + "0" * 12]:
         if match := _NAMED.search(line):
-            # Least, greatest and step of a range come before the two values in force.
+            # Minimum, maximum and step of a range precede the two active values.
             if ids > 2 and guid is not None and len(numbers) >= 2:
                 found[alias or ALIASES.get(guid, guid)] = Value(numbers[-2], numbers[-1])
             guid, alias, numbers = match[1].lower(), None, []

@@ -1,4 +1,4 @@
-"""Running processes by name and by number, from what `tasklist` prints."""
+"""Running processes by name and by number, from the output of `tasklist`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Ask = Callable[[Sequence[str]], str | None]
 
 
 def listing(condition: str) -> list[str]:
-    """The command that lists processes: comma separated, without a head in some language."""
+    """The command that lists processes: comma-separated, without the localized header."""
     return ["tasklist", "/fo", "csv", "/nh", "/fi", condition]
 
 
 def _rows(text: str | None) -> list[tuple[str, int]]:
-    """Name and number of each; the line that says there is none has no second column."""
+    """Name and number of each; the line that says there are none has no second column."""
     rows = [row for row in csv.reader((text or "").splitlines()) if len(row) > 1]
     return [(row[0], int(row[1])) for row in rows if row[1].isdigit()]
 
@@ -28,19 +28,19 @@ def image_of(name: str) -> str:
 
 
 def find(name: str, ask: Ask = run) -> int:
-    """The process of that name, with or without .exe; raises `PlanError` for none or several."""
+    """The process with that name, with or without .exe. Raises `PlanError` unless there is one."""
     image = image_of(name)
     found = [pid for _, pid in _rows(ask(listing(f"imagename eq {image}")))]
     if not found:
-        raise PlanError(f"--process: no process named '{image}' runs")
+        raise PlanError(f"--process: no process named '{image}' is running")
     if len(found) > 1:
         some = ", ".join(map(str, sorted(found)[:8]))
         raise PlanError(
-            f"--process: {len(found)} processes are named '{image}': give --pid ({some})"
+            f"--process: {len(found)} processes are named '{image}': use --pid ({some})"
         )
     return found[0]
 
 
 def running(pid: int, ask: Ask = run) -> bool:
-    """Whether a process of that number is there."""
+    """Whether a process with that number exists."""
     return any(number == pid for _, number in _rows(ask(listing(f"pid eq {pid}"))))

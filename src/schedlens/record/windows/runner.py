@@ -1,4 +1,4 @@
-"""One step on Windows from its folder to its step.json: workload, recorder, observer, checks."""
+"""Records one step on Windows: workload, recorder, observer, checks, step.json."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ else:
 
 Json = dict[str, Any]
 
-# A recording of a busy machine grows by as much in a few seconds.
+# A recording of a busy machine grows by this much in a few seconds.
 FREE_BYTES = 256 << 20
-# Listing the processes costs a program of its own each time.
+# Each listing of the processes starts a program, so it must not happen often.
 WATCH_S = 1.0
-# What came right after a frame that took too long explains it too.
+# The time right after a slow frame helps to explain it.
 AFTER_FRAME_S = 1.0
 
 
 @dataclass
 class _Interval:
-    """How a measured interval went."""
+    """The course of a measured interval."""
 
     stopped_by: str = "time"
     pid: int | None = None
@@ -62,8 +62,8 @@ class Runner:
     def run(self, step: Step, folder: Path) -> Json:
         """Runs a step in its empty folder and writes step.json last; returns its object.
 
-        Raises `NoSpaceError` for a full disk, `WorkloadError` or `RecorderError` for a step that
-        failed; then there is no step.json.
+        Raises `NoSpaceError` for a full disk, `WorkloadError` or `RecorderError` for a failed step,
+        which has no step.json.
         """
         try:
             return self._run(step, folder)
@@ -96,7 +96,7 @@ class Runner:
         return row
 
     def _baseline(self, step: Step, folder: Path) -> Json | None:
-        """The same plan without a recorder, in the first repeat: its workload.json."""
+        """Runs the same plan without a recorder, in the first repeat; returns its workload.json."""
         if step.workload is None or step.repeat != 1 or step.cell is not None:
             return None
         place = folder / "baseline"
@@ -125,16 +125,16 @@ class Runner:
         took: Json = {}
         with self._ready(step, folder) as program, self._recorded(folder, None) as recording:
             recording.begin()
-            if companion.is_beside(step):
-                took = {"command_ns": self._measure_beside(step, program)}
+            if companion.runs_alongside(step):
+                took = {"command_ns": self._measure_alongside(step, program)}
             else:
                 self._measure(program)
             recording.end()
             result = work_done.result(program.finish(GRACE_S), program.said, folder)
         return {**recording.facts(_Interval()), "throughput": work_done.throughput(result), **took}
 
-    def _measure_beside(self, step: Step, program: Conversation) -> int | None:
-        """How long the user's program took beside the kernel, which runs until it ends."""
+    def _measure_alongside(self, step: Step, program: Conversation) -> int | None:
+        """How long the user's program took alongside the kernel, which runs until it ends."""
         program.say("go")
         command = TimedCommand(self._request.command, companion.cpu_of(step))
         try:
@@ -147,7 +147,7 @@ class Runner:
         return command.took_ns
 
     def _watched(self, step: Step, folder: Path) -> Json:
-        """A command, a running process or the machine as it is."""
+        """Records a command, a running process or the machine as it is."""
         interval = _Interval(pid=self._request.pid)
         warnings = []
         command: TimedCommand | None = None
@@ -157,20 +157,20 @@ class Runner:
                 if self._request.command:
                     cpu = companion.cpu_of(step)
                     command = TimedCommand(self._request.command, cpu)
-                    # Where it is bound, that is the number of the program that binds it.
+                    # If the command is pinned, that is the id of the program that pins it.
                     interval.pid = command.pid if cpu is None else None
                     code = command.wait(self._request.seconds)
                     interval.stopped_by = "time" if code is None else "process_end"
                     if code is None:
-                        warnings.append("the command was ended after the time asked for")
+                        warnings.append("the command was stopped after the requested time")
                     elif code != 0:
-                        warnings.append(f"the command ended with code {code}")
+                        warnings.append(f"the command exited with code {code}")
                 elif self._options.ring_s is not None:
                     self._ring(recording, interval)
                 else:
                     _watch(interval, self._request.seconds or 0.0)
                     if interval.stopped_by == "process_end":
-                        warnings.append(f"process {interval.pid} ended before the time asked for")
+                        warnings.append(f"process {interval.pid} ended before the requested time")
                 recording.end()
         finally:
             if command is not None:
@@ -180,7 +180,7 @@ class Runner:
         return facts if command is None else {**facts, "command_ns": command.took_ns}
 
     def _ring(self, recording: _Recording, interval: _Interval) -> None:
-        """Keeps recording until Enter, or until a frame takes too long."""
+        """Records until Enter, or until a frame takes too long."""
         frames = recording.presentmon.watch if recording.presentmon else None
         limit_ms = self._options.stop_on_frame_ms
         enter = Enter(alone=limit_ms is None)
@@ -195,7 +195,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _recorded(self, folder: Path, pid: int | None) -> Iterator[_Recording]:
-        """The recorder, with PresentMon and the observer beside it."""
+        """The recorder, with PresentMon and the observer running alongside."""
         recording = _Recording(folder, etw.Recorder(self._capture, folder, self._profile))
         try:
             recording.observer = Observer()
@@ -226,7 +226,7 @@ def workload_command(request: Request, step: Step, folder: PurePath) -> list[str
 
 
 class _Recording:
-    """A recording that goes on, and what is seen at its edges."""
+    """A running recording, and the snapshots at its edges."""
 
     def __init__(self, folder: Path, recorder: etw.Recorder) -> None:
         self.recorder = recorder
@@ -236,7 +236,7 @@ class _Recording:
         self._edges: dict[str, Json] = {}
 
     def begin(self) -> None:
-        """The snapshot at the begin."""
+        """The snapshot at the start."""
         assert self.observer is not None
         self._edges["begin"] = self.observer.begin()
 
@@ -248,14 +248,14 @@ class _Recording:
             self.presentmon.stop()
 
     def close(self) -> None:
-        """Ends what runs beside the recorder."""
+        """Ends what runs alongside the recorder."""
         if self.observer is not None:
             self.observer.close()
         if self.presentmon is not None:
             self.presentmon.kill()
 
     def facts(self, interval: _Interval) -> Json:
-        """What is known once the recorder has ended; written before, it would show in the trace."""
+        """Writes what is known, after the recorder has ended, so that it is not in the trace."""
         begin, end = self._edges["begin"], self._edges["end"]
         reported = end.pop("reported", None)
         write_json(self._folder / "begin.json", begin)
@@ -263,9 +263,9 @@ class _Recording:
         warnings = []
         watch = self.presentmon.watch if self.presentmon else None
         if watch is not None and watch.frames == 0:
-            warnings.append("PresentMon saw no frame: does the process present any?")
+            warnings.append("PresentMon recorded no frame: does the process present any?")
         elif watch is not None and watch.blind and watch.limit_ms is not None:
-            warnings.append("PresentMon's lines tell no frame times: --stop-on-frame saw nothing")
+            warnings.append("PresentMon reports no frame times: --stop-on-frame had no effect")
         return {
             "begin_mono_ns": begin["mono_ns"],
             "end_mono_ns": end["mono_ns"],
@@ -281,7 +281,7 @@ class _Recording:
 
 
 def _watch(interval: _Interval, seconds: float) -> None:
-    """Lets the time go by, or less where the process ends before."""
+    """Waits for the time, or until the process ends."""
     deadline = time.monotonic() + seconds
     with stop_signals.waiting():
         while (left := deadline - time.monotonic()) > 0:

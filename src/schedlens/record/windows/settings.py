@@ -1,4 +1,4 @@
-"""The settings of a Windows machine that change how it schedules: rows of `machine_setting`."""
+"""Reads the Windows settings that affect scheduling: rows of `machine_setting`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Run = Callable[[Sequence[str]], str | None]
 
 
 def run(command: Sequence[str]) -> str | None:
-    """What a command of the system prints; None where it fails."""
+    """The output of a system command; None if it fails."""
     try:
         done = subprocess.run(
             list(command),
@@ -53,7 +53,7 @@ def run(command: Sequence[str]) -> str | None:
 
 
 def read(ask: Run = run) -> dict[str, str | None]:
-    """Setting by key; None: asked for and not told."""
+    """Setting by key; None if the system does not report it."""
     version, processor = _registry(ask(VERSION)), _registry(ask(PROCESSOR))
     guard, computer = _object(ask(DEVICE_GUARD)), _object(ask(COMPUTER))
     found: dict[str, str | None] = {
@@ -74,7 +74,7 @@ def read(ask: Run = run) -> dict[str, str | None]:
 
 
 def _registry(text: str | None) -> dict[str, str]:
-    """Values by name in the answer of `reg query`; numbers as decimal digits."""
+    """Values by name in the output of `reg query`; numbers as decimal digits."""
     found = {}
     for name, kind, value in re.findall(r"^ {4}(\S.*?) {4}(REG_\w+) {4}(.*)$", text or "", re.M):
         number = kind in ("REG_DWORD", "REG_QWORD")

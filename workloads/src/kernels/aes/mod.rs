@@ -1,7 +1,7 @@
-//! aes: 16 KiB in L1d encrypted block by block with AES-128 (FIPS 197), by the CPU's own unit.
+//! aes: 16 KiB in L1d, encrypted block by block with AES-128 (FIPS 197) by the CPU's AES unit.
 //!
-//! Each iteration encrypts 4 KiB and adds its blocks up; what they must add up to comes from an
-//! implementation of the standard's own steps.
+//! Each iteration encrypts 4 KiB and sums its blocks. An implementation of the standard's own steps
+//! computes the expected sum.
 
 #[cfg(target_arch = "aarch64")]
 mod ce;
@@ -20,10 +20,10 @@ const ROUNDS: usize = 10;
 
 /// The round keys of AES-128.
 type Keys = [[u8; BLOCK_BYTES]; ROUNDS + 1];
-/// Encrypts whole blocks and adds them up as pairs of numbers.
+/// Encrypts whole blocks and sums them as pairs of numbers.
 type Encrypt = fn(keys: &Keys, blocks: &[u8]) -> [u64; 2];
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "aes",
     summary: "AES-128 of 16 KiB in L1d, 4 KiB an iteration",
@@ -54,7 +54,7 @@ const KEY: [u8; BLOCK_BYTES] = [
 const EXAMPLE: [u8; BLOCK_BYTES] = [
     0x32, 0x43, 0xf6, 0xa8, 0x88, 0x5a, 0x30, 0x8d, 0x31, 0x31, 0x98, 0xa2, 0xe0, 0x37, 0x07, 0x34,
 ];
-/// What the standard says it is encrypted.
+/// Its ciphertext according to the standard.
 const EXAMPLE_ENCRYPTED: [u8; BLOCK_BYTES] = [
     0x39, 0x25, 0x84, 0x1d, 0x02, 0xdc, 0x09, 0xfb, 0xdc, 0x11, 0x85, 0x97, 0x19, 0x6a, 0x0b, 0x32,
 ];

@@ -13,9 +13,9 @@ pub fn refusal() -> Option<String> {
     (!is_aarch64_feature_detected!("sha2")).then(|| "the CPU has no SHA instructions".to_owned())
 }
 
-/// Only to be called where `refusal` has nothing to say.
+/// Call only if `refusal` returns none.
 pub fn compress(state: &mut [u32; 8], blocks: &[u8]) {
-    // SAFETY: the catalogue offers this form only where `refusal` returned none.
+    // SAFETY: this variant is offered only if `refusal` returned none.
     unsafe { compress_blocks(state, blocks) }
 }
 

@@ -1,7 +1,7 @@
 //! sha256: the digest of 1 MiB of `a`, over and over (FIPS 180-4).
 //!
-//! Three ways to compress blocks, each in a file of its own. An iteration is 4 KiB of the message;
-//! each finished message's digest is compared, so every byte hashed is proved.
+//! Three implementations, one per file. An iteration is 4 KiB of the message. The digest of each
+//! finished message is checked, so every hashed byte is verified.
 
 #[cfg(target_arch = "aarch64")]
 mod ce;
@@ -36,7 +36,7 @@ const CHUNK_BYTES: usize = 4096;
 const MESSAGE_BYTES: u64 = 1 << 20;
 const MESSAGE_DIGEST: &str = "9bc1b2a288b26af7257a36277ae3816a7d4f16e89c1e7e77d0a5c48bad62b360";
 
-/// Digests anyone can check, at lengths around those where padding needs a block more.
+/// Known digests, at lengths around those where the padding needs another block.
 const SHORT: [(&str, usize, &str); 7] = [
     ("", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
     ("abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
@@ -47,15 +47,15 @@ const SHORT: [(&str, usize, &str); 7] = [
     ("a", 65, "635361c48bb9eab14198e76ea8ab7f1a41685d6ad62aa9146d301d4f17eb0ae0"),
 ];
 
-/// Compresses whole blocks into the state; a trailing part of a block is not looked at.
+/// Compresses whole blocks into the state; a trailing partial block is ignored.
 pub type Compress = fn(state: &mut [u32; 8], blocks: &[u8]);
 
-/// The catalogue's line.
+/// The entry in the catalog.
 pub static KERNEL: Kernel = Kernel {
     name: "sha256",
     summary: "SHA-256 of 1 MiB of 'a', 4 KiB an iteration",
     note: "simd: about 2700 SSE2 instructions a block in registers, limited by the vector ports; \
-           shani, ce: latency of the SHA unit; scalar is the default where simd does not exist \
+           shani, ce: latency of the SHA unit; scalar is the default if simd does not exist \
            (aarch64)",
     unit: Unit::Bytes,
     parties: 1,
@@ -101,7 +101,7 @@ fn finish(compress: Compress, mut state: [u32; 8], rest: &[u8], message_bytes: u
     state.iter().map(|word| format!("{word:08x}")).collect()
 }
 
-/// The fastest way to hash that this machine has.
+/// The fastest implementation on this machine.
 pub fn fastest() -> Compress {
     #[cfg(target_arch = "x86_64")]
     return if shani::refusal().is_none() { shani::compress } else { simd::compress };
@@ -126,7 +126,7 @@ struct Hashing {
     compress: Compress,
     chunk: Vec<u8>,
     state: [u32; 8],
-    /// Bytes of the message under way.
+    /// Hashed bytes of the current message.
     hashed: u64,
     digests: u64,
     wrong: Option<String>,
@@ -183,7 +183,7 @@ impl Work for Hashing {
     }
 
     fn prove(&mut self) -> Vec<Proof> {
-        // The message under way is finished too, so that no chunk goes unproved.
+        // Finish the current message too, so that every chunk is verified.
         self.batch((MESSAGE_BYTES - self.hashed) / CHUNK_BYTES as u64);
         let found = self.wrong.as_deref().unwrap_or(MESSAGE_DIGEST);
         let mut proofs = self.short.clone();

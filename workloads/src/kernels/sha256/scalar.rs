@@ -2,7 +2,7 @@
 
 use super::{BLOCK_BYTES, K};
 
-/// FIPS 180-4, 6.2.2, as it is written there.
+/// FIPS 180-4, 6.2.2, literally.
 pub fn compress(state: &mut [u32; 8], blocks: &[u8]) {
     for block in blocks.chunks_exact(BLOCK_BYTES) {
         let mut w = [0_u32; 64];

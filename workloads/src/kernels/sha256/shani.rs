@@ -17,9 +17,9 @@ pub fn refusal() -> Option<String> {
     (!has).then(|| "the CPU has no SHA instructions".to_owned())
 }
 
-/// Only to be called where `refusal` has nothing to say.
+/// Call only if `refusal` returns none.
 pub fn compress(state: &mut [u32; 8], blocks: &[u8]) {
-    // SAFETY: the catalogue offers this form only where `refusal` returned none.
+    // SAFETY: this variant is offered only if `refusal` returned none.
     unsafe { compress_blocks(state, blocks) }
 }
 
@@ -31,7 +31,7 @@ unsafe fn compress_blocks(state: &mut [u32; 8], blocks: &[u8]) {
         let at = state.as_ptr().cast::<__m128i>();
         (_mm_loadu_si128(at), _mm_loadu_si128(at.add(1)))
     };
-    // The instructions want the words in the order f e b a and h g d c, lowest first.
+    // The instructions need the words in the order f e b a and h g d c, lowest first.
     let badc = _mm_shuffle_epi32::<0xb1>(low);
     let hgfe = _mm_shuffle_epi32::<0x1b>(high);
     let mut abef = _mm_alignr_epi8::<8>(badc, hgfe);

@@ -1,15 +1,15 @@
 //! SHA-256 in SSE2 registers: only K and the message come from memory.
 //!
-//! xmm0 to xmm7 hold a to h, each word doubled into the low and the high half of a quadword, so
+//! xmm0 to xmm7 contain a to h, each word doubled into the low and the high half of a quadword, so
 //! that one 64-bit shift right leaves the rotated word in the low half (FIPS 180-4 needs twelve
-//! rotations a round and SSE2 has none). xmm8 to xmm11 hold the 16 live words of the message
-//! schedule, xmm12 to xmm15 are scratch, and the chaining value waits in eight general registers.
+//! rotations a round and SSE2 has none). xmm8 to xmm11 contain the 16 live words of the message
+//! schedule, xmm12 to xmm15 are scratch, and the chaining value is in eight general registers.
 
 use core::arch::asm;
 
 use super::{BLOCK_BYTES, K};
 
-/// K with each word in all four lanes, as paddd wants it.
+/// K with each word in all four lanes, as paddd needs it.
 #[repr(C, align(64))]
 struct Constants([[u32; 4]; 64]);
 
@@ -23,7 +23,7 @@ static CONSTANTS: Constants = {
     Constants(lanes)
 };
 
-/// Loads 16 bytes of the message and turns each word's bytes around.
+/// Loads 16 bytes of the message and reverses the bytes of each word.
 macro_rules! load {
     ($w:literal, $offset:literal) => {
         concat!(
@@ -216,7 +216,7 @@ macro_rules! schedule {
     };
 }
 
-/// Four rounds that end with the roles moved by four.
+/// Four rounds, after which the roles have moved by four.
 macro_rules! four_rounds {
     ($a:literal $b:literal $c:literal $d:literal $e:literal $f:literal $g:literal $h:literal,
      $w:literal, $o0:literal, $o1:literal, $o2:literal, $o3:literal) => {

@@ -11,33 +11,33 @@ use windows_sys::Win32::System::WindowsProgramming::QueryThreadCycleTime;
 use super::{monotonic_ns, ticks, ticks_ns};
 use crate::arch;
 
-/// Time over which the time stamp counter is held against the performance counter.
+/// How long to compare the time stamp counter with the performance counter.
 const MEASURE_NS: i64 = 20_000_000;
-/// Time a thread spins to see whether its cycles are those of that counter.
+/// How long a thread spins to check whether its cycles are those of that counter.
 const SPIN_NS: i64 = 1_000_000;
-/// Being preempted only ever lowers the share, so the best of a few is looked at.
+/// Being preempted only lowers the share, so the best of several counts.
 const SPINS: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 enum CpuClock {
     /// `QueryThreadCycleTime`, which counts ticks of the time stamp counter.
     Cycles { per_s: f64 },
-    /// `GetThreadTimes`, whose step is a clock interrupt, mostly 15.6 ms.
+    /// `GetThreadTimes`, whose resolution is a clock interrupt, usually 15.6 ms.
     Times,
 }
 
 fn thread_cycles() -> Option<u64> {
     let mut cycles = 0;
     // SAFETY: the pseudo handle is this thread's own; the pointer is to a local.
-    let told = unsafe { QueryThreadCycleTime(GetCurrentThread(), &raw mut cycles) };
-    (told != 0).then_some(cycles)
+    let ok = unsafe { QueryThreadCycleTime(GetCurrentThread(), &raw mut cycles) };
+    (ok != 0).then_some(cycles)
 }
 
 fn thread_times_ns() -> i64 {
     let mut times = [FILETIME { dwLowDateTime: 0, dwHighDateTime: 0 }; 4];
     let [created, ended, kernel, user] = &mut times;
     // SAFETY: four valid FILETIME; the pseudo handle is this thread's own.
-    let told = unsafe {
+    let ok = unsafe {
         GetThreadTimes(
             GetCurrentThread(),
             ptr::from_mut(created),
@@ -48,7 +48,7 @@ fn thread_times_ns() -> i64 {
     };
     let hundreds =
         |time: &FILETIME| i64::from(time.dwHighDateTime) << 32 | i64::from(time.dwLowDateTime);
-    if told == 0 { 0 } else { (hundreds(kernel) + hundreds(user)) * 100 }
+    if ok == 0 { 0 } else { (hundreds(kernel) + hundreds(user)) * 100 }
 }
 
 fn spin_until(ns: i64) {
@@ -57,7 +57,7 @@ fn spin_until(ns: i64) {
     }
 }
 
-/// Cycles are used only where a spinning thread gathers as many as the time stamp counter counts.
+/// Uses cycles only if a spinning thread accumulates as many as the time stamp counter counts.
 fn detect() -> CpuClock {
     if !arch::counter_is_invariant() || thread_cycles().is_none() {
         return CpuClock::Times;
@@ -96,7 +96,7 @@ pub fn thread_cpu_ns() -> i64 {
     }
 }
 
-/// The clock behind `thread_cpu_ns`.
+/// The name of the clock behind `thread_cpu_ns`.
 pub fn cpu_clock_name() -> &'static str {
     match cpu_clock() {
         CpuClock::Cycles { .. } => "QueryThreadCycleTime",

@@ -10,7 +10,7 @@ use windows_sys::Win32::System::Memory::{
 };
 use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
 
-/// Memory of its own from the system, zeroed, not yet touched.
+/// Memory from the system, zeroed and not yet touched.
 #[derive(Debug)]
 pub struct Memory {
     start: *mut u8,
@@ -26,7 +26,7 @@ impl Memory {
     /// Commits `bytes` of memory in base pages.
     ///
     /// # Errors
-    /// The system's when there is none.
+    /// The system's if there is not enough memory.
     pub fn new(bytes: usize) -> io::Result<Memory> {
         // SAFETY: a new allocation at an address the system chooses.
         let start =
@@ -37,13 +37,13 @@ impl Memory {
         Ok(Memory { start: start.cast(), bytes })
     }
 
-    /// The bytes, to write.
+    /// The bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the allocation is `bytes` long, readable and writable, and borrowed mutably.
         unsafe { slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 
-    /// The bytes, to read.
+    /// The bytes, for reading.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the allocation is `bytes` long and lives as long as `self`.
         unsafe { slice::from_raw_parts(self.start, self.bytes) }
@@ -52,19 +52,19 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the allocation made in `new`, given back once.
+        // SAFETY: the allocation made in `new`, freed once.
         unsafe { VirtualFree(self.start.cast(), 0, MEM_RELEASE) };
     }
 }
 
-/// Memory that can be used without swapping, no more than may still be committed.
+/// Memory that can be used without swapping, limited by what may still be committed.
 pub fn available_memory_bytes() -> Option<u64> {
     // SAFETY: all zeros is a valid MEMORYSTATUSEX.
     let mut status: MEMORYSTATUSEX = unsafe { mem::zeroed() };
     status.dwLength = mem::size_of::<MEMORYSTATUSEX>() as u32;
-    // SAFETY: `status` is valid for writing and tells its length.
-    let told = unsafe { GlobalMemoryStatusEx(&raw mut status) };
-    (told != 0).then(|| status.ullAvailPhys.min(status.ullAvailPageFile))
+    // SAFETY: `status` is valid for writing and contains its length.
+    let ok = unsafe { GlobalMemoryStatusEx(&raw mut status) };
+    (ok != 0).then(|| status.ullAvailPhys.min(status.ullAvailPageFile))
 }
 
 #[cfg(test)]

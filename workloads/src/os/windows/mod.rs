@@ -25,10 +25,10 @@ pub use processors::{
 };
 pub use wait::Waiter;
 
-/// The word for the system's clock in results.
+/// The name of the system's clock in results.
 pub const CLOCK_NAME: &str = "qpc";
 
-/// The performance counter: what ETW stamps with.
+/// The performance counter, which ETW also uses.
 #[inline]
 pub fn ticks() -> u64 {
     let mut count = 0;
@@ -47,7 +47,7 @@ fn ticks_per_s() -> u64 {
     })
 }
 
-/// A count of `ticks` in ns, rounded down.
+/// Converts `ticks` to ns, rounded down.
 pub fn ticks_ns(ticks: u64) -> i64 {
     (u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_s())) as i64
 }
@@ -71,17 +71,17 @@ pub fn name_current_thread(name: &str) {
     unsafe { SetThreadDescription(GetCurrentThread(), text.as_ptr()) };
 }
 
-/// Bytes of this process that lie in huge pages: none, they are only given on demand.
+/// Bytes of this process in huge pages: always 0, because Windows uses them only on request.
 pub fn anon_huge_bytes() -> Option<u64> {
     None
 }
 
-/// There is no such mode.
+/// Windows has no such mode.
 pub fn thp_mode() -> Option<String> {
     None
 }
 
-/// The system's clock is the performance counter, whatever is behind it.
+/// The system's clock is the performance counter, whatever its source.
 pub fn clocksource() -> Option<String> {
     None
 }

@@ -7,7 +7,7 @@ use crate::json::Value;
 use crate::system_information::Thread;
 use crate::topology::{Numbering, Topology};
 
-/// Looks at the system at the begin and at the end of a step.
+/// Takes the snapshots at the start and at the end of a step.
 pub struct Observer {
     topology: Topology,
     numbering: Numbering,
@@ -16,10 +16,10 @@ pub struct Observer {
 
 impl Observer {
     /// # Errors
-    /// One line that says what the system does not tell.
+    /// One line that says what the system does not report.
     pub fn new() -> Result<Observer, String> {
         let bytes = processor_information()
-            .map_err(|error| format!("the system does not tell its CPUs: {error}"))?;
+            .map_err(|error| format!("the system does not report its CPUs: {error}"))?;
         let topology = Topology::read(&bytes).map_err(|error| error.to_string())?;
         let numbering = topology.numbering();
         Ok(Observer { topology, numbering, load: ReportedLoad::new() })
@@ -28,7 +28,7 @@ impl Observer {
     /// The object of begin.json: the CPUs are read last.
     ///
     /// # Errors
-    /// One line that says what the system does not tell.
+    /// One line that says what the system does not report.
     pub fn begin(&mut self) -> Result<Value, String> {
         let threads = system_information::threads()?;
         self.load.collect();
@@ -36,10 +36,10 @@ impl Observer {
         Ok(snapshot(mono_ns, cpus, &threads))
     }
 
-    /// The object of end.json: the CPUs are read first. It holds the reported load too.
+    /// The object of end.json, with the reported load: the CPUs are read first.
     ///
     /// # Errors
-    /// One line that says what the system does not tell.
+    /// One line that says what the system does not report.
     pub fn end(&mut self) -> Result<Value, String> {
         let (mono_ns, cpus) = self.cpus()?;
         self.load.collect();
@@ -95,7 +95,7 @@ impl Observer {
     }
 }
 
-/// The letter Linux uses for a `KTHREAD_STATE`; `None` for what it has no word for.
+/// The letter that Linux uses for a `KTHREAD_STATE`; `None` if it has none.
 fn letter(state: u32) -> Option<&'static str> {
     match state {
         // Ready, Running, Standby, DeferredReady.
@@ -107,7 +107,7 @@ fn letter(state: u32) -> Option<&'static str> {
 }
 
 fn snapshot(mono_ns: i64, cpus: Vec<Value>, threads: &[Thread]) -> Value {
-    // The idle threads are all number 0.
+    // All idle threads have the id 0.
     let threads = threads.iter().filter(|thread| thread.tid != 0).map(|thread| {
         Value::object([
             ("pid", Value::from(thread.pid)),

@@ -1,4 +1,4 @@
-//! What Windows reports of its load: `% Processor Time` and `% Processor Utility`.
+//! The load that Windows reports: `% Processor Time` and `% Processor Utility`.
 
 use std::mem;
 use std::ptr;
@@ -9,7 +9,7 @@ use windows_sys::Win32::System::Performance::{
     PdhOpenQueryW,
 };
 
-/// The counters by the key of their values; English names, whatever the system's language.
+/// Counter paths by the key of their values; English names work in every language.
 const COUNTERS: [(&str, &str); 2] = [
     ("processor_time_pct", r"\Processor Information(*)\% Processor Time"),
     ("processor_utility_pct", r"\Processor Information(*)\% Processor Utility"),
@@ -27,11 +27,11 @@ pub struct Reported {
     pub value: f64,
 }
 
-/// Both counters of all CPUs between two moments.
+/// Both counters of all CPUs between two times.
 pub struct ReportedLoad {
     query: PDH_HQUERY,
     counters: Vec<(&'static str, PDH_HCOUNTER)>,
-    /// What is missing, and the system's number for it.
+    /// What is missing, with the system's status.
     pub missing: Vec<String>,
 }
 
@@ -39,13 +39,13 @@ fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().chain([0]).collect()
 }
 
-/// The text at a pointer that PDH gives.
+/// The text at a pointer from PDH.
 ///
 /// # Safety
 /// The text ends in 0.
 unsafe fn text_at(start: *const u16) -> String {
     let mut length = 0;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     while !start.is_null() && unsafe { *start.add(length) } != 0 {
         length += 1;
     }
@@ -57,11 +57,11 @@ unsafe fn text_at(start: *const u16) -> String {
 }
 
 impl ReportedLoad {
-    /// Asks for both counters; what the system does not have is in `missing`.
+    /// Opens both counters; `missing` lists those that the system lacks.
     pub fn new() -> ReportedLoad {
         let mut found =
             ReportedLoad { query: ptr::null_mut(), counters: Vec::new(), missing: Vec::new() };
-        // SAFETY: no data source: the running system; the pointer is to a local.
+        // SAFETY: a null data source means the running system; the pointer is to a local.
         let status = unsafe { PdhOpenQueryW(ptr::null(), 0, &raw mut found.query) };
         if status != 0 {
             found.missing.push(format!("performance counters: status {status:#010x}"));
@@ -91,7 +91,7 @@ impl ReportedLoad {
         // SAFETY: the query is open.
         let status = unsafe { PdhCollectQueryData(self.query) };
         if status != 0 {
-            self.missing.push(format!("a reading of the counters: status {status:#010x}"));
+            self.missing.push(format!("reading the counters: status {status:#010x}"));
         }
     }
 
@@ -112,11 +112,11 @@ impl ReportedLoad {
     }
 }
 
-/// The value of each instance, of which those with `_Total` are sums.
+/// The value of each instance; those with `_Total` are sums.
 fn values(counter: PDH_HCOUNTER) -> Result<Vec<(String, f64)>, u32> {
     let format = PDH_FMT_DOUBLE | NO_CAP_100;
     let (mut bytes, mut count) = (0, 0);
-    // SAFETY: without room only the size is told.
+    // SAFETY: a call without a buffer returns only the size.
     let status = unsafe {
         PdhGetFormattedCounterArrayW(
             counter,
@@ -147,8 +147,8 @@ fn values(counter: PDH_HCOUNTER) -> Result<Vec<(String, f64)>, u32> {
         return Err(status);
     }
     let items = items.iter().take(count as usize);
-    // SAFETY: PDH filled `count` items; the names lie behind them and end in 0; a valid value of
-    // this format is a double.
+    // SAFETY: PDH filled `count` items; the names follow them and end in 0; a valid value of this
+    // format is a double.
     Ok(items
         .filter(|item| item.FmtValue.CStatus <= 1)
         .map(|item| unsafe { (text_at(item.szName), item.FmtValue.Anonymous.doubleValue) })
@@ -158,7 +158,7 @@ fn values(counter: PDH_HCOUNTER) -> Result<Vec<(String, f64)>, u32> {
 impl Drop for ReportedLoad {
     fn drop(&mut self) {
         if !self.query.is_null() {
-            // SAFETY: the query is this one's own.
+            // SAFETY: this object owns the query.
             unsafe { PdhCloseQuery(self.query) };
         }
     }

@@ -1,4 +1,4 @@
-//! Questions to `NtQuerySystemInformation`, of which the answers are read elsewhere.
+//! Calls `NtQuerySystemInformation`; another module parses the results.
 
 use windows_sys::Wdk::System::SystemInformation::{
     NtQuerySystemInformation, SYSTEM_INFORMATION_CLASS, SystemProcessInformation,
@@ -8,12 +8,12 @@ use windows_sys::Win32::Foundation::{NTSTATUS, STATUS_INFO_LENGTH_MISMATCH, STAT
 
 use crate::system_information::{self, ProcessorTimes, Thread};
 
-/// More than any list of processes takes.
+/// More than any list of processes needs.
 const MOST_BYTES: usize = 256 << 20;
 
 #[link(name = "ntdll")]
 unsafe extern "system" {
-    /// As the other one, for a processor group; windows-sys does not declare it.
+    /// The same for a processor group; windows-sys does not declare it.
     fn NtQuerySystemInformationEx(
         class: SYSTEM_INFORMATION_CLASS,
         input: *const u16,
@@ -25,13 +25,13 @@ unsafe extern "system" {
 }
 
 fn refused(what: &str, status: NTSTATUS) -> String {
-    format!("the system does not tell {what}: status {:#010x}", status.cast_unsigned())
+    format!("the system does not report {what}: status {:#010x}", status.cast_unsigned())
 }
 
 /// Times of the CPUs of a group, in the order of their numbers.
 ///
 /// # Errors
-/// One line that says what the system does not tell.
+/// One line that says what the system does not report.
 pub fn processor_times(group: u16, alone: bool) -> Result<Vec<ProcessorTimes>, String> {
     let mut bytes = vec![0_u8; 64 * 48];
     let (size, mut written) = (bytes.len() as u32, 0);
@@ -64,7 +64,7 @@ pub fn processor_times(group: u16, alone: bool) -> Result<Vec<ProcessorTimes>, S
 /// All threads of the system.
 ///
 /// # Errors
-/// One line that says what the system does not tell.
+/// One line that says what the system does not report.
 pub fn threads() -> Result<Vec<Thread>, String> {
     let mut bytes = vec![0_u8; 1 << 20];
     loop {
@@ -79,7 +79,7 @@ pub fn threads() -> Result<Vec<Thread>, String> {
             )
         };
         if status == STATUS_INFO_LENGTH_MISMATCH && bytes.len() < MOST_BYTES {
-            // More threads may have come since the size was told.
+            // Threads may have started since Windows returned the size.
             bytes = vec![0; (2 * bytes.len()).max(written as usize)];
             continue;
         }

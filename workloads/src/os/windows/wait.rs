@@ -1,4 +1,4 @@
-//! Sleeping until a time, a console event or input.
+//! Sleeps until a timeout, a console event or input.
 
 use std::io::{self, BufRead};
 use std::ptr;
@@ -15,21 +15,21 @@ use windows_sys::Win32::System::Threading::{
 use super::monotonic_ns;
 use crate::os::Event;
 
-/// Set by Ctrl-C, Ctrl-Break, a closed console, the end of the session.
+/// Set by Ctrl-C, Ctrl-Break, a closed console, or the end of the session.
 static INTERRUPT: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
 unsafe extern "system" fn on_console_event(_kind: u32) -> windows_sys::core::BOOL {
     let event = INTERRUPT.load(Ordering::Acquire);
-    // SAFETY: the event is never closed once it is here.
+    // SAFETY: the event is never closed once it exists.
     if !event.is_null() { unsafe { SetEvent(event) } } else { 0 }
 }
 
 fn new_event() -> HANDLE {
-    // SAFETY: no attributes, no name; it stays set once it is.
+    // SAFETY: no attributes, no name; a manual-reset event remains set.
     unsafe { CreateEventW(ptr::null(), TRUE, 0, ptr::null()) }
 }
 
-/// A timer of 0.5 ms steps where the system has such (Windows 10 1803), else of 15.6 ms.
+/// A timer with a resolution of 0.5 ms if available (Windows 10 1803), else of 15.6 ms.
 fn new_timer() -> HANDLE {
     [CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, 0]
         .into_iter()
@@ -41,7 +41,7 @@ fn new_timer() -> HANDLE {
         .unwrap_or(ptr::null_mut())
 }
 
-/// Sleeps until something happens.
+/// Sleeps until an event.
 #[derive(Debug)]
 pub struct Waiter {
     interrupt: HANDLE,
@@ -49,7 +49,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Takes Ctrl-C and its like, to receive them here.
+    /// Handles Ctrl-C and similar events, to receive them here.
     pub fn new() -> Waiter {
         let mut interrupt = INTERRUPT.load(Ordering::Acquire);
         if interrupt.is_null() {
@@ -61,12 +61,12 @@ impl Waiter {
         Waiter { interrupt, timer: new_timer() }
     }
 
-    /// Leaves console events their usual effect.
+    /// Leaves console events with their default effect.
     pub fn without_signals() -> Waiter {
         Waiter { interrupt: ptr::null_mut(), timer: new_timer() }
     }
 
-    /// Sleeps until the time is over (`None`: never), an interrupt, or input where it is watched.
+    /// Sleeps until a timeout (`None`: no timeout), an interrupt, or input if it is watched.
     pub fn wait(&self, timeout_ns: Option<i64>, watch_input: bool) -> Event {
         let deadline = timeout_ns.map(|ns| monotonic_ns().saturating_add(ns));
         let input = if watch_input { watch() } else { ptr::null_mut() };
@@ -89,9 +89,9 @@ impl Waiter {
             let mut patience_ms = INFINITE;
             if let Some(left) = left {
                 if timed {
-                    // In steps of 100 ns; negative: from now on.
+                    // In units of 100 ns; negative means relative to now.
                     let due = -(left / 100).max(1);
-                    // SAFETY: the timer is this waiter's own; nothing is called when it is due.
+                    // SAFETY: this waiter owns the timer; no callback.
                     unsafe {
                         SetWaitableTimer(self.timer, &raw const due, 0, None, ptr::null(), 0)
                     };
@@ -111,7 +111,7 @@ impl Waiter {
                 thread::sleep(std::time::Duration::from_millis(1));
             }
             match watched.get(woken.wrapping_sub(WAIT_OBJECT_0) as usize) {
-                // A timer may be early by less than its step.
+                // A timer may be early by less than its resolution.
                 Some((_, Event::Timeout)) | None => {}
                 Some((_, event)) => return *event,
             }
@@ -119,10 +119,10 @@ impl Waiter {
     }
 }
 
-/// An event that is set once standard input has something, or has ended.
+/// An event that is set once standard input has data or has ended.
 ///
-/// A pipe cannot be waited for on Windows, so a thread waits in a read; what it read stays in the
-/// buffer of standard input for whoever reads next.
+/// Windows cannot wait for a pipe, so a thread blocks in a read; the data remains in the buffer of
+/// standard input for the next reader.
 fn watch() -> HANDLE {
     let event = new_event();
     let address = event as usize;
@@ -132,7 +132,7 @@ fn watch() -> HANDLE {
         unsafe { SetEvent(address as HANDLE) };
     });
     if spawned.is_err() {
-        // The read that follows waits by itself.
+        // The following read then waits itself.
         // SAFETY: the event was made above.
         unsafe { SetEvent(event) };
     }
@@ -142,7 +142,7 @@ fn watch() -> HANDLE {
 impl Drop for Waiter {
     fn drop(&mut self) {
         if !self.timer.is_null() {
-            // SAFETY: the timer is this waiter's own.
+            // SAFETY: this waiter owns the timer.
             unsafe { CloseHandle(self.timer) };
         }
     }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_lasts_its_time_and_no_longer_than_asked() {
+    fn a_wait_lasts_its_time_and_no_longer_than_requested() {
         let waiter = Waiter::without_signals();
         let before = monotonic_ns();
         assert_eq!(waiter.wait(Some(2_000_000), false), Event::Timeout);
