@@ -7,6 +7,7 @@
 # make licenses  writes docs/third-party-licenses.md from the lock files
 # make detectors  measures the analyzers' precision and recall on faults planted in simulations
 # make damage damages the bytes of recordings and checks the bounds of all query results
+# make picture  renders the report of the demo for the README, and copies one of its findings
 # make experiments-check  checks the load generator of the experiments against queueing theory
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -20,7 +21,7 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock reference licenses wheels bench damage detectors experiments-check fuzz fuzz-etl clean
+.PHONY: run test quick check setup setup-run setup-test lock reference licenses wheels bench damage detectors picture experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -84,6 +85,10 @@ bench: setup-run
 # Checks the load generator of the experiments against queueing theory.
 experiments-check: setup
 	$(BIN)/python benches/late_starts.py
+
+# Run it after a change of the report or of the findings: the README shows both.
+picture: setup
+	$(BIN)/python tools/readme_picture.py
 
 detectors: setup
 	PYTHONPATH=tests:tests/support $(BIN)/python -m planted

@@ -1,4 +1,4 @@
-"""Threads that shared a core while a whole core they may use stood idle."""
+"""Threads that shared a core while a whole core they may use was idle."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ def section(view: View) -> Section | Nothing:
     """The machine in every recording, and the threads of the step in view."""
     total = view.ask_each("avoidable_sharing_total")
     if not any(row["shared_ns"] for row in total.rows):
-        return Nothing("no thread ran beside a busy sibling in any window")
+        return Nothing("no thread ran with an SMT sibling busy in any window")
     figures = []
     names = view.labels()
-    held = [row for row in total.rows if row["shared_ns"]]
-    drawn = sorted(held, key=lambda row: -(row["any_type_ns"] or 0))[:_MOST_BARS]
+    shared = [row for row in total.rows if row["shared_ns"]]
+    drawn = sorted(shared, key=lambda row: -(row["any_type_ns"] or 0))[:_MOST_BARS]
     labels = unique(short(names.get(row["trace_id"]), 40) for row in drawn)
     plot = rows_across(
         [
             bar("avoidable", labels, [ms(row["any_type_ns"]) for row in drawn], 1, unit="ms"),
-            bar("shared in all", labels, [ms(row["shared_ns"]) for row in drawn], 0, unit="ms"),
+            bar("all shared time", labels, [ms(row["shared_ns"]) for row in drawn], 0, unit="ms"),
         ],
         "ms of thread time",
         stacked=False,
     )
     worst = drawn[0]
-    told = (
-        f"the most avoidable: {worst['any_type_ns'] / 1e6:,.3f} ms in "
+    most = (
+        f"most avoidable: {worst['any_type_ns'] / 1e6:,.3f} ms in "
         f"{short(names.get(worst['trace_id']), 60)}"
         if worst["any_type_ns"]
-        else "none of it was avoidable as the threads are allowed to run"
+        else "none of it was avoidable within the threads' affinity"
     )
     caption = (
-        f"Time beside a busy sibling, and the part that idle cores could have taken, {len(drawn)} "
-        f"of {len(total.rows)} recordings; {told}."
+        f"Time with an SMT sibling busy, and the part that idle cores could have taken, in "
+        f"{len(drawn)} of {len(total.rows)} recordings; {most}."
     )
     figures.append(Figure(caption, plot, height=row_height(len(drawn), each=30)))
     threads = view.ask_step("avoidable_sharing", process=view.process)
@@ -71,14 +71,14 @@ def section(view: View) -> Section | Nothing:
             first=_MOST_BARS,
         )  # fmt: skip
         caption = (
-            f"The {shown} threads that could have moved for longest. Each alone: together they "
-            "could not all have moved at once."
+            f"The {shown} threads that could have moved to an idle core for longest, each counted "
+            "alone: they could not all have moved at once."
         )
         figures.append(Figure(caption, plot, height=row_height(shown, each=30)))
     return Section(
-        "What the machine could have avoided is the number to act on: at each moment no more "
-        "threads than idle cores. Where `sharing_by_affinity` is larger, only the affinity of the "
-        "threads stood in the way. A core counts as idle from 100 µs on.",
+        "Act on the avoidable time of the whole machine, which at each moment counts no more "
+        "threads than there are idle cores. If `sharing_by_affinity` is larger, only the threads' "
+        "affinity kept them together. A core counts as idle from 100 µs.",
         f"{view.all_windows()} Threads: {view.step_window()}",
         tuple(figures),
         (total, view.ask_each("sharing_by_affinity").fold(), threads.fold()),

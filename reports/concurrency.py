@@ -46,9 +46,9 @@ def section(view: View) -> Section | Nothing:
     if own is not None:
         figures.append(own)
     return Section(
-        "Bars at the right edge mean a full machine, where only less work helps; bars far to the "
-        "left mean work that waits for one thread. Beyond the last line but one (`P + E` or "
-        "`all cores`) every further thread shares a core.",
+        "Bars at the right edge mean that the machine is full and only less work helps. Bars far "
+        "to the left mean that work waits for one thread. Beyond the second-to-last line (`P + E` "
+        "or `all cores`) every further thread shares a core.",
         view.step_window(),
         tuple(figures),
         (answer, processes.fold(), view.ask_step("capacity_line").fold()),
@@ -56,7 +56,7 @@ def section(view: View) -> Section | Nothing:
 
 
 def _process(rows: Rows, limits: list[tuple[int, str]]) -> Figure | None:
-    """The same of the process that ran most, against the same lines."""
+    """The same for the process that ran most, with the same lines."""
     ran: dict[str, float] = {}
     for row in rows:
         if row["process"] is not None:
@@ -69,11 +69,11 @@ def _process(rows: Rows, limits: list[tuple[int, str]]) -> Figure | None:
     share = [max(0.0, 100 - sum(row["pct"] for row in mine)), *(row["pct"] for row in mine)]
     most = counts[share.index(max(share))]
     caption = (
-        f"Share of the window at each number of threads of {short(name, 40)} that ran at once: "
+        f"Share of the window at each number of threads of {short(name, 40)} running at once: "
         f"{ran[name] / 100:.2f} on average, most often {most} ({max(share):.1f} % of the time)."
     )
     traces = [bar(short(name, 40), counts, share, 5, unit="%", across=False)]
-    plot = _plot(traces, limits, "threads of the process that run at once", len(counts))
+    plot = _plot(traces, limits, "threads of the process running at once", len(counts))
     return Figure(caption, plot)
 
 

@@ -1,4 +1,4 @@
-"""What kind of core each thread ran on: P alone, P beside a busy sibling, E."""
+"""What kind of core each thread ran on: P alone, P with an SMT sibling busy, E."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDER = 88
 _MOST_BARS = 30
 _KINDS = (
     ("p_alone_ns", "P alone", "@blue", 0),
-    ("p_shared_ns", "P beside a busy sibling", "@teal", 1),
+    ("p_shared_ns", "P, SMT sibling busy", "@teal", 1),
     ("e_ns", "E", "@green", 2),
     ("p_unknown_ns", "P, sibling unknown", "@mid", 5),
     ("other_ns", "core type unknown", "@mid", 3),
@@ -35,7 +35,7 @@ def section(view: View) -> Section | Nothing:
     if not rows:
         return Nothing("no thread ran in this window")
     if not any(row["e_ns"] or row["p_shared_ns"] for row in rows):
-        return Nothing("every thread ran on a P core alone, or the cores are not known")
+        return Nothing("every thread ran alone on a P core, or the cores are unknown")
     chosen = rows[:MOST_SOUGHT]
     shown = min(len(chosen), _MOST_BARS)
     labels = unique(thread_label(row) for row in chosen)
@@ -54,13 +54,13 @@ def section(view: View) -> Section | Nothing:
     figures = [Figure(caption, plot, height=row_height(shown))]
     answers = []
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    for strip in (binned.core_kinds(view, span), binned.thread_states(view, span)):
-        if strip is not None:
-            answers.append(strip[0])
-            figures.append(strip[1])
+    for drawn in (binned.core_kinds(view, span), binned.thread_states(view, span)):
+        if drawn is not None:
+            answers.append(drawn[0])
+            figures.append(drawn[1])
     return Section(
-        "Long-running threads belong on P cores of their own. Two columns of the table say when a "
-        "better place stood idle: `e_beside_idle_p_ns` and `p_shared_beside_idle_ns`.",
+        "Long-running threads belong on P cores of their own. Two columns of the table show how "
+        "long a better core was idle meanwhile: `e beside idle p` and `p shared beside idle`.",
         view.step_window(),
         tuple(figures),
         (

@@ -29,7 +29,7 @@ def section(view: View) -> Section | Nothing:
         key=lambda name: (_PLACE.get(name, 7), name),
     )
     if not types:
-        return Nothing("the core types of this machine are not known; `collect` records them")
+        return Nothing("the core types of this machine are unknown; `collect` records them")
     if types == ["U"]:
         return Nothing("all cores of this machine are of one type")
     total: dict[int, int] = {}
@@ -57,8 +57,8 @@ def section(view: View) -> Section | Nothing:
     )  # fmt: skip
     moves = view.ask_step("core_type_move", process=view.process)
     return Section(
-        "Long-running and critical threads belong on P cores; short and background work is well "
-        "placed on E cores. The second table holds each move from P to E and the time to return.",
+        "Long-running and critical threads belong on P cores; short and background work "
+        "belongs on E cores. The second table lists each move from P to E and the time to return.",
         view.step_window(),
         (Figure(caption, plot, height=row_height(shown)),),
         (answer, moves, view.ask_step("core_type_priority", process=view.process).fold()),

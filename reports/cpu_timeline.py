@@ -11,10 +11,10 @@ from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 HEADING = "Timeline"
 ORDER = 40
 
-# Rows carried to the page: below this, every stay as it is; above, reduced to columns.
+# Rows in the page: up to this many, every slice; beyond, reduced to time bins.
 MOST_RUNS = 60_000
 COLUMNS = 2000
-# Threads that can be found; always shown are the first few and those with this share of the window.
+# Threads that can be searched for; always shown are the first few and those with this share.
 THREADS = 256
 FIRST = 8
 LEAST_PCT = 1
@@ -29,7 +29,7 @@ def section(view: View) -> Section | Nothing:
     """The timeline of the step in view."""
     spans = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")
     if not spans or spans[0]["dur_ns"] <= 0:
-        return Nothing("the window holds no time; choose another with --from and --to")
+        return Nothing("the window is empty; choose another with --from and --to")
     span = spans[0]
     columns, exact = _columns(view, span)
     sql = view.call("cpu_timeline", trace_id=view.trace_id, columns=columns)
@@ -43,14 +43,14 @@ def section(view: View) -> Section | Nothing:
     if not plot["runs"]["row"]:
         return Nothing("no CPU has a state in this window; record scheduler events with `collect`")
     how = (
-        "In each column of the screen the longest wins; zoom in and every stay appears"
+        "Each pixel shows what ran longest. Zoom in to see every slice"
         if exact
-        else f"The window is reduced to {columns:,} columns a CPU; in each the longest wins; a "
-        "shorter window (`--from`, `--to`) shows more"
+        else f"The window is reduced to {columns:,} time bins per CPU, each showing what ran "
+        "longest. A shorter window (`--from`, `--to`) shows more"
     )
     caption = (
-        f"One row per logical CPU, siblings next to each other. {how}. Press a name below to "
-        "single it out, or find one at the side; the letters in the figure are those of the key."
+        f"One row per logical CPU, with siblings next to each other. {how}. Click a name below to "
+        "highlight it, or search for one in the sidebar. The letters are explained in the key."
     )
     height = 90 + len(plot["cpus"]) * (22 if len(plot["cpus"]) <= 40 else 7)
     figures = [Figure(caption, plot, kind="timeline", height=max(200, height))]
@@ -58,19 +58,19 @@ def section(view: View) -> Section | Nothing:
     parked = timeline.parked_count(spells, len(plot["cpus"]), span)
     if parked is not None:
         figures.insert(0, parked)
-    asked = view.call("frame_time", trace_id=view.trace_id, process=view.process)
-    frames = timeline.frames(view.rows(asked), span, height=150)
+    frame_sql = view.call("frame_time", trace_id=view.trace_id, process=view.process)
+    frames = timeline.frames(view.rows(frame_sql), span, height=150)
     if frames is not None:
         figures.insert(0, frames)
-        answers.append(Answer(asked, "frame_time", (), []))
+        answers.append(Answer(frame_sql, "frame_time", (), []))
     busy = timeline.concurrency(view, span)
     if busy is not None:
         answers.append(busy[0])
         figures.append(busy[1])
     return Section(
-        "Read across for what one CPU did, and down for what happened at the same moment. All "
-        "figures here share one time axis: drag in any of them to zoom all, double-click for the "
-        "whole window. Other steps: `analyze --step NAME`.",
+        "Read across to see what one CPU did, and down to see what happened at the same moment. "
+        "All figures here share one time axis: drag in any of them to zoom all, double-click for "
+        "the whole window. For other steps, use `analyze --step NAME`.",
         view.step_window(),
         tuple(figures),
         (*answers, view.ask_step("thread_cpu", process=view.process).fold()),
@@ -78,7 +78,7 @@ def section(view: View) -> Section | Nothing:
 
 
 def _columns(view: View, span: dict[str, Any]) -> tuple[int, bool]:
-    """Columns a CPU, and whether that is every stay as it is."""
+    """Time bins per CPU, and whether they show every slice."""
     counted = view.rows(
         f"SELECT count(*) AS n, count(DISTINCT cpu) AS cpus FROM cpu_state "
         f"WHERE trace_id = {view.trace_id} AND ts < {span['end_ns']} "
@@ -135,11 +135,11 @@ def _plot(view: View, span: dict[str, Any]) -> dict[str, Any]:
 def _parked(
     plot: dict[str, Any], spells: list[dict[str, Any]], span: dict[str, Any]
 ) -> dict[str, list[int]]:
-    """The spells as columns: row of the figure, begin after the window's, length."""
+    """The parking intervals as columns: row of the figure, start relative to the window, length."""
     places = {cpu: place for place, cpu in enumerate(plot["numbers"])}
     drawn = [spell for spell in spells if spell["cpu"] in places]
     if len(drawn) > MOST_RUNS:
-        # The longest are what a screen can show.
+        # Keep the longest: the screen cannot show more.
         drawn = sorted(drawn, key=lambda spell: spell["ts"] - spell["end_ns"])[:MOST_RUNS]
     return {
         "row": [places[spell["cpu"]] for spell in drawn],

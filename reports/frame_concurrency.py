@@ -13,9 +13,9 @@ def section(view: View) -> Section | Nothing:
     """Mean busy CPUs of the machine and of the presenting process over the frames."""
     answer = view.ask_step("frame_concurrency", process=view.process)
     if not answer.rows:
-        return Nothing("no frames are recorded")
+        return Nothing("no frames were recorded")
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    # Frames of several processes overlap: those of the one with most of them are drawn.
+    # Frames of several processes overlap: draw those of the process with the most.
     upids = [row["upid"] for row in answer.rows]
     most = max(sorted(set(upids)), key=upids.count)
     drawn = [row for row in answer.rows if row["upid"] == most]
@@ -25,8 +25,8 @@ def section(view: View) -> Section | Nothing:
         binned.frame_load(view, drawn, span),
     )
     return Section(
-        "Above the line P work needs E cores, above P+E it needs siblings. A frame far below them "
-        "waits for single threads: more workers cannot shorten it.",
+        "Above the line P, work needs E cores; above P+E, it needs SMT siblings. A frame far below "
+        "the lines waits for single threads, and more workers cannot shorten it.",
         view.step_window(),
         tuple(figure for figure in figures if figure is not None),
         (answer.fold(), view.ask_step("capacity_line")),

@@ -1,4 +1,4 @@
-"""Frames over time with the stutters marked, and where the time of slow frames went."""
+"""Frames over time with stutters marked, and where the time of slow frames went."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDER = 15
 _MOST_BARS = 24
 PARTS = (
     ("run_p_alone", "runs alone on its core", "@blue", 0),
-    ("run_p_shared", "runs beside a busy sibling", "@teal", 1),
+    ("run_p_shared", "runs, SMT sibling busy", "@teal", 1),
     ("run_p_unknown", "runs, sibling unknown", "@mid", 2),
     ("run_e", "runs on an E core", "@green", 2),
     ("run_other", "runs, core type unknown", "@mid", 5),
@@ -24,12 +24,12 @@ PARTS = (
     ("ready_parked_available", "ready, only parked CPUs idle", "@purple", 6),
     ("ready_idle_exit", "ready, CPU waking", "@brown", 2),
     ("ready_throttled", "throttled", "@brown", 4),
-    ("ready_unknown", "ready, unknown why", "@mid", 1),
+    ("ready_unknown", "ready, cause unknown", "@mid", 1),
     ("wait", "waits", "@line", 0),
     ("new", "new", "@mid", 3),
     ("unknown", "unknown", "@mid", 4),
 )
-# Where there are slow cores too, the fast ones are named.
+# On a machine with slow cores, the label names the fast ones.
 _HYBRID = (("run_p_alone", "runs alone on a P core", "@blue", 0), *PARTS[1:])
 _SLOW_CORE = "SELECT 1 FROM cpu WHERE core_type IN ('E', 'LP-E')"
 
@@ -40,13 +40,13 @@ def section(view: View) -> Section | Nothing:
     timed = [row for row in frames.rows if row["dur_ns"] is not None]
     if not timed:
         return Nothing(
-            "no frames are recorded; DXGI presents, a PresentMon file or a program's own stamps "
-            "give them"
+            "no frames were recorded; record DXGI presents, or add a PresentMon file or a "
+            "program's own frame stamps"
         )
     slow = [row for row in timed if row["stutter"]]
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    strip = timeline.frames(timed, span, height=300)
-    figures = [strip] if strip is not None else []
+    over_time = timeline.frames(timed, span, height=300)
+    figures = [over_time] if over_time is not None else []
     hybrid = bool(view.rows(f"{_SLOW_CORE} AND trace_id = {view.trace_id} LIMIT 1"))
     answers = [view.ask_each("frame_summary"), frames.fold()]
     for path, words in ((True, "the critical path"), (False, "the presenting thread")):
@@ -57,8 +57,8 @@ def section(view: View) -> Section | Nothing:
             kind = "stutters" if slow else "frames"
             figures.append(
                 Figure(
-                    f"Where the time of the {count} longest {kind} went along {words}; the parts "
-                    "of each bar sum to the frame.",
+                    f"Where the time of the {count} longest {kind} went along {words}. The parts "
+                    "of each bar add up to the frame.",
                     plot,
                     height=row_height(count),
                 )
@@ -67,9 +67,9 @@ def section(view: View) -> Section | Nothing:
                 view.ask_step("frame_ledger_total", process=view.process, path=path).fold()
             )
     return Section(
-        "A stutter lasts 1.5 times what is usual (the median of the 31 frames around, or of all "
-        "where that is shorter) and 4 ms more than it. Along the critical path a frame's time goes "
-        "to the thread that the frame waited for at each moment.",
+        "A stutter is a frame at least 1.5× and 4 ms longer than the median of its 31 neighbors "
+        "(or than the median of all frames, if that is shorter). The critical path assigns each "
+        "moment of a frame to the thread that the frame waited for.",
         view.step_window(),
         tuple(figures),
         tuple(answers),

@@ -15,7 +15,7 @@ def section(view: View) -> Section | Nothing:
     rows = [row for row in answer.rows if row["avg_khz"] is not None]
     if not rows:
         return Nothing(
-            "no change of frequency was recorded: the event power:cpu_frequency is missing, or the "
+            "no frequency changes were recorded: the event power:cpu_frequency is missing, or the "
             "hardware sets the frequency itself"
         )
     labels = [f"CPU {row['cpu']}" for row in rows]
@@ -31,7 +31,8 @@ def section(view: View) -> Section | Nothing:
     )  # fmt: skip
     caption = f"Mean frequency of {len(rows)} CPUs over the time for which it is known."
     return Section(
-        "A core runs faster where fewer are busy: compare steps at the same number of busy cores.",
+        "A core runs faster when fewer cores are busy: compare steps with the same number of busy "
+        "cores.",
         view.step_window(),
         (Figure(caption, plot, height=row_height(len(rows), each=30, most=3000)),),
         (answer.fold(), view.ask_step("thread_frequency", process=view.process).fold()),

@@ -1,4 +1,4 @@
-"""Hand-offs: one-way times by place and way to wait, and the frames they leave."""
+"""Hand-offs: one-way times by placement and way of waiting, and the frame rates they allow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def section(view: View) -> Section | Nothing:
     lead = view.details("handoff_time")
     lead += " Whiskers are the intervals over the repeats." if lead else ""
     return Section(
-        lead or "One-way times of a hand-off, by place and way to wait.",
+        lead or "One-way time of a hand-off by placement and way of waiting.",
         view.all_windows(),
         tuple(_figures(rows)),
         (answer,),
@@ -46,16 +46,16 @@ def _figures(rows: Rows) -> list[Figure]:
     if framed:
         names = [f"{row['place']}, {row['how']}" for row in framed]
         frames = bar(
-            "frames a second", names, [row["frames_per_s"] for row in framed], 1, unit="/s"
+            "frames per second", names, [row["frames_per_s"] for row in framed], 1, unit="/s"
         )
         ends = ("frames_per_s_low", "frames_per_s", "frames_per_s_high")
         with_interval(frames, framed, ends, across=True)
         worst = min(framed, key=lambda row: row["frames_per_s"])
         made.append(
             Figure(
-                f"Frames a second of a 60 Hz loop with {worst['handoffs']} hand-offs a frame; "
-                f"least {worst['frames_per_s']:.1f} ({worst['place']}, {worst['how']}).",
-                rows_across([frames], "frames a second"),
+                f"Frames per second of a 60 Hz loop with {worst['handoffs']} hand-offs per frame; "
+                f"lowest: {worst['frames_per_s']:.1f} ({worst['place']}, {worst['how']}).",
+                rows_across([frames], "frames per second"),
                 height=row_height(len(framed)),
             )
         )

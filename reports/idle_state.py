@@ -15,7 +15,7 @@ def section(view: View) -> Section | Nothing:
     if not answer.rows:
         return Nothing(
             "idle states were not recorded: the event power:cpu_idle is missing, or this kernel "
-            "(a virtual machine, often) has no idle states"
+            "has none (often in a virtual machine)"
         )
     cpus = sorted({row["cpu"] for row in answer.rows})
     states = sorted({row["state"] for row in answer.rows})
@@ -25,10 +25,10 @@ def section(view: View) -> Section | Nothing:
         bar(f"state {state}", labels, [share.get((cpu, state)) for cpu in cpus], index, unit="%")
         for index, state in enumerate(states)
     ]
-    caption = f"Share of the window in each idle state, {len(cpus)} CPUs; 0 is the shallowest."
+    caption = f"Share of the window in each idle state on {len(cpus)} CPUs; 0 is the shallowest."
     return Section(
-        "Deep idle states save power and make a core slower to wake; many short spells in shallow "
-        "ones mean that the work comes in small pieces.",
+        "Deep idle states save power and make a core slower to wake. Many short stretches in "
+        "shallow states mean that work arrives in small pieces.",
         view.step_window(),
         (
             Figure(

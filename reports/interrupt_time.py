@@ -15,7 +15,9 @@ def section(view: View) -> Section | Nothing:
     """Interrupt work of the step in view, by name over all CPUs, longest first."""
     answer = view.ask_step("interrupt_time")
     if not answer.rows:
-        return Nothing("interrupt work was not recorded; record irq:softirq_entry and softirq_exit")
+        return Nothing(
+            "interrupt work was not recorded; record irq:softirq_entry and irq:softirq_exit"
+        )
     spent: dict[tuple[str, str], int] = {}
     for row in answer.rows:
         key = (row["kind"], short(row["name"]))
@@ -24,16 +26,16 @@ def section(view: View) -> Section | Nothing:
     labels = unique(f"{kind} {name}" for kind, name in named)
     plot = rows_across(
         [bar("time", labels, [ms(spent[key]) for key in named], 3, unit="ms")],
-        "ms, CPUs added up",
+        "ms, summed over CPUs",
     )
     most = named[0]
     caption = (
-        f"Time by kind of interrupt work, CPUs added up; the most is {most[0]} {most[1]}, "
+        f"Interrupt work by kind, summed over CPUs; the largest is {most[0]} {most[1]}, "
         f"{spent[most] / 1e6:,.3f} ms."
     )
     return Section(
-        "This work runs on top of whatever a CPU was doing, also within the running time of "
-        "threads.",
+        "This work runs on top of whatever a CPU was doing, so it is also part of the running time "
+        "of threads.",
         view.step_window(),
         (Figure(caption, plot, height=row_height(len(named))),),
         (answer,),

@@ -1,16 +1,16 @@
-"""Runnable work against the machine, and the pools of workers."""
+"""Runnable threads against the machine's CPUs, and the worker pools."""
 
 from __future__ import annotations
 
 from schedlens.report.figures import axis, bar
 from schedlens.report.sections import Figure, Nothing, Section, View
 
-HEADING = "Over-subscription"
+HEADING = "Oversubscription"
 ORDER = 97
 
 
 def section(view: View) -> Section | Nothing:
-    """Time at each number of runnable threads of the step in view, and the pools of all."""
+    """Time at each number of runnable threads of the step in view, and the pools of all steps."""
     runnable = view.ask_step("runnable_count")
     rows = runnable.rows
     if not rows:
@@ -20,8 +20,8 @@ def section(view: View) -> Section | Nothing:
     above = sum(row["pct"] * (row["above_ns"] or 0) / row["ns"] for row in rows)
     most = "at most " if len({line["cpus"] for line in lines}) > 1 else ""
     caption = (
-        f"Share of the window at each number of busy CPUs and ready threads together; above the "
-        f"{most}{online} logical CPUs online for {above:.1f} % of it."
+        f"Share of the window at each number of busy CPUs plus ready threads; above the {most}"
+        f"{online} logical CPUs online for {above:.1f} % of it."
     )
     plot = {
         "data": [
@@ -29,7 +29,7 @@ def section(view: View) -> Section | Nothing:
                 unit="%", across=False)
         ],
         "layout": {
-            "xaxis": axis("busy CPUs and ready threads"),
+            "xaxis": axis("busy CPUs plus ready threads"),
             "yaxis": axis("percent of the window", rangemode="tozero"),
             "shapes": [
                 {"type": "line", "x0": online + 0.5, "x1": online + 0.5, "y0": 0, "y1": 1,
@@ -38,9 +38,9 @@ def section(view: View) -> Section | Nothing:
         },
     }  # fmt: skip
     return Section(
-        "Right of the line more threads want to run than there are CPUs. A pool with as many "
-        "workers as logical CPUs leaves none for the other threads; where sections with more "
-        "workers are not shorter, another worker does not help.",
+        "Right of the line, more threads want to run than there are CPUs. A pool with as many "
+        "workers as logical CPUs leaves none for the other threads. If sections with more workers "
+        "are not shorter, another worker does not help.",
         view.step_window(),
         (Figure(caption, plot),),
         (

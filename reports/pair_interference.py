@@ -1,4 +1,4 @@
-"""Kernels beside kernels: conclusions, heat maps, the advice table, all numbers."""
+"""Pairs of kernels running together: conclusions, heat maps, the advice table, all numbers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ORDER = 12
 
 _MEANING = {
     "siblings": "the siblings of one core",
-    "same_l2": "two cores with one L2",
-    "same_llc": "two cores with one last-level cache",
+    "same_l2": "two cores that share an L2",
+    "same_llc": "two cores that share a last-level cache",
     "across_llc": "two cores with different last-level caches",
     "across_package": "two packages",
-    "p_beside_e": "a P core beside an E core",
-    "two_cpus": "two CPUs; what they share is not told",
+    "p_beside_e": "a P core and an E core",
+    "two_cpus": "two CPUs; what they share is not reported",
 }
-# From a loss to twice the work; white is one thread's worth.
+# From a loss to twice the work; white is the work of one thread.
 _SCALE = [[0.0, "#b2182b"], [0.333, "#f7f7f7"], [1.0, "#2166ac"]]
 
 
@@ -32,12 +32,12 @@ def section(view: View) -> Section | Nothing:
     if commands.rows:
         return Section(_lead(view, []), view.all_windows(), (), (commands,))
     if not rows:
-        return Nothing("no pairs of kernels were measured; `collect --experiment pairs` does")
+        return Nothing("no pairs of kernels were measured; run `collect --experiment pairs`")
     advice, chase = view.ask("pair_advice"), view.ask("pair_chase")
     knee = view.ask("multiplier_slots")
     places = list(dict.fromkeys(row["place"] for row in rows))
     figures = [_map(place, [row for row in rows if row["place"] == place]) for place in places]
-    # Without siblings there is nothing to advise on.
+    # Without SMT siblings there is no advice to show.
     first = tuple(found for found in (advice, chase) if found.rows)
     answers = (*first, knee, answer)
     return Section(_lead(view, advice.rows), view.all_windows(), tuple(figures), answers)
@@ -46,8 +46,8 @@ def section(view: View) -> Section | Nothing:
 def _lead(view: View, advice: Rows) -> str:
     words = view.details("pair_interference", 4)
     meaning = (
-        "Combined throughput counts each thread in units of what it does alone: 2 costs nothing, "
-        "1 gains nothing."
+        "Combined throughput counts each thread relative to running alone: 2 means no cost, 1 "
+        "means no gain."
     )
     if advice:
         meaning += " The advice table gives the effect of the second sibling by class of work."
@@ -79,7 +79,7 @@ def _map(place: str, rows: Rows) -> Figure:
                     ]
                     for line in grid
                 ],
-                "hovertemplate": "%{y} beside %{x}: %{z:.3f} of one alone%{customdata}"
+                "hovertemplate": "%{y} with %{x}: %{z:.3f} of one alone%{customdata}"
                 "<extra></extra>",
                 "zmin": 0.5,
                 "zmax": 2.0,
@@ -97,12 +97,12 @@ def _map(place: str, rows: Rows) -> Figure:
     worst = min(rows, key=lambda row: row["combined"])
     best = max(rows, key=lambda row: row["combined"])
     caption = (
-        f"Combined throughput on {_MEANING.get(place, place)}. Least: {_told(worst)}; "
-        f"most: {_told(best)}."
+        f"Combined throughput on {_MEANING.get(place, place)}. Lowest: {_named(worst)}; "
+        f"highest: {_named(best)}."
     )
     return Figure(caption, plot, height=min(900, 160 + 34 * len(names)))
 
 
-def _told(row: dict[str, Any]) -> str:
+def _named(row: dict[str, Any]) -> str:
     ends = interval(row["combined_low"], row["combined_high"])
-    return f"{row['first']} beside {row['second']} {row['combined']:.2f}{ends}"
+    return f"{row['first']} with {row['second']} {row['combined']:.2f}{ends}"

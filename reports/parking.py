@@ -1,4 +1,4 @@
-"""Parked CPUs over time, under the frames; frames and long stays by the number parked."""
+"""Parked CPUs over time, below the frames; frames and long slices by the number parked."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def section(view: View) -> Section | Nothing:
     if not any(row["parked_ns"] or row["soft_parked_ns"] for row in each.rows):
         known = any(row["unparked_ns"] for row in each.rows)
         return Nothing(
-            "no CPU was parked" if known else "parking is not recorded; on Windows the power "
-            "provider's events hold it"
+            "no CPU was parked" if known else "parking was not recorded; on Windows the power "
+            "provider's events contain it"
         )  # fmt: skip
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    asked = view.call("frame_time", trace_id=view.trace_id, process=view.process)
+    frame_sql = view.call("frame_time", trace_id=view.trace_id, process=view.process)
     spells = timeline.parking(view, span)
     answers = []
     figures = [
-        timeline.frames(view.rows(asked), span, height=170),
+        timeline.frames(view.rows(frame_sql), span, height=170),
         timeline.parked_count(spells, len({row["cpu"] for row in each.rows}), span),
     ]
     threads = binned.thread_states(view, span)
@@ -31,11 +31,11 @@ def section(view: View) -> Section | Nothing:
         answers.append(threads[0])
         figures.append(threads[1])
     plan = view.ask_step("power_setting")
-    told = "" if plan.rows else " Here no values of the power plan are recorded."
+    missing = "" if plan.rows else " This recording has no power plan settings."
     return Section(
-        "A parked CPU is given no work unless an affinity leaves no other place. Look for frames "
-        "or waits that grow with the number parked; the values of the power plan stand beside it "
-        f"where they are recorded.{told}",
+        "A parked CPU gets no work unless an affinity leaves no other choice. Look for frames or "
+        "waits that grow with the number of parked CPUs, and compare the power plan settings if "
+        f"they are recorded.{missing}",
         view.step_window(),
         tuple(figure for figure in figures if figure is not None),
         (

@@ -1,4 +1,4 @@
-"""Who else ran on CPUs that are isolated or that threads are pinned to."""
+"""Other threads that ran on CPUs that are isolated or have threads pinned to them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def section(view: View) -> Section | Nothing:
     """Visitors of the step in view."""
     answer = view.ask_step("pinned_cpu_visitor", process=view.process)
     if not answer.rows:
-        return Nothing("no CPU is isolated or pinned to, or nobody else ran there")
+        return Nothing("no CPU is isolated or has pinned threads, or nothing else ran there")
     rows = sorted(answer.rows, key=lambda row: -row["run_ns"])[:MOST_SOUGHT]
     shown = min(len(rows), _MOST_BARS)
     labels = unique(f"{thread_label(row)}, CPU {row['cpu']}" for row in rows)
@@ -45,8 +45,8 @@ def section(view: View) -> Section | Nothing:
         f"{thread_label(most)} on CPU {most['cpu']}, {most['run_ns'] / 1e6:,.3f} ms."
     )
     return Section(
-        "A CPU that is kept for one thread is disturbed by every other that runs there. Kernel "
-        "threads bound to the CPU cannot be moved; the others can, by affinity or isolation.",
+        "Every other thread on a CPU reserved for one thread disturbs it. Kernel threads bound to "
+        "the CPU cannot be moved; others can, by affinity or isolation.",
         view.step_window(),
         (Figure(caption, plot, height=row_height(shown, each=30)),),
         (answer,),

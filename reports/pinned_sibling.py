@@ -1,4 +1,4 @@
-"""Threads bound to siblings of one core, and idle cores meanwhile."""
+"""Threads bound to the SMT siblings of one core while other cores were idle."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def section(view: View) -> Section | Nothing:
         process=view.process,
     )  # fmt: skip
     if not answer.rows:
-        return Nothing("no two threads bound to the siblings of one core ran beside each other")
+        return Nothing("no two threads bound to the siblings of one core ran at the same time")
     return Section(
-        "Two threads each bound to one and the same core take each other's resources; while "
-        "another whole core stands idle (`idle_ns`) that is not for want of a place.",
+        "Two threads bound to the same core compete for its resources. While another whole core is "
+        "idle (`idle`), this is avoidable.",
         view.all_windows(),
         (),
         (answer.without("trace_id", "utid", "other_utid"),),

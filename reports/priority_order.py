@@ -1,4 +1,4 @@
-"""Running and ready time by priority, and low priorities in the way of higher ones."""
+"""Running and ready time by priority, and low priorities that delay higher ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def section(view: View) -> Section | Nothing:
     share = view.ask_step("priority_share", process=view.process)
     rows = [row for row in share.rows if row["priority"] is not None and row["run_ns"]]
     if not rows:
-        return Nothing("no priority is recorded; scheduler events hold it")
+        return Nothing("no priorities were recorded; scheduler events contain them")
     rows.sort(key=lambda row: row["priority"])
     labels = [f"priority {row['priority']}" for row in rows]
     traces = [
@@ -23,28 +23,28 @@ def section(view: View) -> Section | Nothing:
         bar("ready", labels, [ms(row["ready_ns"]) for row in rows], 1, unit="ms"),
     ]
     most = max(rows, key=lambda row: row["ready_pct"] or 0.0)
-    told = (
+    worst = (
         f"priority {most['priority']} was ready for {most['ready_pct']:.1f} % of its runnable time"
         if most["ready_pct"]
-        else "no ready time is known of any"
+        else "no ready time is known"
     )
-    caption = f"Running and ready time of all threads at each of {len(rows)} priorities; {told}."
+    caption = f"Running and ready time of all threads at each of {len(rows)} priorities; {worst}."
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    strips = binned.priorities(view, span)
+    over_time = binned.priorities(view, span)
     return Section(
-        "Work of a low priority that is ready half the time shares the machine with the rest; work "
-        "that never waits is not held back by its priority. The second table says which of it ran "
-        "on a P core while higher priorities ran on E cores, or stood ready.",
+        "Low-priority work that is ready half of the time shares the machine with the rest; work "
+        "that never waits is not limited by its priority. The second table shows which of it ran "
+        "on a P core while higher priorities were on E cores, or ready.",
         view.step_window(),
         (
             Figure(caption, rows_across(traces, "ms"), height=row_height(len(rows))),
-            *(figure for _, figure in strips),
+            *(figure for _, figure in over_time),
         ),
         (
             share,
             view.ask_step("background_running"),
             view.ask_step("thread_by_priority", process=view.process).fold(),
             view.ask_step("priority_boost", process=view.process).fold(),
-            *(answer for answer, _ in strips[:1]),
+            *(answer for answer, _ in over_time[:1]),
         ),
     )

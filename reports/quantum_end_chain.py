@@ -1,4 +1,4 @@
-"""Threads that hand one CPU to each other only when their slice is used up."""
+"""Threads that hand one CPU to each other only when their quantum ends."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MOST_BARS = 30
 
 
 def section(view: View) -> Section | Nothing:
-    """The chains of all recordings, those that were serialized for longest first."""
+    """The chains of all recordings, longest serialized time first."""
     answer = view.ask_each("quantum_end_chain", "trace_id, chain", process=view.process)
     if not answer.rows:
         return Nothing(
-            "no 3 hand-offs in a row at the end of a slice among at most 8 threads were seen"
+            "no 3 hand-offs in a row at the end of a quantum, among at most 8 threads, were found"
         )
     rows = sorted(answer.rows, key=lambda row: (-row["serialized_ns"], -row["dur"]))[:MOST_SOUGHT]
     shown = min(len(rows), _MOST_BARS)
@@ -43,15 +43,20 @@ def section(view: View) -> Section | Nothing:
         first=_MOST_BARS,
     )  # fmt: skip
     longest = rows[0]
+    lead = (
+        "The only chain:"
+        if len(answer.rows) == 1
+        else f"The {shown} worst of {len(answer.rows)} chains. The first:"
+    )
     caption = (
-        f"The {shown} worst of {len(answer.rows)} chains. The first: CPU {longest['cpu']}, "
+        f"{lead} CPU {longest['cpu']}, "
         f"{longest['dur'] / 1e6:,.3f} ms long, {longest['serialized_ns'] / 1e6:,.3f} ms of it "
         "while another CPU that a waiting thread may use was idle or parked."
     )
     return Section(
-        "Each hand-over costs a whole slice. Partners that only repeat each other point to a spin "
-        "hand-off: let the waiter block, or give the two threads a CPU each. Look at the allowed "
-        "CPUs for the reason why the scheduler had no choice.",
+        "Each hand-off costs a whole quantum. Two threads that only alternate point to a spin "
+        "hand-off: let the waiting thread block, or give each thread its own CPU. The allowed CPUs "
+        "show whether the scheduler had a choice.",
         view.all_windows(),
         (Figure(caption, plot, height=row_height(shown, each=34)),),
         (answer.without("trace_id", "utids"),),

@@ -1,4 +1,4 @@
-"""What stood in the way of ready threads, and the longest waits with who ran instead."""
+"""Why ready threads were not running, and the longest waits with what ran instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedlens.report.figures import (
 )
 from schedlens.report.sections import Figure, Nothing, Section, View
 
-HEADING = "Ready time by what stood in the way"
+HEADING = "Ready time by cause"
 ORDER = 80
 
 _MOST_BARS = 30
@@ -34,20 +34,20 @@ _PARTS = (
 def section(view: View) -> Section | Nothing:
     """The threads of the step in view with the most ready time."""
     answer = view.ask_step("ready_obstacle", process=view.process)
-    held = sorted((row for row in answer.rows if row["ready_ns"]), key=lambda row: -row["ready_ns"])
-    if not held:
+    ready = [row for row in answer.rows if row["ready_ns"]]
+    if not ready:
         return Nothing("no thread of the step in view was ready without running")
-    rows = held[:MOST_SOUGHT]
+    rows = sorted(ready, key=lambda row: -row["ready_ns"])[:MOST_SOUGHT]
     shown = min(len(rows), _MOST_BARS)
     parts = _bars(rows, unique(thread_label(row) for row in rows))
-    total = sum(row["ready_ns"] for row in held)
+    total = sum(row["ready_ns"] for row in ready)
     causes = sorted(
-        ((sum(row[column] or 0 for row in held), name) for column, name, _, _ in _PARTS),
+        ((sum(row[column] or 0 for row in ready), name) for column, name, _, _ in _PARTS),
         reverse=True,
     )
     caption = (
-        f"Ready time of the {shown} longest of {len(held)} threads by what stood in the way. "
-        f"Of {total / 1e6:,.3f} ms in all, {causes[0][0] / 1e6:,.3f} ms: {causes[0][1]}."
+        f"Ready time by cause, for the {shown} threads with the most of {len(ready)}. The largest "
+        f"cause is '{causes[0][1]}': {causes[0][0] / 1e6:,.3f} of {total / 1e6:,.3f} ms."
     )
     words = [thread_words(row) for row in rows]
     plot = rows_across(parts, "ms ready", sought=words, first=_MOST_BARS)
@@ -62,15 +62,15 @@ def section(view: View) -> Section | Nothing:
             _bars(waits.rows, labels), "ms ready", sought=words, first=len(waits.rows)
         )
         caption = (
-            f"The {len(waits.rows)} longest single waits; the longest, "
-            f"{waits.rows[0]['ready_ns'] / 1e6:,.3f} ms, of {thread_label(waits.rows[0])}"
+            f"The {len(waits.rows)} longest single waits. The longest is "
+            f"{thread_label(waits.rows[0])} with {waits.rows[0]['ready_ns'] / 1e6:,.3f} ms"
             f"{_instead(waits.rows[0])}."
         )
         figures.append(Figure(caption, plot, height=row_height(len(waits.rows))))
     return Section(
-        "Decided moment by moment, the first reason wins, so that the parts sum to the ready time. "
-        "`a CPU was idle` is time the system could have given; `all busy` calls for fewer or less "
-        "urgent others; `throttled` for a higher quota.",
+        "Each moment counts for the first cause that applies, so the parts add up to the ready "
+        "time. `a CPU was idle`: the scheduler could have run the thread. `all busy`: run fewer "
+        "other threads, or lower their priority. `throttled`: raise the quota.",
         view.step_window(),
         tuple(figures),
         (

@@ -1,4 +1,4 @@
-"""Running time of real-time and deadline threads, and what became ready behind them."""
+"""Running time of real-time and deadline threads, and their own ready time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def section(view: View) -> Section | Nothing:
         return Nothing("no thread ran at a real-time or deadline priority")
     rows = sorted(rows, key=lambda row: -row["run_ns"])[:24]
     labels = unique(
-        f"{short(row['process'] or 'a process without a name')}, "
+        f"{short(row['process'] or 'unnamed process')}, "
         + ("deadline" if row["priority"] < 0 else f"real-time {99 - row['priority']}")
         for row in rows
     )
@@ -30,7 +30,7 @@ def section(view: View) -> Section | Nothing:
     ]
     caption = (
         f"Running and ready time at {len(rows)} real-time or deadline priorities of processes; "
-        f"{short(rows[0]['process'] or 'one without a name')} ran longest."
+        f"{short(rows[0]['process'] or 'an unnamed process')} ran longest."
     )
     return Section(
         "A real-time thread (SCHED_FIFO, SCHED_RR) that does not block keeps all other threads off "

@@ -16,7 +16,7 @@ def section(view: View) -> Section | Nothing:
     answer = view.ask("recorder_cost")
     rows = [row for row in answer.rows if row["cost_pct"] is not None]
     if not rows:
-        return Nothing("no step was measured both with and without the recorder; `collect` does so")
+        return Nothing("no step was measured both with and without the recorder")
     costs = sorted(row["cost_pct"] for row in rows)
     drawn = sorted(rows, key=lambda row: -row["cost_pct"])[:_MOST_BARS]
     labels = unique(short(row["step"], 40) for row in drawn)
@@ -28,10 +28,10 @@ def section(view: View) -> Section | Nothing:
     caption = (
         f"Throughput lost to the recorder in {len(drawn)} of {len(rows)} steps: from "
         f"{costs[0]:.1f} % to {costs[-1]:.1f} %, median {costs[len(costs) // 2]:.1f} %. Below 0, "
-        "the run with the recorder happened to be the faster."
+        "the run with the recorder was faster by chance."
     )
     return Section(
-        "Differences between steps that are smaller than these should not be trusted.",
+        "Do not trust differences between steps that are smaller than these.",
         "Each first repeat, against the same plan without a recording.",
         (Figure(caption, plot, height=row_height(len(drawn), each=18)),),
         (answer.without("trace_id").fold(),),

@@ -1,4 +1,4 @@
-"""What the system reports as busy against what is used: the table of the experiments."""
+"""CPU use as the system reports it against what is really used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def section(view: View) -> Section | Nothing:
         return Nothing("no CPU has a known state; record scheduler events with `collect`")
     chosen = rows
     if len(rows) > _MOST_BARS:
-        # Of a long sweep every few thread counts, the ends among them.
+        # Of a long sweep, draw every few thread counts, including the ends.
         counts = sorted({row["threads"] or 0 for row in rows})
         each = max(1, -(-len(rows) // _MOST_BARS))
         kept = set(counts[::each]) | {counts[-1]}
@@ -59,15 +59,15 @@ def section(view: View) -> Section | Nothing:
     }
     plot = rows_across(traces, "percent", stacked=False)
     plot["layout"]["xaxis"]["range"] = [0, 105]
-    skipped = "" if len(chosen) == len(rows) else f" {len(chosen)} of {len(rows)} steps are drawn."
+    skipped = "" if len(chosen) == len(rows) else f" Shows {len(chosen)} of {len(rows)} steps."
     caption = (
         "Busy share as the system reports it, cores in use, and the work done in percent of what "
         f"all cores could do.{skipped}"
     )
     lead = (
-        "A busy logical CPU whose sibling idles counts as half a core to the system, though little "
-        "is left over. Where the first bar stands far below the third, the machine is fuller than "
-        "it looks. `yield basis` says whether the gain of a second thread was measured or assumed."
+        "The system counts a core with one busy sibling as half busy, although little capacity is "
+        "left. If the first bar is far below the third, the machine is fuller than it looks. "
+        "`yield basis` says whether the gain of a second thread was measured or assumed."
     )
     return Section(
         lead,

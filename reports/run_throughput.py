@@ -1,4 +1,4 @@
-"""Throughput of each worker: whether all get the same, and what a busy sibling costs them."""
+"""Throughput of each worker: whether all get the same, and what a busy SMT sibling costs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ def section(view: View) -> Section | Nothing:
     """The rate of each worker in each step, by placement."""
     steps = view.ask("run_throughput")
     if not steps.rows:
-        return Nothing(
-            "no workload of schedlens was recorded; `collect --workload sha256` records one"
-        )
+        return Nothing("no built-in workload was recorded; `collect --workload sha256` records one")
     workers = view.ask_each("worker_throughput", "trace_id, worker")
     by_step = {row["trace_id"]: row for row in steps.rows}
     placed = [
@@ -36,15 +34,16 @@ def section(view: View) -> Section | Nothing:
         if row["trace_id"] in by_step and by_step[row["trace_id"]]["unit"] is not None
     ]
     several = [row for row in placed if row["threads"] > 1]
-    # One worker alone is compared with nothing: the table tells its rate.
+    # A single worker has nothing to compare with: its rate is in the table.
     compared = {(row["workload"], row["variant"]) for row in several}
     shown = [row for row in placed if (row["workload"], row["variant"]) in compared]
     figures = [_figure(kernel, found) for kernel, found in by_kernel(shown, _MOST_KERNELS)]
     table = steps.without("trace_id", "variant", "placements")
     return Section(
-        "Each point is one worker. Level rows mean that every worker has a core of its own; two "
-        "levels in one column mean that some share a core; a wide spread means that workers moved.",
-        "Each worker over its own measured interval, all steps.",
+        "Each point is one worker. Level rows mean that every worker has its own core. Two levels "
+        "in one column mean that some workers share a core. A wide spread means that workers "
+        "moved.",
+        "Each worker over its own measured interval, in all steps.",
         tuple(figures),
         (table.fold() if figures else table, workers.fold()),
     )
@@ -83,11 +82,11 @@ def _figure(kernel: str, rows: Rows) -> Figure:
         f"{digits(high)} {text} over all steps."
     )
     counts = sorted({row["threads"] for row in rows})
-    # A few numbers of threads are named each; halves of a thread never.
+    # Label each of a few thread counts, and never half a thread.
     ticks = {"tickvals": counts} if len(counts) <= 24 else {}
     layout = {
         "xaxis": axis("threads of the step", range=[counts[0] - 0.5, counts[-1] + 0.5], **ticks),
-        "yaxis": axis(f"{text} by worker", rangemode="tozero"),
+        "yaxis": axis(f"{text} per worker", rangemode="tozero"),
         "hovermode": "closest",
     }
     return Figure(caption, {"data": traces, "layout": layout})

@@ -1,4 +1,4 @@
-"""The experiment `scaling` beside its curves: clock by cores in use, Y, table 1."""
+"""The experiment `scaling` apart from its curves: clock by cores in use, Y, table 1."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ ORDER = 21
 
 
 def section(view: View) -> Section | Nothing:
-    """Clock and throughput of a thread against the cores in use, Y, and the three numbers."""
+    """Clock and throughput of a thread by cores in use, Y, and the three numbers."""
     turbo, yields = view.ask("scaling_clock"), view.ask("core_yield")
     if not turbo.rows and not yields.rows:
         return Nothing(
-            "clock and yield were not measured by cores in use; `collect --experiment scaling` does"
+            "clock and yield by cores in use were not measured; run `collect --experiment scaling`"
         )
     lead = view.details("scaling_clock")
     meaning = (
-        "The table of the three numbers: what the system reports, the work done of what the cores "
-        "could do, and the use of the multipliers, one thread on each core."
+        "The first table compares three numbers with one thread on each core: CPU use as the "
+        "system reports it, work done relative to what the cores could do, and use of the "
+        "multipliers."
     )
     figures = [*_clock(turbo.rows), *_rate(turbo.rows)]
     if all(row["yield"] is None for row in yields.rows):
@@ -35,7 +36,7 @@ def _threads(rows: Rows) -> Plot:
 
 
 def _clock(every: Rows) -> list[Figure]:
-    """Nothing where the clock is known with fewer than two numbers of threads."""
+    """Empty if the clock is known for fewer than two thread counts."""
     rows = [row for row in every if row["ghz"] is not None]
     if len(rows) < 2:
         return []
@@ -43,7 +44,7 @@ def _clock(every: Rows) -> list[Figure]:
     clock = line("clock", _counts(rows), [row["ghz"] for row in rows], 0, unit="GHz")
     with_interval(clock, rows, ("ghz_low", "ghz", "ghz_high"))
     caption = (
-        f"Clock of a core against the number of threads, whole cores first: "
+        f"Clock of a core by number of threads, filling whole cores first: "
         f"{first['ghz']:.2f} GHz with {first['threads']}, {last['ghz']:.2f} GHz with "
         f"{last['threads']}."
     )
@@ -52,7 +53,7 @@ def _clock(every: Rows) -> list[Figure]:
 
 
 def _rate(every: Rows) -> list[Figure]:
-    """Nothing where the throughput is known with fewer than two numbers of threads."""
+    """Empty if the throughput is known for fewer than two thread counts."""
     rows = [row for row in every if row["per_thread_per_s"] is not None]
     if len(rows) < 2:
         return []

@@ -1,4 +1,4 @@
-"""Throughput against threads, a curve for each placement, and what the siblings add."""
+"""Throughput against threads, one curve per placement, and what the siblings add."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def section(view: View) -> Section | Nothing:
     answer = view.ask("scaling_curve")
     if not answer.rows:
         return Nothing(
-            "no sweep of a workload was recorded; `collect --workload sha256 --threads 1..max` "
+            "no sweep of thread counts was recorded; `collect --workload sha256 --threads 1..max` "
             "records one"
         )
     figures = [
         _figure(kernel, found)
         for kernel, found in by_kernel(answer.rows, _MOST_KERNELS)
-        # A single point is no curve: the table tells it.
+        # A single point is no curve: the table has it.
         if len({row["threads"] for row in found}) > 1
     ]
     lead = (
-        "`physical` takes whole cores first, `siblings` fills core by core, `default` leaves the "
-        "choice to the system. Where `physical` bends, the whole cores are used up, and what comes "
-        "after is the gain of second threads on cores already busy."
+        "`physical` fills whole cores first, `siblings` fills core by core, `default` leaves the "
+        "choice to the system. Where `physical` bends, all cores are in use, and the rest of the "
+        "curve is the gain of second threads on busy cores."
     )
     return Section(
         lead,
@@ -43,7 +43,7 @@ def section(view: View) -> Section | Nothing:
 
 
 def _gain(view: View) -> Answer:
-    """What a second thread gains, folded where no row knows it."""
+    """What a second thread gains, folded if no row has it."""
     answer = view.ask("smt_yield")
     return answer if any(row["yield"] is not None for row in answer.rows) else answer.fold()
 
@@ -79,8 +79,8 @@ def _figure(kernel: str, rows: Rows) -> Figure:
         traces.append(trace)
     ends = [_end(placement, rows, size, text) for placement in placements]
     caption = (
-        f"Throughput of {kernel} against the number of threads, all workers "
-        f"together. At the most threads: {'; '.join(ends)}."
+        f"Throughput of {kernel} by number of threads, all workers together. With the most "
+        f"threads: {'; '.join(ends)}."
     )
     layout = {
         "xaxis": axis("threads", rangemode="tozero", dtick=1 if len(rows) <= 72 else None),
@@ -97,9 +97,9 @@ def _gap(high: float | None, low: float | None) -> float:
 def _detail(row: dict[str, Any]) -> str:
     parts = []
     if row["speedup"] is not None:
-        parts.append(f"{row['speedup']:.2f} times one thread")
+        parts.append(f"{row['speedup']:.2f}× one thread")
     if row["added_thread_pct"] is not None:
-        parts.append(f"each thread added here gained {row['added_thread_pct']:.0f} % of one alone")
+        parts.append(f"each added thread gained {row['added_thread_pct']:.0f} % of one alone")
     if row["oversubscribed"]:
         parts.append("more threads than CPUs")
     return ", ".join(parts) or "one point"
@@ -110,4 +110,4 @@ def _end(placement: str, rows: Rows, size: float, text: str) -> str:
     if last["per_s"] is None:
         return f"{placement} unknown"
     rate = f"{placement} {digits(last['per_s'] / size)} {text} with {last['threads']}"
-    return rate if last["speedup"] is None else f"{rate} ({last['speedup']:.1f} times one thread)"
+    return rate if last["speedup"] is None else f"{rate} ({last['speedup']:.1f}× one thread)"

@@ -17,7 +17,7 @@ def section(view: View) -> Section | Nothing:
     lead = view.details("shard_latency")
     each = [row for row in answer.rows if row["worker"] is not None]
     return Section(
-        f"{lead} Latency counts from the intended arrival of a request; whiskers are the "
+        f"{lead} Latency counts from the intended arrival of a request. Whiskers are confidence "
         "intervals of the p99 over the repeats.".strip(),
         view.all_windows(),
         (_figure(each),),

@@ -1,4 +1,4 @@
-"""Who carries the frames: threads on the critical path, their short runs, their lost CPUs."""
+"""Threads on the critical path of the frames, their short runs, and where they lost a CPU."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from schedlens.report.figures import (
 )
 from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 
-HEADING = "Who the frames wait for"
+HEADING = "Threads the frames wait for"
 ORDER = 18
 
 _MOST_BARS = 16
 
 
 def section(view: View) -> Section | Nothing:
-    """Shares of the critical path, short runs after a wake, and mid-frame switches."""
+    """Shares of the critical path, short runs after a wakeup, and mid-frame switches."""
     path = view.ask_step("path_thread", process=view.process)
     runs = view.ask_step("short_run", process=view.process)
     if not path.rows:
         if not runs.rows:
-            return Nothing("no run after a wake was seen")
-        return Nothing("no frames with a critical path are recorded")
+            return Nothing("no run after a wakeup was recorded")
+        return Nothing("no frames with a critical path were recorded")
     chosen = path.rows[:MOST_SOUGHT]
     shown = min(len(chosen), _MOST_BARS)
     labels = unique(thread_label(row) for row in chosen)
@@ -36,14 +36,14 @@ def section(view: View) -> Section | Nothing:
         bar("runs under 1 ms", labels, [short.get(row["utid"]) for row in chosen], 1, unit="%"),
     ]
     caption = (
-        "Share of the frames' critical path, and the share of runs after a wake that last under "
-        f"1 ms, of the {shown} threads the frames waited for longest."
+        "Share of the frames' critical path, and share of runs after a wakeup that last under "
+        f"1 ms, for the {shown} threads that the frames waited for longest."
     )
     return Section(
-        "A thread with mostly short runs looks like a worker; if it is long on the critical path "
-        "it carries the frame. `path_hop` follows the longest frame from waking to waking; "
-        "`path_switch` says where such a thread lost its CPU in the middle of a frame and on which "
-        "core it came back.",
+        "A thread with mostly short runs looks like a worker, but if it spends long on the "
+        "critical path, the frame depends on it. `path_hop` follows the longest frame from wakeup "
+        "to wakeup; `path_switch` shows where such a thread lost its CPU in mid-frame and on which "
+        "core it resumed.",
         view.step_window(),
         (
             Figure(
@@ -69,8 +69,8 @@ def section(view: View) -> Section | Nothing:
 
 def _longest(view: View) -> list[Answer]:
     """The path of the longest frame, piece by piece."""
-    asked = view.call("path_hop", trace_id=view.trace_id, process=view.process)
-    found = view.rows(f"SELECT frame FROM ({asked}) ORDER BY dur_ns DESC, frame LIMIT 1")
+    path_sql = view.call("path_hop", trace_id=view.trace_id, process=view.process)
+    found = view.rows(f"SELECT frame FROM ({path_sql}) ORDER BY dur_ns DESC, frame LIMIT 1")
     return [
         view.ask_step("path_hop", process=view.process, frame=row["frame"]).without(
             "trace_id", "upid", "utid"

@@ -1,4 +1,4 @@
-"""How often siblings were busy together, by core, step, process, thread and pair."""
+"""How often SMT siblings were busy at once, by core, step, process, thread and pair."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def section(view: View) -> Section | Nothing:
     total = view.ask_each("sibling_overlap_total")
     if all(row["cores"] == 0 for row in total.rows):
         if any(row["cpus_without_core"] for row in total.rows):
-            return Nothing("which logical CPUs share a core is not known of all of them")
-        return Nothing("no core of this machine has two logical CPUs online: nothing is shared")
+            return Nothing("it is not known for all logical CPUs which of them share a core")
+        return Nothing("no core of this machine has two logical CPUs online, so nothing is shared")
     figures = []
     if len(total.rows) > 1:
         figures.append(_steps(view, total))
@@ -25,10 +25,10 @@ def section(view: View) -> Section | Nothing:
     if cores.rows:
         figures.append(_cores(cores))
     return Section(
-        "Two busy siblings share one core, so each is slower than alone. `shared of busy` is the "
-        "share to compare two recordings by: idle time does not dilute it, but it rises with load, "
-        "so look at `busy` beside it. The overlap is symmetric: it does not say who was harmed.",
-        f"{view.step_window()} The first table is of all recordings, each over its own window.",
+        "Two busy siblings share one core, so each is slower than alone. Compare recordings by "
+        "`shared of busy`: idle time does not dilute it, but it rises with load, so check `busy` "
+        "too. The overlap is symmetric: it does not show which thread was slowed down.",
+        f"{view.step_window()} The first table shows all recordings, each over its own window.",
         tuple(figures),
         (
             total,
@@ -57,15 +57,15 @@ def _steps(view: View, total: Answer) -> Figure:
     plot["layout"]["xaxis"] = axis("percent with both siblings busy", range=[0, 101])
     known = [row for row in total.rows if row["shared_of_busy_pct"] is not None]
     most = max(known, key=lambda row: row["shared_of_busy_pct"], default=None)
-    told = (
+    highest = (
         ""
         if most is None
-        else f" The most: {most['shared_of_busy_pct']:.1f} % of busy core time, "
+        else f" The highest: {most['shared_of_busy_pct']:.1f} % of busy core time, "
         f"{short(names.get(most['trace_id']), 60)}."
     )
     caption = (
-        f"Time with both siblings of a core busy, by recording, {len(rows)} of "
-        f"{len(total.rows)}.{told}"
+        f"Time with both siblings of a core busy, in {len(rows)} of {len(total.rows)} recordings."
+        f"{highest}"
     )
     return Figure(caption, plot, height=row_height(len(rows), each=26, most=1800))
 

@@ -1,4 +1,4 @@
-"""SMT and boost for a service: requests, latency, energy in each state."""
+"""SMT and boost for a service: requests, latency and energy in each state."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def section(view: View) -> Section | Nothing:
     rows = [row for row in answer.rows if row["per_s"] is not None]
     if not rows:
         return Nothing(
-            "SMT and boost were not switched; `collect --experiment smt-boost` does, as far as the "
-            "machine allows"
+            "SMT and boost were not switched; run `collect --experiment smt-boost`, which switches "
+            "what the machine allows"
         )
     lead = view.details("smt_boost")
     lead += " Whiskers are the intervals over the repeats."
@@ -39,11 +39,13 @@ def _requests(rows: Rows) -> Figure:
             unit="/s", across=False),
     ]  # fmt: skip
     best = max(rows, key=lambda row: row["per_s"])
-    caption = f"Requests a second in each cell. The most: {best['per_s']:,.0f} in {best['cell']}."
+    caption = (
+        f"Requests per second in each cell. The highest: {best['per_s']:,.0f} in {best['cell']}."
+    )
     layout = {
         "barmode": "group",
         "xaxis": axis("", type="category", automargin=True),
-        "yaxis": axis("requests a second", rangemode="tozero"),
+        "yaxis": axis("requests per second", rangemode="tozero"),
     }
     return Figure(caption, {"data": traces, "layout": layout})
 
@@ -59,7 +61,7 @@ def _latency(rows: Rows) -> Figure:
         traces.append(with_interval(trace, mine, ends, size=1e3))
     worst = max(rows, key=lambda row: row["latency_ns"])
     caption = (
-        "Latency by percentile, as far as at least 10 requests lie beyond; the highest is "
+        "Latency by percentile, while at least 10 requests are beyond it; the highest is "
         f"{worst['latency_ns'] / 1e3:,.0f} us (p{worst['percentile']:g}, {worst['cell']})."
     )
     layout = {"xaxis": axis("", type="category"), "yaxis": axis("us", type="log")}

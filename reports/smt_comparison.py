@@ -16,7 +16,7 @@ def section(view: View) -> Section | Nothing:
     """Each recording against the first, by all three denominators."""
     answer = view.ask("smt_comparison", process=view.process)
     if not answer.rows:
-        return Nothing("there are no two recordings with siblings")
+        return Nothing("there are fewer than two recordings with SMT siblings")
     labels = list(_MEASURES)
     first = {row["measure"]: row["first_pct"] for row in answer.rows}
     traces = [bar(short(answer.rows[0]["first"]), labels, [first.get(m) for m in labels], 0,
@@ -28,12 +28,12 @@ def section(view: View) -> Section | Nothing:
         values = [mine[m]["second_pct"] if m in mine else None for m in labels]
         traces.append(bar(name, labels, values, index, unit="%"))
     caption = (
-        "How much siblings were busy together, by three denominators, and the load: the first "
+        "How much siblings were busy at once, by three denominators, and the load: the first "
         f"recording and {min(len(seconds), _MOST_RECORDINGS)} of {len(seconds)} others."
     )
     return Section(
-        "Compare by busy core time, which idle time does not dilute, and with the loads in view: "
-        "with less work there is less sharing.",
+        "Compare by busy core time, which idle time does not dilute, and check the loads: with "
+        "less work there is less sharing.",
         view.all_windows(),
         (
             Figure(

@@ -1,4 +1,4 @@
-"""Cycles an instruction by core type, and what busy siblings cost."""
+"""Cycles per instruction by core type, and what busy SMT siblings cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADING = "Counters: speed by core type, cost of siblings"
 ORDER = 87
 
 _MOST_BARS = 24
-# What the section is about, before what it rests on.
+# Results first, then what they are based on.
 _TAX = (
     "thread", "tid", "core_type", "shared_ns", "alone_cpi", "shared_cpi", "tax_ns", "tax_pct",
     "refused",
@@ -32,7 +32,7 @@ def section(view: View) -> Section | Nothing:
     cpi = view.ask_step("thread_cpi", process=view.process)
     rows = [row for row in cpi.rows if row["cpi"] is not None]
     if not rows:
-        return Nothing("no cycles and instructions are recorded at switches")
+        return Nothing("no cycles and instructions were recorded at context switches")
     chosen = list(dict.fromkeys(row["utid"] for row in rows))[:MOST_SOUGHT]
     shown = min(len(chosen), _MOST_BARS)
     first = {row["utid"]: row for row in reversed(rows)}
@@ -41,25 +41,25 @@ def section(view: View) -> Section | Nothing:
     kinds = sorted({kind for _, kind in known}, key=str)
     traces = [
         bar(kind or "unknown", labels, [known.get((utid, kind)) for utid in chosen],
-            _INDEX.get(kind or "", 3), unit="cycles an instruction")
+            _INDEX.get(kind or "", 3), unit="cycles per instruction")
         for kind in kinds
     ]  # fmt: skip
     tax = view.ask_step("smt_tax", process=view.process)
     caption = (
-        f"Cycles an instruction of the {shown} longest-measured threads on each core type: "
-        "lower is better; cores of other frequencies compare by instructions a second."
+        f"Cycles per instruction of the {shown} longest-measured threads on each core type; lower "
+        "is better. Compare cores of different frequency by instructions per second."
     )
     return Section(
-        "`relative_to_p` is the speed on an E core relative to P cores. What a busy sibling cost "
-        "is the time beside one x (1 - CPI alone / CPI beside one), with a 95 % confidence "
-        "interval, and refused where too few intervals are purely alone or shared.",
+        "`relative to p` is the speed on an E core relative to P cores. The cost of a busy SMT "
+        "sibling is shared time x (1 - CPI alone / CPI shared), with a 95 % confidence interval. "
+        "It is refused if too few intervals are purely alone or purely shared.",
         view.step_window(),
         (
             Figure(
                 caption,
                 rows_across(
                     traces,
-                    "cycles an instruction",
+                    "cycles per instruction",
                     stacked=False,
                     sought=[thread_words(first[utid]) for utid in chosen],
                     first=_MOST_BARS,

@@ -1,4 +1,4 @@
-"""Time that the hypervisor took from the virtual CPUs."""
+"""Time the hypervisor took from the virtual CPUs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MOST_BARS = 40
 
 
 def section(view: View) -> Section | Nothing:
-    """Steal of each CPU; the steps with the most of it are drawn."""
+    """Steal of each CPU; draws the steps with the most of it."""
     answer = view.ask_each("steal", "trace_id, cpu")
     known = [row for row in answer.rows if row["steal_pct"] is not None]
     if not known:
-        return Nothing("the system's own CPU times were not recorded; `collect` takes them")
+        return Nothing("the system's own CPU times were not recorded; `collect` records them")
     if all(row["steal_ns"] == 0 for row in known):
         return Nothing(
             "no time was stolen by a hypervisor in "
@@ -39,9 +39,9 @@ def section(view: View) -> Section | Nothing:
         f"{rows[0]['steal_pct']:.1f} % on CPU {rows[0]['cpu']}."
     )
     return Section(
-        "A virtual CPU that the host takes away looks busy in the trace while nothing runs. Where "
-        "much is stolen, repeat the measurement on a quieter host before trusting small "
-        "differences.",
+        "A virtual CPU that the host has descheduled looks busy in the trace although nothing "
+        "runs. If much time is stolen, repeat the measurement on a quieter host before trusting "
+        "small differences.",
         "Between the two snapshots of each step.",
         (Figure(caption, plot, height=row_height(len(rows))),),
         (answer,),

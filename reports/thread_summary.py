@@ -1,4 +1,4 @@
-"""What each thread did: running, ready, waiting; and how long it was ready at worst."""
+"""What each thread did: running, ready and waiting time, and its longest ready time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADING = "Threads"
 ORDER = 100
 
 _MOST_BARS = 30
-# Sums, counts and maxima of one kind stand together; the rest comes behind.
+# Sums, counts and maxima of one kind together; the rest after them.
 _FIRST = (
     "thread", "tid", "run_ns", "ready_ns", "ready_count", "ready_max_ns", "wait_ns", "waits",
     "wait_max_ns", "switches_in", "process",
@@ -55,16 +55,16 @@ def section(view: View) -> Section | Nothing:
         key=lambda row: row["ready_max_ns"],
         default=None,
     )
-    told = (
+    longest_wait = (
         "No ready time is known."
         if longest is None
-        else f"The longest single wait for a CPU was {longest['ready_max_ns'] / 1e6:,.3f} ms, of "
+        else f"The longest single wait for a CPU was {longest['ready_max_ns'] / 1e6:,.3f} ms, by "
         f"{thread_label(longest)}."
     )
-    caption = f"Time by state of the {shown} busiest of {len(answer.rows)} threads. {told}"
+    caption = f"Time by state of the {shown} busiest of {len(answer.rows)} threads. {longest_wait}"
     return Section(
-        "Ready means able to run and held up by others: the time to win back. Waiting means "
-        "blocked, which is often right. Unknown is what the recording does not tell.",
+        "Ready means runnable but not running: the time to win back. Waiting means blocked, which "
+        "is often fine. Unknown means that the recording does not contain the state.",
         view.step_window(),
         (Figure(caption, plot, height=row_height(shown)),),
         (

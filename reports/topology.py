@@ -19,7 +19,7 @@ def section(view: View) -> Section | Nothing:
             "the recording does not describe its CPUs; record with `collect`, or with "
             "`perf record` run as root, which stores the topology in the file"
         )
-    # The topology may change while a recording runs: the map is the machine at its end.
+    # The topology may change during a recording: the map shows the machine at its end.
     last = {row["cpu"]: row for row in answer.rows}
     time = view.ask_step("cpu_time")
     busy = {row["cpu"]: row["busy_pct"] for row in time.rows}
@@ -38,11 +38,11 @@ def section(view: View) -> Section | Nothing:
     ]
     caption = (
         f"{_summary(list(last.values()))} Each box is a core with its logical CPUs; the "
-        "filled part and the figure in it are the share of the window in which that CPU was busy."
+        "filled part and the number show the share of the window in which that CPU was busy."
     )
     lead = (
         "Logical CPUs in one box share a core: two busy siblings share its execution units. "
-        "Everything below counts cores by this map, never by CPU numbers."
+        "Every section below counts cores by this map, not by CPU numbers."
     )
     figure = Figure(caption, {"cpus": cpus}, kind="topology", height=None)
     shown = answer.showing(
@@ -72,7 +72,7 @@ def _summary(rows: list[dict[str, Any]]) -> str:
     cores = {row["core"] for row in online}
     text = f"{len(online)} logical CPUs online"
     if None in cores:
-        return f"{text}; which of them share a core is not known."
+        return f"{text}; which of them share a core is unknown."
     by_type: dict[str, set[int]] = {}
     for row in online:
         by_type.setdefault(row["core_type"] or "of unknown type", set()).add(row["core"])

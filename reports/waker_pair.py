@@ -1,4 +1,4 @@
-"""Who wakes whom."""
+"""Which thread wakes which."""
 
 from __future__ import annotations
 
@@ -16,45 +16,44 @@ from schedlens.report.figures import (
 )
 from schedlens.report.sections import Figure, Nothing, Section, View
 
-HEADING = "Wakings"
+HEADING = "Wakeups"
 ORDER = 200
 
 _MOST_BARS = 24
-_LEAD = "Follow a chain of wakings upwards to the thread that others wait for."
+_LEAD = "Follow a chain of wakeups upwards to the thread that others wait for."
 
 
 def section(view: View) -> Section | Nothing:
-    """Pairs of waker and woken of the step in view, those with the most ready time first."""
+    """Pairs of waker and woken thread in the step in view, most ready time first."""
     answer = view.ask_step("waker_pair", process=view.process).without(
         "trace_id", "utid", "waker_utid"
     )
     if not answer.rows:
         return Nothing(
-            "no waking led to a switch-in here; record sched:sched_waking with `collect`"
+            "no wakeup led to a switch-in here; record sched:sched_waking with `collect`"
         )
-    held = [row for row in answer.rows if row["ready_ns"]]
-    if not held:
+    waited = [row for row in answer.rows if row["ready_ns"]]
+    if not waited:
         return Section(
-            f"{_LEAD} No woken thread had to wait for a CPU here: every ready time that is known "
-            "is 0.",
+            f"{_LEAD} No woken thread had to wait for a CPU here: every known ready time is 0.",
             view.step_window(),
             (),
             (answer,),
         )
-    rows = sorted(held, key=lambda row: -row["ready_ns"])[:MOST_SOUGHT]
+    rows = sorted(waited, key=lambda row: -row["ready_ns"])[:MOST_SOUGHT]
     shown = min(len(rows), _MOST_BARS)
     labels = unique(f"{_waker(row)} → {short(row['thread'], 22)} {row['tid']}" for row in rows)
     plot = rows_across(
         [
-            bar("ready after the waking", labels, [ms(row["ready_ns"]) for row in rows], 1,
-                unit="ms", detail=[f"{row['wakings']:,} wakings" for row in rows]),
+            bar("ready after the wakeup", labels, [ms(row["ready_ns"]) for row in rows], 1,
+                unit="ms", detail=[f"{row['wakings']:,} wakeups" for row in rows]),
         ],
         "ms of the window",
         sought=[f"{thread_words(row)} {thread_words(row, before='waker_')}" for row in rows],
         first=_MOST_BARS,
     )  # fmt: skip
     caption = (
-        f"Ready time between waking and switch-in, the {shown} longest of {len(answer.rows)} pairs."
+        f"Ready time between wakeup and switch-in, the {shown} longest of {len(answer.rows)} pairs."
     )
     return Section(
         _LEAD,

@@ -1,12 +1,12 @@
--- What kind of core each thread ran on: a P core alone, a P core beside a busy sibling, an E core;
--- and how much of it while a better place stood idle. A place is better only if the thread may
--- use it at that moment, it is not parked, and the whole core stood idle for at least
--- p_min_idle_ns.
+-- What kind of core each thread ran on: a P core with its SMT siblings idle, a P core with an SMT
+-- sibling busy, or an E core; and for how long a better core was idle meanwhile. A core is better
+-- only if the thread may use it at that moment, it is not parked, and the whole core was idle for
+-- at least p_min_idle_ns.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
--- p_min_idle_ns [100000]: shortest stand-still of a core that counts.
+-- p_min_idle_ns [100000]: shortest idle period of a core that counts.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   used AS (
@@ -45,7 +45,7 @@ WITH
       s.utid,
       greatest(s.ts, span.start_ns, place.from_ns) AS from_ns,
       least(s.ts + s.dur, span.end_ns, place.to_ns) AS to_ns,
-      row_number() OVER () AS stay,
+      row_number() OVER () AS slice,
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     JOIN topology(p_trace_id) AS place
@@ -64,29 +64,30 @@ WITH
     SEMI JOIN slow USING (utid)
   ),
   class AS (SELECT DISTINCT trace_id, class, cpus FROM allowed),
-  -- Stays are cut where the set of CPUs that the thread may use changes. Ends come first.
+  -- Slices are split where the thread's affinity changes. At equal times, ends come first.
   edge AS (
-    SELECT utid, to_ns AS ts, 0 AS turn, -1 AS stay FROM slow
+    SELECT utid, to_ns AS ts, 0 AS turn, -1 AS slice FROM slow
     UNION ALL
     SELECT utid, from_ns, 1, NULL FROM allowed
     UNION ALL
-    SELECT utid, from_ns, 2, stay FROM slow
+    SELECT utid, from_ns, 2, slice FROM slow
   ),
   placed AS MATERIALIZED (
-    SELECT e.utid, e.from_ns, e.to_ns, e.stay, allowed.class, allowed.is_known
+    SELECT e.utid, e.from_ns, e.to_ns, e.slice, allowed.class, allowed.is_known
     FROM (
       SELECT
         utid,
         ts AS from_ns,
         lead(ts) OVER sofar AS to_ns,
-        last_value(stay IGNORE NULLS) OVER sofar AS stay,
+        last_value(slice IGNORE NULLS) OVER sofar AS slice,
         count(CASE WHEN turn = 1 THEN 1 END) OVER sofar AS spells,
       FROM edge
       WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
     ) AS e
-    -- A set may hold for millions of rows: to look back for it from each takes their square.
+    -- A set may apply to millions of rows: searching backwards from each row would scale
+    -- quadratically.
     LEFT JOIN allowed ON allowed.utid = e.utid AND allowed.number = e.spells
-    WHERE e.stay > 0 AND e.from_ns < e.to_ns
+    WHERE e.slice > 0 AND e.from_ns < e.to_ns
   ),
   free AS (
     SELECT class.trace_id, class.class, idle.core, idle.ts, idle.ts + idle.dur AS end_ns
@@ -94,27 +95,27 @@ WITH
     JOIN class ON class.trace_id = idle.trace_id AND list_has_any(class.cpus, idle.cpus)
     WHERE idle.core_type IN ('P', 'U')
   ),
-  -- Each core alone, and (core -1) any of them.
+  -- One row per core, and one with core -1 for any core.
   free_each AS (
     SELECT trace_id, class, unnest([core, -1]) AS core, ts, end_ns FROM free
   ),
-  asked AS (
+  placed_core AS (
     SELECT placed.*, place.trace_id, place.core
     FROM placed
     JOIN (SELECT DISTINCT trace_id, class, core FROM free_each) AS place
       ON place.class = placed.class
   ),
-  -- Begins and ends of stand-stills (step_by) and of stays (sign) in one stream: the time that is
-  -- free up to an end, less that up to its begin, is exact.
+  -- One stream contains the starts and ends of idle periods (step_by) and of slices (sign). The
+  -- idle time up to a slice's end minus that up to its start is exact.
   stream AS (
-    SELECT trace_id, class, core, ts, 1 AS step_by, 0 AS sign, NULL AS stay, NULL AS utid
+    SELECT trace_id, class, core, ts, 1 AS step_by, 0 AS sign, NULL AS slice, NULL AS utid
     FROM free_each
     UNION ALL
     SELECT trace_id, class, core, end_ns, -1, 0, NULL, NULL FROM free_each
     UNION ALL
-    SELECT trace_id, class, core, from_ns, 0, -1, stay, utid FROM asked
+    SELECT trace_id, class, core, from_ns, 0, -1, slice, utid FROM placed_core
     UNION ALL
-    SELECT trace_id, class, core, to_ns, 0, 1, stay, utid FROM asked
+    SELECT trace_id, class, core, to_ns, 0, 1, slice, utid FROM placed_core
   ),
   level AS (
     SELECT
@@ -124,11 +125,11 @@ WITH
     FROM stream
     WINDOW sofar AS (PARTITION BY trace_id, class, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),
-  beside AS (
+  idle_overlap AS (
     SELECT any_value(utid) AS utid, core, sum(sign * before_ns) AS ns
     FROM (
       SELECT
-        stay,
+        slice,
         utid,
         core,
         sign,
@@ -141,12 +142,12 @@ WITH
         ) AS before_ns,
       FROM level
     )
-    WHERE stay IS NOT NULL
-    GROUP BY stay, core
+    WHERE slice IS NOT NULL
+    GROUP BY slice, core
   ),
   core_sum AS (
     SELECT utid, core, sum(ns)::BIGINT AS ns, max(ns)::BIGINT AS longest_ns
-    FROM beside
+    FROM idle_overlap
     GROUP BY utid, core
   ),
   better AS (
@@ -172,39 +173,40 @@ SELECT
   used.utid,
   -- Running time, ns. (from run_ns to run_high_ns)
   used.run_ns,
-  -- The same with the time in which it may have run while its state is unknown, ns. (bound)
+  -- run_ns plus the unknown time in which it may have run, ns. (bound)
   (used.run_ns + coalesce(t.run_unknown_ns, 0))::BIGINT AS run_high_ns,
-  -- Of it: on a P core (or one of a uniform machine) whose other CPUs were idle, ns.
+  -- Part of run_ns on a P core (or a core of a uniform machine) with its SMT siblings idle, ns.
   -- (at least; unknown_ns more at most)
   used.p_alone_ns,
-  -- Of it: on such a core beside a busy sibling, ns. (at least; unknown_ns more at most)
+  -- Part of run_ns on such a core with an SMT sibling busy, ns. (at least; unknown_ns more at most)
   used.p_shared_ns,
-  -- Of it: on such a core, the state of a sibling unknown, ns. (bound)
+  -- Part of run_ns on such a core with the state of a sibling unknown, ns. (bound)
   used.p_unknown_ns,
-  -- Of it: on an E or LP-E core, ns. (at least; unknown_ns more at most)
+  -- Part of run_ns on an E or LP-E core, ns. (at least; unknown_ns more at most)
   used.e_ns,
-  -- Of it: on a core of unknown or numbered type, ns. (no bounds)
+  -- Part of run_ns on a core of unknown or numbered type, ns. (no bounds)
   (used.run_ns - used.p_alone_ns - used.p_shared_ns - used.p_unknown_ns - used.e_ns)::BIGINT
     AS other_ns,
-  -- Of e_ns: while a whole P core stood idle, ns. (at least)
+  -- Part of e_ns during which a whole P core that it may use was idle, ns. (at least)
   coalesce(better.idle_ns, 0)::BIGINT AS e_beside_idle_p_ns,
-  -- The longest such part of one stay, ns; null if there is none. (at least)
+  -- Longest such part of a single slice, ns; null if there is none. (at least)
   nullif(better.longest_ns, 0)::BIGINT AS e_beside_idle_p_longest_ns,
-  -- The P core that was idle longest meanwhile; null if none was.
+  -- P core that was idle longest during e_ns; null if none was.
   better.idle_core,
-  -- For how long it was, ns; null if none was. (at least)
+  -- How long that core was idle during e_ns, ns; null if none was. (at least)
   better.idle_core_ns::BIGINT AS idle_core_ns,
-  -- Of p_shared_ns: while a whole core of any type stood idle, ns. (at least)
+  -- Part of p_shared_ns during which a whole core of any type was idle, ns. (at least)
   coalesce(shared.idle_ns, 0)::BIGINT AS p_shared_beside_idle_ns,
-  -- False: the CPUs it may use are taken as those it was seen on (a lower bound); null: no matter.
-  told.is_known AS affinity_known,
-  -- p_unknown_ns, the time on cores of unknown type, and the time in which it may have run while
-  -- its state is unknown, ns. (bound)
+  -- False: its affinity is unknown and taken as the CPUs it ran on (a lower bound); null: it never
+  -- ran on an E core.
+  affinity.is_known AS affinity_known,
+  -- p_unknown_ns, plus the time on cores of unknown type, plus the unknown time in which it may
+  -- have run, ns. (bound)
   (used.p_unknown_ns + used.untyped_ns + coalesce(t.run_unknown_ns, 0))::BIGINT AS unknown_ns,
 FROM used
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = used.utid
-LEFT JOIN (SELECT utid, bool_and(is_known) AS is_known FROM placed GROUP BY utid) AS told
-  ON told.utid = used.utid
+LEFT JOIN (SELECT utid, bool_and(is_known) AS is_known FROM placed GROUP BY utid) AS affinity
+  ON affinity.utid = used.utid
 LEFT JOIN better ON better.utid = used.utid
 LEFT JOIN shared ON shared.utid = used.utid
 ORDER BY used.trace_id, used.run_ns DESC, used.utid;

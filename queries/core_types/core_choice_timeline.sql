@@ -1,10 +1,10 @@
--- What kind of core the threads ran on over the window, as means in a number of columns; columns in
--- which none ran are left out. p_alone counts threads whose sibling is in an unknown state, too.
+-- Mean number of threads on each kind of core over the window, in p_columns time bins; bins in
+-- which no thread ran are left out. p_alone includes threads whose sibling is in an unknown state.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
--- p_columns [2000]: columns of the window.
+-- p_columns [2000]: number of time bins in the window.
 WITH
   span AS (
     SELECT *, greatest(1, ceil(dur_ns / p_columns)::BIGINT) AS width_ns
@@ -60,17 +60,18 @@ WITH
 SELECT
   -- Recording.
   trace_id,
-  -- Begin of the column, ns. (time)
+  -- Start of the time bin, ns. (time)
   start_ns,
   -- Its length, ns. (exact)
   dur_ns,
-  -- Mean number of threads on a P core (or one of a uniform machine) with no sibling known to be busy.
+  -- Mean number of threads on a P core (or a core of a uniform machine) with no sibling known to be
+  -- busy.
   (coalesce(p_ns, 0) - coalesce(shared_ns, 0)) / dur_ns AS p_alone,
-  -- Mean number on such a core beside a busy sibling.
+  -- Mean number of threads on such a core with an SMT sibling busy.
   coalesce(shared_ns, 0) / dur_ns AS p_shared,
-  -- Mean number on E or LP-E cores.
+  -- Mean number of threads on E or LP-E cores.
   coalesce(e_ns, 0) / dur_ns AS e,
-  -- Mean number on cores of unknown or numbered type.
+  -- Mean number of threads on cores of unknown or numbered type.
   coalesce(other_ns, 0) / dur_ns AS other,
 FROM summed
 ORDER BY trace_id, start_ns;

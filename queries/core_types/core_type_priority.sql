@@ -1,6 +1,6 @@
--- On which core types the threads of each priority ran.
+-- Which core types the threads of each priority ran on.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
@@ -35,13 +35,13 @@ SELECT
   priority,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   core_type,
-  -- Class number as the system gives it; null if unknown.
+  -- Efficiency class as the system reports it; null if unknown.
   efficiency_class,
   -- Threads that ran at this priority on CPUs of this type.
   threads,
-  -- Their time there, ns. A priority counts until the next recorded change. (no bounds)
+  -- Their running time there, ns. A priority applies until the next recorded change. (no bounds)
   run_ns,
-  -- The same as a share of all running time at this priority, percent. (no bounds)
+  -- run_ns as a share of all running time at this priority, percent. (no bounds)
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY trace_id, priority), 0) AS of_priority_pct,
 FROM spent
 ORDER BY trace_id, priority, efficiency_class DESC NULLS LAST, core_type;

@@ -1,6 +1,6 @@
--- On which core types each thread ran.
+-- Which core types each thread ran on.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
@@ -42,16 +42,15 @@ SELECT
   who.utid,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   core_type,
-  -- Class number as the system gives it; null if unknown.
+  -- Efficiency class as the system reports it; null if unknown.
   efficiency_class,
-  -- Time on CPUs of it, ns. (at least; unknown_ns more at most)
+  -- Running time on CPUs of this type, ns. (at least; unknown_ns more at most)
   run_ns,
-  -- The same as a share of the thread's running time in the window, percent. (no bounds)
+  -- run_ns as a share of the thread's running time in the window, percent. (no bounds)
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
-  -- Switch-ins on CPUs of it. (at least)
+  -- Switch-ins on CPUs of this type. (at least)
   switches_in,
-  -- Time in which it may have run while its state is unknown, and on cores of unknown type, ns.
-  -- (bound)
+  -- Unknown time in which it may have run, plus its time on cores of unknown type, ns. (bound)
   (
     coalesce(t.run_unknown_ns, 0)
     + coalesce(sum(run_ns) FILTER (WHERE core_type IS NULL) OVER (PARTITION BY who.utid), 0)

@@ -1,7 +1,8 @@
--- Each interval between two readings of the counters on a logical CPU that has both cycles and
--- instructions, with the part of it beside a busy sibling. Intervals wholly in the window.
+-- Each interval between two counter readings on a logical CPU that has both cycles and
+-- instructions, and the part of it with an SMT sibling busy. Only intervals entirely within the
+-- window.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -40,8 +41,8 @@ WITH
     GROUP BY n.trace_id, n.cpu, n.utid, n.ts, n.dur
     HAVING cycles IS NOT NULL AND instructions IS NOT NULL
   ),
-  -- Begins and ends of sharing (step_by) and of the intervals (sign) in one stream for each thread:
-  -- the time shared up to an end, less that up to its begin, is exact.
+  -- One stream per thread contains the starts and ends of sharing (step_by) and of the intervals
+  -- (sign). The shared time up to an interval's end minus that up to its start is exact.
   stream AS (
     SELECT utid, ts, 1 AS step_by, 0 AS sign, NULL AS id
     FROM sharing_slice
@@ -82,8 +83,8 @@ WITH
     WHERE id IS NOT NULL
     GROUP BY id
   ),
-  -- The time unknown of the siblings, in the same way, in one stream for each CPU. With two CPUs of
-  -- a core busy, a busy sibling is certain.
+  -- The siblings' unknown time, in the same way, with one stream per CPU. If two CPUs of a core are
+  -- busy, a busy sibling is certain.
   unclear AS MATERIALIZED (
     SELECT
       c.trace_id,
@@ -117,7 +118,7 @@ WITH
     FROM cpu_stream
     WINDOW sofar AS (PARTITION BY trace_id, cpu ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),
-  beside_unknown AS (
+  sibling_unknown AS (
     SELECT id, sum(sign * before_ns)::BIGINT AS unknown_ns
     FROM (
       SELECT
@@ -142,7 +143,7 @@ SELECT
   pair.cpu,
   -- Thread that ran, unique in the database.
   pair.utid,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   pair.ts,
   -- Length, ns. (no bounds)
   pair.dur,
@@ -152,13 +153,13 @@ SELECT
   pair.cycles,
   -- Instructions counted.
   pair.instructions,
-  -- The part of it beside a busy sibling, ns. (at least)
+  -- Part of the interval with an SMT sibling busy, ns. (at least)
   shared.shared_ns,
-  -- The part of it in which a sibling is in an unknown state and none is known to be busy, ns.
-  -- (no bounds)
-  coalesce(beside_unknown.unknown_ns, 0)::BIGINT AS unknown_ns,
+  -- Part of the interval in which the state of a sibling is unknown and no sibling is known to be
+  -- busy, ns. (no bounds)
+  coalesce(sibling_unknown.unknown_ns, 0)::BIGINT AS unknown_ns,
 FROM pair
 JOIN shared ON shared.id = pair.id
-LEFT JOIN beside_unknown ON beside_unknown.id = pair.id
+LEFT JOIN sibling_unknown ON sibling_unknown.id = pair.id
 SEMI JOIN (SELECT utid FROM thread WHERE NOT is_idle) AS own ON own.utid = pair.utid
 ORDER BY pair.trace_id, pair.ts, pair.cpu, pair.utid;

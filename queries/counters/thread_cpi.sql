@@ -1,7 +1,8 @@
--- Cycles and instructions of each thread by core type, and how its speed compares with P cores.
--- Only time between two readings at switches counts. Wants counters named cycles and instructions.
+-- Cycles and instructions of each thread by core type, and its speed relative to P cores. Only time
+-- between two counter readings at context switches counts. Requires counters named cycles and
+-- instructions.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
@@ -40,19 +41,19 @@ SELECT
   who.utid,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   rated.core_type,
-  -- Intervals between two readings.
+  -- Intervals between two counter readings.
   rated.intervals,
-  -- Their sum, ns. (no bounds)
+  -- Total length of these intervals, ns. (no bounds)
   rated.dur,
   -- Cycles.
   rated.cycles,
   -- Instructions.
   rated.instructions,
-  -- Cycles an instruction: ratio of the sums; null without instructions.
+  -- Cycles per instruction (CPI): ratio of the sums; null without instructions.
   rated.cycles / nullif(rated.instructions, 0) AS cpi,
-  -- Instructions a second of running.
+  -- Instructions per second of running time.
   rated.per_s AS instructions_per_s,
-  -- The same relative to this thread on P cores; null if it was not measured there.
+  -- instructions_per_s relative to this thread on P cores; null if it was not measured there.
   rated.per_s / nullif(rated.p_per_s, 0) AS relative_to_p,
 FROM rated
 JOIN who ON who.utid = rated.utid

@@ -1,5 +1,5 @@
--- How much can run at once on each machine: one thread a P core, one a core, one a logical CPU; each
--- row with the time in which it holds. A CPU counts while it is online.
+-- How many threads each machine can run at once: one per P core, one per core, one per logical CPU.
+-- Each row covers the time for which it applies. A CPU counts while it is online.
 -- p_trace_id: only this recording; null for all.
 WITH
   recording AS (
@@ -53,7 +53,7 @@ WITH
       ON offline.trace_id = change.trace_id AND offline.cpu = logical.cpu
       AND change.ts >= offline.from_ns AND change.ts < offline.to_ns
     LEFT JOIN traced ON traced.trace_id = change.trace_id AND traced.cpu = logical.cpu
-    -- Of a CPU that the trace shows, the trace says when it is offline.
+    -- If the trace has events of a CPU, the trace decides when that CPU is offline.
     WHERE offline.cpu IS NULL AND (traced.cpu IS NOT NULL OR place.online IS NOT FALSE)
     GROUP BY change.trace_id, change.ts
   ),
@@ -69,7 +69,7 @@ WITH
 SELECT
   -- Recording.
   spell.trace_id,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   spell.ts,
   -- Length, ns. (no bounds)
   (
@@ -85,7 +85,7 @@ SELECT
   spell.cores,
   -- P+E+SMT: all logical CPUs.
   spell.cpus,
-  -- Those of them whose core is unknown, which no core counts.
+  -- Logical CPUs whose core is unknown; p_cores and cores leave them out.
   spell.cpus_without_core,
 FROM spell
 JOIN recording ON recording.trace_id = spell.trace_id

@@ -1,11 +1,10 @@
--- How many logical CPUs were busy at each moment of the window, what they were, and how many
--- threads stood ready: every change as it is, or the means in a number of columns.
--- A core with k > 0 busy CPUs counts 1 for its core type and k - 1 for smt, so that
--- p + e + other + smt = busy.
+-- How many logical CPUs were busy at each moment of the window, on which kinds of core, and how
+-- many threads were ready: every change, or means over p_columns time bins. A core with k > 0 busy
+-- CPUs adds 1 to its core type and k - 1 to smt, so that p + e + other + smt = busy.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_columns: columns of the window; null for every change as it is.
+-- p_columns: number of time bins in the window; null for every change.
 WITH
   span AS (
     SELECT
@@ -50,23 +49,23 @@ WITH
 SELECT
   -- Recording.
   trace_id,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   (any_value(start_ns) + min(begin_ns))::BIGINT AS start_ns,
   -- Length, ns. (no bounds)
   sum(ns)::BIGINT AS dur_ns,
   -- Mean number of busy logical CPUs.
   sum(busy * ns) / sum(ns) AS busy,
-  -- Mean number of cores of type P or U with work.
+  -- Mean number of P or U cores with a busy CPU.
   sum(p * ns) / sum(ns) AS p,
-  -- Mean number of cores of type E or LP-E with work.
+  -- Mean number of E or LP-E cores with a busy CPU.
   sum(e * ns) / sum(ns) AS e,
-  -- Mean number of cores of unknown or numbered type with work.
+  -- Mean number of cores of unknown or numbered type with a busy CPU.
   sum(other * ns) / sum(ns) AS other,
   -- Mean number of busy CPUs beyond the first of their core.
   sum(smt * ns) / sum(ns) AS smt,
   -- Mean number of ready threads.
   sum(ready * ns) / sum(ns) AS ready,
-  -- Mean number of logical CPUs in state unknown, so that more may be busy.
+  -- Mean number of logical CPUs in an unknown state, so more may be busy.
   sum(unknown * ns) / sum(ns) AS unknown,
 FROM placed
 GROUP BY trace_id, place_ns

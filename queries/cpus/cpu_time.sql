@@ -1,6 +1,7 @@
--- What each logical CPU did in the window; the five parts tile it where the recording reaches.
+-- What each logical CPU did in the window; the five parts add up to the recorded part of the
+-- window.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -40,24 +41,25 @@ SELECT
   core,
   -- Core type; null if unknown.
   core_type,
-  -- A thread that is not the idle thread ran, ns. (at least; unknown_ns more at most)
+  -- Time running a thread other than the idle thread, ns. (at least; unknown_ns more at most)
   thread_ns,
-  -- Interrupt work in the idle thread, where recorded, ns. (at least; unknown_ns more at most)
+  -- Time in interrupt work within the idle thread, where recorded, ns.
+  -- (at least; unknown_ns more at most)
   interrupt_ns,
-  -- Idle, ns. (at least; unknown_ns more at most)
+  -- Idle time, ns. (at least; unknown_ns more at most)
   idle_ns,
-  -- The recording does not tell, ns. (bound)
+  -- Time in which its state is unknown, ns. (bound)
   unknown_ns,
-  -- Offline, ns. (at least; unknown_ns more at most)
+  -- Offline time, ns. (at least; unknown_ns more at most)
   offline_ns,
-  -- Busy (thread or interrupt) as a share of the known time online, percent; null if none is known.
-  -- (from busy_low_pct to busy_high_pct)
+  -- Busy time (thread or interrupt) as a share of the known online time, percent; null if none is
+  -- known. (from busy_low_pct to busy_high_pct)
   100.0 * (thread_ns + interrupt_ns)
     / nullif(thread_ns + interrupt_ns + idle_ns, 0) AS busy_pct,
-  -- Busy share of the time online if the CPU was idle in all unknown time, percent. (bound)
+  -- busy_pct if the CPU was idle in all unknown time, percent. (bound)
   100.0 * (thread_ns + interrupt_ns)
     / nullif(thread_ns + interrupt_ns + idle_ns + unknown_ns, 0) AS busy_low_pct,
-  -- Busy share of the time online if the CPU was busy in all unknown time, percent. (bound)
+  -- busy_pct if the CPU was busy in all unknown time, percent. (bound)
   100.0 * (thread_ns + interrupt_ns + unknown_ns)
     / nullif(thread_ns + interrupt_ns + idle_ns + unknown_ns, 0) AS busy_high_pct,
 FROM by_cpu

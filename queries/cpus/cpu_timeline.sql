@@ -1,9 +1,9 @@
--- What each logical CPU did over the window, reduced to a number of columns: in each column the
--- state or thread with the most time in it, equal neighbours joined to one row.
+-- What each logical CPU did over the window, reduced to time bins: each bin shows the state or
+-- thread with the most time in it, and equal neighbors are joined into one row.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the window of analysis_span.
+-- p_from_ns: start of the window; null for the window of analysis_span.
 -- p_to_ns: end of the window; null for the window of analysis_span.
--- p_columns [2000]: columns a CPU; as many as the window has nanoseconds gives every stay as it is.
+-- p_columns [2000]: time bins per CPU; as many as the window has nanoseconds returns every slice.
 WITH span AS (
   SELECT trace_id, start_ns, dur_ns, greatest(1, ceil(dur_ns / p_columns)::BIGINT) AS width_ns,
   FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)
@@ -24,7 +24,8 @@ piece AS (
   JOIN span AS s USING (trace_id)
   WHERE c.dur > 0 AND c.ts < s.start_ns + s.dur_ns AND c.ts + c.dur > s.start_ns
 ),
--- A piece covers its columns but the first and the last wholly; only those two are contested.
+-- A piece fills every bin between its first and its last; only in those two can another piece have
+-- more time.
 contested AS (
   SELECT trace_id, cpu, first_column AS col, state, utid,
     least(end_ns, (first_column + 1) * width_ns) - begin_ns AS dur,
@@ -71,13 +72,13 @@ SELECT
   j.trace_id,
   -- Logical CPU.
   j.cpu,
-  -- Begin, at a border of a column. (time)
+  -- Start, at the edge of a time bin. (time)
   (s.start_ns + j.col * s.width_ns)::BIGINT AS start_ns,
-  -- Length, in whole columns; the last column ends with the window. (no bounds)
+  -- Length, in whole time bins; the last bin ends with the window. (no bounds)
   (least(j.end_col * s.width_ns, s.dur_ns) - j.col * s.width_ns)::BIGINT AS dur_ns,
-  -- What has the most time in each of its columns: thread, interrupt, idle, unknown or offline.
+  -- State with the most time in each of its bins: thread, interrupt, idle, unknown or offline.
   j.state,
-  -- Thread, with state thread only.
+  -- Thread; null unless the state is thread.
   j.utid,
   -- Its thread id.
   t.tid,

@@ -1,7 +1,7 @@
 -- How long the state of each logical CPU is unknown in the window, because records were lost or its
--- stream begins late or ends early. CPUs whose state is always known are left out.
+-- stream starts late or ends early. CPUs whose state is always known are left out.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 SELECT
   -- Recording.

@@ -1,7 +1,7 @@
 -- Interrupt and softirq work on each logical CPU, by kind and name, where recorded. It runs on top
--- of whatever the CPU was doing: also within the running time of threads.
+-- of whatever the CPU was doing, so it is also part of the running time of threads.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns))
@@ -16,14 +16,14 @@ SELECT
   name,
   -- How often it ran.
   count(*) AS count,
-  -- Time in it, ns; runs whose end is not recorded are left out, and the part of a run in which
+  -- Time in it, ns, without runs whose end is not recorded and without the parts of runs in which
   -- records were lost. (no bounds)
   sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)::BIGINT
     AS run_ns,
-  -- The same as a share of the window, percent. (no bounds)
+  -- run_ns as a share of the window, percent. (no bounds)
   100.0 * sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)
     / nullif(any_value(dur_ns), 0) AS run_pct,
-  -- Longest run, whole, ns. (no bounds)
+  -- Longest run, not clipped to the window, ns. (no bounds)
   max(dur) AS longest_ns,
 FROM interrupt_slice AS i
 JOIN span USING (trace_id)

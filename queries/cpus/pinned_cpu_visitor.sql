@@ -1,10 +1,10 @@
--- Who else ran on logical CPUs that are kept for someone: CPUs the machine isolates, and CPUs to
--- which a worker of the workload or a single thread is pinned. Kernel threads that are bound to
--- one CPU (named with a slash and its number) keep no CPU, and count as visitors.
+-- Other threads that ran on reserved logical CPUs: CPUs that the machine isolates, and CPUs to
+-- which a worker of the workload or a single thread is pinned. Kernel threads bound to one CPU
+-- (named with a slash and its number) reserve no CPU, and count as visitors.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only CPUs kept for threads of this process; null for all, the isolated ones included.
+-- p_process: only CPUs reserved for threads of this process; null for all, including isolated CPUs.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id)),
@@ -78,8 +78,8 @@ WITH
     ANTI JOIN owner ON owner.utid = s.utid AND owner.cpu = s.cpu
     WHERE NOT s.is_idle AND s.ts <= end_ns AND s.ts + s.dur >= start_ns
   ),
-  -- The ready time of a CPU's owners up to each moment at which one becomes or stops being ready,
-  -- or a visit begins or ends: the overlap with a visit is then a difference of two rows.
+  -- Ready time of a CPU's owners, accumulated up to each moment at which an owner's ready state or
+  -- a visit starts or ends. The overlap with a visit is then the difference of two rows.
   edge AS (
     SELECT t.trace_id, kept_for.cpu, t.ts AS ts, 1 AS step
     FROM thread_state AS t
@@ -145,9 +145,9 @@ WITH
 SELECT
   -- Recording.
   visitor.trace_id,
-  -- Logical CPU that is kept.
+  -- Reserved logical CPU.
   visitor.cpu,
-  -- The machine isolates it; else it is kept by pinned threads alone.
+  -- True if the machine isolates it; false if only pinned threads reserve it.
   kept.is_isolated,
   -- Names of the threads pinned to it; null if none.
   kept.owners,
@@ -159,19 +159,19 @@ SELECT
   who.tid,
   -- The visitor, unique in the database.
   visitor.utid,
-  -- The visitor is a kernel thread bound to this CPU, which no placement can move.
+  -- True if the visitor is a kernel thread bound to this CPU, which cannot be moved.
   regexp_matches(coalesce(who.thread, ''), '/[0-9]+') AS is_bound,
-  -- Its stays there.
+  -- Its slices there.
   stays,
-  -- Its time there, ns. (at least; unknown_ns more at most)
+  -- Its running time there, ns. (at least; unknown_ns more at most)
   run_ns,
-  -- The same as a share of the window, percent. (at least)
+  -- run_ns as a share of the window, percent. (at least)
   run_pct,
-  -- Its longest stay, clipped to the window, ns. (at least)
+  -- Its longest slice there, clipped to the window, ns. (at least)
   longest_ns,
-  -- Ready time of the pinned threads while it ran there, added up over them, ns. (at least)
+  -- Ready time of the pinned threads while the visitor ran there, summed over them, ns. (at least)
   owner_ready_ns,
-  -- Time in which both the state of the visitor and that of the CPU may be unknown, ns. (bound)
+  -- Time in which the states of both the visitor and the CPU may be unknown, ns. (bound)
   least(coalesce(t.run_unknown_ns, 0), coalesce(c.unknown_ns, 0)) AS unknown_ns,
 FROM visitor
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = visitor.utid

@@ -1,6 +1,6 @@
--- Runnable work against the machine: time at each number of busy CPUs and ready threads together.
+-- Runnable threads against the machine's CPUs: time at each number of busy CPUs plus ready threads.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -26,17 +26,18 @@ WITH
 SELECT
   -- Recording.
   piece.trace_id,
-  -- Busy logical CPUs and ready threads.
+  -- Busy logical CPUs plus ready threads.
   piece.runnable,
-  -- Time with exactly so many, ns. (no bounds)
+  -- Time with exactly this many, ns. (no bounds)
   sum(piece.ns)::BIGINT AS ns,
-  -- That time as a share of the window, percent. (no bounds)
+  -- ns as a share of the window, percent. (no bounds)
   100.0 * sum(piece.ns) / nullif(any_value(piece.dur_ns), 0) AS pct,
   -- Mean number of ready threads in this time.
   sum(piece.ready * piece.ns) / sum(piece.ns) AS ready,
-  -- More than the logical CPUs that were online, in all of this time; null if not known.
+  -- True if this was more than the online logical CPUs for all of this time; null if unknown.
   bool_and(piece.is_above) AS above_cpus,
-  -- The part of this time in which that is so, ns; null if not known. (no bounds)
+  -- Part of ns in which this was more than the online logical CPUs, ns; null if unknown.
+  -- (no bounds)
   sum(piece.ns * piece.is_above::INTEGER)::BIGINT AS above_ns,
 FROM piece
 WHERE piece.ns > 0

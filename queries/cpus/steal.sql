@@ -1,6 +1,6 @@
--- What the system counted on each logical CPU between the two snapshots of a step, and how much
--- of it the hypervisor took (steal): a virtual CPU that is taken away looks running in the trace.
--- Counters that ran backwards are unknown.
+-- What the system counted on each logical CPU between the two snapshots of a step, and how much of
+-- it the hypervisor took (steal). A virtual CPU that the host has descheduled looks busy in the
+-- trace. Counters that ran backwards are unknown.
 -- p_trace_id: only this recording; null for all.
 WITH
   edge AS (
@@ -43,7 +43,7 @@ SELECT
   CASE WHEN softirq_ns >= 0 THEN softirq_ns END AS softirq_ns,
   -- Time the hypervisor ran something else while this CPU had work, ns. (exact)
   CASE WHEN steal_ns >= 0 THEN steal_ns END AS steal_ns,
-  -- The same as a share of the step, percent. (exact)
+  -- steal_ns as a share of the step, percent. (exact)
   CASE WHEN steal_ns >= 0 THEN 100.0 * steal_ns / nullif(step_ns, 0) END AS steal_pct,
 FROM edge
 ORDER BY trace_id, cpu;

@@ -1,5 +1,5 @@
--- The logical CPUs of each machine, each row with the time in which it holds: topology may
--- change while a recording runs (a CPU goes offline, a class number is raised).
+-- The logical CPUs of each machine. Each row covers the time for which it applies, because topology
+-- may change during a recording (a CPU goes offline, an efficiency class is raised).
 -- p_trace_id: only this recording; null for all.
 SELECT
   -- Recording.
@@ -12,7 +12,7 @@ SELECT
   smt_index,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   core_type,
-  -- Class number as the system gives it; higher is faster.
+  -- Efficiency class as the system reports it; higher is faster.
   efficiency_class,
   -- Last-level cache group: the lowest logical CPU number that shares it.
   llc,
@@ -20,14 +20,14 @@ SELECT
   package,
   -- NUMA node.
   numa_node,
-  -- Online while this row holds.
+  -- Whether it is online while this row applies.
   online,
-  -- From when on this row holds, ns; the smallest number for a row that holds from the beginning.
+  -- When this row starts to apply, ns; the smallest number for a row that applies from the start.
   -- (time)
   coalesce(valid_from_ns, -9223372036854775807)::BIGINT AS from_ns,
-  -- Until when it holds, ns; the largest number if to the end. (time)
+  -- When this row stops applying, ns; the largest number if it applies to the end. (time)
   coalesce(
-    -- Of two rows of one time the later one holds.
+    -- If two rows have the same time, the later one applies.
     lead(valid_from_ns) OVER (
       PARTITION BY trace_id, cpu ORDER BY valid_from_ns NULLS FIRST, rowid
     ),

@@ -1,7 +1,7 @@
--- Spells in which all online logical CPUs of a core were idle and at least one of them could be
--- used: not parked, and its parking known.
+-- Periods in which all online logical CPUs of a core were idle and at least one of them was usable:
+-- known to be not parked.
 -- p_trace_id: only this recording; null for all.
--- p_min_idle_ns [100000]: shortest stand-still of the core that counts.
+-- p_min_idle_ns [100000]: shortest idle period of the core that counts.
 WITH
   idle AS (
     SELECT trace_id, core, ts, ts + dur AS end_ns
@@ -9,14 +9,14 @@ WITH
     WHERE busy = 0 AND unknown = 0 AND online > 0 AND dur > 0
       AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
-  -- Rows of one stand-still that a change of something else cut.
+  -- Rows of one idle period that a change of another column split.
   numbered AS (
     SELECT
       *,
       coalesce(ts <> lag(end_ns) OVER (PARTITION BY trace_id, core ORDER BY ts), true) AS begins,
     FROM idle
   ),
-  still AS (
+  idle_period AS (
     SELECT trace_id, core, min(ts) AS ts, max(end_ns) AS end_ns
     FROM (
       SELECT *, count(CASE WHEN begins THEN 1 END) OVER (
@@ -35,12 +35,12 @@ WITH
       FROM cpu_state
       WHERE p_trace_id IS NULL OR trace_id = p_trace_id
     ) AS traced USING (trace_id, cpu)
-    -- A CPU that the trace shows is offline when the trace says so.
+    -- If the trace has events of a CPU, the trace decides when that CPU is offline.
     WHERE core IS NOT NULL AND (traced.cpu IS NOT NULL OR online IS NOT FALSE)
   ),
-  -- What changes for each CPU at a time: its parking, or whether it is offline.
+  -- Changes of each CPU: its parking state, and whether it is offline.
   turn AS MATERIALIZED (
-    SELECT trace_id, cpu, ts, state AS told, 0 AS offline_step
+    SELECT trace_id, cpu, ts, state AS parked_as, 0 AS offline_step
     FROM parking_spell(p_trace_id)
     WHERE dur > 0
     UNION ALL
@@ -48,17 +48,17 @@ WITH
     FROM cpu_state
     WHERE state = 'offline' AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
-  -- Where one of these changes while the core is idle, the spell is cut.
+  -- Such a change while the core is idle splits the idle period.
   change AS (
     SELECT DISTINCT turn.trace_id, place.core, turn.ts
     FROM turn
     JOIN place ON place.trace_id = turn.trace_id AND place.cpu = turn.cpu
   ),
-  -- A change at the begin of a stand-still cuts nothing: it comes first there.
+  -- A change at the start of an idle period splits nothing, because it sorts first.
   mixed AS (
-    SELECT trace_id, core, ts, NULL AS still_ns, NULL AS end_ns, 0 AS turn FROM change
+    SELECT trace_id, core, ts, NULL AS idle_from_ns, NULL AS end_ns, 0 AS turn FROM change
     UNION ALL
-    SELECT trace_id, core, ts, ts, end_ns, 1 FROM still
+    SELECT trace_id, core, ts, ts, end_ns, 1 FROM idle_period
   ),
   cut AS (
     SELECT *
@@ -67,7 +67,7 @@ WITH
         trace_id,
         core,
         ts,
-        last_value(still_ns IGNORE NULLS) OVER sofar AS still_ns,
+        last_value(idle_from_ns IGNORE NULLS) OVER sofar AS idle_from_ns,
         last_value(end_ns IGNORE NULLS) OVER sofar AS end_ns,
       FROM mixed
       WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
@@ -80,9 +80,9 @@ WITH
       core,
       ts,
       coalesce(
-        lead(ts) OVER (PARTITION BY trace_id, core, still_ns ORDER BY ts), end_ns
+        lead(ts) OVER (PARTITION BY trace_id, core, idle_from_ns ORDER BY ts), end_ns
       ) AS end_ns,
-      end_ns - still_ns AS idle_ns,
+      end_ns - idle_from_ns AS idle_ns,
     FROM cut
   ),
   each_cpu AS (
@@ -95,10 +95,10 @@ WITH
   usable AS (
     SELECT
       *,
-      last_value(told IGNORE NULLS) OVER sofar AS state,
+      last_value(parked_as IGNORE NULLS) OVER sofar AS state,
       sum(offline_step) OVER sofar > 0 AS offline,
     FROM (
-      SELECT trace_id, cpu, ts, told, offline_step, 0 AS turn, NULL AS core, NULL AS core_type,
+      SELECT trace_id, cpu, ts, parked_as, offline_step, 0 AS turn, NULL AS core, NULL AS core_type,
         NULL AS end_ns, NULL AS idle_ns,
       FROM turn
       UNION ALL
@@ -113,11 +113,11 @@ SELECT
   core,
   -- Core type of its lowest logical CPU; null if unknown.
   arg_min(core_type, cpu) AS core_type,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   ts,
   -- Length, ns. (at least)
   (end_ns - ts)::BIGINT AS dur,
-  -- Length of the whole stand-still, parked parts of it too, ns. (at least)
+  -- Length of the whole idle period, including parked parts, ns. (at least)
   any_value(idle_ns)::BIGINT AS idle_ns,
   -- Its logical CPUs that are online and not parked.
   list_sort(list(DISTINCT cpu)) AS cpus,

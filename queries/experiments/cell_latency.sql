@@ -1,6 +1,7 @@
--- Latencies of the cells of experiments by percentile: all requests (or frames) of a cell's repeats
--- together, with the interval that its repeats give. A percentile that fewer than 10 requests lie
--- beyond is not told. Read from buckets, each at most 1/64 wide: a latency is its bucket's end.
+-- Latency percentiles of the cells of an experiment: all requests (or frames) of a cell's repeats
+-- together, with the confidence interval over the repeats. A percentile with fewer than 10 requests
+-- beyond it is null. Latencies come from buckets at most 1/64 wide; each is the upper end of its
+-- bucket.
 -- p_trace_id: only this recording; null for all.
 WITH
   cell AS (
@@ -19,7 +20,7 @@ WITH
     )
     WHERE all_of_them OR NOT is_disturbed
   ),
-  held AS (
+  bucket_sum AS (
     SELECT
       c.experiment,
       c.cell,
@@ -31,7 +32,7 @@ WITH
     JOIN cell AS c USING (trace_id)
     GROUP BY c.experiment, c.cell, c.all_of_them, l.trace_id, l.bucket_ns
   ),
-  asked AS (
+  wanted AS (
     SELECT unnest([50.0, 90.0, 99.0, 99.9, 99.99, 99.999]::DOUBLE[]) AS percentile
   ),
   of_run AS (
@@ -39,7 +40,7 @@ WITH
       *,
       sum(requests) OVER (PARTITION BY trace_id ORDER BY bucket_ns) AS so_far,
       sum(requests) OVER (PARTITION BY trace_id) AS total,
-    FROM held
+    FROM bucket_sum
   ),
   run_value AS (
     SELECT
@@ -49,7 +50,7 @@ WITH
       percentile,
       min(bucket_ns) FILTER (WHERE so_far >= total * percentile / 100) AS ns,
       any_value(total) AS total,
-    FROM of_run, asked
+    FROM of_run, wanted
     GROUP BY experiment, cell, trace_id, percentile
     HAVING any_value(total) * (1 - percentile / 100) >= 10
   ),
@@ -66,7 +67,7 @@ WITH
       any_value(all_of_them) AS is_disturbed,
       sum(sum(requests)) OVER (PARTITION BY experiment, cell ORDER BY bucket_ns) AS so_far,
       sum(sum(requests)) OVER (PARTITION BY experiment, cell) AS total,
-    FROM held
+    FROM bucket_sum
     GROUP BY experiment, cell, bucket_ns
   ),
   pooled AS (
@@ -77,7 +78,7 @@ WITH
       any_value(total)::BIGINT AS requests,
       any_value(is_disturbed) AS is_disturbed,
       min(bucket_ns) FILTER (WHERE so_far >= total * percentile / 100) AS ns,
-    FROM all_runs, asked
+    FROM all_runs, wanted
     GROUP BY experiment, cell, percentile
   )
 SELECT
@@ -87,22 +88,23 @@ SELECT
   pooled.cell,
   -- Percentile: 50, 90, 99, 99.9, 99.99 or 99.999.
   pooled.percentile,
-  -- Latency that so many percent of the requests stay within, ns; null if fewer than 10 requests
-  -- lie beyond. (exact)
+  -- Latency that this percentage of the requests does not exceed, ns; null if fewer than 10
+  -- requests are beyond it. (exact)
   CASE
     WHEN pooled.requests * (1 - pooled.percentile / 100) >= 10 THEN pooled.ns
   END AS latency_ns,
-  -- Lower end of its interval over the repeats, ns; null if no repeat alone can tell. (exact)
+  -- Lower end of its confidence interval over the repeats, ns; null if no single repeat has enough
+  -- requests. (exact)
   ends.kept[r.low_rank] AS low_ns,
-  -- Upper end of its interval, ns. (exact)
+  -- Upper end of its confidence interval, ns. (exact)
   ends.kept[r.high_rank] AS high_ns,
   -- Confidence of the interval, percent.
   r.coverage_pct,
-  -- Repeats behind the interval.
+  -- Repeats used for the interval.
   coalesce(ends.repeats, 0) AS repeats,
   -- Requests (or frames) of all repeats together.
   pooled.requests,
-  -- Whether every repeat was disturbed; else disturbed repeats are left out.
+  -- Whether every repeat was disturbed; otherwise disturbed repeats are left out.
   pooled.is_disturbed,
 FROM pooled
 LEFT JOIN ends USING (experiment, cell, percentile)

@@ -1,5 +1,6 @@
--- The experiment `pairs` with a program of the user's: how much longer the program takes beside a
--- kernel than alone, and the kernel beside the program; medians over the repeats with intervals.
+-- The experiment `pairs` with a user's program: how much longer the program takes alongside a
+-- kernel than alone, and the kernel alongside the program. Medians over the repeats with confidence
+-- intervals.
 -- p_trace_id: only this recording; null for all.
 WITH
   ran AS (
@@ -24,7 +25,7 @@ WITH
     WHERE place = 'alone'
     GROUP BY repeat
   ),
-  beside AS (
+  paired AS (
     SELECT
       ran.cell,
       ran.place,
@@ -47,29 +48,29 @@ WITH
       median(alone_ns)::BIGINT AS alone_ns,
       list_sort(list(slowdown) FILTER (WHERE slowdown IS NOT NULL)) AS slower,
       median(kernel_slowdown) AS kernel_slowdown,
-    FROM beside
+    FROM paired
     GROUP BY cell
   )
 SELECT
-  -- How the program's CPU and the kernel's stand to each other.
+  -- Relation of the program's CPU to the kernel's CPU.
   place,
-  -- Kernel beside the program, and its variant where one was named.
+  -- Kernel that ran alongside the program, with its variant if one was chosen.
   kernel,
-  -- Repeats behind these numbers.
+  -- Repeats used for these numbers.
   measured.n::INTEGER AS repeats,
-  -- Time of the program alone, ns; null if it did not end in the time asked for. (exact)
+  -- Run time of the program alone, ns; null if it did not finish in the time allowed. (exact)
   alone_ns,
-  -- Time of the program beside the kernel, ns. (exact)
+  -- Run time of the program alongside the kernel, ns. (exact)
   command_ns,
-  -- How many times longer the program takes beside the kernel; null if either time is unknown.
+  -- How many times longer the program takes alongside the kernel; null if either time is unknown.
   list_median(slower) AS slowdown,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   slower[r.low_rank] AS slowdown_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   slower[r.high_rank] AS slowdown_high,
   -- Confidence of the interval, percent.
   r.coverage_pct,
-  -- How many times longer the kernel's work takes beside the program.
+  -- How many times longer the kernel's work takes alongside the program.
   kernel_slowdown,
 FROM measured
 LEFT JOIN median_rank() AS r ON r.n = measured.n

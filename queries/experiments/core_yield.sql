@@ -1,6 +1,6 @@
--- The experiment `scaling`: the yield Y of the second thread by kernel and core type, both siblings
--- of a core against one alone in the same repeat, the median with its interval. Disturbed repeats
--- are left out where there are others.
+-- The experiment `scaling`: yield Y of the second thread by kernel and core type. Y is the
+-- throughput of both siblings of a core divided by that of one alone in the same repeat; the median
+-- with its confidence interval. Disturbed repeats are left out if there are others.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (
@@ -75,21 +75,21 @@ SELECT
   variant,
   -- Core type; null if unknown.
   core_type,
-  -- What work is counted in: bytes or iterations.
+  -- Unit of work: bytes or iterations.
   unit,
-  -- Y; null where no core of this type has siblings.
+  -- Y; null if no core of this type has siblings.
   list_median(yields) AS yield,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   yields[r.low_rank] AS yield_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   yields[r.high_rank] AS yield_high,
   -- Confidence of the interval, percent.
   r.coverage_pct,
-  -- Work a second of one worker alone on a core, the median.
+  -- Work per second of one worker alone on a core, median.
   alone_per_s,
-  -- Work a second of both siblings together, the median; null if not measured.
+  -- Work per second of both siblings together, median; null if not measured.
   both_per_s,
-  -- Repeats behind these numbers.
+  -- Repeats used for these numbers.
   repeats::INTEGER AS repeats,
   -- Whether every repeat was disturbed.
   is_disturbed,

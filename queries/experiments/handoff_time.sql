@@ -1,6 +1,6 @@
--- The experiment `handoff`: what it takes to hand an item on, by place and way to wait, and the
--- frame rate of a 60 Hz loop that needs as many hand-offs as 35 ms are slices; medians over the
--- repeats with their intervals.
+-- The experiment `handoff`: the time to hand an item to another thread, by placement and way of
+-- waiting, and the frame rate of a 60 Hz loop that needs as many hand-offs per frame as 35 ms has
+-- slices. Medians over the repeats with confidence intervals.
 -- p_trace_id: only this recording; null for all.
 WITH
   hop AS (
@@ -8,7 +8,7 @@ WITH
       c.trace_id,
       c.place,
       c.how,
-      -- Between two hops of one party lies one of the other.
+      -- Between two hops of one party there is one hop of the other.
       median(e.ns_per_iteration) / 2 AS ns,
       bool_or(coalesce(d.is_disturbed, FALSE)) AS is_disturbed,
     FROM experiment_cell AS c
@@ -65,29 +65,29 @@ SELECT
   coalesce(hops.place, frames.place) AS place,
   -- How the parties wait: spin, yield or park.
   coalesce(hops.how, frames.how) AS how,
-  -- Repeats behind the one-way time.
+  -- Repeats used for the one-way time.
   coalesce(hops.n, 0) AS repeats,
   -- One-way time of a hand-off, ns; null if not measured. (exact)
   list_median(hops.kept) AS one_way_ns,
-  -- Lower end of its interval, ns. (exact)
+  -- Lower end of its confidence interval, ns. (exact)
   hops.kept[r.low_rank] AS one_way_low_ns,
-  -- Upper end of its interval, ns. (exact)
+  -- Upper end of its confidence interval, ns. (exact)
   hops.kept[r.high_rank] AS one_way_high_ns,
   -- Confidence of the intervals, percent.
   r.coverage_pct,
   -- Hand-offs that a frame needs; null if no frames were measured.
   frames.handoffs,
-  -- Frames a second of the loop; 60 where the hand-offs leave it alone.
+  -- Frames per second of the loop; 60 if the hand-offs do not slow it.
   list_median(frames.kept) AS frames_per_s,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   frames.kept[f.low_rank] AS frames_per_s_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   frames.kept[f.high_rank] AS frames_per_s_high,
   -- Frames measured.
   frames.frames,
   -- Frames that began late, percent.
   100.0 * frames.missed / nullif(frames.frames, 0) AS missed_pct,
-  -- Whether others disturbed every repeat of the hand-offs or of the frames; else disturbed
+  -- Whether every repeat of the hand-offs or of the frames was disturbed; otherwise disturbed
   -- repeats are left out.
   coalesce(hops.is_disturbed, FALSE) OR coalesce(frames.is_disturbed, FALSE) AS is_disturbed,
 FROM hops

@@ -1,15 +1,15 @@
--- Which of n sorted values bound their median: the values of rank `low_rank` and `high_rank` do so
--- with at least 95 % confidence, whatever the values' distribution (the binomial law); where n is
--- too small for that, the lowest and the highest do, with the confidence that they have. For the
--- repeats of experiments: no rows where none was measured.
--- p_trace_id: none where this recording is of no experiment; null for any.
--- p_n: only for so many values; null for 1 to 200.
+-- Which of n sorted values bound their median: the values of rank `low_rank` and `high_rank`
+-- contain it with at least 95 % confidence, whatever the distribution (binomial law). If n is too
+-- small for that, the lowest and the highest value are used, with the confidence they give. For the
+-- repeats of experiments: returns no rows if none was measured.
+-- p_trace_id: no rows if this recording is not part of an experiment; null for any.
+-- p_n: only for this many values; null for 1 to 200.
 WITH
   part AS (
     SELECT
       n.n,
       i.i + 1 AS rank,
-      -- The chance that no more than i of n values lie below their median.
+      -- Probability that at most i of n values are below their median.
       sum(exp(lgamma(n.n + 1) - lgamma(i.i + 1) - lgamma(n.n - i.i + 1) - n.n * ln(2)))
         OVER (PARTITION BY n.n ORDER BY i.i) AS tail,
     FROM generate_series(1, 200) AS n(n)
@@ -34,7 +34,7 @@ SELECT
   rank::INTEGER AS low_rank,
   -- Rank of the upper bound.
   (n + 1 - rank)::INTEGER AS high_rank,
-  -- Confidence that the median lies between them, percent.
+  -- Confidence that the median is between them, percent.
   greatest(0.0, 100.0 * (1 - 2 * coalesce(tail, least_tail))) AS coverage_pct,
 FROM allowed
 ORDER BY n;

@@ -1,7 +1,7 @@
--- How many independent chains of 64-bit multiplications fill the multipliers of a core (latency x
--- multipliers), from the workloads imul1, imul2, ... with one worker: the last one whose iteration
--- takes no longer than that of imul1, within 5 %.
--- p_trace_id: only this step, which tells nothing unless it is one of imul1; null for all of the
+-- How many independent chains of 64-bit multiplications saturate the multipliers of a core (latency
+-- x multipliers), from the workloads imul1, imul2, ... with one worker: the last one whose
+-- iteration takes at most 5 % longer than that of imul1.
+-- p_trace_id: only this step, which gives a result only if it is one of imul1; null for the whole
 -- database.
 WITH
   place AS (
@@ -39,7 +39,7 @@ SELECT
   core_type,
   -- First number of chains whose iteration takes more than 5 % longer; null if none was seen.
   any_value(knee) AS knee,
-  -- Chains that fill the multipliers; where no knee was seen, at least this many.
+  -- Chains that saturate the multipliers; if no knee was seen, at least this many.
   max(chains) FILTER (WHERE knee IS NULL OR chains < knee) AS slots,
 FROM judged
 GROUP BY core_type

@@ -1,13 +1,13 @@
--- What the second thread of a core is good for, by class of work: kernels beside themselves on
--- siblings, as measured here, with what follows from it. `helps` and `costs` where the interval of
--- the gain lies beyond 3 %, `little` where it lies within, else `unclear`.
+-- What the second thread of a core gains, by class of work: each kernel run together with itself on
+-- the SMT siblings of this machine, and what to do about it. `helps` and `costs`: the confidence
+-- interval of the gain is above 3 % or below -3 %. `little`: it is within 3 %. Otherwise `unclear`.
 -- p_trace_id: only this recording; null for all.
 WITH
   class AS (
     FROM (VALUES
       ('imul1', 'one chain of multiplications'),
       ('imul2', 'two chains of multiplications'),
-      ('imul10', 'multiplications, as many as fit'),
+      ('imul10', 'as many multiplications as fit'),
       ('add1', 'a loop of one addition'),
       ('add8', 'one chain of additions'),
       ('sha256', 'hashing on the vector ports'),
@@ -51,26 +51,26 @@ WITH
 SELECT
   -- Class of work.
   work,
-  -- Kernel that stands for it, and its variant where one was named.
+  -- Kernel that represents it, with its variant if one was chosen.
   kernel,
-  -- What both siblings together do more than one alone, percent.
+  -- Gain of both siblings over one alone, percent.
   added_pct,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   low_pct,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   high_pct,
   -- Confidence of the interval, percent.
   coverage_pct,
-  -- How many times longer a thread's work takes with the sibling busy.
+  -- How many times longer a thread's work takes with its SMT sibling busy.
   slowdown,
-  -- What the second thread is for throughput: helps, little, costs or unclear.
+  -- Effect of the second thread on throughput: helps, little, costs or unclear.
   effect,
   -- What to do.
   CASE effect
     WHEN 'helps' THEN 'for throughput use both siblings; for latency leave one idle'
     WHEN 'little' THEN 'leave the siblings idle: they add nothing and slow each thread'
     WHEN 'costs' THEN 'leave the siblings idle: two threads do less than one'
-    ELSE 'measure again with more repeats: the interval does not decide it'
+    ELSE 'measure again with more repeats: the interval is too wide to decide'
   END AS advice,
   -- Whether every repeat was disturbed.
   is_disturbed,

@@ -1,6 +1,6 @@
--- The pointer chase of two workers on two cores and on the siblings of one, under the names that
--- the chapter on cores and siblings gives its results: medians over the repeats, with intervals.
--- Disturbed repeats are left out where there are others.
+-- The pointer chase of two workers, on two cores and on the SMT siblings of one core, with the
+-- names that the chapter on cores and siblings uses: medians over the repeats with confidence
+-- intervals. Disturbed repeats are left out if there are others.
 -- p_trace_id: only this recording; null for all.
 WITH
   run_hop AS (
@@ -30,7 +30,7 @@ WITH
     FROM kept
     GROUP BY label, place
   ),
-  -- The nearest pair of cores there is.
+  -- The nearest pair of cores.
   nearest AS (
     SELECT label, arg_min(place, rank) AS place
     FROM (
@@ -44,7 +44,7 @@ WITH
   ),
   core AS (SELECT hop.* FROM hop JOIN nearest USING (label, place)),
   sibling AS (SELECT * FROM hop WHERE place = 'siblings'),
-  -- The siblings against the cores of the same repeat.
+  -- The siblings compared with the cores of the same repeat.
   more AS (
     SELECT s.label, list_sort(list(100.0 * (s.ns / nullif(c.ns, 0) - 1))) AS each
     FROM kept AS s
@@ -54,32 +54,32 @@ WITH
     GROUP BY s.label
   )
 SELECT
-  -- Kernel and variant: pointer_chase:private (a cycle each) or :shared (one for both).
+  -- Kernel and variant: pointer_chase:private (a cycle for each worker) or :shared (one for both).
   coalesce(core.label, sibling.label) AS label,
-  -- Time of a hop, both workers on cores of their own; null if not measured.
+  -- Time per hop with each worker on its own core; null if not measured.
   list_median(core.each) AS cross_core_ns_per_hop,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   core.each[c.low_rank] AS cross_core_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   core.each[c.high_rank] AS cross_core_high,
-  -- How these two cores stand to each other.
+  -- Relation of these two cores.
   core.place AS cross_core_place,
-  -- Time of a hop, both workers on the siblings of one core; null if there are none.
+  -- Time per hop with both workers on the siblings of one core; null if there are none.
   list_median(sibling.each) AS smt_sibling_ns_per_hop,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   sibling.each[s.low_rank] AS smt_sibling_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   sibling.each[s.high_rank] AS smt_sibling_high,
-  -- What the sibling costs, percent; null if either was not measured.
+  -- Cost of the busy sibling, percent; null if either was not measured.
   coalesce(
     list_median(more.each),
     100.0 * (list_median(sibling.each) / nullif(list_median(core.each), 0) - 1)
   ) AS smt_overhead_pct,
-  -- Lower end of its interval; null if no repeat has both.
+  -- Lower end of its confidence interval; null if no repeat has both.
   more.each[m.low_rank] AS smt_overhead_low_pct,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   more.each[m.high_rank] AS smt_overhead_high_pct,
-  -- Confidence of the intervals of the hops, percent: the least.
+  -- Lowest confidence of the intervals of the hops, percent.
   least(c.coverage_pct, s.coverage_pct) AS coverage_pct,
   -- Whether every repeat of either was disturbed.
   coalesce(core.is_disturbed, FALSE) OR coalesce(sibling.is_disturbed, FALSE) AS is_disturbed,

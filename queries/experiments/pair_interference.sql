@@ -1,6 +1,6 @@
--- What two kernels cost each other, for each pair and place: slowdowns and combined throughput,
--- the medians over the repeats with their intervals. Disturbed repeats are left out where there are
--- others of the same cell.
+-- What two kernels cost each other, for each pair and placement: slowdowns and combined throughput,
+-- medians over the repeats with confidence intervals. Disturbed repeats are left out if the same
+-- cell has others.
 -- p_trace_id: only this recording; null for all.
 WITH
   both_workers AS (
@@ -61,60 +61,60 @@ WITH
 SELECT
   -- Name of the cell.
   cell,
-  -- How the two CPUs stand to each other: siblings, same_l2, same_llc, across_llc, across_package,
-  -- p_beside_e; two_cpus where the system does not tell.
+  -- Relation of the two CPUs: siblings, same_l2, same_llc, across_llc, across_package, p_beside_e;
+  -- two_cpus if the system does not report it.
   place,
-  -- Kernel of the first worker, and its variant where one was named.
+  -- Kernel of the first worker, with its variant if one was chosen.
   first,
   -- Kernel of the second worker.
   second,
   -- Logical CPUs of the two.
   cpus,
-  -- Repeats behind these numbers.
+  -- Repeats used for these numbers.
   repeats,
-  -- Repeats left out since something disturbed them.
+  -- Repeats left out because they were disturbed.
   left_out,
-  -- Whether every repeat was disturbed, so that these numbers rest on disturbed ones.
+  -- Whether every repeat was disturbed, so these numbers come from disturbed repeats.
   is_disturbed,
-  -- How many times longer the first one's work takes than alone; null if not measured.
+  -- How many times longer the first worker's work takes than alone; null if not measured.
   list_median(firsts) AS first_slowdown,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   firsts[r.low_rank] AS first_slowdown_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   firsts[r.high_rank] AS first_slowdown_high,
-  -- The same of the second one.
+  -- The same for the second worker.
   list_median(seconds) AS second_slowdown,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   seconds[r.low_rank] AS second_slowdown_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   seconds[r.high_rank] AS second_slowdown_high,
-  -- Throughput of both together, each in units of its own alone: 2 costs nothing, 1 gains nothing.
+  -- Combined throughput, each worker relative to running alone: 2 means no cost, 1 means no gain.
   list_median(combined) AS combined,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   combined[r.low_rank] AS combined_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   combined[r.high_rank] AS combined_high,
-  -- What the second thread adds to one thread alone, percent.
+  -- Gain from the second thread, percent.
   100.0 * (list_median(combined) - 1) AS added_pct,
   -- Confidence of the intervals, percent.
   r.coverage_pct,
-  -- What first_slowdown was expected to be; null where nothing is known.
+  -- Expected first_slowdown; null if unknown.
   first_predicted,
-  -- What second_slowdown was expected to be.
+  -- Expected second_slowdown; null if unknown.
   second_predicted,
-  -- What the expectation rests on.
+  -- What the expectation is based on.
   predicted_basis,
   -- Median length of an iteration of the first, ns. (exact)
   first_ns AS first_iteration_ns,
   -- Median length of an iteration of the second, ns. (exact)
   second_ns AS second_iteration_ns,
-  -- The same of the first in core cycles.
+  -- Median length of an iteration of the first, core cycles.
   first_cycles,
-  -- The same of the second in core cycles.
+  -- Median length of an iteration of the second, core cycles.
   second_cycles,
-  -- Instructions a cycle of the first; null without counters.
+  -- Instructions per cycle of the first; null without counters.
   first_ipc,
-  -- Instructions a cycle of the second; null without counters.
+  -- Instructions per cycle of the second; null without counters.
   second_ipc,
 FROM measured
 LEFT JOIN median_rank() AS r ON r.n = measured.repeats

@@ -1,5 +1,5 @@
--- The workers of the experiment `pairs`, run by run: how fast each was beside its neighbour against
--- alone on a core of its type in the same repeat.
+-- Each worker of each run of the experiment `pairs`: its speed alongside the other worker, compared
+-- with running alone on a core of the same type in the same repeat.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (
@@ -58,7 +58,7 @@ WITH
       a.label,
       a.core_type,
       a.repeat,
-      -- A run that others disturbed is no measure for its neighbours.
+      -- A disturbed run is no baseline for other runs.
       coalesce(
         median(a.per_s) FILTER (WHERE NOT coalesce(a.is_disturbed, FALSE)),
         any_value(quiet.per_s),
@@ -75,38 +75,38 @@ SELECT
   ran.trace_id,
   -- Name of the cell, the same in every repeat.
   ran.cell,
-  -- How the two CPUs stand to each other; alone: one worker by itself.
+  -- Relation of the two CPUs; alone: a single worker.
   ran.place,
   -- Number of the repeat, from 1.
   ran.repeat,
   -- Number of the worker: 0 or 1.
   ran.worker,
-  -- Kernel, and its variant where one was named.
+  -- Kernel, with its variant if one was chosen.
   ran.label,
   -- Logical CPU it was pinned to.
   ran.cpu,
   -- Core type of that CPU; null if unknown.
   ran.core_type,
-  -- What work is counted in: bytes or iterations.
+  -- Unit of work: bytes or iterations.
   ran.unit,
-  -- Work a second, the median over its batches.
+  -- Work per second, median over its batches.
   ran.per_s,
   -- Median length of an iteration, ns. (exact)
   ran.ns_per_iteration,
-  -- Median length of an iteration in core cycles.
+  -- Median length of an iteration, core cycles.
   ran.cycles_per_iteration,
-  -- Instructions a cycle; null without counters.
+  -- Instructions per cycle; null without counters.
   ran.ipc,
-  -- Work a second of the same kernel alone on a core of this type in the same repeat, or in all
-  -- undisturbed ones where that was disturbed; null if not measured.
+  -- Work per second of the same kernel alone on a core of this type, in the same repeat or, if that
+  -- was disturbed, over all undisturbed ones; null if not measured.
   alone.per_s AS alone_per_s,
   -- How many times longer its work takes than alone; null if that was not measured.
   alone.per_s / nullif(ran.per_s, 0) AS slowdown,
-  -- The same, as expected; null where nothing is known.
+  -- Expected slowdown; null if unknown.
   ran.predicted_slowdown,
-  -- What the expectation rests on.
+  -- What the expectation is based on.
   ran.predicted_basis,
-  -- Whether other programs or the hypervisor disturbed the run; null if that cannot be told.
+  -- Whether other programs or the hypervisor disturbed the run; null if unknown.
   ran.is_disturbed,
 FROM ran
 LEFT JOIN alone

@@ -1,6 +1,7 @@
--- What recording cost: the throughput of a step with the recorder on against the same plan without
--- it, in the steps where both were measured (each first repeat), and how much was recorded. Both
--- are sums over the workers of the median rate of their batches: what they do while they run.
+-- What recording cost: throughput of a step with the recorder on, compared with the same plan
+-- without it, for the steps where both were measured (the first repeat of each), and how much was
+-- recorded. Both throughputs are sums over the workers of the median rate of their batches, which
+-- is their rate while they run.
 -- p_trace_id: only this recording; null for all.
 WITH
   counted AS (
@@ -38,24 +39,24 @@ SELECT
   run.step,
   -- Kernel.
   run.workload,
-  -- The first placement this plan stands for.
+  -- First of the placements that share this plan.
   run.placement,
   -- Workers.
   run.threads,
-  -- What work is counted in: bytes or iterations.
+  -- Unit of work: bytes or iterations.
   run.overhead_unit AS unit,
-  -- Work a second without the recorder, all workers together.
+  -- Work per second without the recorder, all workers together.
   run.baseline_per_s,
-  -- Work a second with it.
+  -- Work per second with the recorder, all workers together.
   run.recorded_per_s,
-  -- Work lost to it, percent; negative: the run with it happened to be the faster.
+  -- Throughput lost to the recorder, percent; negative if the run with the recorder was faster.
   100.0 * (1 - run.recorded_per_s / nullif(run.baseline_per_s, 0)) AS cost_pct,
-  -- Spread of the batches with the recorder: distance of their quartiles in percent of the median,
-  -- the mean over the workers; a cost below it is noise. Null without batches.
+  -- Spread of the batches with the recorder: interquartile range in percent of the median, averaged
+  -- over the workers. A cost below it is noise. Null without batches.
   spread.pct AS spread_pct,
   -- Records in the recording.
   counted.records,
-  -- Records a second of recorded time.
+  -- Records per second of recorded time.
   1e9 * counted.records
     / nullif(trace.duration_ns - coalesce(trace.first_ns, 0), 0) AS records_per_s,
 FROM run

@@ -1,8 +1,9 @@
--- What the system reports for each step against what is really used: busy logical CPUs, headroom
--- for work by the yield of the second thread, and use of the binding port where it is known.
--- A busy logical CPU of a core whose sibling idles reads as half a core, whatever it leaves over.
+-- CPU use that the system reports for each step, compared with what is really used: busy logical
+-- CPUs, headroom for work given the yield of the second thread, and use of the limiting port where
+-- it is known. The system reports a core with one busy and one idle logical CPU as half busy,
+-- however little capacity is left.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -72,7 +73,7 @@ WITH
     WHERE yield IS NOT NULL
     GROUP BY core_type
   ),
-  -- What the machine's calibration tells beside these recordings.
+  -- What the machine's calibration adds to these recordings.
   calibrated AS (
     SELECT
       trace_id,
@@ -104,7 +105,7 @@ WITH
       END AS speed,
       bool_and(own.alone_per_s IS NOT NULL) OVER (PARTITION BY core.trace_id) AS speed_known,
       TRY_CAST(nullif(regexp_extract(run.workload, '^imul([0-9]+)$', 1), '') AS INTEGER) AS chains,
-      -- A series that ended before its knee tells the least that there are.
+      -- A series that ended before its knee gives a lower bound.
       CASE
         WHEN multiplier.knee IS NOT NULL THEN multiplier.slots
         ELSE greatest(coalesce(multiplier.slots, 3), 3)
@@ -134,14 +135,14 @@ WITH
       whole_ns + (one_ns + low * both_ns) / greatest(1.0, low) AS at_low,
       whole_ns + (one_ns + high * both_ns) / greatest(1.0, high) AS at_high,
       whole_ns + one_ns + both_ns AS at_one,
-      -- least() passes over NULL.
+      -- least() ignores NULL.
       CASE WHEN chains IS NOT NULL THEN
         (whole_ns + one_ns) * least(1.0, chains / slots)
         + both_ns * least(1.0, 2.0 * chains / slots)
       END AS port_ns,
     FROM weighed
   ),
-  -- No core counts these.
+  -- Logical CPUs that no core includes.
   without_core AS (
     SELECT trace_id, cpus_without_core
     FROM sibling_overlap_total(p_trace_id, p_from_ns, p_to_ns)
@@ -178,7 +179,7 @@ WITH
       CASE
         WHEN any_value(chains) IS NULL THEN NULL
         WHEN bool_and(slots_measured) THEN 'measured: the knee of imul1, imul2, ...'
-        ELSE 'assumed: latency 3, one multiplier a core, unless more was measured'
+        ELSE 'assumed: latency 3, one multiplier per core, unless more was measured'
       END AS port_basis,
     FROM work
     GROUP BY trace_id
@@ -186,44 +187,45 @@ WITH
 SELECT
   -- Recording.
   span.trace_id,
-  -- Name of the step; null if the recording is none.
+  -- Name of the step; null if the recording is not a step.
   run.step,
   -- Kernel; null if none.
   run.workload,
-  -- The first placement the step stands for.
+  -- First of the placements that share this plan.
   run.placement,
   -- Workers.
   run.threads,
-  -- Busy share of all logical CPUs as the system counts it between the two snapshots, percent;
-  -- null without snapshots. A stolen CPU is not busy to it. (exact)
+  -- Busy share of all logical CPUs as the system counts it between the two snapshots, percent; null
+  -- without snapshots. Stolen time does not count as busy. (exact)
   reported.busy_pct AS reported_busy_pct,
-  -- Share the hypervisor took in that time, percent; null without snapshots. (exact)
+  -- Share of that time the hypervisor took, percent; null without snapshots. (exact)
   reported.stolen_pct AS stolen_pct,
-  -- Busy share of all logical CPUs in the trace over the window, percent of known time; a stolen
-  -- CPU looks busy to it. (no bounds)
+  -- Busy share of all logical CPUs in the trace over the window, percent of known time. Stolen time
+  -- counts as busy. (no bounds)
   traced.busy_pct AS traced_busy_pct,
   -- Share of cores with at least one busy logical CPU, percent of known time. (no bounds)
   machine.cores_busy_pct,
   -- Core time with more than one busy logical CPU as a share of that with at least one, percent;
   -- null if none is busy. (no bounds)
   machine.shared_of_busy_pct,
-  -- Lowest yield Y that is reckoned with; null where no core has siblings.
+  -- Lowest yield Y used; null if no core has siblings.
   machine.yield_low,
-  -- Highest yield Y that is reckoned with; null where no core has siblings.
+  -- Highest yield Y used; null if no core has siblings.
   machine.yield_high,
   -- Where Y comes from: measured, range over the kernels measured, the machine's calibration
   -- (`collect --experiment scaling`), assumed, or no siblings.
   machine.yield_basis,
-  -- smt_headroom_work_pct, the lower bound: work done in percent of what all cores could do. A
-  -- core with both busy counts Y / max(1, Y), with one busy 1 / max(1, Y), by speed of its type.
-  -- (no bounds)
+  -- smt_headroom_work_pct, lower bound: work done in percent of what all cores could do. A core
+  -- with both CPUs busy counts Y / max(1, Y), with one busy 1 / max(1, Y), weighted by the speed of
+  -- its type. (no bounds)
   machine.work_low AS work_low_pct,
-  -- smt_headroom_work_pct, the upper bound. (no bounds)
+  -- smt_headroom_work_pct, upper bound. (no bounds)
   machine.work_high AS work_high_pct,
-  -- Share of the multipliers' issue slots over all cores, percent, for the kernels imul1, imul2,
-  -- ...: a loop of n chains fills n slots of latency x multipliers. Null for others. (no bounds)
+  -- Share of the multipliers' issue slots in use over all cores, percent, for the kernels imul1,
+  -- imul2, ...: a loop of n chains fills n slots of latency x multipliers. Null for other kernels.
+  -- (no bounds)
   machine.port_pct,
-  -- What port_pct rests on; null where it is null.
+  -- What port_pct is based on; null if port_pct is null.
   machine.port_basis,
   -- Logical CPUs whose core is unknown, left out of all shares of cores; null without states.
   without_core.cpus_without_core,

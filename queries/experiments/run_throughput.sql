@@ -1,4 +1,4 @@
--- What each step of a workload got done: all workers together, and one worker.
+-- Throughput of each step of a workload: all workers together, and one worker.
 -- p_trace_id: only this step; null for all.
 WITH
   done AS (
@@ -24,32 +24,32 @@ SELECT
   run.workload,
   -- Variant of the kernel; null if it has none.
   run.variant,
-  -- The first placement this plan stands for.
+  -- First of the placements that share this plan.
   run.placement,
-  -- All the placements it stands for: identical plans run once.
+  -- All placements that share this plan: identical plans run once.
   coalesce(run.placements, [run.placement]) AS placements,
   -- Workers.
   run.threads,
   -- Number of the repeat, from 1.
   run.repeat,
-  -- More workers than CPUs they may use.
+  -- True if there are more workers than CPUs they may use.
   run.oversubscribed,
-  -- The kernel's own proofs: ok, failed or unsupported.
+  -- Result of the kernel's self-check: ok, failed or unsupported.
   run.status,
-  -- What work is counted in: bytes or iterations.
+  -- Unit of work: bytes or iterations.
   done.unit,
-  -- Work a second of all workers together.
+  -- Work per second of all workers together.
   done.per_s,
-  -- Work a second of one worker, the mean.
+  -- Work per second of one worker, mean.
   done.per_s / nullif(done.workers, 0) AS per_thread_per_s,
-  -- The same from the medians of the workers' batches, all workers together: what they do while
-  -- they run; null if a worker has no batch.
+  -- Work per second of all workers together from the median of each worker's batches, which is
+  -- their rate while they run; null if a worker has no batch.
   CASE WHEN done.with_batches = done.workers THEN done.batch_per_s END AS batch_per_s,
-  -- Work a second of the slowest worker.
+  -- Work per second of the slowest worker.
   done.slowest_per_s,
-  -- Work a second of the fastest worker.
+  -- Work per second of the fastest worker.
   done.fastest_per_s,
-  -- CPU time of the workers as a share of their measured intervals, percent, the mean. (exact)
+  -- CPU time of the workers as a share of their measured intervals, percent, mean. (exact)
   done.cpu_pct,
 FROM run
 LEFT JOIN done USING (trace_id)

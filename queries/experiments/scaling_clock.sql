@@ -1,5 +1,6 @@
--- The experiment `scaling`: clock and throughput of a thread against the cores in use, whole cores
--- first, the medians over the repeats with their intervals, and the power where it can be read.
+-- The experiment `scaling`: clock and throughput of a thread against the number of cores in use,
+-- filling whole cores first, and the power if it can be read. Medians over the repeats with
+-- confidence intervals.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (
@@ -58,33 +59,33 @@ WITH
     GROUP BY threads
   )
 SELECT
-  -- Workers, each on a core of its own while there are such.
+  -- Workers, each on its own core while there are free cores.
   threads,
   -- Cores in use.
   cores,
-  -- Clock of a core, GHz, by 64 dependent additions right after the interval; the median.
+  -- Clock of a core, GHz, measured with 64 dependent additions right after the interval; median.
   list_median(clocks) AS ghz,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   clocks[r.low_rank] AS ghz_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   clocks[r.high_rank] AS ghz_high,
-  -- What work is counted in: bytes or iterations.
+  -- Unit of work: bytes or iterations.
   unit,
-  -- Work a second of one thread; the median.
+  -- Work per second of one thread, median.
   list_median(rates) AS per_thread_per_s,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   rates[r.low_rank] AS per_thread_low_per_s,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   rates[r.high_rank] AS per_thread_high_per_s,
   -- Confidence of the intervals, percent.
   r.coverage_pct,
-  -- Power of all packages, watts; null where it cannot be read.
+  -- Power of all packages, watts; null if it cannot be read.
   watts,
-  -- Work for each joule of all packages; null where energy cannot be read.
+  -- Work per joule of all packages; null if energy cannot be read.
   list_median(rates) * threads / nullif(watts, 0) AS work_per_joule,
-  -- Times that cores were slowed for their heat; null if not told.
+  -- Thermal throttling events; null if not reported.
   throttles,
-  -- Repeats behind these numbers.
+  -- Repeats used for these numbers.
   measured.n::INTEGER AS repeats,
   -- Whether every repeat was disturbed.
   is_disturbed,

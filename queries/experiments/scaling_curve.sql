@@ -1,9 +1,9 @@
--- Throughput against the number of threads, for each placement: the median over the repeats. A
--- plan that stands for several placements appears in the curve of each. Steps whose kernel did
--- not prove itself are left out, and so are disturbed repeats (step_disturbance) where there are
--- others of the same point, and workloads that make frames: they keep a beat with any threads.
--- Of an experiment only the cells of its sweep count.
--- p_trace_id: only this step, the one point that it gives; null for all of the database.
+-- Throughput against the number of threads for each placement: the median over the repeats. A plan
+-- shared by several placements appears in the curve of each. Left out are steps whose kernel failed
+-- its self-check, disturbed repeats (step_disturbance) if the same point has others, and workloads
+-- that make frames, which keep a fixed rate with any number of threads. Of an experiment, only the
+-- cells of its parameter sweep count.
+-- p_trace_id: only this step, which gives one point; null for the whole database.
 WITH
   placed AS (
     SELECT
@@ -42,7 +42,7 @@ WITH
       median(per_s) AS per_s,
       median(batch_per_s) AS batch_per_s,
       bool_or(oversubscribed) AS oversubscribed,
-      -- From four repeats on, the lowest and the highest are left out.
+      -- With four repeats or more, the lowest and the highest are left out.
       CASE
         WHEN count(*) >= 4 THEN list_sort(list(per_s))[2:-2]
         ELSE list_sort(list(per_s))
@@ -72,37 +72,38 @@ SELECT
   placement,
   -- Workers.
   threads,
-  -- More workers than CPUs they may use.
+  -- True if there are more workers than CPUs they may use.
   oversubscribed,
-  -- Repeats behind this point.
+  -- Repeats used for this point.
   repeats,
-  -- Repeats left out since something disturbed them.
+  -- Repeats left out because they were disturbed.
   left_out,
-  -- Whether every repeat was disturbed, so that this point rests on disturbed ones.
+  -- Whether every repeat was disturbed, so this point comes from disturbed repeats.
   is_disturbed,
-  -- What work is counted in: bytes or iterations.
+  -- Unit of work: bytes or iterations.
   unit,
-  -- Work a second of all workers together, the median over the repeats.
+  -- Work per second of all workers together, median over the repeats.
   per_s,
-  -- Work a second of one worker.
+  -- Work per second of one worker.
   per_s / nullif(threads, 0) AS per_thread_per_s,
-  -- Work a second of all workers together by the medians of their batches: what they do while
-  -- they run.
+  -- Work per second of all workers together from the median of each worker's batches, which is
+  -- their rate while they run.
   batch_per_s,
-  -- Lowest repeat; from four repeats on without the lowest and the highest.
+  -- Lowest repeat; with four repeats or more, after leaving out the lowest and the highest.
   kept[1] AS low_per_s,
-  -- Highest repeat; from four repeats on without the lowest and the highest.
+  -- Highest repeat; with four repeats or more, after leaving out the lowest and the highest.
   kept[-1] AS high_per_s,
-  -- Distance of these two in percent of the median; null for a single repeat.
+  -- Difference of these two in percent of the median; null for a single repeat.
   CASE WHEN repeats > 1 THEN 100.0 * (kept[-1] - kept[1]) / nullif(per_s, 0) END AS spread_pct,
-  -- Throughput against one thread of this placement; null if the curve does not begin at one.
+  -- Throughput relative to one thread of this placement; null if the curve does not start at one
+  -- thread.
   CASE WHEN first_threads = 1 THEN per_s / nullif(first_per_s, 0) END AS speedup,
-  -- The same by thread, percent: 100 is linear.
+  -- Speedup per thread, percent: 100 is linear.
   CASE
     WHEN first_threads = 1 THEN 100.0 * per_s / nullif(first_per_s * threads, 0)
   END AS efficiency_pct,
-  -- What each thread added since the point before gained, in percent of one thread alone; null
-  -- for the first point, or if the curve does not begin at one.
+  -- Gain of each thread added since the previous point, in percent of one thread alone; null for
+  -- the first point, or if the curve does not start at one thread.
   CASE
     WHEN first_threads = 1
       THEN 100.0 * (per_s - previous_per_s) / nullif((threads - previous_threads) * first_per_s, 0)

@@ -1,6 +1,6 @@
 -- The experiment `shards`: latency of pinned request loops, placed by CPU number and by topology,
--- each shard by itself and all together, over all repeats; disturbed ones (step_disturbance) are
--- left out where a cell has others.
+-- for each shard and for all together, over all repeats. Disturbed repeats (step_disturbance) are
+-- left out if a cell has others.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (
@@ -48,7 +48,7 @@ WITH
     WHERE c.experiment = 'shards' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
       AND c.trace_id IN (SELECT trace_id FROM undisturbed)
   ),
-  -- Each shard, and all of a cell (worker null).
+  -- Each shard, and all shards of a cell (worker null).
   part AS (
     SELECT cell, worker, trace_id, worker AS of_worker FROM seat
     UNION ALL
@@ -78,7 +78,7 @@ WITH
     FROM cumulated
     GROUP BY cell, worker
   ),
-  -- The p99 of each repeat by itself, for the interval.
+  -- The p99 of each single repeat, for the confidence interval.
   of_run AS (
     SELECT
       part.cell,
@@ -129,7 +129,7 @@ SELECT
   about.place,
   -- Name of the cell.
   about.cell,
-  -- Number of the shard; null: all together.
+  -- Number of the shard; null for all together.
   about.worker,
   -- Logical CPU of the shard; null for all together.
   about.cpu,
@@ -137,28 +137,30 @@ SELECT
   about.core,
   -- Shards in this row.
   about.shards,
-  -- Cores that they are on; 0 if unknown.
+  -- Cores that they run on; 0 if unknown.
   about.cores,
-  -- The most shards that share a core; null if unknown.
+  -- Largest number of shards that share a core; null if unknown.
   about.most_on_core,
   -- Requests served.
   latency.requests,
   -- Median latency from the intended arrival, ns. (exact)
   latency.p50_ns,
-  -- 99 % of the requests stay within this latency, ns; null if fewer than 10 lie beyond. (exact)
+  -- 99 % of the requests do not exceed this latency, ns; null if fewer than 10 are beyond it.
+  -- (exact)
   CASE WHEN latency.requests * 0.01 >= 10 THEN latency.p99_ns END AS p99_ns,
-  -- Lower end of its interval over the repeats, ns; null if no repeat alone can tell. (exact)
+  -- Lower end of its confidence interval over the repeats, ns; null if no single repeat has enough
+  -- requests. (exact)
   ends.kept[r.low_rank] AS p99_low_ns,
-  -- Upper end of its interval, ns. (exact)
+  -- Upper end of its confidence interval, ns. (exact)
   ends.kept[r.high_rank] AS p99_high_ns,
   -- Confidence of the interval, percent.
   r.coverage_pct,
-  -- 99.9 % stay within this latency, ns; null if fewer than 10 lie beyond. (exact)
+  -- 99.9 % do not exceed this latency, ns; null if fewer than 10 are beyond it. (exact)
   CASE WHEN latency.requests * 0.001 >= 10 THEN latency.p999_ns END AS p999_ns,
   -- Share of requests that arrived while the shard was busy, percent.
   100.0 * about.late_starts / nullif(about.counted, 0) AS late_pct,
-  -- Share of time that the shards were busy with requests, percent: the two agree where requests
-  -- arrive at random.
+  -- Share of time in which the shards were busy with requests, percent. The two shares agree if
+  -- requests arrive at random.
   100.0 * about.busy_ns / nullif(about.interval_ns, 0) AS busy_pct,
   -- Whether every repeat was disturbed.
   about.is_disturbed,

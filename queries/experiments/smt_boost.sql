@@ -1,8 +1,8 @@
--- The experiment `smt-boost`: requests a second with SMT and boost off and on, under each load, the
--- medians over the repeats with their intervals, against both off (or what comes nearest to it);
--- as measured, and divided by the busy share of the CPUs; clock, power, requests per joule.
--- Disturbed repeats (step_disturbance) are left out where a cell has others. A gain is the median
--- over the repeats, each against the same repeat of the cell it is compared with.
+-- The experiment `smt-boost`: requests per second with SMT and boost off and on, under each load,
+-- compared with both off (or the state nearest to it); as measured, and divided by the busy share
+-- of the CPUs; with clock, power and requests per joule. Medians over the repeats with confidence
+-- intervals. Disturbed repeats (step_disturbance) are left out if a cell has others. A gain is the
+-- median over the repeats, each compared with the same repeat of the other cell.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (
@@ -46,7 +46,7 @@ WITH
       place.cpus,
       c.offered_per_s,
       CASE
-        -- Null where it failed, or had to be ended.
+        -- Null if it failed or had to be stopped.
         WHEN c.load = 'command' THEN 1e9 / nullif(c.command_ns, 0)
         ELSE served.per_s
       END AS per_s,
@@ -143,82 +143,85 @@ WITH
 SELECT
   -- Name of the cell.
   rated.cell,
-  -- closed: the next request follows at once; open: requests arrive at random; command.
+  -- closed: the next request follows at once; open: requests arrive at random; command: a user's
+  -- program.
   load,
-  -- SMT: off or on; null: as found, since it cannot be switched here.
+  -- SMT: off or on; null: unchanged, because it cannot be switched here.
   smt,
-  -- Boost: off or on; null: as found.
+  -- Boost: off or on; null: unchanged.
   boost,
-  -- Logical CPUs online, one worker each.
+  -- Online logical CPUs, with one worker each.
   cpus,
-  -- Repeats behind these numbers.
+  -- Repeats used for these numbers.
   runs::INTEGER AS repeats,
-  -- Repeats left out since something disturbed them.
+  -- Repeats left out because they were disturbed.
   left_out::INTEGER AS left_out,
-  -- Whether every repeat was disturbed, so that these numbers rest on disturbed ones.
+  -- Whether every repeat was disturbed, so these numbers come from disturbed repeats.
   is_disturbed,
-  -- Requests (or runs of the command) a second, the median.
+  -- Requests (or runs of the command) per second, median.
   per_s,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   rates[r.low_rank] AS per_s_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   rates[r.high_rank] AS per_s_high,
   -- Confidence of the interval, percent.
   r.coverage_pct,
-  -- Against the cell with both off, percent more.
+  -- Gain over the cell with both off, percent.
   coalesce(list_median(gain.plain), 100.0 * (per_s / nullif(base_per_s, 0) - 1)) AS gain_pct,
-  -- Lower end of its interval; null where no repeat has both cells.
+  -- Lower end of its confidence interval; null if no repeat has both cells.
   gain.plain[g.low_rank] AS gain_low_pct,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   gain.plain[g.high_rank] AS gain_high_pct,
-  -- Busy share of the CPUs online as the system counts it, percent; null without snapshots.
+  -- Busy share of the online CPUs as the system counts it, percent; null without snapshots.
   busy_pct,
-  -- Requests a second divided by the busy share: what the CPUs would serve if all were busy.
+  -- Requests per second divided by the busy share: what the CPUs would serve if all were busy.
   normalised_per_s,
-  -- The same against the cell with both off, percent more.
+  -- Gain of normalised_per_s over the cell with both off, percent.
   coalesce(
     list_median(gain.normalised),
     100.0 * (normalised_per_s / nullif(base_normalised_per_s, 0) - 1)
   ) AS normalised_gain_pct,
-  -- Lower end of its interval; null where no repeat has both cells.
+  -- Lower end of its confidence interval; null if no repeat has both cells.
   gain.normalised[g.low_rank] AS normalised_gain_low_pct,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   gain.normalised[g.high_rank] AS normalised_gain_high_pct,
-  -- Whether the cells of this load ran at busy shares more than 5 points apart: the plain gain
-  -- then says less than the normalised one.
+  -- Whether the busy shares of the cells of this load differ by more than 5 points: then compare
+  -- the normalised gain, not the plain one.
   most_busy_pct - least_busy_pct > 5 AS is_uneven,
-  -- Requests offered a second, all workers together; null unless open.
+  -- Requests offered per second, all workers together; null unless open.
   offered_per_s,
   -- Share of requests that found their worker busy, percent; null unless open.
   CASE WHEN load = 'open' THEN late_pct END AS late_pct,
-  -- Clock, GHz, by the kernel right after, else by 64 dependent additions; null if not told.
+  -- Clock, GHz, as the kernel reports it right after the cell, else measured with 64 dependent
+  -- additions; null if unknown.
   ghz,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   clocks[c.low_rank] AS ghz_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   clocks[c.high_rank] AS ghz_high,
-  -- Power of all packages, watts; null where it cannot be read.
+  -- Power of all packages, watts; null if it cannot be read.
   rated.watts,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   powers[w.low_rank] AS watts_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   powers[w.high_rank] AS watts_high,
-  -- Power against the cell with both off, percent more.
+  -- Increase in power over the cell with both off, percent.
   coalesce(list_median(gain.watts), 100.0 * (rated.watts / nullif(base_watts, 0) - 1))
     AS watts_gain_pct,
-  -- Lower end of its interval; null where no repeat has both cells, or power is not read.
+  -- Lower end of its confidence interval; null if no repeat has both cells, or if power cannot be
+  -- read.
   gain.watts[g.low_rank] AS watts_gain_low_pct,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   gain.watts[g.high_rank] AS watts_gain_high_pct,
-  -- Requests for each joule of all packages; null where energy cannot be read.
+  -- Requests per joule of all packages; null if energy cannot be read.
   list_median(thrifts) AS requests_per_joule,
-  -- Lower end of its interval.
+  -- Lower end of its confidence interval.
   thrifts[w.low_rank] AS requests_per_joule_low,
-  -- Upper end of its interval.
+  -- Upper end of its confidence interval.
   thrifts[w.high_rank] AS requests_per_joule_high,
   -- Requests of all repeats together.
   requests,
-  -- Times that cores were slowed for their heat; null if not told.
+  -- Thermal throttling events; null if not reported.
   throttles,
 FROM rated
 LEFT JOIN gain ON gain.cell = rated.cell

@@ -1,8 +1,8 @@
--- What the second thread of a core gains: Y, the throughput of both siblings together against
+-- What the second thread of a core gains: Y is the throughput of both siblings together divided by
 -- that of one alone, for each workload and core type. Cores are compared at the same number of
--- cores in use, since a core is faster where fewer are; where no such pair exists, over all.
--- Only steps with pinned workers, at most one a logical CPU, tell it.
--- p_trace_id: only this step, which then tells by its own cores; null for all of the database.
+-- cores in use, because a core is faster when fewer are in use; if no such pair exists, over all
+-- steps. Only steps with pinned workers, at most one per logical CPU, are used.
+-- p_trace_id: only this step, compared across its own cores; null for the whole database.
 WITH
   place AS (
     SELECT
@@ -23,7 +23,7 @@ WITH
     SELECT trace_id, workload, variant
     FROM run
     WHERE workload IS NOT NULL AND status = 'ok' AND NOT coalesce(oversubscribed, FALSE)
-      -- Unlike kernels beside each other have no throughput in common.
+      -- Different kernels running together have no common unit of throughput.
       AND NOT contains(workload, '+')
       AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
@@ -87,7 +87,7 @@ WITH
     FROM core
     GROUP BY workload, variant, core_type
   ),
-  asked AS (
+  kernel AS (
     SELECT step.workload, step.variant, siblings.core_type, max(siblings.cpus) AS of_cpus
     FROM step
     JOIN siblings USING (trace_id)
@@ -95,15 +95,15 @@ WITH
   )
 SELECT
   -- Kernel.
-  asked.workload,
+  kernel.workload,
   -- Variant of the kernel; null if it has none.
-  asked.variant,
+  kernel.variant,
   -- Core type; null if unknown.
-  asked.core_type,
-  -- What work is counted in: bytes or iterations.
+  kernel.core_type,
+  -- Unit of work: bytes or iterations.
   overall.unit,
-  -- Y: throughput of both siblings together / of one alone; under 1 the second thread costs. Null
-  -- where it cannot be told.
+  -- Y: throughput of both siblings together / of one alone; below 1 the second thread costs
+  -- throughput. Null if it cannot be determined.
   coalesce(
     matched.yield,
     overall.both_per_s / nullif(overall.alone_per_s, 0)
@@ -112,27 +112,26 @@ SELECT
   matched.low AS yield_low,
   -- Highest Y over the numbers of cores in use; null unless matched.
   matched.high AS yield_high,
-  -- Numbers of cores in use at which both were measured; 0: compared over all.
+  -- Numbers of cores in use at which both were measured; 0: compared over all steps.
   coalesce(matched.pairs, 0) AS pairs,
-  -- Work a second of a core with one worker, the median; null if not measured.
+  -- Work per second of a core with one worker, median; null if not measured.
   overall.alone_per_s,
-  -- Work a second of a core with a worker on more than one sibling, the median; null if not
-  -- measured.
+  -- Work per second of a core with a worker on more than one sibling, median; null if not measured.
   overall.both_per_s,
-  -- Why Y is null, or is not from equal numbers of cores; null if neither.
+  -- Why Y is null or compares different numbers of cores; null if neither applies.
   CASE
-    WHEN asked.of_cpus < 2 THEN 'the cores of this type have one logical CPU each'
+    WHEN kernel.of_cpus < 2 THEN 'the cores of this type have one logical CPU each'
     WHEN overall.both_per_s IS NULL THEN 'no step put pinned workers on both siblings of a core'
     WHEN overall.alone_per_s IS NULL THEN 'no step put a pinned worker alone on a core'
     WHEN matched.pairs = 0 THEN 'measured at different numbers of cores in use'
   END AS reason,
-FROM asked
+FROM kernel
 LEFT JOIN overall
-  ON overall.workload = asked.workload
-  AND overall.variant IS NOT DISTINCT FROM asked.variant
-  AND overall.core_type IS NOT DISTINCT FROM asked.core_type
+  ON overall.workload = kernel.workload
+  AND overall.variant IS NOT DISTINCT FROM kernel.variant
+  AND overall.core_type IS NOT DISTINCT FROM kernel.core_type
 LEFT JOIN matched
-  ON matched.workload = asked.workload
-  AND matched.variant IS NOT DISTINCT FROM asked.variant
-  AND matched.core_type IS NOT DISTINCT FROM asked.core_type
-ORDER BY asked.workload, asked.variant, asked.core_type;
+  ON matched.workload = kernel.workload
+  AND matched.variant IS NOT DISTINCT FROM kernel.variant
+  AND matched.core_type IS NOT DISTINCT FROM kernel.core_type
+ORDER BY kernel.workload, kernel.variant, kernel.core_type;

@@ -1,7 +1,7 @@
--- What disturbed each step of a workload: other programs on the CPUs its workers ran on, what the
--- hypervisor took, and CPUs that stood still without anyone telling.
+-- What disturbed each step of a workload: other programs on the CPUs its workers ran on, time the
+-- hypervisor took, and CPU stalls that nothing reported.
 -- p_trace_id: only this step; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -16,7 +16,7 @@ WITH
     JOIN thread AS t ON t.utid = w.utid
     WHERE t.upid IS NOT NULL
   ),
-  stay AS (
+  slice AS (
     SELECT
       c.trace_id,
       c.cpu,
@@ -33,16 +33,16 @@ WITH
   ),
   used AS (
     SELECT DISTINCT trace_id, cpu
-    FROM stay
+    FROM slice
     WHERE is_worker
   ),
   cpus AS (SELECT trace_id, count(*) AS cpus FROM used GROUP BY trace_id),
   other AS (
-    SELECT stay.trace_id, stay.utid, sum(stay.ns)::BIGINT AS ns
-    FROM stay
+    SELECT slice.trace_id, slice.utid, sum(slice.ns)::BIGINT AS ns
+    FROM slice
     JOIN used USING (trace_id, cpu)
     WHERE NOT is_own
-    GROUP BY stay.trace_id, stay.utid
+    GROUP BY slice.trace_id, slice.utid
   ),
   others AS (
     SELECT
@@ -68,7 +68,7 @@ WITH
     FROM run_throughput(p_trace_id)
     WHERE status = 'ok'
   ),
-  told AS (
+  found AS (
     SELECT
       step.*,
       cpus.cpus,
@@ -81,7 +81,7 @@ WITH
       others.utid AS other_utid,
       others.longest_ns,
       taken.steal_pct,
-      -- Where a clock counts a little more than the interval nothing is missing.
+      -- If a clock counts slightly more than the interval, nothing is missing.
       CASE
         WHEN worked.per_s >= worked.typical_per_s THEN 0.0
         ELSE 100.0 * (1 - worked.per_s / nullif(worked.typical_per_s, 0))
@@ -94,39 +94,40 @@ WITH
   )
 SELECT
   -- Recording of the step.
-  told.trace_id,
+  found.trace_id,
   -- Name of the step.
-  told.step,
+  found.step,
   -- Logical CPUs on which its workers ran in the window; null if the trace shows none.
-  told.cpus::INTEGER AS cpus,
+  found.cpus::INTEGER AS cpus,
   -- Time other programs ran on these CPUs, ns; null if they are not known. (at least)
-  told.other_ns,
-  -- The same as a share of the time of these CPUs, percent. (no bounds)
-  told.other_pct,
-  -- How many threads of other programs that were.
-  told.other_threads,
-  -- Process of the one that ran longest; null: none, or not recorded.
+  found.other_ns,
+  -- other_ns as a share of the time of these CPUs, percent. (no bounds)
+  found.other_pct,
+  -- Threads of other programs that ran there.
+  found.other_threads,
+  -- Process of the one that ran longest; null if there is none, or if not recorded.
   who.process AS other_process,
-  -- Name of that thread; null: none.
+  -- Name of that thread; null if there is none.
   who.thread AS other_thread,
-  -- Its thread id; null: none.
+  -- Its thread id; null if there is none.
   who.tid AS other_tid,
-  -- That thread, unique in the database; null: none.
-  told.other_utid,
-  -- How long it ran there, ns; null: none. (at least)
-  told.longest_ns,
-  -- Largest share of one of these CPUs that the hypervisor took, percent; null if not told. (exact)
-  told.steal_pct,
-  -- Work missing although the workers had their CPUs: their throughput against that of their median
-  -- batches over their CPU time, percent. CPUs that were stopped unseen show here; null if unknown.
+  -- That thread, unique in the database; null if there is none.
+  found.other_utid,
+  -- How long it ran there, ns; null if there is none. (at least)
+  found.longest_ns,
+  -- Largest share of one of these CPUs that the hypervisor took, percent; null if not reported.
   -- (exact)
-  told.stalled_pct,
-  -- Whether its throughput should not be judged: other programs from 2 %, steal from 1 %, unseen
-  -- stand-still from 20 % (undisturbed steps show up to 5 %); null if nothing of it is known.
+  found.steal_pct,
+  -- Work missing although the workers were on their CPUs, percent: their throughput compared with
+  -- that of their median batches over their CPU time. Shows CPUs that were stopped without any
+  -- report; null if unknown. (exact)
+  found.stalled_pct,
+  -- True if its throughput should not be judged: other programs from 2 %, steal from 1 %,
+  -- unreported stalls from 20 % (undisturbed steps show up to 5 %); null if none of these is known.
   CASE
-    WHEN told.other_pct >= 2 OR told.steal_pct >= 1 OR told.stalled_pct >= 20 THEN TRUE
-    WHEN coalesce(told.other_pct, told.steal_pct, told.stalled_pct) IS NOT NULL THEN FALSE
+    WHEN found.other_pct >= 2 OR found.steal_pct >= 1 OR found.stalled_pct >= 20 THEN TRUE
+    WHEN coalesce(found.other_pct, found.steal_pct, found.stalled_pct) IS NOT NULL THEN FALSE
   END AS is_disturbed,
-FROM told
-LEFT JOIN thread_with_process(p_trace_id, NULL) AS who ON who.utid = told.other_utid
-ORDER BY told.trace_id;
+FROM found
+LEFT JOIN thread_with_process(p_trace_id, NULL) AS who ON who.utid = found.other_utid
+ORDER BY found.trace_id;

@@ -1,6 +1,6 @@
--- The experiment `scaling`, the articles' table 1: one thread on each core, in loops of one, two and
--- three multiplications. What the system reports, the work done of what the cores could do with
--- their second threads, and the use of the multipliers; medians over the repeats.
+-- The experiment `scaling`, table 1 of the articles: one thread on each core, in loops of one, two
+-- and three multiplications. CPU use as the system reports it, work done relative to what the cores
+-- could do with their second threads, and use of the multipliers; medians over the repeats.
 -- p_trace_id: only this recording; null for all.
 WITH
   ran AS (
@@ -15,7 +15,7 @@ SELECT
   workload,
   -- Workers, one on each core.
   any_value(threads) AS threads,
-  -- Repeats behind these numbers.
+  -- Repeats used for these numbers.
   count(*)::INTEGER AS repeats,
   -- Busy share of all logical CPUs as the system counts it, percent; null without snapshots.
   -- (exact)
@@ -25,11 +25,11 @@ SELECT
   median(work_low_pct) AS work_low_pct,
   -- The same, upper bound. (no bounds)
   median(work_high_pct) AS work_high_pct,
-  -- Where the yield behind it is from.
+  -- Where the yield Y comes from.
   any_value(yield_basis) AS yield_basis,
-  -- Share of the multipliers' issue slots over all cores, percent. (no bounds)
+  -- Share of the multipliers' issue slots in use over all cores, percent. (no bounds)
   median(port_pct) AS port_pct,
-  -- What that rests on.
+  -- What port_pct is based on.
   any_value(port_basis) AS port_basis,
 FROM ran
 GROUP BY workload

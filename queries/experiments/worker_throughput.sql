@@ -1,5 +1,5 @@
--- What each worker of each step got done in its measured interval. Work is counted in bytes for
--- kernels that work on data, else in iterations.
+-- Throughput of each worker of each step in its measured interval. Work is counted in bytes for
+-- kernels that process data, else in iterations.
 -- p_trace_id: only this step; null for all.
 WITH
   batch AS (
@@ -32,17 +32,16 @@ SELECT
   w.cpu,
   -- Length of its measured interval, ns. (exact)
   (w.end_ns - w.start_ns)::BIGINT AS interval_ns,
-  -- What work is counted in: bytes or iterations.
+  -- Unit of work: bytes or iterations.
   CASE WHEN w.bytes > 0 THEN 'bytes' ELSE 'iterations' END AS unit,
   -- Work done in the interval.
   CASE WHEN w.bytes > 0 THEN w.bytes ELSE w.iterations END AS work,
-  -- Work a second over the whole interval.
+  -- Work per second over the whole interval.
   1e9 * (CASE WHEN w.bytes > 0 THEN w.bytes ELSE w.iterations END)
     / nullif(w.end_ns - w.start_ns, 0) AS per_s,
-  -- Median over its batches of the work a second in a batch: what it does while it runs; null
-  -- without batches.
+  -- Work per second, median over its batches: its rate while it runs; null without batches.
   batch.per_s AS batch_per_s,
-  -- Batches that lie in the interval.
+  -- Batches within the interval.
   coalesce(batch.batches, 0) AS batches,
   -- Its own CPU time as a share of the interval, percent. (exact)
   100.0 * w.cpu_time_ns / nullif(w.end_ns - w.start_ns, 0) AS cpu_pct,

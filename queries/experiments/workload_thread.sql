@@ -1,5 +1,6 @@
--- Threads of the workload of each step: its workers, and the other threads of their process. What
--- they wait for is how the step was planned; what others do to them is in step_disturbance.
+-- Threads of the workload of each step: its workers, and the other threads of their process. How
+-- long they wait follows from the plan of the step; step_disturbance shows what other programs did
+-- to them.
 -- p_trace_id: only this step; null for all.
 WITH
   worker AS (
@@ -21,9 +22,10 @@ SELECT
   member.trace_id,
   -- Thread, unique in the database.
   member.utid,
-  -- Whether it is a worker; the others only start and end them.
+  -- Whether it is a worker; the other threads only start and stop the workers.
   worker.utid IS NOT NULL AS is_worker,
-  -- The step has more workers than CPUs they may use: they wait for each other on purpose.
+  -- True if the step has more workers than CPUs they may use, so they wait for each other by
+  -- design.
   coalesce(run.oversubscribed, FALSE) AS is_oversubscribed,
 FROM member
 LEFT JOIN worker ON worker.utid = member.utid

@@ -1,7 +1,7 @@
--- How many logical CPUs were busy during each frame, on average: of the machine, and by threads of
--- the process that presents; with the capacity lines P, P+E, P+E+SMT.
+-- Mean number of logical CPUs that were busy during each frame, for the machine and for the threads
+-- of the presenting process, with the capacity lines P, P+E, P+E+SMT.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only frames of processes of this name; null for all.
 WITH
@@ -11,7 +11,7 @@ WITH
     WHERE dur_ns > 0
   ),
   presenter AS (SELECT DISTINCT trace_id, upid FROM chosen),
-  -- Steps of each number: of the machine (upid 0), and of the threads of each process.
+  -- Changes of each number: for the machine (upid 0), and for the threads of each process.
   step AS (
     SELECT trace_id, 0 AS upid, ts, busy, ready, p, e, smt
     FROM concurrency_slice
@@ -27,8 +27,8 @@ WITH
     SEMI JOIN presenter ON presenter.upid = t.upid
     WHERE s.state = 'thread' AND s.dur > 0
   ),
-  -- Steps and the begins (sign -1) and ends (1) of frames in one stream: the integral up to an end,
-  -- less that up to its begin, is exact.
+  -- One stream contains these changes and the starts (sign -1) and ends (1) of frames. The integral
+  -- up to an end minus that up to its start is exact.
   stream AS (
     SELECT *, 0 AS sign, NULL AS frame, NULL AS own FROM step
     UNION ALL
@@ -84,7 +84,7 @@ WITH
     WHERE frame IS NOT NULL
     GROUP BY own, frame
   ),
-  -- Before and after the recording its first and last spell hold on.
+  -- The first and the last interval extend beyond the recording.
   line AS (
     SELECT
       * REPLACE (
@@ -109,35 +109,35 @@ WITH
 SELECT
   -- Recording.
   c.trace_id,
-  -- Name of the process that presents.
+  -- Name of the presenting process.
   c.process,
   -- Process, unique in the database.
   c.upid,
   -- Number of the frame in its process.
   c.frame,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   c.start_ns,
   -- Length, ns. (no bounds)
   c.dur_ns,
-  -- The frame stuttered.
+  -- True if the frame stuttered.
   c.stutter,
-  -- Busy logical CPUs on average.
+  -- Mean number of busy logical CPUs.
   s.busy / c.dur_ns AS busy,
-  -- CPUs that ran threads of this process on average.
+  -- Mean number of CPUs running threads of this process.
   coalesce(s.own_busy, 0) / c.dur_ns AS own_busy,
-  -- Ready threads on average.
+  -- Mean number of ready threads.
   s.ready / c.dur_ns AS ready,
-  -- Cores of type P or U with work on average.
+  -- Mean number of P or U cores with a busy CPU.
   s.p / c.dur_ns AS p,
-  -- Cores of type E or LP-E with work on average.
+  -- Mean number of E or LP-E cores with a busy CPU.
   s.e / c.dur_ns AS e,
-  -- Busy CPUs beyond the first of their core on average.
+  -- Mean number of busy CPUs beyond the first of their core.
   s.smt / c.dur_ns AS smt,
-  -- Capacity line P: most cores of type P or U that were online at one moment of the frame.
+  -- Capacity line P: largest number of P or U cores online at one moment of the frame.
   most.p_cores,
-  -- Capacity line P+E: most cores of any type.
+  -- Capacity line P+E: largest number of cores of any type.
   most.cores,
-  -- Capacity line P+E+SMT: most logical CPUs.
+  -- Capacity line P+E+SMT: largest number of logical CPUs.
   most.cpus,
 FROM chosen AS c
 JOIN summed AS s ON s.upid = c.upid AND s.frame = c.frame

@@ -1,13 +1,13 @@
--- Where the time of each frame went: the thread that presents (p_path false), or the critical path
--- (p_path true: at each moment the thread the frame waited for). The parts of a frame sum to its
--- length exactly. run_p_alone, run_p_shared (beside a busy sibling), run_p_unknown (the state of a
--- sibling is unknown, or which CPUs are siblings), run_e, run_other (core type unknown or numbered),
--- interrupt (on top of the running thread), ready_* by what stood in the way, wait, new, unknown.
+-- Where the time of each frame went: along the presenting thread (p_path false), or along the
+-- critical path (p_path true: at each moment, the thread that the frame waited for). The parts of a
+-- frame sum exactly to its length: run_p_alone, run_p_shared (SMT sibling busy), run_p_unknown (the
+-- state of a sibling, or which CPUs are siblings, is unknown), run_e, run_other (core type unknown
+-- or numbered), interrupt (on top of the running thread), ready_* by cause, wait, new, unknown.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only frames of processes of this name; null for all.
--- p_path [false]: along the critical path instead of the presenting thread.
+-- p_path [false]: follow the critical path instead of the presenting thread.
 -- p_min_idle_ns [100000]: shortest idle interval that counts as available.
 WITH
   chosen AS (
@@ -56,7 +56,7 @@ WITH
     SEMI JOIN who USING (utid)
     WHERE r.dur > 0
   ),
-  -- Interrupts may overlap on a CPU: their union, as runs.
+  -- Interrupts on a CPU may overlap: this is their union.
   hit AS (
     SELECT
       trace_id,
@@ -81,7 +81,8 @@ WITH
     )
     GROUP BY trace_id, cpu, run
   ),
-  -- Where the state of some CPU of a core is unknown; with two busy, a busy sibling is certain.
+  -- Periods in which the state of some CPU of a core is unknown. If two CPUs are busy, a busy
+  -- sibling is certain.
   unclear AS (
     SELECT
       c.trace_id,
@@ -95,17 +96,18 @@ WITH
     WHERE c.unknown > 0 AND c.busy < 2 AND c.dur > 0
       AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
   ),
-  -- Slices, and what overlies them, of each CPU in one stream, slices first at equal times.
+  -- One stream per CPU contains its slices and the intervals on top of them; slices come first at
+  -- equal times.
   on_cpu AS (
     SELECT
       kind,
       turn,
       ts,
       last_value(utid IGNORE NULLS) OVER sofar AS utid,
-      last_value(stay_end IGNORE NULLS) OVER sofar AS stay_end,
+      last_value(slice_end IGNORE NULLS) OVER sofar AS slice_end,
       last_value(hit_end IGNORE NULLS) OVER sofar AS hit_end,
     FROM (
-      SELECT trace_id, cpu, kind, ts, 0 AS turn, utid, end_ns AS stay_end, NULL AS hit_end
+      SELECT trace_id, cpu, kind, ts, 0 AS turn, utid, end_ns AS slice_end, NULL AS hit_end
       FROM state, (SELECT unnest(['interrupt', 'unclear']) AS kind)
       WHERE state.state = 'running'
       UNION ALL
@@ -115,21 +117,21 @@ WITH
     )
     WINDOW sofar AS (PARTITION BY trace_id, cpu, kind ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
   ),
-  -- The part of each that lies on top of one of the threads: those that begin in its slice, and the
-  -- one that goes on from before it.
+  -- The part of each interval that overlaps a thread's slice: intervals that start in the slice,
+  -- and the one that continues from before it.
   cut_in AS (
-    SELECT kind, utid, ts, least(hit_end, stay_end) AS end_ns
+    SELECT kind, utid, ts, least(hit_end, slice_end) AS end_ns
     FROM on_cpu
-    WHERE CASE WHEN turn = 1 THEN ts < stay_end ELSE ts < hit_end END
+    WHERE CASE WHEN turn = 1 THEN ts < slice_end ELSE ts < hit_end END
   ),
-  -- What begins for each thread, in one stream; the rest are edges only. Every piece between two of
-  -- them lies wholly inside or outside of whatever began last.
+  -- One stream per thread contains everything that starts; the other rows are only edges. Each
+  -- piece between two rows is entirely inside or outside the interval that started last.
   begun AS (
     SELECT upid, utid, ts, id AS segment_id, NULL AS state_id, NULL AS hindered_id,
       NULL AS shared_end, NULL AS hit_end, NULL AS unclear_end,
     FROM segment
     UNION ALL
-    SELECT who.upid, told.*
+    SELECT who.upid, event.*
     FROM (
       SELECT utid, end_ns AS ts, NULL, NULL, NULL, NULL, NULL, NULL FROM segment
       UNION ALL SELECT utid, ts, NULL, id, NULL, NULL, NULL, NULL FROM state
@@ -149,8 +151,8 @@ WITH
       JOIN thread ON thread.trace_id = cpu.trace_id
       JOIN (SELECT DISTINCT utid FROM who) AS w ON w.utid = thread.utid
       WHERE cpu.valid_from_ns IS NOT NULL
-    ) AS told
-    JOIN who ON who.utid = told.utid
+    ) AS event
+    JOIN who ON who.utid = event.utid
   ),
   edge AS (
     SELECT
@@ -233,25 +235,25 @@ WITH
 SELECT
   -- Recording.
   chosen.trace_id,
-  -- Name of the process that presents.
+  -- Name of the presenting process.
   any_value(chosen.process) AS process,
   -- Process, unique in the database.
   chosen.upid,
   -- Number of the frame in its process.
   chosen.frame,
-  -- Begin of the frame, ns. (time)
+  -- Start of the frame, ns. (time)
   any_value(chosen.start_ns) AS start_ns,
   -- Length of the frame, ns: the sum of its parts. (no bounds)
   any_value(chosen.dur_ns) AS frame_ns,
-  -- The frame stuttered.
+  -- True if the frame stuttered.
   any_value(chosen.stutter) AS stutter,
   -- Thread, unique in the database.
   named.utid,
-  -- What the time went into.
+  -- Part of the frame: what the time was spent on.
   named.part,
   -- Wait reason of a wait, where recorded.
   named.reason,
-  -- Time in it, ns. (no bounds)
+  -- Time in this part, ns. (no bounds)
   sum(named.dur)::BIGINT AS dur,
 FROM named
 JOIN chosen ON chosen.upid = named.upid AND chosen.frame = named.frame

@@ -1,7 +1,7 @@
--- Frames by the number of logical CPUs that were parked meanwhile: the mean over the frame's time,
--- to the nearest whole number. Frames in which the parking of some CPU is unknown are left out.
+-- Frames by the number of logical CPUs parked during the frame: the mean over the frame, rounded.
+-- Frames during which the parking state of some CPU is unknown are left out.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only frames of processes of this name; null for all.
 WITH
@@ -19,8 +19,8 @@ WITH
     FROM frame_time(p_trace_id, p_from_ns, p_to_ns, p_process)
     WHERE dur_ns > 0
   ),
-  -- Changes and the begins (sign -1) and ends (1) of frames in one stream: the CPU time parked
-  -- (unknown) up to an end, less that up to its begin, is exact.
+  -- One stream contains these changes and the starts (sign -1) and ends (1) of frames. The parked
+  -- (or unknown) CPU time up to an end minus that up to its start is exact.
   stream AS (
     SELECT trace_id, ts, parked, unknown, 0 AS sign, NULL AS id FROM parked_count(p_trace_id)
     UNION ALL
@@ -34,7 +34,7 @@ WITH
       row_number() OVER sofar AS number,
       coalesce(last_value(parked IGNORE NULLS) OVER sofar, 0)
         * (lead(ts) OVER sofar - ts) AS parked_ns,
-      -- Before the recording nothing is known.
+      -- Nothing is known before the recording.
       coalesce(last_value(unknown IGNORE NULLS) OVER sofar, 1)
         * (lead(ts) OVER sofar - ts) AS unknown_ns,
     FROM stream
@@ -64,11 +64,11 @@ WITH
 SELECT
   -- Recording.
   trace_id,
-  -- Name of the process that presents.
+  -- Name of the presenting process.
   process,
   -- Process, unique in the database.
   upid,
-  -- Logical CPUs parked during the frame, on average.
+  -- Mean number of logical CPUs parked during the frame, rounded.
   round(parked_ns / dur_ns)::INTEGER AS parked,
   -- Frames.
   count(*) AS frames,
@@ -82,7 +82,7 @@ SELECT
   sum(dur_ns)::BIGINT AS total_ns,
   -- Stutters among them.
   count(*) FILTER (WHERE stutter) AS stutters,
-  -- What the stutters lasted longer than usual, ns. (no bounds)
+  -- Time by which the stutters exceeded the usual length, ns. (no bounds)
   coalesce(sum(over_ns), 0)::BIGINT AS stutter_ns,
 FROM weighed
 WHERE unknown_ns = 0

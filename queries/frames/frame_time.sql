@@ -1,14 +1,14 @@
--- Each frame that begins in the window: its length, what bound it, and whether it stuttered. A
--- stutter lasts p_stutter times what is usual, and 4 ms more than it; usual is the median of the 31
--- frames around it, or that of all frames of the recording where it is shorter.
+-- Each frame that starts in the window: its length, what limited it, and whether it stuttered. A
+-- stutter is a frame at least p_stutter times and 4 ms longer than usual. Usual is the median of
+-- the 31 frames around it or the median of all frames of the recording, whichever is shorter.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only frames of processes of this name; null for all.
--- p_stutter [1.5]: how many times the usual length a stutter lasts.
+-- p_stutter [1.5]: how many times the usual length makes a stutter.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
-  -- A process whose name was not recorded is named by its id, so that it can be asked for.
+  -- A process without a recorded name is named by its id, so that p_process can select it.
   named AS (
     SELECT
       f.* REPLACE (coalesce(f.process, p.name, 'pid ' || p.pid, 'unknown process') AS process),
@@ -32,47 +32,47 @@ WITH
 SELECT
   -- Recording.
   a.trace_id,
-  -- Name of the process that presents; pid and its number where no name was recorded.
+  -- Name of the presenting process; pid and its number if no name was recorded.
   a.process,
   -- Process, unique in the database.
   a.upid,
   -- Number of the frame in its process.
   a.frame,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   a.start_ns,
   -- Length, ns; null for the last one. (no bounds)
   a.dur_ns,
   -- Usual length, ns. (no bounds)
   usual_ns::BIGINT AS usual_ns,
-  -- It lasts much longer than usual; null without a length.
+  -- True if it is a stutter; null without a length.
   a.dur_ns >= p_stutter * usual_ns AND a.dur_ns >= usual_ns + 4000000 AS stutter,
-  -- What it lasted longer than usual, ns; 0 if it did not stutter. (no bounds)
+  -- Time beyond the usual length, ns; 0 if it did not stutter. (no bounds)
   CASE
     WHEN a.dur_ns >= p_stutter * usual_ns AND a.dur_ns >= usual_ns + 4000000
       THEN (a.dur_ns - usual_ns)::BIGINT
     WHEN a.dur_ns IS NOT NULL THEN 0
   END AS over_ns,
-  -- CPU time of making it, by the source's definition, ns. (no bounds)
+  -- CPU time spent on it, as the source defines it, ns. (no bounds)
   a.cpu_busy_ns,
   -- Time the GPU worked on it, ns. (no bounds)
   a.gpu_busy_ns,
-  -- gpu: the GPU worked for 90 % of it or more; cpu: the CPU did, and not the GPU; limited:
-  -- neither did (a frame limit, vsync, waiting); null where the source does not tell.
+  -- gpu: the GPU was busy for 90 % of it or more; cpu: the CPU was, and not the GPU; limited:
+  -- neither was (a frame limit, vsync, waiting); null if the source does not report it.
   CASE
     WHEN a.gpu_busy_ns >= 0.9 * a.dur_ns THEN 'gpu'
     WHEN a.gpu_busy_ns IS NULL THEN NULL
     WHEN a.cpu_busy_ns >= 0.9 * a.dur_ns THEN 'cpu'
     WHEN a.cpu_busy_ns IS NOT NULL THEN 'limited'
   END AS bound_by,
-  -- From its begin to the screen, ns; null if never shown or not recorded. (no bounds)
+  -- From its start to the screen, ns; null if never shown or not recorded. (no bounds)
   (a.displayed_ns - a.start_ns)::BIGINT AS latency_ns,
-  -- Never shown.
+  -- True if it was never shown.
   a.dropped,
-  -- Thread that presents, unique in the database; null if not recorded.
+  -- Presenting thread, unique in the database; null if not recorded.
   a.utid,
-  -- Where the frames come from.
+  -- Source of the frames.
   a.dialect,
-  -- Uncertainty of the clock join, ns. (exact)
+  -- Uncertainty of the clock alignment, ns. (exact)
   a.clock_residual_ns,
 FROM compared AS a
 JOIN span ON span.trace_id = a.trace_id

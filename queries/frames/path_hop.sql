@@ -1,7 +1,7 @@
--- The critical path of each frame piece by piece, from its begin to its end: which thread the frame
--- waited for, and whose waking led to it.
+-- The critical path of each frame, piece by piece from its start to its end: which thread the frame
+-- waited for, and whose wakeup led to it.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only frames of processes of this name; null for all.
 -- p_frame: only frames of this number; null for all.
@@ -27,7 +27,7 @@ WITH
 SELECT
   -- Recording.
   hop.trace_id,
-  -- Name of the process that presents.
+  -- Name of the presenting process.
   chosen.process,
   -- Process, unique in the database.
   hop.upid,
@@ -35,9 +35,9 @@ SELECT
   hop.frame,
   -- Length of the frame, ns. (no bounds)
   chosen.dur_ns,
-  -- The frame stuttered.
+  -- True if the frame stuttered.
   chosen.stutter,
-  -- Number of the piece, from 1 at the begin of the frame.
+  -- Number of the piece, from 1 at the start of the frame.
   hop.number::INTEGER AS hop,
   -- Name of the thread that the frame waited for.
   thread.name AS thread,
@@ -45,11 +45,11 @@ SELECT
   thread.tid,
   -- The thread, unique in the database.
   hop.utid,
-  -- Begin of the piece, ns. (time)
+  -- Start of the piece, ns. (time)
   hop.ts,
   -- Its length, ns. (no bounds)
   hop.dur,
-  -- Name of the thread whose waking began the piece; null for the first.
+  -- Name of the thread whose wakeup started the piece; null for the first.
   waker.name AS waker_thread,
   -- Its thread id; null for the first.
   waker.tid AS waker_tid,

@@ -1,7 +1,7 @@
--- Each time the thread that a frame waited for lost its CPU in the middle of its work, and where
--- it came back: switches on the critical path at which it could have gone on.
+-- Each time the thread that a frame waited for lost its CPU in the middle of its work, and where it
+-- resumed: switch-outs on the critical path at which the thread was still runnable.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only frames of processes of this name; null for all.
 WITH
@@ -24,7 +24,7 @@ WITH
     JOIN chosen AS c ON c.upid = p.upid AND c.frame = p.frame
     WHERE p.dur > 0
   ),
-  stay AS (
+  slice AS (
     SELECT
       s.trace_id,
       s.utid,
@@ -39,14 +39,14 @@ WITH
   ),
   cut AS (
     SELECT *
-    FROM stay
+    FROM slice
     WHERE end_reason IN (
       'preempted', 'quantum_end', 'quantum_end_or_yield', 'yield', 'runnable_other',
       'throttled_or_moved'
     )
   ),
-  -- The piece of a path that began last before each switch-out, for each process that presents: a
-  -- thread may be on the paths of several at one moment.
+  -- The path piece that started last before each switch-out, for each presenting process, because a
+  -- thread may be on the paths of several processes at once.
   during AS (
     SELECT *
     FROM (
@@ -67,27 +67,27 @@ WITH
 SELECT
   -- Recording.
   path.trace_id,
-  -- Name of the process that presents.
+  -- Name of the presenting process.
   path.process,
   -- Process, unique in the database.
   path.upid,
   -- Number of the frame in its process.
   path.frame,
-  -- The frame stuttered.
+  -- True if the frame stuttered.
   path.stutter,
   -- Thread, unique in the database.
   cut.utid,
   -- Switch-out, ns. (time)
   cut.ts AS out_ns,
-  -- Why it left.
+  -- Why it switched out.
   cut.end_reason,
   -- Logical CPU it left.
   cut.cpu AS from_cpu,
   -- Core type it left; null if unknown.
   left_of.core_type AS from_type,
-  -- Logical CPU it came back on; null if not seen.
+  -- Logical CPU it resumed on; null if not seen.
   cut.in_cpu AS to_cpu,
-  -- Core type it came back on; null if unknown or not seen.
+  -- Core type it resumed on; null if unknown or not seen.
   back_on.core_type AS to_type,
   -- From the switch-out to the next switch-in, ns; null if not seen. (at most)
   (cut.in_ns - cut.ts)::BIGINT AS off_ns,

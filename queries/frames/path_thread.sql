@@ -1,6 +1,6 @@
 -- Which threads the frames waited for: time of each on the critical path.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only frames of processes of this name; null for all.
 WITH
@@ -25,7 +25,7 @@ WITH
 SELECT
   -- Recording.
   spent.trace_id,
-  -- Name of the process that presents.
+  -- Name of the presenting process.
   spent.process,
   -- Process, unique in the database.
   spent.upid,
@@ -35,14 +35,14 @@ SELECT
   t.tid,
   -- Thread, unique in the database.
   spent.utid,
-  -- Frames it was on the path of.
+  -- Frames whose critical path includes it.
   spent.frames,
-  -- Its time on the path, ns. (no bounds)
+  -- Its time on the critical path, ns. (no bounds)
   spent.path_ns,
-  -- The same as a share of all path time of these frames, percent. (no bounds)
+  -- path_ns as a share of all path time of these frames, percent. (no bounds)
   100.0 * spent.path_ns
     / nullif(sum(spent.path_ns) OVER (PARTITION BY spent.trace_id, spent.upid), 0) AS path_pct,
-  -- It presents some of these frames itself.
+  -- True if it presents some of these frames itself.
   coalesce(spent.presents, false) AS presents,
 FROM spent
 JOIN thread AS t ON t.utid = spent.utid

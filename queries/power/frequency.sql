@@ -1,7 +1,7 @@
--- The frequency of each logical CPU, where the recording holds changes of it; a CPU without any
--- is left out. Before its first change the frequency is unknown and counts nowhere.
+-- Frequency of each logical CPU, if the recording contains frequency changes; a CPU without any is
+-- left out. The frequency before a CPU's first change is unknown and not counted.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -19,8 +19,8 @@ WITH
     JOIN trace AS t USING (trace_id)
     WHERE p_trace_id IS NULL OR trace_id = p_trace_id
   ),
-  -- The integral of the frequency up to each change, in kHz x ns: differences of it are exact,
-  -- and no stay has to be compared with more than the two changes around it.
+  -- Integral of the frequency up to each change, in kHz x ns. Its differences are exact, and each
+  -- slice needs only the two changes around it.
   summed AS MATERIALIZED (
     SELECT
       *,
@@ -83,15 +83,15 @@ SELECT
   inside.cpu,
   -- Changes recorded in the window.
   changes,
-  -- Time in the window at which the frequency is known, ns. (at least)
+  -- Time in the window for which the frequency is known, ns. (at least)
   inside.known_ns,
-  -- Mean over that time, kHz.
+  -- Mean frequency over that time, kHz.
   inside.product::DOUBLE / nullif(inside.known_ns, 0) AS avg_khz,
-  -- Mean over the part of it in which the CPU was busy, kHz; null if it never was.
+  -- Mean frequency while the CPU was busy, kHz; null if it never was.
   weighed.product::DOUBLE / nullif(weighed.busy_ns, 0) AS busy_avg_khz,
-  -- Lowest, kHz.
+  -- Lowest frequency, kHz.
   min_khz,
-  -- Highest, kHz.
+  -- Highest frequency, kHz.
   max_khz,
 FROM inside
 LEFT JOIN weighed USING (trace_id, cpu)

@@ -1,7 +1,7 @@
 -- Each interval in which a logical CPU kept its frequency: how long it was busy, and how many cores
--- had work meanwhile. Clipped to the window.
+-- had a busy CPU meanwhile. Clipped to the window.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -27,7 +27,8 @@ WITH
     JOIN span ON span.trace_id = f.trace_id
     WHERE f.ts < span.end_ns AND f.until_ns > span.start_ns
   ),
-  -- Cores with work (cpu null) and busy time of each CPU as steps, the intervals among them.
+  -- One stream of changes: cores with a busy CPU (cpu null), busy time of each CPU, and the
+  -- intervals.
   stream AS (
     SELECT trace_id, -1 AS cpu, unnest([ts, ts + dur]) AS ts,
       unnest([p + e + other, -p - e - other]) AS step_by, 0 AS sign, NULL AS id,
@@ -79,7 +80,7 @@ SELECT
   step.cpu,
   -- Core type; null if unknown.
   place.core_type,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   step.from_ns,
   -- Length, ns. (no bounds)
   (step.to_ns - step.from_ns)::BIGINT AS dur,
@@ -87,7 +88,7 @@ SELECT
   step.khz,
   -- Time in which this CPU was busy, ns. (no bounds)
   summed.busy_ns::BIGINT AS busy_ns,
-  -- Cores with work, of all types, on average.
+  -- Mean number of cores with a busy CPU, all types.
   summed.active_product / (step.to_ns - step.from_ns) AS active,
 FROM step
 JOIN summed ON summed.id = step.id

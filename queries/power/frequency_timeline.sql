@@ -1,9 +1,9 @@
--- Frequency of the CPUs of each core type over the window, as means in a number of columns over the
--- time for which it is known; columns without any are left out.
+-- Frequency of the CPUs of each core type over the window, in p_columns time bins: means over the
+-- time for which it is known; bins without any are left out.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_columns [2000]: columns of the window.
+-- p_columns [2000]: number of time bins in the window.
 WITH
   span AS (
     SELECT *, greatest(1, ceil(dur_ns / p_columns)::BIGINT) AS width_ns
@@ -35,7 +35,7 @@ SELECT
   trace_id,
   -- Core type; null if unknown.
   core_type,
-  -- Begin of the column, ns. (time)
+  -- Start of the time bin, ns. (time)
   (any_value(cut.start_ns) + col * any_value(width_ns))::BIGINT AS start_ns,
   -- Its length, ns. (exact)
   least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))::BIGINT

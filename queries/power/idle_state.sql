@@ -1,7 +1,7 @@
--- Time in each idle state of each logical CPU, where the recording holds idle states. Numbers are
+-- Time in each idle state of each logical CPU, if the recording contains idle states. Numbers are
 -- as recorded: 0 is the shallowest.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -12,7 +12,7 @@ WITH
       state,
       dur,
       span.dur_ns AS window_ns,
-      -- least() passes over NULL.
+      -- least() ignores NULL.
       CASE WHEN dur IS NOT NULL THEN least(ts + dur, end_ns) - greatest(ts, start_ns) END
         AS inside_ns,
     FROM cpu_idle
@@ -26,15 +26,15 @@ SELECT
   cpu,
   -- Idle state, the number as recorded.
   state,
-  -- Times it was entered; one that began before the window counts.
+  -- Times it was entered, including an entry before the window that lasts into it.
   count(*) AS entries,
-  -- Time in it, ns; spells of which the end is not recorded are left out. (no bounds)
+  -- Time in it, ns; entries whose end is not recorded are left out. (no bounds)
   sum(inside_ns)::BIGINT AS idle_ns,
-  -- The same as a share of the window, percent. (no bounds)
+  -- idle_ns as a share of the window, percent. (no bounds)
   100.0 * sum(inside_ns) / nullif(any_value(window_ns), 0) AS idle_pct,
-  -- Median length, whole spells, ns. (no bounds)
+  -- Median length, not clipped to the window, ns. (no bounds)
   quantile_disc(dur, 0.5) AS dur_p50_ns,
-  -- Longest spell, whole, ns. (no bounds)
+  -- Longest time in it, not clipped to the window, ns. (no bounds)
   max(dur) AS dur_max_ns,
 FROM spell
 GROUP BY trace_id, cpu, state

@@ -1,6 +1,6 @@
 -- How long each logical CPU was parked.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -37,15 +37,15 @@ SELECT
   coalesce(sum(ns) FILTER (WHERE state = 'soft_parked'), 0)::BIGINT AS soft_parked_ns,
   -- Time not parked, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'unparked'), 0)::BIGINT AS unparked_ns,
-  -- Time of which it is not known, ns. (no bounds)
+  -- Time with unknown parking state, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,
   -- Time parked or soft-parked as a share of the known time, percent; null if none is known.
   -- (no bounds)
   100.0 * coalesce(sum(ns) FILTER (WHERE state IN ('parked', 'soft_parked')), 0)
     / nullif(sum(ns) FILTER (WHERE state <> 'unknown'), 0) AS parked_pct,
-  -- Changes in the window.
+  -- Parking changes in the window.
   count(*) FILTER (WHERE changes) AS changes,
-  -- Why it was parked, where the recording says it; null if it does not.
+  -- Why it was parked; null if not recorded.
   list_sort(list(DISTINCT reason) FILTER (
     WHERE reason IS NOT NULL AND state IN ('parked', 'soft_parked')
   )) AS reasons,

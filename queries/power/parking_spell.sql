@@ -1,5 +1,5 @@
--- Whether each logical CPU was parked over time: spells that tile the recording. Before its first
--- record a CPU of a Windows recording is unknown; Linux parks none.
+-- Parking state of each logical CPU over time: intervals that cover the recording. In a Windows
+-- recording the state before a CPU's first record is unknown; Linux parks no CPUs.
 -- p_trace_id: only this recording; null for all.
 WITH
   recording AS (
@@ -7,12 +7,12 @@ WITH
     FROM trace
     WHERE p_trace_id IS NULL OR trace_id = p_trace_id
   ),
-  told AS (
+  recorded AS (
     SELECT
       r.trace_id,
       p.cpu,
       greatest(coalesce(p.ts, r.first_ns), r.first_ns) AS ts,
-      p.ts AS told_ns,
+      p.ts AS recorded_ns,
       CASE
         WHEN p.parked THEN 'parked'
         WHEN p.soft_parked THEN 'soft_parked'
@@ -35,14 +35,14 @@ WITH
     FROM cpu AS c
     JOIN recording AS r ON r.trace_id = c.trace_id
   ),
-  -- Of several records at one moment the last one in the recording holds; any record goes before
-  -- the state that is assumed without one.
+  -- If several records have the same time, the last one in the recording applies. Any record
+  -- overrides the state that is assumed without one.
   one AS (
     SELECT *
-    FROM told
+    FROM recorded
     QUALIFY row_number() OVER (
       PARTITION BY trace_id, cpu, ts
-      ORDER BY told_ns DESC NULLS LAST, record DESC NULLS LAST
+      ORDER BY recorded_ns DESC NULLS LAST, record DESC NULLS LAST
     ) = 1
   ),
   changed AS (
@@ -58,7 +58,7 @@ SELECT
   c.trace_id,
   -- Logical CPU.
   c.cpu,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   c.ts,
   -- Length, ns. (no bounds)
   (
@@ -70,7 +70,7 @@ SELECT
   )::BIGINT AS dur,
   -- unparked, parked, soft_parked (only avoided) or unknown.
   c.state,
-  -- Why it changed, where the recording says it.
+  -- Why it changed; null if not recorded.
   c.reason,
 FROM changed AS c
 JOIN recording AS r ON r.trace_id = c.trace_id

@@ -1,11 +1,11 @@
--- What the recording says of the power plan: parking, frequency and idle settings, as found.
+-- The power plan's settings in the recording: parking, frequency and idle settings, as found.
 -- p_trace_id: only this recording; null for all.
 SELECT
   -- Recording.
   trace_id,
   -- Setting.
   key,
-  -- Its value; null: asked for and not there.
+  -- Its value; null if it was queried and not found.
   value,
 FROM machine_setting
 WHERE (p_trace_id IS NULL OR trace_id = p_trace_id)

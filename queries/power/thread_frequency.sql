@@ -1,7 +1,7 @@
--- The frequency each thread ran at: the mean over its time on a CPU, where the recording holds
--- changes of frequency. Time before a CPU's first change is unknown and counts nowhere.
+-- The frequency each thread ran at: the mean over its running time, if the recording contains
+-- frequency changes. Time before a CPU's first change is unknown and not counted.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 SELECT
@@ -15,9 +15,9 @@ SELECT
   any_value(tid) AS tid,
   -- Thread, unique in the database.
   utid,
-  -- Time on CPUs of which the frequency is known, ns. (at least)
+  -- Running time on CPUs whose frequency is known, ns. (at least)
   sum(known_ns)::BIGINT AS known_ns,
-  -- Mean frequency over it, kHz.
+  -- Mean frequency over this time, kHz.
   sum(avg_khz * known_ns) / sum(known_ns) AS avg_khz,
 FROM thread_frequency_type(p_trace_id, p_from_ns, p_to_ns, p_process)
 GROUP BY trace_id, utid

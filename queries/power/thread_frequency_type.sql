@@ -1,14 +1,14 @@
--- The frequency each thread ran at on each core type: the mean over its time on CPUs of it of which
--- the frequency is known.
+-- The frequency each thread ran at on each core type: the mean over its running time on CPUs of
+-- that type whose frequency is known.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
-  stay AS MATERIALIZED (
+  slice AS MATERIALIZED (
     SELECT
       s.trace_id,
       s.cpu,
@@ -26,7 +26,7 @@ WITH
     WHERE s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
       AND s.trace_id IN (SELECT trace_id FROM cpu_frequency)
   ),
-  -- Changes, and the begins (sign -1) and ends (1) of stays, in one stream.
+  -- One stream contains the frequency changes and the starts (sign -1) and ends (1) of slices.
   stream AS (
     SELECT trace_id, cpu, ts, khz,
       khz - coalesce(lag(khz) OVER (PARTITION BY trace_id, cpu ORDER BY ts), 0) AS rise,
@@ -34,13 +34,13 @@ WITH
     FROM cpu_frequency
     WHERE khz IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
     UNION ALL
-    SELECT trace_id, cpu, unnest([from_ns, to_ns]), NULL, 0, unnest([-1, 1]), id FROM stay
+    SELECT trace_id, cpu, unnest([from_ns, to_ns]), NULL, 0, unnest([-1, 1]), id FROM slice
   ),
   level AS (
     SELECT
       *,
       row_number() OVER sofar AS place,
-      -- Where changes are rare, to look back for the last one would take the square of the rows.
+      -- If changes are rare, searching backwards for the last one would scale quadratically.
       CASE WHEN count(khz) OVER sofar > 0 THEN sum(rise) OVER sofar END AS now_khz,
       lead(ts) OVER sofar - ts AS dur,
     FROM stream
@@ -64,13 +64,13 @@ WITH
   ),
   weighed AS (
     SELECT
-      stay.utid,
-      stay.core_type,
+      slice.utid,
+      slice.core_type,
       sum(summed.known_ns)::BIGINT AS known_ns,
       sum(summed.product) AS product,
-    FROM stay
-    JOIN summed ON summed.id = stay.id
-    GROUP BY stay.utid, stay.core_type
+    FROM slice
+    JOIN summed ON summed.id = slice.id
+    GROUP BY slice.utid, slice.core_type
   )
 SELECT
   -- Recording.
@@ -85,9 +85,9 @@ SELECT
   who.utid,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   weighed.core_type,
-  -- Time on CPUs of it of which the frequency is known, ns. (at least)
+  -- Running time on CPUs of this type whose frequency is known, ns. (at least)
   weighed.known_ns,
-  -- Mean frequency over it, kHz.
+  -- Mean frequency over this time, kHz.
   weighed.product::DOUBLE / weighed.known_ns AS avg_khz,
 FROM weighed
 JOIN who ON who.utid = weighed.utid

@@ -1,7 +1,7 @@
--- How much frequency each further active core costs: the slope of a line through the intervals of
+-- How much frequency each further active core costs: the slope of a line fitted to the intervals of
 -- each core type, weighted by busy time.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   mean AS (
@@ -32,18 +32,18 @@ SELECT
   trace_id,
   -- Core type; null if unknown.
   core_type,
-  -- Intervals between two changes of frequency in which the CPU was busy.
+  -- Intervals between two frequency changes in which the CPU was busy.
   intervals,
   -- Busy time in them, ns. (at least)
   busy_ns,
-  -- Mean frequency over it, kHz.
+  -- Mean frequency over this time, kHz.
   avg_khz,
-  -- Mean number of cores with work over it.
+  -- Mean number of cores with a busy CPU over that time.
   active,
-  -- Change of frequency with one further active core, kHz; null with fewer than 10 intervals, or
-  -- if the number of active cores varies by less than 0.1 (standard deviation).
+  -- Change of frequency per further active core, kHz; null with fewer than 10 intervals, or if the
+  -- number of active cores varies by less than 0.1 (standard deviation).
   CASE WHEN intervals >= 10 AND xx >= 0.01 * busy_ns THEN xy / xx END AS khz_per_core,
-  -- How well a line fits, 0 to 1; null where there is none, or where the frequency never changed.
+  -- Goodness of fit, 0 to 1; null without a line, or if the frequency never changed.
   CASE WHEN intervals >= 10 AND xx >= 0.01 * busy_ns AND yy > 0 THEN xy * xy / (xx * yy) END AS fit,
 FROM summed
 ORDER BY trace_id, core_type;

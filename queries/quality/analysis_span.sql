@@ -1,12 +1,12 @@
--- The window that the shares of each recording are of: what is asked for, else the common
+-- The window that the shares of each recording refer to: the requested one, else the common
 -- measured interval of the workers, else the step, else the whole recording.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the begin in analysis_window.
+-- p_from_ns: start of the window; null for the start in analysis_window.
 -- p_to_ns: end of the window; null for the end in analysis_window.
 SELECT
   -- Recording.
   trace_id,
-  -- Begin of the window. (time)
+  -- Start of the window. (time)
   coalesce(p_from_ns, start_ns)::BIGINT AS start_ns,
   -- End of the window. (time)
   coalesce(p_to_ns, end_ns)::BIGINT AS end_ns,

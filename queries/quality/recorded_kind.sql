@@ -1,5 +1,5 @@
--- Which kinds of events and facts each recording contains: what decides which analyzers run.
--- One row for each recording and kind.
+-- Which kinds of events and facts each recording contains, which decides which analyzers run. One
+-- row per recording and kind.
 -- p_trace_id: only this recording; null for all.
 WITH
   recording AS (
@@ -7,14 +7,14 @@ WITH
     FROM trace
     WHERE p_trace_id IS NULL OR trace_id = p_trace_id
   ),
-  -- What would record each kind: perf's event, or the keyword of a Windows recorder.
+  -- How to record each kind: perf's event, or the keyword of a Windows recorder.
   kind (kind, name, perf, etw) AS (
     VALUES
       ('switches', 'context switches', 'perf record -a -e sched:sched_switch', 'CSwitch'),
       ('all_threads', 'switches of all programs',
         'perf record -a -e sched:sched_switch',
         'CSwitch'),
-      ('states', 'the state in which threads leave a CPU',
+      ('states', 'thread states at switch-out',
         'perf record -a -e sched:sched_switch',
         'CSwitch'),
       ('wakeups', 'wakeups',
@@ -58,7 +58,9 @@ WITH
         'HardwareCounter'),
       ('snapshots', 'snapshots at the start and end of a step', 'collect', NULL),
       ('cgroups', 'snapshots of cgroups', 'collect', NULL),
-      ('workers', 'a workload of known work', 'collect --workload NAME', 'collect --workload NAME'),
+      ('workers', 'a workload that counts its work',
+        'collect --workload NAME',
+        'collect --workload NAME'),
       ('baselines', 'runs without the recorder',
         'collect --workload NAME',
         'collect --workload NAME'),
@@ -81,7 +83,7 @@ WITH
   fact AS (
     SELECT trace_id, 'switches' AS kind FROM context_switch GROUP BY trace_id
     UNION ALL
-    -- A recording of one process names only that process's side of each switch.
+    -- A recording of a single process names only that process's side of each switch.
     SELECT trace_id, 'all_threads' FROM context_switch
     WHERE prev_utid IS NOT NULL AND next_utid IS NOT NULL GROUP BY trace_id
     UNION ALL
@@ -127,7 +129,7 @@ WITH
     UNION ALL
     SELECT trace_id, 'parking' FROM cpu_parking GROUP BY trace_id
     UNION ALL
-    -- Linux parks no CPU.
+    -- Linux parks no CPUs.
     SELECT trace_id, unnest(['parking', 'initial_parking']) FROM trace
     WHERE source IN ('perf', 'perfetto')
     UNION ALL
@@ -156,11 +158,11 @@ SELECT
   recording.trace_id,
   -- Kind of event or fact.
   kind.kind,
-  -- Its name in words.
+  -- Its name in plain words.
   kind.name,
   -- Whether the recording contains at least one.
   bool_or(fact.kind IS NOT NULL) AS recorded,
-  -- What would record it on this system; null if nothing can.
+  -- How to record it on this system; null if it cannot be recorded.
   CASE recording.source WHEN 'etw' THEN kind.etw ELSE kind.perf END AS record_with,
 FROM recording
 CROSS JOIN kind

@@ -1,6 +1,6 @@
--- The running time of each worker in the trace against its own CPU clock, over its measured
--- interval. A stolen virtual CPU looks running in the trace, while the thread's clock stands
--- still: so the trace must show the CPU time plus the steal that fell on the worker.
+-- Running time of each worker in the trace over its measured interval, compared with its own CPU
+-- clock. A stolen virtual CPU looks busy in the trace while the thread's clock stops, so the trace
+-- must show the CPU time plus the worker's share of the steal.
 -- p_trace_id: only this recording; null for all.
 WITH
   worker AS (
@@ -19,7 +19,8 @@ WITH
     WHERE s.ts <= w.end_ns AND s.ts + s.dur >= w.start_ns
     GROUP BY w.trace_id, w.utid, s.cpu
   ),
-  -- Steal falls on whoever holds the virtual CPU: by time busy on it, over the step.
+  -- Steal affects whichever thread is on the virtual CPU, so it is shared out by busy time on that
+  -- CPU over the step.
   busy AS (
     SELECT
       c.trace_id,
@@ -68,19 +69,20 @@ SELECT
   run_ns,
   -- Growth of its own CPU clock over that interval, ns. (exact)
   cpu_time_ns,
-  -- Steal of the CPUs it ran on, over the whole step, ns: no more than this can have fallen on it.
-  -- Null if the system does not tell. (exact)
+  -- Steal of the CPUs it ran on, over the whole step, ns: at most this much affected it. Null if
+  -- the system does not report it. (exact)
   steal_ns,
-  -- The part of it that fell on this worker, by its share of the busy time of those CPUs, ns.
+  -- Part of steal_ns attributed to this worker by its share of the busy time of those CPUs, ns.
   -- (no bounds)
   steal_share_ns::BIGINT AS steal_share_ns,
-  -- What the trace shows beyond CPU time and its share of steal, ns; negative: less. (no bounds)
+  -- Running time in the trace beyond CPU time plus its share of steal, ns; negative: less.
+  -- (no bounds)
   (run_ns - cpu_time_ns - coalesce(steal_share_ns, 0))::BIGINT AS diff_ns,
-  -- The same in percent of the CPU time with its share of steal. (no bounds)
+  -- The same in percent of CPU time plus its share of steal. (no bounds)
   100.0 * (run_ns - cpu_time_ns - coalesce(steal_share_ns, 0))
     / nullif(cpu_time_ns + coalesce(steal_share_ns, 0), 0) AS diff_pct,
-  -- What the trace shows less than the CPU time, or more than it with all the steal, percent of
-  -- the CPU time; 0 within these bounds. (no bounds)
+  -- How far the trace is below the CPU time, or above CPU time plus all steal, percent of the CPU
+  -- time; 0 between the two. (no bounds)
   100.0 * (
     least(0, run_ns - cpu_time_ns) + greatest(0, run_ns - cpu_time_ns - coalesce(steal_ns, 0))
   ) / nullif(cpu_time_ns, 0) AS outside_pct,

@@ -1,11 +1,11 @@
--- The running time of each thread that both snapshots show, against the growth of its own CPU clock
--- between them. The kernel charges a thread for a part of each switch, so a thread of short slices
--- has run longer by its clock than by any record: this is how far run times can be off.
+-- Running time of each thread in both snapshots, compared with the growth of its own CPU clock
+-- between them. The kernel charges a thread for part of each switch, so a thread with short slices
+-- ran longer by its clock than by any record. This is how far run times may be off.
 -- p_trace_id: only this recording; null for all.
 -- p_min_run_ns [10000000]: leave out threads that ran less than this by their clock.
 WITH
-  -- A thread that runs while its clock is read shows what the last tick charged. Without schedstat
-  -- all times are whole ticks of 10 ms.
+  -- The clock of a thread that is running when it is read shows its value at the last tick. Without
+  -- schedstat all times are whole ticks of 10 ms.
   tick AS (
     SELECT
       t.trace_id,
@@ -73,21 +73,21 @@ SELECT
   (clock.end_ns - clock.start_ns)::BIGINT AS step_ns,
   -- Its running time in the trace between them, ns. (at least; unknown_ns more at most)
   coalesce(traced.run_ns, 0) AS run_ns,
-  -- Its time in state unknown between them, ns. (bound)
+  -- Its time in an unknown state between them, ns. (bound)
   coalesce(lost.unknown_ns, 0) AS unknown_ns,
   -- Growth of its own CPU clock between them, ns. (exact)
   clock.clock_ns,
   -- Its slices between them.
   coalesce(traced.slices, 0) AS slices,
-  -- What the clock shows beyond the trace, ns; negative: less. (no bounds)
+  -- Clock minus trace, ns; negative if the trace shows more. (no bounds)
   (clock.clock_ns - coalesce(traced.run_ns, 0))::BIGINT AS gap_ns,
-  -- How far that may be off, because the clock of a running thread advances in ticks: one for each
-  -- snapshot, ns; null if the recording does not have the time of each reading. (exact)
+  -- Reading error of that difference, because the clock of a running thread advances in ticks: one
+  -- tick per snapshot, ns; null if the recording does not have the time of each reading. (exact)
   2 * tick.tick_ns AS reading_error_ns,
-  -- What the clock shows beyond the trace for each slice, ns. (no bounds)
+  -- Clock minus trace per slice, ns. (no bounds)
   ((clock.clock_ns - traced.run_ns) // nullif(traced.slices, 0))::BIGINT AS gap_per_slice_ns,
-  -- The part of the gap that neither the reading error nor unknown time explains, percent of the
-  -- running time in the trace: positive where the clock shows more. Null without running time, or if
+  -- Part of the gap that neither the reading error nor unknown time explains, percent of the
+  -- running time in the trace; positive if the clock shows more. Null without running time, or if
   -- the reading error is unknown.
   CASE WHEN tick.tick_ns IS NOT NULL THEN 100.0 * (
     greatest(

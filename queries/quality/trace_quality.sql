@@ -1,8 +1,8 @@
--- How far each recording can be trusted: what it holds, and what of the window was lost, was mended
--- or is unknown. Recorders start and stop their CPUs one after another, so what lies at the edges,
--- outside the window, is counted apart.
+-- How far each recording can be trusted: what it contains, and what was lost, repaired or is
+-- unknown in the window. Recorders start and stop their CPUs one after another, so the edges
+-- outside the window are counted separately.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -18,14 +18,14 @@ WITH
     JOIN span USING (trace_id)
     GROUP BY trace_id
   ),
-  entered AS (
+  switched_in AS (
     SELECT
       trace_id,
       count(*) FILTER (WHERE ts BETWEEN start_ns AND end_ns) AS inner_entries,
       count(*) FILTER (WHERE NOT ts BETWEEN start_ns AND end_ns) AS edge_entries,
     FROM sched_slice
     JOIN span USING (trace_id)
-    -- No thread's first stay: of that one nothing is missing.
+    -- Not the first slice of a thread, of which nothing is missing.
     WHERE NOT is_idle AND NOT left_censored AND prev_cpu IS NOT NULL
       AND ready_ns IS NULL AND wait_ns IS NULL
     GROUP BY trace_id
@@ -69,7 +69,7 @@ WITH
       count(*) FILTER (WHERE NOT is_inner) AS edge_gaps,
       sum(ns) FILTER (WHERE NOT is_inner)::BIGINT AS edge_ns,
     FROM (
-      -- Where a gap lies is not always known: then it may lie in the window.
+      -- If the position of a gap is unknown, it may be in the window.
       SELECT
         *,
         signalled_by NOT IN ('stream_end', 'overwritten') AND (ns IS NULL OR ns > 0) AS is_inner,
@@ -92,7 +92,7 @@ WITH
     FROM cpu_time(p_trace_id, p_from_ns, p_to_ns)
     GROUP BY trace_id
   ),
-  stay AS (
+  slice AS (
     SELECT
       trace_id,
       utid,
@@ -107,7 +107,7 @@ WITH
       trace_id,
       count(DISTINCT utid) FILTER (WHERE state = 'running') AS threads_ran,
       count(DISTINCT utid) FILTER (WHERE state = 'unknown' AND dur > 0) AS threads_unknown,
-    FROM stay
+    FROM slice
     GROUP BY trace_id
   )
 SELECT
@@ -121,56 +121,58 @@ SELECT
   (trace.duration_ns - coalesce(trace.first_ns, 0))::BIGINT AS recorded_ns,
   -- Context switches recorded by the scheduler's own event.
   coalesce(switched.switches, 0) AS switches,
-  -- Whether the second kind of record of each switch was recorded too; null if not from perf.
+  -- Whether PERF_RECORD_SWITCH was recorded too; null if not from perf.
   CASE
     WHEN trace.source = 'perf' THEN coalesce(second_kind.has_switch_records, FALSE)
   END AS has_switch_records,
-  -- Further switches in the window that only the second kind of record shows: nothing is unknown.
+  -- Switches in the window taken from PERF_RECORD_SWITCH because sched_switch missed them; no data
+  -- was lost.
   coalesce(switched.repaired_switches, 0) AS repaired_switches,
-  -- The same before and after the window, where often only the second kind is recorded.
+  -- The same before and after the window, where often only PERF_RECORD_SWITCH is recorded.
   coalesce(switched.edge_repaired_switches, 0) AS edge_repaired_switches,
-  -- Stays that begin in the window of which it is unknown since when the thread was ready.
-  coalesce(entered.inner_entries, 0) AS unexplained_entries,
+  -- Slices that start in the window and whose ready time is unknown.
+  coalesce(switched_in.inner_entries, 0) AS unexplained_entries,
   -- The same before and after the window.
-  coalesce(entered.edge_entries, 0) AS edge_unexplained_entries,
-  -- Wakings recorded.
+  coalesce(switched_in.edge_entries, 0) AS edge_unexplained_entries,
+  -- Wakeups recorded.
   coalesce(woken.wakings, 0) AS wakings,
-  -- Of them: those that began a ready period.
+  -- Wakeups that started a ready period.
   coalesce(woken.effective_wakings, 0) AS effective_wakings,
-  -- Records the recorder says it lost; null if it does not tell.
+  -- Records that the recorder reports as lost; null if it does not report this.
   trace.events_lost,
-  -- Buffers the recorder says it lost; null if it does not tell.
+  -- Buffers that the recorder reports as lost; null if it does not report this.
   trace.buffers_lost,
   -- Gaps in the window: places where records are known to be missing.
   coalesce(gap.gaps, 0) AS gaps,
-  -- Of them: breaks in the chain of switches that nothing mends.
+  -- Gaps that are breaks in the chain of switches and could not be repaired.
   coalesce(gap.chain_breaks, 0) AS chain_breaks,
-  -- Records lost in the gaps, where their number is known; null if of none.
+  -- Records lost in the gaps whose number of lost records is known; null if there is none.
   gap.gap_events,
-  -- Length of the gaps in the window, added up over CPUs, ns; null if of none both ends are known.
+  -- Length of the gaps in the window, summed over CPUs, ns; null if no gap has both ends known.
   -- (no bounds)
   CASE WHEN coalesce(gap.gaps, 0) = 0 THEN 0 ELSE gap.gap_ns END AS gap_ns,
   -- Gaps at the edges: outside the window, or a CPU whose records end before the recording does.
   coalesce(gap.edge_gaps, 0) AS edge_gaps,
-  -- Length of the latter in the window, added up over CPUs, ns. (no bounds)
+  -- Length of edge gaps in the window, summed over CPUs, ns. (no bounds)
   coalesce(gap.edge_ns, 0)::BIGINT AS edge_ns,
-  -- Kinds of problem met while reading.
+  -- Kinds of problems found while reading.
   coalesce(trouble.problems, 0) AS problems,
-  -- How often, all kinds together.
+  -- Occurrences, all kinds together.
   coalesce(trouble.problem_count, 0) AS problem_count,
-  -- CPU time in the window of which the state is unknown, ns. (bound)
+  -- CPU time in the window whose state is unknown, ns. (bound)
   cpus.unknown_cpu_ns,
-  -- The same as a share of the time of all online logical CPUs, percent; null without any. (bound)
+  -- unknown_cpu_ns as a share of the time of all online logical CPUs, percent; null without any.
+  -- (bound)
   cpus.unknown_cpu_pct,
   -- Threads that ran in the window.
   coalesce(alive.threads_ran, 0) AS threads_ran,
-  -- Threads of which the state is unknown for a part of the window.
+  -- Threads whose state is unknown for part of the window.
   coalesce(alive.threads_unknown, 0) AS threads_unknown,
 FROM trace
 JOIN span USING (trace_id)
 LEFT JOIN switched USING (trace_id)
 LEFT JOIN second_kind USING (trace_id)
-LEFT JOIN entered USING (trace_id)
+LEFT JOIN switched_in USING (trace_id)
 LEFT JOIN woken USING (trace_id)
 LEFT JOIN gap USING (trace_id)
 LEFT JOIN trouble USING (trace_id)

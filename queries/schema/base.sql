@@ -1,7 +1,6 @@
--- Base tables: what the decoders read, before any rule is applied.
--- Times are nanoseconds from ns 0 of their trace. Unknown is NULL.
--- Columns that hardly change from row to row name their compression: DuckDB then tries no other,
--- which is a tenth of the time of an insert.
+-- Base tables: what the decoders read, before any rule is applied. Times are nanoseconds from ns 0
+-- of their trace. Unknown is NULL. Columns that hardly change from row to row name their
+-- compression: DuckDB then tries no other, which saves a tenth of the time of an insert.
 
 CREATE TABLE trace (
   trace_id BIGINT NOT NULL,        -- Number of the recording in this database, from 1.
@@ -10,15 +9,15 @@ CREATE TABLE trace (
   path VARCHAR,                    -- File it was read from, as given.
   host VARCHAR,                    -- Host name in the recording.
   os VARCHAR,                      -- Operating system and kernel release.
-  cpu_model VARCHAR,               -- CPU model as the system names it.
+  cpu_model VARCHAR,               -- CPU model as the system reports it.
   clock_name VARCHAR,              -- Clock of the time stamps: monotonic, perf, qpc, ...
   start_clock BIGINT,              -- Raw clock ticks at ns 0.
-  clock_hz BIGINT,                 -- Raw clock ticks a second.
-  start_time_utc TIMESTAMP_NS,     -- Wall time at ns 0; NULL if the file does not tell.
+  clock_hz BIGINT,                 -- Raw clock ticks per second.
+  start_time_utc TIMESTAMP_NS,     -- Wall time at ns 0; NULL if the file does not contain it.
   first_ns BIGINT,                 -- Time of the earliest record: 0 or negative.
   duration_ns BIGINT,              -- Time of the latest record.
-  events_lost BIGINT,              -- Records the recorder says it lost; NULL if it does not tell.
-  buffers_lost BIGINT,             -- Buffers the recorder says it lost; NULL if it does not tell.
+  events_lost BIGINT,              -- Records that the recorder reports as lost; NULL if it does not report this.
+  buffers_lost BIGINT,             -- Buffers that the recorder reports as lost; NULL if it does not report this.
   schema_version INTEGER NOT NULL, -- Version of this schema.
   tool_version VARCHAR NOT NULL    -- Version of schedlens that wrote the rows.
 );
@@ -31,7 +30,7 @@ CREATE TABLE cpu (
   core INTEGER,                    -- Core: the lowest logical CPU number of its siblings.
   smt_index INTEGER,               -- Rank among the siblings of its core, from 0.
   core_type VARCHAR,               -- U (uniform), P, E or LP-E; NULL if unknown.
-  efficiency_class INTEGER,        -- Class number as the system gives it; higher is faster.
+  efficiency_class INTEGER,        -- Efficiency class as the system reports it; higher is faster.
   capacity INTEGER,                -- Linux cpu_capacity, 1024 for the fastest.
   l2 INTEGER,                      -- L2 group: the lowest logical CPU number that shares it.
   llc INTEGER,                     -- Last-level cache group: the lowest logical CPU number that shares it.
@@ -40,13 +39,13 @@ CREATE TABLE cpu (
   base_khz BIGINT,                 -- Base frequency.
   max_khz BIGINT,                  -- Highest frequency.
   online BOOLEAN,                  -- Whether it is online from valid_from_ns on.
-  valid_from_ns BIGINT             -- From when on this row holds; NULL: from the beginning.
+  valid_from_ns BIGINT             -- When this row starts to apply; NULL: from the beginning.
 );
 
 CREATE TABLE machine_setting (
   trace_id BIGINT NOT NULL,        -- Recording.
   key VARCHAR NOT NULL,            -- governor, boost, smt_control, hypervisor, isolated_cpus, scheduler, hz, ...
-  value VARCHAR                    -- As found; NULL: asked for and not there.
+  value VARCHAR                    -- As found; NULL: queried and not found.
 );
 
 CREATE TABLE process (
@@ -54,7 +53,7 @@ CREATE TABLE process (
   upid BIGINT NOT NULL,            -- One life of a process, unique in the database.
   pid BIGINT NOT NULL,             -- Process id as recorded; ids are reused.
   name VARCHAR,                    -- Last name.
-  start_ns BIGINT,                 -- Begin of its life; NULL if it existed when the recording began.
+  start_ns BIGINT,                 -- Start of its life; NULL if it existed when the recording began.
   end_ns BIGINT,                   -- End of its life; NULL if it outlived the recording.
   parent_pid BIGINT,               -- Process id of its creator; NULL if not recorded. Ids are reused.
   session_id BIGINT,               -- Terminal Services session (Windows); NULL if not recorded.
@@ -67,7 +66,7 @@ CREATE TABLE thread (
   tid BIGINT NOT NULL,             -- Thread id as recorded; ids are reused.
   upid BIGINT,                     -- Its process; NULL if not recorded.
   name VARCHAR,                    -- Last name.
-  start_ns BIGINT,                 -- Begin of its life; NULL if it existed when the recording began.
+  start_ns BIGINT,                 -- Start of its life; NULL if it existed when the recording began.
   end_ns BIGINT,                   -- Exit record; NULL if none.
   base_priority INTEGER,           -- Base priority; NULL if not recorded.
   is_idle BOOLEAN NOT NULL         -- The idle thread of a CPU.
@@ -76,14 +75,14 @@ CREATE TABLE thread (
 CREATE TABLE thread_name (
   trace_id BIGINT NOT NULL,        -- Recording.
   utid BIGINT NOT NULL,            -- Thread.
-  ts BIGINT,                       -- When the name was given; NULL: before the recording.
+  ts BIGINT,                       -- When the name was set; NULL: before the recording.
   name VARCHAR NOT NULL            -- The name.
 );
 
 CREATE TABLE affinity (
   trace_id BIGINT NOT NULL,        -- Recording.
   utid BIGINT NOT NULL,            -- Thread.
-  valid_from_ns BIGINT,            -- From when on it holds; NULL: from the beginning.
+  valid_from_ns BIGINT,            -- When it starts to apply; NULL: from the beginning.
   cpus INTEGER[] NOT NULL,         -- Logical CPUs the thread may run on.
   source VARCHAR NOT NULL          -- snapshot, reading (of /proc, within the step), pin, event, rundown or kernel_thread.
 );
@@ -93,16 +92,16 @@ CREATE TABLE context_switch (
   ts BIGINT NOT NULL,              -- Time of the switch.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   seq BIGINT NOT NULL,             -- Position in this CPU's stream, over all kinds of records.
-  prev_utid BIGINT,                -- Thread that leaves.
-  next_utid BIGINT,                -- Thread that enters.
-  prev_state INTEGER,              -- State of the leaver, the number as recorded; NULL for source switch_event.
+  prev_utid BIGINT,                -- Thread that switches out.
+  next_utid BIGINT,                -- Thread that switches in.
+  prev_state INTEGER,              -- State of prev_utid, the number as recorded; NULL for source switch_event.
   prev_wait_reason INTEGER,        -- KWAIT_REASON (Windows).
   prev_wait_mode INTEGER,          -- KPROCESSOR_MODE of the wait (Windows).
-  prev_priority INTEGER,           -- Priority of the leaver.
-  next_priority INTEGER,           -- Priority of the enterer.
+  prev_priority INTEGER,           -- Priority of prev_utid.
+  next_priority INTEGER,           -- Priority of next_utid.
   prev_preempted BOOLEAN,          -- The record's own preempt flag, where it has one.
   prev_ideal_cpu INTEGER,          -- Ideal processor (Windows).
-  prev_cstate INTEGER,             -- Idle state left (Windows).
+  prev_cstate INTEGER,             -- Idle state that the CPU was in before (Windows).
   source VARCHAR NOT NULL          -- switch: a scheduler event; switch_event: a pair of PERF_RECORD_SWITCH.
 );
 
@@ -113,11 +112,11 @@ CREATE TABLE wakeup (
   seq BIGINT NOT NULL,             -- Position in this CPU's stream, over all kinds of records.
   utid BIGINT,                     -- Thread made ready.
   waker_utid BIGINT,               -- Thread that woke it; an idle thread means an interrupt.
-  prev_cpu INTEGER,                -- CPU it last ran on, where the record says it.
-  target_cpu INTEGER,              -- CPU it was sent to; of sched_waking mended by the next sched_migrate_task.
+  prev_cpu INTEGER,                -- CPU it last ran on, if the record contains it.
+  target_cpu INTEGER,              -- CPU it was sent to; for sched_waking, corrected by the next sched_migrate_task.
   kind VARCHAR NOT NULL,           -- ready, waking, wakeup or wakeup_new.
   in_interrupt BOOLEAN,            -- Written from interrupt context.
-  effective BOOLEAN                -- It began a ready period; false: it changed nothing.
+  effective BOOLEAN                -- True if it started a ready period; false: it changed nothing.
 );
 
 CREATE TABLE migration (
@@ -175,9 +174,9 @@ CREATE TABLE sched_yield (
 
 CREATE TABLE interrupt_slice (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
-  ts BIGINT NOT NULL,              -- Begin.
+  ts BIGINT NOT NULL,              -- Start.
   cpu INTEGER NOT NULL,            -- Logical CPU.
-  seq BIGINT NOT NULL,             -- Position of its begin in this CPU's stream, over all kinds of records.
+  seq BIGINT NOT NULL,             -- Position of its start in this CPU's stream, over all kinds of records.
   dur BIGINT,                      -- Length, cut off at lost records; NULL if its end is not recorded.
   kind VARCHAR NOT NULL,           -- irq, softirq, dpc or isr.
   name VARCHAR                     -- NET_RX, TIMER, the handler, ...
@@ -185,7 +184,7 @@ CREATE TABLE interrupt_slice (
 
 CREATE TABLE cpu_idle (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
-  ts BIGINT NOT NULL,              -- Begin of the idle state.
+  ts BIGINT NOT NULL,              -- Start of the idle state.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   dur BIGINT,                      -- Length; NULL if its end is not recorded.
   state INTEGER NOT NULL           -- Number of the idle state as recorded.
@@ -193,25 +192,25 @@ CREATE TABLE cpu_idle (
 
 CREATE TABLE cpu_frequency (
   trace_id BIGINT NOT NULL,        -- Recording.
-  ts BIGINT NOT NULL,              -- From when on it holds.
+  ts BIGINT NOT NULL,              -- When it starts to apply.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   khz BIGINT NOT NULL              -- Frequency.
 );
 
 CREATE TABLE cpu_parking (
   trace_id BIGINT NOT NULL,        -- Recording.
-  ts BIGINT,                       -- From when on it holds; NULL: from the beginning (rundown).
+  ts BIGINT,                       -- When it starts to apply; NULL: from the beginning (rundown).
   cpu INTEGER NOT NULL,            -- Logical CPU.
   parked BOOLEAN,                  -- Parked.
   soft_parked BOOLEAN,             -- Soft-parked.
-  reason VARCHAR                   -- Where the trace says it.
+  reason VARCHAR                   -- Reason for the change; NULL if not recorded.
 );
 
 CREATE TABLE counter_sample (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   ts BIGINT NOT NULL,              -- Time of the switch at which it was read.
   cpu INTEGER NOT NULL,            -- Logical CPU.
-  utid BIGINT,                     -- Thread that leaves.
+  utid BIGINT,                     -- Thread that switches out.
   counter VARCHAR NOT NULL,        -- Name: cycles, instructions, msr/tsc/, ...
   core_type VARCHAR,               -- Core type of the CPU; NULL if unknown.
   value BIGINT NOT NULL            -- Cumulative count of this CPU (raw 64 bits, read as signed).
@@ -220,22 +219,22 @@ CREATE TABLE counter_sample (
 CREATE TABLE frame (
   trace_id BIGINT NOT NULL,        -- Recording.
   frame BIGINT NOT NULL,           -- Number of the frame in its process.
-  upid BIGINT,                     -- Process that presents.
-  utid BIGINT,                     -- Thread that presents; NULL if not recorded.
+  upid BIGINT,                     -- Presenting process.
+  utid BIGINT,                     -- Presenting thread; NULL if not recorded.
   process VARCHAR,                 -- Its name.
-  start_ns BIGINT NOT NULL,        -- Begin of the frame.
+  start_ns BIGINT NOT NULL,        -- Start of the frame.
   dur_ns BIGINT,                   -- Length.
-  cpu_busy_ns BIGINT,              -- CPU time of making it, by the source's definition.
+  cpu_busy_ns BIGINT,              -- CPU time spent on it, as the source defines it.
   gpu_busy_ns BIGINT,              -- GPU time.
   displayed_ns BIGINT,             -- When it was on screen.
   dropped BOOLEAN,                 -- Never shown.
-  dialect VARCHAR,                 -- Source: dxgi, d3d9, dxgkrnl, presentmon1, presentmon2, presentmon2.3, mark (the program's own stamps: nothing of GPU and screen).
-  clock_residual_ns BIGINT         -- Uncertainty of the clock join; 0 for the same clock.
+  dialect VARCHAR,                 -- Source: dxgi, d3d9, dxgkrnl, presentmon1, presentmon2, presentmon2.3, mark (the program's own stamps, without GPU and screen).
+  clock_residual_ns BIGINT         -- Uncertainty of the clock alignment; 0 for the same clock.
 );
 
 CREATE TABLE mark (
   trace_id BIGINT NOT NULL,        -- Recording.
-  ts BIGINT NOT NULL,              -- Begin.
+  ts BIGINT NOT NULL,              -- Start.
   dur BIGINT,                      -- Length; 0 for an instant.
   name VARCHAR NOT NULL,           -- Text.
   kind VARCHAR NOT NULL            -- workload_phase, user, frame.
@@ -247,16 +246,16 @@ CREATE TABLE run (
   workload VARCHAR,                -- Kernel; NULL for a command.
   variant VARCHAR,                 -- Variant of the kernel.
   command VARCHAR,                 -- Command line, if not a kernel.
-  placement VARCHAR,               -- default, physical, siblings or pinned: the first this plan stands for.
-  placements VARCHAR[],            -- All the placements this plan stands for (identical plans run once).
+  placement VARCHAR,               -- default, physical, siblings or pinned: the first of the placements that share this plan.
+  placements VARCHAR[],            -- All placements that share this plan (identical plans run once).
   threads INTEGER,                 -- Workers.
   repeat INTEGER,                  -- Number of the repeat, from 1.
   oversubscribed BOOLEAN,          -- More workers than allowed CPUs.
   recorded BOOLEAN NOT NULL,       -- A trace was recorded.
-  start_ns BIGINT,                 -- Begin of the step.
+  start_ns BIGINT,                 -- Start of the step.
   end_ns BIGINT,                   -- End of the step.
   planned_cpus INTEGER[],          -- CPU of each worker; NULL: no mask at all.
-  status VARCHAR,                  -- ok, failed or unsupported, by the kernel's own proofs.
+  status VARCHAR,                  -- Result of the kernel's self-check: ok, failed or unsupported.
   baseline_per_s DOUBLE,           -- Throughput without recording; NULL: not measured.
   recorded_per_s DOUBLE,           -- Throughput with recording, same plan.
   overhead_unit VARCHAR            -- iterations or bytes.
@@ -268,7 +267,7 @@ CREATE TABLE run_worker (
   utid BIGINT,                     -- Its thread; NULL if the trace does not show it.
   tid BIGINT NOT NULL,             -- Its thread id.
   cpu INTEGER,                     -- CPU it is pinned to; NULL: not pinned.
-  start_ns BIGINT NOT NULL,        -- Begin of its measured interval.
+  start_ns BIGINT NOT NULL,        -- Start of its measured interval.
   end_ns BIGINT NOT NULL,          -- End of its measured interval.
   cpu_time_ns BIGINT NOT NULL,     -- Growth of its own CPU clock over the interval.
   iterations BIGINT NOT NULL,      -- Work done in the interval.
@@ -278,9 +277,9 @@ CREATE TABLE run_worker (
 CREATE TABLE run_sample (
   trace_id BIGINT NOT NULL,        -- Recording of this step.
   worker INTEGER NOT NULL,         -- Number of the worker.
-  start_ns BIGINT NOT NULL,        -- Begin of the batch.
+  start_ns BIGINT NOT NULL,        -- Start of the batch.
   end_ns BIGINT NOT NULL,          -- End of the batch.
-  cpu INTEGER NOT NULL,            -- CPU at its begin.
+  cpu INTEGER NOT NULL,            -- CPU at its start.
   end_cpu INTEGER NOT NULL,        -- CPU at its end.
   iterations BIGINT NOT NULL,      -- Work in the batch.
   bytes BIGINT NOT NULL            -- Bytes in the batch.
@@ -330,9 +329,9 @@ CREATE TABLE snapshot_cgroup (
   edge VARCHAR NOT NULL,           -- begin or end of the step; last: the last reading of a cgroup that ended within it.
   cgroup VARCHAR NOT NULL,         -- Path of the cgroup.
   usage_ns BIGINT,                 -- CPU time of its life.
-  throttled_ns BIGINT,             -- Time its threads were held back.
-  nr_throttled BIGINT,             -- Periods in which they were.
-  quota_ns BIGINT,                 -- Quota a period; NULL: none.
+  throttled_ns BIGINT,             -- Time its threads were throttled.
+  nr_throttled BIGINT,             -- Periods in which they were throttled.
+  quota_ns BIGINT,                 -- Quota per period; NULL: none.
   period_ns BIGINT                 -- Period.
 );
 
@@ -360,11 +359,11 @@ CREATE TABLE loss (
 CREATE TABLE problem (
   trace_id BIGINT NOT NULL,        -- Recording.
   place VARCHAR NOT NULL,          -- Where: a file offset, a feature, a rule of the state machine.
-  what VARCHAR NOT NULL,           -- What could not be read or was mended, one line.
+  what VARCHAR NOT NULL,           -- What could not be read or was repaired, in one line.
   count BIGINT NOT NULL            -- How often.
 );
 
--- Records decoded by kind, for the comparison with other readers.
+-- Records decoded by kind, for comparison with other readers.
 CREATE TABLE record_count (
   trace_id BIGINT NOT NULL,        -- Recording.
   record VARCHAR NOT NULL,         -- Name of the event, or of the record kind.

@@ -5,45 +5,45 @@ CREATE TABLE sched_slice (
   utid BIGINT NOT NULL,            -- Thread.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   ts BIGINT NOT NULL,              -- Switch-in.
-  dur BIGINT NOT NULL,             -- Length of the stay.
-  is_idle BOOLEAN NOT NULL,        -- Stay of the idle thread.
-  priority INTEGER,                -- Priority at switch-in; of a stay that began before the trace, at switch-out.
+  dur BIGINT NOT NULL,             -- Length of the slice.
+  is_idle BOOLEAN NOT NULL,        -- True for a slice of the idle thread.
+  priority INTEGER,                -- Priority at switch-in; for a slice that began before the trace, at switch-out.
   end_reason VARCHAR,              -- exit, blocked, quantum_end, quantum_end_or_yield, yield, preempted, throttled_or_moved, runnable_other, unknown or trace_end; NULL for idle threads.
   ready_ns BIGINT,                 -- From ready to switch-in.
   wait_ns BIGINT,                  -- From switch-out to ready.
-  waker_utid BIGINT,               -- Thread whose waking began the ready period.
-  prev_cpu INTEGER,                -- CPU of the thread's stay before this one.
-  left_censored BOOLEAN NOT NULL USING COMPRESSION RLE, -- The begin was not seen.
+  waker_utid BIGINT,               -- Thread whose wakeup started the ready period.
+  prev_cpu INTEGER,                -- CPU of the thread's previous slice.
+  left_censored BOOLEAN NOT NULL USING COMPRESSION RLE, -- The start was not seen.
   right_censored BOOLEAN NOT NULL USING COMPRESSION RLE -- The end was not seen.
 );
 
 CREATE TABLE thread_state (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   utid BIGINT NOT NULL,            -- Thread; idle threads have no rows.
-  ts BIGINT NOT NULL,              -- Begin.
+  ts BIGINT NOT NULL,              -- Start.
   dur BIGINT NOT NULL,             -- Length.
   state VARCHAR NOT NULL,          -- running, ready, waiting, new or unknown.
   cpu INTEGER,                     -- Where it runs; for ready: the CPU it was sent to, if recorded.
   reason VARCHAR,                  -- Wait reason or Linux state of a waiting thread.
-  waker_utid BIGINT,               -- Of a ready state begun by a waking: who woke it.
-  left_censored BOOLEAN NOT NULL USING COMPRESSION RLE, -- The begin was not seen.
+  waker_utid BIGINT,               -- Waker, if a wakeup started this ready state.
+  left_censored BOOLEAN NOT NULL USING COMPRESSION RLE, -- The start was not seen.
   right_censored BOOLEAN NOT NULL USING COMPRESSION RLE -- The end was not seen.
 );
 
 CREATE TABLE cpu_state (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   cpu INTEGER NOT NULL,            -- Logical CPU.
-  ts BIGINT NOT NULL,              -- Begin.
+  ts BIGINT NOT NULL,              -- Start.
   dur BIGINT NOT NULL,             -- Length.
   state VARCHAR NOT NULL,          -- thread, interrupt, idle, unknown or offline.
-  utid BIGINT                      -- Thread, with state thread only.
+  utid BIGINT                      -- Thread; NULL unless the state is thread.
 );
 
 CREATE TABLE counter_delta (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   utid BIGINT NOT NULL,            -- Thread that ran.
-  ts BIGINT NOT NULL,              -- Begin: the counter read before.
+  ts BIGINT NOT NULL,              -- Start: the previous counter reading.
   dur BIGINT NOT NULL,             -- Length.
   counter VARCHAR NOT NULL,        -- Name of the counter.
   core_type VARCHAR,               -- Core type of the CPU; NULL if unknown.
@@ -87,7 +87,7 @@ CREATE TABLE analyzer_outcome (
 -- The window that shares are of, when none is asked for.
 CREATE TABLE analysis_window (
   trace_id BIGINT NOT NULL,        -- Recording.
-  start_ns BIGINT NOT NULL,        -- Begin.
+  start_ns BIGINT NOT NULL,        -- Start.
   end_ns BIGINT NOT NULL,          -- End.
   kind VARCHAR NOT NULL            -- workers: the common measured interval of the workers; step: between the two snapshots; trace: from the first record to the last; asked: --from and --to.
 );

@@ -1,10 +1,10 @@
--- Time each thread ran beside a busy sibling while a whole core that it may use stood idle.
--- What the machine could have avoided is less than the sum: see avoidable_sharing_total.
+-- Time each thread ran with an SMT sibling busy while a whole core that it may use was idle. The
+-- machine could have avoided less than the sum: see avoidable_sharing_total.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
--- p_min_idle_ns [100000]: shortest stand-still of a core that counts.
+-- p_min_idle_ns [100000]: shortest idle period of a core that counts.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
@@ -45,17 +45,18 @@ SELECT
   who.tid,
   -- The thread, unique in the database.
   who.utid,
-  -- Time beside a busy sibling, ns. (at least)
+  -- Running time with an SMT sibling busy, ns. (at least)
   spent.shared_ns,
-  -- The part in which a whole core of the same core type stood idle for it, ns. (at least)
+  -- Part of shared_ns during which a usable whole core of the same core type was idle, ns.
+  -- (at least)
   spent.same_type_ns,
-  -- The part in which a whole core of any core type stood idle for it, ns. (at least)
+  -- Part of shared_ns during which a usable whole core of any core type was idle, ns. (at least)
   spent.any_type_ns,
-  -- Of the rest, the part in which a soft-parked core stood idle for it, ns. (no bounds)
+  -- Part of the rest during which a usable soft-parked core was idle, ns. (no bounds)
   spent.soft_parked_ns,
-  -- Share of its shared time that any_type_ns is. (no bounds)
+  -- any_type_ns as a share of shared_ns, percent. (no bounds)
   100.0 * spent.any_type_ns / spent.shared_ns AS avoidable_pct,
-  -- False: allowed CPUs are those it was seen on, so the times are lower bounds.
+  -- False: its affinity is unknown and taken as the CPUs it ran on, so the times are lower bounds.
   spent.affinity_known,
 FROM spent
 JOIN who ON who.utid = spent.utid

@@ -1,9 +1,9 @@
--- Shared core time that the machine could have avoided: at each moment the largest number of
+-- Shared core time that the machine could have avoided: at each moment, the largest number of
 -- threads that could have moved at once, one to each idle core.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_min_idle_ns [100000]: shortest stand-still of a core that counts, 0 or 100000.
+-- p_min_idle_ns [100000]: shortest idle period of a core that counts, 0 or 100000.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   matched AS (
@@ -32,26 +32,27 @@ WITH
 SELECT
   -- Recording.
   span.trace_id,
-  -- Thread time beside a busy sibling, ns. (at least)
+  -- Thread time with an SMT sibling busy, ns. (at least)
   coalesce(threads.shared_ns, 0)::BIGINT AS shared_ns,
-  -- Avoidable by moves to idle cores of the same core type, ns; null if not built for this length.
+  -- Avoidable by moves to idle cores of the same core type, ns; null for any other p_min_idle_ns.
   -- (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.same_type_ns, 0) END
     AS same_type_ns,
-  -- Avoidable by moves to idle cores of any core type, ns; null if not built for this length.
+  -- Avoidable by moves to idle cores of any core type, ns; null for any other p_min_idle_ns.
   -- (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.any_type_ns, 0) END AS any_type_ns,
   -- any_type_ns as a share of the window: the mean number of threads that could have moved, x 100.
   -- (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000)
     THEN 100.0 * coalesce(matched.any_type_ns, 0) / nullif(span.dur_ns, 0) END AS any_type_pct,
-  -- Most threads that could have moved at one moment; null if not built for this length.
+  -- Most threads that could have moved at one moment; null for any other p_min_idle_ns.
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.most, 0) END AS most_at_once,
-  -- What each thread alone could have avoided, added up: an upper bound, ns. (at least)
+  -- Sum of what each thread alone could have avoided: an upper bound, ns. (at least)
   coalesce(threads.any_type_ns, 0)::BIGINT AS threads_sum_ns,
-  -- What only soft-parked cores could have avoided, added up over threads, ns. (no bounds)
+  -- Time that only soft-parked cores could have avoided, summed over threads, ns. (no bounds)
   coalesce(threads.soft_parked_ns, 0)::BIGINT AS soft_parked_ns,
-  -- False: of some thread allowed CPUs are those it was seen on; lower bounds. Null: none shared.
+  -- False: the affinity of some thread is unknown and taken as the CPUs it ran on, so these are
+  -- lower bounds. Null: no thread shared a core.
   threads.affinity_known,
 FROM span
 LEFT JOIN matched ON matched.trace_id = span.trace_id

@@ -1,17 +1,17 @@
--- Threads bound to logical CPUs of one and the same core that ran beside each other while they were,
--- and how long some other whole core, allowed to them or not, stood idle meanwhile.
+-- Pairs of threads that are bound to logical CPUs of the same core and ran at the same time, and
+-- how long another whole core, allowed to them or not, was idle meanwhile.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only pairs with a thread of a process of this name; null for all.
--- p_min_idle_ns [100000]: shortest stand-still of a core that counts.
+-- p_min_idle_ns [100000]: shortest idle period of a core that counts.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, NULL)),
   place AS (
     SELECT trace_id, cpu, any_value(core) AS core FROM topology(p_trace_id) GROUP BY ALL
   ),
-  -- Kernel threads of one CPU are bound by nature, not by choice.
+  -- Per-CPU kernel threads are bound by design, not by choice.
   bound AS MATERIALIZED (
     SELECT one.utid, one.from_ns, one.to_ns, any_value(one.cpus) AS cpus
     FROM (
@@ -23,7 +23,7 @@ WITH
     GROUP BY one.utid, one.from_ns, one.to_ns
     HAVING count(DISTINCT place.core) = 1 AND count(place.core) = count(*)
   ),
-  beside_each AS (
+  overlap_each AS (
     SELECT
       s.trace_id,
       s.core,
@@ -47,12 +47,12 @@ WITH
       least(s.to_ns, a.to_ns, b.to_ns) AS to_ns,
       a.cpus,
       b.cpus AS other_cpus,
-    FROM beside_each AS s
+    FROM overlap_each AS s
     JOIN bound AS a ON a.utid = s.utid AND a.from_ns < s.to_ns AND a.to_ns > s.from_ns
     JOIN bound AS b ON b.utid = s.other_utid AND b.from_ns < s.to_ns AND b.to_ns > s.from_ns
     WHERE greatest(s.from_ns, a.from_ns, b.from_ns) < least(s.to_ns, a.to_ns, b.to_ns)
   ),
-  -- Their own core is busy: any idle one is another.
+  -- Their own core is busy, so any idle core is another one.
   idle AS (
     SELECT trace_id, ts, ts + dur AS end_ns
     FROM whole_idle_core(p_trace_id, p_min_idle_ns)
@@ -74,7 +74,7 @@ WITH
     FROM stream
     WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),
-  beside AS (
+  idle_time AS (
     SELECT core, utid, other_utid, sum(sign * before_ns)::BIGINT AS idle_ns
     FROM (
       SELECT
@@ -107,33 +107,33 @@ SELECT
   spent.trace_id,
   -- Core: the lowest logical CPU number of its siblings.
   spent.core,
-  -- Name of the process of the one; null if not recorded.
+  -- Process of the first thread; null if not recorded.
   a.process,
-  -- Name of the one.
+  -- Name of the first thread.
   a.thread,
   -- Its thread id.
   a.tid,
-  -- The one, unique in the database.
+  -- The first thread, unique in the database.
   spent.utid,
-  -- CPUs it is bound to, the last of several sets.
+  -- CPUs it is bound to; the last set if there were several.
   spent.cpus,
-  -- Name of the process of the other; null if not recorded.
+  -- Process of the second thread; null if not recorded.
   b.process AS other_process,
-  -- Name of the other.
+  -- Name of the second thread.
   b.thread AS other_thread,
   -- Its thread id.
   b.tid AS other_tid,
-  -- The other, unique in the database.
+  -- The second thread, unique in the database.
   spent.other_utid,
-  -- CPUs it is bound to, the last of several sets.
+  -- CPUs it is bound to; the last set if there were several.
   spent.other_cpus,
-  -- Time beside each other, ns. (at least)
+  -- Time in which both ran, ns. (at least)
   spent.ns AS together_ns,
-  -- Of it: while another whole core stood idle, ns. (at least)
-  beside.idle_ns,
+  -- Part of together_ns during which another whole core was idle, ns. (at least)
+  idle_time.idle_ns,
 FROM spent
-JOIN beside USING (core, utid, other_utid)
+JOIN idle_time USING (core, utid, other_utid)
 JOIN who AS a ON a.utid = spent.utid
 JOIN who AS b ON b.utid = spent.other_utid
 WHERE p_process IS NULL OR a.process = p_process OR b.process = p_process
-ORDER BY spent.trace_id, beside.idle_ns DESC, together_ns DESC, spent.utid, spent.other_utid;
+ORDER BY spent.trace_id, idle_time.idle_ns DESC, together_ns DESC, spent.utid, spent.other_utid;

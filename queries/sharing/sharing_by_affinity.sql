@@ -1,9 +1,9 @@
--- Shared core time that only the threads' affinity kept from idle cores: at each moment the number
--- of threads beside a busy sibling beyond the first of their core, at most one for each whole idle
--- core that is not parked, whether they may use it or not. What they may use is in
+-- Shared core time that idle cores could have taken if every thread were allowed on every CPU: at
+-- each moment, the number of threads with an SMT sibling busy beyond the first of their core, at
+-- most one for each whole idle core that is not parked. For the cores that the threads may use, see
 -- avoidable_sharing_total.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -58,15 +58,16 @@ WITH
 SELECT
   -- Recording.
   span.trace_id,
-  -- Avoidable if every thread might use every CPU, however short a core stood idle, ns. (at least)
+  -- Avoidable if every thread could use every CPU, counting idle periods of any length, ns.
+  -- (at least)
   coalesce(summed.any_cpu_ns, 0)::BIGINT AS any_cpu_ns,
-  -- Avoidable as the threads are allowed to run, however short a core stood idle, ns. (at least)
+  -- Avoidable within the threads' affinity, counting idle periods of any length, ns. (at least)
   total.any_type_ns AS allowed_ns,
-  -- The difference: what the affinity costs, ns; null if the affinity of a sharing thread is
-  -- unknown. (no bounds)
+  -- Cost of the affinity: the difference, ns; null if the affinity of a sharing thread is unknown.
+  -- (no bounds)
   CASE WHEN total.affinity_known IS DISTINCT FROM false
     THEN (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns)::BIGINT END AS affinity_ns,
-  -- The difference as a share of the window: the mean number of threads it held back, x 100.
+  -- affinity_ns as a share of the window: the mean number of threads that could not move, x 100.
   -- (no bounds)
   CASE WHEN total.affinity_known IS DISTINCT FROM false
     THEN 100.0 * (coalesce(summed.any_cpu_ns, 0) - total.any_type_ns) / nullif(span.dur_ns, 0)

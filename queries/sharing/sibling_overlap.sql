@@ -1,8 +1,8 @@
--- How often the logical CPUs of each core were busy together.
--- Busy is a thread that is not the idle thread, or recorded interrupt work. Counted is the time in
--- which at least two CPUs of the core were online and the state of all of them is known.
+-- How often the logical CPUs of each core were busy at the same time. Busy means running a thread
+-- other than the idle thread, or recorded interrupt work. Only time in which at least two CPUs of
+-- the core were online and the state of all of them is known counts.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -10,7 +10,7 @@ WITH
     SELECT
       trace_id,
       core,
-      -- That of its lowest CPU, as recorded last.
+      -- Core type of its lowest CPU, as recorded last.
       arg_min(core_type, (cpu, -from_ns)) AS core_type,
       list_sort(list(DISTINCT cpu)) AS cpus,
     FROM topology(p_trace_id)
@@ -58,15 +58,15 @@ SELECT
   100.0 * one_ns / nullif(none_ns + one_ns + both_ns, 0) AS one_pct,
   -- Share of the counted time in which more than one was busy. (no bounds)
   100.0 * both_ns / nullif(none_ns + one_ns + both_ns, 0) AS both_pct,
-  -- Of the time with at least one busy, the share with more than one: not diluted by idle time.
-  -- (from shared_of_busy_low_pct to shared_of_busy_high_pct)
+  -- Share of the time with at least one busy CPU in which more than one was: not diluted by idle
+  -- time. (from shared_of_busy_low_pct to shared_of_busy_high_pct)
   100.0 * both_ns / nullif(one_ns + both_ns, 0) AS shared_of_busy_pct,
   -- The same if exactly one was busy in all unknown time, percent. (bound)
   100.0 * both_ns / nullif(one_ns + both_ns + unknown_ns, 0) AS shared_of_busy_low_pct,
   -- The same if more than one was busy in all unknown time, percent. (bound)
   100.0 * (both_ns + unknown_ns) / nullif(one_ns + both_ns + unknown_ns, 0)
     AS shared_of_busy_high_pct,
-  -- Of the thread time of this core, the share beside a busy sibling. (no bounds)
+  -- Share of the thread time of this core with an SMT sibling busy. (no bounds)
   100.0 * shared_thread_ns / nullif(thread_ns, 0) AS shared_of_thread_pct,
   -- Time with none busy, ns. (at least; unknown_ns more at most)
   none_ns,
@@ -74,12 +74,12 @@ SELECT
   one_ns,
   -- Time with more than one busy, ns. (at least; unknown_ns more at most)
   both_ns,
-  -- Time with at least two online of which some state is unknown, left out of the shares, ns.
-  -- (bound)
+  -- Time with at least two CPUs online and the state of some CPU unknown, left out of the shares,
+  -- ns. (bound)
   unknown_ns,
   -- Thread time on this core in the counted time, ns. (at least)
   thread_ns,
-  -- The part of it beside a busy sibling, ns. (at least)
+  -- Part of thread_ns with an SMT sibling busy, ns. (at least)
   shared_thread_ns,
 FROM spent
 LEFT JOIN kind USING (trace_id, core)

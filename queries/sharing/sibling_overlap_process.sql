@@ -1,7 +1,7 @@
--- Whose threads shared cores with whose: each process with itself, with others, and the others
--- among themselves. The three parts sum to all the time in which two siblings were busy.
+-- Which processes shared cores: each process with itself, with others, and the others among
+-- themselves. The three parts sum to all the time in which two siblings were busy.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only processes of this name; null for all.
 WITH
@@ -24,7 +24,7 @@ WITH
     WHERE s.ts < end_ns AND s.ts + s.dur > start_ns
     GROUP BY ALL
   ),
-  -- Each pair of siblings may have been busy while the state of a CPU of its core is unknown.
+  -- While the state of a CPU is unknown, each pair of siblings of its core may have been busy.
   unclear AS (
     SELECT
       trace_id,

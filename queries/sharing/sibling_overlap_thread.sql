@@ -1,14 +1,14 @@
--- How much of its running time each thread spent beside a busy sibling.
--- Threads that did not run in the window are left out.
+-- How much of its running time each thread spent with an SMT sibling busy. Threads that did not run
+-- in the window are left out.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (SELECT DISTINCT trace_id, cpu, core FROM cpu WHERE core IS NOT NULL),
-  -- Thread null: the state of the CPU is unknown.
+  -- A null thread: the state of the CPU is unknown.
   spent AS (
     SELECT
       trace_id,
@@ -59,12 +59,12 @@ SELECT
   who.utid,
   -- Running time, ns. (at least; unknown_ns more at most)
   ran.run_ns,
-  -- The part of it beside at least one busy sibling, ns. (at least; unknown_ns more at most)
+  -- Part of run_ns with at least one SMT sibling busy, ns. (at least; unknown_ns more at most)
   coalesce(shared.shared_ns, 0)::BIGINT AS shared_ns,
-  -- That part as a share. (no bounds)
+  -- shared_ns as a share of run_ns, percent. (no bounds)
   100.0 * coalesce(shared.shared_ns, 0) / ran.run_ns AS shared_pct,
-  -- Time in which it may have run while its state is unknown, and the most that it ran while that
-  -- of a sibling is, ns. (bound)
+  -- Unknown time in which it may have run, plus the most that it ran while the state of a sibling
+  -- is unknown, ns. (bound)
   (ran.unknown_ns + coalesce(t.run_unknown_ns, 0))::BIGINT AS unknown_ns,
 FROM ran
 JOIN who ON who.utid = ran.utid

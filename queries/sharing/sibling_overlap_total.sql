@@ -1,9 +1,9 @@
--- How often siblings were busy together, over the whole machine.
--- The shares of time are unweighted means over the cores with siblings; the last two shares are
--- ratios of sums. Compare two recordings by shared_of_busy_pct, and look at busy_pct beside it.
--- Logical CPUs whose core is unknown count in thread_ns and busy_pct, and in no share of a core.
+-- How often siblings were busy at the same time, over the whole machine. The shares of time are
+-- unweighted means over the cores with siblings; the last two shares are ratios of sums. Compare
+-- recordings by shared_of_busy_pct, and check busy_pct alongside it. Logical CPUs whose core is
+-- unknown count in thread_ns and busy_pct, and in no share of a core.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -23,7 +23,7 @@ WITH
     GROUP BY trace_id
   ),
   placed AS (SELECT trace_id, cpu, from_ns, to_ns FROM topology(p_trace_id) WHERE core IS NOT NULL),
-  -- The time of each CPU in the window, less the time in which its core is known.
+  -- Time of each CPU in the window, minus the time in which its core is known.
   clipped AS (
     SELECT
       c.trace_id,
@@ -107,27 +107,28 @@ SELECT
   one_pct,
   -- Mean share of time with more than one busy; null without siblings. (no bounds)
   both_pct,
-  -- Of the time of these cores with at least one busy, the share with more than one.
+  -- Share of these cores' time with at least one busy CPU in which more than one was.
   -- (from shared_of_busy_low_pct to shared_of_busy_high_pct)
   shared_of_busy_pct,
   -- The same if exactly one was busy in all unknown time, percent. (bound)
   shared_of_busy_low_pct,
   -- The same if more than one was busy in all unknown time, percent. (bound)
   shared_of_busy_high_pct,
-  -- Of all thread time of the machine, the share beside a busy sibling; null without siblings.
+  -- Share of all thread time of the machine with an SMT sibling busy; null without siblings.
   -- (no bounds)
   100.0 * shared_thread_ns / nullif(thread_ns, 0) AS shared_of_thread_pct,
   -- Load: busy share of the known time of all online logical CPUs. (no bounds)
   100.0 * busy_ns / nullif(known_ns, 0) AS busy_pct,
   -- Core time with more than one busy, ns. (at least; unknown_ns more at most)
   both_ns,
-  -- Thread time beside a busy sibling, ns. (at least)
+  -- Thread time with an SMT sibling busy, ns. (at least)
   shared_thread_ns,
   -- Thread time of the machine in known time, ns. (at least)
   thread_ns::BIGINT AS thread_ns,
-  -- Core time of cores with siblings left out, since some state is unknown, ns. (bound)
+  -- Time of cores with siblings left out because some state is unknown, ns. (bound)
   unknown_ns,
-  -- Logical CPUs whose core is unknown for some of the time, left out of the shares of cores then.
+  -- Logical CPUs whose core is unknown for some of the time; the shares of cores leave that time
+  -- out.
   cpus_without_core,
 FROM machine
 LEFT JOIN cores USING (trace_id)

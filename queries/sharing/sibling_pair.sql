@@ -1,7 +1,7 @@
--- Who ran beside whom on two siblings of a core, each pair of threads once.
--- The time is the same for both; which of them was harmed, it does not say.
+-- Which threads ran at the same time on two siblings of a core, each pair once. The time is the
+-- same for both; it does not show which of them was slowed down.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only pairs with a thread of a process of this name; null for all.
 WITH
@@ -10,7 +10,7 @@ WITH
   pair AS (
     SELECT
       s.trace_id,
-      -- Interrupt work has no thread; it stands second.
+      -- Interrupt work has no thread and comes second.
       coalesce(least(s.utid, s.other_utid), s.utid, s.other_utid) AS one,
       CASE WHEN s.utid IS NOT NULL AND s.other_utid IS NOT NULL
         THEN greatest(s.utid, s.other_utid) END AS other,
@@ -24,25 +24,25 @@ WITH
 SELECT
   -- Recording.
   pair.trace_id,
-  -- Process of the one; null if not recorded, or interrupt work on both.
+  -- Process of the first thread; null if not recorded, or interrupt work on both.
   a.process,
-  -- Thread name of the one; null: interrupt work on both.
+  -- Name of the first thread; null: interrupt work on both.
   a.thread,
   -- Its thread id.
   a.tid,
-  -- The one, unique in the database.
+  -- The first thread, unique in the database.
   pair.one AS utid,
-  -- Process of the other; null if not recorded, or interrupt work.
+  -- Process of the second thread; null if not recorded, or interrupt work.
   b.process AS other_process,
-  -- Thread name of the other; null: interrupt work.
+  -- Name of the second thread; null: interrupt work.
   b.thread AS other_thread,
   -- Its thread id.
   b.tid AS other_tid,
-  -- The other, unique in the database; null: interrupt work.
+  -- The second thread, unique in the database; null: interrupt work.
   pair.other AS other_utid,
-  -- Time beside each other, ns. (at least)
+  -- Time in which both ran, ns. (at least)
   pair.ns,
-  -- Pieces of which it consists.
+  -- Separate periods that make up this time.
   pair.pieces,
 FROM pair
 LEFT JOIN who AS a ON a.utid = pair.one

@@ -1,11 +1,12 @@
--- Two recordings side by side: how much siblings were busy together, by all three denominators, and
--- how much less that is in the second. Of these `both of busy core time` is not diluted by idle
--- time; look at the load too. The first recording is p_base; each other one is compared with it.
+-- Sibling use in two recordings, side by side: how much siblings were busy at the same time, by all
+-- three denominators, and the reduction in the second. `both of busy core time` is not diluted by
+-- idle time; check the load too. The first recording is p_base; every other one is compared with
+-- it.
 -- p_trace_id: only this recording as the second; null for all.
--- p_from_ns: begin of the window of both; null for the default ones.
+-- p_from_ns: start of the window of both; null for the default ones.
 -- p_to_ns: end of the window of both; null for the default ones.
 -- p_base [1]: the first recording.
--- p_process: thread time of processes of this name too; null for none.
+-- p_process: also compare the thread time of processes of this name; null for none.
 WITH
   machine AS (
     SELECT
@@ -43,13 +44,13 @@ SELECT
   b.trace_id AS second_trace_id,
   -- Its name.
   second_of.label AS second,
-  -- What is compared: a share of what.
+  -- What is compared, and as a share of what.
   a.measure,
   -- In the first, percent. (no bounds)
   a.pct AS first_pct,
   -- In the second, percent. (no bounds)
   b.pct AS second_pct,
-  -- How much less it is in the second, percent of the first; below 0: more; null if the first is 0.
+  -- Reduction in the second, percent of the first; negative: an increase; null if the first is 0.
   -- (no bounds)
   100.0 * (1 - b.pct / nullif(a.pct, 0)) AS less_pct,
 FROM every AS a

@@ -1,12 +1,12 @@
--- What running beside a busy sibling cost each thread, by its own counters: its time beside one
--- x (1 - CPI alone / CPI beside one). Alone are intervals at most 5 % shared, shared those of at
--- least 95 %; 95 % confidence intervals of ratios of sums. Refused with fewer than p_least
+-- What running with an SMT sibling busy cost each thread, by its own counters: its shared time x (1
+-- - CPI alone / CPI shared). Intervals at most 5 % shared count as alone, those at least 95 %
+-- shared as shared; 95 % confidence intervals of ratios of sums. Refused with fewer than p_least
 -- intervals of either kind.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
--- p_least [30]: fewest intervals alone, and shared.
+-- p_least [30]: smallest number of intervals of each kind.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
@@ -19,7 +19,7 @@ WITH
       END AS kind,
     FROM counter_interval(p_trace_id, p_from_ns, p_to_ns) AS c
     SEMI JOIN who ON who.utid = c.utid
-    -- A core without siblings has none to compare with.
+    -- A core without siblings has nothing to compare.
     SEMI JOIN (
       SELECT DISTINCT s.utid, place.core_type
       FROM sharing_slice AS s
@@ -41,7 +41,7 @@ WITH
     WHERE kind IS NOT NULL
     GROUP BY trace_id, utid, core_type, kind
   ),
-  -- The variance of a ratio of sums, each interval one draw.
+  -- Variance of a ratio of sums, with each interval as one sample.
   spread AS (
     SELECT
       s.utid,
@@ -71,7 +71,7 @@ WITH
     FROM spread
     GROUP BY utid, core_type
   ),
-  beside AS (
+  sharing AS (
     SELECT
       s.utid,
       place.core_type,
@@ -87,9 +87,9 @@ WITH
   ),
   judged AS (
     SELECT
-      beside.utid,
-      beside.core_type,
-      beside.ns AS shared_ns,
+      sharing.utid,
+      sharing.core_type,
+      sharing.ns AS shared_ns,
       paired.* EXCLUDE (utid, core_type),
       coalesce(paired.alone_n, 0) >= p_least AND coalesce(paired.shared_n, 0) >= p_least AS enough,
       1 - paired.alone_cpi / paired.shared_cpi AS lost,
@@ -97,12 +97,12 @@ WITH
         paired.alone_variance / pow(paired.alone_cpi, 2)
         + paired.shared_variance / pow(paired.shared_cpi, 2)
       ) AS margin,
-    FROM beside
+    FROM sharing
     LEFT JOIN paired
-      ON paired.utid = beside.utid AND paired.core_type IS NOT DISTINCT FROM beside.core_type
-    -- Without any counters there is nothing to refuse.
+      ON paired.utid = sharing.utid AND paired.core_type IS NOT DISTINCT FROM sharing.core_type
+    -- Without counters there is no row to report.
     SEMI JOIN (SELECT DISTINCT trace_id FROM kind) AS counted
-      ON counted.trace_id = beside.utid >> 32
+      ON counted.trace_id = sharing.utid >> 32
   )
 SELECT
   -- Recording.
@@ -117,23 +117,23 @@ SELECT
   who.utid,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   judged.core_type,
-  -- All its time beside a busy sibling on this type, ns. (at least)
+  -- All its running time with an SMT sibling busy on this core type, ns. (at least)
   judged.shared_ns,
   -- Intervals alone.
   coalesce(judged.alone_n, 0) AS alone_intervals,
   -- Intervals shared.
   coalesce(judged.shared_n, 0) AS shared_intervals,
-  -- Cycles an instruction alone; null if none is known.
+  -- Cycles per instruction alone; null if none is known.
   judged.alone_cpi,
-  -- Cycles an instruction beside a busy sibling; null if none is known.
+  -- Cycles per instruction with an SMT sibling busy; null if none is known.
   judged.shared_cpi,
-  -- What sharing cost, ns; below 0: it was faster; null if refused. (no bounds)
+  -- Cost of sharing, ns; negative: it ran faster; null if refused. (no bounds)
   CASE WHEN enough THEN round(judged.shared_ns * lost) END::BIGINT AS tax_ns,
   -- Lower end of its confidence interval, ns; null if refused. (no bounds)
   CASE WHEN enough THEN round(judged.shared_ns * (lost - margin)) END::BIGINT AS tax_low_ns,
   -- Upper end of its confidence interval, ns; null if refused. (no bounds)
   CASE WHEN enough THEN round(judged.shared_ns * (lost + margin)) END::BIGINT AS tax_high_ns,
-  -- The same as a share of the time beside a busy sibling, percent; null if refused. (no bounds)
+  -- The same as a share of the time with an SMT sibling busy, percent; null if refused. (no bounds)
   CASE WHEN enough THEN 100 * lost END AS tax_pct,
   -- Why there is no figure; null if there is one.
   CASE

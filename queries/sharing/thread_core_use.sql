@@ -1,6 +1,6 @@
--- How long each thread ran on each logical CPU, and how much of it beside a busy sibling.
+-- How long each thread ran on each logical CPU, and how much of that with an SMT sibling busy.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
@@ -8,7 +8,7 @@ WITH
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
   unclear AS (
-    -- With two CPUs busy the thread has a busy sibling, whatever a third one does.
+    -- With two CPUs busy, the thread has a busy sibling whatever a third CPU does.
     SELECT trace_id, core, ts, unknown > 0 AND busy < 2 AS is_unknown
     FROM core_state
     SEMI JOIN (SELECT DISTINCT trace_id, core FROM core_state WHERE unknown > 0 AND dur > 0)
@@ -45,8 +45,8 @@ WITH
       AND place.to_ns > part.ts AND place.from_ns <= part.end_ns
     WHERE part.ts <= span.end_ns AND part.end_ns >= span.start_ns
   ),
-  -- Turns of what is unknown and the begins (sign -1) and ends (1) of stays in one stream: the time
-  -- unknown up to an end, less that up to its begin, is exact.
+  -- One stream contains the changes of unknown state and the starts (sign -1) and ends (1) of
+  -- slices. The unknown time up to an end minus that up to its start is exact.
   stream AS (
     SELECT trace_id, core, ts, is_unknown, 0 AS sign,
       NULL AS utid, NULL AS cpu, NULL AS core_type, NULL AS efficiency_class,
@@ -67,7 +67,7 @@ WITH
     FROM stream
     WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),
-  beside_unknown AS (
+  sibling_unknown AS (
     SELECT utid, cpu, core_type, efficiency_class, sum(sign * before_ns)::BIGINT AS unknown_ns
     FROM (
       SELECT
@@ -94,7 +94,7 @@ WITH
       coalesce(sum(to_ns - from_ns) FILTER (WHERE kind = 'shared'), 0)::BIGINT AS shared_ns,
       count(*) FILTER (WHERE begins) AS switches_in,
       max(to_ns - from_ns) FILTER (WHERE kind = 'run') AS longest_ns,
-      -- A CPU whose core is not known may have siblings.
+      -- A CPU whose core is unknown may have siblings.
       sum(to_ns - from_ns) FILTER (WHERE kind = 'run' AND core IS NULL) AS coreless_ns,
     FROM clipped
     WHERE to_ns >= from_ns
@@ -115,27 +115,29 @@ SELECT
   spent.cpu,
   -- Core type: U (uniform), P, E or LP-E; null if unknown.
   spent.core_type,
-  -- Class number as the system gives it; null if unknown.
+  -- Efficiency class as the system reports it; null if unknown.
   spent.efficiency_class,
-  -- Time on this CPU, ns. (at least; unknown_ns more at most)
+  -- Running time on this CPU, ns. (at least; unknown_ns more at most)
   spent.run_ns,
-  -- Of it: all siblings idle, or none there, ns. (at least; unknown_ns more at most)
+  -- Part of run_ns with all siblings idle, or without siblings, ns.
+  -- (at least; unknown_ns more at most)
   (
     spent.run_ns - spent.shared_ns - coalesce(u.unknown_ns, 0) - coalesce(spent.coreless_ns, 0)
   )::BIGINT AS alone_ns,
-  -- Of it: with a busy SMT sibling, ns. (at least; unknown_ns more at most)
+  -- Part of run_ns with an SMT sibling busy, ns. (at least; unknown_ns more at most)
   spent.shared_ns,
-  -- Of it: the state of a sibling is unknown, or which CPUs are siblings, ns. (bound)
+  -- Part of run_ns in which the state of a sibling, or which CPUs are siblings, is unknown, ns.
+  -- (bound)
   (coalesce(u.unknown_ns, 0) + coalesce(spent.coreless_ns, 0))::BIGINT AS sibling_unknown_ns,
-  -- Switch-ins here. (at least)
+  -- Switch-ins on this CPU. (at least)
   spent.switches_in,
-  -- Longest stay here within the window, ns. (at least)
+  -- Longest slice on this CPU within the window, ns. (at least)
   spent.longest_ns::BIGINT AS longest_ns,
-  -- Time here as a share of the thread's running time, percent. (no bounds)
+  -- run_ns as a share of the thread's running time, percent. (no bounds)
   100.0 * spent.run_ns / nullif(sum(spent.run_ns) OVER (PARTITION BY who.utid), 0)
     AS of_thread_pct,
-  -- sibling_unknown_ns, and the time in which both the state of the thread and that of the CPU may
-  -- be unknown, ns. (bound)
+  -- sibling_unknown_ns, plus the time in which the states of both the thread and the CPU may be
+  -- unknown, ns. (bound)
   (
     coalesce(u.unknown_ns, 0)
     + coalesce(spent.coreless_ns, 0)
@@ -146,7 +148,7 @@ JOIN who ON who.utid = spent.utid
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS t ON t.utid = spent.utid
 LEFT JOIN cpu_unknown(p_trace_id, p_from_ns, p_to_ns) AS c
   ON c.trace_id = who.trace_id AND c.cpu = spent.cpu
-LEFT JOIN beside_unknown AS u
+LEFT JOIN sibling_unknown AS u
   ON u.utid = spent.utid AND u.cpu = spent.cpu
   AND u.core_type IS NOT DISTINCT FROM spent.core_type
   AND u.efficiency_class IS NOT DISTINCT FROM spent.efficiency_class

@@ -1,9 +1,10 @@
--- The logical CPUs each thread may use over time: spells that tile all time, one thread after the
--- other. Where no set is recorded, and before the first one, those the thread was seen on.
+-- The logical CPUs each thread may use over time: intervals that cover all time for each thread. If
+-- no affinity is recorded, and before the first record, the CPUs the thread ran on.
 -- p_trace_id: only this recording; null for all.
 WITH
-  -- Of several sets from one moment on the one that was asked for holds, then the later record.
-  told AS (
+  -- If several affinities start at the same time, a recorded change or pin overrides a reading;
+  -- then the later record applies.
+  recorded AS (
     SELECT
       trace_id,
       utid,
@@ -28,12 +29,12 @@ WITH
       FROM sched_slice
       WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
     ) AS s
-    ANTI JOIN (SELECT utid FROM told WHERE from_ns = -9223372036854775807) AS known
+    ANTI JOIN (SELECT utid FROM recorded WHERE from_ns = -9223372036854775807) AS known
       ON known.utid = s.utid
     GROUP BY s.trace_id, s.utid
   ),
   spell AS (
-    SELECT *, true AS is_known FROM told
+    SELECT *, true AS is_known FROM recorded
     UNION ALL
     SELECT trace_id, utid, -9223372036854775807, cpus, NULL, false FROM seen
   )
@@ -42,16 +43,16 @@ SELECT
   trace_id,
   -- Thread, unique in the database.
   utid,
-  -- From when on it holds, ns; the smallest number: from the beginning. (time)
+  -- When it starts to apply, ns; the smallest number: from the beginning. (time)
   from_ns::BIGINT AS from_ns,
-  -- Until when it holds, ns; the largest number: to the end. (time)
+  -- When it stops applying, ns; the largest number: to the end. (time)
   coalesce(lead(from_ns) OVER (PARTITION BY utid ORDER BY from_ns), 9223372036854775807)::BIGINT
     AS to_ns,
   -- Logical CPUs it may use, in order.
   cpus,
-  -- False: those it was seen on (a lower bound).
+  -- False: the CPUs it ran on (a lower bound).
   is_known,
-  -- Where it comes from: snapshot, reading, pin, event, rundown or kernel_thread; null if not recorded.
+  -- Source: snapshot, reading, pin, event, rundown or kernel_thread; null if not recorded.
   source,
 FROM spell
 ORDER BY trace_id, utid, from_ns;

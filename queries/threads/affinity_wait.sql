@@ -1,8 +1,8 @@
--- Threads that were ready while their own CPUs were busy and a CPU outside their affinity was idle:
--- what a wider affinity could have saved, whatever the length of the slices. Only threads whose
--- affinity is known at that moment; per-CPU threads of the kernel (kworker/0:1) are left out.
+-- Threads that were ready while their allowed CPUs were busy and a CPU outside their affinity was
+-- idle: what a wider affinity could have saved, whatever the length of the slices. Only threads
+-- whose affinity is known at that moment; per-CPU kernel threads (kworker/0:1) are left out.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_min_idle_ns [100000]: shortest idle interval of the other CPU that counts.
 WITH
@@ -34,11 +34,11 @@ SELECT
   thread.name AS thread,
   -- Its process.
   process.name AS process,
-  -- Logical CPUs it could use, by its last affinity.
+  -- Logical CPUs it may use, by its last affinity.
   mask.cpus,
   -- Ready time in the window, ns. (no bounds)
   waited.ready_ns,
-  -- Of it: no CPU of its affinity was idle, and another online, unparked CPU was, ns.
+  -- Part of ready_ns in which no allowed CPU was idle and another online, unparked CPU was, ns.
   -- (no bounds)
   waited.outside_idle_ns,
 FROM waited

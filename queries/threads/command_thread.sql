@@ -1,5 +1,6 @@
--- Threads of the command that a step ran, with those of all processes that it started. Children
--- are found by who woke a new thread first; without wakeups the processes that began in the step.
+-- Threads of the command that a step ran, including all processes that it started. Children are
+-- found by which thread first woke a new thread; without wakeups, they are the processes that
+-- started in the step.
 -- p_trace_id: only this step; null for all.
 WITH RECURSIVE
   root AS (
@@ -21,7 +22,7 @@ WITH RECURSIVE
     UNION
     SELECT born.trace_id, born.utid FROM born JOIN member ON member.utid = born.parent
   ),
-  -- Without wakeups: the threads that began in the step.
+  -- Without wakeups: the threads that started in the step.
   begun AS (
     SELECT t.trace_id, t.utid
     FROM thread AS t

@@ -1,11 +1,12 @@
--- How many threads of each process ran at once: time at each number, 0 left out.
+-- How many threads of each process ran at once: time at each number, without 0.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only processes of this name; null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
-  -- Processes of one name count together; a number stands for the name where there are many rows.
+  -- Processes of the same name count together; a number replaces the name while there are many
+  -- rows.
   who AS (
     SELECT utid, process, dense_rank() OVER (ORDER BY process) AS place
     FROM thread_with_process(p_trace_id, NULL)
@@ -26,7 +27,7 @@ WITH
     JOIN who ON who.utid = c.utid
     WHERE c.state = 'thread' AND c.ts < end_ns AND c.ts + c.dur > start_ns
   ),
-  -- With the state of every CPU known, the running threads are known.
+  -- If the state of every CPU is known, so are the running threads.
   unclear AS (
     SELECT
       trace_id,
@@ -36,7 +37,7 @@ WITH
     WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id
   ),
-  -- A thread of which the process is not recorded may belong to any.
+  -- A thread without a recorded process may belong to any.
   orphaned AS (
     SELECT trace_id, sum(to_ns - from_ns)::BIGINT AS ns
     FROM ran
@@ -53,7 +54,7 @@ WITH
     UNION ALL
     SELECT trace_id, place, to_ns, (-1)::TINYINT FROM ran SEMI JOIN named USING (place)
   ),
-  -- Between steps of one moment no time passes, so that their order is of no account.
+  -- No time passes between changes at the same moment, so their order does not matter.
   level AS (
     SELECT
       trace_id,
@@ -70,16 +71,16 @@ SELECT
   level.trace_id,
   -- Name of the process; null: threads whose process is not recorded.
   named.process,
-  -- Threads of it that ran at once.
+  -- Threads of this process that ran at once.
   level.running::INTEGER AS running,
-  -- Time with exactly so many, ns. (from low_ns to high_ns)
+  -- Time with exactly this many running, ns. (from low_ns to high_ns)
   sum(level.ns)::BIGINT AS ns,
-  -- The same without the time in which the state of some CPU is unknown, or the process of a thread
-  -- that runs, ns. (bound)
+  -- ns without the time in which the state of some CPU, or the process of a running thread, is
+  -- unknown, ns. (bound)
   greatest(0, sum(level.ns) - coalesce(any_value(unsure.ns), 0))::BIGINT AS low_ns,
-  -- The same with all that time, ns. (bound)
+  -- ns plus all such time, ns. (bound)
   (sum(level.ns) + coalesce(any_value(unsure.ns), 0))::BIGINT AS high_ns,
-  -- That time as a share of the window. (no bounds)
+  -- ns as a share of the window, percent. (no bounds)
   100.0 * sum(level.ns) / nullif(any_value(span.dur_ns), 0) AS pct,
 FROM level
 JOIN span ON span.trace_id = level.trace_id

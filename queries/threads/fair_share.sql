@@ -1,11 +1,11 @@
--- Ready time of each thread against what fair sharing of the CPUs would cost it. While more
--- threads are runnable than CPUs are online, the fair share of a thread is the CPUs times its weight
--- over the weights of all runnable threads; on Linux the weight is that of its nice level
--- (sched_prio_to_weight), elsewhere all weigh the same. Real-time and deadline threads of Linux take
--- a CPU each before the others share, and are left out. Groups (cgroups, autogroup) share first
--- among themselves, which this does not know.
+-- Ready time of each thread compared with what fair sharing of the CPUs would cost it. While more
+-- threads are runnable than CPUs are online, a thread's fair share is the number of CPUs times its
+-- weight divided by the weights of all runnable threads. On Linux the weight is that of its nice
+-- level (sched_prio_to_weight); elsewhere all weights are equal. Real-time and deadline threads of
+-- Linux take one CPU each before the others share, and are left out. Groups (cgroups, autogroup)
+-- share among themselves first, which this does not model.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
@@ -25,7 +25,7 @@ WITH
     WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
     GROUP BY trace_id, utid
   ),
-  -- Weight 0: before all that share.
+  -- Weight 0: runs before all threads that share.
   weighed AS (
     SELECT
       machine.trace_id,
@@ -40,7 +40,7 @@ WITH
           110, 87, 70, 56, 45, 36, 29, 23, 18, 15
         ][least(level.priority, 139) - 99]
       END AS weight,
-      -- Of which nothing says whether it shares at all.
+      -- Nothing shows whether these threads share at all.
       machine.source = 'perf' AND level.priority IS NULL
         AND EXISTS (FROM level AS other WHERE other.trace_id = machine.trace_id
           AND other.priority IS NOT NULL) AS is_unclear,
@@ -88,7 +88,7 @@ WITH
     FROM edge
     WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts)
   ),
-  -- Up to each moment: the fair ready time of a thread of each weight, runnable all the time.
+  -- For each weight, the fair ready time up to each moment of a thread that is always runnable.
   owed AS MATERIALIZED (
     SELECT
       trace_id,
@@ -151,11 +151,11 @@ SELECT
   who.utid,
   -- Its weight: 1024 for nice 0, and wherever threads do not share by weight.
   spent.weight,
-  -- Time on a CPU, ns. (at least)
+  -- Running time, ns. (at least)
   spent.run_ns,
-  -- Time ready to run and not running, ns. (at least)
+  -- Ready time: runnable but not running, ns. (at least)
   spent.ready_ns,
-  -- Of it: while more threads were runnable than CPUs were online, ns. (at least)
+  -- Part of ready_ns during which more threads were runnable than CPUs were online, ns. (at least)
   spent.crowded_ready_ns,
   -- Ready time that fair sharing would cost it in the same running and ready time, ns.
   -- (no bounds)

@@ -1,11 +1,11 @@
--- Parallel sections of each pool of workers (at least p_least threads of a process whose names
--- differ in digits only): from the moment one of them becomes runnable until none is. Sections that
--- begin in the window, whole.
+-- Parallel sections of each worker pool (at least p_least threads of a process whose names differ
+-- only in digits): from the moment one worker becomes runnable until none is. Sections that start
+-- in the window, not clipped.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only processes of this name; null for all.
--- p_least [3]: fewest threads of a pool.
+-- p_least [3]: smallest number of threads in a pool.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (
@@ -68,7 +68,7 @@ WITH
     WHERE live > 0 AND dur > 0
     GROUP BY place, section
   ),
-  -- Who took part: each stay begins at an edge, which knows its section.
+  -- Which workers took part: each slice starts at an edge, and the edge has its section.
   part AS (
     SELECT n.place, n.section, count(DISTINCT spell.utid) AS workers
     FROM spell
@@ -86,15 +86,15 @@ SELECT
   named.process,
   -- Process, unique in the database.
   named.upid,
-  -- Name of the threads, digits as #.
+  -- Name of the threads, with # for digits.
   named.pool,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   section.ts,
   -- Length, ns. (no bounds)
   section.dur,
   -- Workers that ran in it.
   coalesce(part.workers, 0) AS workers,
-  -- Most of them on a CPU at once.
+  -- Most of them running at once.
   section.most_running,
   -- Their running time in it, ns. (no bounds)
   section.run_ns,

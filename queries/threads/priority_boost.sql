@@ -1,7 +1,7 @@
--- Boosts of each thread: stays above its base priority, and the changes of priority that are
--- recorded. Only threads with a base priority; a boost decays by steps at the end of a quantum.
+-- Priority boosts of each thread: slices above its base priority, and the recorded changes of
+-- priority. Only threads with a base priority. A boost decays in steps at the end of a quantum.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
@@ -13,7 +13,7 @@ WITH
     JOIN trace ON trace.trace_id = w.trace_id
     WHERE t.base_priority IS NOT NULL
   ),
-  -- A base priority that the recording changes holds from then on.
+  -- A recorded change of the base priority applies from then on.
   base AS (
     SELECT utid, ts, new_priority AS base_priority
     FROM priority_change
@@ -28,7 +28,7 @@ WITH
       ON c.utid = who.utid AND c.kind = 'base' AND c.old_priority IS NOT NULL
     GROUP BY who.utid
   ),
-  stay AS (
+  slice AS (
     SELECT
       who.utid,
       least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns) AS run_ns,
@@ -49,7 +49,7 @@ WITH
       count(*) FILTER (WHERE above > 0 AND begins) AS boosted_stays,
       count(*) FILTER (WHERE begins) AS switches_in,
       max(above) FILTER (WHERE above > 0) AS highest,
-    FROM stay
+    FROM slice
     GROUP BY utid
   ),
   changed AS (
@@ -84,17 +84,17 @@ SELECT
   who.base_priority,
   -- Running time, ns. (at least)
   ran.run_ns,
-  -- Of it: above the base priority, ns. (at least)
+  -- Part of run_ns above the base priority, ns. (at least)
   ran.boosted_ns,
   -- Switch-ins above the base priority.
   ran.boosted_stays,
   -- All switch-ins.
   ran.switches_in,
-  -- Most that it ran above its base priority; null if it never did.
+  -- Largest boost above its base priority; null if there was none.
   ran.highest,
-  -- Recorded boosts; null if no change of priority is recorded of it.
+  -- Recorded boosts; null if no priority change of it is recorded.
   changed.raised,
-  -- Recorded steps of decay; null if no change of priority is recorded of it.
+  -- Recorded decay steps; null if no priority change of it is recorded.
   changed.lowered,
 FROM ran
 JOIN who ON who.utid = ran.utid

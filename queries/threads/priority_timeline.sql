@@ -1,11 +1,11 @@
--- Running and ready threads of each priority over the window, as means in a number of columns;
--- columns in which a priority has none are left out. A stay and the ready time before it count at
--- the priority of its switch-in.
+-- Mean number of running and ready threads of each priority over the window, in p_columns time
+-- bins; bins in which a priority has none are left out. A slice and the ready time before it count
+-- at the priority of its switch-in.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
--- p_columns [2000]: columns of the window.
+-- p_columns [2000]: number of time bins in the window.
 WITH
   span AS (
     SELECT *, greatest(1, ceil(dur_ns / p_columns)::BIGINT) AS width_ns
@@ -43,19 +43,19 @@ SELECT
   trace_id,
   -- Priority as recorded; null if not recorded.
   priority,
-  -- Begin of the column, ns. (time)
+  -- Start of the time bin, ns. (time)
   (any_value(cut.start_ns) + col * any_value(width_ns))::BIGINT AS start_ns,
   -- Its length, ns. (exact)
   least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))::BIGINT
     AS dur_ns,
-  -- Mean number of threads that ran.
+  -- Mean number of running threads.
   coalesce(
     sum(least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns))
       FILTER (WHERE NOT is_ready),
     0
   ) / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
     AS running,
-  -- Mean number that stood ready.
+  -- Mean number of ready threads.
   coalesce(
     sum(least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns))
       FILTER (WHERE is_ready),

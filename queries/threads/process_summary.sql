@@ -1,12 +1,12 @@
--- What each process did in the window: the sums over its threads.
+-- What each process did in the window: sums over its threads.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only processes of this name; null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   threads AS (FROM thread_summary(p_trace_id, p_from_ns, p_to_ns, p_process)),
-  -- Threads of which the process is not recorded may belong to any.
+  -- Threads without a recorded process may belong to any.
   orphan AS (
     SELECT
       s.trace_id,
@@ -27,41 +27,40 @@ SELECT
   any_value(threads.process) AS process,
   -- Process id; null if not recorded.
   any_value(threads.pid) AS pid,
-  -- Process, unique in the database; null: threads of which the process is not recorded.
+  -- Process, unique in the database; null: threads without a recorded process.
   owner.upid,
   -- Threads with any time in the window.
   count(*) AS threads,
-  -- Time of its threads on a CPU, ns. (from run_ns to run_high_ns)
+  -- Running time of its threads, ns. (from run_ns to run_high_ns)
   sum(run_ns)::BIGINT AS run_ns,
-  -- The sum of run_high_ns of its threads and of the time of threads without a process, ns. (bound)
+  -- Sum of run_high_ns of its threads and of the time of threads without a process, ns. (bound)
   sum(run_high_ns)::BIGINT
     + CASE WHEN owner.upid IS NULL THEN 0 ELSE coalesce(any_value(orphan.ns), 0) END AS run_high_ns,
-  -- The same as a share of the window, percent of one logical CPU.
-  -- (from run_pct to run_high_pct)
+  -- run_ns as a share of the window, percent of one logical CPU. (from run_pct to run_high_pct)
   100.0 * sum(run_ns) / nullif(any_value(span.dur_ns), 0) AS run_pct,
   -- run_high_ns as a share of the window, percent. (bound)
   100.0 * (
     sum(run_high_ns)
     + CASE WHEN owner.upid IS NULL THEN 0 ELSE coalesce(any_value(orphan.ns), 0) END
   ) / nullif(any_value(span.dur_ns), 0) AS run_high_pct,
-  -- Time of its threads ready and not running, ns. (at least; unknown_ns more at most)
+  -- Ready time of its threads, ns. (at least; unknown_ns more at most)
   sum(ready_ns)::BIGINT AS ready_ns,
-  -- Time of its threads blocked, ns; null where no wakeup is recorded.
+  -- Waiting (blocked) time of its threads, ns; null if no wakeups were recorded.
   -- (at least; unknown_ns more at most)
   sum(wait_ns)::BIGINT AS wait_ns,
-  -- Time of its threads of which the recording does not tell the state, and of threads without a
-  -- process, ns. (bound)
+  -- Time of its threads in an unknown state, plus the time of threads without a process, ns.
+  -- (bound)
   sum(unknown_ns)::BIGINT
     + CASE WHEN owner.upid IS NULL THEN 0 ELSE coalesce(any_value(orphan.ns), 0) END AS unknown_ns,
   -- Switch-ins. (at least)
   sum(switches_in)::BIGINT AS switches_in,
-  -- Switch-outs still runnable, without a known yield.
+  -- Switch-outs while still runnable, without a recorded yield.
   sum(involuntary_out)::BIGINT AS involuntary_out,
-  -- Switch-ins on another CPU than before.
+  -- Switch-ins on a different CPU than before.
   sum(migrations)::BIGINT AS migrations,
   -- Longest known ready time before a switch-in, ns. (at least)
   max(ready_max_ns) AS ready_max_ns,
-  -- When it began, ns; null if it existed when the recording began. (time)
+  -- When it started, ns; null if it existed when the recording began. (time)
   any_value(life.start_ns) AS start_ns,
   -- When it ended, ns; null if it outlived the recording. (time)
   any_value(life.end_ns) AS end_ns,

@@ -1,7 +1,7 @@
--- Quantum-end chains: threads that hand one CPU to each other only when their slice is used up,
--- at least 3 hand-offs among at most 8 threads. Chains that touch the window, whole.
+-- Quantum-end chains: threads that hand one CPU to each other only when their quantum ends, with at
+-- least 3 hand-offs among at most 8 threads. Chains that overlap the window, not clipped.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only chains with a thread of a process of this name; null for all.
 WITH
@@ -24,12 +24,12 @@ WITH
       m.chain,
       list(coalesce(named.process, '') ORDER BY m.place) AS processes,
       list(coalesce(named.thread, '') ORDER BY m.place) AS threads,
-      bool_or(named.process = p_process) AS asked,
+      bool_or(named.process = p_process) AS is_selected,
     FROM member AS m
     LEFT JOIN named ON named.utid = m.utid
     GROUP BY m.trace_id, m.chain
   ),
-  -- The sets in force when the chain began.
+  -- The affinities in force when the chain started.
   allowed AS (
     SELECT m.trace_id, m.chain, m.utid, a.cpus
     FROM member AS m
@@ -42,8 +42,8 @@ WITH
     FROM allowed
     GROUP BY trace_id, chain
   ),
-  -- Parking may begin while a chain runs, and its first and last stay may be long: what held for
-  -- half as long as the chain was serialized counts.
+  -- Parking may start during a chain, and its first and last slice may be long, so a state counts
+  -- if it lasted for half of the serialized time.
   parking AS (
     SELECT f.trace_id, f.chain, p.cpu
     FROM found AS f
@@ -82,13 +82,13 @@ SELECT
   f.chain,
   -- Logical CPU on which its threads took turns.
   f.cpu,
-  -- Switch-in of the first leaver, ns. (time)
+  -- Switch-in of the first thread, ns. (time)
   f.ts,
-  -- Length, to the switch-out of the last taker, ns. (at least)
+  -- Length, to the switch-out of the last thread, ns. (at least)
   f.dur,
   -- Hand-offs. (at least)
   f.hand_offs,
-  -- Median running time of a leaver, ns. (no bounds)
+  -- Median length of the slices before a hand-off, ns. (no bounds)
   f.slice_ns,
   -- Processes of its threads in order of appearance; empty where not recorded.
   who.processes,
@@ -96,30 +96,32 @@ SELECT
   who.threads,
   -- Its threads, unique in the database.
   f.utids,
-  -- The part in which another CPU allowed to a waiting one of them was idle or parked, ns.
+  -- Part of dur in which another CPU that a waiting thread may use was idle or parked, ns.
   -- (at least)
   f.serialized_ns,
-  -- The part in which some other online CPU was idle, allowed or not, ns. (at least)
+  -- Part of dur in which another online CPU was idle, allowed or not, ns. (at least)
   f.idle_elsewhere_ns,
-  -- CPUs allowed to any of its threads when it began; null if not known of any.
+  -- CPUs that any of its threads may use when it starts; null if none is known.
   reach.cpus AS allowed_cpus,
   -- CPUs parked or soft-parked in it for more than half of serialized_ns (of dur, if that is 0);
-  -- null: none that is told.
+  -- null: none known.
   parked.cpus AS parked_cpus,
-  -- The ideal processor of one of its threads lay outside its allowed CPUs; null if not recorded.
+  -- True if the ideal processor of one of its threads was outside its allowed CPUs; null if not
+  -- recorded.
   ideal.outside AS ideal_outside,
-  -- Two threads that only repeat each other: points to a spin hand-off.
+  -- True if only two threads alternate, which points to a spin hand-off.
   len(f.utids) = 2 AS pair_only,
-  -- Short stays that were skipped.
+  -- Short slices that were skipped.
   f.skipped,
-  -- Some hand-off may be a sched_yield.
+  -- True if some hand-off may be a sched_yield.
   f.yield_possible,
-  -- False: allowed CPUs are those its threads were seen on, so serialized_ns is a lower bound.
+  -- False: the affinity is unknown and taken as the CPUs its threads ran on, so serialized_ns is a
+  -- lower bound.
   f.affinity_known,
 FROM found AS f
 JOIN who ON who.trace_id = f.trace_id AND who.chain = f.chain
 LEFT JOIN reach ON reach.trace_id = f.trace_id AND reach.chain = f.chain
 LEFT JOIN parked ON parked.trace_id = f.trace_id AND parked.chain = f.chain
 LEFT JOIN ideal ON ideal.trace_id = f.trace_id AND ideal.chain = f.chain
-WHERE p_process IS NULL OR who.asked
+WHERE p_process IS NULL OR who.is_selected
 ORDER BY f.trace_id, f.serialized_ns DESC, f.ts, f.cpu;

@@ -1,6 +1,6 @@
--- What stood in the way of each thread while it was ready; the parts sum to its ready time.
+-- Why each thread was ready and not running; the parts sum to its ready time.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 -- p_min_idle_ns [100000]: shortest idle interval that counts.
@@ -38,23 +38,24 @@ SELECT
   who.utid,
   -- Ready time, ns. (at least; unknown_ns more at most)
   spent.ready_ns,
-  -- Held back by a quota or rate control, ns. (at least; unknown_ns more at most)
+  -- Throttled by a quota or rate control, ns. (at least; unknown_ns more at most)
   spent.throttled_ns,
-  -- At most 1 ms before the switch-in, the CPU it enters still idle, ns.
+  -- At most 1 ms before the switch-in, with the CPU it switches in on still idle, ns.
   -- (at least; unknown_ns more at most)
   spent.idle_exit_ns,
   -- An allowed, unparked CPU was idle, ns. (at least; unknown_ns more at most)
   spent.idle_available_ns,
   -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   spent.parked_available_ns,
-  -- Of an allowed CPU the state or the parking is unknown, ns. (no bounds)
+  -- The state or the parking of an allowed CPU is unknown, ns. (no bounds)
   spent.obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)
   spent.all_busy_ns,
-  -- False: allowed CPUs are those it was seen on, so idle_available_ns is a lower bound.
+  -- False: its affinity is unknown and taken as the CPUs it ran on, so idle_available_ns is a lower
+  -- bound.
   spent.affinity_known,
-  -- obstacle_unknown_ns, the part of parked_available_ns in which another CPU may have been idle, and
-  -- the time in which the state of the thread is unknown, ns. (bound)
+  -- obstacle_unknown_ns, plus the part of parked_available_ns in which another CPU may have been
+  -- idle, plus the time in which the state of the thread is unknown, ns. (bound)
   (spent.obstacle_unknown_ns + spent.maybe_idle_ns + coalesce(t.unknown_ns, 0))::BIGINT
     AS unknown_ns,
 FROM spent

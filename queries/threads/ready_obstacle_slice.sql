@@ -1,9 +1,9 @@
--- Each part of ready time with what stood in the way, clipped to the window; the first that
--- applies of throttled, idle_exit, idle_available, parked_available, unknown, all_busy. It is also
--- unknown where lost records leave open which applies, or where a CPU is idle that a thread of
--- unknown affinity was not seen on.
+-- Each part of a thread's ready time and why it was not running, clipped to the window. The first
+-- cause that applies wins: throttled, idle_exit, idle_available, parked_available, unknown,
+-- all_busy. The cause is also unknown if lost records leave open which one applies, or if a CPU is
+-- idle that a thread of unknown affinity never ran on.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_min_idle_ns [100000]: shortest idle interval that counts.
 WITH
@@ -20,7 +20,7 @@ WITH
     JOIN thread_state AS t
       ON t.utid = open.utid AND t.ts = open.end_ns AND t.state = 'unknown' AND t.dur > 0
   ),
-  -- Idle intervals too short to count that lost records cut: they may have been long enough.
+  -- Idle intervals too short to count that lost records cut off: they may have been long enough.
   cut AS (
     SELECT
       trace_id,
@@ -59,7 +59,7 @@ WITH
     JOIN unseen AS u ON u.utid = r.utid AND u.ready_ts = r.ready_ts
     WHERE r.entered_cpu IS NULL
   ),
-  -- Short idle intervals only: longer ones count whether they are cut or not.
+  -- Only short idle intervals: longer ones count whether they are cut off or not.
   short AS (
     SELECT DISTINCT r.utid, r.ts
     FROM part AS r
@@ -86,7 +86,7 @@ WITH
     FROM loss
     WHERE cpu IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
-  -- Threads of cgroups that ended before they were read: a quota may have held them back.
+  -- Threads of cgroups that ended before they were read: a quota may have throttled them.
   unread AS (
     SELECT DISTINCT t.trace_id, t.utid
     FROM thread_cgroup AS t
@@ -101,15 +101,15 @@ SELECT
   r.trace_id,
   -- Thread, unique in the database.
   r.utid,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   greatest(r.ts, start_ns)::BIGINT AS ts,
   -- Length, ns. (no bounds)
   (least(r.ts + r.dur, end_ns) - greatest(r.ts, start_ns))::BIGINT AS dur,
-  -- Begin of the ready period it is a part of, ns. (time)
+  -- Start of the ready period it is a part of, ns. (time)
   r.ready_ts,
-  -- CPU the thread then entered; null: not seen.
+  -- CPU the thread then switched in on; null: not seen.
   r.entered_cpu,
-  -- What stood in the way.
+  -- Why it was not running.
   CASE
     WHEN r.throttled THEN 'throttled'
     WHEN r.in_doubt THEN 'unknown'
@@ -126,12 +126,13 @@ SELECT
       THEN 'unknown'
     ELSE 'all_busy'
   END AS obstacle,
-  -- False: allowed CPUs are those the thread was seen on (lower bound).
+  -- False: the thread's affinity is unknown and taken as the CPUs it ran on (lower bound).
   r.affinity_known,
-  -- Lost records leave open whether it was switched in soon, or an idle interval was longer.
+  -- True if lost records leave open whether it switched in soon, or an idle interval was longer.
   r.in_doubt,
-  -- Where parked_available applies: of another allowed CPU the state or the parking is unknown, or
-  -- the thread's affinity is and another CPU is idle, so that it may have been idle_available.
+  -- For parked_available: true if it may have been idle_available, because the state or the parking
+  -- of another allowed CPU is unknown, or because the thread's affinity is unknown and another CPU
+  -- is idle.
   (
     r.unknown_available
     OR (
@@ -143,7 +144,7 @@ SELECT
     AND coalesce(r.idle_ns, -1) < p_min_idle_ns AND r.parked_ns >= p_min_idle_ns
     AS may_be_idle,
   -- Length of the longest idle interval, at this moment, of an online unparked CPU outside its
-  -- affinity (if that is unknown, outside the CPUs it was seen on), ns; null if none was idle.
+  -- affinity (if that is unknown, outside the CPUs it ran on), ns; null if none was idle.
   -- (no bounds)
   r.outside_idle_ns,
 FROM judged AS r

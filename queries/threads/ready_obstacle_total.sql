@@ -1,7 +1,8 @@
--- What stood in the way of all ready threads together, and how much of it the idle CPUs could
--- have taken: at each moment the largest number of ready threads that idle CPUs had room for.
+-- Why ready threads were not running, summed over all threads, and how much of that time idle CPUs
+-- could have taken: at each moment, the largest number of ready threads that idle CPUs could have
+-- run.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_min_idle_ns [100000]: shortest idle interval that counts.
 WITH
@@ -36,32 +37,31 @@ SELECT
   spent.trace_id,
   -- Ready time of all threads, ns. (at least; unknown_ns more at most)
   spent.ready_ns,
-  -- Held back by a quota or rate control, ns. (at least; unknown_ns more at most)
+  -- Throttled by a quota or rate control, ns. (at least; unknown_ns more at most)
   coalesce(spent.throttled_ns, 0)::BIGINT AS throttled_ns,
-  -- At most 1 ms before the switch-in, the CPU it enters still idle, ns.
+  -- At most 1 ms before the switch-in, with the CPU it switches in on still idle, ns.
   -- (at least; unknown_ns more at most)
   coalesce(spent.idle_exit_ns, 0)::BIGINT AS idle_exit_ns,
-  -- An allowed, unparked CPU was idle, added up over threads, ns.
-  -- (at least; unknown_ns more at most)
+  -- An allowed, unparked CPU was idle, summed over threads, ns. (at least; unknown_ns more at most)
   coalesce(spent.idle_available_ns, 0)::BIGINT AS idle_available_ns,
   -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   coalesce(spent.parked_available_ns, 0)::BIGINT AS parked_available_ns,
-  -- Of an allowed CPU the state or the parking is unknown, ns. (no bounds)
+  -- The state or the parking of an allowed CPU is unknown, ns. (no bounds)
   coalesce(spent.obstacle_unknown_ns, 0)::BIGINT AS obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)
   coalesce(spent.all_busy_ns, 0)::BIGINT AS all_busy_ns,
-  -- The part of idle_available_ns that the idle CPUs had room for, ns; null if p_min_idle_ns is
-  -- neither 0 nor 100000, for which alone it is built. (at least)
+  -- Part of idle_available_ns that the idle CPUs could have run, ns; null unless p_min_idle_ns is 0
+  -- or 100000. (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000)
     THEN coalesce(matched.ns, 0)::BIGINT
   END AS matched_ns,
-  -- False: of some thread allowed CPUs are those it was seen on (lower bound).
+  -- False: the affinity of some thread is unknown and taken as the CPUs it ran on (lower bound).
   spent.affinity_known,
-  -- obstacle_unknown_ns, the part of parked_available_ns in which another CPU may have been idle, and
-  -- the time in which the states of threads are unknown, ns. (bound)
+  -- obstacle_unknown_ns, plus the part of parked_available_ns in which another CPU may have been
+  -- idle, plus the time in which the states of threads are unknown, ns. (bound)
   (coalesce(spent.obstacle_unknown_ns, 0) + spent.maybe_idle_ns + coalesce(unclear.ns, 0))::BIGINT
     AS unknown_ns,
-  -- Threads whose unknown time it adds up.
+  -- Threads whose unknown time is included.
   coalesce(unclear.threads, 0) AS unknown_threads,
 FROM spent
 LEFT JOIN (

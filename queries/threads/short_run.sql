@@ -1,16 +1,16 @@
--- Runs of each thread after a wake: from the switch-in that a waking (or the end of a wait) brought
--- about to the next wait, preemptions in between left out of the time. Slices are left out if
--- lost records leave open which run they belong to. Threads with mostly short
--- runs look like workers that find little to do. Runs that begin in the window.
+-- Runs of each thread after a wakeup: from the switch-in that a wakeup (or the end of a wait) led
+-- to, up to the next wait, without the time in which it was preempted. Slices are left out if lost
+-- records leave open which run they belong to. Threads with mostly short runs look like workers
+-- that find little to do. Runs that start in the window.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 -- p_short_ns [1000000]: a run shorter than this is short.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
-  stay AS (
+  slice AS (
     SELECT
       s.trace_id,
       s.utid,
@@ -32,7 +32,7 @@ WITH
       count(CASE WHEN woken OR is_open THEN 1 END) OVER (
         PARTITION BY utid ORDER BY ts, dur ROWS UNBOUNDED PRECEDING
       ) AS run,
-    FROM stay
+    FROM slice
   ),
   run AS (
     SELECT
@@ -40,7 +40,7 @@ WITH
       utid,
       min(ts) AS ts,
       sum(dur) AS run_ns,
-      count(*) AS stays,
+      count(*) AS slices,
       bool_or(right_censored) OR arg_max(end_reason, (ts, dur)) NOT IN ('blocked', 'exit') AS is_cut,
       bool_or(is_open AND NOT woken) AS is_open,
     FROM numbered
@@ -56,10 +56,10 @@ WITH
       sum(run_ns) FILTER (WHERE run_ns < p_short_ns) AS short_ns,
       quantile_disc(run_ns, 0.5) AS p50_ns,
       max(run_ns) AS longest_ns,
-      count(*) FILTER (WHERE stays > 1) AS interrupted,
+      count(*) FILTER (WHERE slices > 1) AS interrupted,
     FROM run
     JOIN span ON span.trace_id = run.trace_id
-    -- A run whose end is not recorded is only as long as was seen.
+    -- A run whose end is not recorded is only known to last as long as it was seen.
     WHERE NOT run.is_open AND run.ts >= span.start_ns AND run.ts < span.end_ns
       AND NOT (is_cut AND run_ns < p_short_ns)
     GROUP BY run.utid
@@ -75,15 +75,15 @@ SELECT
   who.tid,
   -- Thread, unique in the database.
   who.utid,
-  -- Runs after a wake.
+  -- Runs after a wakeup.
   summed.runs,
-  -- Short ones.
+  -- Short runs.
   summed.short_runs,
-  -- The same as a share of the runs, percent. (no bounds)
+  -- short_runs as a share of the runs, percent. (no bounds)
   100.0 * summed.short_runs / summed.runs AS short_pct,
   -- Running time in all runs, ns. (at least)
   summed.run_ns,
-  -- Of it: in short ones, ns. (no bounds)
+  -- Part of run_ns in short runs, ns. (no bounds)
   coalesce(summed.short_ns, 0)::BIGINT AS short_ns,
   -- Median run, ns. (no bounds)
   summed.p50_ns::BIGINT AS p50_ns,

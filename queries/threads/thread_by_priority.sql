@@ -1,21 +1,21 @@
--- Running and ready time by priority: whether low priorities wait while high ones run.
--- A stay and the ready time before it count at the priority of its switch-in. Numbers are as
--- recorded: on Linux a lower number is the more urgent (120 is nice 0), on Windows the less.
+-- Running and ready time by priority: whether low priorities wait while high ones run. A slice and
+-- the ready time before it count at the priority of its switch-in. Numbers are as recorded: on
+-- Linux a lower number is more urgent (120 is nice 0), on Windows a higher one.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only processes of this name; null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
-  stay AS (
+  slice AS (
     SELECT
       s.trace_id,
       who.process,
       s.utid,
       s.priority,
       greatest(0, least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns)) AS run_ns,
-      -- greatest() passes over NULL.
+      -- greatest() ignores NULL.
       CASE WHEN s.ready_ns IS NOT NULL THEN
         greatest(0, least(s.ts, end_ns) - greatest(s.ts - s.ready_ns, start_ns))
       END AS ready_ns,
@@ -35,20 +35,20 @@ SELECT
   priority,
   -- Threads that ran at it.
   count(DISTINCT utid) AS threads,
-  -- Time on a CPU, ns. A priority counts until the next recorded change. (no bounds)
+  -- Running time, ns. A priority applies until the next recorded change. (no bounds)
   sum(run_ns)::BIGINT AS run_ns,
-  -- Time ready before these stays, ns; null if not known of any. (no bounds)
+  -- Ready time before these slices, ns; null if none is known. (no bounds)
   sum(ready_ns)::BIGINT AS ready_ns,
-  -- Ready time as a share of running and ready time, percent; null if not known of any. (no bounds)
+  -- Ready time as a share of running and ready time, percent; null if none is known. (no bounds)
   100.0 * sum(ready_ns) / nullif(sum(run_ns) + sum(ready_ns), 0) AS ready_pct,
   -- Switch-ins. (no bounds)
   count(*) FILTER (WHERE begins) AS switches_in,
   -- Median of the known ready times before a switch-in, ns. (no bounds)
   quantile_disc(whole_ready_ns, 0.5) FILTER (WHERE begins) AS ready_p50_ns,
-  -- 99 % of the known ready times are at most this, ns. (no bounds)
+  -- 99th percentile of the known ready times, ns. (no bounds)
   quantile_disc(whole_ready_ns, 0.99) FILTER (WHERE begins) AS ready_p99_ns,
   -- Longest known ready time before a switch-in, ns. (no bounds)
   max(whole_ready_ns) FILTER (WHERE begins) AS ready_max_ns,
-FROM stay
+FROM slice
 GROUP BY trace_id, process, priority
 ORDER BY trace_id, run_ns DESC, process, priority;

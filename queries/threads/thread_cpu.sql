@@ -1,6 +1,6 @@
--- Where each thread ran: its time and switch-ins on each logical CPU.
+-- Where each thread ran: its running time and switch-ins on each logical CPU.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
@@ -32,15 +32,15 @@ SELECT
   who.utid,
   -- Logical CPU.
   spent.cpu,
-  -- Time on it, ns. (at least; unknown_ns more at most)
+  -- Running time on it, ns. (at least; unknown_ns more at most)
   run_ns,
-  -- The same as a share of the thread's running time in the window, percent. (no bounds)
+  -- run_ns as a share of the thread's running time in the window, percent. (no bounds)
   100.0 * run_ns / nullif(sum(run_ns) OVER (PARTITION BY who.utid), 0) AS of_thread_pct,
   -- Switch-ins on it. (at least)
   switches_in,
-  -- Longest stay on it, clipped to the window, ns. (at least)
+  -- Longest slice on it, clipped to the window, ns. (at least)
   longest_ns,
-  -- Time in which both the state of the thread and that of the CPU may be unknown, ns. (bound)
+  -- Time in which the states of both the thread and the CPU may be unknown, ns. (bound)
   least(coalesce(t.run_unknown_ns, 0), coalesce(c.unknown_ns, 0)) AS unknown_ns,
 FROM spent
 JOIN who USING (utid)

@@ -1,8 +1,8 @@
 -- What each thread did in the window: time by state, switches, moves between CPUs, ready times.
 -- Times are clipped to the window; switches, moves and ready times are those of switch-ins (or
--- switch-outs) that lie in it, both ends included. Threads without any time in it are left out.
+-- switch-outs) within it, both ends included. Threads without any time in it are left out.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 WITH
@@ -35,7 +35,7 @@ WITH
     FROM spent
     GROUP BY utid
   ),
-  stay AS (
+  slice AS (
     SELECT
       sched_slice.*,
       ts >= start_ns AND NOT left_censored AS begins,
@@ -67,12 +67,12 @@ WITH
       count(DISTINCT cpu) AS cpus,
       arg_min(cpu, ts) AS first_cpu,
       arg_max(cpu, ts) AS last_cpu,
-    FROM stay
+    FROM slice
     GROUP BY utid
   ),
   move AS (
     SELECT
-      stay.utid,
+      slice.utid,
       CASE
         WHEN here.core = there.core THEN 'core'
         WHEN here.llc = there.llc THEN 'llc'
@@ -80,14 +80,14 @@ WITH
         WHEN here.package <> there.package THEN 'remote'
         ELSE 'unknown'
       END AS distance,
-    FROM stay
+    FROM slice
     LEFT JOIN place AS here
-      ON here.trace_id = stay.trace_id AND here.cpu = stay.cpu
-      AND stay.ts >= here.from_ns AND stay.ts < here.to_ns
+      ON here.trace_id = slice.trace_id AND here.cpu = slice.cpu
+      AND slice.ts >= here.from_ns AND slice.ts < here.to_ns
     LEFT JOIN place AS there
-      ON there.trace_id = stay.trace_id AND there.cpu = stay.prev_cpu
-      AND stay.ts >= there.from_ns AND stay.ts < there.to_ns
-    WHERE begins AND stay.prev_cpu <> stay.cpu
+      ON there.trace_id = slice.trace_id AND there.cpu = slice.prev_cpu
+      AND slice.ts >= there.from_ns AND slice.ts < there.to_ns
+    WHERE begins AND slice.prev_cpu <> slice.cpu
   ),
   moves AS (
     SELECT
@@ -114,58 +114,57 @@ SELECT
   who.tid,
   -- Thread, unique in the database.
   who.utid,
-  -- Time on a CPU, ns. (from run_ns to run_high_ns)
+  -- Running time, ns. (from run_ns to run_high_ns)
   run_ns,
-  -- With the unknown time, but no more of it than the state of some CPU is unknown, and with what
-  -- its own CPU clock shows beyond the records, ns. (bound)
+  -- run_ns plus its unknown time, up to the time in which the state of some CPU is unknown, plus
+  -- what its own CPU clock shows beyond the records, ns. (bound)
   (run_ns + coalesce(doubt.run_unknown_ns, 0))::BIGINT AS run_high_ns,
-  -- Time on a CPU as a share of the window, percent of one logical CPU.
-  -- (from run_pct to run_high_pct)
+  -- run_ns as a share of the window, percent of one logical CPU. (from run_pct to run_high_pct)
   100.0 * run_ns / nullif(window_ns, 0) AS run_pct,
   -- run_high_ns as a share of the window, percent. (bound)
   100.0 * (run_ns + coalesce(doubt.run_unknown_ns, 0)) / nullif(window_ns, 0) AS run_high_pct,
-  -- Time ready to run and not running, ns. (at least; unknown_ns more at most)
+  -- Ready time: runnable but not running, ns. (at least; unknown_ns more at most)
   ready_ns,
-  -- Time blocked, ns; null where no wakeup is recorded, which would tell it from ready time.
-  -- (at least; unknown_ns more at most)
+  -- Waiting (blocked) time, ns; null if no wakeups were recorded, because it cannot be separated
+  -- from ready time. (at least; unknown_ns more at most)
   CASE WHEN is_woken THEN wait_ns END AS wait_ns,
-  -- Time created and not yet runnable, ns; null where no wakeup is recorded.
+  -- Time created and not yet runnable, ns; null if no wakeups were recorded.
   -- (at least; unknown_ns more at most)
   CASE WHEN is_woken THEN new_ns END AS new_ns,
-  -- Time in which its state is unknown; where no wakeup is recorded, also all time in which it was
+  -- Time in which its state is unknown; if no wakeups were recorded, also all time in which it was
   -- blocked or ready, ns. (bound)
   (lost_ns + CASE WHEN is_woken THEN 0 ELSE wait_ns + new_ns END)::BIGINT AS unknown_ns,
   -- Switch-ins. (at least)
   coalesce(switches_in, 0) AS switches_in,
-  -- Switch-outs by which it blocked or exited. (at least)
+  -- Switch-outs because it blocked or exited. (at least)
   coalesce(voluntary_out, 0) AS voluntary_out,
-  -- Switch-outs by which it was left still runnable, without a known yield.
+  -- Switch-outs while still runnable, without a recorded yield.
   coalesce(involuntary_out, 0) AS involuntary_out,
   -- Switch-outs by a recorded yield.
   coalesce(yields, 0) AS yields,
-  -- Of involuntary_out: another thread that had just become ready took the CPU.
+  -- Part of involuntary_out: preempted by a thread that had just become ready.
   coalesce(preemptions, 0) AS preemptions,
-  -- Of involuntary_out: the quantum was used up (or, where yields are not recorded, a yield).
+  -- Part of involuntary_out: the quantum ended (or, if yields are not recorded, a yield).
   coalesce(quantum_ends, 0) AS quantum_ends,
-  -- Switch-ins on another CPU than before. (at least)
+  -- Switch-ins on a different CPU than before. (at least)
   coalesce(migrations, 0) AS migrations,
-  -- Of migrations: to a sibling on the same core.
+  -- Part of migrations: to a sibling on the same core.
   coalesce(migrations_core, 0) AS migrations_core,
-  -- Of migrations: to another core that shares the last-level cache.
+  -- Part of migrations: to another core that shares the last-level cache.
   coalesce(migrations_llc, 0) AS migrations_llc,
-  -- Of migrations: to another last-level cache (or none known) of the same package.
+  -- Part of migrations: to another last-level cache (or none known) of the same package.
   coalesce(migrations_package, 0) AS migrations_package,
-  -- Of migrations: to another package.
+  -- Part of migrations: to another package.
   coalesce(migrations_remote, 0) AS migrations_remote,
-  -- Of migrations: the recording does not tell how far.
+  -- Part of migrations: the distance is not known.
   coalesce(migrations_unknown, 0) AS migrations_unknown,
-  -- Switch-ins of which the ready time is known.
+  -- Switch-ins whose ready time is known.
   coalesce(ready_count, 0) AS ready_count,
   -- Median of the known ready times before a switch-in, ns. (no bounds)
   ready_at[1] AS ready_p50_ns,
-  -- 95 % of the known ready times are at most this, ns. (no bounds)
+  -- 95th percentile of the known ready times, ns. (no bounds)
   ready_at[2] AS ready_p95_ns,
-  -- 99 % of the known ready times are at most this, ns. (no bounds)
+  -- 99th percentile of the known ready times, ns. (no bounds)
   ready_at[3] AS ready_p99_ns,
   -- Longest known ready time before a switch-in, ns. (at least)
   ready_max_ns,
@@ -179,9 +178,9 @@ SELECT
   priority_max,
   -- Logical CPUs it ran on.
   coalesce(cpus, 0) AS cpus,
-  -- The first of them in the window.
+  -- First CPU it ran on in the window.
   first_cpu,
-  -- The last of them in the window.
+  -- Last CPU it ran on in the window.
   last_cpu,
 FROM who
 JOIN time_in USING (utid)

@@ -1,11 +1,12 @@
--- What the busiest threads did over the window, reduced to a number of columns: in each column the
--- state with the most time in it, equal neighbours joined to one row.
+-- What the busiest threads did over the window, reduced to time bins: each bin shows the state with
+-- the most time in it, and equal neighbors are joined into one row.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
--- p_threads [16]: threads of each recording, those that ran longest.
--- p_columns [2000]: columns a thread; as many as the window has nanoseconds gives every state as it is.
+-- p_threads [16]: number of threads per recording, those that ran longest.
+-- p_columns [2000]: time bins per thread; as many as the window has nanoseconds returns every
+-- state.
 WITH
   span AS (
     SELECT trace_id, start_ns, dur_ns, greatest(1, ceil(dur_ns / p_columns)::BIGINT) AS width_ns,
@@ -51,7 +52,8 @@ WITH
       AND t.ts >= place.from_ns AND t.ts < place.to_ns
     WHERE t.dur > 0 AND t.ts < span.start_ns + span.dur_ns AND t.ts + t.dur > span.start_ns
   ),
-  -- A piece covers its columns but the first and the last wholly; only those two are contested.
+  -- A piece fills every bin between its first and its last; only in those two can another piece
+  -- have more time.
   contested AS (
     SELECT trace_id, utid, first_column AS col, state,
       least(end_ns, (first_column + 1) * width_ns) - begin_ns AS dur,
@@ -104,11 +106,11 @@ SELECT
   j.utid,
   -- Running time of the thread in the window, ns. (at least)
   ran.run_ns,
-  -- Begin, at a border of a column. (time)
+  -- Start, at the edge of a time bin. (time)
   (span.start_ns + j.col * span.width_ns)::BIGINT AS start_ns,
-  -- Length, in whole columns; the last column ends with the window. (no bounds)
+  -- Length, in whole time bins; the last bin ends with the window. (no bounds)
   (least(j.end_col * span.width_ns, span.dur_ns) - j.col * span.width_ns)::BIGINT AS dur_ns,
-  -- What has the most time in each of its columns: runs_p, runs_e, runs (core type unknown), ready,
+  -- State with the most time in each of its bins: runs_p, runs_e, runs (core type unknown), ready,
   -- waiting or unknown.
   j.state,
 FROM joined AS j

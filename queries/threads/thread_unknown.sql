@@ -1,11 +1,11 @@
 -- How long the state of each thread is unknown in the window, because records were lost or the
 -- recording does not contain its first state. Without recorded wakeups it is also unknown how much
--- of a thread's waiting time it was ready. On Linux a thread keeps running for a while after its exit
--- record, until its last switch-out. Where a thread's own CPU clock shows more running time than any
--- record (thread_clock_check), it may have run for that much longer. Threads whose state is always
--- known and whose clock agrees are left out.
+-- of a thread's waiting time it was ready. On Linux a thread keeps running for a while after its
+-- exit record, until its last switch-out. If a thread's own CPU clock shows more running time than
+-- any record (thread_clock_check), it may have run for that much longer. Threads whose state is
+-- always known and whose clock agrees are left out.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -33,7 +33,7 @@ WITH
       AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id, utid
   ),
-  -- Only the threads of which no slice ends behind their end.
+  -- Only threads without a slice that ends after their end.
   leaving AS (
     SELECT
       t.trace_id,
@@ -73,9 +73,8 @@ SELECT
   -- Time in which its state is unknown, or in which it may have been ready instead of waiting, ns.
   -- (bound)
   coalesce(lost.unknown_ns, 0) AS unknown_ns,
-  -- Time in which its state is unknown, but no more than the time in which the state of some CPU is
-  -- unknown: only then can it have run; and what its own CPU clock shows beyond the records, ns.
-  -- (bound)
+  -- Time in which its state is unknown, up to the time in which the state of some CPU is unknown
+  -- (it can only have run then), plus what its own CPU clock shows beyond the records, ns. (bound)
   (least(coalesce(lost.lost_ns, 0), coalesce(unclear.ns, 0)) + coalesce(charged.ns, 0))::BIGINT
     AS run_unknown_ns,
 FROM lost

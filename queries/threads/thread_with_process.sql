@@ -1,4 +1,4 @@
--- Every thread but the idle ones, with its process.
+-- Every thread except the idle threads, with its process.
 -- p_trace_id: only this recording; null for all.
 -- p_process: only threads of processes of this name; null for all.
 SELECT
@@ -8,13 +8,13 @@ SELECT
   t.utid,
   -- Thread id as recorded.
   t.tid,
-  -- Name of the thread, its last.
+  -- Last recorded name of the thread.
   t.name AS thread,
   -- Process, unique in the database; null if not recorded.
   t.upid,
   -- Process id as recorded; null if not recorded.
   p.pid,
-  -- Name of the process, its last; null if not recorded.
+  -- Last recorded name of the process; null if not recorded.
   p.name AS process,
 FROM thread AS t
 LEFT JOIN process AS p ON p.upid = t.upid

@@ -1,8 +1,8 @@
--- Cgroups with a CPU quota, that were throttled in the step, or of which that is unknown: what the
--- system counted in the step, and what the trace shows of their threads in the window. A cgroup
--- counts with all threads that were read in it at any time.
+-- Cgroups that have a CPU quota, were throttled in the step, or may have been: what the system
+-- counted in the step, and what the trace shows of their threads in the window. A cgroup includes
+-- all threads that were read in it at any time.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -18,7 +18,7 @@ WITH
     UNION
     SELECT trace_id, utid, cgroup FROM thread_cgroup JOIN span USING (trace_id)
   ),
-  -- Cgroups in which a thread was seen and that no reading shows have a row of unknowns.
+  -- A cgroup in which a thread was seen and that was never read gets a row of unknowns.
   reading AS (
     SELECT trace_id, cgroup, ts, edge, usage_ns, throttled_ns, nr_throttled, quota_ns, period_ns
     FROM snapshot_cgroup
@@ -45,7 +45,7 @@ WITH
     FROM reading
     GROUP BY trace_id, cgroup
   ),
-  held AS (
+  waited AS (
     SELECT
       r.utid,
       sum(least(r.ts + r.dur, end_ns) - greatest(r.ts, start_ns)) AS ready_ns,
@@ -61,10 +61,10 @@ WITH
       member.trace_id,
       member.cgroup,
       count(*) AS threads,
-      sum(held.ready_ns)::BIGINT AS ready_ns,
-      coalesce(sum(held.throttled_ns), 0)::BIGINT AS ready_throttled_ns,
+      sum(waited.ready_ns)::BIGINT AS ready_ns,
+      coalesce(sum(waited.throttled_ns), 0)::BIGINT AS ready_throttled_ns,
     FROM member
-    LEFT JOIN held USING (utid)
+    LEFT JOIN waited USING (utid)
     WHERE member.utid IS NOT NULL AND member.cgroup IS NOT NULL
     GROUP BY member.trace_id, member.cgroup
   )
@@ -83,19 +83,20 @@ SELECT
   edge.is_complete,
   -- CPU time it used in the step, ns. (at least)
   edge.usage_ns,
-  -- The same in logical CPUs.
+  -- usage_ns in logical CPUs.
   edge.usage_ns::DOUBLE / nullif(step.step_ns, 0) AS used_cpus,
-  -- Time its threads were held back in the step, as the system counts it (added up over its run
+  -- Time its threads were throttled in the step, as the system counts it (summed over its run
   -- queues), ns; null if unknown. (at least)
   edge.throttled_ns,
-  -- Periods in which they were; null if unknown.
+  -- Periods in which they were throttled; null if unknown.
   edge.throttled_periods,
-  -- Threads of it that the trace shows.
+  -- Its threads in the trace.
   coalesce(traced.threads, 0) AS threads,
-  -- Ready time of these in the window, ns; null if none. (at least)
+  -- Ready time of these threads in the window, ns; null if there are none. (at least)
   traced.ready_ns,
-  -- Of it: in which the thread had left runnable to the idle thread, or the cgroup's throttled
-  -- time grew in the step, ns; null if none of its threads is shown. (at least)
+  -- Part of ready_ns in which the thread had switched out runnable to the idle thread, or the
+  -- cgroup's throttled time grew in the step, ns; null if the trace shows none of its threads.
+  -- (at least)
   traced.ready_throttled_ns,
 FROM edge
 LEFT JOIN step ON step.trace_id = edge.trace_id

@@ -1,7 +1,7 @@
--- Who wakes whom: each pair of waker and woken thread, over switch-ins in the window that a waking
--- led to. A waking from an idle CPU comes from an interrupt.
+-- Which thread wakes which: each pair of waker and woken thread, over switch-ins in the window that
+-- a wakeup led to. A wakeup from an idle CPU comes from an interrupt.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only where the woken thread is of this process; null for all.
 WITH
@@ -23,15 +23,16 @@ WITH
 SELECT
   -- Recording.
   who.trace_id,
-  -- Process of the waker; null if not recorded, or if an interrupt woke.
+  -- Process of the waker; null if not recorded, or if an interrupt woke the thread.
   waker_process.name AS waker_process,
-  -- Name of the waker; null if an interrupt on an idle CPU woke.
+  -- Name of the waker; null if an interrupt on an idle CPU woke the thread.
   CASE WHEN NOT waker.is_idle THEN waker.name END AS waker_thread,
-  -- Thread id of the waker; null if an interrupt on an idle CPU woke.
+  -- Thread id of the waker; null if an interrupt on an idle CPU woke the thread.
   CASE WHEN NOT waker.is_idle THEN waker.tid END AS waker_tid,
-  -- The waker, unique in the database; the idle thread of the CPU if an interrupt woke there.
+  -- The waker, unique in the database; the idle thread of the CPU if an interrupt there woke the
+  -- thread.
   pair.waker_utid,
-  -- An interrupt on an idle CPU woke.
+  -- True if an interrupt on an idle CPU woke the thread.
   waker.is_idle AS from_idle,
   -- Process of the woken thread; null if not recorded.
   who.process,
@@ -41,13 +42,13 @@ SELECT
   who.tid,
   -- The woken thread, unique in the database.
   who.utid,
-  -- Wakings that led to a switch-in in the window. (at least)
+  -- Wakeups that led to a switch-in in the window. (at least)
   wakings,
-  -- Ready time between these wakings and the switch-ins, ns. (at least)
+  -- Ready time between these wakeups and the switch-ins, ns. (at least)
   ready_ns,
   -- Longest of these, ns. (at least)
   ready_max_ns,
-  -- Time it had waited before these wakings, ns; null if unknown of all. (at least)
+  -- Waiting time before these wakeups, ns; null if none is known. (at least)
   wait_ns,
 FROM pair
 JOIN who ON who.utid = pair.utid

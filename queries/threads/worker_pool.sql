@@ -1,11 +1,11 @@
--- Pools of workers: at least p_least threads of a process whose names differ in digits only, and
--- how their number relates to the machine. A section begins when one of them becomes runnable and
--- ends when none is.
+-- Worker pools: at least p_least threads of a process whose names differ only in digits, and how
+-- their number relates to the machine. A section starts when one of them becomes runnable and ends
+-- when none is.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only processes of this name; null for all.
--- p_least [3]: fewest threads of a pool.
+-- p_least [3]: smallest number of threads in a pool.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   machine AS (
@@ -67,9 +67,9 @@ SELECT
   member.process,
   -- Process, unique in the database.
   member.upid,
-  -- Name of its threads, digits as #.
+  -- Name of its threads, with # for digits.
   member.pool,
-  -- Threads of it that ran.
+  -- Its threads that ran.
   member.threads,
   -- Logical CPUs of the machine.
   machine.cpus,
@@ -77,7 +77,7 @@ SELECT
   machine.cores,
   -- Cores of type P or U; 0 if unknown.
   machine.p_cores,
-  -- What the number of threads follows: logical CPUs (at most two fewer), cores, P cores, or more
+  -- What the number of threads matches: logical CPUs (at most two fewer), cores, P cores, or more
   -- than the logical CPUs; null if none of these.
   CASE
     WHEN member.threads > machine.cpus THEN 'more than logical CPUs'
@@ -85,11 +85,11 @@ SELECT
     WHEN member.threads BETWEEN machine.cores - 1 AND machine.cores THEN 'cores'
     WHEN member.threads BETWEEN machine.p_cores - 1 AND machine.p_cores THEN 'P cores'
   END AS follows,
-  -- Most of them on a CPU at once; null if not known.
+  -- Most of them running at once; null if unknown.
   section.most_running,
   -- Their running time, ns. (at least)
   member.run_ns,
-  -- Of it: beside a busy sibling, ns. (at least)
+  -- Part of run_ns with an SMT sibling busy, ns. (at least)
   member.shared_ns,
   -- Their ready time, ns. (at least)
   member.ready_ns,

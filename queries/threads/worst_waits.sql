@@ -1,7 +1,8 @@
--- The 20 longest times that threads were ready and did not run, in each recording, with what stood
--- in the way and who ran instead on the CPU that the thread then entered. Clipped to the window.
+-- The 20 longest single waits of ready threads for a CPU, in each recording: why the thread was not
+-- running, and which thread ran instead on the CPU that it then switched in on. Clipped to the
+-- window.
 -- p_trace_id: only this recording; null for all.
--- p_from_ns: begin of the window; null for the default one.
+-- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only threads of processes of this name; null for all.
 -- p_min_idle_ns [100000]: shortest idle interval that counts.
@@ -20,7 +21,7 @@ WITH
     WHERE r.ts < end_ns AND r.ts + r.dur > start_ns AND r.utid IN (SELECT utid FROM who)
     GROUP BY r.trace_id, r.utid, r.ready_ts
   ),
-  -- Only what reaches the 20th place is ranked: there are millions of periods.
+  -- Only periods that reach the 20th place are ranked, because there are millions of them.
   reach AS (SELECT trace_id, max(ready_ns, 20)[-1] AS least_ns FROM period GROUP BY trace_id),
   ranked AS (
     SELECT
@@ -53,7 +54,7 @@ WITH
       ON r.trace_id = ranked.trace_id AND r.utid = ranked.utid AND r.ready_ts = ranked.ready_ts
     GROUP BY ALL
   ),
-  -- Its begin or end is not seen: the edge of the recording, or lost time right before or after.
+  -- Its start or end was not seen: the edge of the recording, or lost time right before or after.
   cut AS (
     SELECT DISTINCT w.trace_id, w.place
     FROM worst AS w
@@ -103,37 +104,38 @@ SELECT
   who.tid,
   -- The thread, unique in the database.
   w.utid,
-  -- Begin of its ready period, which may lie before the window, ns. (time)
+  -- Start of its ready period, which may be before the window, ns. (time)
   w.ready_ts,
   -- Ready time in the window, ns. (at least)
   w.ready_ns,
-  -- True: the recording does not show its begin or its end, so that ready_ns is a lower bound.
+  -- True if the recording does not show its start or its end, so ready_ns is a lower bound.
   cut.place IS NOT NULL AS is_cut,
-  -- CPU it then entered; null: not seen.
+  -- CPU it then switched in on; null: not seen.
   w.entered_cpu,
-  -- Process of the thread that ran longest on that CPU meanwhile; null: none, or not recorded.
+  -- Process of the thread that ran longest on that CPU meanwhile; null if none ran, or if not
+  -- recorded.
   named.process AS instead_process,
-  -- Name of that thread; null: none ran.
+  -- Name of that thread; null if none ran.
   named.thread AS instead_thread,
-  -- Its thread id; null: none ran.
+  -- Its thread id; null if none ran.
   named.tid AS instead_tid,
-  -- That thread, unique in the database; null: none ran.
+  -- That thread, unique in the database; null if none ran.
   most.utid AS instead_utid,
-  -- How long it ran there meanwhile, ns; null: none ran. (at least)
+  -- How long it ran there meanwhile, ns; null if none ran. (at least)
   most.ns AS instead_ns,
   -- How long any thread ran there meanwhile, ns; null if the CPU is not known. (at least)
   CASE WHEN w.entered_cpu IS NOT NULL THEN coalesce(most.others_ns, 0) END AS others_ns,
   -- How many threads ran there meanwhile; null if the CPU is not known.
   CASE WHEN w.entered_cpu IS NOT NULL THEN coalesce(most.others, 0) END AS others,
-  -- Held back by a quota or rate control, ns. (at least)
+  -- Throttled by a quota or rate control, ns. (at least)
   coalesce(w.throttled_ns, 0)::BIGINT AS throttled_ns,
-  -- At most 1 ms before the switch-in, the CPU it enters still idle, ns. (at least)
+  -- At most 1 ms before the switch-in, with the CPU it switches in on still idle, ns. (at least)
   coalesce(w.idle_exit_ns, 0)::BIGINT AS idle_exit_ns,
   -- An allowed, unparked CPU was idle, ns. (at least)
   coalesce(w.idle_available_ns, 0)::BIGINT AS idle_available_ns,
   -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   coalesce(w.parked_available_ns, 0)::BIGINT AS parked_available_ns,
-  -- Of an allowed CPU the state or the parking is unknown, ns. (no bounds)
+  -- The state or the parking of an allowed CPU is unknown, ns. (no bounds)
   coalesce(w.obstacle_unknown_ns, 0)::BIGINT AS obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least)
   coalesce(w.all_busy_ns, 0)::BIGINT AS all_busy_ns,

@@ -1,4 +1,4 @@
-/* Bars by thread: the first few, or those that are searched for, however far down they come. */
+/* Bars by thread: the first few, or those that match the search, however far down they are. */
 
 const AROUND_BARS = 110;
 

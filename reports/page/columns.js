@@ -1,13 +1,13 @@
-/* Rows of runs over time reduced to the columns that a screen can show. */
+/* Rows of runs over time, reduced to as many columns as a screen can show. */
 
 const COLUMNS = 1600;
-// A run this share of the range is long enough to be labelled.
+// A run of at least this share of the range gets a label.
 const LONG = 0.018;
 
 /**
  * The code with the most time in each column of the range [a, b], and the long runs.
  * `runs` has row, start (after `from`), dur and code; `codeOf` maps the codes, and a code that is
- * `sought` wins its columns, however short: it is what the reader looks for.
+ * `sought` wins its columns, however short it is, because the reader searched for it.
  */
 function inColumns(runs, rows, from, [a, b], codeOf, sought) {
   const width = (b - a) / COLUMNS;
@@ -46,7 +46,7 @@ function inColumns(runs, rows, from, [a, b], codeOf, sought) {
   return { z, width, long };
 }
 
-/** The colours of the codes as the steps of a heat map's scale. */
+/** The colors of the codes as the steps of a heat map's scale. */
 function stepped(list) {
   return list.flatMap((c, i) => [[i / list.length, c], [(i + 1) / list.length, c]]);
 }

@@ -6,12 +6,12 @@ const figures = [];
 let library = null;
 let printing = false;
 
-/** Colour of a token in the theme that holds now. */
+/** Color of a token in the current theme. */
 function colour(token) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${token}`).trim();
 }
 
-/** The figure with its colour tokens resolved and every string made inert for Plotly's markup. */
+/** The figure with color tokens resolved and every string escaped for Plotly's markup. */
 function resolved(value, key) {
   if (typeof value === 'string') {
     if (/color$/i.test(key) && value.startsWith('@')) return colour(value.slice(1));
@@ -32,8 +32,8 @@ function axisStyle(given) {
   };
 }
 
-/** The layout of a figure in the page's dress. */
-function dressed(layout, height) {
+/** The layout of a figure with the page's style. */
+function styled(layout, height) {
   const full = {
     autosize: !printing,
     height,
@@ -57,25 +57,25 @@ function dressed(layout, height) {
 const CONFIG = {
   displaylogo: false,
   responsive: true,
-  // Named one by one: some of the others offer to send the data somewhere.
+  // An explicit list, because some other buttons offer to send the data somewhere.
   modeBarButtons: [['toImage'], ['zoom2d', 'pan2d', 'zoomIn2d', 'zoomOut2d', 'resetScale2d']],
 };
 
-/** Shows data and layout in an element; used for first drawing and for every change. */
+/** Draws data and layout in an element, the first time and after every change. */
 function show(element, data, layout, height) {
-  return library.react(element, resolved(data, ''), dressed(resolved(layout, ''), height), CONFIG);
+  return library.react(element, resolved(data, ''), styled(resolved(layout, ''), height), CONFIG);
 }
 
-/** A figure of the page, drawn when it is seen, printed, or dressed anew; `next` is the one below. */
+/** A figure of the page, drawn when scrolled to, printed or restyled; `next` is the figure below. */
 function addFigure(spec, next) {
   const plot = make('div', { class: 'plot', 'data-state': 'waiting', role: 'img', 'aria-label': spec.caption });
   if (spec.height) plot.style.minHeight = `${spec.height}px`;
-  const kinds = { timeline, steps, frames: frameStrip, threads: threadStates };
+  const kinds = { timeline, steps, frames: frameFigure, threads: threadStates };
   const drawer = kinds[spec.kind] ? kinds[spec.kind](plot, spec, Boolean(next && kinds[next.kind])) : spec.plot.sought ? soughtBars(plot, spec) : { draw: () => show(plot, spec.plot.data, spec.plot.layout, spec.height) };
   const figure = { plot, draw: drawer.draw, state: 'waiting' };
   figures.push(figure);
   seen.observe(plot);
-  return make('figure', { class: kinds[spec.kind] ? 'strip' : null }, make('figcaption', {}, prose(spec.caption)), drawer.before, plot, drawer.after);
+  return make('figure', { class: kinds[spec.kind] ? 'over-time' : null }, make('figcaption', {}, prose(spec.caption)), drawer.before, plot, drawer.after);
 }
 
 function drawFigure(figure) {
@@ -86,7 +86,7 @@ function drawFigure(figure) {
     figure.plot.dataset.state = 'drawn';
   } catch (error) {
     figure.plot.dataset.state = 'failed';
-    figure.plot.textContent = 'This figure could not be drawn; the table below holds its numbers.';
+    figure.plot.textContent = 'This figure could not be drawn; the table below has its numbers.';
     console.error(error);
   }
 }
@@ -99,7 +99,7 @@ const seen = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: '600px 0px' });
 
-/** The library, once; then the figures that are on screen. */
+/** Loads the library once, then draws the figures on screen. */
 async function loadLibrary() {
   const script = document.createElement('script');
   script.textContent = await unpack('library');

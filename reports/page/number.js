@@ -1,4 +1,4 @@
-/* Numbers as people read them. Unknown is a dash, never 0. */
+/* Numbers formatted for people. Unknown is a dash, never 0. */
 
 const TIME_UNITS = [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]];
 
@@ -6,7 +6,7 @@ function grouped(value, digits) {
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** How a column is written: its unit, chosen once for all its values, and a function. */
+/** How a column is formatted: its unit, the same for all its values, and a function. */
 function column(kind, values) {
   let most = 0;
   let least = Infinity;
@@ -19,7 +19,7 @@ function column(kind, values) {
     if (!most) return { unit: 'ms', numeric: true, write: (v) => (v ? String(v) : '0') };
     let place = TIME_UNITS.findIndex(([, s]) => most >= s * (s === 1e9 ? 10 : 1));
     if (place < 0) place = TIME_UNITS.length - 1;
-    // A smaller unit where the least would else be written as 0.
+    // Use a smaller unit if the smallest value would otherwise be shown as 0.
     while (place < TIME_UNITS.length - 1 && least < TIME_UNITS[place][1] / 1e3) place += 1;
     const [unit, size] = TIME_UNITS[place];
     const digits = size === 1 ? 0 : 3;
@@ -37,7 +37,7 @@ function column(kind, values) {
   return { unit: '', numeric: false, write: (v) => String(v) };
 }
 
-/** A length of time in the unit that suits it. */
+/** A duration in the unit that suits it. */
 function duration(ns) {
   const [unit, size] = TIME_UNITS.find(([, s]) => Math.abs(ns) >= s) || TIME_UNITS[3];
   return `${grouped(ns / size, size === 1 ? 0 : 1)} ${unit}`;

@@ -1,4 +1,4 @@
-/* The page: findings first, then the sections, then what was looked at. */
+/* The page: findings first, then the sections, then what had nothing to show. */
 
 function sectionOf(section) {
   return make('section', { id: section.name, 'aria-labelledby': `${section.name}-h` },
@@ -12,7 +12,7 @@ function sectionOf(section) {
 
 function absent(list) {
   return make('section', { id: 'absent', 'aria-labelledby': 'absent-h' },
-    make('h2', { id: 'absent-h' }, 'Looked for, nothing to show'),
+    make('h2', { id: 'absent-h' }, 'Nothing to show for'),
     make('ul', { class: 'plain' }, list.map(([heading, reason]) => make('li', {}, make('b', {}, `${heading}: `), prose(reason)))));
 }
 
@@ -57,6 +57,6 @@ async function start() {
 start().catch((error) => {
   const wait = document.getElementById('wait') || document.getElementById('said');
   wait.className = 'alarm';
-  wait.textContent = 'This report could not be unpacked: open it in a browser of 2023 or later, and check that the file is whole. The database beside it holds the same answers.';
+  wait.textContent = 'This report could not be unpacked. Open it in a browser from 2023 or later, and check that the file is complete. The database next to it has the same answers.';
   console.error(error);
 });

@@ -1,9 +1,9 @@
-/* The search for threads and processes: one box that narrows the timelines, the bars and every table of them. */
+/* The search for threads and processes: one box that filters the timelines, the bars and the tables. */
 
 const THREAD_COLUMN = /(^|_)(thread|process|tid|waker|wakee|comm)$/;
 const searchers = [];
 
-/** What follows the search is called with a test of texts, or null when nothing is searched. */
+/** Calls `follow` on every search with a test for texts, or null if the search is empty. */
 function onSearch(follow) {
   searchers.push(follow);
 }
@@ -15,10 +15,10 @@ function searchFor(text) {
   let cut = 0;
   let figuresCut = 0;
   for (const follow of searchers) {
-    const told = follow(test);
-    if (told && told.threads !== undefined) threads = told.threads;
-    if (told?.narrowed) cut += 1;
-    if (told?.figure) figuresCut += 1;
+    const result = follow(test);
+    if (result && result.threads !== undefined) threads = result.threads;
+    if (result?.narrowed) cut += 1;
+    if (result?.figure) figuresCut += 1;
   }
   document.documentElement.dataset.searching = test ? 'yes' : 'no';
   const said = document.getElementById('matches');
@@ -32,7 +32,7 @@ function searchFor(text) {
 
 function searchBox() {
   let wait = null;
-  const box = make('input', { type: 'search', id: 'threads', placeholder: 'Find a thread  ( / )', title: 'Part of a name or number; several with commas between', 'aria-label': 'Find threads and processes by name or number',
+  const box = make('input', { type: 'search', id: 'threads', placeholder: 'Find a thread  ( / )', title: 'Part of a name or number; separate several with commas', 'aria-label': 'Find threads and processes by name or number',
     oninput: (event) => { clearTimeout(wait); wait = setTimeout(() => searchFor(event.target.value), 120); } });
   document.addEventListener('keydown', (event) => {
     if (event.key === '/' && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); box.focus(); }

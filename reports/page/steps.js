@@ -1,8 +1,8 @@
-/* Numbers that change in steps over time: every change where they fit, else means in columns. */
+/* Numbers that change in steps over time: every change if they fit, else means over columns. */
 
 const STEP_COLUMNS = 400;
 
-/** One layer in a range: begins of the steps (ms) and the values of each series. */
+/** One layer in a range: starts of the steps (ms) and the values of each series. */
 function stepsIn(layer, from, [a, b], to) {
   const { start, series } = layer;
   let first = 0;
@@ -28,7 +28,7 @@ function stepsIn(layer, from, [a, b], to) {
       const at = Math.min(STEP_COLUMNS - 1, Math.floor((begin - a) / width));
       const until = at === STEP_COLUMNS - 1 ? end : Math.min(end, Math.max(a + (at + 1) * width, begin + 1));
       series.forEach((one, s) => {
-        // Unknown has no weight.
+        // Unknown values have no weight.
         if (one.values[i] === null) return;
         weights[s][at] += until - begin;
         sums[s][at] += one.values[i] * (until - begin);

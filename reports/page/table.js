@@ -1,4 +1,4 @@
-/* A table of an answer: sortable, with a filter box where it is long, its SQL below. */
+/* A table of an answer: sortable, with a filter box if it is long, and its SQL below. */
 
 const FIRST_ROWS = 10;
 const PRINTED_COLUMNS = 10;
@@ -12,7 +12,7 @@ function compare(a, b) {
   return String(a).localeCompare(String(b), 'en', { numeric: true });
 }
 
-/** A value with its bounds, where records were lost: at least, a range, or no bounds. */
+/** A value with its bounds if records were lost: at least, a range, or no bounds. */
 function bounded(value, limits, style) {
   if (!limits) return style.write(value);
   const [, low, high] = limits;
@@ -62,7 +62,7 @@ function tableOf(answer) {
     if (order) {
       const sign = order.descending ? -1 : 1;
       const at = order.index;
-      // Unknown goes last both ways.
+      // Unknown sorts last in both directions.
       rows = [...rows].sort((a, b) => (a[at] === null || b[at] === null ? compare(a[at], b[at]) : sign * compare(a[at], b[at])));
     }
     const shown = all ? rows : rows.slice(0, FIRST_ROWS);
@@ -88,7 +88,7 @@ function tableOf(answer) {
       make('table', { 'data-wide': answer.columns.length > PRINTED_COLUMNS }, make('caption', { class: 'unseen' }, answer.text), make('thead', {}, make('tr', {}, headers)), body)),
     more,
     limits.size ? make('p', { class: 'window' }, 'Events were lost. ≥: at least this. a–b: between these. ≈: no bounds known.') : null,
-    answer.columns.length > PRINTED_COLUMNS ? make('p', { class: 'printed' }, `The first ${PRINTED_COLUMNS} of ${answer.columns.length} columns are printed; the SQL returns all.`) : null,
+    answer.columns.length > PRINTED_COLUMNS ? make('p', { class: 'printed' }, `Printed: the first ${PRINTED_COLUMNS} of ${answer.columns.length} columns. The SQL returns all.`) : null,
   ];
   return make('div', { class: 'answer', id: `table-${tables}` },
     answer.folded
@@ -101,7 +101,7 @@ function tableOf(answer) {
 /** What the columns mean and the SQL behind the name, folded. */
 function meaning(answer) {
   if (!answer.definition) return null;
-  return make('details', {}, make('summary', {}, 'What the columns mean, and how they are computed'),
+  return make('details', {}, make('summary', {}, 'What the columns mean and how they are computed'),
     make('p', { class: 'window' }, answer.text),
     make('dl', { class: 'columns' }, answer.documented.map(([name, text]) => [make('dt', {}, name), make('dd', {}, text)])),
     sqlBlock(answer.definition));

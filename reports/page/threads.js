@@ -1,4 +1,4 @@
-/* What each of some threads did: one row a thread, a colour and a letter for each state. */
+/* What some threads did over time: one row per thread, a color and a letter per state. */
 
 function threadStates(plot, spec, above) {
   const { threads, codes, runs, from_ns: from } = spec.plot;

@@ -1,15 +1,15 @@
-/* One time axis for all figures over the time of a recording: a zoom in one is a zoom in all. */
+/* One time axis for all figures over the time of a recording: zooming one zooms all. */
 
 const SHORTEST_NS = 2000;
 const MOST_MARKS = 200;
-// Same margins and no automatic ones, so that a moment lies at the same place in every figure.
+// Fixed margins, so that a moment is at the same place in every figure.
 const TIME_MARGIN = { l: 92, r: 14, t: 28, b: 40 };
 const time = { from: 0, to: 1, range: [0, 1], marks: [], members: [], busy: false };
 
-/** A figure joins the axis; `spec.plot` has from_ns and to_ns, `draw(range)` draws it. */
+/** Adds a figure to the axis; `spec.plot` has from_ns and to_ns, `draw(range)` draws it. */
 function joinTime(plot, spec, draw) {
   if (!time.members.length) Object.assign(time, { from: spec.plot.from_ns, to: spec.plot.to_ns, range: [spec.plot.from_ns, spec.plot.to_ns] });
-  // Every figure of the frames brings the same marks.
+  // All frame figures have the same marks.
   if (!time.marks.length) time.marks = spec.plot.marks || [];
   const member = { plot, draw: () => {
     time.busy = true;
@@ -32,16 +32,16 @@ function listenTo(plot) {
   });
 }
 
-/** Shows this range in every figure that is drawn; the others take it when they are. */
+/** Shows this range in every figure drawn so far; the others use it once they are drawn. */
 function zoomTo([a, b]) {
   const length = Math.min(time.to - time.from, Math.max(SHORTEST_NS, b - a));
   const begin = Math.min(Math.max(a, time.from), time.to - length);
   time.range = [begin, begin + length];
   for (const member of time.members) if (member.plot.dataset.state === 'drawn') member.draw();
-  say(`Time axis: ${duration(length)} from ${grouped(begin / 1e6, 3)} ms on`);
+  say(`Time axis: ${duration(length)} starting at ${grouped(begin / 1e6, 3)} ms`);
 }
 
-/** The axis of a figure; `above` another one of the same time it leaves the title to that. */
+/** The axis of a figure; if it is `above` another figure over time, only that one has a title. */
 function timeAxis([a, b], above) {
   return { title: { text: above ? '' : 'time in the recording (ms)' }, range: [a / 1e6, b / 1e6], showgrid: false, zeroline: false, automargin: false };
 }
@@ -74,7 +74,7 @@ function steering(hasStutters) {
     hasStutters ? steer('Next stutter', 'Go to the next stutter', nextStutter) : null);
 }
 
-/** The range around the first stutter that begins after the middle of what is seen, or the first. */
+/** The range around the first stutter after the middle of the visible range, else the first one. */
 function nextStutter() {
   const sorted = [...time.marks].sort((x, y) => x[0] - y[0]);
   const whole = time.range[1] - time.range[0] >= time.to - time.from;
@@ -83,8 +83,8 @@ function nextStutter() {
   return [a - (b - a) * 1.5, b + (b - a) * 1.5];
 }
 
-/** Frames as steps over time, with the stutters marked. */
-function frameStrip(plot, spec, above) {
+/** Frames as steps over time, with stutters marked. */
+function frameFigure(plot, spec, above) {
   const draw = joinTime(plot, spec, ([a, b]) => show(plot, spec.plot.data, {
     xaxis: timeAxis([a, b], above),
     yaxis: { title: { text: spec.plot.title }, rangemode: 'tozero', automargin: false, fixedrange: true, nticks: 4 },

@@ -1,4 +1,4 @@
-/* What each logical CPU ran: one row a CPU, a column for each few pixels, drawn anew at each zoom. */
+/* What each logical CPU ran: one row per CPU, one column per few pixels, redrawn at each zoom. */
 
 const HUES = ['blue', 'orange', 'green', 'purple', 'red', 'teal', 'brown', 'pink'];
 const FIXED = ['idle', 'unknown', 'offline', 'interrupt', 'other threads'];
@@ -44,7 +44,7 @@ function timeline(plot, spec, above) {
     return list;
   }
 
-  /** Turns idle into parked where a column's middle lies in a spell of parking. */
+  /** Turns idle into parked where the middle of a column is inside a parking interval. */
   function park(z, a, width) {
     for (let i = 0; i < parked.row.length; i += 1) {
       const begin = parked.start[i] + from;
@@ -55,7 +55,7 @@ function timeline(plot, spec, above) {
     }
   }
 
-  /** The rows as columns, with what is parked, and the long runs to be labelled. */
+  /** The rows as columns, including parking, and the long runs to label. */
   function columnsOf(a, b) {
     const codeOf = (code) => (isShown(code) || chosen?.has(code) ? code : OTHERS);
     const { z, width, long } = inColumns(runs, cpus.length, from, [a, b], codeOf, (code) => Boolean(chosen) && chosen.has(code));
@@ -64,7 +64,7 @@ function timeline(plot, spec, above) {
       const begin = Math.max(parked.start[i] + from, a);
       const end = Math.min(parked.start[i] + parked.dur[i] + from, b);
       const middle = (begin + end) / 2;
-      // A letter only where the middle of the spell is idle: a bound thread may run there.
+      // Label only if the middle of the interval is idle: a bound thread may run there.
       const free = z[parked.row[i]][Math.min(COLUMNS - 1, Math.max(0, Math.floor((middle - a) / width)))] === PARKED;
       if (free && end - begin > (b - a) * LONG) long.push({ row: parked.row[i], middle, code: PARKED, length: end - begin });
     }
@@ -128,7 +128,7 @@ function timeline(plot, spec, above) {
   const present = new Set(runs.code);
   if (parked.row.length) present.add(PARKED);
   const buttons = [];
-  const after = make('ul', { class: 'key', 'aria-label': 'Key; press to single out' }, names.map((name, code) => {
+  const after = make('ul', { class: 'key', 'aria-label': 'Key; press to highlight' }, names.map((name, code) => {
     if (!present.has(code)) return null;
     const thread = threads[code - FIXED.length];
     const swatch = make('span', { class: 'swatch', 'data-code': code }, letters[code] || ' ');

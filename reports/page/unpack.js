@@ -1,4 +1,4 @@
-/* The two gzip blocks of the page, and the elements it is built of. */
+/* The two gzip blocks of the page, and the elements it is built from. */
 
 /** Text of a gzip block in base64; the block is emptied to free its memory. */
 async function unpack(id) {
@@ -23,12 +23,12 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
-/** Tells readers of the screen what just happened. */
+/** Announces to screen readers what just happened. */
 function say(text) {
   document.getElementById('said').textContent = text;
 }
 
-/** Copies text; where the clipboard is refused, by way of a selection. */
+/** Copies text; if the clipboard is not allowed, through a selection. */
 async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
@@ -43,7 +43,7 @@ async function copy(text, what) {
   say(`${what} copied`);
 }
 
-/** A button that copies `text()` and says so on itself for a moment. */
+/** A button that copies `text()` and briefly confirms it. */
 function copyButton(label, what, text) {
   const button = make('button', { type: 'button', 'aria-label': `${label}: ${what}` }, label);
   button.addEventListener('click', async () => {
@@ -54,7 +54,7 @@ function copyButton(label, what, text) {
   return button;
 }
 
-/** Text in which what stands between backticks is code. */
+/** Text with everything between backticks as code. */
 function prose(text) {
   return text.split('`').map((part, i) => (i % 2 ? make('code', {}, part) : part));
 }

@@ -144,7 +144,7 @@ def test_table_1_of_the_articles(con: duckdb.DuckDBPyConnection) -> None:
         assert row[:3] == (50.0, 100.0, 0.0)
         assert row[3:6] == (50.0, 100.0, "assumed 1 to 2")
         assert row[6] == pytest.approx(port)
-        assert row[7] == "assumed: latency 3, one multiplier a core, unless more was measured"
+        assert row[7] == "assumed: latency 3, one multiplier per core, unless more was measured"
 
 
 def test_work_by_the_measured_yield(con: duckdb.DuckDBPyConnection) -> None:

@@ -101,7 +101,7 @@ def test_a_limit_is_told_as_partly(trace: DrawnTrace) -> None:
 def test_what_no_recording_can_answer_names_none(trace: DrawnTrace) -> None:
     trace.con.execute("UPDATE cpu SET smt_index = 0, core = cpu")
     assert _answer(trace, "smt_yield")[0:2] == (
-        "no", "no core has siblings; no workload of known work"
+        "no", "no core has siblings; no workload that counts its work"
     )  # fmt: skip
     trace.add("interrupt_slice", ts=0, cpu=0, seq=0, dur=1, kind="irq")
     assert _answer(trace, "sibling_overlap") == ("no", "no core has siblings", None)
@@ -115,7 +115,7 @@ def test_a_recording_without_switches_answers_little(trace: DrawnTrace) -> None:
         "perf record -a -e sched:sched_switch; perf record -a -e "
         "sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new",
     )
-    assert why == "no context switches; no wakings: ready time after a wait is unknown"
+    assert why == "no context switches; no wakeups: ready time after a wait is unknown"
 
 
 def test_every_question_that_is_named_exists(trace: DrawnTrace) -> None:

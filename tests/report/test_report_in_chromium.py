@@ -220,7 +220,7 @@ def test_the_timeline_zooms_and_singles_out(browser: chromium.Browser, folder: P
     )
 
 
-STRIPS = "[...document.querySelectorAll('.strip .plot')]"
+STRIPS = "[...document.querySelectorAll('.over-time .plot')]"
 # Of the report with frames: frames; in the timeline frames, parked CPUs, what each CPU ran, and how
 # many were busy; kinds of core and threads; running and ready by priority; frames, parked CPUs and
 # threads.
@@ -357,7 +357,7 @@ def test_the_search_narrows_bars_and_the_states_of_threads(
     before = browser.evaluate(labels)
     assert len(before) == 30
     heights = [browser.evaluate(f"{bars}._fullLayout.height")]
-    states = "document.querySelector('#core_choice .strip:last-of-type .plot')"
+    states = "document.querySelector('#core_choice .over-time:last-of-type .plot')"
     # The longest-running are shown; what is searched for may come far below them.
     hidden = browser.evaluate(
         "[...document.querySelectorAll('#thread_summary tbody tr')].map((r) => "

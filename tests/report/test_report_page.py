@@ -81,7 +81,7 @@ def test_names_of_threads_stand_in_the_packed_data_alone() -> None:
 
 
 def test_it_says_that_it_holds_names(text: str) -> None:
-    assert "This report holds names of threads and processes" in text
+    assert "This report contains the recorded names of threads" in text
 
 
 def test_every_table_is_the_answer_of_a_query_that_ships(

@@ -1,8 +1,7 @@
--- The rows of `perf sched timehist` (perf 6.1), its quirks included: made of scheduler events
--- alone, one row a switch, times cut to microseconds. The run time counts from the last switch
--- recorded on the CPU, so idle time of which the switch is missing is added to the thread; the
--- wait time holds the delay; the delay is 0 after a preemption. For run times that are right, ask
--- sched_slice.
+-- The rows of `perf sched timehist` (perf 6.1), including its quirks: only scheduler events are
+-- used, each switch is one row, and times are cut to microseconds. Run time counts from the last
+-- switch recorded on the CPU, so after a missed switch idle time is added to the thread. Wait time
+-- includes the delay. The delay is 0 after a preemption. For correct run times, query sched_slice.
 -- p_trace_id: only this recording; null for all.
 WITH
   switched AS (
@@ -13,18 +12,18 @@ WITH
       c.seq,
       c.prev_state,
       c.prev_utid,
-      leaver.is_idle,
-      -- A thread that is already released when it leaves (a dead one, or one that was preempted
-      -- after its exit) has no id for perf any more: all of them are one thread to it.
+      prev.is_idle,
+      -- A thread that is already released when it switches out (it exited, or was preempted after
+      -- its exit) has no id in perf, which treats all such threads as one.
       CASE
         WHEN c.prev_state & 16 <> 0 THEN -1
-        WHEN leaver.tid <> owner.pid AND c.ts > leaver.end_ns THEN -1
+        WHEN prev.tid <> owner.pid AND c.ts > prev.end_ns THEN -1
         ELSE c.prev_utid
       END AS who,
       lag(c.ts) OVER (PARTITION BY c.trace_id, c.cpu ORDER BY c.ts, c.seq) AS tprev,
     FROM context_switch AS c
-    LEFT JOIN thread AS leaver ON leaver.utid = c.prev_utid
-    LEFT JOIN process AS owner ON owner.upid = leaver.upid
+    LEFT JOIN thread AS prev ON prev.utid = c.prev_utid
+    LEFT JOIN process AS owner ON owner.upid = prev.upid
     WHERE c.source = 'switch' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
   ),
   chosen AS (
@@ -33,8 +32,8 @@ WITH
     WHERE p_trace_id IS NULL OR trace_id = p_trace_id
     GROUP BY trace_id
   ),
-  -- Wakings and switch-outs of each thread in one stream: the first waking since the last
-  -- switch-out is the one perf takes, whether the thread was waiting or not.
+  -- Wakeups and switch-outs of each thread in one stream. perf uses the first wakeup since the last
+  -- switch-out, whether the thread was waiting or not.
   event AS (
     SELECT trace_id, who, ts, cpu, seq, TRUE AS is_switch FROM switched
     UNION ALL
@@ -52,7 +51,7 @@ WITH
       ) AS life,
     FROM event
   ),
-  stay AS (
+  slice AS (
     SELECT
       trace_id,
       who,
@@ -68,7 +67,7 @@ WITH
     SELECT
       *,
       lag(left_ts) OVER (PARTITION BY trace_id, who ORDER BY life) AS last_time,
-    FROM stay
+    FROM slice
   ),
   name_at AS (
     SELECT trace_id, utid, coalesce(ts, -9223372036854775807) AS ts, name
@@ -93,7 +92,8 @@ WITH
       ON name_at.trace_id = switched.trace_id AND name_at.utid = switched.prev_utid
       AND switched.ts >= name_at.ts
   ),
-  -- The one thread of the released shows the process of the first that was not its leader.
+  -- That one thread shows the process of the first released thread that was not its process's main
+  -- thread.
   released_of AS (
     SELECT trace_id, min(ts) AS first_ts, arg_min(pid, ts) AS released_pid
     FROM row_of
@@ -122,16 +122,16 @@ SELECT
     WHEN tid = pid THEN comm || '[' || tid || ']'
     ELSE comm || '[' || tid || '/' || pid || ']'
   END AS "task name",
-  -- Thread id; 0 for the idle thread, -1 for a thread already released when it leaves.
+  -- Thread id; 0 for the idle thread, -1 for a thread already released when it switches out.
   CASE WHEN is_idle THEN 0 WHEN who = -1 THEN -1 ELSE tid END AS tid,
-  -- Process id; 0 for the idle thread; for the released the first process of one, else -1.
+  -- Process id; 0 for the idle thread; for released threads the process of the first one, else -1.
   CASE WHEN is_idle THEN 0 WHEN who = -1 THEN released_pid ELSE pid END AS pid,
-  -- From the thread's switch-out before to the last switch on this CPU, msec. (no bounds)
+  -- From the thread's previous switch-out to the last switch on this CPU, msec. (no bounds)
   (CASE
     WHEN tprev IS NULL OR last_time IS NULL OR last_time > tprev THEN 0
     ELSE (tprev - last_time) // 1000
   END / 1000)::DECIMAL(18, 3) AS wait_time,
-  -- From the first waking since that switch-out to the last switch on this CPU, msec. (no bounds)
+  -- From the first wakeup since that switch-out to the last switch on this CPU, msec. (no bounds)
   (CASE
     WHEN tprev IS NULL OR ready_to_run IS NULL OR ready_to_run > tprev THEN 0
     ELSE (tprev - ready_to_run) // 1000

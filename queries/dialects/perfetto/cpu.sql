@@ -16,13 +16,13 @@ SELECT
   latest.trace_id << 32 | latest.cpu AS ucpu,
   -- Logical CPU.
   latest.cpu,
-  -- Cluster: rank of its class, slowest first; null if the class is unknown.
+  -- Cluster: rank of its efficiency class, slowest first; null if the class is unknown.
   CASE WHEN efficiency_class IS NOT NULL THEN
     dense_rank() OVER (PARTITION BY latest.trace_id ORDER BY efficiency_class) - 1
   END AS cluster_id,
-  -- CPU model as the system names it.
+  -- CPU model as the system reports it.
   trace.cpu_model AS processor,
-  -- Linux cpu_capacity, 1024 for the fastest; null if not told.
+  -- Linux cpu_capacity, 1024 for the fastest; null if not reported.
   capacity,
 FROM latest
 JOIN main.trace AS trace USING (trace_id)

@@ -7,9 +7,9 @@ SELECT
   upid,
   -- Process id.
   pid,
-  -- Name, its last.
+  -- Last recorded name.
   name,
-  -- Begin of its life, ns; null if it existed when the recording began. (time)
+  -- Start of its life, ns; null if it existed when the recording began. (time)
   start_ns AS start_ts,
   -- End of its life, ns; null if it outlived the recording. (time)
   end_ns AS end_ts,

@@ -1,4 +1,4 @@
--- Perfetto's table sched: one row per stay on a CPU, the idle threads' included, with Perfetto's
+-- Perfetto's table sched: one row per slice on a CPU, including the idle threads', with Perfetto's
 -- names and state strings. Times are ns of this recording.
 -- p_trace_id: only this recording; null for all.
 WITH
@@ -21,7 +21,7 @@ WITH
 SELECT
   -- Recording.
   s.trace_id,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   s.ts,
   -- Length, ns. (at least)
   s.dur,
@@ -29,8 +29,8 @@ SELECT
   s.cpu,
   -- Thread.
   s.utid,
-  -- State in which the thread left: R (runnable), R+ (runnable, preempted), S, D, T, t, X, Z, P, I
-  -- (idle task); null if not recorded.
+  -- State in which the thread switched out: R (runnable), R+ (runnable, preempted), S, D, T, t, X,
+  -- Z, P, I (idle task); null if not recorded.
   CASE
     WHEN s.right_censored OR left_at.prev_state IS NULL THEN NULL
     WHEN left_at.source <> 'perf' THEN CASE s.end_reason

@@ -7,17 +7,17 @@ SELECT
   utid,
   -- Thread id.
   tid,
-  -- Name, its last.
+  -- Last recorded name.
   name,
   -- Process, unique in the database; null if not recorded.
   t.upid,
-  -- Begin of its life, ns; null if it existed when the recording began. (time)
+  -- Start of its life, ns; null if it existed when the recording began. (time)
   t.start_ns AS start_ts,
   -- End of its life, ns; null if it outlived the recording. (time)
   t.end_ns AS end_ts,
-  -- The idle thread of a CPU.
+  -- True for the idle thread of a CPU.
   is_idle,
-  -- Its id is that of its process; null if not recorded.
+  -- True if its id is that of its process; null if not recorded.
   t.tid = p.pid AS is_main_thread,
 FROM main.thread AS t
 LEFT JOIN (SELECT upid, pid FROM main.process) AS p ON p.upid = t.upid

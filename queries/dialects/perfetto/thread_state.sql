@@ -13,16 +13,16 @@ WITH
 SELECT
   -- Recording.
   trace_id,
-  -- Begin, ns. (time)
+  -- Start, ns. (time)
   ts,
   -- Length, ns. (no bounds)
   dur,
-  -- Logical CPU, while it runs.
+  -- Logical CPU; null unless it runs.
   CASE WHEN state = 'running' THEN cpu END AS cpu,
   -- Thread.
   utid,
-  -- Running, R (runnable after a waking), R+ (runnable after it was taken off its CPU), Created,
-  -- or the letter of the wait; null: unknown.
+  -- Running, R (runnable after a wakeup), R+ (runnable after it was switched out), Created, or the
+  -- letter of the wait; null: unknown.
   CASE state
     WHEN 'running' THEN 'Running'
     WHEN 'ready' THEN CASE
@@ -35,11 +35,11 @@ SELECT
       ELSE reason
     END
   END AS state,
-  -- Waiting for a disk; null if not recorded.
+  -- Whether it waits for a disk; null if not recorded.
   NULL::BOOLEAN AS io_wait,
-  -- Who woke it, of a runnable state that a waking began.
+  -- Waker, if a wakeup started this runnable state.
   waker_utid,
-  -- Logical CPU, unique in the database, while it runs.
+  -- Logical CPU, unique in the database; null unless it runs.
   CASE WHEN state = 'running' THEN trace_id << 32 | cpu END AS ucpu,
 FROM spell
 ORDER BY trace_id, utid, ts, ts + dur;
