@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "third-party-licenses.md"
 TARGETS = ("x86_64-unknown-linux-gnu", "x86_64-pc-windows-gnu", "aarch64-apple-darwin")
 SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
-OWN = ("schedlens-decoders", "schedlens-workloads")
+OWN = ("schedlens-python", "schedlens-workloads")
 # Run-time dependencies that only other systems install: their license by name.
 ELSEWHERE = {"colorama": "BSD-3-Clause"}
 # Classifiers of packages that state no license expression.
@@ -68,7 +68,7 @@ def _metadata(target: str) -> dict[str, Any]:
     words = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
     try:
         done = subprocess.run(
-            [*words, "--features", "schedlens-decoders/python"],
+            words,
             cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
     except FileNotFoundError:

@@ -52,10 +52,10 @@ def windows_binaries(environment: dict[str, str]) -> tuple[Path, Path]:
     """The extension and the workload program for Windows."""
     release = {**environment, "CARGO_PROFILE_RELEASE_STRIP": "symbols"}
     words = ["cargo", "build", "--release", "--locked", "--target", TARGET]
-    _run([*words, "-p", "schedlens-decoders", "--lib", "--features", "python"], release)
+    _run([*words, "-p", "schedlens-python", "--lib"], release)
     _run([*words, "-p", "schedlens-workloads"], release)
     folder = Path(environment["CARGO_TARGET_DIR"]) / TARGET / "release"
-    return folder / "schedlens_decoders.dll", folder / "schedlens-workloads.exe"
+    return folder / "schedlens_python.dll", folder / "schedlens-workloads.exe"
 
 
 def repack(wheel: Path, extension: bytes, program: bytes, folder: Path) -> Path:
