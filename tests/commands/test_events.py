@@ -133,7 +133,7 @@ def test_control_characters_of_a_name_do_not_reach_the_terminal(tmp_path: Path) 
         (("drawn.etl", "--from", "2", "--to", "1"), "--from 2 is not before --to 1"),
         (("drawn.etl", "--from", "nan"), "is not a time in a trace"),
         (("drawn.etl", "-o", "drawn.etl"), "drawn.etl is the recording itself"),
-        (("drawn.etl", "-o", "none/x.json"), "cannot be written"),
+        (("drawn.etl", "-o", "none/x.json"), "cannot write none/x.json"),
     ],
 )
 def test_mistake_is_one_line_and_leaves_no_file(

@@ -113,7 +113,8 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         ]
         shown = experiment_session.section(con, "handoff_time")
         assert shown["figures"][1]["caption"] == (
-            "Frames a second of a 60 Hz loop with 9 hand-offs a frame; least 27.8 (same_cpu, spin)."
+            "Frames per second of a 60 Hz loop with 9 hand-offs per frame; lowest: 27.8 "
+            "(same_cpu, spin)."
         )
         [(kind, detail, advice)] = con.execute(
             "SELECT kind, detail, advice FROM finding WHERE analyzer = 'handoff_time' "

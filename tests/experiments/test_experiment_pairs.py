@@ -127,7 +127,11 @@ def test_a_hybrid_part_has_its_kernels_alone_on_both_types(tmp_path: Path) -> No
 
 def test_pairs_that_are_none(tmp_path: Path) -> None:
     machine = read(fake.no_smt(), tmp_path)
-    for text, why in (("imul1", "KERNEL"), ("imul1+queue", "in pairs"), ("sha256:x+add1", "has")):
+    for text, why in (
+        ("imul1", "KERNEL"),
+        ("imul1+queue", "in pairs"),
+        ("sha256:x+add1", "variants"),
+    ):
         with pytest.raises(PlanError, match=why):
             pairs.plan(machine, full=False, only=(text,))
 

@@ -282,7 +282,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         ]
         shown = experiment_session.section(con, "smt_boost")
         assert shown["figures"][0]["caption"] == (
-            "Requests a second in each cell. The most: 186,000 in closed-boost-on-smt-on."
+            "Requests per second in each cell. The highest: 186,000 in closed-boost-on-smt-on."
         )
         [detail] = con.execute("SELECT detail FROM finding WHERE analyzer = 'smt_boost'").fetchall()
     assert plain(detail[0]) == (

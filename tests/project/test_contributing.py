@@ -115,7 +115,7 @@ def test_the_finding_of_the_example_is_in_the_report(
     block = re.search(r'id="data">([^<]*)<', page)
     assert block is not None
     shown: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(block[1])))
-    assert "perf (719) changed its CPU in 9 of 12 slices" in json.dumps(shown["findings"])
+    assert "A thread changed its CPU in 9 of 12 slices" in json.dumps(shown["findings"])
     (section,) = (found for found in shown["sections"] if found["name"] == "thread_migration")
     assert section["heading"] == "Migrations"
 

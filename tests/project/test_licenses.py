@@ -57,10 +57,11 @@ def test_every_direct_dependency_is_listed() -> None:
     direct = {re.split(r"[<>=]", line)[0] for line in project["dependencies"]}
     assert direct <= {row[0] for row in rows("Installed with the wheels")}
     crates = {row[0] for row in rows("In the wheels")}
-    for member in ("decoders", "workloads"):
-        manifest = tomllib.loads((ROOT / member / "Cargo.toml").read_text(encoding="utf-8"))
+    for member in (*sorted((ROOT / "decoders").iterdir()), ROOT / "workloads"):
+        manifest = tomllib.loads((member / "Cargo.toml").read_text(encoding="utf-8"))
         tables = [manifest, *manifest.get("target", {}).values()]
-        assert {name for table in tables for name in table.get("dependencies", {})} <= crates
+        linked = {name for table in tables for name in table.get("dependencies", {})}
+        assert {name for name in linked if not name.startswith("schedlens-")} <= crates
 
 
 def test_every_license_is_stated_and_none_requires_to_publish_sources() -> None:

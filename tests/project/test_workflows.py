@@ -73,7 +73,7 @@ def test_wheels_are_built_for_one_python_and_its_successors() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     oldest = project["project"]["requires-python"].removeprefix(">=").replace(".", "")
     assert project["tool"]["cibuildwheel"]["build"] == f"cp{oldest}-*"
-    manifest = tomllib.loads((ROOT / "decoders" / "Cargo.toml").read_text(encoding="utf-8"))
+    manifest = tomllib.loads((ROOT / "decoders/python/Cargo.toml").read_text(encoding="utf-8"))
     assert manifest["dependencies"]["pyo3"]["features"] == [f"abi3-py{oldest}"]
 
 
