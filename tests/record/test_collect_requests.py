@@ -52,7 +52,7 @@ FOOLISH = [
     (["--threads", "1..3"], "--threads needs --workload"),
     (["--pid", "4194305"], "no process 4194305 is running"),
     (["--process", "no such process"], "no process named 'no such process' is running"),
-    (["--", "no-such-program"], "no program named 'no-such-program' is found"),
+    (["--", "no-such-program"], "no program named 'no-such-program' on the path"),
     (["imul1", "--workload", "imul1"], "--workload and a command exclude each other"),
     (["--resume", "/nonexistent"], "does not exist"),
     (["--resume", "/tmp", "--seconds", "3"], "--resume uses the session's plan"),
