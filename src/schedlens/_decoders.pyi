@@ -83,6 +83,10 @@ def etl_span(path: str) -> tuple[int, int, int | None] | None:
     """When a log was recorded: FILETIMEs of boot, begin and end; None for any other file."""
 
 EVENT_CSV_HEADER: str
+SCHEMA_VERSION: int
+
+def core_types(classes: list[int]) -> list[str]:
+    """The name of the core type of each CPU, given the efficiency class of each."""
 
 def events(
     paths: list[str],

@@ -13,7 +13,7 @@ import pytest
 
 DECODERS = Path(__file__).resolve().parents[2] / "decoders"
 # From the bottom to the top.
-LAYERS = ("input", "perf_data", "etl", "schedule", "loader", "python")
+LAYERS = ("core_types", "input", "perf_data", "etl", "schedule", "loader", "python")
 READERS = ("perf_data", "etl")
 # One folder after the other, each using only those before it.
 ETL_FOLDERS = ("compression", "payload", "records", "container", "passes", "facts")

@@ -347,25 +347,16 @@ impl Topology {
         Numbering::new(&self.groups)
     }
 
-    /// The name of a CPU's core type, by the rank of its class.
-    pub fn core_type(&self, cpu: &Cpu) -> Option<String> {
-        let mut classes: Vec<u8> =
-            self.cpus.iter().filter_map(|cpu| cpu.efficiency_class).collect();
-        classes.sort_unstable();
-        classes.dedup();
-        let rank = classes.iter().position(|class| Some(*class) == cpu.efficiency_class)?;
-        let names: &[&str] = match classes.len() {
-            1 => &["U"],
-            2 => &["E", "P"],
-            3 => &["LP-E", "E", "P"],
-            _ => return Some(rank.to_string()),
-        };
-        names.get(rank).map(|name| (*name).to_owned())
+    /// The name of each CPU's core type; `None` if no class of it is known.
+    pub fn core_types(&self) -> Vec<Option<String>> {
+        let known = self.cpus.iter().filter_map(|cpu| cpu.efficiency_class).map(u32::from);
+        let mut names = schedlens_core_types::names(&known.collect::<Vec<_>>()).into_iter();
+        self.cpus.iter().map(|cpu| cpu.efficiency_class.and_then(|_| names.next())).collect()
     }
 
     /// The object `topology` of session.json; `allowed`: the CPUs this process may use.
     pub fn json(&self, allowed: &[usize]) -> Value {
-        let cpus = self.cpus.iter().map(|cpu| {
+        let cpus = self.cpus.iter().zip(self.core_types()).map(|(cpu, core_type)| {
             Value::object([
                 ("cpu", Value::from(cpu.cpu)),
                 ("group_no", cpu.group.into()),
@@ -373,7 +364,7 @@ impl Topology {
                 ("online", true.into()),
                 ("core", cpu.core.into()),
                 ("smt_index", cpu.smt_index.into()),
-                ("core_type", self.core_type(cpu).into()),
+                ("core_type", core_type.into()),
                 ("efficiency_class", cpu.efficiency_class.map(u32::from).into()),
                 ("capacity", Value::Null),
                 ("l2", cpu.l2.into()),

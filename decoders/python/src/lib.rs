@@ -361,10 +361,18 @@ fn schemas(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(schemas)
 }
 
+/// The name of the core type of each CPU, given the efficiency class of each.
+#[pyfunction]
+fn core_types(classes: Vec<u32>) -> Vec<String> {
+    schedlens_core_types::names(&classes)
+}
+
 #[pymodule]
 fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     silence_readers();
     module.add_class::<Loader>()?;
+    module.add("SCHEMA_VERSION", schema::VERSION)?;
+    module.add_function(wrap_pyfunction!(core_types, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
     module.add_function(wrap_pyfunction!(etl_records, module)?)?;

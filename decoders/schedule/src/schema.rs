@@ -8,6 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
+/// Version of these tables: `trace.schema_version`.
+pub const VERSION: i32 = 1;
+
 const SOURCES: [&str; 3] = [
     include_str!("../../../queries/schema/base.sql"),
     include_str!("../../../queries/schema/derived.sql"),

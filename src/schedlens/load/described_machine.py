@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from schedlens import _decoders
 from schedlens.errors import TopologyError
 
 _NUMBERS = (
@@ -151,11 +152,10 @@ def _cpus(body: bytes, index: dict[tuple[int, int], int]) -> list[int]:
 
 
 def _name_types(rows: list[Row]) -> None:
-    """Names core types by class rank: one for all, or P and E, or P, E and LP-E."""
-    classes = sorted({row.get("efficiency_class", -1) for row in rows})
-    if not classes or classes[0] < 0:
+    """Names the core types, if every CPU has an efficiency class."""
+    classes = [row.get("efficiency_class") for row in rows]
+    known = [value for value in classes if value is not None and value >= 0]
+    if not known or len(known) < len(rows):
         return
-    names = {1: ["U"], 2: ["E", "P"], 3: ["LP-E", "E", "P"]}.get(len(classes))
-    for row in rows:
-        rank = classes.index(row["efficiency_class"])
-        row["core_type"] = names[rank] if names else str(row["efficiency_class"])
+    for row, name in zip(rows, _decoders.core_types(known), strict=True):
+        row["core_type"] = name

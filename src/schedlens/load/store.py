@@ -34,7 +34,6 @@ from schedlens.output.whole_file import cannot_write
 # The newest format that DuckDB 1.5 shells can read; they cannot read DuckDB 2's default.
 STORAGE_VERSION = "v1.5.0"
 
-SCHEMA_VERSION = 1
 
 # Most columns are numbers that change from row to row. DuckDB chooses this for them anyway, after
 # trying others. Columns that hardly change specify their own, and texts cannot use this.
@@ -286,7 +285,7 @@ def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_i
         "INSERT INTO trace BY NAME SELECT ? AS trace_id, ? AS label, 'none' AS source, "
         "'monotonic' AS clock_name, ? AS start_clock, 1000000000 AS clock_hz, 0 AS first_ns, "
         "? AS duration_ns, ? AS schema_version, ? AS tool_version",
-        [trace_id, recording.label, start, end - start, SCHEMA_VERSION, __version__],
+        [trace_id, recording.label, start, end - start, _decoders.SCHEMA_VERSION, __version__],
     )
     for table, batch in session_context.tables(recording, trace_id, _decoders.schemas()).items():
         if table in ("affinity", "thread_cgroup"):  # They refer to threads, which are unknown.

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from schedlens import _decoders
 from schedlens.errors import TopologyError
 from schedlens.machine import cpu_list
 
@@ -104,7 +105,7 @@ def read(root: Path = Path("/"), allowed: Sequence[int] | None = None) -> Topolo
     pmus = {name: tuple(_list(root / "sys/devices" / name / "cpus") or ()) for name in HYBRID_PMUS}
     pmus = {name: cpus for name, cpus in pmus.items() if cpus}
     classes = _classes(dirs, online, pmus)
-    ranks = len(set(classes.values()))
+    types = dict(zip(classes, _decoders.core_types(list(classes.values())), strict=True))
     cpus = []
     for number in sorted(set(possible) | set(dirs)):
         if number not in online:
@@ -119,7 +120,7 @@ def read(root: Path = Path("/"), allowed: Sequence[int] | None = None) -> Topolo
                 online=True,
                 core=core[0] if core else None,
                 smt_index=core.index(number) if core else None,
-                core_type=_type_name(classes.get(number), ranks),
+                core_type=types.get(number),
                 efficiency_class=classes.get(number),
                 capacity=_number(path / "cpu_capacity"),
                 l2=_first(private.get(2), online),
@@ -199,14 +200,6 @@ def _split(values: Mapping[int, int]) -> dict[int, int]:
         before = value
         found[cpu] = rank
     return found
-
-
-def _type_name(rank: int | None, ranks: int) -> str | None:
-    """`U` if all cores are equal; `P` and `E`, or `P`, `E`, `LP-E` by rank; else the number."""
-    if rank is None:
-        return None
-    names = {1: ("U",), 2: ("E", "P"), 3: ("LP-E", "E", "P")}
-    return names[ranks][rank] if ranks in names else str(rank)
 
 
 def _first(cpus: list[int] | None, online: set[int]) -> int | None:

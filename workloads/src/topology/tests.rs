@@ -101,7 +101,7 @@ fn column<T>(topology: &Topology, pick: impl Fn(&Cpu) -> T) -> Vec<T> {
 fn a_hybrid_part_gives_core_types_siblings_and_caches() {
     let found = Topology::read(&hybrid()).expect("every record is complete");
     let types: Vec<String> =
-        found.cpus.iter().map(|cpu| found.core_type(cpu).unwrap_or_default()).collect();
+        found.core_types().into_iter().map(Option::unwrap_or_default).collect();
     assert_eq!(types, ["P", "P", "P", "P", "E", "E", "E", "E", "LP-E", "LP-E"]);
     assert_eq!(column(&found, |cpu| cpu.core), [0, 0, 2, 2, 4, 5, 6, 7, 8, 9].map(Some));
     assert_eq!(column(&found, |cpu| cpu.smt_index), [0, 1, 0, 1, 0, 0, 0, 0, 0, 0].map(Some));
@@ -128,9 +128,12 @@ fn cpus_of_a_second_group_follow_those_of_the_first() {
     assert_eq!(found.cpus.len(), 72);
     let last = &found.cpus[71];
     assert_eq!((last.group, last.number_in_group, last.package), (1, 35, Some(1)));
-    assert_eq!((last.numa_node, last.core, found.core_type(last)), (Some(1), None, None));
+    assert_eq!(
+        (last.numa_node, last.core, found.core_types().pop().flatten()),
+        (Some(1), None, None)
+    );
     assert_eq!((found.cpus[37].core, found.cpus[37].smt_index), (Some(36), Some(1)));
-    assert_eq!(found.core_type(&found.cpus[37]), Some("U".to_owned()));
+    assert_eq!(found.core_types()[37].as_deref(), Some("U"));
     let numbering = found.numbering();
     assert_eq!(
         (numbering.cpu(1, 35), numbering.cpu(1, 36), numbering.cpu(2, 0)),

@@ -192,18 +192,8 @@ fn core_types(classes: &[Option<u8>]) -> Vec<Option<String>> {
     let Some(known) = classes.iter().copied().collect::<Option<Vec<u8>>>() else {
         return vec![None; classes.len()];
     };
-    let mut ranks = known.clone();
-    ranks.sort_unstable();
-    ranks.dedup();
-    let name = |class: &u8| match (ranks.len(), ranks.iter().position(|rank| rank == class)) {
-        (1, _) => "U".to_owned(),
-        (2, Some(0)) => "E".to_owned(),
-        (2, _) | (3, Some(2)) => "P".to_owned(),
-        (3, Some(0)) => "LP-E".to_owned(),
-        (3, _) => "E".to_owned(),
-        _ => class.to_string(),
-    };
-    known.iter().map(|class| Some(name(class))).collect()
+    let known: Vec<u32> = known.into_iter().map(u32::from).collect();
+    schedlens_core_types::names(&known).into_iter().map(Some).collect()
 }
 
 /// Rows for each time at which a class, or the type that follows from it, becomes another.

@@ -8,11 +8,9 @@ use schedlens_etl::Recording;
 use schedlens_etl::facts::topology::Cpu;
 use schedlens_schedule::batcher::Batcher;
 use schedlens_schedule::columns::{Column, texts};
+use schedlens_schedule::schema;
 
 use crate::reader::TraceFacts;
-
-/// Version of the tables.
-const SCHEMA_VERSION: i32 = 1;
 
 /// Rows of `cpu`.
 pub(super) fn cpu_batch(
@@ -65,7 +63,7 @@ pub(super) fn trace_batch(
         column.array()
     };
     let mut version = Column::default();
-    version.push(SCHEMA_VERSION);
+    version.push(schema::VERSION);
     let wall: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![clock.wall_start_ns()]));
     let buffers_lost = recording.buffers_lost();
     let columns = vec![

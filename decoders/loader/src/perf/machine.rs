@@ -8,14 +8,12 @@ use schedlens_perf_data::recording::Recording;
 use schedlens_perf_data::topology;
 use schedlens_schedule::batcher::Batcher;
 use schedlens_schedule::columns::{Column, texts};
+use schedlens_schedule::schema;
 
 use crate::reader::TraceFacts;
 
 /// perf's time stamps count nanoseconds, whatever the clock.
 const CLOCK_HZ: i64 = 1_000_000_000;
-/// Version of the tables.
-const SCHEMA_VERSION: i32 = 1;
-
 /// The row of `trace`.
 ///
 /// # Errors
@@ -32,7 +30,7 @@ pub(super) fn trace_batch(
         column.array()
     };
     let mut version = Column::default();
-    version.push(SCHEMA_VERSION);
+    version.push(schema::VERSION);
     let wall: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![recording.wall_start_ns()]));
     let columns = vec![
         ("label", one(Some(facts.label))),

@@ -16,7 +16,6 @@ from schedlens.load.arrow_folder.layout import IN_TIME, TablesFolder
 
 # Rows of a table to buffer at once, which limits the length of a chunk.
 BUFFERED_ROWS = 1 << 18
-SCHEMA_VERSION = 1
 
 Rows = tuple[str, pa.RecordBatch]
 
@@ -262,7 +261,7 @@ def _trace(
         "start_time_utc": facts.get("start_time_utc_ns"),
         "first_ns": window[0],
         "duration_ns": window[1],
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": _decoders.SCHEMA_VERSION,
         "tool_version": __version__,
     }
     schema = _decoders.schemas()["trace"]

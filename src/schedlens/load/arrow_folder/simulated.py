@@ -20,7 +20,6 @@ Row = dict[str, Any]
 
 START_CLOCK = 10_000_000_000
 CLOCK_HZ = 10_000_000
-SCHEMA_VERSION = 1
 
 
 def base_tables(
@@ -111,7 +110,7 @@ class _Rows:
                 "duration_ns": self.simulation.now,
                 "events_lost": 0,
                 "buffers_lost": 0,
-                "schema_version": SCHEMA_VERSION,
+                "schema_version": _decoders.SCHEMA_VERSION,
                 "tool_version": __version__,
             }
         )
