@@ -1,14 +1,14 @@
-//! Why a log cannot be read at all; what can be read in part is a problem of the scan.
+//! Why a log cannot be read at all. Partial damage is reported as problems of the scan.
 
 use std::io;
 
-/// Everything that ends the reading of a log.
+/// Everything that prevents reading a log.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The first bytes are not those of a log.
+    /// The file does not start like a log.
     #[error("{}", foreign(found))]
     Magic {
-        /// The bytes found, at most eight.
+        /// The first bytes, at most eight.
         found: Vec<u8>,
     },
     /// The file ends inside something that is needed to read the rest.
@@ -19,9 +19,9 @@ pub enum Error {
     TooShort {
         /// What was being read.
         what: &'static str,
-        /// Bytes that it takes.
+        /// Bytes required.
         needed: u64,
-        /// Bytes that are left.
+        /// Bytes that remain.
         left: u64,
     },
     /// A log whose clock has no frequency.
@@ -33,7 +33,7 @@ pub enum Error {
         /// `ReservedFlags` of its header.
         kind: u32,
     },
-    /// A log whose clock is none that is known.
+    /// A log with an unknown clock.
     #[error(
         "the header of the log names a clock that is not known (type {kind}): record with the \
          performance counter (-clocktype PerfCounter)"
@@ -42,16 +42,16 @@ pub enum Error {
         /// `ReservedFlags` of its header.
         kind: u32,
     },
-    /// A log in an archive.
+    /// A log inside an archive cannot be read.
     #[error("{name} in the archive: {cause}")]
     Member {
-        /// Its name there.
+        /// Its name in the archive.
         name: String,
         /// Why it cannot be read.
         #[source]
         cause: Box<Error>,
     },
-    /// A zip archive without a log in it.
+    /// A zip archive that contains no log.
     #[error("a zip archive without an .etl file: give the .etl.zip of a recording")]
     NoLogInZip,
     /// A zip archive that cannot be unpacked.
@@ -60,19 +60,19 @@ pub enum Error {
         /// Why.
         what: String,
     },
-    /// Files that are given together but are not of one recording.
+    /// The given files do not belong to one recording.
     #[error("{what}: give the files of one recording together")]
     NotTogether {
-        /// Which does not belong to the others, and why.
+        /// Which file does not belong, and why.
         what: String,
     },
-    /// The system refused.
+    /// The operating system returned an error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Error {
-    /// The same, said of a log in an archive.
+    /// The same error for a log in an archive.
     pub(crate) fn of_member(self, name: &str) -> Self {
         Self::Member { name: name.to_owned(), cause: Box::new(self) }
     }

@@ -4,13 +4,12 @@ use std::fmt;
 
 use schedlens_input::bytes::u64_at;
 
-/// A GUID, as the numbers that the halves of its 16 bytes in the file make.
+/// A GUID, as the two 64-bit halves of its 16 bytes in the file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(u64, u64);
 
 impl Guid {
-    /// From the number that its text without hyphens is:
-    /// `0x3d6fa8d1_fe05_11d0_9dda00c04fd7ba7c`.
+    /// From its text without hyphens as a number: `0x3d6fa8d1_fe05_11d0_9dda00c04fd7ba7c`.
     pub const fn from_text_order(text: u128) -> Self {
         let first = (text >> 96) as u32 as u64;
         let second = (text >> 80) as u16 as u64;
@@ -23,7 +22,7 @@ impl Guid {
         self.0 as u32
     }
 
-    /// From its bytes in the file, if they lie inside.
+    /// From its bytes at an offset; `None` if they do not fit.
     #[inline]
     pub fn at(data: &[u8], at: usize) -> Option<Self> {
         Some(Self(u64_at(data, at)?, u64_at(data, at.checked_add(8)?)?))

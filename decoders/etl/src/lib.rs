@@ -1,13 +1,13 @@
-//! Windows event trace logs (.etl): what an ETW session writes, merged or not.
+//! Windows event trace logs (.etl): the output of an ETW session, merged or not.
 //!
-//! [`Log::open`] finds headers and buffers; [`Log::scan`] reads every record once, in the order of
-//! the file, counts it and shows those that were asked for; [`Scan::merge`] reads them in the order
-//! of time. [`Switch::of`] is the shortest way to the context switches. [`Recording`] also knows
-//! the machine, and [`Survey`] the fields of each event.
+//! [`Log::open`] finds headers and buffers. [`Log::scan`] reads every record once in file order,
+//! counts it and passes on the chosen ones. [`Scan::merge`] reads records in time order.
+//! [`Switch::of`] is the simplest way to the context switches. [`Recording`] adds the machine, and
+//! [`Survey`] the fields of each event.
 //!
-//! Folders, each of which uses only those before it: [`compression`] unpacks buffers, [`payload`]
-//! reads the fields of events, [`records`] their headers, [`container`] files and buffers,
-//! [`passes`] reads whole recordings, [`facts`] gathers what records say of the machine.
+//! Each module uses only those before it: [`compression`] unpacks buffers, [`payload`] reads the
+//! fields of events, [`records`] their headers, [`container`] files and buffers, [`passes`] reads
+//! whole recordings, [`facts`] collects what records state about the machine.
 
 #![deny(missing_docs)]
 

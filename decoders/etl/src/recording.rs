@@ -1,4 +1,4 @@
-//! An opened recording: read once for what must be known before its records are turned into rows.
+//! An opened recording: read once to collect what must be known before its records become rows.
 
 use std::path::PathBuf;
 
@@ -23,15 +23,15 @@ const CLASSES: [Guid; 5] = [
     Guid::from_text_order(0xe43445e0_0903_48c3_b878_ff0fccebdd04),
     Guid::from_text_order(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3),
 ];
-/// Hooks that become rows. Stacks are among them for the wakers that they name; without wakings
-/// they are passed over.
+/// Hooks that become rows. They include stacks because of the wakers in them; without wakeups
+/// stacks are skipped.
 const HOOKS: [u16; 30] = [
     0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0524, 0x0525, 0x0530,
     0x0531, 0x0532, 0x0535, 0x053d, 0x0548, 0x0f22, 0x0f31, 0x0f32, 0x0f42, 0x0f43, 0x0f44, 0x0f45,
     0x0f5f, 0x1239, 0x123a, 0x1820, 0x1825, 0x1826,
 ];
 
-/// Those of them that are stacks.
+/// The stacks among them.
 const STACKS: [u16; 3] = [0x1820, 0x1825, 0x1826];
 
 /// An opened recording.
@@ -44,10 +44,10 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens .etl files of one recording, or archives with such in them, and reads them once.
+    /// Opens .etl files of one recording, or archives of them, and reads them once.
     ///
     /// # Errors
-    /// A file that is no log, or whose header cannot be read; files that do not belong together.
+    /// A file is not a log, its header cannot be read, or the files do not belong together.
     pub fn open(
         paths: &[PathBuf],
         mut on_progress: impl FnMut(u64, u64) -> bool,
@@ -77,18 +77,18 @@ impl Recording {
         Ok(Self { scan, survey, chosen, cpus, machine_problems })
     }
 
-    /// Facts about it as JSON.
+    /// Facts about the recording as JSON.
     ///
     /// Keys: `format`, `os_build`, `num_processors`, `perf_freq`, `start`, `end` (wall time, UTC),
     /// `header` (of the first file), `files`, `clock`, `clock_hz`, `start_clock`, `end_clock`,
     /// `duration_ns`, `start_time_utc_ns`, `cpus`, `buffers`, `records`, `records_by_kind`,
-    /// `records_by_event`, `events`, `loss`, `documentation_only`, `problems`. Times are ns from the
-    /// header record unless their name says otherwise.
+    /// `records_by_event`, `events`, `loss`, `documentation_only`, `problems`. Times are ns from
+    /// the header record unless their name states otherwise.
     pub fn inspect(&self) -> serde_json::Value {
         inspect(&self.scan, &self.survey)
     }
 
-    /// The records that tell of processes and threads.
+    /// The lifetime records of processes and threads.
     pub fn chosen_lives() -> Chosen {
         Chosen::of(
             [0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0548],
@@ -101,17 +101,17 @@ impl Recording {
         &self.scan
     }
 
-    /// What its records say of the machine and of the events' fields.
+    /// What its records contain about the machine and the events' fields.
     pub fn survey(&self) -> &Survey {
         &self.survey
     }
 
-    /// What was found about the machine that does not fit.
+    /// Inconsistencies in the data about the machine.
     pub fn machine_problems(&self) -> &[&'static str] {
         &self.machine_problems
     }
 
-    /// The core types follow from caches and SMT siblings, since no record says them.
+    /// The core types are inferred from caches and SMT siblings because no record contains them.
     pub fn core_types_inferred(&self) -> bool {
         topology::are_inferred(&self.survey.facts, &self.cpus)
     }
@@ -121,32 +121,32 @@ impl Recording {
         counted(&self.scan, 0x0f30) > 0 || !self.survey.counters.is_empty()
     }
 
-    /// Stacks were recorded that may be those of wakings.
+    /// Stacks were recorded that may belong to wakeups.
     pub fn has_stacks_of_wakings(&self) -> bool {
         self.has_wakings() && STACKS.iter().any(|hook| counted(&self.scan, *hook) > 0)
     }
 
-    /// The records that the tables of schedlens are made of.
+    /// The records that become rows of the tables.
     pub fn chosen(&self) -> &Chosen {
         &self.chosen
     }
 
-    /// The logical CPUs; several of one number where it changes while the recording runs.
+    /// The logical CPUs; several rows for a CPU that changes during the recording.
     pub fn cpus(&self) -> &[Cpu] {
         &self.cpus
     }
 
-    /// Wakings were recorded.
+    /// Wakeups were recorded.
     pub fn has_wakings(&self) -> bool {
         counted(&self.scan, 0x0532) > 0
     }
 
-    /// Buffers lost as the headers tell.
+    /// Number of lost buffers in the headers.
     pub fn buffers_lost(&self) -> Option<i64> {
         self.scan.log().lost(|header| header.buffers_lost)
     }
 
-    /// Records lost as the headers tell.
+    /// Number of lost records in the headers.
     pub fn events_lost(&self) -> Option<i64> {
         self.scan.log().lost(|header| header.events_lost)
     }
@@ -186,10 +186,10 @@ impl Recording {
     }
 }
 
-/// First build of Windows 11, whose registry still has the product name of Windows 10.
+/// First build of Windows 11, whose registry still contains the product name of Windows 10.
 const WINDOWS_11: u32 = 22_000;
 
-/// Name of the system by its product name, as the registry has it, and its build.
+/// Name of the system from its product name in the registry and its build.
 fn product(name: Option<&str>, build: u32) -> String {
     match name {
         Some(name) if build >= WINDOWS_11 => name.replacen("Windows 10", "Windows 11", 1),
@@ -199,7 +199,7 @@ fn product(name: Option<&str>, build: u32) -> String {
     }
 }
 
-/// Records with a hook, whatever their header.
+/// Records with a hook, with any header.
 fn counted(scan: &Scan, hook: u16) -> u64 {
     let is = |key: &Key| match key.event {
         Event::Hook(found) => found == hook,

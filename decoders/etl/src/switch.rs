@@ -16,9 +16,9 @@ const THREAD: Guid = Guid::from_text_order(0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7
 pub struct Switch {
     /// Logical CPU.
     pub cpu: u16,
-    /// Thread that leaves the CPU; 0 is the CPU's idle thread.
+    /// Thread switched out; 0 is the CPU's idle thread.
     pub prev_tid: u32,
-    /// Thread that the CPU runs next.
+    /// Thread switched in.
     pub next_tid: u32,
 }
 

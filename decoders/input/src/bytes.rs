@@ -1,4 +1,4 @@
-//! Little-endian numbers and texts out of bytes, each length compared with what is left.
+//! Little-endian numbers and texts from bytes. Each length is checked against the remaining bytes.
 
 /// Data that ends inside something that is needed to read the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,30 +6,30 @@
 pub struct TooShort {
     /// What was being read.
     pub what: &'static str,
-    /// Bytes that it takes.
+    /// Bytes required.
     pub needed: u64,
-    /// Bytes that are left.
+    /// Bytes that remain.
     pub left: u64,
 }
 
-/// CPU numbers from here on are taken for damage: `NR_CPUS` is at most this.
+/// CPU numbers from here on count as damage: `NR_CPUS` is at most this.
 pub const CPU_LIMIT: i32 = 1 << 13;
 
-/// `u16` at a position, if it lies inside.
+/// `u16` at a position, if within bounds.
 #[inline]
 pub fn u16_at(data: &[u8], at: usize) -> Option<u16> {
     let bytes = data.get(at..at.checked_add(2)?)?;
     Some(u16::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// `u32` at a position, if it lies inside.
+/// `u32` at a position, if within bounds.
 #[inline]
 pub fn u32_at(data: &[u8], at: usize) -> Option<u32> {
     let bytes = data.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// `u64` at a position, if it lies inside.
+/// `u64` at a position, if within bounds.
 #[inline]
 pub fn u64_at(data: &[u8], at: usize) -> Option<u64> {
     let bytes = data.get(at..at.checked_add(8)?)?;
@@ -42,7 +42,7 @@ pub fn text(data: &[u8]) -> String {
     String::from_utf8_lossy(data.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// Reads one thing after the other.
+/// Reads values in sequence.
 #[derive(Clone)]
 pub struct Bytes<'a> {
     data: &'a [u8],
@@ -51,12 +51,12 @@ pub struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Over `data`, which holds `what`.
+    /// Reads from `data`, whose name for messages is `what`.
     pub fn new(data: &'a [u8], what: &'static str) -> Self {
         Self { data, at: 0, what }
     }
 
-    /// Bytes not read yet.
+    /// Number of unread bytes.
     pub fn left(&self) -> usize {
         self.data.len().saturating_sub(self.at)
     }
@@ -92,7 +92,7 @@ impl<'a> Bytes<'a> {
         Ok(text(self.take(u64::from(length))?))
     }
 
-    /// A text that ends in NUL.
+    /// A NUL-terminated text.
     pub fn zero_ended(&mut self) -> Result<String, TooShort> {
         let rest = self.data.get(self.at..).unwrap_or_default();
         let Some(length) = rest.iter().position(|byte| *byte == 0) else {
@@ -104,7 +104,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// CPU numbers of a list like `0-3,8`; nothing where the list makes no sense.
+/// CPU numbers of a list like `0-3,8`; empty if the list is invalid.
 pub fn cpu_list(list: &str) -> Vec<i32> {
     let mut cpus = Vec::new();
     for part in list.trim().split(',').filter(|part| !part.is_empty()) {
@@ -121,18 +121,17 @@ pub fn cpu_list(list: &str) -> Vec<i32> {
     cpus
 }
 
-/// Bytes: about the time that memory needs, in records.
+/// Bytes: about one memory latency, measured in records.
 const PREFETCHED_AHEAD: usize = 4096;
 
-/// Asks for the bytes that will be read after some more records: the processor's own guess ends
-/// at each page.
+/// Prefetches bytes needed a few records later, because the hardware prefetcher stops at each page.
 #[inline(always)]
 pub fn prefetch(data: &[u8], position: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let place = data.as_ptr().wrapping_add(position).wrapping_add(PREFETCHED_AHEAD);
-        // SAFETY: a hint loads no value and cannot fault, wherever the address points.
+        // SAFETY: a hint loads no value and cannot fault at any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

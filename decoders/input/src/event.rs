@@ -1,35 +1,35 @@
-//! Single events with their decoded fields, and which of them a reader of a file wants.
+//! Single events with their decoded fields, and the filter for them.
 
 use serde_json::{Map, Value as Json};
 
 /// One event of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Time from the begin of the recording, ns.
+    /// Time from the start of the recording, ns.
     pub ts_ns: i64,
     /// Clock of the recording, as written.
     pub clock: i64,
-    /// Logical CPU, where the record says it.
+    /// Logical CPU, if the record contains it.
     pub cpu: Option<i64>,
-    /// Process, where the record says it.
+    /// Process, if the record contains it.
     pub pid: Option<i64>,
-    /// Thread, where the record says it.
+    /// Thread, if the record contains it.
     pub tid: Option<i64>,
-    /// Who wrote it: a provider, a tracepoint's system, or a recorder.
+    /// Its source: a provider, a tracepoint's system, or a recorder.
     pub provider: String,
     /// Name, such as `Thread/CSwitch` or `sched_switch`.
     pub name: String,
-    /// Name of the layout by which its fields were read, where several events share one.
+    /// Name of the layout used to read its fields, if several events share one.
     pub layout: Option<String>,
-    /// What the file identifies it by: a hook, an opcode, or a number.
+    /// Its identifier in the file: a hook, an opcode, or a number.
     pub id: String,
     /// Version of its layout.
     pub version: Option<i64>,
-    /// Bytes of a pointer in its payload, where that differs between records.
+    /// Pointer size in its payload, if that differs between records.
     pub pointer: Option<i64>,
-    /// Fields by name; `None` if nothing describes them.
+    /// Fields by name; `None` without a description.
     pub fields: Option<Map<String, Json>>,
-    /// File, buffer, and offset, where the format has buffers.
+    /// File, buffer, and offset, if the format has buffers.
     pub place: Option<[i64; 3]>,
 }
 
@@ -63,7 +63,7 @@ impl Event {
         Json::Object(object).to_string()
     }
 
-    /// The cells of [`CSV_HEADER`], as RFC 4180 has them.
+    /// The cells of [`CSV_HEADER`], quoted as in RFC 4180.
     pub fn csv(&self) -> String {
         let number = |value: Option<i64>| value.map_or_else(String::new, |v| v.to_string());
         [
@@ -80,7 +80,7 @@ impl Event {
         .join(",")
     }
 
-    /// A line for people. Control characters cannot reach the terminal.
+    /// A line of text without control characters, safe to print to a terminal.
     pub fn text(&self) -> String {
         let (seconds, ns) = (self.ts_ns.div_euclid(NS_PER_S), self.ts_ns.rem_euclid(NS_PER_S));
         let number = |value: Option<i64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
@@ -114,12 +114,12 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Which events are wanted; the default is all.
+/// The wanted events; the default is all.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Patterns of providers; empty: all.
+    /// Provider patterns; empty: all.
     pub providers: Vec<String>,
-    /// Patterns of names; empty: all.
+    /// Name patterns; empty: all.
     pub names: Vec<String>,
     /// No event before this time, ns.
     pub from_ns: Option<i64>,
@@ -128,7 +128,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether an event at that time can be wanted.
+    /// Whether an event at that time is in the window.
     pub fn has_time(&self, ts_ns: i64) -> bool {
         self.from_ns.is_none_or(|from| ts_ns >= from) && self.to_ns.is_none_or(|to| ts_ns < to)
     }
@@ -151,12 +151,12 @@ impl Wanted {
     }
 }
 
-/// Whether a text is like a pattern: `*` is any text, `?` any character; case does not matter.
+/// Whether a text matches a pattern: `*` is any text, `?` any character; case does not matter.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
     let (pattern, text) = (lower(pattern), lower(text));
     let (mut p, mut t) = (0, 0);
-    // Where to go on if the text behind the last star does not fit.
+    // Where to continue if the text after the last star does not match.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

@@ -1,4 +1,4 @@
-//! Files mapped into memory, and files without a name for what does not fit there.
+//! Files mapped into memory, and unnamed temporary files for larger data.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub type Segment = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// Maps a file; the contents of a fifo or a terminal are copied first.
 ///
 /// # Errors
-/// The system refuses.
+/// The operating system returns an error.
 pub fn map(path: &Path) -> io::Result<Segment> {
     let mut file = File::open(path)?;
     let facts = file.metadata()?;
@@ -35,25 +35,25 @@ fn map_file(file: &File) -> io::Result<Segment> {
     if length == 0 {
         return Ok(Arc::new(Vec::new()));
     }
-    // One call maps all pages of a file of ordinary size; else each page costs a fault.
+    // One call maps all pages of a file of ordinary size; otherwise each page costs a fault.
     let mut options = MmapOptions::new();
     if length <= POPULATED_SIZE {
         options.populate();
     }
-    // SAFETY: the mapping is private and only read; a file that somebody cuts off meanwhile ends
-    // the process, as with every program that maps files.
+    // SAFETY: the mapping is private and only read. If another process truncates the file
+    // meanwhile, this process ends, as does every program that maps files.
     let mapped = unsafe { options.map(file)? };
     Ok(Arc::new(mapped))
 }
 
-/// A file without a name for what does not fit into memory: unpacked records.
+/// An unnamed temporary file for data that does not fit in memory: unpacked records.
 pub struct Spill {
     file: io::BufWriter<File>,
     length: u64,
 }
 
 impl Spill {
-    /// An empty one, in the system's folder for temporary files.
+    /// An empty file in the system's temporary folder.
     pub fn new() -> io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let folder = std::env::temp_dir();
@@ -80,12 +80,12 @@ impl Spill {
         self.length
     }
 
-    /// What was written, mapped.
+    /// The written bytes, mapped.
     pub fn into_segment(self) -> io::Result<Segment> {
         map_file(&self.into_file()?)
     }
 
-    /// What was written, as a file.
+    /// The written bytes, as a file.
     pub fn into_file(self) -> io::Result<File> {
         self.file.into_inner().map_err(io::IntoInnerError::into_error)
     }

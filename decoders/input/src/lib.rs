@@ -1,5 +1,5 @@
-//! What the readers of recordings share: files mapped into memory, numbers and texts out of bytes,
-//! single events, and problems counted by place and kind.
+//! Code shared by the readers of recordings: mapped files, numbers and texts from bytes, single
+//! events, and problems counted by location and kind.
 
 #![deny(missing_docs)]
 

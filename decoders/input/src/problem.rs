@@ -1,36 +1,36 @@
-//! What could not be read or was mended, counted by place and kind.
+//! What could not be read or was corrected, counted by location and kind.
 
 /// One row of `problem`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: an offset, an event, a part of the file.
+    /// The location: an offset, an event, a part of the file.
     pub place: String,
-    /// What is wrong there.
+    /// What is wrong.
     pub what: String,
-    /// How often.
+    /// How often it occurred.
     pub count: i64,
 }
 
-/// Rows of one kind that are kept apart by place; more are counted with the last.
+/// Maximum separate rows of one kind; further ones are counted with the last.
 const PLACES_A_KIND: usize = 16;
 
-/// All of them, in the order of their first appearance.
+/// All problems, in order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// All of them.
+    /// All rows.
     pub fn rows(&self) -> &[Problem] {
         &self.0
     }
 
-    /// Counts one; the same thing at the same place is one row, and so is what goes beyond the
-    /// first places.
+    /// Counts one occurrence. The same problem at the same location is one row, and so is
+    /// everything beyond the maximum.
     pub fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
         self.add_many(place, what, 1);
     }
 
-    /// Counts several.
+    /// Counts several occurrences.
     pub fn add_many(&mut self, place: impl Into<String>, what: impl Into<String>, count: i64) {
         let (place, what) = (place.into(), what.into());
         let alike = self.0.iter().filter(|known| known.what == what).count();

@@ -1,4 +1,4 @@
-//! Rows of `cpu` for the times at which a CPU goes offline or comes back.
+//! Rows of `cpu` for the times at which a CPU goes offline or comes back online.
 
 use std::sync::Arc;
 
@@ -19,16 +19,17 @@ fn typed<'a, A: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&
     column.ok_or_else(|| internal(format!("cpu has no column {name} of its type")))
 }
 
-/// A row: which of the given ones it repeats; online and from when on, where it is a new version.
+/// An output row: index of the input row it copies; for a new version, also whether the CPU is
+/// online and the start time.
 type Row = (usize, Option<(bool, i64)>);
 
-/// The given rows of `cpu`, and two more for each time a CPU was offline: the row that held before
-/// with `online` false, and again with `online` true.
+/// The given rows of `cpu`, and two more for each time a CPU was offline: the row in force before,
+/// first with `online` false, then with `online` true.
 ///
-/// CPUs of which the given rows already say when they were offline are left as they are.
+/// CPUs whose rows already contain their offline times are left unchanged.
 ///
 /// # Errors
-/// Only what contradicts the schema.
+/// Fails only if a value contradicts the schema.
 pub(crate) fn with_offline(
     cpus: &RecordBatch,
     offline: &[Offline],
@@ -80,7 +81,7 @@ pub(crate) fn with_offline(
     RecordBatch::try_new(cpus.schema(), columns).map_err(internal)
 }
 
-/// A column with the rows that the new ones repeat.
+/// A column with rows repeated for the new versions.
 fn repeated(column: &ArrayRef, rows: &[Row]) -> Result<ArrayRef, DecodeError> {
     let wrong = || internal(format!("cpu has a column of type {}", column.data_type()));
     macro_rules! pick {
@@ -105,7 +106,7 @@ mod tests {
     use schedlens_schedule::batcher::Batcher;
     use schedlens_schedule::columns::Column;
 
-    /// CPU, whether it is online, from when on.
+    /// CPU, whether it is online, start of validity.
     fn table(rows: &[(i32, bool, Option<i64>)]) -> RecordBatch {
         let (mut cpu, mut online, mut from) =
             (Column::default(), Column::default(), Column::default());
@@ -125,7 +126,7 @@ mod tests {
         Batcher::new(1).batch("cpu", rows.len(), columns).expect("declared")
     }
 
-    /// CPU, core, whether it is online, from when on.
+    /// CPU, core, whether it is online, start of validity.
     type Seen = (i32, i32, bool, Option<i64>);
 
     fn seen(batch: &RecordBatch) -> Vec<Seen> {

@@ -1,4 +1,4 @@
-//! Why a recording cannot be read at all; what can be read in part is a row of `problem`.
+//! Why a recording cannot be read at all. Partial damage becomes rows of `problem` instead.
 
 use std::io;
 
@@ -7,28 +7,28 @@ use schedlens_etl as etl;
 use schedlens_perf_data as perf_data;
 use schedlens_schedule::states::StateError;
 
-/// Who can act on an error, and so which Python exception it becomes.
+/// Who can act on an error, and thus which Python exception it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The file is no recording: `NotATraceError`.
+    /// The file is not a recording: `NotATraceError`.
     NotATrace,
     /// Nothing of it can be read: `DamagedTraceError`.
     Damaged,
-    /// Whole, but of a form that is not read: `UnsupportedTraceError`.
+    /// Intact, but in an unsupported form: `UnsupportedTraceError`.
     Unsupported,
-    /// The system refused: `OSError`.
+    /// The operating system returned an error: `OSError`.
     Io,
-    /// A table handed in beside the recording is not as declared: `ValueError`.
+    /// A table supplied with the recording does not match its declaration: `ValueError`.
     Context,
 }
 
-/// Everything that ends the reading of a recording.
+/// Everything that prevents reading a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The first bytes are not those of a recording.
+    /// The file does not start like a recording.
     #[error("{}", not_a_recording(found))]
     Magic {
-        /// The bytes found, at most eight.
+        /// The first bytes, at most eight.
         found: Vec<u8>,
     },
     /// A perf.data recording cannot be read.
@@ -37,35 +37,35 @@ pub enum DecodeError {
     /// A log cannot be read.
     #[error(transparent)]
     Etl(etl::Error),
-    /// A log in an archive.
+    /// A log inside an archive cannot be read.
     #[error("{name} in the archive: {cause}")]
     Member {
-        /// Its name there.
+        /// Its name in the archive.
         name: String,
         /// Why it cannot be read.
         cause: Box<DecodeError>,
     },
-    /// Files that are given together but are not of one recording.
+    /// The given files do not belong to one recording.
     #[error("{what}: give the files of one recording together")]
     NotTogether {
-        /// Which does not belong to the others, and why.
+        /// Which file does not belong, and why.
         what: String,
     },
-    /// A reader stumbled over its own invariants.
+    /// A reader violated its own invariants.
     #[error("damaged in a way the reader did not expect: {what}")]
     Internal {
-        /// What it said.
+        /// The message.
         what: String,
     },
-    /// A table handed in is not as declared.
+    /// A supplied table does not match its declaration.
     #[error("table {table}: {what}")]
     Context {
-        /// Its name.
+        /// Table name.
         table: String,
-        /// What is wrong with it.
+        /// What is wrong.
         what: String,
     },
-    /// The system refused.
+    /// The operating system returned an error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

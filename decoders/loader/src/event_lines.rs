@@ -17,15 +17,15 @@ use crate::background::{THREAD_NAME, without_panic};
 use crate::error::DecodeError;
 use crate::format::{self, Format};
 
-/// Events of a batch.
+/// Events in a batch.
 const BATCH: usize = 1 << 12;
-/// Batches that wait to be taken, at most.
+/// Maximum number of batches waiting to be consumed.
 const WAITING: usize = 4;
 
-/// What becomes of an event.
+/// Output form of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A line for people.
+    /// A line of text.
     Text,
     /// A JSON object.
     Json,
@@ -35,10 +35,10 @@ pub enum Style {
     Arrow,
 }
 
-/// Some events.
+/// A group of events.
 #[derive(Debug)]
 pub enum Batch {
-    /// Lines, each ended.
+    /// Lines, each terminated.
     Lines(String),
     /// Rows.
     Rows(RecordBatch),
@@ -85,31 +85,31 @@ impl Columns {
     }
 }
 
-/// Events of a recording; they are read in a thread of its own.
+/// Events of a recording, read in a separate thread.
 #[derive(Debug)]
 pub struct EventBatches {
-    /// Batches; an error is the last.
+    /// Batches. An error is the last item.
     pub batches: Receiver<Result<Batch, DecodeError>>,
     thread: JoinHandle<()>,
 }
 
 impl EventBatches {
-    /// Begins to read the wanted events of a recording, which may consist of several .etl files.
+    /// Starts reading the wanted events of a recording, which may consist of several .etl files.
     ///
     /// # Errors
-    /// No thread can be made.
+    /// The thread cannot be created.
     pub fn start(paths: Vec<PathBuf>, wanted: Wanted, style: Style) -> Result<Self, DecodeError> {
         let (sender, batches) = sync_channel(WAITING);
         let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || {
             if let Err(error) = without_panic(|| read(paths, &wanted, style, &sender)) {
-                // Where nobody listens any more, nobody can be informed.
+                // The receiver is gone, so nobody can receive the error.
                 let _ = sender.send(Err(error));
             }
         })?;
         Ok(Self { batches, thread })
     }
 
-    /// Ends it, finished or not.
+    /// Stops reading, finished or not.
     pub fn close(self) {
         drop(self.batches);
         // A panic has already been turned into an error.
@@ -117,7 +117,7 @@ impl EventBatches {
     }
 }
 
-/// The events that wait for their batch to be full.
+/// Events collected for the next batch.
 struct Collected {
     style: Style,
     lines: String,
@@ -165,7 +165,7 @@ fn read(
     } else {
         decoded::events(Log::open(&paths)?, wanted, each);
     }
-    // Where nobody listens any more, nobody misses the rest.
+    // The receiver is gone, so nobody needs the rest.
     let _ = sender.send(collected.batch());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Which reader a recording is for, by its content.
+//! Detects a recording's format from its content.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,13 +11,13 @@ use crate::error::DecodeError;
 /// Formats of recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// perf.data, as a file, a pipe's contents or a folder; also what no reader knows.
+    /// perf.data, as a file, pipe output or a folder; also anything no reader recognizes.
     Perf,
-    /// A Windows event trace log, or a zip archive with such in it.
+    /// A Windows event trace log, or a zip archive that contains one.
     Etl,
 }
 
-/// Bytes that tell a log: its first buffer's header and that of the first record.
+/// Bytes that identify a log: the headers of its first buffer and first record.
 const TOLD_BY: u64 = 4096;
 const ZIP: &[u8] = b"PK\x03\x04";
 
@@ -26,7 +26,7 @@ const ZIP: &[u8] = b"PK\x03\x04";
 /// # Errors
 /// It cannot be opened.
 pub fn of(path: &Path) -> Result<Format, DecodeError> {
-    // What is read from a fifo is gone, and only perf writes to one.
+    // Reading from a fifo consumes the data, and only perf writes to one.
     if !path.is_file() {
         return Ok(Format::Perf);
     }
@@ -52,7 +52,7 @@ mod tests {
         log[0] = 0x48;
         log[0x48..0x50].copy_from_slice(&[2, 0, 2, 0xc0, 0x68, 0x01, 0, 0]);
         assert_eq!(of_begin(&log), Format::Etl);
-        // Its first record may be longer than what is looked at.
+        // Its first record may be longer than the bytes examined.
         log[0x4d] = 0x20;
         assert_eq!(of_begin(&log), Format::Etl);
         log[0x4f] = 5;

@@ -1,7 +1,8 @@
-//! Recordings as finished Arrow batches: each goes through its reader and the state machine.
+//! Recordings as finished Arrow batches: each passes through its reader and the state machine.
 //!
 //! [`load::Load`] reads a recording of any format in the background. [`perf`] and [`etl`] turn the
-//! records of a reader into frames of base tables; [`reader`] is what the driver requires of both.
+//! records of a reader into chunks of base tables; [`reader`] is the interface between them and the
+//! driver.
 
 mod background;
 mod cpu_versions;

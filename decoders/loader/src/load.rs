@@ -1,4 +1,4 @@
-//! The driver: a recording through its reader and the state machine, as finished batches.
+//! The driver: reads a recording and runs the state machine, producing finished batches.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -20,9 +20,10 @@ use crate::reader::{Reader, TraceFacts};
 use crate::session;
 use crate::{etl, perf};
 
-/// Batches that wait to be taken, at most: what is read while one table's rows are written.
+/// Maximum number of batches waiting to be consumed, so that reading continues while one table is
+/// written.
 const WAITING_BATCHES: usize = 32;
-/// Tables of a frame that the state machine hands on itself.
+/// Tables of a chunk that the state machine emits itself.
 const THROUGH_THE_MACHINE: [&str; 4] = ["context_switch", "wakeup", "loss", "thread"];
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -33,7 +34,7 @@ pub struct Request {
     pub paths: Vec<PathBuf>,
     /// Its number in the database.
     pub trace_id: i64,
-    /// Tables of the session by name; times are raw, threads may be given by `tid`.
+    /// Tables of the session by name. Times are raw, and threads may be identified by `tid`.
     pub context: BTreeMap<String, RecordBatch>,
     /// The session's `samples.bin`.
     pub samples: Option<PathBuf>,
@@ -41,7 +42,7 @@ pub struct Request {
     pub label: String,
 }
 
-/// How far a load is, shared with whoever waits for it.
+/// Progress of a load, shared with its caller.
 #[derive(Debug, Default)]
 pub struct Progress {
     read: AtomicU64,
@@ -59,7 +60,7 @@ impl Progress {
         (self.read.load(Ordering::Relaxed) as f64 / all as f64).min(1.0)
     }
 
-    /// Asks the load to end.
+    /// Requests the load to stop.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -69,21 +70,21 @@ impl Progress {
     }
 }
 
-/// A load that runs in a thread of its own.
+/// A load that runs in a separate thread.
 #[derive(Debug)]
 pub struct Load {
-    /// Finished batches; an error is the last.
+    /// Finished batches. An error is the last item.
     pub batches: Receiver<Result<Output, DecodeError>>,
-    /// How far it is.
+    /// Its progress.
     pub progress: Arc<Progress>,
     thread: JoinHandle<()>,
 }
 
 impl Load {
-    /// Begins to load.
+    /// Starts loading.
     ///
     /// # Errors
-    /// No thread can be made.
+    /// The thread cannot be created.
     pub fn start(request: Request) -> Result<Self, DecodeError> {
         let (sender, batches) = sync_channel(WAITING_BATCHES);
         let progress = Arc::new(Progress::default());
@@ -91,14 +92,14 @@ impl Load {
         let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || {
             let ended = without_panic(|| load(&request, &sender, &seen));
             if let Err(error) = ended {
-                // Nobody listens any more: then nobody is to be told.
+                // The receiver is gone, so nobody can receive the error.
                 let _ = sender.send(Err(error));
             }
         })?;
         Ok(Self { batches, progress, thread })
     }
 
-    /// Ends it, finished or not.
+    /// Stops loading, finished or not.
     pub fn close(self) {
         self.progress.stop();
         drop(self.batches);
@@ -107,7 +108,7 @@ impl Load {
     }
 }
 
-/// Hands batches on; remembers that nobody takes them any more.
+/// Sends batches; notes when the receiver is gone.
 struct Sink<'a> {
     sender: &'a SyncSender<Result<Output, DecodeError>>,
     open: bool,
@@ -140,13 +141,13 @@ fn load(
     if !progress.goes_on() {
         return Ok(());
     }
-    // The first reading, where there is one, is half of the way.
+    // If there is a first pass, it is half of the work.
     let before = progress.read.load(Ordering::Relaxed);
     progress.all.store(before + recording.extent().max(1), Ordering::Relaxed);
     let batcher = Batcher::new(request.trace_id);
     let mut sink = Sink { sender, open: true };
     let shift = (request.trace_id, recording.session_ns());
-    // Tables without threads can be moved before a thread is known.
+    // Tables without threads can be converted before any thread is known.
     let plain = |table: &str| {
         let given = request.context.get(table);
         given.map(|batch| session::rows(table, batch, shift, |_, _| None)).transpose()
@@ -231,7 +232,7 @@ fn load(
     }
     // A description of the machine has no times.
     let has_times = request.context.keys().any(|table| table != "cpu");
-    // On Windows a session counts the clock of the trace itself.
+    // On Windows a session uses the clock of the trace itself.
     let joins = matches!(recording.clock_name(), "monotonic" | "qpc");
     if has_times && !joins {
         let what = format!(
@@ -253,7 +254,7 @@ fn hand_on(frame: Frame, sink: &mut Sink<'_>) {
     }
 }
 
-/// The name of a declared table, for as long as the process lives.
+/// The static name of a declared table.
 fn declared_name(table: &str) -> Option<&'static str> {
     schedlens_schedule::schema::tables().get_key_value(table).map(|(name, _)| name.as_str())
 }
@@ -276,11 +277,11 @@ fn core_types(cpus: &RecordBatch) -> HashMap<i32, String> {
         .collect()
 }
 
-/// Opens a recording, whatever its format; `on_progress` gets the bytes read and all of them.
+/// Opens a recording of any format; `on_progress` receives the bytes read and the total.
 ///
 /// # Errors
-/// No format that is read, or one of which nothing can be read; several files that are not logs of
-/// Windows.
+/// The format is unknown, nothing in the recording can be read, or several files are not all Windows
+/// logs.
 pub fn open(
     paths: &[PathBuf],
     on_progress: impl FnMut(u64, u64) -> bool,
@@ -291,7 +292,7 @@ pub fn open(
     }
 }
 
-/// What a recording holds, as JSON: see [`crate::perf::inspect`] and [`crate::etl::inspect`].
+/// The contents of a recording as JSON: see [`crate::perf::inspect`] and [`crate::etl::inspect`].
 ///
 /// # Errors
 /// As [`open`].
@@ -304,7 +305,7 @@ pub fn inspect(paths: &[PathBuf]) -> Result<String, DecodeError> {
     }
 }
 
-/// The first file, and the format of all.
+/// The first file, and the common format of all files.
 fn only_format(paths: &[PathBuf]) -> Result<(&PathBuf, Format), DecodeError> {
     let formats: Vec<Format> =
         paths.iter().map(|path| format::of(path)).collect::<Result<_, _>>()?;
@@ -319,7 +320,7 @@ fn only_format(paths: &[PathBuf]) -> Result<(&PathBuf, Format), DecodeError> {
     Ok((path, *first))
 }
 
-/// Reads a recording into base-table batches and drops them: records, rows and seconds.
+/// Reads a recording into base-table batches and discards them; returns records, rows and seconds.
 ///
 /// # Errors
 /// As [`open`].

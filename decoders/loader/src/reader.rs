@@ -1,4 +1,4 @@
-//! What the driver asks of a reader, whatever the format.
+//! What the driver requires of a reader of any format.
 
 use std::collections::HashMap;
 
@@ -13,76 +13,76 @@ use schedlens_schedule::states::Source;
 pub struct TraceFacts<'a> {
     /// Name of the step or of the file.
     pub label: &'a str,
-    /// As given.
+    /// The path as given.
     pub path: &'a str,
     /// Earliest and latest time.
     pub window: (Option<i64>, Option<i64>),
-    /// Records lost as the recorder tells, if it does.
+    /// Records lost according to the recorder, if known.
     pub events_lost: Option<i64>,
 }
 
-/// A CPU is offline for a while.
+/// A period in which a CPU is offline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offline {
     /// Logical CPU.
     pub cpu: i32,
-    /// From this time on.
+    /// Start, ns.
     pub from_ns: i64,
-    /// Up to this time; `None`: to the end.
+    /// End, ns; `None`: to the end of the recording.
     pub until_ns: Option<i64>,
 }
 
-/// What is known when the last frame has been handed out.
+/// What is known once the last chunk has been handed out.
 #[derive(Debug)]
 pub struct Finished {
-    /// Rows of `thread`, `process`, `thread_name`, `record_count`, `problem` and whatever else is
-    /// known only at the end.
+    /// Rows of `thread`, `process`, `thread_name`, `record_count`, `problem` and other tables known
+    /// only at the end.
     pub batches: Batches,
-    /// Time of the earliest record: 0 or before, or NULL without any.
+    /// Time of the earliest record: 0 or earlier, or NULL without records.
     pub first_ns: Option<i64>,
     /// Time of the latest record.
     pub last_ns: Option<i64>,
-    /// Records lost as the recorder tells, if it does.
+    /// Records lost according to the recorder, if known.
     pub events_lost: Option<i64>,
-    /// CPUs that went offline, in the order of time.
+    /// CPUs that went offline, in time order.
     pub offline: Vec<Offline>,
 }
 
 /// A recording that has been opened.
 pub trait Reader {
-    /// How much there is to read, in a unit of its own.
+    /// Amount of data to read, in a reader-specific unit.
     fn extent(&self) -> u64;
-    /// Records in it.
+    /// Number of records.
     fn records(&self) -> u64;
-    /// Where it comes from.
+    /// The source system.
     fn source(&self) -> Source;
     /// Raw clock at ns 0.
     fn start_clock(&self) -> i64;
-    /// ns of the session folder's clock at ns 0: on Linux the trace's clock counts ns itself.
+    /// ns of the session folder's clock at ns 0: on Linux the trace's clock is itself in ns.
     fn session_ns(&self) -> i64 {
         self.start_clock()
     }
-    /// Name of the clock of the time stamps.
+    /// Name of the timestamp clock.
     fn clock_name(&self) -> &'static str;
     /// Calls of `sched_yield` were recorded.
     fn has_yields(&self) -> bool;
-    /// Wakings were recorded.
+    /// Wakeups were recorded.
     fn has_wakings(&self) -> bool;
-    /// Rows of `cpu`, as far as the file tells.
+    /// Rows of `cpu`, as far as the file describes the CPUs.
     ///
     /// # Errors
-    /// Only what contradicts the schema.
+    /// Fails only if a value contradicts the schema.
     fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, ArrowError>;
     /// The row of `trace`.
     ///
     /// # Errors
-    /// Only what contradicts the schema.
+    /// Fails only if a value contradicts the schema.
     fn trace_batch(
         &self,
         batcher: &Batcher,
         facts: TraceFacts<'_>,
     ) -> Result<RecordBatch, ArrowError>;
-    /// Reads from the begin; `core_types` by CPU, where known.
+    /// Reads from the start; `core_types` by CPU, if known.
     fn frames<'a>(
         &'a self,
         batcher: &'a Batcher,
@@ -91,22 +91,23 @@ pub trait Reader {
     ) -> Box<dyn FrameSource + 'a>;
 }
 
-/// Reads a recording frame by frame.
+/// Reads a recording chunk by chunk.
 pub trait FrameSource {
-    /// The next frame; `None` after the last. `on_progress` gets how much has been read, in the
-    /// unit of [`Reader::extent`], and says whether to go on.
+    /// The next chunk; `None` after the last. `on_progress` receives the amount read so far, in the
+    /// unit of [`Reader::extent`], and returns whether to continue.
     ///
     /// # Errors
-    /// Only what contradicts the schema; never the contents of a recording.
+    /// Fails only if a value contradicts the schema; never because of the recording's contents.
     fn next_frame(
         &mut self,
         on_progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<Frame>, ArrowError>;
-    /// The thread that had an id at a time, or from the begin on, once all frames are read.
+    /// The thread that had an id at a time (without a time: at the start), once all chunks are
+    /// read.
     fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64>;
     /// Everything that is known only at the end.
     ///
     /// # Errors
-    /// Only what contradicts the schema.
+    /// Fails only if a value contradicts the schema.
     fn finish(&mut self) -> Result<Finished, ArrowError>;
 }

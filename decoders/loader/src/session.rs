@@ -1,5 +1,5 @@
-//! What a session folder brings beside the trace: tables with raw times and thread ids, and the
-//! batches of the workers.
+//! What a session folder adds to the trace: tables with raw times and thread ids, and the batches
+//! of the workers.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use schedlens_schedule::schema;
 
 use crate::error::DecodeError;
 
-/// Columns that hold times of the session's clock.
+/// Columns with times of the session's clock.
 const TIMES: [&str; 4] = ["ts", "start_ns", "end_ns", "valid_from_ns"];
-/// Front of `samples.bin`.
+/// Magic bytes of `samples.bin`.
 const SAMPLES_MAGIC: &[u8; 8] = b"SLSAMP1\0";
 const SAMPLE_SIZE: usize = 48;
 
@@ -33,13 +33,13 @@ fn longs<'a>(
     })
 }
 
-/// A table of the session as rows of the database: times from ns 0, threads by their number.
+/// A table of the session as rows of the database: times from ns 0, threads by utid.
 ///
 /// `start_clock` is the raw time of ns 0; `utid_at` finds the thread that had an id at a time from
-/// ns 0, or, without a time, from the begin on.
+/// ns 0 or, without a time, at the start.
 ///
 /// # Errors
-/// A table or column that is not declared so.
+/// A table or column does not match its declaration.
 pub fn rows(
     table: &str,
     batch: &RecordBatch,
@@ -88,7 +88,7 @@ pub fn rows(
     RecordBatch::try_new(declared, columns).map_err(|error| wrong(table, error.to_string()))
 }
 
-/// Rows of `affinity` whose thread the trace shows.
+/// Rows of `affinity` whose thread is in the trace.
 fn without_unknown_threads(columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, DecodeError> {
     let odd = || wrong("affinity", "columns are not those declared");
     let mut columns = columns.into_iter();
@@ -118,11 +118,11 @@ fn without_unknown_threads(columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, Deco
     ])
 }
 
-/// The batches in `samples.bin` as rows of `run_sample`, and how many bytes at its end are no
-/// whole batch.
+/// The batches in `samples.bin` as rows of `run_sample`, and the number of bytes in an incomplete
+/// batch at its end.
 ///
 /// # Errors
-/// Bytes that are not those of `samples.bin`.
+/// The bytes are not those of `samples.bin`.
 pub fn run_samples(
     bytes: &[u8],
     (trace_id, start_clock): (i64, i64),

@@ -1,9 +1,10 @@
-//! The reader against the crate `linux-perf-data`: the same recordings, the same records.
+//! Compares the reader with the crate `linux-perf-data`: the same recordings must give the same
+//! records.
 //!
-//! What that crate does not read, so that only perf's own text tells (`tests/decoders/test_perf_data.py`):
-//! folders of `--threads`, pipe mode (0.13 takes the payload of `TRACING_DATA` for records), and
-//! files that were cut off or whose recorder was killed. Nor does it read formats of tracepoints:
-//! the places of the fixtures' kernels stand here.
+//! That crate cannot read folders of `--threads`, pipe mode (0.13 takes the payload of
+//! `TRACING_DATA` for records), and files that were cut off or whose recorder was killed;
+//! `tests/decoders/test_perf_data.py` compares these with perf's own text. It does not read
+//! tracepoint formats either, so this file contains the field offsets of the fixtures' kernels.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufReader;
@@ -80,7 +81,7 @@ fn by_the_crate(path: &Path) -> Contents {
     contents
 }
 
-/// As perf names the kernel's records that the fixtures hold.
+/// perf's name for a record kind that occurs in the fixtures.
 fn kind_name(kind: u32) -> String {
     let name = match kind {
         1 => "MMAP",
@@ -104,7 +105,7 @@ fn kind_name(kind: u32) -> String {
 fn by_the_reader(path: &Path) -> Contents {
     let recording = Recording::open(path).expect("opens");
     let batcher = Batcher::new(1);
-    // Small frames: the borders between them are read too.
+    // Small chunks, so that the boundaries between them are tested too.
     let mut frames = Frames::new(&recording, &batcher, 1, HashMap::new(), 64);
     let mut tables: Vec<RecordBatch> = Vec::new();
     while let Some(frame) = frames.next_frame(|_| true).expect("a frame") {
@@ -158,7 +159,7 @@ fn ints(batch: &RecordBatch, name: &str) -> Vec<i32> {
     batch.column_by_name(name).expect(name).as_primitive::<Int32Type>().values().to_vec()
 }
 
-/// Records that perf itself wrote: the crate takes some of them for its own use.
+/// Records that perf itself wrote; the crate consumes some of them.
 fn is_of_the_recorder(name: &str) -> bool {
     let names = [
         "HEADER_ATTR",

@@ -1,4 +1,4 @@
-//! `perf_event_attr`: which events were recorded, and how their records are laid out.
+//! `perf_event_attr`: which events were recorded, and the layout of their records.
 
 use schedlens_input::bytes::{u32_at, u64_at};
 
@@ -32,7 +32,7 @@ const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_CONTEXT_SWITCH: u64 = 1 << 26;
 
-/// Where the fields of a `PERF_RECORD_SAMPLE` lie, from the begin of the record.
+/// Offsets of the fields of a `PERF_RECORD_SAMPLE` from the start of the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleLayout {
     /// `PERF_SAMPLE_IDENTIFIER`, else `PERF_SAMPLE_ID`.
@@ -43,11 +43,11 @@ pub struct SampleLayout {
     pub time: Option<usize>,
     /// `PERF_SAMPLE_CPU`
     pub cpu: Option<usize>,
-    /// Begin of the fields of varying length.
+    /// Start of the variable-length fields.
     pub varying: usize,
 }
 
-/// Where the fields of a `sample_id` lie, from its begin.
+/// Offsets of the fields of a `sample_id` from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrailerLayout {
     /// `PERF_SAMPLE_TID`: process, then thread.
@@ -56,7 +56,7 @@ pub struct TrailerLayout {
     pub time: Option<usize>,
     /// `PERF_SAMPLE_CPU`
     pub cpu: Option<usize>,
-    /// Bytes of all fields.
+    /// Size of all fields.
     pub size: usize,
 }
 
@@ -65,7 +65,7 @@ pub struct TrailerLayout {
 pub struct Attr {
     /// `perf_event_attr.type`
     pub kind: u32,
-    /// `perf_event_attr.config`: for a tracepoint its number.
+    /// `perf_event_attr.config`: for a tracepoint its id.
     pub config: u64,
     /// `perf_event_attr.sample_type`
     pub sample_type: u64,
@@ -75,18 +75,18 @@ pub struct Attr {
     pub flags: u64,
     /// `perf_event_attr.clockid`
     pub clockid: i32,
-    /// Ids by which records name the event.
+    /// Ids that records use for the event.
     pub ids: Vec<u64>,
-    /// Name, where the file gives one.
+    /// Name, if the file contains one.
     pub name: Option<String>,
-    /// Where a sample has its fields.
+    /// Field offsets in a sample.
     pub sample: SampleLayout,
-    /// Where any other record has its fields.
+    /// Field offsets in any other record.
     pub trailer: TrailerLayout,
 }
 
 impl Attr {
-    /// Reads the parts that all versions of the structure have, and the clock where it is there.
+    /// Reads the parts common to all versions of the structure, and the clock if present.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Error> {
         let size = Error::Size {
             what: "perf_event_attr",
@@ -153,24 +153,24 @@ impl Attr {
         layout
     }
 
-    /// Records of `--switch-events` were asked for.
+    /// Records of `--switch-events` were requested.
     pub fn has_switch_events(&self) -> bool {
         self.flags & FLAG_CONTEXT_SWITCH != 0
     }
 
-    /// Records carry the CPU they were written on.
+    /// Records contain the CPU that wrote them.
     pub fn has_cpu(&self) -> bool {
         self.sample_type & SAMPLE_CPU != 0
     }
 
-    /// The clock asked for with `-k`; `None`: perf's own.
+    /// The clock requested with `-k`; `None`: perf's own.
     pub fn clock(&self) -> Option<i32> {
         (self.flags & FLAG_USE_CLOCKID != 0).then_some(self.clockid)
     }
 
-    /// Begin and end of the counter values (`PERF_SAMPLE_READ`) in a sample, and of its raw data.
+    /// The counter values (`PERF_SAMPLE_READ`) in a sample, and its raw data.
     ///
-    /// `None` where the lengths in the record do not fit into it.
+    /// `None` if the lengths in the record exceed it.
     #[inline(always)]
     pub fn parts<'a>(&self, record: &'a [u8]) -> Option<SampleParts<'a>> {
         let mut at = self.sample.varying;
@@ -227,7 +227,7 @@ impl Attr {
     }
 }
 
-/// The parts of a sample whose place varies.
+/// The variable parts of a sample.
 #[derive(Clone, Copy)]
 pub struct SampleParts<'a> {
     /// Counter values: `PERF_SAMPLE_READ`.

@@ -1,4 +1,4 @@
-//! `PERF_RECORD_COMPRESSED`: a zstd stream of records, cut into pieces anywhere.
+//! `PERF_RECORD_COMPRESSED`: a zstd stream of records, split at arbitrary positions.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use crate::error::Error;
 use crate::record::{COMPRESSED, COMPRESSED2, Record};
 
-/// The packed bytes of a record, if it holds any.
+/// The packed bytes of a record, if it contains any.
 pub(crate) fn packed<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
     match record.kind {
         COMPRESSED => record.bytes.get(8..),
@@ -27,15 +27,15 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// At the begin of a stream.
+    /// At the start of a stream.
     pub(crate) fn new() -> Result<Self, Error> {
         Ok(Self { decoder: Decoder::new()?, buffer: vec![0; 1 << 18] })
     }
 
-    /// Writes what a piece holds to `out`.
+    /// Writes the contents of a piece to `out`.
     ///
     /// # Errors
-    /// A piece that is not zstd; what it held before the damage is written.
+    /// The piece is not valid zstd. Its contents up to the damage are written.
     pub(crate) fn unpack(&mut self, packed: &[u8], out: &mut impl Write) -> Result<(), Error> {
         let mut input = InBuffer::around(packed);
         loop {

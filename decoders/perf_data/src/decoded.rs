@@ -13,11 +13,11 @@ use crate::record;
 use crate::recording::Recording;
 use crate::streams::{NO_CPU, trailer_ids};
 
-/// Stands for perf itself, as the provider of records that no tracepoint wrote.
+/// perf itself, as the provider of records that no tracepoint wrote.
 const PERF: &str = "perf";
 
 impl Recording {
-    /// Hands over the wanted records in the order of time; until `each` answers no.
+    /// Passes the wanted records in time order to `each`, until it returns false.
     pub fn events(&self, wanted: &Wanted, mut each: impl FnMut(Event) -> bool) {
         let mut merge = Merge::new(self);
         let start = self.index.first.unwrap_or_default();
@@ -104,7 +104,7 @@ fn sample(attr: &Attr, format: Option<&Format>, bytes: &[u8]) -> Option<Map<Stri
     own.map(|field| Some((field.name.clone(), value(field, parts.raw)?))).collect()
 }
 
-/// A number, a text, or the bytes in hexadecimal; `None` where the data ends before it.
+/// A number, a text, or the bytes in hexadecimal; `None` if the data ends before the field.
 fn value(field: &Field, raw: &[u8]) -> Option<Json> {
     let bytes = if field.data_loc {
         // Length in the upper half, offset in the lower one.
@@ -131,7 +131,7 @@ fn value(field: &Field, raw: &[u8]) -> Option<Json> {
     })
 }
 
-/// Fields of a record that is no sample; `None` of those that are not described here.
+/// Fields of a record other than a sample; `None` for undescribed kinds.
 fn of_record(merged: &Merged<'_>) -> Option<Map<String, Json>> {
     let bytes = merged.bytes;
     let id = |at| u32_at(bytes, at).map(u32::cast_signed);

@@ -1,19 +1,19 @@
-//! Why a recording cannot be read at all; what can be read in part is a problem of the recording.
+//! Why a recording cannot be read at all. Partial damage is reported as problems of the recording.
 
 use std::io;
 
 use schedlens_input::bytes::TooShort;
 
-/// Everything that ends the reading of a recording.
+/// Everything that prevents reading a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The first bytes are not those of perf.data.
+    /// The file does not start like perf.data.
     #[error("{}", foreign(found))]
     Magic {
-        /// The bytes found, at most eight.
+        /// The first bytes, at most eight.
         found: Vec<u8>,
     },
-    /// The formats of the tracepoints do not begin as they must.
+    /// The tracepoint formats do not start with their magic bytes.
     #[error("begins with \"{}\", not as formats of tracepoints", .found.escape_ascii())]
     FormatsMagic {
         /// The bytes found.
@@ -27,9 +27,9 @@ pub enum Error {
     TooShort {
         /// What was being read.
         what: &'static str,
-        /// Bytes that it takes.
+        /// Bytes required.
         needed: u64,
-        /// Bytes that are left.
+        /// Bytes that remain.
         left: u64,
     },
     /// A size that the format does not allow.
@@ -41,7 +41,7 @@ pub enum Error {
         what: &'static str,
         /// The size found.
         found: u64,
-        /// The smallest that is allowed.
+        /// The smallest allowed size.
         least: u64,
     },
     /// The file was written on a big-endian machine.
@@ -52,25 +52,25 @@ pub enum Error {
         "first version of perf.data (PERFFILE), which is not read: record with perf 3.6 or later"
     )]
     FirstVersion,
-    /// No event is described, so no record can be told from another.
+    /// No event is described, so records cannot be distinguished.
     #[error("describes no event: the recorder did not get as far as recording")]
     NoEvents,
-    /// The records carry no times.
+    /// The records contain no times.
     #[error("records of {event} carry no times: record with `perf record -T`")]
     NoTimes {
-        /// Name of an event without.
+        /// Name of an event without times.
         event: String,
     },
     /// A compressed record that cannot be unpacked, with nothing before it.
     #[error("compressed records cannot be read: {what}")]
     Compression {
-        /// What the decompressor says.
+        /// The decompressor's message.
         what: String,
     },
-    /// A folder without the file `data` in it.
+    /// A folder that does not contain the file `data`.
     #[error("a folder without the file `data` is no perf.data directory")]
     NoData,
-    /// The system refused.
+    /// The operating system returned an error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

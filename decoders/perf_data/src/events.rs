@@ -1,4 +1,4 @@
-//! Which event family a tracepoint is of, and where its fields lie.
+//! The event family of a tracepoint, and the offsets of its fields.
 
 use schedlens_input::bytes::{text, u16_at, u32_at, u64_at};
 use schedlens_input::problem::Problems;
@@ -11,7 +11,7 @@ use crate::print_fmt;
 /// `TRACE_FLAG_HARDIRQ | TRACE_FLAG_SOFTIRQ | TRACE_FLAG_NMI`
 const FLAGS_IN_INTERRUPT: i64 = 0x08 | 0x10 | 0x40;
 
-/// Place of a number in a tracepoint's raw data.
+/// Position of a number in a tracepoint's raw data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     offset: usize,
@@ -29,7 +29,7 @@ impl Slot {
         known.then_some(Self { offset: field.offset, size: field.size, signed: field.signed })
     }
 
-    /// The number, if the data reaches that far.
+    /// The number, if the data is long enough.
     #[inline(always)]
     pub fn read(&self, raw: &[u8]) -> Option<i64> {
         Some(match (self.size, self.signed) {
@@ -43,14 +43,14 @@ impl Slot {
         })
     }
 
-    /// The number as an id or CPU; anything that is none becomes -1.
+    /// The number as an id or CPU; invalid values become -1.
     #[inline(always)]
     pub fn id(&self, raw: &[u8]) -> Option<i32> {
         Some(i32::try_from(self.read(raw)?).unwrap_or(-1))
     }
 }
 
-/// Place of a text in a tracepoint's raw data.
+/// Position of a text in a tracepoint's raw data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextSlot {
     offset: usize,
@@ -59,7 +59,7 @@ pub struct TextSlot {
 }
 
 impl TextSlot {
-    /// The bytes of the field, NUL and what follows it included.
+    /// The bytes of the field, including NUL and the bytes after it.
     #[inline(always)]
     pub fn bytes<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
         if !self.data_loc {
@@ -80,24 +80,24 @@ impl TextSlot {
 /// Fields of `sched:sched_switch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchFields {
-    /// Name of the thread that leaves.
+    /// Name of the outgoing thread.
     pub prev_comm: TextSlot,
-    /// Thread that leaves.
+    /// Outgoing thread.
     pub prev_pid: Slot,
-    /// Priority of the thread that leaves.
+    /// Priority of the outgoing thread.
     pub prev_prio: Slot,
-    /// State in which it leaves.
+    /// State of the outgoing thread.
     pub prev_state: Slot,
-    /// Name of the thread that runs next.
+    /// Name of the incoming thread.
     pub next_comm: TextSlot,
-    /// Thread that runs next.
+    /// Incoming thread.
     pub next_pid: Slot,
-    /// Priority of the thread that runs next.
+    /// Priority of the incoming thread.
     pub next_prio: Slot,
 }
 
 impl SwitchFields {
-    /// Where nearly all kernels of 64 bits have them.
+    /// The layout of nearly all 64-bit kernels.
     pub const USUAL: Self = Self {
         prev_comm: TextSlot { offset: 8, size: 16, data_loc: false },
         prev_pid: Slot::new(24, 4, true),
@@ -107,11 +107,11 @@ impl SwitchFields {
         next_pid: Slot::new(56, 4, true),
         next_prio: Slot::new(60, 4, true),
     };
-    /// Bytes of raw data up to the last of them.
+    /// Size of the raw data up to the last of them.
     pub const USUAL_SIZE: usize = 64;
 }
 
-/// Fields that all tracepoints have.
+/// Fields common to all tracepoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommonFields {
     pid: Option<Slot>,
@@ -124,13 +124,13 @@ impl CommonFields {
         Self { pid: slot("common_pid"), flags: slot("common_flags") }
     }
 
-    /// The thread in which a tracepoint was hit.
+    /// The thread in which a tracepoint fired.
     #[inline(always)]
     pub fn current(&self, raw: &[u8]) -> Option<i32> {
         self.pid.as_ref()?.id(raw)
     }
 
-    /// Whether a tracepoint was hit in interrupt context.
+    /// Whether a tracepoint fired in interrupt context.
     #[inline(always)]
     pub fn in_interrupt(&self, raw: &[u8]) -> Option<bool> {
         Some(self.flags.as_ref()?.read(raw)? & FLAGS_IN_INTERRUPT != 0)
@@ -144,12 +144,12 @@ pub struct WakeupFields {
     pub common: CommonFields,
     /// Thread that is woken.
     pub pid: Slot,
-    /// CPU that it is to run on.
+    /// CPU on which it is to run.
     pub target_cpu: Slot,
 }
 
 impl WakeupFields {
-    /// Where nearly all kernels have them.
+    /// The layout of nearly all kernels.
     pub const USUAL: Self = Self {
         common: CommonFields {
             pid: Some(Slot::new(4, 4, true)),
@@ -158,34 +158,34 @@ impl WakeupFields {
         pid: Slot::new(24, 4, true),
         target_cpu: Slot::new(32, 4, true),
     };
-    /// Bytes of raw data up to the last of them.
+    /// Size of the raw data up to the last of them.
     pub const USUAL_SIZE: usize = 36;
 }
 
-/// Event families, with the fields that are used of them.
+/// Event families, with the fields that are read.
 #[derive(Clone, Debug)]
 pub enum Family {
     /// `sched:sched_switch`
     Switch {
         /// Its fields.
         fields: SwitchFields,
-        /// Bit of `prev_state` that says it was preempted.
+        /// Bit of `prev_state` that marks preemption.
         plus_mask: Option<i64>,
-        /// The fields lie where [`SwitchFields::USUAL`] says.
+        /// The layout equals [`SwitchFields::USUAL`].
         usual: bool,
     },
     /// `sched:sched_waking`, `sched:sched_wakeup` or `sched:sched_wakeup_new`
     Wakeup {
-        /// Which of them, as a number in [`WAKEUP_KINDS`].
+        /// Its index in [`WAKEUP_KINDS`].
         kind: u8,
         /// Its fields.
         fields: WakeupFields,
-        /// The fields lie where [`WakeupFields::USUAL`] says.
+        /// The layout equals [`WakeupFields::USUAL`].
         usual: bool,
     },
     /// `sched:sched_migrate_task`
     Migrate {
-        /// Thread that moves.
+        /// Migrated thread.
         pid: Slot,
         /// CPU that it leaves.
         orig_cpu: Slot,
@@ -250,7 +250,7 @@ pub enum Family {
     },
     /// `power:cpu_idle`
     Idle {
-        /// Idle state, or that it ends.
+        /// Idle state, or the end of one.
         state: Slot,
         /// Logical CPU.
         cpu: Slot,
@@ -262,11 +262,11 @@ pub enum Family {
         /// Logical CPU.
         cpu: Slot,
     },
-    /// A step of taking a CPU down or up.
+    /// A step of taking a CPU offline or online.
     Hotplug {
-        /// CPU that goes down or up.
+        /// CPU that goes offline or online.
         cpu: Slot,
-        /// State that it is to reach.
+        /// Target state.
         target: Slot,
         /// Number of the step.
         step: Slot,
@@ -275,9 +275,9 @@ pub enum Family {
     Other,
 }
 
-/// Words of `wakeup.kind`, by the number in [`Family::Wakeup`].
+/// Values of `wakeup.kind`, by the number in [`Family::Wakeup`].
 pub const WAKEUP_KINDS: [&str; 3] = ["waking", "wakeup", "wakeup_new"];
-/// Number of `sched_waking` among them.
+/// Index of `sched_waking` among them.
 pub const WAKING: u8 = 0;
 
 /// An event, as the reader uses it.
@@ -285,7 +285,7 @@ pub const WAKING: u8 = 0;
 pub struct Event {
     /// Name, as perf prints it.
     pub name: String,
-    /// What it reports, and where its fields are.
+    /// What it reports, and the offsets of its fields.
     pub family: Family,
     /// Fields of any tracepoint.
     pub common: CommonFields,

@@ -1,4 +1,4 @@
-//! What a recording says of its clock, its system and what was recorded.
+//! What a recording states about its clock, its system and what was recorded.
 
 use crate::attrs::Attr;
 use crate::events::Family;
@@ -15,12 +15,12 @@ impl Recording {
         self.has(|family| matches!(family, Family::Yield))
     }
 
-    /// Wakings were recorded.
+    /// Wakeups were recorded.
     pub fn has_wakings(&self) -> bool {
         self.has(|family| matches!(family, Family::Wakeup { .. }))
     }
 
-    /// Name of the clock of the time stamps.
+    /// Name of the timestamp clock.
     pub fn clock_name(&self) -> &'static str {
         let by_attr = self.events.attrs.iter().find_map(Attr::clock);
         match by_attr {
@@ -34,7 +34,8 @@ impl Recording {
         }
     }
 
-    /// Wall time at the earliest record in ns since 1970, where the file ties its clock to it.
+    /// Wall time at the earliest record in ns since 1970, if the file relates its clock to wall
+    /// time.
     pub fn wall_start_ns(&self) -> Option<i64> {
         let clock = self.features.clock?;
         let first = i128::from(self.index.first?);

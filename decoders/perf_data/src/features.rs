@@ -1,4 +1,4 @@
-//! `HEADER_*` features: what perf wrote about the machine beside the records.
+//! `HEADER_*` features: the machine description that perf writes next to the records.
 
 use schedlens_input::bytes::{Bytes, CPU_LIMIT, cpu_list};
 
@@ -26,7 +26,7 @@ const HYBRID_TOPOLOGY: u32 = 30;
 /// Entries of all CPU lists together: caches, cores and nodes of the largest machines.
 const MOST_LISTED: usize = 1 << 20;
 
-/// Names of the features by number, for what a user is told.
+/// Names of the features by number, as shown to users.
 const NAMES: [&str; 33] = [
     "RESERVED",
     "TRACING_DATA",
@@ -82,11 +82,11 @@ pub(crate) struct Cache {
 /// `HEADER_CLOCK_DATA`: one moment on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockData {
-    /// Clock of the time stamps.
+    /// The timestamp clock.
     pub clockid: i32,
     /// Wall time in ns since 1970.
     pub wall_ns: u64,
-    /// Time stamp of the same moment.
+    /// Timestamp of the same moment.
     pub clock_ns: u64,
 }
 
@@ -110,9 +110,9 @@ pub struct Features {
     pub cpu_id: Option<String>,
     /// `HEADER_CMDLINE`
     pub command: Option<Vec<String>>,
-    /// CPUs that the machine can have (`HEADER_NRCPUS`).
+    /// Number of CPUs the machine can have (`HEADER_NRCPUS`).
     pub cpus_available: Option<u32>,
-    /// CPUs that were online (`HEADER_NRCPUS`).
+    /// Number of CPUs that were online (`HEADER_NRCPUS`).
     pub cpus_online: Option<u32>,
     pub(crate) described: Vec<Described>,
     /// Lists of the CPUs of each core.
@@ -196,7 +196,7 @@ impl Features {
         Ok(())
     }
 
-    /// CPUs of a list; a few bytes of it name many, so all lists together are bounded.
+    /// CPUs of a list. A few bytes can name many CPUs, so the total over all lists is bounded.
     fn cpus(&mut self, list: &str) -> Result<Vec<i32>, Error> {
         let cpus = cpu_list(list);
         self.listed += cpus.len();

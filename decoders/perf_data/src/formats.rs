@@ -1,4 +1,4 @@
-//! Event formats out of `HEADER_TRACING_DATA`: the fields of each tracepoint.
+//! Event formats from `HEADER_TRACING_DATA`: the fields of each tracepoint.
 
 use schedlens_input::bytes::Bytes;
 
@@ -11,7 +11,7 @@ pub(crate) struct Field {
     pub(crate) offset: usize,
     pub(crate) size: usize,
     pub(crate) signed: bool,
-    /// `__data_loc`: the field holds length and offset of the data.
+    /// `__data_loc`: the field contains length and offset of the data.
     pub(crate) data_loc: bool,
     /// An array of `char`.
     pub(crate) is_text: bool,
@@ -83,7 +83,7 @@ fn parse_field(text: &str) -> Option<Field> {
     (field.offset != usize::MAX).then_some(field)
 }
 
-/// Reads the formats of `tracing_data`; what follows them is not needed.
+/// Reads the formats of `tracing_data`; the rest is not needed.
 pub(crate) fn read(data: &[u8]) -> Result<Vec<Format>, Error> {
     let mut bytes = Bytes::new(data, "HEADER_TRACING_DATA");
     let magic = bytes.take(10)?;

@@ -1,4 +1,4 @@
-//! `perf_file_header`: where the parts of a perf.data file lie.
+//! `perf_file_header`: the positions of the parts of a perf.data file.
 
 use schedlens_input::bytes::{Bytes, u64_at};
 
@@ -16,7 +16,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// The bytes of the section, cut at the end of the file.
+    /// The bytes of the section, truncated at the end of the file.
     pub(crate) fn cut_from<'a>(&self, file: &'a [u8]) -> &'a [u8] {
         let length = file.len() as u64;
         let start = self.offset.min(length);
@@ -24,7 +24,7 @@ impl Section {
         file.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// The bytes of the section, if it lies in the file whole.
+    /// The bytes of the section, if the file contains it completely.
     pub(crate) fn whole_from<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         let found = self.cut_from(file);
         (found.len() as u64 == self.size).then_some(found)
@@ -39,15 +39,15 @@ pub(crate) enum Header {
         attr_size: u64,
         attrs: Section,
         data: Section,
-        /// Bit map `adds_features`.
+        /// Bitmap `adds_features`.
         features: [u64; 4],
     },
-    /// Pipe mode: everything is a record, from this offset on.
+    /// Pipe mode: everything is a record, starting at this offset.
     Pipe { start: u64 },
 }
 
 impl Header {
-    /// Reads the header at the front of a file.
+    /// Reads the header at the start of a file.
     pub(crate) fn read(file: &[u8]) -> Result<Self, Error> {
         let magic = file.get(..8).unwrap_or(file);
         match magic {
@@ -83,7 +83,7 @@ impl Header {
     }
 }
 
-/// Numbers of the features whose bits are set, in the order of their sections.
+/// Numbers of the features whose bits are set, in section order.
 pub(crate) fn feature_numbers(bits: [u64; 4]) -> impl Iterator<Item = u32> {
     (0..256u32).filter(move |bit| {
         bits.get((bit / 64) as usize).is_some_and(|word| word >> (bit % 64) & 1 == 1)

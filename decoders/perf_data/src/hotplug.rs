@@ -1,8 +1,8 @@
-//! CPUs that go offline and come back while they are recorded.
+//! CPUs that go offline and return during the recording.
 //!
-//! The kernel closes the events of a CPU that goes offline and does not open them again: perf has
-//! no record of that CPU afterwards. What shows when it went and returned is what the other CPUs
-//! record: the `cpuhp` tracepoints, or else the wakings of the threads `cpuhp/N` and `migration/N`.
+//! The kernel closes the events of a CPU that goes offline and does not reopen them, so perf has no
+//! record of that CPU afterwards. The other CPUs' records show when it left and returned: the
+//! `cpuhp` tracepoints, or else the wakeups of the threads `cpuhp/N` and `migration/N`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,37 +16,37 @@ use crate::loss::LostRecords;
 use crate::record;
 use crate::streams::{self, place, trailer_ids};
 
-/// Front of the names of the threads that take CPUs down and up.
+/// Name prefix of the threads that take CPUs offline and online.
 const NAME: &str = "cpuhp/";
-/// Front of the names of the stopper threads, one of which takes its CPU down at last.
+/// Name prefix of the stopper threads. A CPU's stopper takes it offline in the end.
 const STOPPER: &str = "migration/";
-/// The takedown follows on a waking of `cpuhp/N` within this time.
+/// The takedown follows a wakeup of `cpuhp/N` within this time.
 const TAKEDOWN_NS: u64 = 1_000_000_000;
-/// `CPUHP_OFFLINE`: the target of a CPU that goes offline.
+/// `CPUHP_OFFLINE`: the target state of a CPU that goes offline.
 const OFFLINE: i64 = 0;
-/// What signals the loss, in `loss.signalled_by`.
+/// The value of `loss.signalled_by`.
 const SIGNAL: &str = "cpu_offline";
-/// A CPU that is idle may end this long before the recording; taking one down takes longer.
+/// An idle CPU's records may end this long before the recording; taking a CPU offline takes longer.
 const SILENT_NS: u64 = 20_000_000;
-/// The same where the last switch lets `cpuhp/N` in, which soon waits again unless it takes its CPU
-/// down.
+/// The same if the last switch is to `cpuhp/N`, which soon waits again unless it takes its CPU
+/// offline.
 const TAKEN_NS: u64 = 1_000_000;
 
-/// A stretch in which a CPU is offline; raw times.
+/// A period in which a CPU is offline; raw times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Logical CPU.
     pub cpu: i32,
     /// When it goes offline.
     pub from: u64,
-    /// `None`: to the end.
+    /// `None`: to the end of the recording.
     pub until: Option<u64>,
 }
 
-/// The last records of a CPU in which its last switch is looked for.
+/// Size of the range at the end of a CPU's records that is searched for its last switch.
 const LAST_BYTES: u64 = 1 << 20;
 
-/// The records that are looked through.
+/// The records to examine.
 #[derive(Clone, Copy)]
 pub(crate) struct Records<'a> {
     pub(crate) segments: &'a [Segment],
@@ -63,13 +63,13 @@ type LastSwitch = HashMap<i32, [i32; 2]>;
 /// What a CPU recorded about another one.
 #[derive(Clone, Copy, Debug)]
 enum Hint {
-    /// `cpuhp_enter`: a step of taking a CPU down or up, towards a target.
+    /// `cpuhp_enter`: a step of taking a CPU offline or online, towards a target state.
     Step { cpu: i32, target: i64, step: i64 },
     /// A thread was woken.
     Woken { tid: i32 },
 }
 
-/// When CPUs were offline, and what is therefore not recorded.
+/// When CPUs were offline, and which data is missing as a result.
 #[derive(Debug, Default)]
 pub struct Hotplug {
     pub offline: Vec<Span>,
@@ -79,15 +79,15 @@ pub struct Hotplug {
     stoppers: HashMap<i32, i32>,
     /// When another CPU last woke `cpuhp/N`, by CPU.
     woken: HashMap<i32, u64>,
-    /// CPUs of which the takedown has begun.
+    /// CPUs whose takedown has begun.
     falling: HashSet<i32>,
     /// Time of the last record of each CPU.
     ends: HashMap<i32, u64>,
 }
 
 impl Hotplug {
-    /// Looks through the records where a CPU falls silent before the end, or where the `cpuhp`
-    /// tracepoints were hit.
+    /// Examines the records if a CPU's records stop before the end, or if the `cpuhp` tracepoints
+    /// fired.
     pub(crate) fn of(records: Records<'_>) -> Self {
         let index = records.index;
         let Some(end) = index.last else { return Self::default() };
@@ -121,7 +121,7 @@ impl Hotplug {
         found
     }
 
-    /// Learns the threads from the names that existed when the recording began.
+    /// Finds the threads by the names that existed when the recording began.
     fn name_threads(&mut self, records: Records<'_>) {
         for span in &records.index.early {
             let all = streams::records(records.segments, span);
@@ -138,7 +138,7 @@ impl Hotplug {
         }
     }
 
-    /// Learns them from the last switches of CPUs that fall silent.
+    /// Finds them in the last switches of CPUs whose records stop.
     fn name_last_threads(&mut self, records: Records<'_>, end: u64) {
         let index = records.index;
         for lane in index.lanes.iter().filter(|lane| lane.last.saturating_add(TAKEN_NS) < end) {
@@ -231,7 +231,7 @@ impl Hotplug {
             self.comes_online(cpu, ts);
         } else if target == OFFLINE
             && !self.is_offline(cpu)
-            // The first such step is the takedown; with the second one the CPU is gone.
+            // The first such step is the takedown; at the second one the CPU is offline.
             && !self.falling.insert(cpu)
         {
             self.goes_offline(cpu, ts);
@@ -247,7 +247,7 @@ impl Hotplug {
             && !self.is_offline(cpu)
             && self.is_silent(cpu, ts)
         {
-            // `takedown_cpu` parks `cpuhp/N` and lets the stopper end the CPU.
+            // `takedown_cpu` parks `cpuhp/N`, and the stopper takes the CPU offline.
             self.goes_offline(cpu, ts);
         }
     }
@@ -281,8 +281,8 @@ impl Hotplug {
         }
     }
 
-    /// CPUs whose last switch is one of `cpuhp/N`, of which no other CPU shows when they went
-    /// offline: from there on they are unknown.
+    /// CPUs whose last switch involves `cpuhp/N`, if no other CPU shows when they went offline:
+    /// they are unknown from there on.
     fn lose_ended_streams(&mut self, last_switch: &LastSwitch, end: u64) {
         let mut threads: Vec<_> = self.threads.iter().map(|(tid, cpu)| (*cpu, *tid)).collect();
         threads.sort_unstable();

@@ -1,4 +1,4 @@
-//! Which event a record is of, by the ids in the records.
+//! The event of a record, found by the ids in the records.
 
 use std::collections::HashMap;
 
@@ -12,27 +12,27 @@ use crate::record::SAMPLE;
 const DENSE_IDS: u64 = 1 << 20;
 const NO_EVENT: u16 = u16::MAX;
 
-/// Where the samples of all events carry id, time and CPU, if at one place each.
+/// Offsets of id, time and CPU in samples, if all events share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CommonLayout {
-    /// `None`: there is one event only.
+    /// `None` if there is only one event.
     pub(crate) id: Option<usize>,
     pub(crate) time: usize,
     pub(crate) cpu: usize,
 }
 
-/// What the samples of all events say at the same places.
+/// The fields common to the samples of all events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommonPart {
     pub(crate) id: Option<u64>,
     pub(crate) ts: u64,
     pub(crate) cpu: i32,
-    /// Bytes of the record.
+    /// Size of the record.
     pub(crate) length: usize,
 }
 
 impl CommonLayout {
-    /// The sample at a position; `None` if there is another record, or none that fits.
+    /// The sample at a position; `None` if the record is not a sample or does not fit.
     #[inline(always)]
     pub(crate) fn sample(&self, data: &[u8], position: usize) -> Option<CommonPart> {
         let head = u64_at(data, position)?;
@@ -58,7 +58,7 @@ pub struct Events {
     pub(crate) common: Option<CommonLayout>,
     dense: Vec<u16>,
     sparse: HashMap<u64, u16>,
-    /// One layout of `sample_id` for all events.
+    /// All events share one layout of `sample_id`.
     one_trailer: bool,
     identifier: bool,
 }
@@ -67,7 +67,7 @@ impl Events {
     /// Indexes the ids.
     ///
     /// # Errors
-    /// No event at all, or one whose records carry no time.
+    /// There is no event, or the records of one contain no time.
     pub(crate) fn new(attrs: Vec<Attr>) -> Result<Self, Error> {
         if attrs.is_empty() {
             return Err(Error::NoEvents);
@@ -128,7 +128,7 @@ impl Events {
         if first.sample.id.is_some() {
             return None;
         }
-        // Without ids, a tracepoint's own number tells which one it is.
+        // Without ids, a tracepoint's own number identifies it.
         let common_type = u64::from(u16_at(first.parts(record)?.raw, 0)?);
         self.attrs
             .iter()
@@ -149,7 +149,7 @@ impl Events {
 }
 
 fn common_layout(attrs: &[Attr]) -> Option<CommonLayout> {
-    // One event alone is known without its id.
+    // A single event needs no id.
     let alone = attrs.len() == 1;
     let mut layouts = attrs.iter().map(|attr| {
         let SampleLayout { id, time, cpu, .. } = attr.sample;

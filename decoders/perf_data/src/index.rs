@@ -1,4 +1,4 @@
-//! Where each record of a recording lies, by the CPU that wrote it, and what was counted.
+//! The position of each record of a recording, by the CPU that wrote it, and counts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,23 +11,23 @@ use crate::misfit::{Here, Misfit, Step, TOLERANCE_NS, Verdict};
 use crate::record::{self, Record};
 use crate::streams::{NO_CPU, Placed, Span, place};
 
-/// Times further than this from the others are taken for damage (30 days in ns).
+/// Times further than this from the others count as damage (30 days in ns).
 const FAR_NS: u64 = 30 * 86_400 * 1_000_000_000;
-/// Records that are looked at to know what time it was.
+/// Records examined to find the approximate time.
 const CLOCK_RECORDS: usize = 101;
-/// What signals a gap that a `LOST` record shows.
+/// The value of `loss.signalled_by` for a gap shown by a `LOST` record.
 const LOST: &str = "PERF_RECORD_LOST";
-/// Buffers of one CPU that are merged; what fits into none is sorted one by one.
+/// Maximum buffers of one CPU that are merged; records that fit none are sorted one by one.
 const LANES_A_CPU: usize = 32;
 
-/// The records of one buffer of one CPU: their times do not go back.
+/// The records of one buffer of one CPU, in time order.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) cpu: i32,
     pub(crate) spans: Vec<Span>,
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// The records that were added last, and the last time before them.
+    /// The records added last, and the last time before them.
     pub(crate) run: Option<Span>,
     pub(crate) before: u64,
     /// Records lost since the last one of this buffer.
@@ -35,7 +35,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Notes that records are missing behind the last one.
+    /// Notes that records are missing after the last one.
     fn lose(&mut self, events: Option<u64>, signalled_by: &'static str) {
         let before = (self.last > 0).then_some(self.last);
         let cpu = self.cpu;
@@ -46,7 +46,7 @@ impl Lane {
         }
     }
 
-    /// Ends the gap, if one is open, at a record of that time.
+    /// Ends an open gap at a record with that time.
     #[inline]
     fn end_gap(&mut self, ts: u64, gaps: &mut Vec<LostRecords>) {
         if let Some(lost) = self.lost.take() {
@@ -63,7 +63,7 @@ impl Lane {
         }
     }
 
-    /// Takes away what lies in a segment from a place on.
+    /// Removes the part of a segment after a position.
     pub(crate) fn cut_end(&mut self, segment: u32, from: u64) {
         while let Some(last) = self.spans.last_mut()
             && last.segment == segment
@@ -85,12 +85,12 @@ struct CpuLanes {
     strays: Vec<(u64, Span)>,
 }
 
-/// Where each record lies, and what was counted on the way.
+/// The position of each record, and counts.
 #[derive(Debug, Default)]
 pub struct Index {
     pub(crate) lanes: Vec<Lane>,
     cpus: Vec<CpuLanes>,
-    /// Records without a time, of what existed before the recording.
+    /// Records without a time, about what existed before the recording.
     pub early: Vec<Span>,
     /// `COMM`, `FORK` and `EXIT` by time.
     pub tasks: Vec<(u64, Span)>,
@@ -105,31 +105,31 @@ pub struct Index {
     pub first: Option<u64>,
     /// Time of the latest record.
     pub last: Option<u64>,
-    /// Records lost as `PERF_RECORD_LOST` says.
+    /// Records lost according to `PERF_RECORD_LOST`.
     pub lost: u64,
-    /// Samples lost as `PERF_RECORD_LOST_SAMPLES` says.
+    /// Samples lost according to `PERF_RECORD_LOST_SAMPLES`.
     pub lost_samples: u64,
-    /// Stretches that could not be read at all.
+    /// Ranges that could not be read at all.
     pub damaged: u64,
     /// Records that cannot be read.
     pub(crate) unreadable: usize,
-    /// Records whose times do not fit where the file has them.
+    /// Records whose times do not fit their position in the file.
     pub(crate) misfits: Vec<Misfit>,
     /// There are so many of them that the records must be sorted.
     pub(crate) is_disordered: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) step_counts: HashMap<i32, u32>,
-    /// First and last time are no longer those of all records that were seen.
+    /// The window no longer includes all records that were seen.
     pub(crate) uncover: bool,
     clock: Option<u64>,
-    /// Where `LOST` records say that others are missing.
+    /// Where `LOST` records report missing records.
     pub gaps: Vec<LostRecords>,
-    /// CPUs that the machine can have, where the file tells.
+    /// Number of CPUs that the machine can have, if the file contains it.
     pub(crate) cpu_limit: Option<i32>,
 }
 
 impl Index {
-    /// Goes over the records of a segment; `other` gets those that the recorder itself wrote.
+    /// Indexes the records of a segment; `other` receives those written by the recorder itself.
     pub(crate) fn add(
         &mut self,
         events: &Events,
@@ -181,7 +181,7 @@ impl Index {
         }
     }
 
-    /// Records are missing here, and whose they were cannot be told.
+    /// Records are missing here, and their CPU is unknown.
     pub(crate) fn lose_anywhere(&mut self) {
         self.damaged += 1;
         for lane in &mut self.lanes {
@@ -233,7 +233,7 @@ impl Index {
         let here = Here { segment: span.segment, data, name, start, end };
         let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
         let known_cpu = (NO_CPU..limit).contains(&placed.cpu);
-        // What existed before the recording has no time, but nothing is sampled then.
+        // Records about what existed before the recording have no time, but they are never samples.
         let early = placed.ts == 0 && found.kind != record::SAMPLE;
         if !early && (!known_cpu || placed.ts == 0 || !self.is_near(placed.ts)) {
             problems.add(format!("{name}, offset {}", span.start), "a time or CPU that cannot be");
@@ -268,7 +268,7 @@ impl Index {
         }
     }
 
-    /// Adds a record where its time says.
+    /// Adds a record at the position given by its time.
     pub(crate) fn place_record(
         &mut self,
         placed: Placed,
@@ -284,18 +284,18 @@ impl Index {
         self.append(placed, span, events);
     }
 
-    /// Whether the records of some CPU are in several lanes.
+    /// Whether some CPU has several lanes.
     pub(crate) fn has_several_lanes(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.lanes.len() > 1 || !cpu.strays.is_empty())
     }
 
-    /// The lane of a CPU that was added to last.
+    /// The lane of a CPU that was extended last.
     pub(crate) fn recent(&self, cpu: i32) -> Option<usize> {
         let of_cpu = self.cpus.get(usize::try_from(cpu - NO_CPU).ok()?)?;
         of_cpu.lanes.get(of_cpu.recent).map(|lane| *lane as usize)
     }
 
-    /// The lane and its last time, where a time is much earlier than that.
+    /// The lane and its last time, if a time is much earlier than that.
     fn conflict(&self, cpu: i32, ts: u64) -> Option<(usize, u64)> {
         let lane = self.recent(cpu)?;
         let last = self.lanes[lane].last;
@@ -309,15 +309,15 @@ impl Index {
         self.last = Some(self.last.map_or(last, |known| known.max(last)));
     }
 
-    /// Goes over samples of one CPU whose times do not go back; gives back where they end, which
-    /// is the begin where a record has to be looked at more closely.
+    /// Indexes samples of one CPU in time order; returns where they end, or `start` if a record
+    /// needs closer examination.
     #[inline]
     fn run(&mut self, events: &Events, segment: u32, data: &[u8], start: usize) -> usize {
         let Some(common) = &events.common else { return start };
         let Some(begin) = common.sample(data, start) else { return start };
         let cpu = begin.cpu;
         let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
-        // See `Index::is_near`; 0 is the time of what existed before.
+        // See `Index::is_near`; time 0 marks what existed before the recording.
         let clock = self.clock.unwrap_or(begin.ts);
         let earliest = clock.saturating_sub(FAR_NS - 1).max(1);
         let latest = clock.saturating_add(FAR_NS - 1);
@@ -356,7 +356,8 @@ impl Index {
         position
     }
 
-    /// The lane of a CPU into which a record of that time fits; `None` if there are too many.
+    /// The lane of a CPU into which a record with that time fits; `None` if there are too many
+    /// lanes.
     #[inline]
     fn lane_for(&mut self, cpu: i32, ts: u64, lost: bool) -> Option<usize> {
         let at = (cpu - NO_CPU) as usize;
@@ -392,7 +393,7 @@ impl Index {
             return;
         };
         let lane = &mut self.lanes[lane];
-        // The time of a LOST record is that of the record after it, or a little later.
+        // The time of a LOST record is that of the record after it, or slightly later.
         match lost {
             Some(events) => lane.lose(Some(events), LOST),
             None => {
@@ -404,21 +405,21 @@ impl Index {
         lane.extend(span);
     }
 
-    /// To be called when all segments are in; `cut_off`: the file ends before its data does.
+    /// Call this when all segments are indexed; `cut_off`: the file ends before its data does.
     pub(crate) fn finish(&mut self, cut_off: bool) {
-        // What was lost at the very end is only counted: no record follows that would say where.
-        // The gap of a lane whose records are all left out is known.
+        // Losses at the very end are only counted: no later record shows where they are. For a lane
+        // whose records are all skipped, the gap is known.
         for lane in self.lanes.iter_mut().filter(|lane| !lane.spans.is_empty()) {
             if cut_off {
                 lane.lose(None, "truncated");
-                // The bytes that the cut leaves of a record are no other damage.
+                // The partial record at the cut is not separate damage.
                 if let Some(lost) = &mut lane.lost {
                     lost.signalled_by = "truncated";
                 }
             } else if self.lost_samples > self.lost {
                 lane.lose(None, "PERF_RECORD_LOST_SAMPLES");
             } else if self.gaps.iter().any(|gap| gap.cpu == lane.cpu && gap.signalled_by == LOST) {
-                // A buffer that overflowed before may have done so at the end.
+                // A buffer that overflowed earlier may also have overflowed at the end.
                 lane.lose(None, "stream_end");
             }
         }
@@ -442,13 +443,13 @@ impl Index {
         }
     }
 
-    /// Time of the last record of a CPU, where its records are in order.
+    /// Time of the last record of a CPU, if its records are in order.
     pub(crate) fn last_of(&self, cpu: i32) -> Option<u64> {
         let lanes = self.lanes.iter().filter(|lane| lane.cpu == cpu);
         lanes.map(|lane| lane.last).max().filter(|last| *last != u64::MAX)
     }
 
-    /// Whether no record says when it was written.
+    /// Whether no record has a time.
     pub fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }

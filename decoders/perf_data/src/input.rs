@@ -1,4 +1,4 @@
-//! The files of a recording: a file, a pipe's contents, or a folder.
+//! The files of a recording: a file, pipe output, or a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// The files of one recording.
 pub struct Input {
-    /// The file with the header.
+    /// The file that contains the header.
     pub main: Segment,
     /// Streams of records without a header, one per recorder thread.
     pub streams: Vec<(String, Segment)>,

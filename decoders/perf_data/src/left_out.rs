@@ -1,4 +1,4 @@
-//! What is left out of a recording because its time does not fit, once all of it has been read.
+//! Skips records whose time does not fit, once the whole recording has been read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,12 +11,12 @@ use crate::misfits::{NO_FIT, gap_of};
 use crate::record;
 use crate::streams::{Span, place};
 
-/// The first or last record of a CPU is wrong if it lies further than this from its neighbor and
-/// from the records of all other CPUs.
+/// The first or last record of a CPU is wrong if it is further than this from its neighbor and from
+/// the records of all other CPUs.
 const FAR_NS: u64 = 1_000_000_000;
-/// The same where only one CPU was recorded: in lengths of what else was recorded.
+/// The same if only one CPU was recorded, in multiples of the length of the rest.
 const FAR_RATIO: u64 = 10;
-/// Records of one place that are looked for elsewhere in the file.
+/// Maximum records of one position that are searched for elsewhere in the file.
 const MOST_COMPARED: usize = 1 << 16;
 
 const BEFORE_STEP: &str = "records from before the time that had been reached: left out";
@@ -25,10 +25,10 @@ const TWICE: &str = "records that are in the file twice: left out once";
 const DISORDER: &str = "records that are not in the order of time: sorted";
 
 impl Index {
-    /// Takes away what no neighbor in the file shows to be wrong: first and last records far from
-    /// everything else, and what repeats time after a step back. What is left out may belong where
-    /// the file has it or where its time says: both are gaps. Nothing is left out of a file that
-    /// has records twice: it is sorted.
+    /// Skips records that their neighbors in the file do not show to be wrong: first and last
+    /// records far from everything else, and repeated times after a step back. A skipped record may
+    /// belong at its file position or at its time, so both become gaps. A file that contains
+    /// records twice is sorted instead, and nothing is skipped.
     pub(crate) fn leave_out<'a>(
         &mut self,
         events: &Events,
@@ -50,7 +50,7 @@ impl Index {
             }
         }
         let near = self.near(events, &data, &self.misfits);
-        // A single record may be the like of another one by chance.
+        // A single record may equal another one by chance.
         let is_copy = |(misfit, near): (&Misfit, &Near)| 2 * near.twice > misfit.records.len();
         if self.misfits.iter().zip(&near).any(is_copy) {
             problems.add("the data", TWICE);
@@ -74,7 +74,7 @@ impl Index {
         }
     }
 
-    /// Reports what was set apart and is left out.
+    /// Reports the skipped misfits.
     fn settle_misfits(&mut self, near: Vec<Near>, problems: &mut Problems) {
         let misfits = std::mem::take(&mut self.misfits);
         if misfits.is_empty() {
@@ -103,7 +103,7 @@ impl Index {
         }
     }
 
-    /// Leaves all records of a lane out.
+    /// Skips all records of a lane.
     fn drop_lane(&mut self, number: usize) {
         let lane = &mut self.lanes[number];
         let spans = std::mem::take(&mut lane.spans);
@@ -116,7 +116,7 @@ impl Index {
         self.uncover = true;
     }
 
-    /// What the CPU's other records are that lie at the times of each misfit.
+    /// The CPU's other records at the times of each misfit.
     fn near<'a>(
         &self,
         events: &Events,
@@ -160,7 +160,7 @@ impl Index {
         found
     }
 
-    /// Takes records at the begin of a lane away that are earlier than a time.
+    /// Removes records at the start of a lane that are earlier than a time.
     fn trim_begin<'a>(
         &mut self,
         events: &Events,
@@ -208,7 +208,7 @@ impl Index {
         misfit
     }
 
-    /// First and last records of CPUs that lie far from everything else.
+    /// Removes first and last records of CPUs that are far from everything else.
     fn trim_ends<'a>(
         &mut self,
         events: &Events,
@@ -293,12 +293,12 @@ impl Index {
     }
 }
 
-/// What a CPU's records say about others of it that were set apart.
+/// What a CPU's other records show about its misfits.
 #[derive(Default)]
 struct Near {
-    /// How many of them are in the file once more.
+    /// How many of them occur in the file a second time.
     twice: usize,
-    /// Times around those that they state.
+    /// The nearest times around those of the misfits.
     before: Option<u64>,
     after: Option<u64>,
 }

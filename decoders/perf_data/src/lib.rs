@@ -1,8 +1,8 @@
-//! perf.data: what Linux `perf record` writes, as a file, through a pipe, or as a folder.
+//! perf.data: the output of Linux `perf record`, as a file, through a pipe, or as a folder.
 //!
 //! [`Recording::open`] finds the parts of a recording and indexes its records, [`Merge`] reads the
-//! records of all CPUs in the order of time. [`Recording::switch`] is the shortest way to the
-//! context switches; [`attrs`] and [`events`] say where every other field is.
+//! records of all CPUs in time order. [`Recording::switch`] is the simplest way to the context
+//! switches; [`attrs`] and [`events`] contain the position of every other field.
 //!
 //! A damaged part does not end the reading: it is counted in [`Recording::problems`], and the times
 //! at which records are missing are in [`index::Index::gaps`].

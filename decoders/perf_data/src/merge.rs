@@ -1,4 +1,4 @@
-//! The records of all CPUs in the order of time.
+//! The records of all CPUs in time order.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -14,22 +14,22 @@ use crate::recording::Recording;
 use crate::streams::{NO_EVENT, Span, place};
 use crate::{record, ties};
 
-/// Where reading stands in a lane.
+/// The read position in a lane.
 struct Cursor<'a> {
     cpu: i32,
     spans: &'a [Span],
     data: &'a [u8],
-    /// Of the next record.
+    /// Start of the next record.
     start: usize,
     end: usize,
-    /// Behind it and its payload.
+    /// Position after it and its payload.
     position: usize,
     ts: u64,
     event: u16,
 }
 
 impl<'a> Cursor<'a> {
-    /// Goes to the next record that says when it was written; `false` if there is none.
+    /// Advances to the next record with a time; `false` if there is none.
     #[inline(always)]
     fn advance(&mut self, events: &Events, segments: &'a [Segment]) -> bool {
         loop {
@@ -76,20 +76,20 @@ impl<'a> Cursor<'a> {
 pub struct Merge<'a> {
     recording: &'a Recording,
     cursors: Vec<Cursor<'a>>,
-    /// Time and number of the lanes that are not read now.
+    /// Time and number of the lanes that are not being read.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The first of them; beyond all times if there is none.
+    /// The first of them; later than all times if there is none.
     limit: (u64, usize),
     current: Option<usize>,
-    /// Some CPU has several lanes: records may be there twice, and which of one time was first is
-    /// not known.
+    /// Some CPU has several lanes: records may occur twice, and the order of records with one time
+    /// is unknown.
     is_disordered: bool,
-    /// Then: the next records, all of one time.
+    /// In that case, the next records, all with the same time.
     settled: (u64, VecDeque<Merged<'a>>),
 }
 
 impl<'a> Merge<'a> {
-    /// From the begin.
+    /// Starts at the first record.
     pub fn new(recording: &'a Recording) -> Self {
         let (events, segments) = (&recording.events, recording.segments.as_slice());
         let index = &recording.index;
@@ -160,8 +160,8 @@ impl<'a> Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Takes all records of the next time, each once (a CPU writes none twice at one time), in
-    /// their likeliest order.
+    /// Takes all records of the next time in their most likely order. Duplicates are dropped,
+    /// because a CPU never writes the same record twice at one time.
     #[inline(never)]
     fn settle(&mut self) {
         let mut found: Vec<Merged<'a>> = Vec::new();
@@ -177,7 +177,7 @@ impl<'a> Merge<'a> {
         self.settled = (time.unwrap_or_default(), found.into());
     }
 
-    /// Goes to the record behind the next one, which is in that lane.
+    /// Advances to the record after the next one, which is in that lane.
     #[inline(always)]
     fn go_on(&mut self, lane: usize) {
         let cursor = &mut self.cursors[lane];

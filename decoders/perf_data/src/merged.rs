@@ -1,15 +1,15 @@
-//! A record among those of all CPUs.
+//! A record in the merged order of all CPUs.
 
 use schedlens_input::bytes::{u16_at, u32_at};
 
-/// A record with its place.
+/// A record with its time and CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Merged<'a> {
     /// All its bytes, header included.
     pub bytes: &'a [u8],
     /// Logical CPU that wrote it.
     pub cpu: i32,
-    /// For samples: number of the event.
+    /// For samples: index of the event.
     pub event: usize,
 }
 

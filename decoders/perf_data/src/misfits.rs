@@ -1,8 +1,8 @@
 //! Records whose time does not fit those around it on their CPU: damage, or a clock that stepped.
 //!
-//! The records of a CPU come in the order of time, but for those that an interrupt delayed. Where
-//! one is much earlier than the record before it, the records after it decide which of the two is
-//! wrong. A file with many such places is in disorder: its records are sorted and none is left out.
+//! The records of a CPU are in time order, except those that an interrupt delayed. If one is much
+//! earlier than the record before it, the records after it decide which of the two is wrong. A file
+//! with many such positions is disordered: its records are sorted and none is skipped.
 
 use crate::ids::Events;
 use crate::index::Index;
@@ -13,23 +13,23 @@ use crate::streams::{NO_CPU, Span, place};
 
 /// Records after a step back that decide what is wrong.
 const WITNESSES: usize = 5;
-/// Records and bytes that are looked through for them.
+/// Records and bytes searched for them.
 const LOOK_AHEAD: usize = 4096;
 const LOOK_AHEAD_BYTES: usize = 1 << 20;
-/// Records in a row that may be wrong at once; after more of them it is the clock that went back.
+/// Consecutive records that may be wrong; after more of them the clock stepped back.
 const MOST_IN_A_ROW: usize = 1;
 /// CPUs that step back more often write into several buffers.
 const MOST_STEPS: u32 = 2;
 
-/// Places of a file whose times do not fit; with more of them it is in disorder.
+/// With more misfit positions than this, a file is disordered.
 const MOST_MISFITS: usize = 16;
-/// Records that cannot be read; more are lost somewhere in the recording.
+/// Unreadable records; with more, the location of the loss is unknown.
 const MOST_UNREADABLE: usize = 10_000;
 
-/// What is reported of them.
+/// The text reported for them.
 pub(crate) const NO_FIT: &str = "a record whose time does not fit those around it: left out";
 impl Index {
-    /// Decides what is wrong with a record of a CPU that is much earlier than the last one in the
+    /// Decides what is wrong with a record that is much earlier than the last one in its CPU's
     /// lane.
     #[inline(never)]
     pub(crate) fn judge(
@@ -61,7 +61,7 @@ impl Index {
         Verdict::Mended
     }
 
-    /// Sets records of one place in the file apart until all of it has been read.
+    /// Keeps records of one position in the file separately until the whole file has been read.
     fn set_apart(&mut self, place: String, records: Vec<(u64, Span)>, gap: LostRecords) {
         let times = || records.iter().map(|(ts, _)| *ts);
         let (earliest, latest) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
@@ -81,7 +81,7 @@ impl Index {
         }
     }
 
-    /// Puts records back that were set apart where the file, or their CPU, is in disorder.
+    /// Restores separated records if the file, or their CPU, is disordered.
     pub(crate) fn put_back<'a>(&mut self, events: &Events, data: impl Fn(u32) -> &'a [u8]) {
         for misfit in std::mem::take(&mut self.misfits) {
             if !self.is_disordered && !self.has_several_buffers(misfit.gap.cpu) {
@@ -113,8 +113,8 @@ impl Index {
         self.gaps.push(gap_of(cpu, before, after));
     }
 
-    /// Takes the records at the end of a lane away that are later than a time, if they are few;
-    /// gives back their times and places.
+    /// Removes the records at the end of a lane that are later than a time, if they are few;
+    /// returns their times and positions.
     fn trim_end(
         &mut self,
         events: &Events,
@@ -164,7 +164,7 @@ impl Index {
         cut
     }
 
-    /// Notes a step back of a CPU's clock, after which a lane goes on.
+    /// Notes a step back of a CPU's clock, after which a lane continues.
     pub(crate) fn stepped(&mut self, cpu: i32, lane: usize, reached: u64) {
         *self.step_counts.entry(cpu).or_default() += 1;
         self.steps.push(Step { cpu, lane, reached });
@@ -176,7 +176,7 @@ impl Index {
     }
 }
 
-/// Times of the next records of a CPU behind a place.
+/// Times of the next records of a CPU after a position.
 fn witnesses(events: &Events, here: Here<'_>, cpu: i32) -> Vec<u64> {
     let mut found = Vec::new();
     let mut position = here.end;
@@ -197,7 +197,7 @@ fn witnesses(events: &Events, here: Here<'_>, cpu: i32) -> Vec<u64> {
     found
 }
 
-/// A stretch of a CPU in which what the file has is wrong.
+/// A period of a CPU in which the file's records are wrong.
 pub(crate) fn gap_of(cpu: i32, before: Option<u64>, until: Option<u64>) -> LostRecords {
     LostRecords { cpu, before, until, events: None, signalled_by: DAMAGED }
 }

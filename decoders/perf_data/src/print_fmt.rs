@@ -1,4 +1,4 @@
-//! What the `print fmt` of a tracepoint says about the numbers in its fields.
+//! What the `print fmt` of a tracepoint states about the numbers in its fields.
 
 /// The bit of `prev_state` that prints as `+`: the kernel preempted the thread.
 ///

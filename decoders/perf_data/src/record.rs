@@ -1,4 +1,4 @@
-//! `perf_event_header`: one record after the other, and the way on after damage.
+//! `perf_event_header`: iterates over records, and continues after damage.
 
 use schedlens_input::bytes::{u16_at, u32_at, u64_at};
 
@@ -18,7 +18,7 @@ pub const LOST_SAMPLES: u32 = 13;
 pub const SWITCH: u32 = 14;
 /// `PERF_RECORD_SWITCH_CPU_WIDE`
 pub const SWITCH_CPU_WIDE: u32 = 15;
-/// `PERF_RECORD_USER_TYPE_START`: from here on the recorder wrote it, not the kernel.
+/// `PERF_RECORD_USER_TYPE_START`: the recorder wrote the record, not the kernel.
 pub const USER_TYPE_START: u32 = 64;
 /// `PERF_RECORD_HEADER_ATTR`
 pub const HEADER_ATTR: u32 = 64;
@@ -42,14 +42,14 @@ pub const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: filtered out, not lost.
 pub const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 
-/// Kinds of records that are known; anything beyond is damage or of a later perf.
+/// The last known record kind; anything beyond is damage or from a later perf.
 const LAST_KERNEL_TYPE: u32 = 31;
 const LAST_USER_TYPE: u32 = 95;
-/// After damage, this many records in a row must look right.
+/// After damage, this many consecutive records must be plausible.
 const BELIEVABLE_RECORDS: usize = 4;
 const HEADER_SIZE: usize = 8;
 
-/// A record: header fields and all its bytes, header included.
+/// A record: header fields and all its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// `perf_event_header.type`
@@ -58,7 +58,7 @@ pub struct Record<'a> {
     pub misc: u16,
     /// All its bytes, header included.
     pub bytes: &'a [u8],
-    /// Length with the payload that follows some records of the recorder.
+    /// Size including the payload that follows some records of the recorder.
     pub length: usize,
 }
 
@@ -111,7 +111,7 @@ pub fn kind_name(kind: u32) -> String {
     format!("PERF_RECORD_{name}")
 }
 
-/// The record at a position; `None` where there is none that fits.
+/// The record at a position; `None` if none fits there.
 #[inline]
 pub fn at(data: &[u8], position: usize) -> Option<Record<'_>> {
     let head = u64_at(data, position)?;
@@ -124,7 +124,7 @@ pub fn at(data: &[u8], position: usize) -> Option<Record<'_>> {
     Some(Record { kind, misc, bytes, length })
 }
 
-/// Length of a record of the recorder, with what follows it.
+/// Size of a record written by the recorder, with its payload.
 #[inline(never)]
 fn with_payload(data: &[u8], position: usize, bytes: &[u8]) -> Option<usize> {
     let payload = payload(u32_at(bytes, 0)?, bytes)?;
@@ -133,13 +133,13 @@ fn with_payload(data: &[u8], position: usize, bytes: &[u8]) -> Option<usize> {
     Some(length)
 }
 
-/// Whether a record can be of that kind.
+/// Whether a record kind is valid.
 #[inline]
 pub(crate) fn is_known(kind: u32) -> bool {
     (1..=LAST_KERNEL_TYPE).contains(&kind) || (USER_TYPE_START..=LAST_USER_TYPE).contains(&kind)
 }
 
-/// Bytes that follow a record beyond its size.
+/// Size of the payload after a record, which its size does not include.
 fn payload(kind: u32, bytes: &[u8]) -> Option<usize> {
     match kind {
         HEADER_TRACING_DATA => Some((u32_at(bytes, 8)? as usize).next_multiple_of(8)),
@@ -148,9 +148,9 @@ fn payload(kind: u32, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where reading can go on after a record that makes no sense; the end if nowhere.
+/// Where reading can continue after an invalid record; the end of the data if nowhere.
 ///
-/// `plausible` knows more about a record than its header shows.
+/// `plausible` checks more of a record than its header.
 pub(crate) fn resume(
     data: &[u8],
     damaged: usize,

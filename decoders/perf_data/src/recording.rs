@@ -1,4 +1,4 @@
-//! A whole perf.data recording: its parts found, its records indexed.
+//! A whole perf.data recording: finds its parts and indexes its records.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,12 +22,12 @@ use crate::record::{self, Record};
 /// `perf_event_update`: the name of an event, in pipe mode.
 const EVENT_UPDATE_NAME: u64 = 2;
 
-/// In which form the file was written.
+/// The form of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A file with offsets in its header.
     File,
-    /// What perf wrote through a pipe: records only.
+    /// Output of perf through a pipe: records only.
     Pipe,
     /// A folder, one stream of records per recorder thread.
     Directory,
@@ -35,15 +35,15 @@ pub enum Form {
 
 /// A recording with everything that is known before its records are read one by one.
 pub struct Recording {
-    /// The bytes that hold records.
+    /// The bytes that contain records.
     pub segments: Vec<Segment>,
     /// The events as they were opened.
     pub events: Events,
-    /// The same by name and family.
+    /// Their names and families.
     pub named: Vec<Event>,
-    /// What the file says of the machine.
+    /// What the file states about the machine.
     pub features: Features,
-    /// Where the records are, and what was counted.
+    /// The positions of the records, and counts.
     pub index: Index,
     /// What could not be read.
     pub problems: Problems,
@@ -53,11 +53,11 @@ pub struct Recording {
     pub compressed: bool,
     /// The file ends before the recording did.
     pub cut_off: bool,
-    /// CPUs that were offline for a while.
+    /// Periods in which CPUs were offline.
     pub offline: Vec<hotplug::Span>,
 }
 
-/// Where the records of a segment lie.
+/// The position of a segment's records.
 struct Stream {
     name: String,
     segment: Segment,
@@ -66,10 +66,10 @@ struct Stream {
 }
 
 impl Recording {
-    /// Opens a file or folder, reads what describes the recording and indexes its records.
+    /// Opens a file or folder, reads the description of the recording and indexes its records.
     ///
     /// # Errors
-    /// Whatever leaves nothing to be read; damage to a part is a problem, not an error.
+    /// Nothing can be read. Damage to a part is a problem, not an error.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let input = Input::open(path)?;
         let main = (*input.main).as_ref();
@@ -158,7 +158,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Tracepoints without a format cannot be told apart.
+    /// Tracepoints without a format cannot be distinguished.
     fn explain_unnamed(&mut self) {
         for (attr, count) in self.events.attrs.iter().zip(&self.index.samples) {
             let unnamed = attr.kind == crate::attrs::TYPE_TRACEPOINT
@@ -174,7 +174,7 @@ impl Recording {
         }
     }
 
-    /// Number of records, those of the recorder included.
+    /// Number of records, including those of the recorder.
     pub fn records(&self) -> u64 {
         self.index.records
     }
@@ -185,7 +185,7 @@ impl Recording {
     }
 }
 
-/// Unpacks the compressed records of a stream into a file without a name.
+/// Unpacks the compressed records of a stream into an unnamed temporary file.
 #[derive(Default)]
 struct Unpacking {
     state: Option<(Unpacker, Spill)>,
@@ -249,7 +249,7 @@ fn file_attrs(file: &[u8], attr_size: u64, attrs: Section) -> Result<Vec<Attr>, 
         let left = found.len() as u64;
         return Err(Error::TooShort { what: "perf_file_attr", needed: attr_size, left });
     }
-    // The lists of ids do not overlap: together they are no longer than the file.
+    // The lists of ids do not overlap, so together they are no longer than the file.
     let mut left = file.len() as u64;
     found
         .chunks_exact(step)
@@ -271,7 +271,7 @@ fn file_attrs(file: &[u8], attr_size: u64, attrs: Section) -> Result<Vec<Attr>, 
         .collect()
 }
 
-/// Reads the features behind the data; gives back whether the file ends before them.
+/// Reads the features after the data; returns whether the file ends before them.
 fn file_features(
     file: &[u8],
     data: Section,
@@ -373,7 +373,7 @@ fn pipe_descriptions(
     attrs
 }
 
-/// Gives the events the names that `HEADER_EVENT_DESC` has for them.
+/// Sets the event names from `HEADER_EVENT_DESC`.
 fn named_attrs(mut attrs: Vec<Attr>, features: &Features) -> Vec<Attr> {
     if attrs.is_empty() {
         let described = features.described.iter();

@@ -1,4 +1,4 @@
-//! When and where a record was written, and stretches of records.
+//! Time and CPU of a record, and ranges of records.
 
 use schedlens_input::bytes::{u32_at, u64_at};
 use schedlens_input::files::Segment;
@@ -6,34 +6,34 @@ use schedlens_input::files::Segment;
 use crate::ids::Events;
 use crate::record::{self, Record};
 
-/// Stands for the CPU of records that do not carry one.
+/// The CPU of records that do not contain one.
 pub const NO_CPU: i32 = -1;
-/// Stands for the event of records that are no samples.
+/// The event of records other than samples.
 pub const NO_EVENT: u16 = u16::MAX;
 
-/// A stretch of records in one segment.
+/// A range of records in one segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// Number of the segment.
+    /// Index of the segment.
     pub segment: u32,
     /// Offset of the first record.
     pub start: u64,
-    /// Offset behind the last record.
+    /// Offset after the last record.
     pub end: u64,
 }
 
-/// When and where a record was written, and by which event.
+/// Time, CPU and event of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
-    /// Time stamp.
+    /// Timestamp.
     pub ts: u64,
     /// Logical CPU, or [`NO_CPU`].
     pub cpu: i32,
-    /// For samples: number of the event.
+    /// For samples: index of the event.
     pub event: u16,
 }
 
-/// When and where a record was written; `None` if it does not say.
+/// Time and CPU of a record; `None` if it does not contain them.
 #[inline(always)]
 pub fn place(events: &Events, record: &Record<'_>) -> Option<Placed> {
     if record.kind == record::SAMPLE
@@ -80,7 +80,7 @@ pub fn trailer_ids(events: &Events, bytes: &[u8]) -> Option<(i32, i32)> {
     Some((u32_at(bytes, at)?.cast_signed(), u32_at(bytes, at + 4)?.cast_signed()))
 }
 
-/// All records of a span, in the order of the file.
+/// All records of a span, in file order.
 pub fn records<'a>(
     segments: &'a [Segment],
     span: &Span,

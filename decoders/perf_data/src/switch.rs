@@ -1,4 +1,4 @@
-//! Context switches, from whichever record the kernel wrote of them.
+//! Context switches, from either kind of kernel record.
 
 use schedlens_input::bytes::u32_at;
 
@@ -13,17 +13,17 @@ use crate::streams::trailer_ids;
 pub struct Switch {
     /// Logical CPU.
     pub cpu: i32,
-    /// Thread that leaves the CPU; 0 is the CPU's idle thread.
+    /// Thread switched out; 0 is the CPU's idle thread.
     pub prev_tid: i32,
-    /// Thread that the CPU runs next.
+    /// Thread switched in.
     pub next_tid: i32,
 }
 
 impl Recording {
     /// The context switch that a record reports, if it reports one.
     ///
-    /// Where `sched:sched_switch` was recorded, its samples are the switches; else the switch-outs
-    /// of `perf record --switch-events`.
+    /// If `sched:sched_switch` was recorded, its samples are the switches; else the switch-outs of
+    /// `perf record --switch-events`.
     pub fn switch(&self, record: &Merged<'_>) -> Option<Switch> {
         let has_tracepoint = self.has(|family| matches!(family, Family::Switch { .. }));
         let (prev_tid, next_tid) = match record.kind() {
@@ -38,7 +38,7 @@ impl Recording {
         Some(Switch { cpu: record.cpu, prev_tid, next_tid })
     }
 
-    /// The ids of the threads that leave and enter in a sample of `sched:sched_switch`.
+    /// The ids of the outgoing and incoming threads in a sample of `sched:sched_switch`.
     pub(crate) fn switch_ids(&self, record: &Merged<'_>) -> Option<(i32, i32)> {
         let Family::Switch { fields, .. } = &self.named.get(record.event)?.family else {
             return None;

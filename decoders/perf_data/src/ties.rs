@@ -1,11 +1,11 @@
-//! The order of records of one time on one CPU, in a file that does not keep the order.
+//! The order of records with the same time on one CPU, in a disordered file.
 
 use crate::events::{Event, Family};
 use crate::merged::Merged;
 use crate::recording::Recording;
 
-/// Sorts the records of one time, those of a CPU one after the other: first what wakes threads, then
-/// what is neither, then the switches, each from the thread to which the one before it switched.
+/// Sorts the records of one time, grouped by CPU: first wakeups, then records that are neither,
+/// then the switches, each from the thread to which the previous one switched.
 pub(crate) fn sort(records: &mut [Merged<'_>], recording: &Recording) {
     records.sort_by_key(|record| (record.cpu, rank(record, recording)));
     for switches in records.chunk_by_mut(|a, b| {
@@ -29,7 +29,7 @@ fn family<'a>(record: &Merged<'_>, recording: &'a Recording) -> Option<&'a Famil
     recording.named.get(record.event).map(|Event { family, .. }| family)
 }
 
-/// Each switch behind the one that let the thread in which it takes out.
+/// Places each switch after the one that switched in its outgoing thread.
 fn chain(switches: &mut [Merged<'_>], recording: &Recording) {
     for at in 1..switches.len() {
         let rest: Vec<_> = switches[at - 1..].iter().map(|one| recording.switch_ids(one)).collect();

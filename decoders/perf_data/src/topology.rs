@@ -1,8 +1,8 @@
-//! The rows of `cpu` out of the features, for recordings that bring no description of their own.
+//! The rows of `cpu` from the features, for recordings without a description of their own.
 
 use crate::features::Features;
 
-/// One row of `cpu`, as far as a perf.data file tells.
+/// One row of `cpu`, as far as a perf.data file states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     /// Logical CPU.
@@ -61,7 +61,7 @@ pub fn cpus(features: &Features, seen: &[i32]) -> Vec<Cpu> {
     numbers.into_iter().map(row).collect()
 }
 
-/// `HEADER_HYBRID_TOPOLOGY` names a CPU's core type by its PMU; other files do not tell it.
+/// `HEADER_HYBRID_TOPOLOGY` names a CPU's core type by its PMU; other files do not contain it.
 fn core_type(features: &Features, cpu: i32) -> Option<&'static str> {
     let (pmu, _) = features.hybrid.iter().find(|(_, cpus)| cpus.contains(&cpu))?;
     match pmu.as_str() {

@@ -1,4 +1,4 @@
-//! The intervals as Python sees them.
+//! The Python interface to the intervals.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -38,10 +38,10 @@ impl PySweep {
 
 /// Finds the intervals of one recording.
 ///
-/// `facts` holds `first_ns`, `end_ns`, `tick_ns` (integers), `parking_needed`, `by_tick` and
+/// `facts` contains `first_ns`, `end_ns`, `tick_ns` (integers), `parking_needed`, `by_tick` and
 /// `yields_recorded` (booleans); `inputs` a `RecordBatchReader` for each of `cpu`, `affinity`,
 /// `seen`, `parking`, `throttled`, `standing`, `stay`, `cpu_state` and `ready`. Raises `KeyError`
-/// where one is missing and `ValueError` where a stream is not as it must be.
+/// if one is missing and `ValueError` if a stream is invalid.
 #[pyfunction]
 fn sweep(
     py: Python<'_>,
@@ -82,7 +82,7 @@ fn sweep(
 /// The critical paths of frames, as a batch of `frame_path`; None if there are no frames.
 ///
 /// `frames` is a `RecordBatchReader` of upid, frame, utid, start_ns, end_ns; `states` one of utid,
-/// ts, dur, state, waker_utid. Raises `ValueError` where a stream is not as it must be.
+/// ts, dur, state, waker_utid. Raises `ValueError` if a stream is invalid.
 #[pyfunction]
 fn critical_path(
     py: Python<'_>,

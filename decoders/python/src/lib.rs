@@ -25,10 +25,10 @@ use schedlens_loader::session;
 use schedlens_loader::{THREAD_NAME, without_panic};
 use schedlens_schedule::schema;
 
-/// How long to wait for a batch before looking whether the user pressed Ctrl-C.
+/// How long to wait for a batch before checking for Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The exception for an error, with the file in front.
+/// The exception for an error, prefixed with the file.
 fn exception(py: Python<'_>, path: &Path, error: &DecodeError) -> PyErr {
     let message = format!("{}: {error}", path.display());
     let class = match error.kind() {
@@ -51,7 +51,7 @@ fn exception(py: Python<'_>, path: &Path, error: &DecodeError) -> PyErr {
     }
 }
 
-/// Runs work in a thread whose panics stay silent, while other Python threads go on.
+/// Runs work in a thread whose panics are not printed, while other Python threads continue.
 fn apart<T: Send + 'static>(
     py: Python<'_>,
     path: &Path,
@@ -123,13 +123,13 @@ impl Loader {
         }
     }
 
-    /// Share of the records that has been read, 0 to 1.
+    /// Share of the records read so far, 0 to 1.
     fn progress(&self) -> f64 {
         let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
         load.as_ref().map_or(1.0, |load| load.progress.share())
     }
 
-    /// Ends the reading, finished or not.
+    /// Stops reading, finished or not.
     fn close(&self, py: Python<'_>) {
         if let Some(load) = self.take() {
             py.detach(|| load.close());
@@ -176,9 +176,9 @@ impl Paths {
     }
 }
 
-/// Begins to load a recording: a perf.data file or folder, or the .etl files of one recording.
+/// Starts loading a recording: a perf.data file or folder, or the .etl files of one recording.
 ///
-/// `context`: tables of the session by name, with raw times and, where a table has a column `utid`,
+/// `context`: tables of the session by name, with raw times and, if a table has a column `utid`,
 /// thread ids in a column `tid`. `samples`: path of `samples.bin`.
 #[pyfunction]
 #[pyo3(signature = (paths, trace_id, context, samples, label))]
@@ -203,7 +203,7 @@ fn load(
     Ok(Loader { path, load: Mutex::new(Some(load)) })
 }
 
-/// What a recording holds, as JSON; several files of one recording may be given together.
+/// The contents of a recording as JSON. Accepts several files of one recording.
 #[pyfunction]
 #[pyo3(signature = (*paths))]
 fn inspect(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
@@ -213,7 +213,7 @@ fn inspect(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
     apart(py, &path, move || schedlens_loader::load::inspect(&paths))
 }
 
-/// The records of a Windows log in the order of time, or of the file: a table with a row for each.
+/// The records of a Windows log in time order or file order, as a table with one row per record.
 #[pyfunction]
 #[pyo3(signature = (*paths, by_time))]
 fn etl_records(py: Python<'_>, paths: Vec<PathBuf>, by_time: bool) -> PyResult<Bound<'_, PyAny>> {
@@ -223,7 +223,7 @@ fn etl_records(py: Python<'_>, paths: Vec<PathBuf>, by_time: bool) -> PyResult<B
     batch.to_pyarrow(py)
 }
 
-/// When the log in an .etl file was recorded: (FILETIME of boot, of its begin, of its end or None);
+/// When the log in an .etl file was recorded: (FILETIME of boot, of its start, of its end or None);
 /// None for any other file.
 #[pyfunction]
 fn etl_span(py: Python<'_>, path: PathBuf) -> PyResult<Option<(u64, u64, Option<u64>)>> {
@@ -238,8 +238,8 @@ fn etl_span(py: Python<'_>, path: PathBuf) -> PyResult<Option<(u64, u64, Option<
     })
 }
 
-/// Iterator over the events of a recording in the order of time: texts of whole lines, or record
-/// batches in the style `arrow`.
+/// Iterator over the events of a recording in time order: texts of whole lines, or record batches
+/// in the style `arrow`.
 #[pyclass(module = "schedlens._decoders")]
 struct Events {
     path: PathBuf,
@@ -279,10 +279,10 @@ impl Drop for Events {
     }
 }
 
-/// Begins to read the events of a perf.data or of the .etl files of one recording.
+/// Starts reading the events of a perf.data file or of the .etl files of one recording.
 ///
 /// `style` is `text`, `json`, `csv` or `arrow`; `providers` and `names` are patterns with `*` and
-/// `?`, empty for all; the window is in ns from the begin of the recording.
+/// `?`, empty for all; the window is in ns from the start of the recording.
 #[pyfunction]
 #[pyo3(signature = (paths, *, style = "json", providers = vec![], names = vec![], from_ns = None, to_ns = None))]
 fn events(
@@ -309,9 +309,9 @@ fn events(
     Ok(Events { path, batches: Mutex::new(Some(batches)) })
 }
 
-/// Name and fields (JSON) of the payload of a kernel event, or None.
+/// Name and fields (JSON) of a kernel event's payload, or None.
 ///
-/// `event` is a hook, or, with the first number of a class GUID, an opcode.
+/// `event` is a hook or, with the first number of a class GUID, an opcode.
 #[pyfunction]
 #[pyo3(signature = (event, version, payload, pointer, class_number = None))]
 fn etl_payload(
@@ -328,14 +328,14 @@ fn etl_payload(
     Ok(found.map(|(name, fields)| (name.to_owned(), fields.json().to_string())))
 }
 
-/// Reads a recording into base-table batches and drops them: (records, rows, seconds).
+/// Reads a recording into base-table batches and discards them: (records, rows, seconds).
 #[pyfunction]
 fn decode_only(py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64, f64)> {
     let file = path.clone();
     apart(py, &path, move || decode(&[file]))
 }
 
-/// The batches in `samples.bin` as rows of `run_sample`, times from `start_clock` on.
+/// The batches in `samples.bin` as rows of `run_sample`, with times from `start_clock`.
 #[pyfunction]
 fn run_samples(
     py: Python<'_>,

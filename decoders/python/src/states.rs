@@ -1,4 +1,4 @@
-//! The state machine for tables that come from Python, frame by frame.
+//! The state machine for base tables from Python, processed in chunks.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use schedlens_schedule::states::{End, Settings, Source, StateMachine};
 
 type Batches<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
 
-/// Frames of base tables in, mended and derived tables out; see [`StateMachine`].
+/// Reads chunks of base tables and returns corrected and derived tables; see [`StateMachine`].
 #[pyclass(module = "schedlens._decoders")]
 struct States {
     trace_id: i64,
@@ -45,7 +45,7 @@ impl States {
         Ok(Self { trace_id, machine: Mutex::new(Some(StateMachine::new(settings))) })
     }
 
-    /// Takes in all rows before `until_ns` that no earlier frame held.
+    /// Processes all rows before `until_ns` that were not in an earlier chunk.
     fn push<'py>(
         &self,
         py: Python<'py>,
@@ -67,7 +67,7 @@ impl States {
         handed_out(py, outputs)
     }
 
-    /// Closes everything that is open; the rest of the outputs.
+    /// Closes everything that is open and returns the remaining outputs.
     fn finish<'py>(
         &self,
         py: Python<'py>,
@@ -95,7 +95,7 @@ impl States {
 }
 
 impl States {
-    /// The declared name of a table; a batch that is not in its schema is refused.
+    /// The declared name of a table. Rejects a batch that does not match its schema.
     fn declared(&self, table: &str, batch: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         let (name, declared) = schema::tables().get_key_value(table).ok_or_else(|| {
             PyValueError::new_err(format!("trace {}: no table is named {table}", self.trace_id))

@@ -1,4 +1,4 @@
-//! Columns put together to batches of the declared tables.
+//! Assembles columns into batches of the declared tables.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use arrow_schema::ArrowError;
 use crate::columns::{Column, Named, texts};
 use crate::schema;
 
-/// Makes batches in the declared schemas; columns that repeat one value are shared by all.
+/// Makes batches in the declared schemas. Batches share columns that repeat one value.
 #[derive(Debug)]
 pub struct Batcher {
     trace_id: i64,
@@ -19,7 +19,7 @@ pub struct Batcher {
 }
 
 impl Batcher {
-    /// For one recording.
+    /// A batcher for one recording.
     pub fn new(trace_id: i64) -> Self {
         Self {
             trace_id,
@@ -45,7 +45,7 @@ impl Batcher {
         known.slice(0, rows)
     }
 
-    /// A batch of a declared table; columns that are not given are NULL.
+    /// A batch of a declared table; missing columns are NULL.
     pub fn batch(
         &self,
         table: &str,
@@ -69,7 +69,7 @@ impl Batcher {
         RecordBatch::try_new(schema, arrays)
     }
 
-    /// Rows of `problem`: place, what, count.
+    /// Rows of `problem`: location, description, count.
     pub fn problems<'p>(
         &self,
         rows: impl Iterator<Item = (&'p str, &'p str, i64)> + Clone,
@@ -88,7 +88,7 @@ impl Batcher {
     /// One row of `problem`.
     ///
     /// # Errors
-    /// Only what contradicts the schema.
+    /// Fails only if a value contradicts the schema.
     pub fn problem(&self, place: &str, what: &str, count: i64) -> Result<RecordBatch, ArrowError> {
         self.problems([(place, what, count)].into_iter())
     }

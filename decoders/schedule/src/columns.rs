@@ -11,7 +11,7 @@ use arrow_schema::ArrowError;
 
 use crate::pool::Pool;
 
-/// Numbers, some of them unknown.
+/// Numbers with NULLs.
 #[derive(Debug)]
 pub struct Column<T> {
     values: Vec<T>,
@@ -25,18 +25,18 @@ impl<T> Default for Column<T> {
 }
 
 impl<T: Copy + Default> Column<T> {
-    /// Empty, in memory that may have been used before.
+    /// An empty column that reuses the given memory.
     pub fn within(values: Vec<T>) -> Self {
         Self { values, unknown: Vec::new() }
     }
 
-    /// A known value.
+    /// Appends a known value.
     #[inline]
     pub fn push(&mut self, value: T) {
         self.values.push(value);
     }
 
-    /// A value or NULL.
+    /// Appends a value or NULL.
     #[inline]
     pub fn push_option(&mut self, value: Option<T>) {
         if value.is_none() {
@@ -45,45 +45,45 @@ impl<T: Copy + Default> Column<T> {
         self.values.push(value.unwrap_or_default());
     }
 
-    /// Adds known values.
+    /// Appends known values.
     pub fn extend(&mut self, values: &[T]) {
         self.values.extend_from_slice(values);
     }
 
-    /// The value that gets this row's number will be NULL; rows are told of in order.
+    /// Makes the value with this row number NULL. Call it in row order.
     #[inline(never)]
     pub fn unknown_at(&mut self, row: usize) {
         self.unknown.push(row as u32);
     }
 
-    /// Adds known values one by one.
+    /// Appends known values from an iterator.
     #[inline]
     pub fn extend_with(&mut self, values: impl ExactSizeIterator<Item = T>) {
         self.values.extend(values);
     }
 
-    /// Rows so far.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there is no row.
+    /// Whether the column is empty.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// All values; those that are unknown are zero.
+    /// All values; unknown ones are zero.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// A value; `None`: it is unknown, or there is no such row.
+    /// The value of a row; `None` if it is unknown or the row does not exist.
     pub(crate) fn get(&self, row: usize) -> Option<T> {
         let known = self.unknown.binary_search(&(row as u32)).is_err();
         self.values.get(row).copied().filter(|_| known)
     }
 
-    /// Replaces a value, known or not; rows that are not there are left alone.
+    /// Replaces a value, known or unknown. Ignores rows that do not exist.
     pub fn set(&mut self, row: usize, value: T) {
         if let Some(slot) = self.values.get_mut(row) {
             *slot = value;
@@ -116,13 +116,13 @@ impl Column<i64> {
         Arc::new(Int64Array::new(ScalarBuffer::from(self.values), nulls))
     }
 
-    /// As `Int64`, in memory that comes back to the pool.
+    /// As `Int64`, in memory that returns to the pool.
     pub fn array_from(self, pool: &Pool<i64>) -> ArrayRef {
         let nulls = self.nulls();
         Arc::new(Int64Array::new(pool.lend(self.values), nulls))
     }
 
-    /// The same; NULL where `known` says no.
+    /// As `Int64`, NULL where `known` is false.
     pub fn array_where(self, pool: &Pool<i64>, known: Bits) -> ArrayRef {
         Arc::new(Int64Array::new(pool.lend(self.values), known.nulls()))
     }
@@ -135,13 +135,13 @@ impl Column<i32> {
         Arc::new(Int32Array::new(ScalarBuffer::from(self.values), nulls))
     }
 
-    /// As `Int32`, in memory that comes back to the pool.
+    /// As `Int32`, in memory that returns to the pool.
     pub fn array_from(self, pool: &Pool<i32>) -> ArrayRef {
         let nulls = self.nulls();
         Arc::new(Int32Array::new(pool.lend(self.values), nulls))
     }
 
-    /// The same; NULL where `known` says no.
+    /// As `Int32`, NULL where `known` is false.
     pub fn array_where(self, pool: &Pool<i32>, known: Bits) -> ArrayRef {
         Arc::new(Int32Array::new(pool.lend(self.values), known.nulls()))
     }
@@ -156,7 +156,7 @@ impl Column<bool> {
 }
 
 impl Column<bool> {
-    /// As `Boolean`; the memory goes back to the pool.
+    /// As `Boolean`; the memory returns to the pool.
     pub fn array_from(self, pool: &Pool<bool>) -> ArrayRef {
         let nulls = self.nulls();
         let values = BooleanBuffer::from(&*self.values);
@@ -165,18 +165,18 @@ impl Column<bool> {
     }
 }
 
-/// Flags, a bit each.
+/// Flags, one bit each.
 #[derive(Debug, Default)]
 pub struct Bits {
     words: Vec<u64>,
     len: usize,
 }
 
-/// Bits of a word.
+/// Bits in a word.
 const WORD: usize = 64;
 
 impl Bits {
-    /// Adds flags.
+    /// Appends flags.
     #[inline]
     pub fn extend(&mut self, mut flags: impl ExactSizeIterator<Item = bool>) {
         while flags.len() > 0 {
@@ -199,7 +199,7 @@ impl Bits {
         self.words.get(row / WORD).is_some_and(|word| word >> (row % WORD) & 1 != 0)
     }
 
-    /// Sets a flag that is there.
+    /// Sets an existing flag.
     pub fn set(&mut self, row: usize) {
         if let Some(word) = self.words.get_mut(row / WORD) {
             *word |= 1 << (row % WORD);
@@ -221,7 +221,7 @@ impl Bits {
 }
 
 impl Column<u8> {
-    /// Numbers of the given words as `Dictionary(UInt8, Utf8)`, in memory that comes back.
+    /// Indexes into `words` as `Dictionary(UInt8, Utf8)`, in memory that returns to the pool.
     pub fn words_from(self, pool: &Pool<u8>, words: &[&str]) -> Result<ArrayRef, ArrowError> {
         let nulls = self.nulls();
         let keys = UInt8Array::new(pool.lend(self.values), nulls);
@@ -231,7 +231,7 @@ impl Column<u8> {
     }
 }
 
-/// Texts of which there are few different ones.
+/// Texts with few distinct values.
 #[derive(Debug, Default)]
 pub struct Words {
     keys: Column<u8>,
@@ -239,7 +239,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Number of a word in this column; `None` once there are too many different ones.
+    /// Index of a word in this column; `None` once the column has too many distinct words.
     pub fn key(&mut self, word: &str) -> Option<u8> {
         if let Some(at) = self.words.iter().position(|known| known == word) {
             return u8::try_from(at).ok();
@@ -249,14 +249,14 @@ impl Words {
         Some(key)
     }
 
-    /// A word or NULL.
+    /// Appends a word or NULL.
     #[inline]
     pub fn push(&mut self, word: Option<&str>) {
         let key = word.and_then(|word| self.key(word));
         self.keys.push_option(key);
     }
 
-    /// A word; `None`: it is unknown, or there is no such row.
+    /// The word of a row; `None` if it is unknown or the row does not exist.
     pub(crate) fn get(&self, row: usize) -> Option<&str> {
         self.words.get(usize::from(self.keys.get(row)?)).map(String::as_str)
     }
@@ -274,7 +274,7 @@ impl Words {
     }
 }
 
-/// Texts, each of its own.
+/// Texts without a dictionary.
 pub fn texts<S: AsRef<str>>(rows: impl Iterator<Item = Option<S>>) -> ArrayRef {
     Arc::new(rows.collect::<StringArray>())
 }

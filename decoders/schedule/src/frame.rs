@@ -1,36 +1,38 @@
-//! What a reader hands to the state machine: base-table batches that cover one stretch of time.
+//! What a reader passes to the state machine: a chunk of base-table rows that covers one stretch of
+//! time.
 
 use arrow_array::RecordBatch;
 
-/// Batches by the name of their table.
+/// Batches with their table names.
 pub type Batches = Vec<(&'static str, RecordBatch)>;
 
-/// Base-table rows of one stretch of time, all tables together.
+/// The base-table rows of one stretch of time, from all tables: a chunk.
 ///
-/// `context_switch`, `wakeup`, `migration`, `sched_yield` and `interrupt_slice` are sorted by
-/// (ts, cpu, seq). A frame holds every row of these tables with `ts < until_ns` that no earlier
-/// frame held, so records of equal time never lie in two frames. `thread` rows appear in the
-/// frame in which the thread is first seen (names and ends come whole with [`crate::states::End`]);
-/// `loss` rows in a frame that ends no later than they start: a gap is applied where it starts.
+/// `context_switch`, `wakeup`, `migration`, `sched_yield` and `interrupt_slice` are sorted by (ts,
+/// cpu, seq). A chunk contains every row of these tables with `ts < until_ns` that was not in an
+/// earlier chunk, so records with the same time never end up in two chunks. A `thread` row comes
+/// with the chunk in which the thread first appears; [`crate::states::End`] has the complete names
+/// and ends. A `loss` row comes with a chunk that ends no later than the gap starts, because a gap
+/// is applied where it starts.
 #[derive(Debug)]
 pub struct Frame {
-    /// Batches by table name; a table without rows in this stretch may be missing.
+    /// Batches by table name. A table without rows in this stretch may be missing.
     pub batches: Batches,
-    /// All rows before this time have been handed over with this frame.
+    /// This and earlier chunks contain all rows before this time.
     pub until_ns: i64,
 }
 
 impl Frame {
-    /// The batch of a table, if this frame has one.
+    /// The batch of a table, if this chunk has one.
     pub fn batch(&self, table: &str) -> Option<&RecordBatch> {
         self.batches.iter().find(|(name, _)| *name == table).map(|(_, batch)| batch)
     }
 }
 
-/// A finished batch on its way to the table of that name.
+/// A finished batch and the table it belongs to.
 #[derive(Debug)]
 pub struct Output {
-    /// Name of the table.
+    /// Table name.
     pub table: &'static str,
     /// Rows in the table's schema.
     pub batch: RecordBatch,

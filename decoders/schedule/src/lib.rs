@@ -1,9 +1,9 @@
-//! The schedule of a machine, from base tables to intervals.
+//! From base tables to slices, thread states and intervals.
 //!
-//! [`schema`] holds the tables as Arrow schemas, and [`batcher`] makes batches in them of
-//! [`columns`]; [`tables`] collects the base tables of a [`frame`] row by row. [`states`] turns the base tables of any
-//! source into slices and thread states; [`intervals`] finds what several CPUs or threads do at
-//! the same moment.
+//! [`schema`] contains the tables as Arrow schemas, and [`batcher`] makes batches of [`columns`] in
+//! these schemas; [`tables`] collects the base tables of a [`frame`] row by row. [`states`] turns
+//! the base tables of any source into slices and thread states; [`intervals`] finds what several
+//! CPUs or threads do at the same moment.
 
 pub mod batcher;
 pub mod columns;

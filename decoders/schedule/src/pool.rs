@@ -1,6 +1,6 @@
-//! Memory of columns that comes back when their batch is dropped.
+//! Column memory that returns for reuse when its batch is dropped.
 //!
-//! Fresh memory costs a page fault every 4 KiB; the frames of a recording are all about alike.
+//! Fresh memory costs a page fault every 4 KiB, and the chunks of a recording are of similar size.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -10,12 +10,12 @@ use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer, ToByteSlice};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 
-/// Columns that are kept at most.
+/// Maximum number of columns kept.
 const PLACES: usize = 64;
 
 type FreeList<T> = Mutex<Vec<Vec<T>>>;
 
-/// Empty columns of one type, used ones first.
+/// Empty columns of one type; used ones are handed out first.
 #[derive(Clone, Debug)]
 pub struct Pool<T>(Arc<FreeList<T>>);
 
@@ -31,14 +31,14 @@ impl<T> Pool<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// Takes a column back.
+    /// Returns a column to the pool.
     pub fn put(&self, values: Vec<T>) {
         put(&self.0, values);
     }
 }
 
 impl<T: ArrowNativeType> Pool<T> {
-    /// The values of a finished column; its memory comes back once nobody reads them any more.
+    /// The values of a finished column. Their memory returns to the pool once nobody reads them.
     pub fn lend(&self, values: Vec<T>) -> ScalarBuffer<T> {
         let rows = values.len();
         let lent = Lent { values, home: Arc::downgrade(&self.0) };
@@ -73,12 +73,12 @@ impl<T> Drop for Lent<T> {
     }
 }
 
-/// Columns that have one word in all rows; every batch has a part of them.
+/// Columns with one word in all rows; each batch gets a slice of them.
 #[derive(Clone, Debug, Default)]
 pub struct Repeated(Arc<Mutex<Vec<(&'static str, ArrayRef)>>>);
 
 impl Repeated {
-    /// A word, so many times, as `Dictionary(UInt8, Utf8)`.
+    /// A word repeated `rows` times, as `Dictionary(UInt8, Utf8)`.
     pub fn column(&self, word: &'static str, rows: usize) -> Result<ArrayRef, ArrowError> {
         let mut columns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = columns.iter().find(|(known, array)| *known == word && array.len() >= rows);

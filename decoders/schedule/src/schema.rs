@@ -1,7 +1,7 @@
-//! The Arrow schemas of all tables, read from the SQL that also makes them in DuckDB.
+//! The Arrow schemas of all tables, read from the SQL that also creates them in DuckDB.
 //!
-//! `queries/schema/*.sql` is the one place where tables and columns are declared; a table that a
-//! decoder fills and the table that the database has can therefore not drift apart.
+//! `queries/schema/*.sql` is the only place where tables and columns are declared, so a decoder and
+//! the database cannot disagree on a table.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -17,10 +17,10 @@ const SOURCES: [&str; 3] = [
     include_str!("../../../queries/schema/sweeps.sql"),
 ];
 
-/// How DuckDB is to store a column that hardly changes; says nothing about its type.
+/// How DuckDB stores a column that hardly changes; it does not affect the type.
 const COMPRESSION: &str = " USING COMPRESSION RLE";
 
-/// Text columns that hold few different values: they travel as `Dictionary(UInt8, Utf8)`.
+/// Text columns with few distinct values, stored as `Dictionary(UInt8, Utf8)`.
 const FEW_VALUES: [&str; 14] = [
     "context_switch.source",
     "wakeup.kind",
@@ -38,7 +38,7 @@ const FEW_VALUES: [&str; 14] = [
     "counter_delta.core_type",
 ];
 
-/// The Arrow schema of a table, or `None` if no such table is declared.
+/// The Arrow schema of a table, or `None` if the table is not declared.
 pub fn table(name: &str) -> Option<SchemaRef> {
     tables().get(name).cloned()
 }
@@ -49,7 +49,7 @@ pub fn tables() -> &'static BTreeMap<String, SchemaRef> {
     TABLES.get_or_init(|| SOURCES.iter().flat_map(|sql| parse(sql)).collect())
 }
 
-/// Reads `CREATE TABLE name (` ... `);` with one column a line, the form that the files keep.
+/// Parses `CREATE TABLE name (` ... `);` with one column per line, the form used in the files.
 fn parse(sql: &str) -> Vec<(String, SchemaRef)> {
     let mut found = Vec::new();
     let mut open: Option<(String, Vec<Field>)> = None;

@@ -1,11 +1,11 @@
-//! Columns of tables with very many rows: filled block by block.
+//! Columns of tables with very many rows, filled block by block.
 
 use crate::columns::Column;
 
-/// Rows of a block. Blocks lie inside their table, so that a row costs one store a column.
+/// Rows in a block. Blocks are stored inside their table, so that a row costs one store per column.
 const BLOCK: usize = 256;
 
-/// A column whose last rows still lie in a block.
+/// A column whose last rows are still in a block.
 #[derive(Debug)]
 pub struct Staged<T> {
     block: [T; BLOCK],
@@ -13,12 +13,12 @@ pub struct Staged<T> {
 }
 
 impl<T: Copy + Default> Staged<T> {
-    /// Empty, on top of an empty column.
+    /// An empty block on top of an empty column.
     pub fn new(column: Column<T>) -> Self {
         Self { block: [T::default(); BLOCK], column }
     }
 
-    /// Writes a row; rows are written in order, each once.
+    /// Writes a row. Write the rows in order, each once.
     #[inline(always)]
     pub fn put(&mut self, row: usize, value: T) {
         self.block[row % BLOCK] = value;
@@ -36,7 +36,7 @@ impl<T: Copy + Default> Staged<T> {
         }
     }
 
-    /// To be called after each row: moves a full block into the column.
+    /// Call this after each row: it moves a full block into the column.
     pub fn settle(&mut self, rows: usize) {
         let fresh = rows - self.column.len();
         self.column.extend(self.block.get(..fresh).unwrap_or(&self.block));
@@ -49,7 +49,7 @@ impl<T: Copy + Default> Staged<T> {
     }
 }
 
-/// Whether so many rows fill their last block.
+/// Whether this number of rows fills the last block.
 #[inline(always)]
 pub fn is_full(rows: usize) -> bool {
     rows.is_multiple_of(BLOCK)

@@ -1,5 +1,5 @@
-//! The base tables of one frame, row by row, with whatever switches and wakings the reader's
-//! system records.
+//! The base tables of one chunk, filled row by row. Switches and wakeups have the columns that the
+//! reader's system records.
 
 use arrow_schema::ArrowError;
 
@@ -20,19 +20,19 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// A copy to hand to a function that is rarely called: the original then stays in registers.
+    /// A copy for a rarely called function, so that the original stays in registers.
     #[inline(always)]
     pub fn apart(self) -> Self {
         Self { ts: self.ts, cpu: self.cpu, seq: self.seq }
     }
 }
 
-/// A table with a row for nearly every record: its columns differ from system to system.
+/// A table with a row for nearly every record. Its columns differ from system to system.
 pub trait Busy {
-    /// Empty, in memory of frames that are gone where there is some.
+    /// Empty, reusing the memory of earlier chunks.
     fn new(pools: &Pools) -> Self;
 
-    /// Rows so far.
+    /// Number of rows.
     fn rows(&self) -> usize;
 
     /// All columns.
@@ -69,20 +69,20 @@ struct Interrupts {
     dur: Column<i64>,
     kind: Words,
     name: Words,
-    /// Rows whose place among the others is known only later.
+    /// Rows whose position among the others is known only later.
     late: Vec<LateInterrupt>,
 }
 
 /// An interrupt of which only the exit was recorded.
 #[derive(Clone, Debug)]
 pub struct LateInterrupt {
-    /// Where it begins.
+    /// Where it starts.
     pub begin: Moment,
     /// Length, ns.
     pub dur: i64,
     /// `irq` or `softirq`.
     pub kind: &'static str,
-    /// Its name, where it is known.
+    /// Its name, if known.
     pub name: Option<String>,
 }
 
@@ -94,7 +94,7 @@ impl Interrupts {
         self.name.push(name);
     }
 
-    /// The rows in the order of their begins.
+    /// The rows ordered by start.
     fn in_order(self) -> Self {
         if self.late.is_empty() {
             return self;
@@ -142,18 +142,18 @@ struct Counters {
     value: Column<i64>,
 }
 
-/// A stretch in which records were lost.
+/// A gap in which records were lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
-    /// Logical CPU; `None`: not known.
+    /// Logical CPU; `None` if unknown.
     pub cpu: Option<i32>,
     /// Time of the last record before the gap.
     pub start_ns: Option<i64>,
     /// Time of the first record after the gap.
     pub end_ns: Option<i64>,
-    /// Number of lost records, where known.
+    /// Number of lost records, if known.
     pub events: Option<i64>,
-    /// What shows the loss, as in `loss.signalled_by`.
+    /// How the loss was detected, as in `loss.signalled_by`.
     pub signalled_by: &'static str,
 }
 
@@ -204,12 +204,12 @@ pub struct Tables<S, W> {
     counters: Counters,
     priorities: Priorities,
     losses: Losses,
-    /// Rows of all but the two busy tables.
+    /// Rows of all tables except the two busy ones.
     rows: usize,
 }
 
 impl<S: Busy, W: Busy> Tables<S, W> {
-    /// Empty, in memory of frames that are gone where there is some.
+    /// Empty, reusing the memory of earlier chunks.
     pub fn new(pools: &Pools) -> Self {
         Self {
             switches: S::new(pools),
@@ -247,7 +247,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         self.rows += 1;
     }
 
-    /// The begin of an interrupt; gives back its row for [`Tables::interrupt_end`].
+    /// The start of an interrupt; returns its row for [`Tables::interrupt_end`].
     pub fn interrupt(&mut self, moment: Moment, kind: &str, name: Option<&str>) -> usize {
         self.interrupts.push(moment, None, Some(kind), name);
         self.rows += 1;
@@ -301,7 +301,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         self.rows += 1;
     }
 
-    /// A change of priority: `dynamic` or `base`, and what it was before and is after.
+    /// A change of the `dynamic` or `base` priority, with the values before and after.
     pub fn priority(
         &mut self,
         kind: &str,

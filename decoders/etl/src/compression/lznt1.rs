@@ -1,4 +1,4 @@
-//! LZNT1 (MS-XCA 2.5): chunks of 4096 bytes; also what WinSAT's records are packed with.
+//! LZNT1 (MS-XCA 2.5): chunks of 4096 bytes. WinSAT's records use it too.
 
 use schedlens_input::bytes::u16_at;
 
@@ -7,7 +7,7 @@ use crate::compression::unpacked::Unpacked;
 const CHUNK: usize = 4096;
 const IS_PACKED: u16 = 0x8000;
 
-/// Unpacks `packed` into `out`, at most all of it.
+/// Unpacks `packed` into `out` until either ends.
 pub(crate) fn unpack(packed: &[u8], out: &mut [u8]) -> Unpacked {
     let want = out.len();
     let (mut from, mut to) = (0, 0);
@@ -41,7 +41,7 @@ pub(crate) fn unpack(packed: &[u8], out: &mut [u8]) -> Unpacked {
     Unpacked::ended(to, want)
 }
 
-/// Bytes made, and whether all made sense.
+/// Bytes written, and whether the whole chunk was valid.
 fn unpack_chunk(chunk: &[u8], out: &mut [u8]) -> (usize, bool) {
     let (mut from, mut to) = (0, 0);
     while from < chunk.len() && to < out.len() {
@@ -58,7 +58,7 @@ fn unpack_chunk(chunk: &[u8], out: &mut [u8]) -> (usize, bool) {
             } else {
                 let Some(token) = u16_at(chunk, from) else { return (to, false) };
                 from += 2;
-                // The further in, the more bits a distance takes.
+                // Later positions use more bits for the distance.
                 let distance_bits = (to.max(1) - 1).max(8).ilog2() + 1;
                 let length_bits = 16 - distance_bits;
                 let length = usize::from(token & ((1 << length_bits) - 1)) + 3;
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_token_at_each_place_splits_its_bits_there() {
-        // One literal, then a match of the longest kind as often as fits: each from 1 back.
+        // One literal, then as many of the longest matches as fit, each from 1 byte back.
         let mut chunk = vec![];
         let (mut made, mut flags_at, mut bit) = (0_usize, 0, 8);
         let mut put = |packed: &[u8], flag: bool, chunk: &mut Vec<u8>| {

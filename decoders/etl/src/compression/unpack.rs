@@ -1,4 +1,4 @@
-//! Packed buffers: `RtlCompressBuffer`'s formats behind one door.
+//! Packed buffers: a common interface to the formats of `RtlCompressBuffer`.
 
 use super::{lznt1, xpress, xpress_huffman};
 use crate::compression::xpress_huffman::Codes;
@@ -15,7 +15,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// By its number in the first buffer; XPRESS where the number means nothing.
+    /// By its number in the first buffer; XPRESS if the number is unknown.
     pub(crate) fn of(number: u16) -> Self {
         match number {
             2 => Self::Lznt1,
@@ -24,7 +24,7 @@ impl Packing {
         }
     }
 
-    /// As the documentation names it.
+    /// Its name in the documentation.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lznt1 => "LZNT1",
@@ -34,15 +34,15 @@ impl Packing {
     }
 }
 
-/// Unpacks buffer after buffer into memory that is used again.
+/// Unpacks one buffer after another, reusing memory.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     codes: Option<Box<Codes>>,
 }
 
 impl Unpacker {
-    /// Makes `out` hold what was packed, or as much of it as makes sense; whether that is all of
-    /// the `want` bytes.
+    /// Unpacks into `out` as far as the data is valid; returns whether all `want` bytes were
+    /// written.
     pub(crate) fn unpack(
         &mut self,
         packing: Packing,
@@ -50,7 +50,7 @@ impl Unpacker {
         want: usize,
         out: &mut Vec<u8>,
     ) -> bool {
-        // Old bytes are overwritten or cut off, so only growth costs zeros.
+        // Old bytes are overwritten or cut off, so only growth needs zeroing.
         if out.len() < want + xpress::ROOM {
             out.resize(want + xpress::ROOM, 0);
         }
@@ -67,10 +67,11 @@ impl Unpacker {
     }
 }
 
-/// A chunk of 4096 bytes takes at least six.
+/// A chunk of 4096 bytes takes at least six packed bytes.
 const LZNT1_RATIO: usize = 4096 / 6 + 1;
 
-/// WinSAT's way to pack: LZNT1 whose unpacked size is given. `None` if it does not unpack to that.
+/// WinSAT's packing: LZNT1 with the unpacked size stated. `None` if the data does not unpack to
+/// that size.
 pub fn unpack_lznt1(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     if size > packed.len().saturating_mul(LZNT1_RATIO) {
         return None;

@@ -1,22 +1,22 @@
-//! How far an unpacking came.
+//! The result of unpacking.
 
-/// How far an unpacking came.
+/// The result of unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unpacked {
-    /// Bytes made.
+    /// Bytes written.
     pub(crate) bytes: usize,
-    /// Whether these are all.
+    /// Whether the data is complete.
     pub(crate) whole: bool,
 }
 
 impl Unpacked {
-    /// It came to an end of its own.
+    /// The input ended normally.
     #[inline]
     pub(crate) fn ended(bytes: usize, want: usize) -> Self {
         Self { bytes: bytes.min(want), whole: bytes == want }
     }
 
-    /// The input makes no sense from here on.
+    /// The rest of the input is invalid.
     #[inline]
     pub(crate) fn cut(bytes: usize) -> Self {
         Self { bytes, whole: false }

@@ -1,21 +1,21 @@
-//! XPRESS, plain LZ77 (MS-XCA 2.4), the format of Windows' own merged logs.
+//! XPRESS, plain LZ77 (MS-XCA 2.4), the format of logs merged by Windows.
 
 use schedlens_input::bytes::{u16_at, u32_at};
 
 use crate::compression::unpacked::Unpacked;
 
-/// Bytes of room behind the wanted ones: copies go by whole words.
+/// Extra bytes after the wanted ones, because copies work on whole words.
 pub(crate) const ROOM: usize = 64;
-/// Literals that one copy moves.
+/// Literals moved by one copy.
 const LITERALS: usize = 32;
 
 /// Unpacks `packed` into the first `want` bytes of `out`, which is at least [`ROOM`] longer.
 ///
-/// Bytes of `out` behind those that were made are undefined.
+/// The bytes of `out` after the unpacked ones are undefined.
 pub(crate) fn unpack(packed: &[u8], out: &mut [u8], want: usize) -> Unpacked {
     debug_assert!(out.len() >= want + ROOM);
     let (mut from, mut to) = (0, 0);
-    // Place of the byte whose high nibble is the next long match's length.
+    // Position of the byte whose high nibble is the next long match's length.
     let mut half_used = None;
     while to < want {
         let Some(mut flags) = u32_at(packed, from) else {
@@ -108,7 +108,8 @@ fn long_length(packed: &[u8], from: &mut usize, half_used: &mut Option<usize>) -
     (length >= 7 + 15).then_some(length as usize)
 }
 
-/// Repeats `length` bytes from `offset` back; the end. At least [`ROOM`] bytes lie behind it.
+/// Repeats `length` bytes from `offset` back; returns the end position. At least [`ROOM`] bytes
+/// must follow it.
 #[inline(always)]
 pub(crate) fn copy(out: &mut [u8], to: usize, offset: usize, length: usize) -> usize {
     const WORD: usize = 16;

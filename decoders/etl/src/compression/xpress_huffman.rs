@@ -1,19 +1,19 @@
-//! XPRESS with Huffman codes (MS-XCA 2.2); known from its specification alone.
+//! XPRESS with Huffman codes (MS-XCA 2.2), implemented from its specification alone.
 
 use schedlens_input::bytes::{u16_at, u32_at};
 
 use crate::compression::unpacked::Unpacked;
 use crate::compression::xpress::{ROOM, copy};
 
-/// Bytes that one table serves.
+/// Bytes encoded with one table.
 const BLOCK: usize = 1 << 16;
 const TABLE: usize = 256;
 const SYMBOLS: usize = 512;
 const LONGEST: u32 = 15;
-/// Symbols from here on are matches; this one may also be the end.
+/// Symbols from here on are matches; this one may also mark the end.
 const END: u16 = 256;
 
-/// Symbol and length of each code, by the next 15 bits; length 0: no code begins so.
+/// Symbol and length of each code, by the next 15 bits; length 0: no code starts with these bits.
 pub(crate) struct Codes(Vec<(u16, u8)>);
 
 impl Default for Codes {
@@ -41,12 +41,12 @@ impl Codes {
     }
 }
 
-/// Words of 16 bits, the first bit of each the highest.
+/// Words of 16 bits, read from the highest bit.
 struct Bits<'a> {
     packed: &'a [u8],
     from: usize,
     window: u32,
-    /// Bits in the window beyond the 16 that are always there.
+    /// Bits in the window beyond the 16 that are always present.
     spare: i32,
 }
 
@@ -75,7 +75,8 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// A match's length beyond what its symbol tells, without the 3 that every match has.
+    /// The part of a match's length that its symbol does not contain, without the 3 that every
+    /// match has.
     fn long_length(&mut self) -> Option<usize> {
         let byte = *self.packed.get(self.from)?;
         self.from += 1;
@@ -103,7 +104,7 @@ pub(crate) fn unpack(packed: &[u8], out: &mut [u8], want: usize, codes: &mut Cod
         let stop = want.min(to + BLOCK);
         while to < stop {
             let (symbol, length) = codes.0[(bits.window >> (32 - LONGEST)) as usize];
-            // Two words are read ahead, so an input that ends early shows later.
+            // Two words are read ahead, so a truncated input is only noticed later.
             if length == 0 || bits.from > packed.len() + 4 {
                 return Unpacked::cut(to);
             }

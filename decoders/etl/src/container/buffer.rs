@@ -1,13 +1,13 @@
-//! `WMI_BUFFER_HEADER`, and the walk from one buffer to the next.
+//! `WMI_BUFFER_HEADER`, and how to find the next buffer.
 
 use schedlens_input::bytes::{u16_at, u32_at, u64_at};
 
-/// Bytes of a `WMI_BUFFER_HEADER`.
+/// Size of a `WMI_BUFFER_HEADER`.
 pub(crate) const HEADER: usize = 0x48;
-/// The largest buffer that ETW makes, with its header.
+/// The largest buffer that ETW writes, including its header.
 pub(crate) const LARGEST: u32 = (16 << 20) + HEADER as u32;
 
-/// `BufferFlag`: events were lost before this buffer or in it.
+/// `BufferFlag`: events were lost before or in this buffer.
 pub(crate) const EVENTS_LOST: u16 = 0x2;
 /// `BufferFlag`: a buffer was lost before this one.
 pub(crate) const BUFFER_LOST: u16 = 0x4;
@@ -19,7 +19,7 @@ pub(crate) const TYPE_HEADER: u16 = 4;
 /// The highest `BufferType`.
 const TYPE_LAST: u16 = 7;
 
-/// What the header of a buffer says.
+/// The contents of a buffer's header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferHeader {
     /// `BufferSize`: bytes in the file, header included.
@@ -28,7 +28,7 @@ pub(crate) struct BufferHeader {
     pub(crate) sequence: i64,
     /// `ProcessorIndex`.
     pub(crate) cpu: u16,
-    /// `State`; in the first buffer of a packed file the number of the packing.
+    /// `State`; in the first buffer of a packed file, the number of the compression format.
     pub(crate) state: u32,
     /// `Offset`: end of the records in the unpacked buffer, header included.
     pub(crate) filled: u32,
@@ -39,7 +39,7 @@ pub(crate) struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// The header at an offset of the file; `None` if it does not fit in.
+    /// The header at an offset of the file; `None` if it does not fit in the file.
     pub(crate) fn at(file: &[u8], at: usize) -> Option<Self> {
         let header = file.get(at..at.checked_add(HEADER)?)?;
         let flags = u16_at(header, 0x34)?;
@@ -60,21 +60,21 @@ impl BufferHeader {
         self.flags & COMPRESSED != 0
     }
 
-    /// Whether flags and type are among those that are described; later systems may have more.
+    /// Whether flags and type are documented; later systems may have more.
     pub(crate) fn is_described(&self) -> bool {
         self.flags & !FLAGS == 0 && self.kind <= TYPE_LAST
     }
 
-    /// Whether the numbers can be those of a buffer; `session` is the session's buffer size.
+    /// Whether the numbers are possible for a buffer; `session` is the session's buffer size.
     pub(crate) fn is_sound(&self, session: u32) -> bool {
         self.is_described() && self.fits(session)
     }
 
-    /// The same, flags and type aside.
+    /// The same, ignoring flags and type.
     fn fits(&self, session: u32) -> bool {
         let most = session.clamp(HEADER as u32, LARGEST);
         let size_fits = if self.packed() {
-            // Packing may make a little more of what does not pack.
+            // Packing may slightly enlarge incompressible data.
             self.size <= most + most / 8 + HEADER as u32
         } else {
             self.size <= most && self.filled <= self.size
@@ -86,18 +86,18 @@ impl BufferHeader {
     }
 }
 
-/// What lies at an offset of the file.
+/// What is at an offset of the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found {
-    /// A buffer; the bytes from its header on that are there.
+    /// A buffer, and how many bytes from its header on are present.
     Buffer(BufferHeader, usize),
-    /// Room that was never written.
+    /// Space that was never written.
     Unused(usize),
-    /// Bytes that are no buffer.
+    /// Bytes that are not a buffer.
     Damage(usize),
 }
 
-/// The buffers of a file, one after the other.
+/// Iterates over the buffers of a file.
 pub(crate) struct Buffers<'a> {
     file: &'a [u8],
     at: usize,
@@ -105,15 +105,15 @@ pub(crate) struct Buffers<'a> {
 }
 
 impl<'a> Buffers<'a> {
-    /// From the begin; `session` is the buffer size that the log's header tells.
+    /// Starts at the first buffer; `session` is the buffer size in the log's header.
     pub(crate) fn new(file: &'a [u8], session: u32) -> Self {
         Self { file, at: 0, session }
     }
 
-    /// The next place where a buffer may begin; the end of the file if there is none.
+    /// The next position at which a buffer may begin, or the end of the file.
     fn resume(&self) -> usize {
         let step = self.session as usize;
-        // Buffers of one size lie at multiples of it; only packed ones lie anywhere.
+        // Unpacked buffers are at multiples of their size; packed ones can be anywhere.
         let even = (self.at / step.max(1) + 1).saturating_mul(step);
         if step >= HEADER && self.chains(even) {
             return even;
@@ -122,7 +122,7 @@ impl<'a> Buffers<'a> {
         rest.into_iter().find(|at| self.chains(*at)).unwrap_or(self.file.len())
     }
 
-    /// Whether a buffer at `at` makes sense, and so does what follows it.
+    /// Whether a buffer at `at` is valid, and so is the data after it.
     fn chains(&self, at: usize) -> bool {
         let Some(header) = BufferHeader::at(self.file, at) else { return false };
         if !header.is_sound(self.session) {
@@ -135,7 +135,8 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Bytes to the next buffer: the header's size, unless only the session's leads to one.
+    /// Bytes to the next buffer: the size in the header, unless only the session's size leads to a
+    /// buffer.
     fn reach(&self, header: &BufferHeader) -> usize {
         let (size, step) = (header.size as usize, self.session as usize);
         let leads = |length: usize| match BufferHeader::at(self.file, self.at + length) {
@@ -146,8 +147,8 @@ impl<'a> Buffers<'a> {
         if misled && leads(step) { step } else { size }
     }
 
-    /// Whether what has flags or a type that are not described is a buffer all the same: its sizes
-    /// are the session's, and it leads to another or to the end.
+    /// Whether an undocumented flag or type still belongs to a buffer: its sizes match the session,
+    /// and another buffer or the end of the file follows.
     fn is_newer(&self, header: &BufferHeader) -> bool {
         let next = self.at + header.size as usize;
         let leads = match BufferHeader::at(self.file, next) {
@@ -158,7 +159,7 @@ impl<'a> Buffers<'a> {
         !header.is_described() && usual && header.fits(self.session) && leads
     }
 
-    /// Zeros up to where the next buffer would begin.
+    /// Zeros up to the position of the next buffer.
     fn unused(&self) -> Option<usize> {
         let step = (self.session as usize).max(HEADER);
         let end = (self.at + step).min(self.file.len());
@@ -263,11 +264,11 @@ mod tests {
             buffer(3, SESSION, 0x60, 0),
         ]
         .concat();
-        // Type 9 of the last one.
+        // Type 9 in the last buffer.
         let last = file.len() - SESSION as usize;
         file[last + 0x36] = 9;
         assert_eq!(texts(&file), ["0 256", "1 256", "2 80", "3 256"]);
-        // Sizes that are not the session's are damage still.
+        // Sizes that differ from the session's still count as damage.
         file[SESSION as usize..][..4].copy_from_slice(&0xf0_u32.to_le_bytes());
         assert!(texts(&file)[1].starts_with("damage"), "{:?}", texts(&file));
     }

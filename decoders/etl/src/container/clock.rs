@@ -1,4 +1,4 @@
-//! Raw times of a log to ns and to wall time, in integers.
+//! Converts raw times of a log to ns and to wall time, with integers.
 
 use crate::container::header::LogHeader;
 use crate::error::Error;
@@ -6,37 +6,37 @@ use crate::error::Error;
 /// FILETIME of 1970-01-01.
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
-/// Times further than this from the header's are taken for damage: 400 days in s.
+/// Times further than this from the header's time count as damage: 400 days in s.
 const FAR_S: i64 = 400 * 86_400;
 
-/// Clock and wall time of two files of one boot agree to this.
+/// Clock and wall time of two files of one boot agree this closely.
 const ONE_BOOT_NS: u64 = 10 * NS_PER_S.cast_unsigned();
 
-/// Which clock the records carry.
+/// The clock that the timestamps come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockKind {
     /// The performance counter.
     Qpc,
     /// System time, 100 ns.
     SystemTime,
-    /// The CPU's cycle counter; its frequency is known to the MHz only.
+    /// The CPU's cycle counter. Its frequency is only known to the MHz.
     Cycles,
 }
 
 /// The clock of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Which.
+    /// Its kind.
     pub kind: ClockKind,
-    /// Raw time of ns 0, the header record's.
+    /// Raw time of ns 0: that of the header record.
     pub start: i64,
-    /// Raw ticks a second.
+    /// Raw ticks per second.
     pub hz: i64,
     /// FILETIME of ns 0.
     pub start_time: u64,
-    /// ns of a tick, if that is a whole number; else 0.
+    /// ns per tick if that is an integer, else 0.
     whole: i64,
-    /// The earliest raw time that can be, and how many ticks from it on can.
+    /// The earliest plausible raw time, and the number of plausible ticks from it.
     near: (i64, u64),
 }
 
@@ -44,7 +44,7 @@ impl Clock {
     /// The clock that a header describes.
     ///
     /// # Errors
-    /// A clock that is not known, or without a frequency.
+    /// The clock is unknown or has no frequency.
     pub(crate) fn of(header: &LogHeader) -> Result<Self, Error> {
         let (kind, hz) = match header.clock_type {
             0 | 1 => (ClockKind::Qpc, header.perf_freq),
@@ -52,7 +52,7 @@ impl Clock {
             3 => (ClockKind::Cycles, u64::from(header.cpu_mhz) * 1_000_000),
             other => return Err(Error::LogClockKind { kind: other }),
         };
-        // With more, remainders times 10^9 would not fit.
+        // With a higher frequency, remainders times 10^9 would overflow.
         let hz = i64::try_from(hz).ok().filter(|hz| (1..1 << 33).contains(hz));
         let Some(hz) = hz else { return Err(Error::LogClock { kind: header.clock_type }) };
         let whole = if NS_PER_S % hz == 0 { NS_PER_S / hz } else { 0 };
@@ -60,7 +60,7 @@ impl Clock {
         Ok(Self { kind, start, hz, start_time, whole, near: near(start, hz) })
     }
 
-    /// ns from the begin: floor((ts - start) * 10^9 / hz).
+    /// ns from the start: floor((ts - start) * 10^9 / hz).
     #[inline(always)]
     pub fn ns(&self, ts: i64) -> i64 {
         let ticks = ts.wrapping_sub(self.start);
@@ -73,26 +73,26 @@ impl Clock {
         seconds.wrapping_mul(NS_PER_S).wrapping_add(rest.cast_signed())
     }
 
-    /// The begin in ns since the raw clock was 0, as a session folder counts the performance
+    /// The start in ns since the raw clock was 0, as a session folder counts the performance
     /// counter: floor(start * 10^9 / hz).
     pub fn session_ns(&self) -> i64 {
         let ns = i128::from(self.start) * i128::from(NS_PER_S) / i128::from(self.hz);
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
-    /// Whether a raw time can be one of this log's.
+    /// Whether a raw time is plausible for this log.
     #[inline(always)]
     pub(crate) fn is_near(&self, ts: i64) -> bool {
         ts.wrapping_sub(self.near.0).cast_unsigned() < self.near.1
     }
 
-    /// The same clock, counted from another moment, of which the wall time is unknown.
+    /// The same clock counted from another moment, whose wall time is unknown.
     pub(crate) fn counting_from(self, start: i64) -> Self {
         Self { start, start_time: 0, ..self }
     }
 
-    /// In what another file's clock differs, if it does not count the same ticks: those of one
-    /// boot of one machine.
+    /// How another file's clock differs, unless both count the same ticks: those of one boot of one
+    /// machine.
     pub(crate) fn differs(&self, other: &Self) -> Option<&'static str> {
         if (self.kind, self.hz) != (other.kind, other.hz) {
             return Some("its clock counts other ticks");
@@ -111,7 +111,7 @@ impl Clock {
         (since >= 0).then_some(since)?.checked_mul(100)
     }
 
-    /// As `trace.clock_name` has it.
+    /// The value of `trace.clock_name`.
     pub fn name(&self) -> &'static str {
         match self.kind {
             ClockKind::Qpc => "qpc",
@@ -121,13 +121,13 @@ impl Clock {
     }
 }
 
-/// Raw times less than [`FAR_S`] before and after the start: the first, and how many there are.
+/// Raw times less than [`FAR_S`] before and after the start: the first, and their number.
 fn near(start: i64, hz: i64) -> (i64, u64) {
     let far = FAR_S * hz;
     (start.wrapping_sub(far - 1), (2 * far - 1).cast_unsigned())
 }
 
-/// A FILETIME in ns since 1970, if it can be.
+/// A FILETIME in ns since 1970, if it is in range.
 pub(crate) fn unix_ns(filetime: u64) -> Option<i64> {
     i64::try_from(filetime).ok()?.checked_sub(UNIX_EPOCH)?.checked_mul(100)
 }

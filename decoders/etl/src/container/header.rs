@@ -11,22 +11,22 @@ use crate::records::{Id, Place, Pointer};
 pub mod mode {
     /// `EVENT_TRACE_FILE_MODE_CIRCULAR`.
     pub const CIRCULAR: u32 = 1 << 1;
-    /// `EVENT_TRACE_FILE_MODE_APPEND`: a later session went on in the file.
+    /// `EVENT_TRACE_FILE_MODE_APPEND`: a later session continued the file.
     pub const APPEND: u32 = 1 << 2;
-    /// `EVENT_TRACE_FILE_MODE_NEWFILE`: when a file is full the session goes on in another.
+    /// `EVENT_TRACE_FILE_MODE_NEWFILE`: when a file is full, the session continues in another.
     pub const NEW_FILE: u32 = 1 << 3;
-    /// `EVENT_TRACE_BUFFERING_MODE`: a ring in memory, written when it is asked for.
+    /// `EVENT_TRACE_BUFFERING_MODE`: a ring in memory, written on request.
     pub const BUFFERING: u32 = 1 << 10;
     /// `EVENT_TRACE_PRIVATE_LOGGER_MODE`: the program itself fills the buffers.
     pub const PRIVATE: u32 = 1 << 11;
-    /// `EVENT_TRACE_RELOG_MODE`: merged or logged again.
+    /// `EVENT_TRACE_RELOG_MODE`: merged or relogged.
     pub const RELOG: u32 = 1 << 16;
     /// `EVENT_TRACE_COMPRESSED_MODE`.
     pub const COMPRESSED: u32 = 1 << 26;
-    /// `EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING`: a buffer holds records of several processors.
+    /// `EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING`: a buffer contains records of several processors.
     pub const MIXED: u32 = 1 << 28;
 
-    /// Names of the bits, as the documentation has them without prefix, in lower case.
+    /// Documented names of the bits, without prefix and in lower case.
     pub(crate) const NAMES: [(u32, &str); 26] = [
         (0, "sequential"),
         (1, "circular"),
@@ -57,10 +57,10 @@ pub mod mode {
     ];
 }
 
-/// What the header of a log says; times are FILETIMEs, 100 ns since 1601.
+/// The contents of a log's header; times are FILETIMEs, 100 ns since 1601.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHeader {
-    /// Bytes of a buffer.
+    /// Buffer size in bytes.
     pub buffer_size: u32,
     /// Windows version: major, minor.
     pub os_version: (u8, u8),
@@ -70,27 +70,27 @@ pub struct LogHeader {
     pub os_build: u32,
     /// Logical CPUs.
     pub num_processors: u32,
-    /// End; `None` for a log that was not closed.
+    /// End time; `None` for a log that was not closed.
     pub end_time: Option<u64>,
     /// Time between two timer interrupts, 100 ns.
     pub timer_resolution: u32,
-    /// Largest size allowed, in the unit that the mode tells; 0: any.
+    /// Maximum size, in the unit that the mode defines; 0: unlimited.
     pub max_file_size: u32,
     /// `LogFileMode`: see [`mode`].
     pub mode: u32,
-    /// Buffers that the session wrote.
+    /// Buffers written by the session.
     pub buffers_written: u32,
-    /// Pointers of the traced system.
+    /// Pointer width of the traced system.
     pub pointer: Pointer,
     /// Events lost.
     pub events_lost: u32,
     /// Nominal frequency of the CPUs, MHz.
     pub cpu_mhz: u32,
-    /// Boot.
+    /// Boot time.
     pub boot_time: u64,
-    /// Ticks of the performance counter a second.
+    /// Performance counter ticks per second.
     pub perf_freq: u64,
-    /// Begin.
+    /// Start time.
     pub start_time: u64,
     /// Which clock: `ReservedFlags`.
     pub clock_type: u32,
@@ -100,7 +100,7 @@ pub struct LogHeader {
     pub utc_bias_minutes: i32,
     /// Name of the session.
     pub session_name: String,
-    /// The file's own name.
+    /// Name of the log file.
     pub log_file_name: String,
     /// Raw time of the header record.
     pub start_clock: i64,
@@ -110,10 +110,10 @@ pub struct LogHeader {
 const TIME_ZONE: usize = 172;
 
 impl LogHeader {
-    /// Out of the first buffer's records.
+    /// Reads the header from the first buffer's records.
     ///
     /// # Errors
-    /// The record is no header, or is cut off.
+    /// The record is not a header, or is truncated.
     pub(crate) fn read(records: &[u8]) -> Result<Self, Error> {
         let what = "the header of the log";
         let short = |needed: usize| Error::TooShort {
@@ -171,9 +171,9 @@ impl LogHeader {
     }
 }
 
-/// Whether a file begins as a log does: the first buffer's first record is the header's.
+/// Whether a file begins like a log: the first record of the first buffer is the header.
 pub fn begins(file: &[u8]) -> bool {
-    // Not that it is there whole: names of sessions and files make it long.
+    // The header need not be complete: session and file names make it long.
     let is_header = u64_at(file, HEADER).is_some_and(|word| {
         matches!((word >> 16) as u16, SYSTEM32 | SYSTEM64) && (word >> 48) as u16 == 0
     });
@@ -182,10 +182,10 @@ pub fn begins(file: &[u8]) -> bool {
 
 /// Type and flags of a `SYSTEM_TRACE_HEADER`.
 const SYSTEM32: u16 = 0xc001;
-/// The same.
+/// The 64-bit type and flags.
 const SYSTEM64: u16 = 0xc002;
 
-/// A UTF-16 text up to its NUL or to the end, and where the next begins.
+/// A UTF-16 text up to its NUL or the end, and the position after it.
 fn utf16(data: &[u8], at: usize) -> (String, usize) {
     let mut units = Vec::new();
     let mut after = at;

@@ -1,4 +1,4 @@
-//! A recording of one or several log files: their headers, their clock, their buffers.
+//! A recording of one or several log files: their headers, clock and buffers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,33 +14,33 @@ use crate::container::zip;
 use crate::error::Error;
 use crate::records::head::Head;
 
-/// Bytes of a file that are fetched and let go at once.
+/// Bytes of a file that are fetched or released at once.
 pub(crate) const STRETCH: usize = 8 << 20;
 
-/// A buffer of a file, as its header and the first reading tell.
+/// A buffer of a file, from its header and the first pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(crate) offset: u64,
-    /// Bytes of it that are there.
+    /// Number of its bytes in the file.
     pub(crate) there: u32,
-    /// Where its records end when it is unpacked, its header included.
+    /// End of its records once unpacked, header included.
     pub(crate) filled: u32,
     /// `SequenceNumber`.
     pub(crate) sequence: i64,
-    /// Processor; none in the first buffer and where buffers mix processors.
+    /// Processor; none in the first buffer and in buffers that mix processors.
     pub(crate) cpu: Option<u16>,
     /// Whether its records are packed.
     pub(crate) packed: bool,
     /// Whether events, or a buffer, were lost before it.
     pub(crate) lost: (bool, bool),
-    /// Whether it is the file's first one.
+    /// Whether it is the first buffer of the file.
     pub(crate) header: bool,
-    /// Records.
+    /// Number of records.
     pub(crate) records: u32,
     /// Times of the earliest and the latest record.
     pub(crate) window: Option<(i64, i64)>,
-    /// Whether no record is earlier than the one before it.
+    /// Whether its records are in time order.
     pub(crate) sorted: bool,
 }
 
@@ -51,17 +51,17 @@ pub(crate) struct LogFile {
     pub(crate) header: LogHeader,
     pub(crate) packing: Packing,
     pub(crate) buffers: Vec<Buffer>,
-    /// Stretches that are no buffer, by offset and length, and the number of the buffer after.
+    /// Damaged ranges by offset and length, and the index of the next buffer.
     pub(crate) damage: Vec<(u64, u64, u32)>,
-    /// Whether the last buffer is cut off.
+    /// Whether the last buffer is truncated.
     pub(crate) cut_off: bool,
-    /// Buffers with flags or of a type that is not described: offset of the first, how many.
+    /// Buffers with undocumented flags or type: offset of the first, count.
     pub(crate) newer: Option<(u64, i64)>,
-    /// Places of records that are left out because their times do not fit, by buffer.
+    /// Positions of the records skipped because of implausible times, by buffer.
     pub(crate) left_out: BTreeMap<u32, Vec<u32>>,
-    /// Whether the packing is another than the first buffer tells.
+    /// Whether the compression format differs from the one in the first buffer.
     pub(crate) packing_tried: bool,
-    /// Buffers that the file contains twice, of which one is left out.
+    /// Buffers that the file contains twice; the copies are skipped.
     pub(crate) repeated: i64,
 }
 
@@ -143,8 +143,8 @@ impl LogFile {
         Ok(file)
     }
 
-    /// Takes another packing than the one that is told, where the first packed buffer unpacks to
-    /// records by that other one alone.
+    /// Selects another compression format if the first packed buffer only unpacks to records with
+    /// that one.
     fn settle_packing(&mut self) {
         let whole = self.buffers.len() - usize::from(self.cut_off);
         let mut buffers = self.buffers.iter().take(whole);
@@ -165,14 +165,14 @@ impl LogFile {
         }
     }
 
-    /// The bytes of a buffer behind its header, packed or not, as far as they are there.
+    /// The bytes of a buffer after its header, packed or not, as far as they are present.
     pub(crate) fn body(&self, buffer: &Buffer) -> &[u8] {
         let begin = buffer.offset as usize + HEADER;
         let end = buffer.offset as usize + (buffer.there as usize).max(HEADER);
         self.source.bytes().get(begin..end).unwrap_or_default()
     }
 
-    /// The records of a buffer, unpacked into `room` if they are packed; whether they are whole.
+    /// The records of a buffer, unpacked into `room` if packed, and whether they are complete.
     #[inline]
     pub(crate) fn records<'a>(
         &'a self,
@@ -189,26 +189,26 @@ impl LogFile {
         (body.get(..want).unwrap_or(body), body.len() >= want)
     }
 
-    /// Where a buffer lies in the file.
+    /// The position of a buffer in the file.
     pub(crate) fn range(&self, buffer: &Buffer) -> std::ops::Range<usize> {
         let begin = buffer.offset as usize;
         begin..begin + buffer.there as usize
     }
 }
 
-/// A recording: one log file, or those of one recording given together.
+/// A recording: one log file, or several files of one recording.
 pub struct Log {
     pub(crate) files: Vec<LogFile>,
-    /// Logs without a byte, which an archive holds beside others.
+    /// Names of empty logs in an archive with other logs.
     pub(crate) empty: Vec<String>,
     clock: Clock,
 }
 
 impl Log {
-    /// Opens .etl files, or zip archives with such in them, of one recording.
+    /// Opens .etl files, or zip archives of them, of one recording.
     ///
     /// # Errors
-    /// A file that is no log, or whose header cannot be read; files that do not belong together.
+    /// A file is not a log, its header cannot be read, or the files do not belong together.
     pub fn open(paths: &[PathBuf]) -> Result<Self, Error> {
         let (mut files, mut empty) = (Vec::new(), Vec::new());
         for path in paths {
@@ -233,7 +233,7 @@ impl Log {
         Ok(Self { empty, ..Self::of(files)? })
     }
 
-    /// A log that lies in memory.
+    /// A log in memory.
     ///
     /// # Errors
     /// As [`Log::open`].
@@ -250,7 +250,7 @@ impl Log {
                 let what = format!("{} is not of the same recording: {what}", file.name);
                 return Err(Error::NotTogether { what });
             }
-            // ns 0 is the begin of whichever began first.
+            // ns 0 is the start of the earliest file.
             if other.start < clock.start {
                 clock = other;
             }
@@ -268,8 +268,8 @@ impl Log {
         self.files.iter().map(|file| (file.name.as_str(), &file.header))
     }
 
-    /// Sum of what the headers tell as lost. A log that was not closed has not counted: nothing
-    /// there is no number.
+    /// Sum of the losses in the headers. A log that was not closed has no counts, so its 0 is
+    /// unknown.
     pub(crate) fn lost(&self, count: fn(&LogHeader) -> u32) -> Option<i64> {
         let counts = self.headers().map(|(_, header)| {
             let lost = count(header);
@@ -278,8 +278,8 @@ impl Log {
         counts.sum()
     }
 
-    /// Counts from another moment than that of the header's record, whose time is damaged; wall
-    /// time is then unknown.
+    /// Counts from another moment than the header record, whose time is damaged. Wall time is then
+    /// unknown.
     pub(crate) fn count_from(&mut self, start: i64) {
         self.clock = self.clock.counting_from(start);
     }
@@ -294,7 +294,7 @@ impl Log {
         self.files.iter().map(|file| file.source.bytes().len() as u64).sum()
     }
 
-    /// Where a record lies in its file, or the packed buffer that holds it, for people to find.
+    /// The position of a record in its file, or of the packed buffer that contains it, for people.
     pub fn describe(&self, place: crate::records::Place) -> String {
         let file = self.files.get(usize::from(place.file));
         let offset = file.and_then(|file| file.buffers.get(place.buffer as usize));

@@ -1,4 +1,4 @@
-//! The files of a recording: header, clock, buffers, and archives with logs in them.
+//! The files of a recording: header, clock, buffers, and archives that contain logs.
 
 pub(crate) mod buffer;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! The bytes of a log: a mapped file whose pages are let go when they have been read.
+//! The bytes of a log: a mapped file whose pages are released once read.
 
 use std::fs::File;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::error::Error;
 pub(crate) enum Source {
     /// A file.
     Mapped(Mmap),
-    /// Anything else.
+    /// Any other source.
     Owned(Vec<u8>),
 }
 
@@ -35,8 +35,8 @@ impl Source {
         if file.metadata()?.len() == 0 {
             return Ok(Self::Owned(Vec::new()));
         }
-        // SAFETY: the mapping is private and only read; a file that somebody cuts off meanwhile
-        // ends the process, as with every program that maps files.
+        // SAFETY: the mapping is private and only read. If another process truncates the file
+        // meanwhile, this process ends, as does every program that maps files.
         Ok(Self::Mapped(unsafe { MmapOptions::new().map(file)? }))
     }
 
@@ -49,23 +49,23 @@ impl Source {
         }
     }
 
-    /// Fetches pages at once: one by one, each costs a fault.
+    /// Fetches pages together, because a fault per page is slow.
     pub(crate) fn fetch(&self, range: Range<usize>) {
         #[cfg(target_os = "linux")]
         if let Self::Mapped(mapped) = self {
-            // An older kernel does not know this: then the faults do it.
+            // Older kernels do not support this; then the pages fault in one by one.
             let _ = mapped.advise_range(memmap2::Advice::PopulateRead, range.start, range.len());
         }
         #[cfg(not(target_os = "linux"))]
         let _ = range;
     }
 
-    /// Lets pages go, so that memory does not grow with the file; they can be read again.
+    /// Releases pages, so that memory does not grow with the file. They can be read again.
     pub(crate) fn let_go(&self, range: Range<usize>) {
         #[cfg(target_os = "linux")]
         if let Self::Mapped(mapped) = self {
-            // SAFETY: the mapping is private and never written, so its pages can be had again
-            // from the file.
+            // SAFETY: the mapping is private and never written, so its pages can be reloaded from
+            // the file.
             let _ = unsafe {
                 mapped.unchecked_advise_range(
                     memmap2::UncheckedAdvice::DontNeed,

@@ -1,6 +1,7 @@
-//! `.etl.zip`: a zip archive (APPNOTE 6.3) around one or more logs.
+//! `.etl.zip`: a zip archive (APPNOTE 6.3) of one or more logs.
 //!
-//! Only the directory and deflate are needed, so the directory is read here and `flate2` inflates.
+//! Only the directory and deflate are needed, so this module reads the directory and `flate2`
+//! inflates.
 
 use std::io::{Read, Write};
 
@@ -18,18 +19,18 @@ const END: &[u8] = b"PK\x05\x06";
 const END64: &[u8] = b"PK\x06\x06";
 const END64_LOCATOR: &[u8] = b"PK\x06\x07";
 const END_SIZE: usize = 22;
-/// Logs that one archive may hold.
+/// Maximum number of logs in an archive.
 const MOST_LOGS: usize = 64;
-/// Bytes that an archive may unpack to, beside [`UNPACKED_RATIO`] times its size.
+/// Bytes an archive may unpack to, in addition to [`UNPACKED_RATIO`] times its size.
 const UNPACKED: u64 = 64 << 20;
-/// Logs with almost empty buffers pack to a hundredth.
+/// Logs with almost empty buffers compress to a hundredth.
 const UNPACKED_RATIO: u64 = 400;
-/// Deflate makes at most this many bytes of one.
+/// Maximum expansion of deflate.
 const DEFLATE_RATIO: u64 = 1032;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
 const ENCRYPTED: u16 = 1;
-/// Extra field of sizes and offsets that do not fit into 32 bits.
+/// Extra field with sizes and offsets that exceed 32 bits.
 const EXTRA_ZIP64: u16 = 1;
 
 /// Whether a file is a zip archive.
@@ -48,7 +49,7 @@ struct Member {
     offset: u64,
 }
 
-/// The logs of an archive, unpacked to files without a name, in the archive's order.
+/// The logs of an archive in its order, unpacked to unnamed temporary files.
 pub(crate) fn logs(archive: &Source) -> Result<Vec<(String, Source)>, Error> {
     let file = archive.bytes();
     let members = directory(file).ok_or_else(|| damaged("its directory cannot be read"))?;
@@ -76,7 +77,7 @@ fn damaged(what: &str) -> Error {
     Error::Zip { what: what.to_owned() }
 }
 
-/// Where the directory begins, and how many members it names.
+/// Offset of the directory, and the number of members.
 fn end(file: &[u8]) -> Option<(u64, u64)> {
     let from = file.len().saturating_sub(END_SIZE + usize::from(u16::MAX));
     let tail = file.get(from..)?;
@@ -120,7 +121,7 @@ fn directory(file: &[u8]) -> Option<Vec<Member>> {
     Some(members)
 }
 
-/// Puts in what does not fit into 32 bits.
+/// Sets the values that exceed 32 bits.
 fn widen(member: &mut Member, extra: &[u8]) {
     let mut at = 0;
     while let (Some(kind), Some(size)) = (u16_at(extra, at), u16_at(extra, at + 2)) {

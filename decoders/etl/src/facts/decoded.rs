@@ -1,4 +1,4 @@
-//! Every record of a log with its fields by name, in the order of time.
+//! Every record of a log with its fields by name, in time order.
 
 use schedlens_input::event::{Event, Wanted};
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ use crate::passes::counts::Event as Counted;
 use crate::payload::value::Fields;
 use crate::records::{Id, Record};
 
-/// Provider of the events that the kernel itself writes, as PerfView names it.
+/// Provider of the kernel's own events, as PerfView names it.
 const KERNEL: &str = "Windows Kernel";
 
 fn provider(survey: &Survey, record: &Record<'_>) -> String {
@@ -19,7 +19,7 @@ fn provider(survey: &Survey, record: &Record<'_>) -> String {
     survey.provider_name(record).unwrap_or_else(|| names::provider_name(provider))
 }
 
-/// Name of an event; those of manifests are named by what describes them.
+/// Name of an event; `described` names events of manifests.
 fn name(record: &Record<'_>, described: Option<&str>) -> String {
     match (record.id, described) {
         (Id::Event { .. }, Some(name)) => name.to_owned(),
@@ -37,7 +37,7 @@ fn event(survey: &Survey, record: &Record<'_>, ts_ns: i64, wanted: &Wanted) -> O
         return None;
     }
     let id = record.id.to_string();
-    // The kernel's events have their names without being decoded.
+    // The names of kernel events do not require decoding.
     if let Id::Hook(hook) = record.id
         && !wanted.has_name(&hook_name(hook), &id)
     {
@@ -71,7 +71,7 @@ fn event(survey: &Survey, record: &Record<'_>, ts_ns: i64, wanted: &Wanted) -> O
     })
 }
 
-/// Hands over the wanted events of a log in the order of time; until `each` answers no.
+/// Passes the wanted events of a log in time order to `each`, until it returns false.
 pub fn events(log: Log, wanted: &Wanted, mut each: impl FnMut(Event) -> bool) {
     let clock = log.clock();
     let mut survey = Survey::default();

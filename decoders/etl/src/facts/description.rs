@@ -1,4 +1,4 @@
-//! The fields of any record by name, by whatever describes them.
+//! The fields of any record by name, from any available description.
 
 use crate::facts::survey::{self, Survey};
 use crate::payload::value::{Fields, Value};
@@ -6,7 +6,7 @@ use crate::payload::{known, tracelogging};
 use crate::records::record::{EXT_SCHEMA, EXT_TRAITS};
 use crate::records::{Id, Record};
 
-/// Name and fields of a classic payload, as hook or class and opcode name it.
+/// Name and fields of a classic payload, by hook or by class and opcode.
 pub fn classic(
     (class, opcode, version): (Option<u32>, u16, u8),
     payload: &[u8],
@@ -25,7 +25,7 @@ pub fn classic(
 }
 
 impl Survey {
-    /// Name and fields of a record; `None` where nothing describes it.
+    /// Name and fields of a record; `None` without a description.
     pub fn describe(&self, record: &Record<'_>) -> Option<(String, Fields)> {
         let pointer = record.pointer.size();
         match record.id {
@@ -60,7 +60,7 @@ impl Survey {
         }
     }
 
-    /// Name of the provider of a record, where the record or a schema gives it.
+    /// Name of a record's provider, if the record or a schema contains it.
     pub fn provider_name(&self, record: &Record<'_>) -> Option<String> {
         let Id::Event { provider, .. } = record.id else { return None };
         let mut items = record.extended;

@@ -1,4 +1,4 @@
-//! What a log holds, as JSON.
+//! The contents of a log as JSON.
 
 use std::collections::BTreeMap;
 
@@ -231,7 +231,8 @@ fn loss(scan: &Scan) -> Value {
     })
 }
 
-/// What of this recording is read by documentation alone, because no real file with it was at hand.
+/// The parts of this recording that are decoded from documentation alone, because no real file with
+/// them was available.
 fn documentation_only(scan: &Scan, names: &Names<'_>) -> Vec<String> {
     let mut found: Vec<String> = scan
         .counts()
@@ -279,7 +280,7 @@ fn utc(filetime: u64) -> Option<String> {
 
 /// Year, month and day of a day since 1970-01-01 in the Gregorian calendar.
 fn date(days: i64) -> (i64, i64, i64) {
-    // Years that begin in March: leap days are the last of them.
+    // Years that start in March, so that leap days come last.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);

@@ -1,4 +1,4 @@
-//! Manifests that EventSource providers write into a recording, chunk by chunk.
+//! Manifests that EventSource providers write into a recording in chunks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,11 +14,11 @@ const HEADER: usize = 8;
 /// `ManifestFormats.SimpleXmlFormat`
 const SIMPLE_XML: u8 = 1;
 const MAGIC: u8 = 0x5b;
-/// Bytes of chunks of manifests that are not whole.
+/// Maximum bytes of incomplete manifests.
 const MOST_BYTES: usize = 32 << 20;
-/// Manifests that are not whole.
+/// Maximum number of incomplete manifests.
 const MOST_OPEN: usize = 1 << 12;
-/// What it takes to keep a chunk, beside its text.
+/// Memory overhead of a chunk, in addition to its text.
 const OF_A_CHUNK: usize = 64;
 
 /// A chunk of a manifest.
@@ -40,7 +40,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// A manifest that is not whole yet.
+/// An incomplete manifest.
 #[derive(Debug)]
 struct Open {
     version: (u8, u8),
@@ -48,17 +48,17 @@ struct Open {
     chunks: BTreeMap<u16, Vec<u8>>,
 }
 
-/// The manifests of which chunks have been seen, by provider and process.
+/// Manifests seen so far, by provider and process.
 #[derive(Debug, Default)]
 pub struct Manifests {
     open: HashMap<(Guid, Option<u32>), Open>,
     bytes: usize,
-    /// Chunks that are none, or for which there was no room.
+    /// Invalid chunks, or chunks over the limits.
     pub refused: i64,
 }
 
 impl Manifests {
-    /// Takes a chunk in; the whole text with the last of them.
+    /// Adds a chunk; returns the whole text with the last one.
     pub(crate) fn take(&mut self, record: &Record<'_>) -> Option<(Guid, String)> {
         let Id::Event { provider, .. } = record.id else { return None };
         let Some(chunk) = Chunk::of(record.payload) else {
@@ -95,7 +95,7 @@ impl Manifests {
         }
     }
 
-    /// Manifests of which chunks are missing.
+    /// Number of incomplete manifests.
     pub fn not_whole(&self) -> i64 {
         self.open.len() as i64
     }
@@ -107,7 +107,7 @@ impl Open {
     }
 }
 
-/// The fields of the event that carries a chunk; the text aside.
+/// The fields of the event that contains a chunk, without the text.
 pub(crate) fn fields(payload: &[u8]) -> Option<Fields> {
     let chunk = Chunk::of(payload)?;
     let number = Value::Unsigned;

@@ -1,4 +1,4 @@
-//! What the records say of the machine, and what the events are called.
+//! What the records contain about the machine, and the names of the events.
 
 pub mod decoded;
 pub mod description;

@@ -1,5 +1,5 @@
-//! Names of the kernel's events and of the providers that schedlens reads, and how well each
-//! reading is known.
+//! Names of the kernel's events and of the providers that schedlens reads, and whether a reading
+//! was checked on real files.
 
 use crate::facts::survey::Survey;
 use crate::guid::Guid;
@@ -138,13 +138,13 @@ const PROVIDERS: [(&str, u128); 14] = [
     ("RTLostEvent", 0x6a399ae0_4bc6_4de9_870b_3657f8947e7e),
 ];
 
-/// Name of a hook; its number where it has none here.
+/// Name of a hook, or its number if unnamed.
 pub(crate) fn hook_name(hook: u16) -> String {
     let known = HOOKS.iter().find(|(number, _)| *number == hook);
     known.map_or_else(|| format!("hook {hook:04x}"), |(_, name)| (*name).to_owned())
 }
 
-/// Name of a provider or class; its GUID where it has none here.
+/// Name of a provider or class, or its GUID if unnamed.
 pub(super) fn provider_name(guid: Guid) -> String {
     let known = PROVIDERS.iter().find(|(_, text)| Guid::from_text_order(*text) == guid);
     known.map_or_else(|| guid.to_string(), |(name, _)| (*name).to_owned())
@@ -165,8 +165,8 @@ pub fn event_name(event: Event) -> String {
     }
 }
 
-/// Names of events, with those that the recording itself brings: by the schemas that merging
-/// embeds, by manifests of EventSources, and by TraceLogging.
+/// Names of events, including those from the recording itself: schemas embedded by merging,
+/// manifests of EventSources, and TraceLogging.
 pub(crate) struct Names<'a> {
     scan: &'a Scan,
     survey: &'a Survey,
@@ -177,7 +177,7 @@ impl<'a> Names<'a> {
         Self { scan, survey }
     }
 
-    /// Name of the event that is counted by a key.
+    /// Name of the event with a counting key.
     pub(crate) fn of(&self, key: &Key) -> String {
         let provider = |guid| {
             let named = self.survey.provider(guid).map(str::to_owned);
@@ -198,17 +198,17 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Hooks that schedlens reads by documentation alone: no real record of them was at hand.
+/// Hooks decoded from documentation alone: no real record of them was available.
 const DOCUMENTED_HOOKS: [u16; 28] = [
     0x0052, 0x0525, 0x0529, 0x0530, 0x0531, 0x0532, 0x0533, 0x0534, 0x0535, 0x0539, 0x053c, 0x053d,
     0x053e, 0x053f, 0x0542, 0x0543, 0x0545, 0x0f32, 0x0f42, 0x0f43, 0x0f44, 0x0f45, 0x0f4f, 0x0f5f,
     0x0f64, 0x1233, 0x1239, 0x123a,
 ];
 
-/// Providers of whose events no real record was at hand.
+/// The number of providers without any available real record.
 const DOCUMENTED_PROVIDERS: usize = 6;
 
-/// Whether the reading of an event rests on documentation alone.
+/// Whether an event is decoded from documentation alone.
 pub(crate) fn is_documented_only(event: Event) -> bool {
     match event {
         Event::Hook(hook) => DOCUMENTED_HOOKS.contains(&hook),

@@ -1,20 +1,20 @@
-//! Processor groups: which logical CPU of the whole machine a number in a group is.
+//! Processor groups: the mapping from a number in a group to a logical CPU of the whole machine.
 
 /// Group and number of each logical CPU, in the order of the system's processor indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbering {
-    /// `None` for a CPU whose place is not told.
+    /// `None` for a CPU whose group and number are unknown.
     places: Vec<Option<(u16, u8)>>,
 }
 
-/// CPUs of a group.
+/// CPUs per group.
 const GROUP_SIZE: u32 = 64;
-/// CPUs of a machine: more is damage.
+/// Maximum CPUs of a machine; more means damaged data.
 const MOST_CPUS: usize = 1 << 11;
 
 impl Numbering {
-    /// From the records that tell it (hook 0B1B), else by the masks of the groups (hook 0B1A):
-    /// the system numbers its processors group by group. Else, up to 64 CPUs are one group.
+    /// From the records that contain it (hook 0B1B), else from the group masks (hook 0B1A), because
+    /// the system numbers its processors group by group. Otherwise up to 64 CPUs form one group.
     pub fn new(told: &[(u16, u8)], masks: &[u64], cpus: usize) -> Self {
         let cpus = cpus.min(MOST_CPUS);
         let places: Vec<Option<(u16, u8)>> = if !told.is_empty() {
@@ -32,12 +32,13 @@ impl Numbering {
         Self { places }
     }
 
-    /// Makes it hold at least so many CPUs: those beyond the ones that are told have no place.
+    /// Extends the numbering to at least this many CPUs; the additional ones have no group and
+    /// number.
     pub fn cover(&mut self, cpus: usize) {
         self.places.resize(self.places.len().max(cpus.min(MOST_CPUS)), None);
     }
 
-    /// Logical CPUs.
+    /// Number of logical CPUs.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -58,7 +59,7 @@ impl Numbering {
         self.places.iter().position(|known| *known == place).map(|cpu| cpu as i32)
     }
 
-    /// The CPUs of a mask in a group, rising.
+    /// The CPUs of a mask in a group, in ascending order.
     pub fn cpus(&self, group: u16, mask: u64) -> Vec<i32> {
         let mut found: Vec<i32> =
             bits(mask).filter_map(|number| self.cpu(group, number as u8)).collect();
@@ -66,7 +67,7 @@ impl Numbering {
         found
     }
 
-    /// The group, where there is only one.
+    /// The group, if there is only one.
     pub fn only_group(&self) -> Option<u16> {
         let mut groups = self.places.iter().map(|place| place.map(|(group, _)| group));
         let first = groups.next()??;
@@ -74,7 +75,7 @@ impl Numbering {
     }
 }
 
-/// Numbers of the bits that are set.
+/// Numbers of the set bits.
 pub fn bits(mask: u64) -> impl Iterator<Item = u32> {
     (0..GROUP_SIZE).filter(move |bit| mask >> bit & 1 == 1)
 }

@@ -1,4 +1,5 @@
-//! The first pass: what stands anywhere in a file and must be known before its records are read.
+//! The first pass: collects data from anywhere in a file that must be known before its records are
+//! read.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,7 +18,7 @@ use crate::records::{Id, Record};
 /// KernelTraceControl's EventMetadata, added by merging.
 const METADATA: Guid = Guid::from_text_order(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
 const METADATA_EVENT: u8 = 32;
-/// The kernel's classes whose events may come with a classic header.
+/// The kernel's classes whose events may have a classic header.
 const PROCESS: Guid = Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c);
 const SYSTEM_CONFIG: Guid = Guid::from_text_order(0x01853a65_418f_4f36_aefc_dc0f1d2fd235);
 const PERF_INFO: Guid = Guid::from_text_order(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc);
@@ -27,11 +28,11 @@ const WINSAT_SYSTEM: u8 = 37;
 /// SystemConfigEx, added by merging.
 const SYSTEM_EX: Guid = Guid::from_text_order(0x9b79ee91_b5fd_41c0_a243_4248e266e9d0);
 const SYSTEM_EX_BUILD: u8 = 32;
-/// Schemas that are kept: more is damage.
+/// Maximum number of schemas; more means damaged data.
 const MOST_SCHEMAS: usize = 1 << 14;
-/// WinSAT's XML is some 100 KB long.
+/// WinSAT's XML is about 100 KB long.
 const LONGEST_XML: usize = 8 << 20;
-/// Class updates that are kept.
+/// Maximum number of class updates.
 const MOST_UPDATES: usize = 1 << 16;
 
 /// A CPU's class becomes known or changes.
@@ -41,23 +42,23 @@ pub(crate) struct ClassTold {
     pub(crate) group: u16,
     pub(crate) number: u8,
     pub(crate) class: u8,
-    /// An update says what changes now, a rundown what has held before.
+    /// An update states a change at this moment; a rundown states a value that applied before.
     pub(crate) update: bool,
 }
 
-/// A processor as hook 0B23 describes it.
+/// A processor as described by hook 0B23.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Processor {
     pub(crate) mhz: u32,
     pub(crate) name: String,
 }
 
-/// What the records say of the machine.
+/// What the records contain about the machine.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Name of the computer.
     pub host: Option<String>,
-    /// Name of the system, as the registry has it.
+    /// Product name of the system, from the registry.
     pub product: Option<String>,
     /// Build of the system.
     pub build_lab: Option<String>,
@@ -78,36 +79,36 @@ pub struct Facts {
     pub settings: Vec<(String, String)>,
 }
 
-/// What the first pass finds.
+/// The results of the first pass.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Which logical CPU a number in a processor group is.
+    /// The mapping from a number in a processor group to a logical CPU.
     pub numbering: Numbering,
     /// Names of the counters in the order of the headers.
     pub counters: Vec<String>,
-    /// CPUs whose counters something else used, and the raw time until which they are good.
+    /// CPUs whose counters something else used, and the raw time until which they are valid.
     spoiled: BTreeMap<u32, i64>,
     schemas: HashMap<(Guid, u16, u8), Schema>,
     /// Names of the providers that have schemas.
     providers: HashMap<Guid, String>,
-    /// What the records say of the machine.
+    /// What the records contain about the machine.
     pub facts: Facts,
-    /// Processes that DXGI or D3D9 shows presenting.
+    /// Processes with presents from DXGI or D3D9.
     pub presenters: HashSet<u32>,
-    /// Names of processes that only a rundown at the end tells.
+    /// Process names that occur only in a rundown at the end.
     pub late_names: HashMap<u32, String>,
     numbers: Vec<(u16, u8)>,
     group_masks: Vec<u64>,
-    /// Schemas of events that cannot be read.
+    /// Event schemas that cannot be read.
     pub damaged_schemas: i64,
-    /// The kernel logger's own records of processes are there.
+    /// The recording contains the kernel logger's own process records.
     pub kernel_logger_processes: bool,
-    /// Manifests that EventSources write into the recording.
+    /// Manifests that EventSources wrote into the recording.
     pub manifests: Manifests,
 }
 
 impl Survey {
-    /// The records to be shown to [`Survey::take`].
+    /// The records that [`Survey::take`] needs.
     pub fn chosen() -> Chosen {
         let hooks =
             [0x0304, 0x0b0a, 0x0b18, 0x0b19, 0x0b1a, 0x0b1b, 0x0b23, 0x0b24, 0x0f30, 0x0f31];
@@ -116,7 +117,7 @@ impl Survey {
         Chosen::of(hooks, classes.into_iter().chain(providers)).with_event(manifests::CHUNK)
     }
 
-    /// Takes a record in; `ts` in ns.
+    /// Processes a record; `ts` is in ns.
     pub fn take(&mut self, record: &Record<'_>, ts: i64) {
         match record.id {
             Id::Hook(hook) => self.hook(hook, record),
@@ -140,17 +141,17 @@ impl Survey {
         }
     }
 
-    /// Times are counted from a later moment than was expected.
+    /// Times count from a later moment than expected.
     pub fn count_from(&mut self, start_ns: i64) {
         self.facts.classes.iter_mut().for_each(|told| told.ts -= start_ns);
     }
 
-    /// To be called after the last record; `cpus` as the header tells.
+    /// Call this after the last record; `cpus` is from the header.
     pub fn finish(&mut self, cpus: usize) {
         self.numbering = Numbering::new(&self.numbers, &self.group_masks, cpus);
     }
 
-    /// Name and fields of a manifest event: by the schema in the file, else by the built-in ones.
+    /// Name and fields of a manifest event, by the schema in the file or else by the built-in ones.
     pub fn event(&self, record: &Record<'_>) -> Option<(String, Fields)> {
         let Id::Event { provider, id, .. } = record.id else { return None };
         let pointer = record.pointer.size();
@@ -167,22 +168,22 @@ impl Survey {
         Some((name.to_owned(), fields))
     }
 
-    /// The raw time until which the counters of a CPU are good; `None`: to the end.
+    /// The raw time until which the counters of a CPU are valid; `None`: to the end.
     pub fn counters_good_until(&self, cpu: i32) -> Option<i64> {
         self.spoiled.get(&u32::try_from(cpu).ok()?).copied()
     }
 
-    /// The schema of an event that the file holds.
+    /// The schema of an event in the file.
     pub(crate) fn schema(&self, provider: Guid, id: u16, version: u8) -> Option<&Schema> {
         self.schemas.get(&(provider, id, version))
     }
 
-    /// The name of a provider of which the file holds schemas.
+    /// The name of a provider with schemas in the file.
     pub fn provider(&self, provider: Guid) -> Option<&str> {
         self.providers.get(&provider).map(String::as_str)
     }
 
-    /// The title of a manifest event, of that version if it has a schema, else of any.
+    /// The title of a manifest event from the schema of that version, or else of any version.
     pub fn title(&self, provider: Guid, id: u16, version: u8) -> Option<String> {
         if id == manifests::CHUNK {
             return Some("ManifestData".to_owned());
@@ -206,7 +207,7 @@ impl Survey {
         }
     }
 
-    /// What merging embeds of an event goes before what its manifest says.
+    /// The schema embedded by merging takes precedence over the manifest.
     fn manifest(&mut self, record: &Record<'_>) {
         let Some((provider, xml)) = self.manifests.take(record) else { return };
         let Some(found) = schemas(&xml, provider, MOST_SCHEMAS) else {
@@ -327,7 +328,7 @@ impl Survey {
         }
     }
 
-    /// The counters of a CPU are no longer good from the earliest of the times that are told.
+    /// The counters of a CPU are invalid from the earliest of the recorded times.
     fn spoil(&mut self, fields: &Fields) {
         let good_until = |value: &Value| match value {
             Value::Record(counter) => counter.number("LastGoodTime").map(u64::cast_signed),
@@ -371,7 +372,7 @@ impl Survey {
     }
 }
 
-/// The XML of a WinSAT record: version and unpacked length lie before the packed text.
+/// The XML of a WinSAT record: version and unpacked length precede the packed text.
 pub(crate) fn winsat_xml(payload: &[u8]) -> Option<String> {
     let (length, packed) = (schedlens_input::bytes::u32_at(payload, 4)?, payload.get(8..)?);
     let mut xml = vec![0; (length as usize).min(LONGEST_XML)];
@@ -381,7 +382,7 @@ pub(crate) fn winsat_xml(payload: &[u8]) -> Option<String> {
     Some(char::decode_utf16(units).map(|c| c.unwrap_or('\u{fffd}')).collect())
 }
 
-/// The hook that a classic event of one of the kernel's classes stands for.
+/// The hook equivalent to a classic event of one of the kernel's classes.
 pub fn class_hook(id: &Id) -> Option<u16> {
     match id {
         Id::Classic { class, opcode } => known::hook_of_class(class.first(), *opcode),

@@ -1,4 +1,4 @@
-//! The rows of `cpu`: what the recording says of its machine, and nothing that it does not say.
+//! The rows of `cpu`, limited to what the recording states about its machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::facts::survey::{ClassTold, Facts};
 pub struct Cpu {
     /// Logical CPU.
     pub cpu: i32,
-    /// Processor group, and number in it.
+    /// Processor group and the number in it.
     pub place: Option<(u16, u8)>,
     /// First CPU of its core.
     pub core: Option<i32>,
@@ -30,11 +30,11 @@ pub struct Cpu {
     pub node: Option<i32>,
     /// Nominal frequency in kHz.
     pub base_khz: Option<i64>,
-    /// From when on this holds; `None`: from the start.
+    /// Start of validity; `None`: from the beginning.
     pub valid_from_ns: Option<i64>,
 }
 
-/// The rows, and what was found that does not fit, one line each.
+/// The rows, and inconsistencies, one line each.
 pub(crate) fn cpus(facts: &Facts, numbering: &Numbering) -> (Vec<Cpu>, Vec<&'static str>) {
     let mut problems = Vec::new();
     let mut rows: Vec<Cpu> = (0..numbering.len() as i32)
@@ -67,8 +67,8 @@ pub(crate) fn cpus(facts: &Facts, numbering: &Numbering) -> (Vec<Cpu>, Vec<&'sta
 /// CPUs of an E core cluster, which share one L2 cache.
 const CLUSTER: usize = 4;
 
-/// Core types of hybrid processors whose classes were not recorded: cores with two SMT siblings are
-/// P where cores without siblings share an L2 cache by four, as only E cores do. Other cores stay
+/// Core types of hybrid processors whose classes were not recorded. Cores with two SMT siblings are
+/// P if cores without siblings share an L2 cache by four, as only E cores do. Other cores stay
 /// unknown.
 fn infer_core_types(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) {
     let Some(winsat) = facts.winsat.as_ref() else { return };
@@ -98,7 +98,7 @@ fn infer_core_types(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) {
     }
 }
 
-/// Whether the core types follow from caches and siblings, and not from a record that says them.
+/// Whether the core types are inferred from caches and siblings rather than recorded.
 pub(crate) fn are_inferred(facts: &Facts, rows: &[Cpu]) -> bool {
     facts.classes.is_empty() && rows.iter().any(|row| row.core_type.is_some())
 }
@@ -122,7 +122,8 @@ fn from_winsat(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) -> bool {
         .fold(0_u64, |mask, (_, number)| mask | 1_u64.checked_shl(number.into()).unwrap_or(0));
     let told = winsat.cores.iter().fold(0, |all, mask| all | mask);
     let disjoint = winsat.cores.iter().map(|mask| mask.count_ones()).sum::<u32>();
-    // The flags of this recording say which CPUs share a core; an older description may not.
+    // This recording's flags state which CPUs share a core; an older description may not match
+    // them.
     let shared = winsat.cores.iter().filter(|mask| mask.count_ones() > 1);
     let shared = shared.fold(0, |all, mask| all | mask);
     let flags_agree = facts.sharing.is_none_or(|sharing| sharing == shared);
@@ -160,8 +161,8 @@ fn from_winsat(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) -> bool {
     true
 }
 
-/// Cores by the flag that says which CPUs share theirs; which two share one is told by their APIC
-/// ids, which differ in the lowest bit only.
+/// Cores by the flag that states which CPUs share one. APIC ids show which two share a core: they
+/// differ in the lowest bit only.
 fn from_flags(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) {
     let Some(sharing) = facts.sharing else { return };
     let one_group = numbering.only_group() == Some(0);
@@ -170,7 +171,7 @@ fn from_flags(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) {
         let Some((group, number)) = row.place else { continue };
         let shares = match group {
             0 => sharing >> number & 1 == 1,
-            // The flags are those of group 0; a machine without siblings there has none.
+            // The flags cover group 0; on a machine without siblings there they are 0.
             _ => sharing != 0,
         };
         if !shares && (group == 0 || one_group || sharing == 0) {
@@ -187,7 +188,7 @@ fn from_flags(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) {
     }
 }
 
-/// The names of core types, where all classes are known: one for all, or by their rank.
+/// The names of core types, if all classes are known: one for all, or by rank.
 fn core_types(classes: &[Option<u8>]) -> Vec<Option<String>> {
     let Some(known) = classes.iter().copied().collect::<Option<Vec<u8>>>() else {
         return vec![None; classes.len()];
@@ -196,7 +197,7 @@ fn core_types(classes: &[Option<u8>]) -> Vec<Option<String>> {
     schedlens_core_types::names(&known).into_iter().map(Some).collect()
 }
 
-/// Rows for each time at which a class, or the type that follows from it, becomes another.
+/// Rows for each time at which a class, or the type derived from it, changes.
 fn with_classes(facts: &Facts, numbering: &Numbering, rows: Vec<Cpu>) -> Vec<Cpu> {
     let mut told: Vec<(Option<i64>, i32, u8)> = Vec::new();
     let mut known: BTreeSet<i32> = BTreeSet::new();
@@ -204,7 +205,7 @@ fn with_classes(facts: &Facts, numbering: &Numbering, rows: Vec<Cpu>) -> Vec<Cpu
     events.sort_by_key(|event| event.ts);
     for event in events {
         let Some(cpu) = numbering.cpu(event.group, event.number) else { continue };
-        // What a rundown tells has held since the begin, unless an update came before it.
+        // Values from a rundown apply from the start, unless an update came earlier.
         let begins = known.insert(cpu) && !event.update;
         told.push((if begins { None } else { Some(event.ts) }, cpu, event.class));
     }
@@ -273,7 +274,7 @@ mod tests {
         assert_eq!((rows[3].l2, rows[3].llc, rows[3].node, rows[3].package), {
             (Some(2), Some(0), Some(0), Some(0))
         });
-        // The same text on another machine is of no use.
+        // The same text on another machine is not used.
         for (count, sharing) in [(5, Some(3)), (4, Some(15)), (3, None)] {
             let facts = Facts { sharing, ..facts.clone() };
             let (rows, problems) = cpus(&facts, &one_group(count));
@@ -282,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Two P cores with SMT and a cluster of four E cores behind them; `e_l2`: masks of their L2.
+    /// Two P cores with SMT, followed by a cluster of four E cores; `e_l2`: masks of their L2.
     fn hybrid(e_l2: &[u64]) -> Facts {
         let cache = |mask, level| Cache { mask, level, kind: "Unified".to_owned() };
         let mut caches = vec![cache(0b0011, 2), cache(0b1100, 2), cache(0xff, 3)];
@@ -343,7 +344,7 @@ mod tests {
         ClassTold { ts, group: 0, number, class, update }
     }
 
-    /// CPU, from when on, class, type.
+    /// CPU, start of validity, class, type.
     type Row<'a> = (i32, Option<i64>, Option<u8>, Option<&'a str>);
 
     fn types(rows: &[Cpu]) -> Vec<Row<'_>> {

@@ -1,37 +1,37 @@
-//! A batch of records on their way into the order of time.
+//! A batch of records that are being put in time order.
 
 use crate::passes::chosen::Class;
 use crate::payload::switching::{CSwitch, ReadyThread};
 use crate::records::plain::{HEADER, Opening};
 
-/// A record that has its place in the order: time, slot, place among the records, sort.
+/// A record's sort key: time, slot, position among the records, sort.
 #[derive(Clone, Copy, Default)]
 pub struct Entry {
     pub(crate) ts: i64,
     what: u64,
 }
 
-/// What is known of a record beside its time and place.
+/// What is known about a record besides its time and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
-    /// A plain record of a switch, with all that [`CSwitch::of_long`] reads.
+    /// A plain switch record, with all that [`CSwitch::of_long`] reads.
     Switch,
-    /// A plain record of a waking, with all that [`ReadyThread::of`] reads.
+    /// A plain wakeup record, with all that [`ReadyThread::of`] reads.
     Ready,
-    /// Any other; its bytes.
+    /// Any other record; its size in bytes.
     Other(u16),
 }
 
-/// The lower 16 bits of an entry: no header is as short as these.
+/// The lower 16 bits of an entry. No record is as short as these values.
 const SWITCH: u16 = 0;
 const READY: u16 = 1;
 const SORT_BITS: u32 = 16;
-/// Places are multiples of 8.
+/// Positions are multiples of 8.
 const AT_BITS: u32 = 21;
 const SLOT_SHIFT: u32 = SORT_BITS + AT_BITS;
 
 impl Entry {
-    /// Of any record.
+    /// An entry for any record.
     #[inline(always)]
     pub(crate) fn new(slot: u32, at: usize, ts: i64, size: u16) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Entry {
         }
     }
 
-    /// Of a plain record.
+    /// An entry for a plain record.
     #[inline(always)]
     pub(crate) fn plain(slot: u32, at: usize, opening: Opening, class: Class) -> Self {
         let size = opening.size();
@@ -54,19 +54,19 @@ impl Entry {
         Self::new(slot, at, opening.ts, sort)
     }
 
-    /// Number of the open buffer that it lies in.
+    /// Number of the open buffer that contains it.
     #[inline(always)]
     pub(crate) fn slot(self) -> usize {
         (self.what >> SLOT_SHIFT) as usize
     }
 
-    /// Where it begins among that buffer's records.
+    /// Its position among that buffer's records.
     #[inline(always)]
     pub(crate) fn at(self) -> usize {
         ((self.what >> SORT_BITS) as usize & ((1 << AT_BITS) - 1)) << 3
     }
 
-    /// What is known of it.
+    /// What is known about it.
     #[inline(always)]
     pub(crate) fn sort(self) -> Sort {
         match self.what as u16 {
@@ -77,19 +77,19 @@ impl Entry {
     }
 }
 
-/// Records of some streams, stream by stream until they are merged. Its memory is used again and
-/// again without being cleared.
+/// Records of several streams, one stream after another until they are merged. Its memory is reused
+/// without being cleared.
 #[derive(Default)]
 pub(crate) struct Batch {
     room: Vec<Entry>,
     len: usize,
-    /// Where each stream's part ends.
+    /// End of each stream's part.
     ends: Vec<usize>,
     spare: Vec<Entry>,
 }
 
 impl Batch {
-    /// Empties it.
+    /// Removes all records.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
         self.ends.clear();
@@ -111,7 +111,7 @@ impl Batch {
         self.len += 1;
     }
 
-    /// Room for so many more records of a stream; [`Batch::filled`] says how many came.
+    /// Room for this many more records of a stream; [`Batch::filled`] sets how many were added.
     pub(crate) fn places(&mut self, records: usize) -> &mut [Entry] {
         if self.room.len() - self.len < records {
             self.room.resize(self.len + records, Entry::default());
@@ -119,7 +119,7 @@ impl Batch {
         &mut self.room[self.len..]
     }
 
-    /// So many of the places have been filled.
+    /// Sets how many of the positions were filled.
     pub(crate) fn filled(&mut self, records: usize) {
         self.len += records;
     }
@@ -131,7 +131,7 @@ impl Batch {
         }
     }
 
-    /// Merges the streams, two by two until one is left. At equal times the earlier stream comes
+    /// Merges the streams pairwise until one is left. At equal times the earlier stream comes
     /// first.
     pub(crate) fn merge(&mut self) {
         let Self { room, spare, ends, .. } = self;
@@ -159,7 +159,7 @@ impl Batch {
 #[inline(never)]
 fn merge_two(mut first: &[Entry], mut second: &[Entry], mut out: &mut [Entry]) {
     loop {
-        // As far as neither can run out; from both ends, since each choice waits for the one
+        // As long as neither can run out; from both ends, because each choice depends on the one
         // before it.
         let steps = first.len().min(second.len());
         if steps == 0 {
@@ -176,8 +176,8 @@ fn merge_two(mut first: &[Entry], mut second: &[Entry], mut out: &mut [Entry]) {
     }
 }
 
-/// Puts down the `steps` earliest and the `steps` latest entries of two sorted runs that are both
-/// at least so long; how many of them each came from the second run.
+/// Writes the `steps` earliest and the `steps` latest entries of two sorted runs that both have at
+/// least this length; returns how many of each came from the second run.
 #[inline(always)]
 fn merge_ends(
     first: &[Entry],
@@ -187,15 +187,15 @@ fn merge_ends(
 ) -> (usize, usize) {
     assert!(steps <= first.len() && steps <= second.len() && 2 * steps <= out.len());
     let (taken, taken_back);
-    // SAFETY: each step takes one entry from the front of one of the two, and one from the back of
-    // one of them. Before each, fewer than `steps` have been taken from either end of either, and
-    // both are at least so long: what is read lies in its slice. `out` has room for all.
+    // SAFETY: each step takes one entry from the front of one run and one from the back of one run.
+    // Before each step, fewer than `steps` have been taken from either end of either run, and both
+    // are at least that long, so every read is within its slice. `out` has room for all.
     unsafe {
         let (mut low, mut high) = (out.as_mut_ptr(), out.as_mut_ptr().add(out.len()));
         let (mut left, mut right) = (first.as_ptr(), second.as_ptr());
         let (mut left_end, mut right_end) = (left.add(first.len()), right.add(second.len()));
         for _ in 0..steps {
-            // Which comes next is not to be foretold: it is chosen without a branch.
+            // The branch would be unpredictable, so the choice is made without one.
             let later = (*right).ts < (*left).ts;
             *low = *if later { right } else { left };
             low = low.add(1);
@@ -228,7 +228,7 @@ mod tests {
         entries.iter().map(|entry| (entry.ts, entry.what)).collect()
     }
 
-    /// Merges streams of these times twice over in one batch; both must be a stable sort.
+    /// Merges streams of these times twice in one batch; both must be a stable sort.
     fn check(streams: &[Vec<i64>]) {
         let mut batch = Batch::default();
         for _ in 0..2 {
@@ -253,7 +253,7 @@ mod tests {
         check(&[vec![1, 2], vec![], vec![1, 1, 2, 9], vec![0]]);
         check(&[vec![5, 6, 7], vec![1]]);
         check(&[vec![1], vec![1, 1, 1, 1], vec![1, 1]]);
-        // All pairs of streams of up to three times out of three.
+        // All pairs of streams with up to three times out of three.
         let some: Vec<Vec<i64>> = (0..64)
             .map(|code: i64| {
                 let mut times: Vec<i64> =

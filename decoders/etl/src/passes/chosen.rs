@@ -1,4 +1,4 @@
-//! Which records somebody wants to see.
+//! The choice of records to read.
 
 use crate::guid::Guid;
 use crate::records::head::Head;
@@ -8,10 +8,10 @@ const SWITCH: u16 = 0x0524;
 /// Hook of `ReadyThread`.
 const READY: u16 = 0x0532;
 
-/// Hooks there can be.
+/// Number of possible hooks.
 const HOOKS: usize = 1 << 16;
 
-/// What is asked for of a hook.
+/// What is requested for a hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Nothing.
@@ -19,9 +19,9 @@ pub(crate) enum Class {
     None,
     /// Its records.
     Record,
-    /// The same, which are switches.
+    /// Its records, which are switches.
     Switch,
-    /// The same, which are wakings.
+    /// Its records, which are wakeups.
     Ready,
 }
 
@@ -41,9 +41,9 @@ pub struct Chosen {
     hooks: Box<[Class; HOOKS]>,
     /// Sorted.
     guids: Vec<Guid>,
-    /// Events with this number too, whoever their provider is.
+    /// Also events with this number from any provider.
     event: Option<u16>,
-    /// Every record, whether it has a GUID or not.
+    /// Every record, with or without a GUID.
     all: bool,
 }
 
@@ -70,7 +70,7 @@ impl Chosen {
         chosen
     }
 
-    /// The same and manifest events with that number, whoever their provider is.
+    /// The same, plus manifest events with that number from any provider.
     pub(crate) fn with_event(self, event: u16) -> Self {
         Self { event: Some(event), ..self }
     }
@@ -90,13 +90,13 @@ impl Chosen {
         self.class(hook) != Class::None
     }
 
-    /// What is asked for of a hook.
+    /// What is requested for a hook.
     #[inline(always)]
     pub(crate) fn class(&self, hook: u16) -> Class {
         self.hooks[usize::from(hook)]
     }
 
-    /// The same and records with these hooks too.
+    /// The same, plus records with these hooks.
     pub(crate) fn and(&self, hooks: &[u16]) -> Self {
         let mut chosen = self.clone();
         hooks.iter().for_each(|hook| chosen.add(*hook));

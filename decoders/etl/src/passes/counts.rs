@@ -1,4 +1,4 @@
-//! How many records of each kind of event there are.
+//! Number of records of each kind of event.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use crate::records::plain::Opening;
 use crate::records::record::{EXT_SCHEMA, EXT_TRAITS, HAS_ITEMS, split_items};
 use crate::records::{Id, Kind, Pointer};
 
-/// What is counted together.
+/// The key by which records are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Which header.
+    /// Header kind.
     pub kind: Kind,
     /// Width of its pointers.
     pub pointer: Pointer,
-    /// Which event.
+    /// The event.
     pub event: Event,
     /// Version of its layout.
     pub version: u8,
 }
 
-/// An event without what differs from record to record.
+/// An event without the parts that vary between records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
     /// `HookId`.
@@ -34,16 +34,16 @@ pub enum Event {
     Classic(Guid, u8),
     /// Provider and number.
     Manifest(Guid, u16),
-    /// Provider of a TraceLogging event, and the number of its name among those of the recording.
+    /// Provider of a TraceLogging event, and the number of its name within the recording.
     SelfDescribing(Guid, u32),
     /// Number of a WPP message.
     Message(u16),
-    /// Nothing names it.
+    /// Unnamed.
     None,
 }
 
 impl Event {
-    /// The event of a record; that of TraceLogging without its name.
+    /// The event of a record; for TraceLogging without its name.
     pub fn of(id: &Id) -> Self {
         match *id {
             Id::Hook(hook) => Self::Hook(hook),
@@ -55,20 +55,20 @@ impl Event {
     }
 }
 
-/// Hooks there can be.
+/// Number of possible hooks.
 const HOOKS: usize = 1 << 16;
-/// Kinds of record that are tallied at once; their hooks differ in the lower bits.
+/// Record kinds tallied at once; their hooks differ in the lower bits.
 const TALLIES: usize = 1 << 12;
 
 /// A kind of record that is only counted.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
-    /// First word of its records but for their size.
+    /// First word of its records, without their size.
     word: u64,
     count: u64,
 }
 
-/// Before there is one: no word without its size is like it.
+/// The initial value: no word without its size equals it.
 const NO_TALLY: Tally = Tally { word: u64::MAX, count: 0 };
 
 /// Counts by [`Key`].
@@ -77,13 +77,13 @@ pub(crate) struct Counts {
     /// First word of the header (kind, pointers, version; 0 without a hook), key, count.
     slots: Vec<(u32, Key, u64)>,
     by_key: HashMap<Key, u32>,
-    /// Slot that the last record with a hook had; beyond all: there was none.
+    /// Last slot used for each hook; out of range if none.
     by_hook: Box<[u32; HOOKS]>,
     /// By the lower bits of the hook.
     tallies: Box<[Tally; TALLIES]>,
     /// The slot of each tally.
     tally_slots: Box<[u32; TALLIES]>,
-    /// Slot that the last record without a hook had.
+    /// Last slot used for a record without a hook.
     last: Option<(Key, u32)>,
     /// Numbers of the names of TraceLogging events, by provider and name.
     numbers: HashMap<Guid, HashMap<Vec<u8>, u32>>,
@@ -91,12 +91,12 @@ pub(crate) struct Counts {
     pub(crate) described: Vec<SelfDescribed>,
 }
 
-/// What a TraceLogging event says of itself: the name of its provider, if it has one, and its own.
+/// The names in a TraceLogging event: its provider's, if present, and its own.
 pub(crate) type SelfDescribed = (Option<String>, String);
 
-/// Names of TraceLogging events that are kept apart.
+/// Maximum number of distinct TraceLogging names.
 const MOST_NAMES: usize = 1 << 12;
-/// Bytes of an `EVENT_HEADER`.
+/// Size of an `EVENT_HEADER`.
 const EVENT_HEADER: usize = 80;
 
 impl Default for Counts {
@@ -115,8 +115,8 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// Counts records as long as each is of a kind that is only counted and has a time that can
-    /// be; the place of the next one.
+    /// Counts records as long as each is of a kind that is only counted and has a plausible time;
+    /// returns the position of the next one.
     #[inline(always)]
     pub(crate) fn tally(
         &mut self,
@@ -138,7 +138,7 @@ impl Counts {
         at
     }
 
-    /// Counts a record with a hook, of whose kind records shall only be counted from now on.
+    /// Counts a record with a hook. Further records of its kind are only counted.
     #[inline(never)]
     pub(crate) fn begin_tally(&mut self, plain: Opening) {
         let (hook, head) = (plain.hook(), plain.head());
@@ -155,7 +155,7 @@ impl Counts {
     /// Counts a record with a hook.
     #[inline(always)]
     pub(crate) fn add_hook(&mut self, hook: u16, head: &Head) {
-        // The high byte of the version word tells of counters, not of the event.
+        // The high byte of the version word describes counters, not the event.
         let word = head.marker() & 0xffff_00ff;
         let slot = self.by_hook[usize::from(hook)] as usize;
         match self.slots.get_mut(slot) {
@@ -196,7 +196,7 @@ impl Counts {
         let (event, version) = match (kind, guid) {
             (Kind::Event, Some(provider)) => {
                 let id = u16_at(records, at + 40).unwrap_or_default();
-                // TraceLogging events have no number; the others have names by their number.
+                // TraceLogging events have no number; the others are named by number.
                 let unnumbered = (id == 0).then_some(());
                 let named =
                     unnumbered.and_then(|()| self.self_describing(provider, head, records, at));
@@ -217,7 +217,7 @@ impl Counts {
         self.slots[slot as usize].2 += 1;
     }
 
-    /// The event that a record names in its extended items, if it does.
+    /// The event named in a record's extended items, if any.
     fn self_describing(
         &mut self,
         provider: Guid,
@@ -247,7 +247,7 @@ impl Counts {
         Some(Event::SelfDescribing(provider, number))
     }
 
-    /// All of them, in the order of their keys.
+    /// All counts, sorted by key.
     pub(crate) fn into_sorted(mut self) -> Vec<(Key, u64)> {
         for (tally, slot) in self.tallies.iter().zip(&*self.tally_slots) {
             if tally.count > 0 {

@@ -1,16 +1,16 @@
-//! The streams of the CPUs: buffers of one CPU that follow each other in time.
+//! Per-CPU streams: buffers of one CPU that follow each other in time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::container::log::{Buffer, LogFile};
 
-/// Unpacked buffers that may be held at once, bytes.
+/// Maximum bytes of unpacked buffers in memory at once.
 const BUDGET: u64 = 1 << 30;
-/// Lanes, at most: a machine has some thousand CPUs.
+/// Maximum number of lanes; a machine has a few thousand CPUs.
 const MOST_LANES: usize = 1 << 16;
 
-/// Buffers of one CPU, none of which begins before the one before it ends.
+/// Buffers of one CPU, each starting after the previous one ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub(crate) cpu: Option<u16>,
@@ -25,7 +25,7 @@ pub(crate) struct Spot {
     pub(crate) buffer: u32,
 }
 
-/// The lanes by CPU and begin, and the buffers (file, buffer) for which there is no memory.
+/// The lanes by CPU and start, and the buffers (file, buffer) that exceed the memory limit.
 pub(crate) fn lanes(files: &[LogFile]) -> (Vec<Lane>, Vec<(usize, usize)>) {
     let mut order: Vec<(usize, usize)> = Vec::new();
     for (number, file) in files.iter().enumerate() {
@@ -38,7 +38,7 @@ pub(crate) fn lanes(files: &[LogFile]) -> (Vec<Lane>, Vec<(usize, usize)>) {
         (buffer.cpu, buffer.window, at.0, buffer.sequence, at.1)
     });
     let (mut lanes, mut left_out): (Vec<Lane>, _) = (Vec::new(), Vec::new());
-    // Room that each lane takes, and the lanes of the current CPU by their end.
+    // Memory that each lane needs, and the lanes of the current CPU by their end.
     let (mut rooms, mut all_rooms): (Vec<u64>, u64) = (Vec::new(), 0);
     let mut ends: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
     let mut cpu = None;

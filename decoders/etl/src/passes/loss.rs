@@ -1,4 +1,4 @@
-//! Where records are missing, and what says so.
+//! Where records are missing, and the evidence for it.
 
 use std::collections::BTreeMap;
 
@@ -10,39 +10,39 @@ use crate::guid::Guid;
 use crate::records::head::Head;
 use crate::records::{Id, Record};
 
-/// A stretch in which records are known to be missing; times are raw.
+/// A period in which records are known to be missing; times are raw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
-    /// Processor; `None`: not known which.
+    /// Processor; `None` if unknown.
     pub cpu: Option<u16>,
-    /// Last record before it; `None`: there is none, or it is not known.
+    /// Last record before it; `None` if there is none or it is unknown.
     pub start: Option<i64>,
-    /// First record after it; `None`: there is none, or it is not known.
+    /// First record after it; `None` if there is none or it is unknown.
     pub end: Option<i64>,
-    /// Records lost, if that is known.
+    /// Number of lost records, if known.
     pub events: Option<i64>,
-    /// What says so, as in `loss.signalled_by`.
+    /// The evidence, as in `loss.signalled_by`.
     pub signalled_by: &'static str,
 }
 
-/// Word for what a ring of buffers has overwritten, which is no fault of the recording.
+/// Value for records overwritten in a ring of buffers, which is not a fault of the recording.
 pub(crate) const OVERWRITTEN: &str = "overwritten";
-/// Processors of a machine that Windows runs on, at most.
+/// Maximum number of processors Windows supports.
 const MAX_CPUS: u16 = 2_048;
-/// Gaps that are listed; damage can make any number.
+/// Maximum number of listed gaps; damaged data can produce any number.
 const LISTED: usize = 10_000;
 /// `PERFINFO_..._LAST_DROPPED_TIMES`, hook 0052.
 pub(crate) const LAST_DROPPED: u16 = 0x52;
 /// `RTLostEvent`.
 const RT_LOST: Guid = Guid::from_text_order(0x6a399ae0_4bc6_4de9_870b_3657f8947e7e);
 
-/// Whether a record without a hook tells of others that were lost.
+/// Whether a record without a hook reports lost records.
 #[inline]
 pub(crate) fn is_sign(head: &Head, records: &[u8], at: usize) -> bool {
     head.guid(records, at) == Some(RT_LOST)
 }
 
-/// A damaged stretch of a buffer, and the times beside it in that buffer.
+/// A damaged part of a buffer, and the times before and after it in that buffer.
 #[derive(Clone, Copy, Debug)]
 struct Damage {
     file: u16,
@@ -51,7 +51,7 @@ struct Damage {
     after: Option<i64>,
 }
 
-/// What the records and their damage say about loss.
+/// The evidence of loss from records and damage.
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     damage: Vec<Damage>,
@@ -60,7 +60,7 @@ pub(crate) struct Signs {
 }
 
 impl Signs {
-    /// Bytes between two times of a buffer cannot be read; `None`: up to its begin or end.
+    /// Bytes between two times of a buffer cannot be read; `None`: from its start or up to its end.
     pub(crate) fn damaged(
         &mut self,
         file: u16,
@@ -75,7 +75,7 @@ impl Signs {
         }
     }
 
-    /// A record that tells of others.
+    /// A record that reports lost records.
     pub(crate) fn record(&mut self, record: &Record<'_>) {
         let gap = |start, end, signalled_by| Gap {
             cpu: None,
@@ -109,12 +109,12 @@ impl Signs {
     }
 }
 
-/// The buffers of a CPU by sequence, with the times beside each.
+/// The buffers of a CPU by sequence number, with the times around each.
 struct Stream<'a> {
     buffers: Vec<&'a Buffer>,
     /// Latest time before buffer n.
     before: Vec<Option<i64>>,
-    /// Earliest time from buffer n on.
+    /// Earliest time in buffer n or later.
     from: Vec<Option<i64>>,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// All gaps by their end, and how many are not listed.
+/// All gaps by their end, and the number of unlisted ones.
 pub(crate) fn gaps(files: &[LogFile], signs: &Signs) -> (Vec<Gap>, usize) {
     let mut gaps = signs.told.clone();
     let mut left_out = signs.left_out;
@@ -209,11 +209,11 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
         } else if present.misses(before, present.last) {
             gaps.push(stream.gap(*cpu, count, "missing_buffer"));
         } else if loses {
-            // What a session loses last has no buffer behind it that could say so.
+            // No later buffer could report losses at the very end of a session.
             gaps.push(stream.gap(*cpu, count, "stream_end"));
         }
     }
-    // The missing buffers may be those of a CPU of which none is left.
+    // The missing buffers may belong to a CPU of which none is left.
     if present.misses(present.first, present.last) || fewer {
         let known = |cpu: &u16| streams.contains_key(&Some(*cpu)) || streams.is_empty();
         let processors = u16::try_from(header.num_processors).unwrap_or(u16::MAX).min(MAX_CPUS);
@@ -246,17 +246,17 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
     gaps
 }
 
-/// Whether old buffers of a file give way to new ones.
+/// Whether a file replaces old buffers with new ones.
 fn overwrites(header: &LogHeader) -> bool {
     header.has(mode::CIRCULAR) || header.has(mode::BUFFERING)
 }
 
-/// Whether a session had filled another file before it went on in this one.
+/// Whether the session filled another file before it continued in this one.
 fn goes_on(file: &LogFile) -> bool {
     file.header.has(mode::NEW_FILE) && lacks_first(file)
 }
 
-/// Whether the first buffers that were written are not in the file.
+/// Whether the buffers written first are missing from the file.
 fn lacks_first(file: &LogFile) -> bool {
     let numbers = file.buffers.iter().filter(|buffer| !buffer.header).map(|buffer| buffer.sequence);
     numbers.min().is_some_and(|first| first > 1)
@@ -266,14 +266,14 @@ fn lacks_first(file: &LogFile) -> bool {
 struct Sequences {
     /// Distinct, ascending.
     numbers: Vec<i64>,
-    /// From where on none may be missing.
+    /// The number from which on none may be missing.
     first: i64,
     last: i64,
 }
 
 impl Sequences {
     fn of(file: &LogFile) -> Self {
-        // The header stays when old buffers are overwritten, and begins every file.
+        // The header remains when old buffers are overwritten, and every file starts with it.
         let anywhere = overwrites(&file.header) || goes_on(file);
         let counted = file.buffers.iter().filter(|buffer| !(buffer.header && anywhere));
         let mut numbers: Vec<i64> = counted.map(|buffer| buffer.sequence).collect();
@@ -284,15 +284,15 @@ impl Sequences {
         Self { numbers, first, last }
     }
 
-    /// Whether there are fewer buffers than were written, as far as that can be told.
+    /// Whether there are fewer buffers than were written, as far as that is known.
     fn fewer(&self, file: &LogFile) -> bool {
         let written = u64::from(file.header.buffers_written);
-        // Of several files it may be the number of each, or of all together.
+        // With several files, the count may be that of each file or of all together.
         let elsewhere = goes_on(file) && written <= self.last.unsigned_abs() + 1;
         (file.buffers.len() as u64) < written && !overwrites(&file.header) && !elsewhere
     }
 
-    /// Whether a number between two that are there is not.
+    /// Whether a number in this range is missing.
     fn misses(&self, from: i64, to: i64) -> bool {
         let place = |number: i64| self.numbers.partition_point(|known| *known < number);
         let there = place(to).saturating_sub(place(from)) as u64;

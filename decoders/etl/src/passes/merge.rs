@@ -1,8 +1,8 @@
-//! All records of a recording in the order of time.
+//! All records of a recording in time order.
 //!
-//! Records are put in order by batches: up to a moment, at the latest that at which the first of
-//! the open buffers ends, every stream gives what it has, and these runs are merged. So a batch is
-//! never longer than the buffers that are open.
+//! Records are sorted in batches. A batch ends no later than the first of the open buffers; every
+//! stream adds its records up to that time, and these runs are merged. A batch is therefore never
+//! longer than the open buffers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,7 +26,7 @@ struct Slot<'a> {
     file: &'a LogFile,
     place: Place,
     cpu: Option<u16>,
-    /// Its records in the file; else they are in `room`.
+    /// Its records in the file; otherwise they are in `room`.
     in_file: Option<&'a [u8]>,
     room: Vec<u8>,
 }
@@ -38,7 +38,7 @@ impl Slot<'_> {
     }
 }
 
-/// Where the reading of a lane stands.
+/// The read position in a lane.
 #[derive(Default)]
 struct Cursor {
     /// The next of the lane's buffers.
@@ -46,21 +46,21 @@ struct Cursor {
     /// The open buffer.
     slot: Option<u32>,
     walk: Walk,
-    /// A record that has been read but lies beyond the batch.
+    /// A record that has been read but belongs to a later batch.
     ahead: Option<Entry>,
-    /// Records of a buffer that is not in order, the last one first.
+    /// Records of an unordered buffer, the last one first.
     sorted: Vec<Entry>,
 }
 
-/// Records that a batch should have at least, and at most four times as many: what is read to put
-/// them in order then still lies in the processor's cache when they are turned into rows.
+/// Minimum target for the records of a batch; the maximum is four times as many. The data read for
+/// sorting is then still in the CPU cache when the records become rows.
 const LEAST_BATCH: usize = 1 << 9;
-/// The same for each stream: each begins anew in each batch.
+/// The same for each stream, since each restarts in each batch.
 const LEAST_RUN: usize = 32;
-/// Records of a [`Stretch`], at most.
+/// Maximum records in a [`Stretch`].
 const STRETCH: usize = 1 << 12;
 
-/// Records that follow each other in the order of time.
+/// Consecutive records in time order.
 pub struct Stretch<'m> {
     entries: &'m [Entry],
     slots: &'m [Slot<'m>],
@@ -72,19 +72,19 @@ impl<'m> Stretch<'m> {
         self.entries.first().map_or(i64::MIN, |entry| entry.ts)
     }
 
-    /// How many there are before the first raw time of which something holds.
+    /// Number of records before the first raw time for which `holds` is true.
     pub fn before(&self, holds: impl Fn(i64) -> bool) -> usize {
         self.entries.partition_point(|entry| !holds(entry.ts))
     }
 
-    /// The first of them, up to a number: raw times, and where to find them.
+    /// The first records, up to a number: raw times and entries.
     #[inline(always)]
     pub fn first(&self, records: usize) -> impl Iterator<Item = (i64, Entry)> + use<'m> {
         let entries = self.entries.get(..records).unwrap_or_default();
         entries.iter().map(|entry| (entry.ts, *entry))
     }
 
-    /// What there is of a record.
+    /// What is known about a record.
     #[inline(always)]
     pub fn found(&self, entry: Entry) -> Found<'m> {
         let slot = self.slots.get(entry.slot());
@@ -126,19 +126,19 @@ impl<'m> Stretch<'m> {
     }
 }
 
-/// A record as it is found in the order of time.
+/// A record found in time order.
 pub enum Found<'m> {
-    /// A switch on a CPU: the begin of its payload, for [`CSwitch::of_long`].
+    /// A switch on a CPU: the first bytes of its payload, for [`CSwitch::of_long`].
     ///
     /// [`CSwitch::of_long`]: crate::payload::switching::CSwitch::of_long
     Switch(u16, &'m [u8; 16]),
-    /// A waking on a CPU: the begin of its payload.
+    /// A wakeup on a CPU: the first bytes of its payload.
     Ready(u16, &'m [u8; ReadyThread::BYTES]),
     /// Any record.
     Other,
 }
 
-/// Reads records by (time, CPU, sequence of the buffer, place in it).
+/// Reads records by (time, CPU, sequence number of the buffer, position in it).
 pub struct Merge<'a> {
     scan: &'a Scan,
     chosen: &'a Chosen,
@@ -149,20 +149,20 @@ pub struct Merge<'a> {
     free: Vec<u32>,
     /// Slots whose records are all in the batch.
     emptied: Vec<u32>,
-    /// Earliest time that each lane may still have, and its number.
+    /// Earliest remaining time of each lane, and its number.
     waiting: BinaryHeap<Reverse<(i64, u32)>>,
     picked: Vec<u32>,
-    /// Ticks that a batch spans at most, so that it is about as long as it should be.
+    /// Maximum ticks of a batch, adjusted so that batches have the target length.
     span: i64,
     batch: Batch,
-    /// Bytes of packed buffers that have been read since their pages were let go.
+    /// Bytes of packed buffers read since their pages were last released.
     unpacked: u64,
     given: usize,
     read: u64,
 }
 
 impl Scan {
-    /// The chosen records in the order (time, CPU, sequence of the buffer, place in it).
+    /// The chosen records in the order (time, CPU, sequence number of the buffer, position in it).
     pub fn merge<'a>(&'a self, chosen: &'a Chosen) -> Merge<'a> {
         Merge::new(self, chosen)
     }
@@ -195,12 +195,12 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Bytes of the buffers that have been read whole.
+    /// Bytes of the buffers that have been read completely.
     pub fn read(&self) -> u64 {
         self.read
     }
 
-    /// The next record; it can be used until the one after it is asked for.
+    /// The next record; it is valid until the next call.
     pub fn next_record(&mut self) -> Option<Record<'_>> {
         self.ahead()?;
         let entry = *self.batch.entries().get(self.given)?;
@@ -222,7 +222,7 @@ impl<'a> Merge<'a> {
         Some(Stretch { entries, slots: &self.slots })
     }
 
-    /// Passes over so many of the records ahead.
+    /// Skips this many of the records ahead.
     pub fn pass(&mut self, records: usize) {
         self.given += records;
     }
@@ -245,7 +245,7 @@ impl<'a> Merge<'a> {
             until = until.min(self.end_of(lane));
             picked.push(lane);
         }
-        // At equal times the order of the lanes counts, which is that of the CPUs.
+        // At equal times the order of the lanes decides, which is that of the CPUs.
         picked.sort_unstable();
         for lane in &picked {
             if let Some(ts) = self.collect(*lane, until) {
@@ -268,7 +268,7 @@ impl<'a> Merge<'a> {
         &self.scan.lanes[lane as usize]
     }
 
-    /// Latest time in the buffer that a lane stands in or before.
+    /// Latest time in the current or next buffer of a lane.
     fn end_of(&self, lane: u32) -> i64 {
         let cursor = &self.cursors[lane as usize];
         let at = if cursor.slot.is_some() { cursor.next - 1 } else { cursor.next };
@@ -278,7 +278,7 @@ impl<'a> Merge<'a> {
             .map_or(i64::MAX, |(_, last)| last)
     }
 
-    /// Puts the records of a lane up to a time into the batch; the time from which on it has more.
+    /// Adds the records of a lane up to a time to the batch; returns the time of its next one.
     fn collect(&mut self, lane: u32, until: i64) -> Option<i64> {
         if let Some(ahead) = self.cursors[lane as usize].ahead.take() {
             self.batch.push(ahead);
@@ -311,7 +311,7 @@ impl<'a> Merge<'a> {
                         Class::None => continue,
                         class => Entry::plain(number, at, plain, class),
                     }
-                // What is damaged has been told by the scan.
+                // The scan has already reported the damage.
                 } else if let Some((at, head)) = walk.next(records, &clock, |_, _| {}) {
                     if !chosen.has(&head, records, at) {
                         continue;
@@ -383,10 +383,10 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Lets go of the buffers whose records have been given.
+    /// Releases the buffers whose records have been returned.
     fn release(&mut self) {
-        // Packed buffers begin and end within pages, and the system maps some pages around each:
-        // now and then all are let go.
+        // Packed buffers are not page-aligned, and the system maps extra pages around each. Release
+        // all of them now and then.
         if self.unpacked > log::STRETCH as u64 {
             self.unpacked = 0;
             for file in &self.scan.log.files {

@@ -1,5 +1,5 @@
-//! Passes over the records of a whole recording: the first one in the order of the files, which
-//! counts and finds damage and loss, and any later one in the order of time.
+//! Passes over the records of a whole recording. The first is in file order, counts, and finds
+//! damage and loss; later ones are in time order.
 
 mod batch;
 pub mod chosen;

@@ -1,11 +1,11 @@
-//! What the shape of a recording's files says that no single record tells: a problem each.
+//! Problems visible only from the recording's files as a whole, not from a single record.
 
 use schedlens_input::problem::Problems;
 
 use crate::container::log::Log;
 
-/// Layouts of `TRACE_LOGFILE_HEADER` that are described: Vista's, that of Windows 7 to 11, and
-/// that of packed files.
+/// Documented layouts of `TRACE_LOGFILE_HEADER`: Vista's, that of Windows 7 to 11, and that of
+/// packed files.
 const LAYOUTS: [(u8, u8); 3] = [(1, 4), (1, 5), (2, 0)];
 
 const LAYOUT: &str =
@@ -16,7 +16,7 @@ const PACKING: &str =
     "the first buffer does not tell how the others are packed: found by trying, check the numbers";
 const EMPTY: &str = "a log in the archive without a byte: left out";
 
-/// Adds what is to be said of the files, once their buffers have been read.
+/// Adds the problems of the files, once their buffers have been read.
 pub(crate) fn add(log: &Log, problems: &mut Problems) {
     for name in &log.empty {
         problems.add(name.clone(), EMPTY);

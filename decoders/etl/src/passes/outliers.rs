@@ -1,8 +1,8 @@
 //! Records whose time does not fit those around it: damage, or a clock that stepped.
 //!
-//! The buffers of a CPU are numbered in the order of time, and so are the records in a buffer. A
-//! time is believed if it lies within the session and in the longest run of times that do not go
-//! back. The others are left out; what happened meanwhile is unknown.
+//! The buffers of a CPU are numbered in time order, and so are the records in a buffer. A time is
+//! accepted if it is within the session and in the longest non-decreasing run of times. The others
+//! are skipped, and what happened in that period is unknown.
 
 use std::collections::BTreeMap;
 
@@ -13,33 +13,36 @@ use crate::container::header::{LogHeader, mode};
 use crate::container::log::{Buffer, LogFile};
 use crate::passes::walk::Walk;
 
-/// A record may take its time before it takes its room: steps back by this much are no damage.
+/// A record may take its time before it reserves its space, so steps back up to this are not
+/// damage.
 const TOLERANCE_NS: i64 = 1_000_000;
-/// The same where the records of a buffer come from several CPUs or interrupted threads.
+/// The same if a buffer's records come from several CPUs or interrupted threads.
 const MIXED_TOLERANCE_NS: i64 = 10_000_000_000;
-/// Records may be this much older or newer than the session, as its header says.
+/// Records may be this much older or newer than the session in the header.
 const SLACK_NS: i64 = 1_000_000_000;
 /// The same in merged files, whose rundowns are written after the session has ended.
 const MERGED_SLACK_NS: i64 = 10_000_000_000;
-/// Files with so few buffers are judged by all their records, others by the ends of the buffers.
+/// Files with up to this many buffers are checked by all their records, others by the ends of the
+/// buffers.
 const FEW_BUFFERS: usize = 64;
-/// A pause is no damage up to this length, and up to so many times the time around it.
+/// A pause is not damage up to this length, or up to this multiple of the time around it.
 const PAUSE_NS: i64 = 10_000_000_000;
 const PAUSE_RATIO: i64 = 20;
-/// More than one in so many records outside a range speak against the range.
+/// If more than one in this many records is outside a range, the range is wrong.
 const FEW: usize = 8;
 
 pub(crate) const NO_FIT: &str = "a record whose time does not fit those around it: left out";
 pub(crate) const STEPPED: &str = "a buffer that begins before the one before it on its CPU ended: \
                                   the clock went back, its records are left out";
-/// So many records on both sides show that the clock went back, and not that a time is wrong.
+/// This many records on both sides show that the clock stepped back, rather than that a time is
+/// wrong.
 const WITNESSES: usize = 2;
 
-/// Records of a buffer that are left out, between two whose times are believed.
+/// Skipped records of a buffer between two with accepted times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) buffer: u32,
-    /// Offset of the first in the unpacked buffer, its header included.
+    /// Offset of the first in the unpacked buffer, header included.
     pub(crate) at: u32,
     pub(crate) records: i64,
     pub(crate) before: Option<i64>,
@@ -47,12 +50,12 @@ pub(crate) struct Stretch {
     pub(crate) what: &'static str,
 }
 
-/// Place of a record behind its buffer's header, and its raw time.
+/// Position of a record after its buffer's header, and its raw time.
 type Timed = (u32, i64);
 
-/// Finds the records of a file that are to be left out, and takes their times out of the windows of
-/// their buffers. `unsorted`: buffers with a step back; those that are in order without these
-/// records are taken out.
+/// Finds the records of a file to skip, and removes their times from the windows of their buffers.
+/// `unsorted`: buffers with a step back; those that are in order without these records are removed
+/// from it.
 pub(crate) fn leave_out(
     file: &mut LogFile,
     clock: &Clock,
@@ -87,20 +90,20 @@ pub(crate) fn leave_out(
         if kept.windows(2).all(|pair| pair[0].1 <= pair[1].1) {
             unsorted.retain(|other| other != index);
         }
-        // Read by the way that looks each record up.
+        // Read it with the slower method that looks each record up.
         file.buffers[*index as usize].sorted = false;
     }
     file.left_out = bad.into_iter().map(|(index, (places, _))| (index, places)).collect();
     found
 }
 
-/// Whether a CPU's buffers are numbered in the order of time: not where sessions were put together,
-/// nor where a thread of the program fills them and may be interrupted.
+/// Whether a CPU's buffers are numbered in time order. They are not in combined sessions, nor if a
+/// thread of the program fills them and may be interrupted.
 fn numbers_by_time(header: &LogHeader) -> bool {
     ![mode::RELOG, mode::APPEND, mode::MIXED, mode::PRIVATE].into_iter().any(|bit| header.has(bit))
 }
 
-/// Adds records of a buffer to those that are left out, and shortens the buffer's window.
+/// Adds skipped records of a buffer and shrinks the buffer's window.
 fn note(
     bad: &mut BTreeMap<u32, (Vec<u32>, &'static str)>,
     file: &mut LogFile,
@@ -119,7 +122,7 @@ fn note(
     file.buffers[index as usize].window = kept().min().zip(kept().max());
 }
 
-/// The records without those at some places.
+/// The records except those at some positions.
 fn without(times: &[Timed], places: &[u32]) -> Vec<Timed> {
     let kept = times.iter().filter(|(at, _)| places.binary_search(at).is_err());
     kept.copied().collect()
@@ -146,8 +149,8 @@ fn stretches(index: u32, times: &[Timed], places: &[u32], what: &'static str) ->
     found
 }
 
-/// Which of some records, in the order of their buffer, lie outside the range or more than the
-/// tolerance outside the times of those around them.
+/// Which of the given records, in buffer order, are outside the range or more than the tolerance
+/// outside the times of their neighbors.
 fn misfits(times: &[Timed], (low, high): (i64, i64), tolerance: i64) -> Vec<bool> {
     let inside = |ts: i64| (low..=high).contains(&ts);
     let candidates: Vec<usize> = (0..times.len()).filter(|at| inside(times[*at].1)).collect();
@@ -171,7 +174,7 @@ fn misfits(times: &[Timed], (low, high): (i64, i64), tolerance: i64) -> Vec<bool
     left_out
 }
 
-/// Members of the longest run of values that do not fall.
+/// Members of the longest non-decreasing run of values.
 fn longest_run(values: &[i64]) -> Vec<bool> {
     // The last member of the best run of each length, and the member before each.
     let mut ends: Vec<usize> = Vec::new();
@@ -217,7 +220,7 @@ impl Judge {
         times
     }
 
-    /// The records of a buffer without those that are left out.
+    /// The records of a buffer without the skipped ones.
     fn times(
         &mut self,
         file: &LogFile,
@@ -231,7 +234,7 @@ impl Judge {
         }
     }
 
-    /// Earliest and latest raw time that records of a file can have.
+    /// Earliest and latest plausible raw time of a file's records.
     fn range(&mut self, file: &LogFile) -> (i64, i64) {
         let header = &file.header;
         let filled = |buffer: &&Buffer| !buffer.header && buffer.window.is_some();
@@ -254,7 +257,7 @@ impl Judge {
             if strays * FEW <= records {
                 return range;
             }
-            // Most records lie outside the session: its own time may be the damaged one.
+            // If most records are outside the session, its own time may be damaged.
             points.push(header.start_clock);
         }
         let few = file.buffers.iter().filter(filled).count() <= FEW_BUFFERS;
@@ -271,7 +274,7 @@ impl Judge {
         self.without_far_ends(&points)
     }
 
-    /// What the header says of the begin and end of a session that was closed.
+    /// The start and end of a closed session, from the header.
     fn session(&self, header: &LogHeader) -> Option<(i64, i64)> {
         if header.has(mode::APPEND) {
             return None;
@@ -285,8 +288,8 @@ impl Judge {
         Some((header.start_clock.saturating_sub(slack), end.saturating_add(slack)))
     }
 
-    /// From the middle of sorted times as far as no pause is much longer than what lies before it,
-    /// unless there are many times behind the pause.
+    /// The range around the middle of sorted times up to the first pause much longer than the time
+    /// before it, unless many times follow the pause.
     fn without_far_ends(&self, points: &[i64]) -> (i64, i64) {
         let all = (i64::MIN, i64::MAX);
         let pause = self.ticks(PAUSE_NS);
@@ -312,7 +315,7 @@ impl Judge {
         (low, high)
     }
 
-    /// Whether several records of a buffer are earlier than several of the one before it.
+    /// Whether several records of a buffer are earlier than several of the previous one.
     fn goes_back(
         &mut self,
         file: &LogFile,
@@ -333,7 +336,7 @@ impl Judge {
             if late > early.saturating_add(tolerance))
     }
 
-    /// Looks at the buffers of each CPU one after the other.
+    /// Checks the buffers of each CPU in sequence.
     fn streams(&mut self, file: &mut LogFile, bad: &mut BTreeMap<u32, (Vec<u32>, &'static str)>) {
         let tolerance = self.ticks(TOLERANCE_NS);
         let mut streams: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
@@ -357,13 +360,13 @@ impl Judge {
             if !buffers.windows(2).any(|pair| overlap(file, pair)) {
                 continue;
             }
-            // The middle of a buffer is where it lies in time, whatever its first and last time.
+            // The middle of a buffer represents its time, regardless of its first and last time.
             let middle = |times: Vec<Timed>| {
                 let mut times: Vec<i64> = times.into_iter().map(|(_, ts)| ts).collect();
                 times.sort_unstable();
                 times.get(times.len() / 2).copied().unwrap_or_default()
             };
-            // Where the clock went back for good, every later time is wrong.
+            // If the clock went back for good, every later time is wrong.
             let stepped = (1..buffers.len()).find_map(|at| {
                 let pair = &buffers[at - 1..=at];
                 if !overlap(file, pair) || !self.goes_back(file, pair, tolerance, bad) {
@@ -375,10 +378,10 @@ impl Judge {
                     return Some(at);
                 }
                 let Some(two) = at.checked_sub(2) else {
-                    // Which of the first two buffers is wrong, only the session's begin can show.
+                    // Only the session's start shows which of the first two buffers is wrong.
                     return Some(usize::from(here_first < file.header.start_clock));
                 };
-                // One buffer that lies behind the next, most of it, is itself out of line.
+                // A buffer that is mostly later than the next one is itself wrong.
                 window(two).is_some_and(|(_, last)| last > here_first).then_some(at)
             });
             for index in buffers.split_off(stepped.unwrap_or(buffers.len())) {
@@ -411,7 +414,7 @@ impl Judge {
                 let (first, second) =
                     (self.times(file, pair[0], bad), self.times(file, pair[1], bad));
                 let both: Vec<Timed> = first.iter().chain(&second).copied().collect();
-                // Beyond the middle of the other buffer is far off.
+                // Anything beyond the middle of the other buffer is far off.
                 let mut left_out = misfits(&both, (i64::MIN, i64::MAX), tolerance);
                 for (at, (_, ts)) in both.iter().enumerate() {
                     left_out[at] |= if at < first.len() {

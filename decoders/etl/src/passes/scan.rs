@@ -1,4 +1,4 @@
-//! The first reading of a recording: counts, times, damage, loss, and whatever is asked for.
+//! The first pass over a recording: counts, times, damage, loss, and the chosen records.
 
 use schedlens_input::problem::{Problem, Problems};
 
@@ -16,7 +16,7 @@ use crate::passes::outliers;
 use crate::passes::walk::Walk;
 use crate::records::{Place, Record};
 
-/// A recording whose records have all been seen once.
+/// A recording whose records have all been read once.
 pub struct Scan {
     pub(crate) log: Log,
     pub(crate) lanes: Vec<Lane>,
@@ -28,15 +28,15 @@ pub struct Scan {
     problems: Problems,
 }
 
-/// What `what` was met where; places are told for the first few only.
+/// Problems by kind; only the first few have their locations.
 #[derive(Default)]
 pub(crate) struct Troubles {
-    /// What, how many places are told, and how often it was met elsewhere.
+    /// Kind, number of listed locations, and number of other occurrences.
     counts: Vec<(&'static str, i64, i64)>,
     problems: Problems,
 }
 
-/// Places that are told for each kind of trouble.
+/// Maximum listed locations of each kind of problem.
 const PLACES: i64 = 16;
 
 impl Troubles {
@@ -44,7 +44,7 @@ impl Troubles {
         self.add_many(what, 1, place);
     }
 
-    /// Several at one place.
+    /// Several at one location.
     fn add_many(&mut self, what: &'static str, times: i64, place: impl FnOnce() -> String) {
         let known = self.counts.iter().position(|(known, ..)| *known == what);
         let at = known.unwrap_or_else(|| {
@@ -73,18 +73,18 @@ const NOT_WHOLE: &str = "a packed buffer that does not unpack to its size";
 const NO_BUFFER: &str = "bytes that are no buffer";
 const UNSORTED: &str = "a buffer whose records are not in the order of time";
 const TOO_MUCH: &str = "a packed buffer that unpacks to far more than logs do: not read";
-/// Bytes that packed buffers may unpack to, beside [`UNPACKED_RATIO`] times the file's size.
+/// Bytes packed buffers may unpack to, in addition to [`UNPACKED_RATIO`] times the file's size.
 const UNPACKED: u64 = 64 << 20;
-/// Real logs pack to a tenth or so; more than this is made to keep readers busy.
+/// Real logs compress to about a tenth; a higher ratio is an attempt to exhaust readers.
 const UNPACKED_RATIO: u64 = 200;
 const NO_START: &str = "the time of the header's record does not fit the others: times are \
                         counted from the earliest record, and the wall time is unknown";
 const TOO_MANY: &str = "a packed buffer that overlaps too many others in time: not read";
 
 impl Log {
-    /// Reads all records once, in the order of the files, and shows the chosen ones.
+    /// Reads all records once in file order and passes on the chosen ones.
     ///
-    /// `goes_on` is told how many bytes have been read; `false` ends the reading early.
+    /// `goes_on` receives the number of bytes read; if it returns `false`, reading ends early.
     pub fn scan(
         self,
         chosen: &Chosen,
@@ -163,7 +163,7 @@ fn scan(
 struct Reading<'c> {
     clock: Clock,
     chosen: &'c Chosen,
-    /// The chosen ones and those that tell of loss.
+    /// The chosen records and those that report loss.
     watched: Chosen,
     counts: Counts,
     troubles: Troubles,
@@ -226,7 +226,7 @@ impl Reading<'_> {
                 self.troubles.add(what, || place(records.len()));
             }
             let facts = self.buffer((number, index as u32, buffer.cpu), records, place, visit);
-            // Where processors share buffers nothing keeps their records in order.
+            // If processors share buffers, nothing keeps their records in order.
             if facts.unsorted && !file.header.has(mode::MIXED) {
                 unsorted.push(index as u32);
             }
@@ -267,7 +267,7 @@ impl Reading<'_> {
     ) -> BufferFacts {
         let mut facts = BufferFacts::default();
         let mut walk = Walk::new(&self.clock);
-        // Since when bytes have been damaged, if they are.
+        // Time before the current damaged bytes, if any.
         let mut damaged = None;
         loop {
             let (at, head) = if let Some((at, plain)) = walk.plain(records, &self.clock) {
@@ -330,7 +330,7 @@ impl Reading<'_> {
     }
 }
 
-/// What a buffer turned out to hold.
+/// What a buffer was found to contain.
 #[derive(Default)]
 struct BufferFacts {
     records: u32,
@@ -362,7 +362,7 @@ impl BufferFacts {
         self.last = self.last.max(before);
     }
 
-    /// Time of the record before.
+    /// Time of the previous record.
     fn before(&self) -> Option<i64> {
         (self.records > 0).then_some(self.before)
     }
@@ -379,23 +379,23 @@ impl Scan {
         &self.log
     }
 
-    /// Records, all kinds.
+    /// Number of records of all kinds.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Bytes of all buffers as they are when unpacked.
+    /// Size of all buffers once unpacked.
     pub fn content_bytes(&self) -> u64 {
         let buffers = self.log.files.iter().flat_map(|file| &file.buffers);
         buffers.map(|buffer| u64::from(buffer.filled)).sum()
     }
 
-    /// Records by kind of event, in the order of the keys.
+    /// Number of records by kind of event, sorted by key.
     pub fn counts(&self) -> &[(Key, u64)] {
         &self.counts
     }
 
-    /// Names of the provider, if it has one, and of the TraceLogging event with that number.
+    /// The provider name, if present, and the name of the TraceLogging event with that number.
     pub(crate) fn self_described(&self, number: u32) -> Option<(Option<&str>, &str)> {
         let (provider, event) = self.described.get(number as usize)?;
         Some((provider.as_deref(), event))
@@ -406,12 +406,12 @@ impl Scan {
         self.window
     }
 
-    /// Stretches in which records are known to be missing.
+    /// Periods in which records are known to be missing.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// What could not be read: place, what, how often.
+    /// What could not be read: location, description, count.
     pub fn problems(&self) -> impl Iterator<Item = (&str, &str, i64)> {
         let rows = self.problems.rows().iter();
         rows.map(|Problem { place, what, count }| (place.as_str(), what.as_str(), *count))

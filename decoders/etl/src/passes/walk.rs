@@ -1,4 +1,4 @@
-//! The walk from record to record in a buffer, past what is damaged.
+//! Iterates over the records in a buffer, skipping damage.
 
 use schedlens_input::bytes::prefetch;
 
@@ -7,7 +7,7 @@ use crate::passes::counts::Counts;
 use crate::records::head::{Fault, Head};
 use crate::records::plain::Opening;
 
-/// Where the reading of a buffer stands.
+/// The read position in a buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Walk {
     at: usize,
@@ -18,18 +18,18 @@ pub(crate) struct Walk {
 const FAR: &str = "a record whose time cannot be";
 
 impl Walk {
-    /// At the begin of a buffer.
+    /// At the start of a buffer.
     pub(crate) fn new(clock: &Clock) -> Self {
         Self { at: 0, ts: clock.start }
     }
 
-    /// Records that may still come, at most.
+    /// Maximum number of remaining records.
     pub(crate) fn most(&self, records: &[u8]) -> usize {
-        // None is shorter than this.
+        // No record is shorter than this.
         records.len().saturating_sub(self.at).div_ceil(8)
     }
 
-    /// The next record and its place, if it is a plain one.
+    /// The next record and its position, if it is a plain one.
     #[inline(always)]
     pub(crate) fn plain(&mut self, records: &[u8], clock: &Clock) -> Option<(usize, Opening)> {
         let at = self.at;
@@ -43,7 +43,7 @@ impl Walk {
         Some((at, opening))
     }
 
-    /// Passes over records that are only counted; `passes` is told their times.
+    /// Skips records that are only counted; `passes` checks their times.
     #[inline(always)]
     pub(crate) fn tally(
         &mut self,
@@ -60,8 +60,8 @@ impl Walk {
         self.ts = last;
     }
 
-    /// The next record and its place; `None` at the end. `damage` is told where bytes are no
-    /// record, and why.
+    /// The next record and its position; `None` at the end. `damage` is called with the position
+    /// and reason of invalid bytes.
     #[inline(always)]
     pub(crate) fn next(
         &mut self,
@@ -77,7 +77,7 @@ impl Walk {
             self.ts = head.ts;
             return Some((at, head));
         }
-        // By value, so that what is kept of it need not lie in memory while all is well.
+        // By value, so that the state need not be in memory on the fast path.
         let (walk, found) = self.seek(records, clock, damage);
         *self = walk;
         found
@@ -116,9 +116,9 @@ impl Walk {
     }
 }
 
-/// The next place from which two records follow each other, or one ends the buffer.
+/// The next position from which two records follow each other, or one ends the buffer.
 fn resume(records: &[u8], clock: &Clock, from: usize) -> usize {
-    // A record without a time is too little to go by.
+    // A record without a time is not enough evidence.
     let nowhere = clock.start.wrapping_add(i64::MIN);
     let after = |at: usize| {
         let head = Head::at(records, at, nowhere).ok()?;

@@ -1,9 +1,9 @@
 //! Layouts of the kernel's own events by hook and version, with Microsoft's names.
 //!
-//! A hook is group and opcode; the same payloads come under the group's class GUID. Sources of the
-//! layouts: docs/windows-traces.md.
+//! A hook is group and opcode; the same payloads also occur under the group's class GUID. Sources
+//! of the layouts: docs/windows-traces.md.
 
-/// Hooks, the version from which on the layout holds, the name, the fields.
+/// Hooks, first version with this layout, name, fields.
 pub(crate) type Row = (&'static [u16], u8, &'static str, &'static str);
 
 const DISK_IO: &str = "DiskNumber:u32 IrpFlags:u32 TransferSize:u32 Reserved:u32 ByteOffset:u64 \
@@ -13,7 +13,7 @@ const IMAGE: &str = "ImageBase:ptr ImageSize:ptr ProcessId:u32 ImageChecksum:u32
                      FileName:text";
 const ISR: &str = "InitialTime:u64 Routine:ptr ReturnValue:u8 Vector:u16 -:u8";
 
-/// All of them; of one hook the versions rise.
+/// All layouts; the versions of one hook ascend.
 pub(crate) const LAYOUTS: &[Row] = &[
     (&[0x0000], 0, "EventTraceHeader", LOG_HEADER),
     (&[0x0005, 0x0020], 0, "HeaderExtension", GROUP_MASKS),
@@ -252,7 +252,7 @@ pub(crate) const LAYOUTS: &[Row] = &[
     ),
 ];
 
-/// The time zone is passed over but for the bias.
+/// Only the bias of the time zone is read.
 const LOG_HEADER: &str = "BufferSize:u32 Version:u32 ProviderVersion:u32 NumberOfProcessors:u32 \
                           EndTime:u64 TimerResolution:u32 MaximumFileSize:u32 LogFileMode:u32 \
                           BuffersWritten:u32 StartBuffers:u32 PointerSize:u32 EventsLost:u32 \
@@ -283,9 +283,9 @@ const TCP_CONNECT_4: &str = "PID:u32 size:u32 daddr:ipv4 saddr:ipv4 dport:port s
 const TCP_CONNECT_6: &str = "PID:u32 size:u32 daddr:ipv6 saddr:ipv6 dport:port sport:port \
                              mss:u16 sackopt:u16 tsopt:u16 wsopt:u16 rcvwin:u32 \
                              rcvwinscale:i16 sndwinscale:i16 seqnum:u32 connid:ptr";
-/// Start, end, rundown at the begin and at the end, defunct.
+/// Start, end, rundown at the start and at the end, defunct.
 const PROCESS: &[u16] = &[0x0301, 0x0302, 0x0303, 0x0304, 0x0327];
-/// Start, end, rundown at the begin and at the end.
+/// Start, end, rundown at the start and at the end.
 const THREAD: &[u16] = &[0x0501, 0x0502, 0x0503, 0x0504];
-/// Load (in the process group), unload, rundown at the begin and at the end.
+/// Load (in the process group), unload, rundown at the start and at the end.
 const IMAGES: &[u16] = &[0x030a, 0x1402, 0x1403, 0x1404];

@@ -11,7 +11,7 @@ use super::switching::{CSwitch, ReadyThread};
 use super::value::Fields;
 use super::{kernel_layouts, system_layouts};
 
-/// Layouts of one hook: from which version on, name, fields.
+/// Layouts of one hook: first version, name, fields.
 type Versions = Vec<(u8, &'static str, Layout)>;
 
 struct Known {
@@ -38,7 +38,7 @@ fn known() -> &'static Known {
     })
 }
 
-/// Name and fields of a hook's payload; versions that are not known are read as the one before.
+/// Name and fields of a hook's payload; unknown versions are read like the one before.
 pub fn hook(
     hook: u16,
     version: u8,
@@ -53,14 +53,14 @@ pub fn hook(
     if let Some(fields) = fields {
         return Some((if hook == 0x0524 { "CSwitch" } else { "ReadyThread" }, fields));
     }
-    // The header's marker need not match the traced system; its own field tells.
+    // The header's marker need not match the traced system; its own field does.
     let own = (hook == 0).then(|| u32_at(payload, 44)).flatten();
     let pointer = own.filter(|own| matches!(own, 4 | 8)).map_or(pointer, |own| own as usize);
     let (name, layout) = layout_of(hook, version)?;
     Some((name, layout.read(Reader::new(payload, pointer))))
 }
 
-/// The same of a record with a classic header, which a program may have written itself.
+/// The same for a record with a classic header, which a program may have written itself.
 pub fn foreign_hook(
     number: u16,
     version: u8,
@@ -81,7 +81,7 @@ fn layout_of(hook: u16, version: u8) -> Option<(&'static str, &'static Layout)> 
     newest.map(|(_, name, layout)| (*name, layout))
 }
 
-/// Name and fields of an event of a class that is none of the kernel's groups.
+/// Name and fields of an event whose class is not a kernel group.
 pub fn class(
     class: u32,
     opcode: u8,
@@ -111,7 +111,7 @@ pub fn hook_of_class(class: u32, opcode: u8) -> Option<u16> {
         (0xdef2_fe46, 0x18),
     ];
     let group = GROUPS.iter().find(|(known, _)| *known == class)?.1;
-    // An image's load is an event of the process group.
+    // An image load is an event of the process group.
     let group = if group == 0x14 && opcode == 10 { 0x03 } else { group };
     Some(group << 8 | u16::from(opcode))
 }

@@ -1,15 +1,16 @@
-//! Payloads described in words: `Name:type` one after another, read without knowing the event.
+//! Payloads described in words: a sequence of `Name:type`, read without knowing the event.
 //!
 //! Types: `u8`..`u64`, `i8`..`i64`, `f64`, `bool` (4 bytes), `ptr`, `guid`, `text` and `ansi` (to
 //! their NUL), `text[N]` and `bytes[N]` (fixed), `sid` (the user of a process), `port` and `ipv4`,
-//! `ipv6` (as on the wire), `fill` (to the width of a pointer after a `u32`), the records of [`ITEMS`], `T*` (as many as there are) and `T#Field`
-//! (as many as that field says). A field named `-` is padding. A payload that ends early leaves
-//! the remaining fields out; what follows the last field is left unread.
+//! `ipv6` (as on the wire), `fill` (to the width of a pointer after a `u32`), the records of
+//! [`ITEMS`], `T*` (as many as there are) and `T#Field` (with the count in that field). A field
+//! named `-` is padding. If a payload ends early, the remaining fields are missing; bytes after the
+//! last field are ignored.
 
 use super::reader::Reader;
 use super::value::{Fields, Value, guid_text, sid_text};
 
-/// Entries of arrays that are no plain numbers.
+/// Array entries that are not plain numbers.
 const ITEMS: [(&str, &str); 4] = [
     ("corruption", "Source:u32 LastGoodTime:u64"),
     ("node", "Mask:u64 Group:u16 -:bytes[6]"),
@@ -43,15 +44,15 @@ enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Layout(Vec<(&'static str, Kind)>);
 
-/// How a payload is to be taken where its marker is not to be trusted.
+/// How to read a payload whose marker is unreliable.
 #[derive(Clone, Copy, Debug, Default)]
 struct Quirks {
-    /// `TOKEN_USER` is zeroed, and yet a SID follows.
+    /// `TOKEN_USER` is zeroed, but a SID follows.
     sid_behind_zero: bool,
 }
 
 impl Layout {
-    /// Reads a description; `None` where it is not one.
+    /// Parses a description; `None` if it is invalid.
     pub(crate) fn parse(text: &'static str) -> Option<Self> {
         text.split_ascii_whitespace()
             .map(|field| {
@@ -62,15 +63,15 @@ impl Layout {
             .map(Self)
     }
 
-    /// The fields that the payload holds.
+    /// The fields that the payload contains.
     pub(crate) fn read(&self, reader: Reader<'_>) -> Fields {
         self.read_as(reader, Quirks::default()).0
     }
 
-    /// The fields of a payload that a program wrote on its own behalf.
+    /// The fields of a payload that a program wrote itself.
     ///
-    /// Such programs put 64-bit payloads under 32-bit markers, and SIDs behind an empty
-    /// `TOKEN_USER`: a reading that ends with the payload's last byte is preferred.
+    /// Such programs put 64-bit payloads under 32-bit markers, and SIDs after an empty
+    /// `TOKEN_USER`. Prefer the interpretation that ends with the payload's last byte.
     pub(crate) fn read_foreign(&self, reader: Reader<'_>) -> Fields {
         let (fields, end) = self.read_as(reader, Quirks::default());
         let whole = end.rest().is_empty();

@@ -1,4 +1,4 @@
-//! Events of providers that put their manifest, an XML text, into the recording.
+//! Events of providers that write their XML manifest into the recording.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::schema::{Property, Schema, Size};
 use super::tags::{Tag, tags};
 use crate::guid::Guid;
 
-/// Fields of an event: more is damage.
+/// Maximum fields of an event; more means damaged data.
 const MOST_FIELDS: usize = 1 << 10;
 
 /// Types of manifests by their `TDH_INTYPE_*`.
@@ -58,7 +58,7 @@ impl Event {
     }
 }
 
-/// A `template` element: its fields up to the first whose type is not known.
+/// A `template` element: its fields up to the first of unknown type.
 #[derive(Default)]
 struct Template {
     fields: Vec<Property>,
@@ -83,7 +83,7 @@ impl Template {
         Some(Property::new(name, *kind, self.size(tag, "count")?, self.size(tag, "length")?))
     }
 
-    /// A count or length: a number, the place of the field that tells it, or none.
+    /// A count or length: a number, the index of the field that contains it, or none.
     fn size(&self, tag: &Tag<'_>, key: &str) -> Option<Size> {
         let Some(text) = tag.get(key) else { return Some(Size::None) };
         if let Some(number) = tag.number(key) {
@@ -94,7 +94,7 @@ impl Template {
     }
 }
 
-/// The schemas of a provider's events, as many as `most`; `None` where the text has none.
+/// The schemas of a provider's events, at most `most`; `None` if the text has none.
 pub(crate) fn schemas(xml: &str, provider: Guid, most: usize) -> Option<Vec<Schema>> {
     let wanted = provider.to_string();
     let mut ours = false;

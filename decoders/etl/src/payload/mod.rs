@@ -1,4 +1,4 @@
-//! What the events themselves say: payload bytes in, values out. No state, no I/O.
+//! The contents of events: converts payload bytes to values. No state, no I/O.
 
 mod kernel_layouts;
 pub mod known;

@@ -1,6 +1,6 @@
 //! Layouts of the manifest providers that schedlens understands, for files without metadata.
 //!
-//! Only documentation supports them: no recording with them was available.
+//! They come from documentation alone: no recording with them was available.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub const DXGKRNL: Guid = Guid::from_text_order(0x802ec45a_1e99_4b83_9920_87c982
 /// Microsoft-Windows-Kernel-Process
 pub const KERNEL_PROCESS: Guid = Guid::from_text_order(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
-/// Provider, event ids, version from which on it holds, name, fields.
+/// Provider, event ids, first version, name, fields.
 type Row = (Guid, &'static [u16], u8, &'static str, &'static str);
 
 const LAYOUTS: &[Row] = &[
@@ -46,7 +46,7 @@ const LAYOUTS: &[Row] = &[
         "ParkNodeRundown",
         "Group:u16 Affinity:ptr Parked:ptr LpiCap:u8 ThermalCap:u8 ParkHint:ptr SoftParked:ptr",
     ),
-    // Structs of which no public description tells the members.
+    // Structs without a public description.
     (PROCESSOR_POWER, &[65], 4, "ParkNodeRundown", "NodeIndex:u16 GroupCount:u16"),
     (
         PROCESSOR_POWER,
@@ -133,7 +133,7 @@ const LAYOUTS: &[Row] = &[
         "ProcessStart",
         "ProcessID:u32 CreateTime:u64 ParentProcessID:u32 SessionID:u32 Flags:u32 ImageName:text",
     ),
-    // With a security identifier in front of the name, which ends the reading here.
+    // A security identifier precedes the name, so reading ends here.
     (
         KERNEL_PROCESS,
         &[1, 15],
@@ -198,7 +198,7 @@ type Versions = Vec<(u8, &'static str, Layout)>;
 
 /// Name and fields of an event by provider, id and version.
 ///
-/// Versions add fields at the end: what the payload does not hold is left out.
+/// Versions add fields at the end; fields missing from the payload are omitted.
 pub fn event(
     (provider, id, version): (Guid, u16, u8),
     payload: &[u8],

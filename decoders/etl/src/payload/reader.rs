@@ -1,4 +1,4 @@
-//! Fields one after another out of a payload, never beyond its end.
+//! Reads fields sequentially from a payload, never beyond its end.
 
 /// A position in a payload.
 #[derive(Clone, Copy, Debug)]
@@ -7,20 +7,20 @@ pub(crate) struct Reader<'a> {
     at: usize,
     /// Bytes of a pointer: 4 or 8.
     pointer: usize,
-    /// Values that may still be read: descriptions in a file can nest without end.
+    /// Remaining values to read, because descriptions in a file can nest endlessly.
     budget: u32,
 }
 
-/// Values of one payload: more is damage.
+/// Maximum values of one payload; more means damaged data.
 const BUDGET: u32 = 1 << 16;
 
 impl<'a> Reader<'a> {
-    /// From the first byte on.
+    /// Starts at the first byte.
     pub(crate) fn new(bytes: &'a [u8], pointer: usize) -> Self {
         Self { bytes, at: 0, pointer, budget: BUDGET }
     }
 
-    /// The same bytes with pointers of another size, from the first byte on.
+    /// The same bytes with another pointer size, from the first byte.
     pub(crate) fn with_pointer(&self, pointer: usize) -> Self {
         Self::new(self.bytes, pointer)
     }
@@ -35,13 +35,13 @@ impl<'a> Reader<'a> {
         self.pointer
     }
 
-    /// Counts a value; `None` once there were too many.
+    /// Counts a value; `None` over the limit.
     pub(crate) fn count(&mut self) -> Option<()> {
         self.budget = self.budget.checked_sub(1)?;
         Some(())
     }
 
-    /// What is left.
+    /// The remaining bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         Some(self.unsigned(length)?.wrapping_shl(shift).cast_signed() >> shift)
     }
 
-    /// A number of the size of a pointer.
+    /// A pointer-sized number.
     pub(crate) fn pointer(&mut self) -> Option<u64> {
         self.unsigned(self.pointer)
     }
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// UTF-8 where it is, else Windows-1252, in which every byte means something.
+/// UTF-8 if valid, else Windows-1252, in which every byte has a meaning.
 pub(crate) fn ansi_text(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Events of manifest providers, decoded by what the file says of them: the `TRACE_EVENT_INFO` that
+//! Events of manifest providers, decoded with the schemas in the file: the `TRACE_EVENT_INFO` that
 //! merging embeds, or the manifest of an EventSource.
 
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use super::reader::{Reader, ansi_text};
 use super::value::{Fields, Value, guid_text, sid_text};
 use crate::guid::Guid;
 
-/// Where the properties begin in a `TRACE_EVENT_INFO`.
+/// Offset of the properties in a `TRACE_EVENT_INFO`.
 const PROPERTIES: usize = 112;
 const PROPERTY: usize = 24;
 const IS_STRUCT: u32 = 1;
 const LENGTH_BY_PROPERTY: u32 = 2;
 const COUNT_BY_PROPERTY: u32 = 4;
-/// Structs within structs: more is damage.
+/// Maximum nesting of structs; more means damaged data.
 const DEEPEST: usize = 8;
 
 /// A count or a length of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Not told.
+    /// Not specified.
     None,
     /// The same in every event.
     Fixed(u16),
-    /// What the field with that number says.
+    /// The value of the field with that number.
     Field(u16),
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct Property {
     flags: u32,
     /// `TDH_INTYPE_*`, or the first member of a struct.
     kind: u16,
-    /// `TDH_OUTTYPE_*`, or how many members.
+    /// `TDH_OUTTYPE_*`, or the number of members.
     out: u16,
     count: u16,
     length: u16,
 }
 
 impl Property {
-    /// A field that is no struct; `kind` is a `TDH_INTYPE_*`.
+    /// A field other than a struct; `kind` is a `TDH_INTYPE_*`.
     pub(crate) fn new(name: String, kind: u16, count: Size, length: Size) -> Self {
         let (count_flag, count) = match count {
             Size::None => (0, 1),
@@ -64,7 +64,7 @@ impl Property {
     }
 }
 
-/// How one version of an event is laid out.
+/// The layout of one version of an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     pub(crate) provider: Guid,
@@ -117,8 +117,7 @@ impl Schema {
         })
     }
 
-    /// An event of fields without structs: provider, number and version; names of provider, task
-    /// and opcode.
+    /// An event without structs: provider, number and version; names of provider, task and opcode.
     pub(crate) fn new(
         (provider, id, version): (Guid, u16, u8),
         [provider_name, task, opcode]: [&str; 3],
@@ -136,7 +135,7 @@ impl Schema {
         }
     }
 
-    /// Task and opcode, as far as they have names, else the number.
+    /// Task and opcode names, else the number.
     pub(crate) fn title(&self) -> String {
         match (self.task.as_str(), self.opcode.as_str()) {
             ("", "") => self.id.to_string(),
@@ -146,7 +145,7 @@ impl Schema {
         }
     }
 
-    /// The fields of an event; the first that does not fit ends them.
+    /// The fields of an event, up to the first that does not fit.
     pub(crate) fn fields(&self, payload: &[u8], pointer: usize) -> Fields {
         let mut reader = Reader::new(payload, pointer);
         let mut numbers = vec![0; self.properties.len()];
@@ -156,7 +155,7 @@ impl Schema {
         fields
     }
 
-    /// Whether all of them were there.
+    /// Returns whether all of them were present.
     fn read_range(
         &self,
         range: std::ops::Range<usize>,
@@ -210,7 +209,7 @@ impl Schema {
                 let mut members = Fields::default();
                 let first = usize::from(property.kind);
                 let range = first..first + usize::from(property.out);
-                // A struct that holds itself would never end.
+                // A struct that contains itself would never end.
                 if range.contains(&number) {
                     return None;
                 }
@@ -287,7 +286,7 @@ pub(crate) fn scalar(kind: u16, out: u16, length: usize, reader: &mut Reader<'_>
     })
 }
 
-/// A string behind its length in bytes.
+/// A string preceded by its length in bytes.
 fn counted(reader: &mut Reader<'_>, wide: bool, reversed: bool) -> Option<Value> {
     let length = reader.unsigned(2)? as u16;
     let length = usize::from(if reversed { length.swap_bytes() } else { length });

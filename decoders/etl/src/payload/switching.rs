@@ -1,4 +1,4 @@
-//! The events that come by the million: switches, wakings, interrupts, idle states.
+//! The most frequent events: switches, wakeups, interrupts, idle states.
 
 use schedlens_input::bytes::u32_at;
 
@@ -11,24 +11,24 @@ pub struct CSwitch {
     pub new_tid: u32,
     /// `OldThreadId`
     pub old_tid: u32,
-    /// The bytes 8 to 15; all layouts agree on most of them.
+    /// The bytes 8 to 15; most of them are the same in all layouts.
     details: u64,
-    /// From version 2 on: the C state in place of quanta.
+    /// From version 2 on: the C state instead of quanta.
     has_cstate: bool,
-    /// From version 3 on: wait mode and classes of service share a byte.
+    /// From version 3 on: wait mode and QoS classes share a byte.
     has_flags: bool,
 }
 
-/// What a switch says beside who leaves and who enters, a byte each.
+/// The contents of a switch besides its threads, one byte each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Details(u64);
 
 impl Details {
-    /// Column of a byte's values among many of these.
+    /// Bit offset of a byte among the values.
     pub const NEW_PRIORITY: u32 = 0;
-    /// The same.
+    /// The old thread's priority.
     pub const OLD_PRIORITY: u32 = 8;
-    /// The same; valid where [`Details::has_cstate`].
+    /// The C state; valid if [`Details::has_cstate`].
     pub const CSTATE: u32 = 16;
     /// `KWAIT_REASON`
     pub const WAIT_REASON: u32 = 32;
@@ -36,34 +36,34 @@ impl Details {
     pub const WAIT_MODE: u32 = 40;
     /// `KTHREAD_STATE`
     pub const STATE: u32 = 48;
-    /// Ideal processor of the thread that leaves.
+    /// Ideal processor of the thread that is switched out.
     pub const IDEAL: u32 = 56;
     const HAS_CSTATE: u32 = 24;
 
-    /// A byte with its sign.
+    /// A signed byte.
     #[inline(always)]
     pub fn signed(self, column: u32) -> i32 {
         i32::from((self.0 >> column) as i8)
     }
 
-    /// A byte.
+    /// An unsigned byte.
     #[inline(always)]
     pub fn unsigned(self, column: u32) -> i32 {
         i32::from((self.0 >> column) as u8)
     }
 
-    /// Whether the C state of the CPU is told.
+    /// Whether the C state of the CPU is recorded.
     #[inline(always)]
     pub fn has_cstate(self) -> bool {
         self.0 >> Self::HAS_CSTATE & 1 != 0
     }
 }
 
-/// Bytes of a payload that has a C state.
+/// Size of a payload that has a C state.
 const LONG: usize = 24;
 
 impl CSwitch {
-    /// Reads a payload; `None` where it is shorter than any version.
+    /// Reads a payload; `None` if it is shorter than any version.
     #[inline(always)]
     pub fn read(version: u8, payload: &[u8]) -> Option<Self> {
         let [ids, details, ..] = payload.as_chunks().0 else { return None };
@@ -78,13 +78,13 @@ impl CSwitch {
         })
     }
 
-    /// Whether a payload of that version and length has a C state and classes of service.
+    /// Whether a payload of that version and length has a C state and QoS classes.
     #[inline(always)]
     pub fn is_long(version: u8, bytes: usize) -> bool {
         version >= 3 && bytes >= LONG
     }
 
-    /// Reads the begin of a payload that [is long](Self::is_long).
+    /// Reads the first bytes of a payload that [is long](Self::is_long).
     #[inline(always)]
     pub fn of_long(begin: &[u8; 16]) -> Self {
         let all = u128::from_le_bytes(*begin);
@@ -97,13 +97,13 @@ impl CSwitch {
         }
     }
 
-    /// The byte from a bit on.
+    /// The byte starting at a bit.
     #[inline(always)]
     fn byte(&self, bit: u32) -> u8 {
         (self.details >> bit) as u8
     }
 
-    /// Of the CPU, if an idle thread leaves.
+    /// Of the CPU, if an idle thread is switched out.
     pub fn previous_cstate(&self) -> Option<u8> {
         self.has_cstate.then_some(self.byte(Details::CSTATE))
     }
@@ -114,26 +114,26 @@ impl CSwitch {
         if self.has_flags { byte & 1 } else { byte }
     }
 
-    /// `KTHREAD_STATE` of the thread that leaves.
+    /// `KTHREAD_STATE` of the thread that is switched out.
     #[inline(always)]
     pub fn state(&self) -> i8 {
         self.byte(Details::STATE).cast_signed()
     }
 
-    /// Of the thread that leaves.
+    /// Of the thread that is switched out.
     #[inline(always)]
     pub fn ideal_processor(&self) -> u8 {
         self.byte(Details::IDEAL)
     }
 
-    /// Classes of service of the old and of the new thread.
+    /// QoS classes of the old and the new thread.
     #[inline(always)]
     pub fn qos(&self) -> Option<(u8, u8)> {
         let flags = self.byte(Details::WAIT_MODE);
         (self.has_cstate && self.has_flags).then_some((flags >> 1 & 7, flags >> 4 & 7))
     }
 
-    /// All that is the same in every version; the C state only where an idle thread leaves.
+    /// All fields common to every version; the C state only if an idle thread is switched out.
     #[inline(always)]
     pub fn details(&self) -> Details {
         let told = u64::from(self.has_cstate && self.old_tid == 0);
@@ -195,7 +195,7 @@ pub struct ReadyThread {
 }
 
 impl ReadyThread {
-    /// Bytes of a payload that are read.
+    /// Number of payload bytes read.
     pub const BYTES: usize = 7;
 
     /// Reads a payload.
@@ -204,7 +204,7 @@ impl ReadyThread {
         payload.first_chunk().map(Self::of)
     }
 
-    /// Reads the begin of a payload.
+    /// Reads the first bytes of a payload.
     #[inline(always)]
     pub fn of(begin: &[u8; Self::BYTES]) -> Self {
         let [tid0, tid1, tid2, tid3, reason, increment, flags] = *begin;
@@ -216,7 +216,7 @@ impl ReadyThread {
         }
     }
 
-    /// Written inside a DPC: the thread that was interrupted by it did not wake anyone.
+    /// Written inside a DPC: the thread that it interrupted did not wake anyone.
     pub fn in_dpc(self) -> bool {
         self.flags & 1 != 0
     }
@@ -233,13 +233,13 @@ impl ReadyThread {
     }
 }
 
-/// Raw time at which a DPC or ISR began: the record is written at its end.
+/// Raw time at which a DPC or ISR began. Its record is written at its end.
 #[inline(always)]
 pub fn initial_time(payload: &[u8]) -> Option<i64> {
     payload.first_chunk().map(|bytes| i64::from_le_bytes(*bytes))
 }
 
-/// Of a stack: the raw time of the event it belongs to, the process and the thread.
+/// For a stack: the raw time of its event, the process and the thread.
 #[inline(always)]
 pub fn stack_owner(payload: &[u8]) -> Option<(i64, u32, u32)> {
     Some((initial_time(payload)?, u32_at(payload, 8)?, u32_at(payload, 12)?))

@@ -1,4 +1,5 @@
-//! Layouts of what describes the machine: group 0B, group 12, and the classes that merging adds.
+//! Layouts of the records that describe the machine: group 0B, group 12, and the classes that
+//! merging adds.
 
 use super::kernel_layouts::Row;
 
@@ -191,7 +192,7 @@ pub(crate) const LAYOUTS: &[Row] = &[
 
 const PERF_STATE: &str = "Type:u32 NewState:u32 OldState:u32 Result:i32 Processors:u64";
 
-/// A class GUID's first number, opcode, name, fields.
+/// First number of a class GUID, opcode, name, fields.
 pub(crate) type ClassRow = (u32, u8, &'static str, &'static str);
 
 /// SystemConfigEx and KernelTraceControl's ImageID, both added by merging; lost events.

@@ -1,9 +1,10 @@
-//! The tags of an XML text, as far as manifests need them: names and attributes, no text between.
+//! The tags of an XML text, limited to what manifests need: names and attributes, no text in
+//! between.
 
-/// Bytes of an attribute that are kept: names are repeated from event to event.
+/// Maximum attribute length; event schemas repeat the names.
 const LONGEST: usize = 1 << 10;
 
-/// A tag; `name` without prefix, with a leading `/` where it ends an element.
+/// A tag; `name` has no prefix, and a leading `/` if it ends an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag<'a> {
     pub(crate) name: &'a str,
@@ -22,7 +23,7 @@ impl<'a> Tag<'a> {
         Self { name, attributes }
     }
 
-    /// An attribute as it is written, without quotes.
+    /// An attribute as written, without quotes.
     fn raw(&self, wanted: &str) -> Option<&'a str> {
         let mut rest = self.attributes;
         loop {
@@ -37,7 +38,7 @@ impl<'a> Tag<'a> {
         }
     }
 
-    /// An attribute; what is longer than names are is cut.
+    /// An attribute, truncated to the maximum length.
     pub(crate) fn get(&self, wanted: &str) -> Option<String> {
         let raw = self.raw(wanted)?;
         let mut ends = (0..=raw.len().min(LONGEST)).rev();
@@ -45,7 +46,7 @@ impl<'a> Tag<'a> {
         raw.get(..end).map(resolve)
     }
 
-    /// An attribute that is a number, decimal or with `0x`.
+    /// A numeric attribute, decimal or with `0x`.
     pub(crate) fn number(&self, wanted: &str) -> Option<u32> {
         let text = self.raw(wanted)?.trim_ascii();
         match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -55,7 +56,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Puts characters in the place of their references.
+/// Replaces character references.
 fn resolve(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -95,7 +96,7 @@ fn named(name: &str) -> Option<char> {
     })
 }
 
-/// All tags of a text in their order; comments and instructions are passed over.
+/// All tags of a text in order; comments and instructions are skipped.
 pub(crate) fn tags(xml: &str) -> impl Iterator<Item = Tag<'_>> {
     let mut rest = xml;
     std::iter::from_fn(move || {
@@ -113,7 +114,7 @@ pub(crate) fn tags(xml: &str) -> impl Iterator<Item = Tag<'_>> {
     })
 }
 
-/// Where a tag ends: `>` may stand in an attribute.
+/// The end of a tag: `>` may occur in an attribute.
 fn end_of_tag(text: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in text.bytes().enumerate() {

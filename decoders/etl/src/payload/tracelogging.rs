@@ -1,4 +1,4 @@
-//! TraceLogging: events that carry names and types of their fields with them.
+//! TraceLogging: events that contain the names and types of their fields.
 
 use super::reader::{Reader, ansi_text};
 use super::schema::scalar;
@@ -8,14 +8,14 @@ const STRUCT: u8 = 24;
 const FIXED_COUNT: u8 = 0x20;
 const VARIABLE_COUNT: u8 = 0x40;
 const CUSTOM: u8 = 0x60;
-/// Structs within structs: more is damage.
+/// Maximum nesting of structs; more means damaged data.
 const DEEPEST: usize = 8;
 
 struct Field {
     name: String,
     kind: u8,
     out: u8,
-    /// Elements: one, so many, or as the payload says.
+    /// Elements: one, a fixed number, or a number from the payload.
     count: Count,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn read(metadata: &[u8], payload: &[u8], pointer: usize) -> Option<(S
     Some((name, fields))
 }
 
-/// Bytes of the name of an event; `metadata` as for [`read`].
+/// Bytes of an event's name; `metadata` as for [`read`].
 pub(crate) fn name(metadata: &[u8]) -> Option<&[u8]> {
     let size = usize::from(u16::from_le_bytes(*metadata.first_chunk()?));
     let rest = metadata.get(2..size.min(metadata.len()))?;
@@ -98,7 +98,7 @@ fn field(schema: &mut Reader<'_>) -> Option<Field> {
     Some(Field { name, kind: kind & 0x1f, out, count })
 }
 
-/// The value of a field and the number of the field behind it.
+/// The value of a field and the number of the next field.
 fn value(
     described: &[Field],
     number: usize,
@@ -142,7 +142,7 @@ fn value(
     Some((Value::List(values), next))
 }
 
-/// The number of the field behind one, its members left out.
+/// The number of the field after one and its members.
 fn behind(described: &[Field], number: usize, depth: usize) -> Option<usize> {
     let field = described.get(number)?;
     let mut next = number + 1;

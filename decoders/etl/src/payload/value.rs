@@ -1,19 +1,19 @@
-//! Field values by name, as any decoder of payloads gives them.
+//! Field values by name, common to all payload decoders.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value as Json};
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A number without sign.
+    /// An unsigned number.
     Unsigned(u64),
-    /// A number with sign.
+    /// A signed number.
     Signed(i64),
     /// A floating-point number.
     Float(f64),
-    /// Yes or no.
+    /// A flag.
     Flag(bool),
     /// Text.
     Text(String),
@@ -21,7 +21,7 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// Several values.
     List(Vec<Value>),
-    /// Fields of their own.
+    /// Nested fields.
     Record(Fields),
 }
 
@@ -35,7 +35,7 @@ impl Fields {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// A number that is not negative, or a flag as 0 and 1.
+    /// A non-negative number, or a flag as 0 and 1.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.get(name)? {
             Value::Unsigned(value) => Some(*value),
@@ -45,7 +45,7 @@ impl Fields {
         }
     }
 
-    /// A number that fits 32 bits.
+    /// A number that fits in 32 bits.
     pub fn id(&self, name: &str) -> Option<u32> {
         self.number(name).and_then(|value| u32::try_from(value).ok())
     }
@@ -82,7 +82,7 @@ impl Fields {
 }
 
 impl Value {
-    /// As JSON: bytes in hexadecimal.
+    /// As JSON, with bytes in hexadecimal.
     pub fn json(&self) -> Json {
         match self {
             Self::Unsigned(value) => (*value).into(),
@@ -99,7 +99,7 @@ impl Value {
     }
 }
 
-/// A GUID as it is written.
+/// A GUID in text form.
 pub(crate) fn guid_text(bytes: &[u8]) -> String {
     let Ok(b) = <[u8; 16]>::try_from(bytes) else { return String::new() };
     let hex = |range: &[u8]| range.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -113,7 +113,7 @@ pub(crate) fn guid_text(bytes: &[u8]) -> String {
     )
 }
 
-/// A security identifier as it is written: revision, count, authority, parts.
+/// A security identifier in text form: revision, count, authority, parts.
 pub(crate) fn sid_text(bytes: &[u8]) -> Option<String> {
     let (revision, count) = (*bytes.first()?, usize::from(*bytes.get(1)?));
     let authority = bytes.get(2..8)?.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));

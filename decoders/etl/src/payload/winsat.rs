@@ -1,6 +1,6 @@
-//! The machine as WinSAT measured it: XML that merging adds to a recording.
+//! The machine as measured by WinSAT: XML that merging adds to a recording.
 
-/// A cache as `LogicalProcessorInfo` tells.
+/// A cache from `LogicalProcessorInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cache {
     pub(crate) mask: u64,
@@ -9,7 +9,7 @@ pub(crate) struct Cache {
     pub(crate) kind: String,
 }
 
-/// What the XML says of processors; masks are of group 0.
+/// What the XML contains about processors; masks are of group 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Processors {
     pub(crate) name: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Processors {
     pub(crate) packages: Vec<u64>,
 }
 
-/// The text in the first element of that name, and what follows the element.
+/// The text in the first element of that name, and the text after the element.
 fn element<'a>(xml: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     let mut rest = xml;
     loop {
@@ -52,7 +52,7 @@ fn mask(xml: &str) -> Option<u64> {
 }
 
 impl Processors {
-    /// Reads the XML of the system configuration; what it does not hold is left out.
+    /// Reads the XML of the system configuration; missing parts are omitted.
     pub(crate) fn read(xml: &str) -> Self {
         let name = text(xml, "ProcessorName").filter(|name| !name.is_empty()).map(str::to_owned);
         let Some((info, _)) = element(xml, "LogicalProcessorInfo") else {

@@ -1,4 +1,4 @@
-//! Heads of records: what is needed to step over them and to put them in order.
+//! Record heads: what is needed to skip records and to order them.
 
 use schedlens_input::bytes::{u16_at, u64_at};
 
@@ -7,14 +7,14 @@ use crate::records::message::MessageParts;
 use crate::records::names::{Id, Kind, Place, Pointer};
 use crate::records::record::{Extended, HAS_ITEMS, Record, split_items};
 
-/// Why the bytes at a place are no record.
+/// Why the bytes at a position are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// No header begins so.
+    /// No header starts with these bytes.
     Marker,
     /// A size that its header or the buffer does not allow.
     Size,
-    /// Its extended items do not fit into it; the record's size does.
+    /// Its extended items do not fit in it, but the record's size is valid.
     Items {
         /// Bytes up to the next record.
         stride: usize,
@@ -22,7 +22,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// As `problem` says it.
+    /// The text for `problem`.
     pub fn what(self) -> &'static str {
         match self {
             Self::Marker => "bytes that are no record",
@@ -32,18 +32,18 @@ impl Fault {
     }
 }
 
-/// What is needed of a record to step over it and to put it in order.
+/// The part of a record needed to skip and to order it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Low byte of the marker's type: one of the `TRACE_HEADER_TYPE_*`.
     form: u8,
-    /// `HookId`, where the header has one.
+    /// `HookId`, if the header has one.
     hook: u16,
     /// The first word: version, type, flags.
     marker: u32,
     /// Bytes without padding.
     pub size: u32,
-    /// Raw time; that of the record before it where it carries none.
+    /// Raw time; that of the previous record if it has none.
     pub ts: i64,
 }
 
@@ -63,16 +63,16 @@ const EVENT64: u8 = 19;
 const FULL64: u8 = 20;
 const INSTANCE64: u8 = 21;
 
-/// How a header is laid out.
+/// The layout of a header.
 #[derive(Clone, Copy)]
 struct Layout {
-    /// Its bytes; 0: no such type.
+    /// Its size; 0: undefined type.
     bytes: u8,
-    /// Where its time lies; 0: it has none.
+    /// Offset of its time; 0: it has none.
     time: u8,
-    /// Bits of its first eight bytes below its size.
+    /// Position of the size in its first eight bytes, in bits.
     size_shift: u8,
-    /// What follows it is told by its first word: [`EXTENDED_PERFINFO`], [`EXTENDED_EVENT`].
+    /// The first word states what follows it: [`EXTENDED_PERFINFO`], [`EXTENDED_EVENT`].
     extended: u8,
 }
 
@@ -111,10 +111,10 @@ const WPP: u8 = 0x90;
 const TIMED_TRACE: u8 = 0xb0;
 /// In the `Version` of a perfinfo header: a `u64` PEBS index follows it.
 pub(crate) const HAS_PEBS: u16 = 0x8000;
-/// The same: number of counters that follow it.
+/// In the same field: the number of counters that follow it.
 pub(crate) const COUNTERS: u16 = 0x700;
 
-/// The type that the first word of a record tells.
+/// The type in the first word of a record.
 fn form(word: u64) -> Option<u8> {
     match ((word >> 24) as u8, (word >> 16) as u8) {
         (WPP, _) => Some(MESSAGE),
@@ -130,8 +130,8 @@ impl Head {
         Self { form, hook: (word >> 48) as u16, marker: word as u32, size: size.into(), ts }
     }
 
-    /// The head of the record at a place in a buffer's records, if it is of the usual kinds:
-    /// one with a time, and nothing between header and payload.
+    /// The head of the record at a position in a buffer's records, if it is of the usual kinds:
+    /// with a time, and nothing between header and payload.
     #[inline(always)]
     pub(crate) fn usual(records: &[u8], at: usize) -> Option<Self> {
         let rest = records.get(at..)?;
@@ -153,17 +153,17 @@ impl Head {
         usual.then_some(Self::new(word, form, size, ts.cast_signed()))
     }
 
-    /// The head of a record that has been found to be one, of which size and time are known.
+    /// The head of a record that is already known to be valid, with its size and time.
     pub(crate) fn known(records: &[u8], at: usize, size: u16, ts: i64) -> Option<Self> {
         let word = u64_at(records, at)?;
         Some(Self::new(word, form(word)?, size, ts))
     }
 
-    /// The head of the record at a place in a buffer's records; `before` is the time of the
-    /// record before it.
+    /// The head of the record at a position in a buffer's records; `before` is the time of the
+    /// previous record.
     ///
     /// # Errors
-    /// The bytes there are no record that ends in `records`.
+    /// The bytes there are not a record that ends within `records`.
     #[inline(never)]
     pub fn at(records: &[u8], at: usize, before: i64) -> Result<Self, Fault> {
         let word = u64_at(records, at).ok_or(Fault::Size)?;
@@ -223,7 +223,7 @@ impl Head {
         self.marker
     }
 
-    /// The class of a classic event or the provider of a manifest event at that place.
+    /// The class of a classic event or the provider of a manifest event at that position.
     #[inline(always)]
     pub fn guid(&self, records: &[u8], at: usize) -> Option<Guid> {
         match self.form {
@@ -234,7 +234,7 @@ impl Head {
         }
     }
 
-    /// Number of the manifest event at that place.
+    /// Number of the manifest event at that position.
     pub(crate) fn event(&self, records: &[u8], at: usize) -> Option<u16> {
         match self.form {
             EVENT32 | EVENT64 => u16_at(records, at + 40),
@@ -242,7 +242,7 @@ impl Head {
         }
     }
 
-    /// Which header it has.
+    /// Its header kind.
     pub fn kind(&self) -> Kind {
         match self.form {
             SYSTEM32 | SYSTEM64 => Kind::System,
@@ -265,8 +265,8 @@ impl Head {
         }
     }
 
-    /// The record and its hook if its header is `PERFINFO_TRACE_HEADER`: put together in one go,
-    /// so that it never has to lie in memory.
+    /// The record and its hook if its header is `PERFINFO_TRACE_HEADER`. Built in one step, so that
+    /// it never has to be in memory.
     #[inline(always)]
     pub(crate) fn perfinfo<'a>(
         &self,
@@ -300,7 +300,7 @@ impl Head {
         Some((hook, record))
     }
 
-    /// The record whose head this is; `records` and `at` as for [`Head::at`].
+    /// The record with this head; `records` and `at` as for [`Head::at`].
     #[inline(always)]
     pub fn record<'a>(
         &self,

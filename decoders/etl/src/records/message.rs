@@ -1,11 +1,11 @@
-//! `MESSAGE_TRACE_HEADER`: which of its parts a WPP message carries.
+//! `MESSAGE_TRACE_HEADER`: the parts that a WPP message contains.
 
 use schedlens_input::bytes::{u16_at, u32_at, u64_at};
 
 use crate::guid::Guid;
 use crate::records::names::Pointer;
 
-/// `TRACE_MESSAGE_*`: what a message carries, in this order.
+/// `TRACE_MESSAGE_*`: the parts of a message, in this order.
 pub(crate) struct MessageParts {
     pub(crate) number: u16,
     pub(crate) class: Option<Guid>,
@@ -17,7 +17,7 @@ pub(crate) struct MessageParts {
 }
 
 impl MessageParts {
-    /// The parts of a message; `None` if they do not fit into it.
+    /// The parts of a message; `None` if they do not fit in it.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let flags = u16_at(bytes, 6)?;
         let mut at = 8;

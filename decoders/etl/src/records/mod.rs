@@ -1,4 +1,4 @@
-//! The headers of records, of every kind, without the payload's meaning.
+//! The headers of all kinds of records. This module does not interpret payloads.
 
 pub mod head;
 mod message;

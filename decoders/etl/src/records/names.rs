@@ -1,17 +1,17 @@
-//! What names a record: the kind of its header, its event, its place.
+//! What identifies a record: its header kind, event and position.
 
 use std::fmt;
 
 use crate::guid::Guid;
 
-/// Which header a record has.
+/// The header kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `SYSTEM_TRACE_HEADER`.
     System,
     /// `SYSTEM_TRACE_HEADER` without the two times.
     Compact,
-    /// `PERFINFO_TRACE_HEADER`: neither process nor thread.
+    /// `PERFINFO_TRACE_HEADER`: without process and thread.
     PerfInfo,
     /// `EVENT_TRACE_HEADER`: a classic event.
     Full,
@@ -27,7 +27,7 @@ pub enum Kind {
     Timed,
 }
 
-/// Width of the pointers in a payload; the record's own marker tells, not the file's header.
+/// Width of the pointers in a payload, from the record's own marker rather than the file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pointer {
     /// Four bytes.
@@ -37,7 +37,7 @@ pub enum Pointer {
 }
 
 impl Pointer {
-    /// Bytes of one.
+    /// Its size in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Four => 4,
@@ -46,7 +46,7 @@ impl Pointer {
     }
 }
 
-/// Which event a record is.
+/// The event of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
     /// `HookId`: group in the high byte, opcode in the low one.
@@ -78,11 +78,11 @@ pub enum Id {
         /// Number of the message.
         number: u16,
     },
-    /// Nothing names it.
+    /// Unnamed.
     None,
 }
 
-/// Where a record lies.
+/// The position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// Number of the file among those of the recording.

@@ -1,18 +1,18 @@
-//! The kernel records that come by the million: a `PERFINFO_TRACE_HEADER` of a 64-bit system with
-//! the payload right behind it.
+//! The most frequent kernel records: a `PERFINFO_TRACE_HEADER` of a 64-bit system directly followed
+//! by the payload.
 
 use crate::records::head::{COUNTERS, EVENT_TRACE, HAS_PEBS, Head, PERFINFO64};
 
 /// Bytes of the header.
 pub(crate) const HEADER: usize = 16;
-/// What the first word has in the bits of [`PLAIN_BITS`].
+/// The value of the first word in the bits of [`PLAIN_BITS`].
 const PLAIN: u64 = (EVENT_TRACE as u64) << 24 | (PERFINFO64 as u64) << 16;
 const PLAIN_BITS: u64 = (EVENT_TRACE as u64) << 24 | 0xff << 16 | HAS_PEBS as u64 | COUNTERS as u64;
 const SIZE_SHIFT: u32 = 32;
 const SIZE: u64 = 0xffff << SIZE_SHIFT;
 
-/// The first bytes of a record that has at least so many and ends within its buffer. Its time is
-/// one only if it [is plain](Opening::is_plain).
+/// The first bytes of a record, if it has enough of them and ends within its buffer. Its time is
+/// only valid if it [is plain](Opening::is_plain).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
     word: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// At a place in a buffer's records.
+    /// At a position in a buffer's records.
     #[inline(always)]
     pub(crate) fn at(records: &[u8], at: usize) -> Option<Self> {
         let rest = records.get(at..)?;
@@ -55,13 +55,13 @@ impl Opening {
         (self.word >> SIZE_SHIFT) as u16
     }
 
-    /// What records of one kind have in common.
+    /// The part common to records of one kind.
     #[inline(always)]
     pub(crate) fn word_without_size(self) -> u64 {
         self.word & !SIZE
     }
 
-    /// Where the next record begins if this one begins at `at`.
+    /// Where the next record starts if this one starts at `at`.
     #[inline(always)]
     pub(crate) fn end(self, at: usize) -> usize {
         at + ((usize::from(self.size()) + 7) & !7)
@@ -74,21 +74,21 @@ impl Opening {
     }
 }
 
-/// The parts of a kernel record that those which come by the million are made of.
+/// The parts of the most frequent kernel records.
 #[derive(Clone, Copy, Debug)]
 pub struct Brief<'a> {
     /// `HookId`
     pub hook: u16,
     /// Version of the event's layout.
     pub version: u8,
-    /// What the event itself says.
+    /// The payload.
     pub payload: &'a [u8],
     /// The buffer's processor.
     pub cpu: Option<u16>,
 }
 
 impl<'a> Brief<'a> {
-    /// The parts of the record at a place in a buffer's records, if it has nothing else.
+    /// The parts of the record at a position in a buffer's records, if it has no other parts.
     #[inline(always)]
     pub fn at(records: &'a [u8], at: usize, cpu: Option<u16>) -> Option<Self> {
         let opening = Opening::at(records, at).filter(|opening| opening.is_plain())?;

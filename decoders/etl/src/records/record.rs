@@ -1,4 +1,4 @@
-//! Records of a buffer, of every header kind, without the payload's meaning.
+//! Records of a buffer, with any header kind. This module does not interpret payloads.
 
 use schedlens_input::bytes::{u16_at, u32_at, u64_at};
 
@@ -6,41 +6,41 @@ use crate::guid::Guid;
 use crate::records::message::MessageParts;
 use crate::records::names::{Id, Kind, Place, Pointer};
 
-/// One record; its parts lie in the buffer it was found in.
+/// One record, borrowed from its buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Which header it has.
+    /// Its header kind.
     pub kind: Kind,
     /// Width of its pointers.
     pub pointer: Pointer,
-    /// The buffer's processor; none in the header's buffer and where buffers mix processors.
+    /// The buffer's processor; none in the header's buffer and in buffers that mix processors.
     pub cpu: Option<u16>,
-    /// Raw clock of the recording; of the record before it where it carries none.
+    /// Raw clock of the recording; that of the previous record if it has none.
     pub ts: i64,
-    /// Thread, where the header has one.
+    /// Thread, if the header has one.
     pub tid: Option<u32>,
-    /// Process, where the header has one.
+    /// Process, if the header has one.
     pub pid: Option<u32>,
-    /// Which event it is.
+    /// Its event.
     pub id: Id,
     /// Version of the event's layout.
     pub version: u8,
-    /// Performance counters, a `u64` each, as the configuration orders them.
+    /// Performance counters, a `u64` each, in the order of the configuration.
     pub counters: &'a [u8],
     /// Extended items of an `EVENT_HEADER`.
     pub extended: Extended<'a>,
-    /// What the event itself says.
+    /// The payload.
     pub payload: &'a [u8],
-    /// Bytes of header, counters, items and payload.
+    /// Size of header, counters, items and payload.
     pub size: u32,
-    /// Where it lies.
+    /// Its position.
     pub place: Place,
 }
 
 /// `EVENT_HEADER.Flags`: extended items follow the header.
 pub(crate) const HAS_ITEMS: u16 = 1;
 
-/// An extended item: `EVENT_HEADER_EXTENDED_DATA_ITEM` as it lies in the file.
+/// An extended item: `EVENT_HEADER_EXTENDED_DATA_ITEM` as stored in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
     /// `EVENT_HEADER_EXT_TYPE_*`.
@@ -56,7 +56,7 @@ pub const EXT_TRAITS: u16 = 12;
 /// `EVENT_HEADER_EXT_TYPE_PMC_COUNTERS`.
 pub const EXT_COUNTERS: u16 = 8;
 
-/// The extended items of a record, one after the other.
+/// The extended items of a record.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extended<'a> {
     rest: &'a [u8],
@@ -92,7 +92,7 @@ fn item_at(data: &[u8]) -> Option<(u16, usize, usize, bool)> {
     fits.then_some((kind, size, total, flags & 1 != 0))
 }
 
-/// Splits the bytes behind an `EVENT_HEADER` into its items and the payload.
+/// Splits the bytes after an `EVENT_HEADER` into its items and the payload.
 pub(crate) fn split_items(data: &[u8]) -> Option<(Extended<'_>, &[u8])> {
     let mut at = 0;
     loop {
@@ -162,7 +162,7 @@ impl<'a> Record<'a> {
         self.payload = bytes.get(parts.payload..).unwrap_or_default();
     }
 
-    /// Performance counter number `n` of the configuration's order, if this record carries it.
+    /// Performance counter number `n` in the configuration's order, if this record contains it.
     #[inline]
     pub fn counter(&self, n: usize) -> Option<u64> {
         u64_at(self.counters, n.checked_mul(8)?)

@@ -1,11 +1,11 @@
-//! Logs built by code: buffers of records whose payload is one number.
+//! Logs built in code: buffers of records whose payload is one number.
 
 use crate::container::buffer::HEADER;
 use crate::{Chosen, Log, Scan};
 
 /// Raw time of the header record.
 pub(super) const START: i64 = 1_000;
-/// Bytes of a buffer.
+/// Buffer size in bytes.
 pub(super) const BUFFER: usize = 512;
 
 /// A buffer: processor, sequence number, flags, times of its records.
@@ -80,7 +80,7 @@ fn buffer(records: &[u8], built: &Built, kind: u16) -> Vec<u8> {
     bytes
 }
 
-/// A log with these buffers behind the first one; its records are numbered from 0.
+/// A log with these buffers after the first one; its records are numbered from 0.
 pub(super) fn log(mode: u32, closed: bool, lost: u32, buffers: &[Built]) -> Vec<u8> {
     let header = header_record(mode, buffers.len() as u32 + 1, closed, lost);
     let mut file = buffer(&header, &Built::new(0, 0, &[]), 4);
@@ -106,7 +106,7 @@ pub(super) fn scanned(bytes: Vec<u8>) -> Scan {
     log.scan(&Chosen::none(), |_| {}, |_| true)
 }
 
-/// Time, CPU and number of each record in the order of time, without the header's.
+/// Time, CPU and number of each record in time order, without the header's.
 pub(super) fn merged(scan: &Scan) -> Vec<(i64, u16, u32)> {
     let chosen = Chosen::of([0x532], []);
     let mut merge = scan.merge(&chosen);

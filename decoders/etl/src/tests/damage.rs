@@ -1,4 +1,4 @@
-//! Damaged buffers: what is left is read, and what is not is told.
+//! Damaged buffers: the readable rest is read, and the damage is reported.
 
 use super::built::{BUFFER, Built, merged, plain, scanned};
 use crate::{Chosen, Gap, Log, Scan};
@@ -10,7 +10,7 @@ fn problems(scan: &Scan) -> Vec<(String, String, i64)> {
 #[test]
 fn records_behind_a_damaged_one_are_read() {
     let mut bytes = plain(&[Built::new(0, 1, &[1_010, 1_020, 1_030, 1_040])]);
-    // The second record of the buffer behind the first one.
+    // The second record of the second buffer.
     let at = BUFFER + 0x48 + 24;
     bytes[at..at + 8].fill(0xff);
     let scan = scanned(bytes);
@@ -92,7 +92,7 @@ fn reading_ends_where_it_is_told_to() {
 
 #[test]
 fn buffers_that_unpack_to_far_too_much_are_not_read() {
-    // 16 MiB of zeros out of a few bytes, again and again.
+    // 16 MiB of zeros from a few bytes, repeatedly.
     let mut file = plain(&[]);
     let want = 16_u32 << 20;
     let body = [0, 0, 0, 0x40, 0, 7, 0, 0x0f, 0xff, 0, 0, 0xfc, 0xff, 0xff, 0, 0, 0, 0, 0, 0];
@@ -109,6 +109,6 @@ fn buffers_that_unpack_to_far_too_much_are_not_read() {
     let refused = "a packed buffer that unpacks to far more than logs do: not read";
     let rows = problems(&scan);
     let count: i64 = rows.iter().filter(|row| row.1 == refused).map(|row| row.2).sum();
-    // 64 MiB and 200 times the file of 19 kB are four of them.
+    // 64 MiB and 200 times the file of 19 kB is four of them.
     assert_eq!(count, 195);
 }

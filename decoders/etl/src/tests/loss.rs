@@ -1,4 +1,4 @@
-//! What is missing, where, and what says so.
+//! What is missing, where, and the evidence.
 
 use super::built::{Built, log, plain, scanned};
 use crate::passes::loss::Signs;
@@ -52,7 +52,7 @@ fn flags_tell_of_the_time_since_the_buffer_before() {
 fn a_missing_number_may_be_of_any_cpu() {
     let [a, b, mut c, mut d] = four();
     (c.sequence, d.sequence) = (4, 5);
-    // CPUs 2 and 3 have no buffer at all: it may be one of theirs.
+    // CPUs 2 and 3 have no buffer: the missing one may be theirs.
     let expected = [
         gap(0, 1_020, 1_030, "missing_buffer"),
         gap(1, 1_025, 1_035, "missing_buffer"),
@@ -71,7 +71,7 @@ fn a_circular_file_begins_anywhere_but_has_no_holes() {
     // What was overwritten is unknown up to the first record of each CPU.
     let expected = [gap(0, None, 1_010, "overwritten"), gap(1, None, 1_015, "overwritten")];
     assert_eq!(gaps(log(2, true, 0, &old)), expected);
-    // Nor does a file that goes on where another was full.
+    // A file that continues a full one is not missing buffers either.
     assert_eq!(gaps(log(8, true, 0, &old)), []);
     let sequential = gaps(log(1, true, 0, &old));
     let expected = [
@@ -130,7 +130,7 @@ fn losses_that_only_the_header_tells_have_no_place() {
     assert_eq!(told, [gap(0, 1_020, 1_030, "events_lost"), last[0], last[1]]);
 }
 
-/// What one record that tells of others says.
+/// The gaps reported by one record.
 fn told(bytes: &[u8]) -> Vec<Gap> {
     let head = Head::at(bytes, 0, 0).expect("a record");
     let place = Place { file: 0, buffer: 0, at: 72 };

@@ -1,4 +1,4 @@
-//! The container on logs built by code: order, loss, damage.
+//! The container, on logs built in code: order, loss, damage.
 
 mod built;
 mod damage;

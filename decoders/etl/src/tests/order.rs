@@ -1,4 +1,4 @@
-//! Buffers lie in the file in any order; records come in the order of time.
+//! Buffers are in any order in the file; records are returned in time order.
 
 use super::built::{Built, log, merged, plain, scanned};
 use crate::{Chosen, Log};
@@ -6,7 +6,7 @@ use crate::{Chosen, Log};
 #[test]
 fn buffers_of_several_cpus_are_merged_by_time() {
     //        1000  1010  1020  1030  1040
-    // CPU 0: ..a0....a1....a2..            flushed first, and last the buffer before it
+    // CPU 0: ..a0....a1....a2..            flushed first; the buffer before it comes last
     // CPU 1: ....b0....b1......b2..
     let scan = scanned(plain(&[
         Built::new(0, 3, &[1_040, 1_050]),
@@ -76,7 +76,7 @@ fn where_buffers_mix_processors_no_record_has_one() {
 
 #[test]
 fn another_order_of_the_buffers_changes_nothing() {
-    // Times with ties across CPUs, three buffers a CPU.
+    // Times with ties across CPUs, three buffers per CPU.
     let mut buffers = Vec::new();
     for cpu in 0..4_u16 {
         for part in 0..3_i64 {

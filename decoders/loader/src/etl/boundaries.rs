@@ -1,15 +1,15 @@
-//! Where frames begin and end.
+//! Where chunks start and end.
 
 use super::Tables;
 use super::rows::Rows;
 use super::session::Session;
 use super::state::filling::Filling;
 
-/// Rows of closed frames that wait for records which may change them, at most.
+/// Maximum rows of closed chunks that wait for records which may change them.
 const KEPT_ROWS: usize = 1 << 18;
 
 impl Session<'_> {
-    /// Begins a new frame at a time.
+    /// Starts a new chunk at a time.
     #[inline(never)]
     pub(super) fn begin_frame(&mut self, from_ns: i64) {
         let next = Filling {
@@ -23,12 +23,11 @@ impl Session<'_> {
         self.closed.add(filled);
     }
 
-    /// The oldest of the closed frames and its end, if no record is expected to change it any
-    /// more.
+    /// The oldest closed chunk and its end, if no later record is expected to change it.
     pub(super) fn unchanging_frame(&mut self) -> Option<(Filling, i64)> {
         let first = self.closed.frames.front()?.number;
         if self.closed.rows <= KEPT_ROWS {
-            // What belongs to the last records of a frame may come with the first ones after it.
+            // Data for the last records of a chunk may come with the first records after it.
             let alone = self.closed.frames.len() < 2;
             let awaited = self.scheduling.oldest_given().is_some_and(|oldest| oldest <= first);
             if alone || awaited || self.expects_stacks {
@@ -38,7 +37,7 @@ impl Session<'_> {
         self.oldest_frame()
     }
 
-    /// The oldest of the closed frames and its end.
+    /// The oldest closed chunk and its end.
     pub(super) fn oldest_frame(&mut self) -> Option<(Filling, i64)> {
         let filling = self.closed.take_first()?;
         let next = self.closed.frames.front().unwrap_or(&self.current);

@@ -11,7 +11,7 @@ use super::life_rows;
 use super::session::Session;
 use crate::reader::Finished;
 
-/// The tables that the lives, the machine and the counts fill.
+/// Fills the tables that depend on thread lifetimes, the machine and the counts.
 pub(super) fn finish(
     recording: &Recording,
     session: &mut Session<'_>,
@@ -112,7 +112,7 @@ pub(super) fn finish(
     })
 }
 
-/// How exact times are, where the clock is not the performance counter.
+/// The time resolution, if the clock is not the performance counter.
 fn clock_limit(recording: &Recording) -> Option<String> {
     let header = recording.scan().log().header();
     match recording.scan().log().clock().kind {

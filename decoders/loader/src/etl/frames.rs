@@ -1,4 +1,4 @@
-//! Records in the order of time, turned into frames of base-table rows.
+//! Turns records in time order into chunks of base-table rows.
 
 use std::collections::HashMap;
 
@@ -16,34 +16,34 @@ use super::session::Session;
 use super::state::filling::{FRAME_ROWS, Filling};
 use crate::reader::{Finished, FrameSource};
 
-/// Records between two looks at how far the reading is.
+/// Records between two progress reports.
 const STEP: u64 = 1 << 16;
 
-/// Reads a recording frame by frame.
+/// Reads a recording chunk by chunk.
 pub(super) struct Frames<'a> {
     recording: &'a Recording,
     batcher: &'a Batcher,
     merge: Merge<'a>,
     session: Session<'a>,
-    /// Gaps by their end; those without one last.
+    /// Gaps by end; those without an end come last.
     gaps: Vec<Gap>,
     next_gap: usize,
-    /// When that one ends.
+    /// End of that gap.
     gap_due: i64,
     threads_told: usize,
     last_ns: i64,
     read: u64,
-    /// When to look next how far the reading is.
+    /// Record count at which to report progress next.
     next_step: u64,
-    /// The frame has all rows that it should.
+    /// The chunk has reached its target size.
     full: bool,
     done: bool,
-    /// The last frame, once all records are read.
+    /// The last chunk, once all records are read.
     last: Option<Filling>,
 }
 
 impl<'a> Frames<'a> {
-    /// From the begin.
+    /// Starts at the first record.
     pub(super) fn new(
         recording: &'a Recording,
         chosen: &'a Chosen,
@@ -106,7 +106,7 @@ impl<'a> Frames<'a> {
         Ok(Frame { batches, until_ns })
     }
 
-    /// Reads records until a frame is ready, or all are read.
+    /// Reads records until a chunk is ready or all are read.
     fn fill(&mut self, on_progress: &mut dyn FnMut(u64) -> bool) -> Option<(Filling, i64)> {
         let (merge, session) = (&mut self.merge, &mut self.session);
         let clock = session.clock;
@@ -123,7 +123,7 @@ impl<'a> Frames<'a> {
             if self.gap_due <= begin {
                 self.gap_due = pass_gaps(session, &self.gaps, &mut self.next_gap, begin);
             }
-            // Up to the next gap; a frame that is full takes only what has its last time.
+            // Read up to the next gap; a full chunk only takes records with its last time.
             let mut passed = ahead.before(|raw| self.gap_due <= raw);
             if self.full {
                 passed = passed.min(ahead.before(|raw| self.last_ns < clock.ns(raw)));
@@ -151,7 +151,7 @@ impl<'a> Frames<'a> {
         None
     }
 
-    /// Ends what the recording leaves open.
+    /// Closes whatever is still open at the end of the recording.
     fn close(&mut self) {
         self.done = true;
         for gap in self.gaps.get(self.next_gap..).unwrap_or_default() {
@@ -167,7 +167,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Takes a record that is no plain switch and no plain waking.
+/// Processes a record that is neither a plain switch nor a plain wakeup.
 #[inline(never)]
 fn take_other(session: &mut Session<'_>, ahead: &Stretch<'_>, entry: Entry, ts: i64) {
     if ahead.brief(entry).is_some_and(|brief| session.frequent(&brief, ts)) {
@@ -178,7 +178,7 @@ fn take_other(session: &mut Session<'_>, ahead: &Stretch<'_>, entry: Entry, ts: 
     }
 }
 
-/// Applies the gaps that end at or before a raw time; gives back when the next one ends.
+/// Applies the gaps that end at or before a raw time; returns the end of the next one.
 #[inline(never)]
 fn pass_gaps(session: &mut Session<'_>, gaps: &[Gap], next: &mut usize, until: i64) -> i64 {
     while let Some(gap) = gaps.get(*next) {
@@ -192,7 +192,7 @@ fn pass_gaps(session: &mut Session<'_>, gaps: &[Gap], next: &mut usize, until: i
     i64::MAX
 }
 
-/// What is open on a CPU may have ended in a gap.
+/// Whatever is open on a CPU may have ended in a gap.
 fn end_gap(session: &mut Session<'_>, gap: &Gap) {
     if let Some(cpu) = gap.cpu.map(i32::from) {
         session.scheduling.forget(cpu);

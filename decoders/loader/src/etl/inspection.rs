@@ -1,4 +1,4 @@
-//! What a recording holds, as JSON.
+//! The contents of a recording as JSON.
 
 use schedlens_etl::Recording;
 use serde_json::{Value as Json, json};
@@ -18,7 +18,7 @@ pub fn inspect(recording: &Recording) -> Json {
 }
 
 /// Processes (`pid`, `name`, `start_ns`, `end_ns`) and threads (`tid`, `pid`, `name`, `start_ns`,
-/// `end_ns`) that records of their lives tell of, as JSON.
+/// `end_ns`) from lifetime records, as JSON.
 fn lives(recording: &Recording) -> (Json, Json) {
     let chosen = Recording::chosen_lives();
     let scan = recording.scan();

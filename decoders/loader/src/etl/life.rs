@@ -1,4 +1,4 @@
-//! Records of processes and threads, and of what a thread may use.
+//! Records about processes and threads, and about the CPUs and priorities threads may use.
 
 use schedlens_etl::payload::known;
 use schedlens_etl::payload::value::Fields;
@@ -10,11 +10,11 @@ use super::processes::{self, ProcessFacts};
 use super::rows::{AffinityChange, Mark};
 use super::session::Session;
 
-/// ns of a FILETIME's unit.
+/// FILETIME unit in ns.
 const FILETIME_NS: i64 = 100;
 
 impl Session<'_> {
-    /// Any hook that does not come by the million; `None` for a payload that is too short.
+    /// Any rare hook; `None` if the payload is too short.
     #[inline(never)]
     pub(super) fn other_hook(&mut self, hook: u16, record: &Record<'_>, at: Moment) -> Option<()> {
         match hook {
@@ -98,7 +98,7 @@ impl Session<'_> {
         Some(())
     }
 
-    /// Events of Microsoft-Windows-Kernel-Process, where the kernel logger's own are missing.
+    /// Events of Microsoft-Windows-Kernel-Process, used if those of the kernel logger are missing.
     pub(super) fn kernel_process(&mut self, id: u16, record: &Record<'_>, ts: i64) {
         let event = match id {
             1 => processes::Event::Start,
@@ -126,7 +126,7 @@ impl Session<'_> {
         self.lives.processes.told(event, facts, ts);
     }
 
-    /// A FILETIME in ns from ns 0.
+    /// A FILETIME as ns from ns 0.
     fn since_begin(&self, filetime: u64) -> Option<i64> {
         let begin = i64::try_from(self.clock.start_time).ok()?;
         i64::try_from(filetime).ok()?.checked_sub(begin)?.checked_mul(FILETIME_NS)

@@ -1,4 +1,4 @@
-//! The lives of threads and processes as rows.
+//! Thread and process lifetimes as rows.
 
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ pub(super) fn names(lives: &Lives, batcher: &Batcher) -> Result<RecordBatch, Arr
     batcher.batch("thread_name", rows, columns)
 }
 
-/// Rows of `affinity`, and how many masks lie in a group that is not told.
+/// Rows of `affinity`, and the number of masks whose group is unknown.
 pub(super) fn affinities(
     lives: &Lives,
     numbering: &Numbering,

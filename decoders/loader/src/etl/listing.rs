@@ -1,4 +1,4 @@
-//! Every record of a log as a row, for people and tests that look at the container itself.
+//! Every record of a log as a row, to examine the container itself.
 
 use std::sync::Arc;
 
@@ -93,13 +93,13 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// A row for each record, in the order of time or of the files.
+/// One row per record, in time order or file order.
 ///
-/// `at` is the record's offset in its unpacked buffer, `size` its bytes without padding, `ts` its raw time, `ns` its time from ns 0,
-/// `items` the number of its extended items.
+/// `at` is the record's offset in its unpacked buffer, `size` its bytes without padding, `ts` its raw
+/// time, `ns` its time from ns 0, `items` the number of its extended items.
 ///
 /// # Errors
-/// More than an Arrow array can hold.
+/// The log has more records than an Arrow array can contain.
 pub fn listing(log: Log, by_time: bool) -> Result<RecordBatch, DecodeError> {
     let clock = log.clock();
     let mut columns = Columns::default();

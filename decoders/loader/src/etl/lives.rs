@@ -1,4 +1,4 @@
-//! The lives of threads and processes: ids are reused, names come late.
+//! Lifetimes of threads and processes: ids are reused, and names arrive late.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use super::processes::Processes;
 
 /// Thread ids up to here are looked up in a table.
 const DENSE_TIDS: u32 = 1 << 22;
-/// In a table of ids: nobody bears it.
+/// In a table of ids: no thread has this id.
 const NOBODY: u32 = u32::MAX;
-/// The same: set where the one that bore it has left for good; whoever bears it next is another.
+/// In a table of ids: the thread with this id has exited; the next one with it is another thread.
 const GONE: u32 = 1 << 31;
 /// The idle threads' process.
 const IDLE: &str = "Idle";
 
-/// Where an affinity comes from.
+/// The source of an affinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// A rundown: what holds for a thread that exists.
+    /// A rundown: the current value of an existing thread.
     Rundown,
     /// The thread's start, or a change.
     Event,
@@ -27,30 +27,31 @@ pub(super) enum Told {
 pub(super) struct Allowed {
     pub(super) from_ns: Option<i64>,
     pub(super) mask: u64,
-    /// `None`: the record does not tell it.
+    /// `None` if the record does not contain it.
     pub(super) group: Option<u16>,
     pub(super) told: Told,
 }
 
-/// What records say of a thread.
+/// What the records contain about a thread.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     pub(super) tid: u32,
     pub(super) process: Option<u32>,
     pub(super) start_ns: Option<i64>,
     pub(super) end_ns: Option<i64>,
-    /// Time of the first record of it.
+    /// Time of its first record.
     pub(super) first_ns: i64,
-    /// Whether a rundown at the begin lists it.
+    /// Whether a rundown at the start lists it.
     pub(super) is_listed: bool,
-    /// Names by the time from which on they hold.
+    /// Names with the time from which each applies.
     pub(super) names: Vec<(Option<i64>, String)>,
     pub(super) base_priority: Option<u8>,
     pub(super) allowed: Vec<Allowed>,
     pub(super) idle: bool,
 }
 
-/// What the last switch of a thread said; apart from [`Life`], since every switch asks for it.
+/// What a thread's last switch recorded. Stored separately from [`Life`] because every switch reads
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen(u32);
 
@@ -91,7 +92,7 @@ pub(super) enum Event {
     RundownAtEnd,
 }
 
-/// What such a record says.
+/// The contents of such a record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadFacts {
     pub(super) tid: u32,
@@ -101,7 +102,7 @@ pub(super) struct ThreadFacts {
     pub(super) affinity: Option<u64>,
 }
 
-/// All lives of a recording, numbered by first appearance.
+/// All thread lifetimes of a recording, numbered by first appearance.
 #[derive(Debug)]
 pub(super) struct Lives {
     base: i64,
@@ -111,16 +112,16 @@ pub(super) struct Lives {
     sparse: HashMap<u32, u32>,
     idle: Vec<u32>,
     pub(super) processes: Processes,
-    /// Which life a tid had from when on.
+    /// The lifetimes of each tid with their start times.
     history: HashMap<u32, Vec<(i64, u32)>>,
-    /// Group of an affinity mask, where there is only one.
+    /// Group of an affinity mask, if the machine has only one.
     only_group: Option<u16>,
-    /// Whether a rundown at the begin lists threads.
+    /// Whether a rundown at the start lists threads.
     lists_threads: bool,
 }
 
 impl Lives {
-    /// None yet; `trace_id` is the upper half of their numbers.
+    /// Starts empty; `trace_id` is the upper half of the numbers.
     pub(super) fn new(trace_id: i64, only_group: Option<u16>) -> Self {
         Self {
             base: trace_id.wrapping_shl(32),
@@ -136,21 +137,21 @@ impl Lives {
         }
     }
 
-    /// Since when a life's first name and affinity hold; `None`: since before the recording. A
-    /// thread that is not listed at the begin, although others are, began some time before its
-    /// first record.
+    /// From when the first name and affinity of a lifetime apply; `None`: since before the
+    /// recording. If a rundown at the start lists other threads but not this one, it began shortly
+    /// before its first record.
     pub(super) fn held_from(&self, life: &Life, from: Option<i64>) -> Option<i64> {
         let is_unlisted = self.lists_threads && !life.is_listed && !life.idle;
         from.or(is_unlisted.then_some(life.first_ns))
     }
 
-    /// The number of a life, or of a process, in the database.
+    /// The database id of a thread or process lifetime.
     #[inline(always)]
     pub(super) fn utid(&self, number: u32) -> i64 {
         self.base | i64::from(number)
     }
 
-    /// Who bears an id, and whether it has left for good.
+    /// Which thread has an id, and whether it has exited.
     fn look_up(&self, tid: u32) -> Option<(u32, bool)> {
         let found = if tid < DENSE_TIDS {
             self.dense.get(tid as usize).copied().unwrap_or(NOBODY)
@@ -186,7 +187,7 @@ impl Lives {
         life
     }
 
-    /// The thread that bears an id when a record on a CPU names it; id 0 is that CPU's idle thread.
+    /// The thread with an id when a record on a CPU names it; id 0 is that CPU's idle thread.
     #[inline(always)]
     pub(super) fn now(&mut self, tid: u32, cpu: i32, ts: i64) -> u32 {
         let known = match tid {
@@ -210,7 +211,7 @@ impl Lives {
         }
     }
 
-    /// The thread with that id has left its CPU for good.
+    /// The thread with that id exits.
     #[inline(never)]
     pub(super) fn leaves_for_good(&mut self, tid: u32) {
         if let Some((life, _)) = self.look_up(tid) {
@@ -218,8 +219,8 @@ impl Lives {
         }
     }
 
-    /// Notes ideal processor and class of service of a thread that leaves, where they are told;
-    /// what was known before, if that differs.
+    /// Notes the recorded ideal processor and QoS class of a thread that is switched out; returns
+    /// the previous values if they differ.
     #[inline(always)]
     pub(super) fn saw_leave(
         &mut self,
@@ -240,7 +241,7 @@ impl Lives {
         Some(before)
     }
 
-    /// The same of a thread that enters: its class of service.
+    /// The same for a thread that is switched in: its QoS class.
     #[inline(always)]
     pub(super) fn saw_enter(&mut self, life: u32, qos: u8) -> Option<Seen> {
         let seen = &mut self.seen[life as usize];
@@ -273,7 +274,7 @@ impl Lives {
         life
     }
 
-    /// A record's header says to which process a thread belongs that others have shown.
+    /// A record's header names the process of an already known thread.
     pub(super) fn belongs(&mut self, tid: u32, pid: u32) {
         if tid == 0 || pid == 0 {
             return;
@@ -285,7 +286,7 @@ impl Lives {
         }
     }
 
-    /// A record of the life of a thread.
+    /// Processes a lifetime record of a thread.
     pub(super) fn told(&mut self, event: Event, told: ThreadFacts, ts: i64) {
         if told.tid == 0 {
             return;
@@ -295,7 +296,7 @@ impl Lives {
         let life = match (event, current) {
             (Event::Start, _) => self.begin(told.tid, Some(ts), ts),
             (_, None) => self.begin(told.tid, None, ts),
-            // The end may be told after the thread has left for good.
+            // The end may be recorded after the thread has exited.
             (Event::End, Some((life, _))) if !ended(&self.all[life as usize]) => life,
             (Event::RundownAtBegin | Event::RundownAtEnd, Some((life, false)))
                 if !ended(&self.all[life as usize]) =>
@@ -313,12 +314,13 @@ impl Lives {
             self.lists_threads = true;
         }
         if event == Event::End {
-            // Its base priority is that of a thread on its way out, not the one it ran with.
+            // Ignore its base priority: it belongs to an exiting thread, not to one that runs
+            // normally.
             thread.end_ns = Some(ts);
         } else {
             thread.base_priority = told.base_priority.or(thread.base_priority);
         }
-        // What a rundown tells holds since before the recording, unless something else was told.
+        // Values from a rundown apply since before the recording, unless an earlier event set them.
         let existed = thread.start_ns.is_none();
         if let Some(name) = told.name.filter(|name| !name.is_empty())
             && thread.names.last().is_none_or(|(_, known)| *known != name)
@@ -350,7 +352,7 @@ impl Lives {
         }
     }
 
-    /// The CPUs of a thread change; gives back its number.
+    /// The allowed CPUs of a thread change; returns its number.
     pub(super) fn confined(&mut self, tid: u32, ts: i64, (group, mask): (u16, u64)) -> u32 {
         let life = self.now(tid, 0, ts);
         let allowed = Allowed { from_ns: Some(ts), mask, group: Some(group), told: Told::Event };
@@ -358,7 +360,7 @@ impl Lives {
         life
     }
 
-    /// The thread that had this id at that time; without a time: at the begin, else the last.
+    /// The thread that had this id at that time; without a time: at the start, else the last.
     pub(super) fn at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
         let lives = self.history.get(&u32::try_from(tid).ok()?)?;
         let found = match ts {

@@ -1,4 +1,4 @@
-//! What a recording says of its machine and its clock: rows of `cpu` and `trace`.
+//! What a recording contains about its machine and its clock: rows of `cpu` and `trace`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Records of Windows event trace logs turned into rows of the base tables.
+//! Turns records of Windows event trace logs into rows of the base tables.
 
 mod boundaries;
 mod finish;
@@ -23,5 +23,5 @@ mod wakeups;
 pub use self::inspection::inspect;
 pub use self::listing::listing;
 
-/// The base tables of a frame.
+/// The base tables of a chunk.
 type Tables = schedlens_schedule::tables::Tables<switches::Switches, wakeups::Wakeups>;

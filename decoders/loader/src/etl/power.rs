@@ -10,9 +10,9 @@ use super::rows::Parking;
 use super::session::Session;
 use super::state::power::Parked;
 
-/// Nodes whose caps are kept.
+/// Maximum number of nodes whose caps are kept.
 const MOST_CAPS: usize = 1024;
-/// kHz of a MHz.
+/// kHz per MHz.
 const KHZ: i64 = 1000;
 
 impl Session<'_> {
@@ -36,7 +36,7 @@ impl Session<'_> {
         }
         let Some((_, fields)) = self.survey.event(record) else { return };
         if self.power_fields(id, &fields, ts).is_none() {
-            // Later versions of these hold structs instead of masks.
+            // Later versions of these contain structs instead of masks.
             if matches!(id, 65 | 66 | 112 | 137) {
                 self.power.not_described += 1;
             } else {
@@ -107,7 +107,8 @@ impl Session<'_> {
         }
     }
 
-    /// A rundown tells how a CPU is. It was so since changes are recorded and none was.
+    /// A rundown contains a CPU's state. It applies since changes are recorded, because there was
+    /// no change.
     fn found_parked(&mut self, cpu: i32, ts: i64, state: Parked) {
         let known = self.power.parked.get(&cpu).copied();
         let merged = Parked { soft: state.soft.or(known.and_then(|known| known.soft)), ..state };

@@ -8,9 +8,9 @@ use super::rows::Presented;
 use super::session::Session;
 use super::state::presents::Chain;
 
-/// `DXGI_PRESENT_TEST`: shows nothing.
+/// `DXGI_PRESENT_TEST`: displays nothing.
 const DXGI_PRESENT_TEST: u32 = 1;
-/// Swap chains that are kept.
+/// Maximum number of swap chains.
 const MOST_CHAINS: usize = 1 << 16;
 
 impl Session<'_> {
@@ -21,7 +21,7 @@ impl Session<'_> {
             (DXGI, 42 | 55) | (D3D9, 1) => (true, false),
             (DXGI, 43 | 56) | (D3D9, 2) => (false, true),
             (DXGI | D3D9, _) => (false, false),
-            // What the two others show, the graphics kernel shows again.
+            // The graphics kernel reports presents of the other two providers a second time.
             (_, 184) => (!self.survey.presenters.contains(&pid), false),
             _ => (false, false),
         };

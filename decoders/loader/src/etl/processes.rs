@@ -1,8 +1,8 @@
-//! The lives of processes.
+//! Process lifetimes.
 
 use std::collections::HashMap;
 
-/// One life.
+/// One process lifetime.
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) pid: u32,
@@ -14,7 +14,7 @@ pub(super) struct Process {
     pub(super) parent_pid: Option<u32>,
     pub(super) session_id: Option<u32>,
     pub(super) command_line: Option<String>,
-    /// Whether a record told of it, rather than of one of its threads.
+    /// Whether the process itself has a record, not just one of its threads.
     pub(super) told: bool,
 }
 
@@ -27,11 +27,11 @@ pub(super) enum Event {
     End,
     /// Hooks 0303 and 0304.
     Rundown,
-    /// Hook 0327: it has ended, but something still holds it; when, if that is told.
+    /// Hook 0327: it has ended but is still referenced; the exit time, if recorded.
     Defunct(Option<i64>),
 }
 
-/// What such a record says of the process.
+/// The contents of such a record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcessFacts {
     pub(super) pid: u32,
@@ -43,10 +43,10 @@ pub(super) struct ProcessFacts {
     pub(super) command_line: Option<String>,
 }
 
-/// `SessionId` of a process that belongs to no session yet or any more.
+/// `SessionId` of a process outside any session.
 const NO_SESSION: u32 = u32::MAX;
 
-/// All lives, numbered by first appearance.
+/// All process lifetimes, numbered by first appearance.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     pub(super) all: Vec<Process>,
@@ -54,7 +54,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// The process that bears an id now.
+    /// The process that has an id now.
     pub(super) fn bearing(&mut self, pid: u32) -> u32 {
         match self.by_pid.get(&pid) {
             Some(process) => *process,
@@ -77,7 +77,7 @@ impl Processes {
         }
     }
 
-    /// A record of the life of a process.
+    /// Processes a lifetime record of a process.
     pub(super) fn told(&mut self, event: Event, facts: ProcessFacts, ts: i64) {
         let pid = facts.pid;
         let key = facts.key.filter(|key| *key != 0);
@@ -85,7 +85,7 @@ impl Processes {
         let fits = |process: &Process| {
             let other = key.is_some() && process.key.is_some() && process.key != key;
             match event {
-                // A thread of it may have been recorded before.
+                // One of its threads may have been recorded before.
                 Event::Start => !process.told && process.end_ns.is_none(),
                 Event::Defunct(_) => !other && (process.end_ns.is_some() || process.key == key),
                 Event::End | Event::Rundown => !other && process.end_ns.is_none(),
@@ -95,7 +95,7 @@ impl Processes {
             Some(process) => process,
             None => match event {
                 Event::Start => self.begin(pid, Some(ts)),
-                // Its id may already be borne by another: that one keeps it.
+                // Another process may already have its id and keeps it.
                 Event::Defunct(_) => {
                     let same = |process: &Process| process.pid == pid && process.key == key;
                     match self.all.iter().position(|process| key.is_some() && same(process)) {
@@ -127,7 +127,7 @@ impl Processes {
         let text = |text: Option<String>| text.filter(|text| !text.is_empty());
         process.name = text(facts.name).or(process.name.take());
         process.command_line = text(facts.command_line).or(process.command_line.take());
-        // A record of the end may no longer have the creator or the session.
+        // A record of the end may lack the creator or the session.
         process.parent_pid = process.parent_pid.or(facts.parent_pid);
         let session = facts.session_id.filter(|session| *session != NO_SESSION);
         process.session_id = process.session_id.or(session);

@@ -1,4 +1,4 @@
-//! .etl files as the driver sees them.
+//! .etl files, as the driver uses them.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Rows that only Windows records: interrupts told of at their end, parking, presents, changes of
-//! what a thread may use.
+//! Rows that only Windows records: interrupts recorded at their end, parking, presents, changes to
+//! a thread's CPUs and QoS class.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use schedlens_schedule::columns::{Column, Words, texts};
 use schedlens_schedule::frame::Batches;
 use schedlens_schedule::tables::Moment;
 
-/// Words of `interrupt_slice.kind` and, beside it, `name`.
+/// Words of `interrupt_slice.kind` and the matching `name`.
 pub(super) const INTERRUPTS: [(&str, Option<&str>); 6] = [
     ("dpc", None),
     ("dpc", Some("timer")),
@@ -24,10 +24,10 @@ pub(super) const INTERRUPTS: [(&str, Option<&str>); 6] = [
 /// A DPC or ISR.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interrupt {
-    /// Its begin; the position is that of its record, which is written at the end.
+    /// Its start, with the position of its record, which is written at the end.
     pub(super) at: Moment,
     pub(super) dur: i64,
-    /// Number in [`INTERRUPTS`].
+    /// Index in [`INTERRUPTS`].
     pub(super) kind: u8,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct AffinityChange {
     pub(super) cpus: Vec<i32>,
 }
 
-/// A row of `ideal_cpu_change` or `qos_change`: the number before, where one was seen, and after.
+/// A row of `ideal_cpu_change` or `qos_change`: the number before, if known, and after.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub(super) at: Moment,
@@ -78,7 +78,7 @@ pub(super) struct Mark {
     pub(super) name: String,
 }
 
-/// Rows of one frame.
+/// Rows of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) interrupts: Vec<Interrupt>,
@@ -108,14 +108,14 @@ fn flags(values: impl Iterator<Item = Option<bool>>) -> ArrayRef {
     column.array()
 }
 
-/// A column of lists of CPUs.
+/// A column with lists of CPUs.
 pub(super) fn cpu_lists<'a>(lists: impl Iterator<Item = &'a [i32]>) -> ArrayRef {
     let rows = lists.map(|list| Some(list.iter().copied().map(Some).collect::<Vec<_>>()));
     Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(rows))
 }
 
 impl Rows {
-    /// Rows of all tables.
+    /// Number of rows in all tables.
     pub(super) fn len(&self) -> usize {
         self.interrupts.len()
             + self.parking.len()
@@ -126,7 +126,7 @@ impl Rows {
             + self.marks.len()
     }
 
-    /// Adds the tables that have rows.
+    /// Appends the tables that have rows.
     pub(super) fn finish(
         mut self,
         batcher: &Batcher,
@@ -139,7 +139,7 @@ impl Rows {
             Ok(())
         };
 
-        // Told of at their end, they come in another order than they began.
+        // They are recorded at their end, so they are not in start order.
         self.interrupts.sort_unstable_by_key(|row| (row.at.ts, row.at.cpu, row.at.seq));
         let rows = &self.interrupts;
         let (mut kind, mut name) = (Words::default(), Words::default());

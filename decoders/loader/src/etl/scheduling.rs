@@ -1,4 +1,4 @@
-//! Switches, wakings and interrupts, and who ran on each CPU meanwhile.
+//! Switches, wakeups and interrupts, and which thread ran on each CPU in between.
 
 use schedlens_etl::payload::switching::{CSwitch, ReadyThread};
 use schedlens_schedule::tables::{Busy, Moment};
@@ -10,7 +10,7 @@ use super::state::cpus::UNKNOWN;
 use super::switches::Switch;
 use super::wakeups::Wakeup;
 
-/// `KTHREAD_STATE` of a thread that has left for good.
+/// `KTHREAD_STATE` of a thread that has exited.
 const TERMINATED: i8 = 4;
 
 impl Session<'_> {
@@ -67,7 +67,7 @@ impl Session<'_> {
         }
     }
 
-    /// A thread whose first class of service is 0 is not noted: so are all on systems without.
+    /// Ignores a first QoS class of 0, because all threads have it on systems without QoS.
     #[inline(never)]
     fn note_qos(&mut self, utid: i64, (before, qos): (Option<u8>, u8), at: Moment) {
         if before != Some(qos) && (before.is_some() || qos != 0) {
@@ -75,7 +75,7 @@ impl Session<'_> {
         }
     }
 
-    /// The thread that leaves is not the one that was planned to enter: it did the wakings.
+    /// The thread that leaves is not the one planned: it did the wakeups.
     #[inline(never)]
     fn give_wakeups(&mut self, cpu: i32, life: u32) {
         let waker = self.lives.utid(life);
@@ -142,8 +142,8 @@ impl Session<'_> {
         self.current.tables.wakeups.put(at, row);
     }
 
-    /// A stack belongs to the record of its time. That of a waking names the waker, that of a
-    /// switch who entered.
+    /// A stack belongs to the record with its time. A wakeup's stack names the waker, a switch's
+    /// stack the thread switched in.
     #[inline(always)]
     pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
         let ts = self.clock.ns(event);
@@ -172,7 +172,8 @@ impl Session<'_> {
             rows.clone().filter(|row| filling.tables.wakeups.cpu(*row) == Some(cpu)).collect();
         let row = match (on_cpu.as_slice(), rows.len()) {
             ([only], _) => *only,
-            // Written on another CPU, it may also be that of a sample taken there at that time.
+            // If it was written on another CPU, it may also belong to a sample taken there at that
+            // time.
             ([], 1) if filling.tables.wakeups.waker_unknown(rows.start) => rows.start,
             _ => return,
         };
@@ -197,7 +198,7 @@ impl Session<'_> {
             _ => 5,
         };
         let begin = self.clock.ns(from);
-        // A time that is none: later than the end, or longer ago than an interrupt can last.
+        // An invalid time: later than the end, or longer ago than an interrupt can last.
         if begin > at.ts || at.ts - begin > LONGEST_INTERRUPT_NS {
             self.scheduling_damage();
             return;
@@ -216,10 +217,10 @@ impl Session<'_> {
     }
 }
 
-/// 10 minutes: the watchdog ends the system long before.
+/// 10 minutes: the watchdog resets the system long before.
 const LONGEST_INTERRUPT_NS: i64 = 600_000_000_000;
 
-/// The rows with a time; looked for from the end, where it mostly lies.
+/// The rows with a time, searched from the end because the match is usually there.
 fn rows_at(times: &[i64], ts: i64) -> std::ops::Range<usize> {
     let mut step = 1;
     while step < times.len() && times[times.len() - step] >= ts {

@@ -1,4 +1,4 @@
-//! The records of a recording in the order of time, and what follows from each.
+//! Processes the records of a recording in time order.
 
 use schedlens_etl::container::clock::Clock;
 use schedlens_etl::facts::survey::{self, Survey};
@@ -16,11 +16,11 @@ use super::state::filling::{Closed, Filling};
 use super::state::power::Power;
 use super::state::presents::Presents;
 
-/// What came of a record that may be one of those that come by the million.
+/// Result for a record that may be one of the most frequent ones.
 enum Common {
-    /// It is none.
+    /// It is not a frequent record.
     Not,
-    /// It was read; `None`: its payload is too short.
+    /// It was read; `None` if its payload is too short.
     Read(Option<()>),
 }
 
@@ -37,7 +37,7 @@ fn is_common(hook: u16) -> bool {
     )
 }
 
-/// Everything that records change.
+/// All state that records change.
 pub(super) struct Session<'a> {
     pub(super) clock: Clock,
     pub(super) survey: &'a Survey,
@@ -46,27 +46,27 @@ pub(super) struct Session<'a> {
     pub(super) power: Power,
     pub(super) presents: Presents,
     pub(super) current: Filling,
-    /// The frames before: records that come late still belong to them.
+    /// Earlier chunks: late records still belong to them.
     pub(super) closed: Closed,
     /// Stacks may name the wakers.
     pub(super) expects_stacks: bool,
     pub(super) problems: Problems,
     /// Payloads shorter than any version of their event.
     pub(super) short_payloads: i64,
-    /// Records that need a CPU and come from buffers that do not tell it.
+    /// Records that need a CPU but are in buffers without one.
     pub(super) placeless: i64,
     /// Batches of compact switches.
     pub(super) compact_switches: i64,
-    /// Name of the core type of each CPU, where it is known.
+    /// Core type name of each CPU, if known.
     pub(super) core_types: Vec<Option<String>>,
-    /// Whether the byte with the ideal processor tells it.
+    /// Whether the ideal-processor byte is valid.
     pub(super) tells_ideal: bool,
     /// Memory of finished columns.
     pub(super) pools: Pools,
 }
 
 impl<'a> Session<'a> {
-    /// Before the first record.
+    /// Starts before the first record.
     pub(super) fn new(
         trace_id: i64,
         clock: Clock,
@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes a record in; `ts` in ns.
+    /// Processes a record; `ts` is in ns.
     #[inline(always)]
     pub(super) fn take(&mut self, record: &Record<'_>, ts: i64) {
         match record.id {
@@ -107,7 +107,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes a kernel record in.
+    /// Processes a kernel record.
     #[inline(never)]
     pub(super) fn hook(&mut self, hook: u16, record: &Record<'_>, ts: i64) {
         let Some(cpu) = record.cpu.map(i32::from).filter(|cpu| *cpu < CPU_LIMIT) else {
@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes a switch in, of which the begin of the payload is given.
+    /// Processes a switch, given the first bytes of its payload.
     #[inline(always)]
     pub(super) fn plain_switch(&mut self, cpu: u16, begin: &[u8; 16], ts: i64) {
         let cpu = i32::from(cpu);
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
         self.switch(&CSwitch::of_long(begin), &[], at);
     }
 
-    /// Takes a waking in, of which the begin of the payload is given.
+    /// Processes a wakeup, given the first bytes of its payload.
     #[inline(always)]
     pub(super) fn plain_ready(&mut self, cpu: u16, begin: &[u8; ReadyThread::BYTES], ts: i64) {
         let cpu = i32::from(cpu);
@@ -141,8 +141,8 @@ impl<'a> Session<'a> {
         self.ready(ReadyThread::of(begin), None, at);
     }
 
-    /// Takes one of the kernel records in that come by the million, if it has no more than these
-    /// parts; `false`: it is none.
+    /// Processes one of the most frequent kernel records, if it has no further parts; `false` if it
+    /// is not one.
     #[inline(always)]
     pub(super) fn frequent(&mut self, brief: &Brief<'_>, ts: i64) -> bool {
         let Some(cpu) = brief.cpu.map(i32::from).filter(|cpu| *cpu < CPU_LIMIT) else {
@@ -182,14 +182,14 @@ impl<'a> Session<'a> {
                 switching::stack_owner(payload).map(|owner| self.stack(owner, at.cpu))
             }
             0x1239 | 0x123a => self.idle_state(brief.hook, payload, at),
-            // Samples, and definitions of stacks.
+            // Samples and stack definitions.
             0x0f2e | 0x0f2f | 0x0f33 | 0x0f34 | 0x1822..=0x1824 => Some(()),
             _ => return Common::Not,
         })
     }
 
-    /// Records whose buffer does not tell a CPU: the header's own, and those of sessions that mix
-    /// processors in a buffer.
+    /// Records whose buffer has no CPU: the header's own, and those of sessions that mix processors
+    /// in a buffer.
     #[inline(never)]
     fn without_cpu(&mut self, hook: u16, record: &Record<'_>, ts: i64) {
         let needs_cpu = matches!(
@@ -203,7 +203,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Classic events of the kernel's classes mean what their hooks mean; manifest events.
+    /// Classic events of the kernel's classes, which mean the same as their hooks, and manifest
+    /// events.
     #[inline(never)]
     fn rare(&mut self, record: &Record<'_>, ts: i64) {
         if let Some(hook) = survey::class_hook(&record.id) {

@@ -14,10 +14,10 @@ pub(super) struct Switch {
     pub(super) details: Details,
 }
 
-/// Rows that are put down before they are spread over the columns.
+/// Rows collected before they are written to the columns.
 const BLOCK: usize = 256;
 
-/// The last rows. They lie inside the table, so that each costs a few stores.
+/// The last rows, stored inside the table so that each costs a few stores.
 #[derive(Debug)]
 struct Block {
     ts: [i64; BLOCK],
@@ -28,11 +28,11 @@ struct Block {
     details: [Details; BLOCK],
 }
 
-/// The table of a frame.
+/// The table of a chunk.
 #[derive(Debug)]
 pub(super) struct Switches {
     rows: usize,
-    /// Whether the ideal processor is one, in all rows.
+    /// Whether the ideal processor is valid, for all rows.
     pub(super) tells_ideal: bool,
     block: Block,
     ts: Column<i64>,
@@ -47,7 +47,7 @@ pub(super) struct Switches {
     wait_mode: Column<i32>,
     ideal_cpu: Column<i32>,
     cstate: Column<i32>,
-    /// Which rows have a `cstate`: most have none.
+    /// Which rows have a `cstate`; most do not.
     has_cstate: Bits,
 }
 
@@ -68,7 +68,7 @@ impl Switches {
         }
     }
 
-    /// Spreads the rows of the block over the columns.
+    /// Writes the rows of the block to the columns.
     #[inline(never)]
     fn settle(&mut self) {
         let rows = self.rows - self.ts.len();

@@ -13,10 +13,10 @@ pub(super) struct Wakeup {
     pub(super) in_interrupt: bool,
 }
 
-/// Rows that are put down before they are spread over the columns.
+/// Rows collected before they are written to the columns.
 const BLOCK: usize = 256;
 
-/// The last rows. They lie inside the table, so that each costs a few stores.
+/// The last rows, stored inside the table so that each costs a few stores.
 #[derive(Debug)]
 struct Block {
     ts: [i64; BLOCK],
@@ -31,7 +31,7 @@ struct Block {
 const WAKER_KNOWN: u8 = 1;
 const IN_INTERRUPT: u8 = 2;
 
-/// The table of a frame. Stacks that come later look for their row, and mend its waker.
+/// The table of a chunk. Later stacks find their row here and correct its waker.
 #[derive(Debug)]
 pub(super) struct Wakeups {
     rows: usize,
@@ -52,22 +52,22 @@ impl Wakeups {
         Some(self.block.ts[self.rows.checked_sub(1)? % BLOCK])
     }
 
-    /// Times of the rows that have settled.
+    /// Times of the rows already in the columns.
     pub(super) fn times(&self) -> &[i64] {
         self.ts.values()
     }
 
-    /// CPU that wrote a row that has settled.
+    /// CPU that wrote a row that is already in the columns.
     pub(super) fn cpu(&self, row: usize) -> Option<i32> {
         self.cpu.values().get(row).copied()
     }
 
-    /// Whether the waker of a row that has settled is not known.
+    /// Whether the waker of a row that is already in the columns is unknown.
     pub(super) fn waker_unknown(&self, row: usize) -> bool {
         !self.waker_known.has(row)
     }
 
-    /// Puts another waker in the place of the one assumed.
+    /// Replaces the assumed waker.
     pub(super) fn mend_waker(&mut self, row: usize, waker: i64) {
         if row >= self.ts.len() {
             let at = row % BLOCK;
@@ -97,7 +97,7 @@ impl Wakeups {
         }
     }
 
-    /// Spreads the rows of the block over the columns.
+    /// Writes the rows of the block to the columns.
     #[inline(never)]
     pub(super) fn settle(&mut self) {
         let rows = self.rows - self.ts.len();

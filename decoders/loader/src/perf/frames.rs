@@ -1,4 +1,4 @@
-//! A recording cut into frames of base-table rows.
+//! A recording divided into chunks of base-table rows.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::record_counts;
 use super::rows::Rows;
 use crate::reader::{Finished, Offline};
 
-/// Reads a recording frame by frame.
+/// Reads a recording chunk by chunk.
 pub struct Frames<'a> {
     recording: &'a Recording,
     batcher: &'a Batcher,
@@ -31,7 +31,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// From the begin; `core_types` by CPU, where known.
+    /// Starts at the first record; `core_types` by CPU, if known.
     pub fn new(
         recording: &'a Recording,
         batcher: &'a Batcher,
@@ -59,7 +59,8 @@ impl<'a> Frames<'a> {
         self.read
     }
 
-    /// The thread that had an id at a time, or from the begin on, once all frames are read.
+    /// The thread that had an id at a time (without a time: at the start), once all chunks are
+    /// read.
     pub fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
         match ts {
             Some(ts) => self.rows.threads.at(tid, ts),
@@ -67,10 +68,10 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// The next frame; `None` after the last.
+    /// The next chunk; `None` after the last.
     ///
     /// # Errors
-    /// Only what contradicts the schema; never the contents of a recording.
+    /// Fails only if a value contradicts the schema; never because of the recording's contents.
     pub fn next_frame(
         &mut self,
         mut on_progress: impl FnMut(u64) -> bool,
@@ -98,7 +99,7 @@ impl<'a> Frames<'a> {
         Ok(Frame { batches, until_ns: held.until_ns })
     }
 
-    /// Reads records until the frame is full or all are read; gives back its end.
+    /// Reads records until the chunk is full or all are read; returns its end.
     fn fill(&mut self, on_progress: &mut impl FnMut(u64) -> bool) -> i64 {
         let mut last = None;
         while let Some(time) = self.merge.next_time() {
@@ -122,7 +123,7 @@ impl<'a> Frames<'a> {
     /// Everything that is known only at the end.
     ///
     /// # Errors
-    /// Only what contradicts the schema.
+    /// Fails only if a value contradicts the schema.
     pub fn finish(&mut self) -> Result<Finished, ArrowError> {
         let recording = self.recording;
         let index = &recording.index;
@@ -161,7 +162,7 @@ impl<'a> Frames<'a> {
             .filter(|(event, _)| matches!(event.family, Family::Switch { .. }))
             .map(|(_, count)| count)
             .sum();
-        // Exec by a thread that is not the leader makes a few.
+        // Exec by a thread other than the leader causes a few of these.
         if odd.namespace_switches.unsigned_abs() * 2 > switches {
             self.problems.add_many(
                 "PERF_SAMPLE_TID",

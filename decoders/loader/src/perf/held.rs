@@ -1,8 +1,8 @@
-//! Frames that are held back until they are complete.
+//! Chunks kept back until they are complete.
 
 use super::Tables;
 
-/// A frame whose interrupts may still end.
+/// A chunk whose interrupts may still end.
 pub(super) struct Held {
     pub(super) number: u64,
     pub(super) tables: Tables,

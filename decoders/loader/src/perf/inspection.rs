@@ -1,4 +1,4 @@
-//! What a recording holds and which questions it can answer, without reading it whole twice.
+//! What a recording contains and which questions it can answer, without reading it all twice.
 
 use schedlens_perf_data::attrs::TYPE_TRACEPOINT;
 use schedlens_perf_data::events::Family;

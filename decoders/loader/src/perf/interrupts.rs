@@ -1,4 +1,4 @@
-//! Interrupts per CPU: an entry and the exit that ends it.
+//! Interrupts per CPU: an entry and its exit.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use schedlens_schedule::tables::{LateInterrupt, Moment};
 use super::Tables;
 use super::held::Held;
 
-/// Nesting beyond this is damage.
+/// Deeper nesting means damaged data.
 const DEEPEST: usize = 16;
 
-/// Where the row of an open interrupt lies.
+/// The row of an open interrupt.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     softirq: bool,
@@ -20,11 +20,11 @@ struct Open {
     row: usize,
 }
 
-/// Interrupts that have begun and not ended, by CPU.
+/// Interrupts that have started and not ended, by CPU.
 #[derive(Debug, Default)]
 pub(super) struct Interrupts {
     open: Vec<Vec<Open>>,
-    /// By CPU: the first moment after lost records, and its frame, until the next switch.
+    /// By CPU: the first moment after lost records and its chunk, until the next switch.
     resumed: Vec<Option<(Moment, u64)>>,
     /// Entries without an exit, and exits without an entry.
     pub(super) unpaired: i64,
@@ -34,11 +34,11 @@ pub(super) struct Interrupts {
 pub(super) struct Which<'a> {
     pub(super) softirq: bool,
     pub(super) number: i64,
-    /// Where the exit says it.
+    /// The name, if the exit contains it.
     pub(super) name: Option<&'a str>,
 }
 
-/// The frame that is being filled and those before it whose interrupts may still end.
+/// The current chunk and earlier ones whose interrupts may still end.
 pub(super) struct Filling<'a> {
     pub(super) frame: u64,
     pub(super) current: &'a mut Tables,
@@ -46,7 +46,7 @@ pub(super) struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// The tables of a frame; `None`: they are done.
+    /// The tables of a chunk; `None` if the chunk is finished.
     fn tables(&mut self, frame: u64) -> Option<&mut Tables> {
         if frame == self.frame {
             return Some(self.current);
@@ -64,7 +64,7 @@ impl Interrupts {
         &mut self.open[at]
     }
 
-    /// An entry whose row has just been written.
+    /// Handles an entry whose row has just been written.
     pub(super) fn begin(
         &mut self,
         cpu: i32,
@@ -74,7 +74,7 @@ impl Interrupts {
         at: (u64, usize),
     ) {
         let open = self.of(cpu);
-        // Softirqs do not nest, nor does a handler interrupt itself: the exit was not seen.
+        // Softirqs do not nest, nor does a handler interrupt itself: the exit was missed.
         let stale =
             open.iter().position(|o| o.softirq == softirq && (softirq || o.number == number));
         let mut dropped = 0;
@@ -88,8 +88,8 @@ impl Interrupts {
         self.unpaired += dropped as i64;
     }
 
-    /// An exit; fills in the length where the entry is known. An entry that was lost has its row
-    /// from the end of the gap on: whoever handles an interrupt then has handled it since.
+    /// Handles an exit and sets the length if the entry is known. If the entry was lost, the row
+    /// starts at the end of the gap, since the handler has run at least since then.
     pub(super) fn end(&mut self, which: Which<'_>, at: Moment, mut to: Filling<'_>) {
         let Which { softirq, number, name } = which;
         let open = self.of(at.cpu);
@@ -116,13 +116,13 @@ impl Interrupts {
         }
     }
 
-    /// The first frame in which an interrupt is open.
+    /// The first chunk with an open interrupt.
     pub(super) fn earliest_open(&self) -> Option<u64> {
         self.open.iter().flatten().map(|open| open.frame).min()
     }
 
-    /// Records of this CPU were lost between these moments. What is open lasted up to the gap; its
-    /// end may be among them.
+    /// Records of this CPU were lost between these moments. Open interrupts last up to the gap;
+    /// their ends may be among the lost records.
     pub(super) fn lost(&mut self, before: Option<i64>, after: Moment, mut to: Filling<'_>) {
         for open in std::mem::take(self.of(after.cpu)) {
             if let Some(before) = before
@@ -139,7 +139,7 @@ impl Interrupts {
         self.resumed[at] = Some((after, to.frame));
     }
 
-    /// No interrupt lasts over a switch.
+    /// A switch ends every interrupt.
     #[inline]
     pub(super) fn switched(&mut self, cpu: i32) {
         if let Some(resumed) = self.resumed.get_mut(cpu.max(0) as usize) {

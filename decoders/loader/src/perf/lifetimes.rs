@@ -1,9 +1,9 @@
-//! Threads that are created, exit, and take another id over by exec.
+//! Threads that are created, exit, and change their id on exec.
 
 use super::threads::{Birth, NOBODY, Threads};
 
 impl Threads {
-    /// A thread is created at `ts`; without a time: it existed before the recording.
+    /// A thread is created at `ts`; without a time it existed before the recording.
     pub(super) fn fork(
         &mut self,
         birth: Birth,
@@ -24,7 +24,7 @@ impl Threads {
         let same = known.filter(|life| {
             let thread = &self.lives[*life as usize];
             let told_by_other = thread.told_by != 0 && thread.told_by & birth as u8 == 0;
-            // Listed from /proc while it was already being recorded.
+            // It was listed from /proc after recording had started.
             let active = self.cached[*life as usize].active;
             let listed = thread.told_by == 0 && !active && thread.start_ns.is_none();
             thread.end_ns.is_none() && (told_by_other || listed)
@@ -50,7 +50,7 @@ impl Threads {
         }
     }
 
-    /// A thread tells that it exits; it may still run for a while.
+    /// A thread reports its exit; it may still run for a while.
     pub(super) fn exit(&mut self, tid: i32, ts: i64) {
         let Some(life) = (tid > 0).then(|| self.look_up(tid)).flatten() else { return };
         self.cached[life as usize].active = true;
@@ -65,7 +65,7 @@ impl Threads {
         }
     }
 
-    /// `sched_process_exec`: a thread that is not the leader takes the leader's id over.
+    /// `sched_process_exec`: a thread other than the leader takes the leader's id.
     pub(super) fn exec(&mut self, tid: i32, old_tid: i32, ts: i64) {
         if tid == old_tid || tid <= 0 || old_tid <= 0 {
             return;

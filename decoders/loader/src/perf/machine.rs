@@ -1,4 +1,4 @@
-//! What a recording says of its machine and its clock: rows of `cpu` and `trace`.
+//! What a recording contains about its machine and its clock: rows of `cpu` and `trace`.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use schedlens_schedule::schema;
 
 use crate::reader::TraceFacts;
 
-/// perf's time stamps count nanoseconds, whatever the clock.
+/// perf's timestamps are nanoseconds on every clock.
 const CLOCK_HZ: i64 = 1_000_000_000;
 /// The row of `trace`.
 ///
 /// # Errors
-/// Only what contradicts the schema.
+/// Fails only if a value contradicts the schema.
 pub(super) fn trace_batch(
     recording: &Recording,
     batcher: &Batcher,
@@ -52,10 +52,10 @@ pub(super) fn trace_batch(
     batcher.batch("trace", 1, columns)
 }
 
-/// Rows of `cpu`, as far as the file tells.
+/// Rows of `cpu`, as far as the file describes the CPUs.
 ///
 /// # Errors
-/// Only what contradicts the schema.
+/// Fails only if a value contradicts the schema.
 pub(super) fn cpu_batch(
     recording: &Recording,
     batcher: &Batcher,

@@ -1,6 +1,6 @@
-//! Records of perf.data turned into rows of the base tables.
+//! Turns records of perf.data into rows of the base tables.
 //!
-//! [`Frames`] reads the records of a [`schedlens_perf_data::Recording`] in the order of time.
+//! [`Frames`] reads the records of a [`schedlens_perf_data::Recording`] in time order.
 
 mod frames;
 mod held;
@@ -19,7 +19,7 @@ mod threads;
 mod tracepoints;
 mod wakeups;
 
-/// The base tables of a frame.
+/// The base tables of a chunk.
 type Tables = schedlens_schedule::tables::Tables<switches::Switches, wakeups::Wakeups>;
 
 pub use self::frames::Frames;

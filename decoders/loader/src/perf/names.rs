@@ -8,11 +8,11 @@ impl Threads {
         if thread.name.as_ref() == Some(&name) {
             return;
         }
-        // A name read before the recording, and not the one the scheduler knows, is replaced.
+        // A name read before the recording is replaced if the scheduler does not know it.
         let cached = self.cached[life as usize];
         let early = !cached.named && !cached.active && thread.start_ns.is_none();
         let first = thread.name.is_none() || early;
-        // perf lists the threads that exist when it begins: any other one has begun since.
+        // perf lists the threads that exist when it starts, so any other thread started later.
         let since = if thread.name.is_none() && self.lists_threads { ts } else { None };
         let from = if first { thread.start_ns.or(since) } else { ts };
         if first {
@@ -43,8 +43,8 @@ impl Threads {
     pub(super) fn named_anew(&mut self, life: u32, ts: i64, comm: &[u8]) {
         let name = schedlens_input::bytes::text(comm);
         let thread = &mut self.lives[life as usize];
-        // Beside the name, /proc tells of a kernel worker what it works on: that is how it was
-        // named in a record, and stays so in `thread_name`, but it is not the thread's name.
+        // For a kernel worker, /proc also shows what it works on. That text was in a record, so it
+        // remains in `thread_name`, but it is not the thread's name.
         let cached = &mut self.cached[life as usize];
         let longer = !cached.named
             && thread.start_ns.is_none()
@@ -64,7 +64,7 @@ impl Threads {
         }
     }
 
-    /// `PERF_RECORD_COMM`; without a time: the thread existed before the recording.
+    /// `PERF_RECORD_COMM`; without a time the thread existed before the recording.
     pub(super) fn comm(&mut self, ids: (i32, i32), ts: Option<i64>, name: String) {
         let (pid, tid) = ids;
         if tid <= 0 {

@@ -42,7 +42,7 @@ impl Threads {
         }
     }
 
-    /// A record says that the thread belongs to that process.
+    /// A record names the thread's process.
     #[inline]
     pub(super) fn belongs(&mut self, life: u32, pid: i32) {
         if pid > 0 && !self.cached[life as usize].at_home {
@@ -51,7 +51,7 @@ impl Threads {
         }
     }
 
-    /// A record says which process created another.
+    /// A record names the process that created another one.
     pub(super) fn created_by(&mut self, pid: i32, parent_pid: i32) {
         if let Some(process) =
             self.by_pid.get(&pid).filter(|_| parent_pid >= 0 && parent_pid != pid)

@@ -1,4 +1,4 @@
-//! perf.data as the driver sees it.
+//! perf.data, as the driver uses it.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::frames::Frames;
 use super::machine;
 use crate::reader::{Finished, FrameSource, Reader, TraceFacts};
 
-/// Rows after which a frame is closed at the next later time.
+/// A chunk with this many rows is closed at the next later time.
 const FRAME_ROWS: usize = 1 << 18;
 
 impl Reader for Recording {

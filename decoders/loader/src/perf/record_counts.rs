@@ -1,4 +1,4 @@
-//! How many records there are of each event and kind.
+//! Number of records of each event and kind.
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;

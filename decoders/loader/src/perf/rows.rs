@@ -1,4 +1,4 @@
-//! Records turned into rows of the base tables.
+//! Turns records into rows of the base tables.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,24 +21,24 @@ use super::threads::{Birth, Threads};
 /// `PWR_EVENT_EXIT` of `power:cpu_idle`.
 const IDLE_EXIT: i64 = 0xffff_ffff;
 
-/// Rows that wait for the ends of their interrupts, at most.
+/// Maximum rows that wait for the ends of their interrupts.
 const HELD_ROWS: usize = 1 << 20;
 
-/// What is open on a CPU.
+/// The open state of a CPU.
 #[derive(Clone, Debug, Default)]
 struct Cpu<'a> {
     seq: i64,
     /// Time and bytes of the last record.
     last: Option<(i64, &'a [u8])>,
-    /// Thread ids of a switch-out whose switch-in is expected next.
+    /// Thread ids of a switch-out whose switch-in should come next.
     leaving: Option<(i32, i32)>,
-    /// Of the last `sched_switch`: thread id of the sample and the other one in its `prev_pid`.
-    /// They differ for a leader that another thread's exec replaces.
+    /// From the last `sched_switch`: the sample's thread id, and the different one in its
+    /// `prev_pid`. They differ for a leader that another thread's exec replaces.
     alias: Option<(i32, i32)>,
     idle: Option<(i64, i32)>,
 }
 
-/// Records that say less than they should.
+/// Incomplete records, counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Odd {
     pub(super) damaged_samples: i64,
@@ -48,7 +48,7 @@ pub(super) struct Odd {
     pub(super) repeated: i64,
 }
 
-/// The rows of the frame that is being filled, and all that they depend on.
+/// The rows of the current chunk, and the state they depend on.
 pub(super) struct Rows<'a> {
     pub(super) recording: &'a Recording,
     pub(super) threads: Threads,
@@ -64,7 +64,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// With what existed before the recording; `core_types` by CPU, where known.
+    /// Starts with what existed before the recording; `core_types` by CPU, if known.
     pub(super) fn new(
         recording: &'a Recording,
         trace_id: i64,
@@ -103,7 +103,7 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// All that is known to be missing: a gap must be known before its start is reached.
+    /// Adds all known losses: a gap must be known before its start is reached.
     fn losses(&mut self) {
         let index = &self.recording.index;
         for gap in &index.gaps {
@@ -123,7 +123,7 @@ impl<'a> Rows<'a> {
             events,
             signalled_by,
         };
-        // Of records lost at the very end only the recorder's count is written.
+        // For records lost at the very end, only the recorder's count is written.
         if let Some(more) = index.lost_samples.checked_sub(index.lost).filter(|more| *more > 0) {
             let events = i64::try_from(more).ok();
             self.current.loss(nowhere(events, "PERF_RECORD_LOST_SAMPLES"));
@@ -137,14 +137,14 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Ends the frame at that time and begins the next one.
+    /// Ends the chunk at that time and starts the next one.
     pub(super) fn cut(&mut self, until_ns: i64, pools: &Pools) {
         let tables = std::mem::replace(&mut self.current, Tables::new(pools));
         self.held.push_back(Held { number: self.frame, tables, until_ns });
         self.frame += 1;
     }
 
-    /// The first frame that is held back, once its interrupts have ended or too many rows wait for
+    /// Returns the first pending chunk once its interrupts have ended or too many rows wait for
     /// that; at the end, in any case.
     pub(super) fn release(&mut self, at_the_end: bool) -> Option<Held> {
         let first = self.held.front()?;
@@ -154,13 +154,13 @@ impl<'a> Rows<'a> {
         if due { self.held.pop_front() } else { None }
     }
 
-    /// Time since the begin of the recording.
+    /// Time since the start of the recording.
     #[inline]
     pub(super) fn since(&self, time: u64) -> i64 {
         time.wrapping_sub(self.start).cast_signed()
     }
 
-    /// Ends what the recording leaves open.
+    /// Closes whatever is still open at the end of the recording.
     pub(super) fn close_open(&mut self) {
         for (number, cpu) in self.cpus.iter_mut().enumerate() {
             if let Some((ts, state)) = cpu.idle.take() {
@@ -183,7 +183,7 @@ impl<'a> Rows<'a> {
         self.cpus.resize(last + 1, Cpu::default());
     }
 
-    /// Adds what a record says.
+    /// Processes a record.
     #[inline(always)]
     pub(super) fn record(&mut self, merged: &Merged<'a>, ts: i64) {
         let cpu = merged.cpu;
@@ -192,7 +192,7 @@ impl<'a> Rows<'a> {
             Moment { ts, cpu, seq: 0 }
         } else {
             let here = self.cpu(cpu);
-            // A block that is in the file twice; no two records are alike to the last byte.
+            // The file contains a block twice; no two real records are byte-identical.
             if here.last == Some((ts, merged.bytes)) {
                 self.odd.repeated += 1;
                 return;
@@ -221,7 +221,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// `lost`: records were lost, with the time of the last one before them.
+    /// `lost`: records were lost; the value is the time of the last record before them.
     #[inline(always)]
     fn moment(&mut self, lost: Option<Option<i64>>, number: i32, ts: i64) -> Moment {
         let cpu = self.cpu(number);
@@ -234,7 +234,7 @@ impl<'a> Rows<'a> {
         moment
     }
 
-    /// What is open on a CPU may have ended among its lost records.
+    /// Whatever is open on a CPU may have ended in its lost records.
     #[inline(never)]
     fn lost(&mut self, before: Option<i64>, after: Moment) {
         let cpu = self.cpu(after.cpu);
@@ -270,8 +270,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A pair of `PERF_RECORD_SWITCH` is one row: the switch-out makes it, the switch-in that
-    /// belongs to it is passed over.
+    /// A pair of `PERF_RECORD_SWITCH` is one row: the switch-out creates it, and the matching
+    /// switch-in is skipped.
     fn switch_event(&mut self, kind: u32, misc: u16, bytes: &[u8], moment: Moment) {
         let Some((pid, tid)) = streams::trailer_ids(&self.recording.events, bytes) else { return };
         if moment.cpu == NO_CPU {
@@ -334,7 +334,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Remembers under which other id the thread that leaves a CPU is known.
+    /// Remembers the other id of the thread that leaves a CPU.
     #[inline(always)]
     pub(super) fn alias(&mut self, cpu: i32, alias: Option<(i32, i32)>) {
         self.cpu(cpu).alias = alias;

@@ -6,7 +6,7 @@ use schedlens_schedule::pool::Pools;
 use schedlens_schedule::staged::{Staged, is_full};
 use schedlens_schedule::tables::{Busy, Moment};
 
-/// Words of `context_switch.source`: of the tracepoint, of a pair of `PERF_RECORD_SWITCH`.
+/// Words of `context_switch.source`: the tracepoint, and a pair of `PERF_RECORD_SWITCH`.
 const SOURCES: [&str; 2] = ["switch", "switch_event"];
 
 /// A row of `context_switch` without its moment.
@@ -22,7 +22,7 @@ pub(super) struct Switch {
     pub(super) by_switch_event: bool,
 }
 
-/// The table of a frame.
+/// The table of a chunk.
 #[derive(Debug)]
 pub(super) struct Switches {
     rows: usize,

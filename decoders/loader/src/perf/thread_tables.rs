@@ -1,4 +1,4 @@
-//! The lives of threads and processes as tables, and as a listing.
+//! Thread and process lifetimes as tables, and as a listing.
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -16,7 +16,7 @@ pub(super) struct Listed {
 }
 
 impl Threads {
-    /// Rows of `thread` for the lives from `from` on.
+    /// Rows of `thread` for the lifetimes from `from` on.
     pub(super) fn batch(
         &self,
         batcher: &Batcher,

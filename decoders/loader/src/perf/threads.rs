@@ -1,6 +1,6 @@
-//! The lives of threads and processes: ids are reused, names change.
+//! Lifetimes of threads and processes: ids are reused, names change.
 //!
-//! `processes`, `names` and `lifetimes` add what changes them.
+//! `processes`, `names` and `lifetimes` contain the functions that change them.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub(super) const NOBODY: u32 = u32::MAX;
 /// The idle threads' process.
 const IDLE_PROCESS: &str = "swapper";
 
-/// Which record told of a birth: the same one is told of by both kinds.
+/// Which record reported a birth: both kinds report the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Birth {
     /// `PERF_RECORD_FORK`
@@ -19,10 +19,10 @@ pub(super) enum Birth {
     Tracepoint = 2,
 }
 
-/// What each record of a thread asks for, small enough to stay in the cache.
+/// The data every record of a thread needs, small enough to stay in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cached {
-    /// Bytes in which the scheduler last gave the name, if `named`.
+    /// The name bytes last recorded by the scheduler, if `named`.
     pub(super) comm: [u8; 16],
     pub(super) named: bool,
     pub(super) active: bool,
@@ -37,7 +37,7 @@ pub(super) struct Life {
     pub(super) start_ns: Option<i64>,
     pub(super) end_ns: Option<i64>,
     pub(super) name: Option<String>,
-    /// Names by the time from which on they hold.
+    /// Names with the time from which each applies.
     pub(super) names: Vec<(Option<i64>, String)>,
     pub(super) told_by: u8,
 }
@@ -54,7 +54,7 @@ pub(super) struct Process {
     pub(super) parent_pid: Option<i32>,
 }
 
-/// All lives of a recording, numbered by first appearance.
+/// All thread lifetimes of a recording, numbered by first appearance.
 #[derive(Debug)]
 pub(super) struct Threads {
     pub(super) base: i64,
@@ -65,14 +65,14 @@ pub(super) struct Threads {
     pub(super) idle: Vec<u32>,
     pub(super) processes: Vec<Process>,
     pub(super) by_pid: HashMap<i32, u32>,
-    /// Which life a tid had from when on.
+    /// The lifetimes of each tid with their start times.
     pub(super) history: HashMap<i32, Vec<(i64, u32)>>,
-    /// Threads that existed before the recording are listed by name.
+    /// The recording lists the names of threads that existed before it.
     pub(super) lists_threads: bool,
 }
 
 impl Threads {
-    /// None yet; `trace_id` is the upper half of their numbers.
+    /// Starts empty; `trace_id` is the upper half of the numbers.
     pub(super) fn new(trace_id: i64) -> Self {
         Self {
             base: trace_id.wrapping_shl(32),
@@ -88,12 +88,12 @@ impl Threads {
         }
     }
 
-    /// Lives so far.
+    /// Number of lifetimes so far.
     pub(super) fn len(&self) -> usize {
         self.lives.len()
     }
 
-    /// The number of a life in the database.
+    /// The database id of a thread lifetime.
     #[inline]
     pub(super) fn utid(&self, life: u32) -> i64 {
         self.base | i64::from(life)
@@ -141,7 +141,7 @@ impl Threads {
         life
     }
 
-    /// The thread with that id now; `None` for ids that are none. Id 0 is the idle thread of `cpu`.
+    /// The thread with that id now; `None` for an invalid id. Id 0 is the idle thread of `cpu`.
     #[inline]
     pub(super) fn now(&mut self, tid: i32, cpu: i32) -> Option<u32> {
         if tid <= 0 {
@@ -196,7 +196,7 @@ impl Threads {
         Some(self.utid(found.1))
     }
 
-    /// The thread with this id at the begin, else the last one that had it.
+    /// The thread with this id at the start, else the last one that had it.
     pub(super) fn at_begin(&self, tid: i64) -> Option<i64> {
         let lives = self.history.get(&i32::try_from(tid).ok()?)?;
         let first = lives.first().filter(|(from, _)| *from == i64::MIN);
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(threads.processes.len(), 3);
     }
 
-    // leader 10, thread 11: exec in 11 makes it 10; the old leader's life is over
+    // leader 10, thread 11: exec in 11 makes it 10; the old leader's lifetime is over
     #[test]
     fn exec_by_another_thread_keeps_that_threads_life() {
         let mut threads = Threads::new(0);

@@ -1,4 +1,4 @@
-//! Samples of tracepoints turned into rows.
+//! Turns tracepoint samples into rows.
 
 use schedlens_input::bytes::CPU_LIMIT;
 use schedlens_input::bytes::u32_at;
@@ -13,7 +13,7 @@ use super::switches::Switch;
 use super::threads::Birth;
 use super::wakeups::Wakeup;
 
-/// What a sample says.
+/// The common fields of a sample.
 #[derive(Clone, Copy)]
 struct Around<'a> {
     parts: SampleParts<'a>,
@@ -32,7 +32,7 @@ impl Around<'_> {
 }
 
 impl Rows<'_> {
-    /// Adds what a tracepoint says; `None` if its raw data is too short.
+    /// Processes a tracepoint; `None` if its raw data is too short.
     #[inline(always)]
     pub(super) fn tracepoint(
         &mut self,
@@ -53,7 +53,7 @@ impl Rows<'_> {
         match &event.family {
             Family::Switch { fields, plus_mask, usual } => {
                 let raw = around.parts.raw;
-                // Fields at places known here are read without looking them up.
+                // Fields at known offsets are read without a lookup.
                 match raw.first_chunk().filter(|_| *usual) {
                     Some(raw) => self.usual_switch(raw, *plus_mask, attr, around),
                     None => self.unusual_switch(fields, *plus_mask, attr, around.apart()),

@@ -14,12 +14,12 @@ pub(super) struct Wakeup {
     pub(super) waker: Option<i64>,
     pub(super) prev_cpu: Option<i32>,
     pub(super) target_cpu: Option<i32>,
-    /// Number in [`WAKEUP_KINDS`].
+    /// Index in [`WAKEUP_KINDS`].
     pub(super) kind: u8,
     pub(super) in_interrupt: Option<bool>,
 }
 
-/// The table of a frame.
+/// The table of a chunk.
 #[derive(Debug)]
 pub(super) struct Wakeups {
     rows: usize,

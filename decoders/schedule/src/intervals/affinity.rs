@@ -6,40 +6,40 @@ use super::input::{AffinityRow, SeenRow};
 use super::mask::Mask;
 use super::threads::ByThread;
 
-/// A set of allowed CPUs, shared by all threads that have it.
+/// A set of allowed CPUs, shared by all threads with the same set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Allowed {
     /// The CPUs.
     pub cpus: Mask,
-    /// False: these are the CPUs the thread was seen on.
+    /// False if these are only the CPUs on which the thread was seen.
     pub known: bool,
 }
 
-/// A thread's allowed CPUs change.
+/// A change of a thread's allowed CPUs.
 #[derive(Clone, Copy, Debug)]
 pub struct AffinityChange {
-    /// From when on.
+    /// Time of the change.
     pub ts: i64,
     /// Thread.
     pub utid: i64,
-    /// Number of the new set.
+    /// Index of the new set.
     pub set: usize,
 }
 
-/// The sets in force, by thread.
+/// The current set of each thread.
 #[derive(Debug)]
 pub struct Affinity {
-    /// All sets that ever hold.
+    /// All sets that ever apply.
     pub sets: Vec<Allowed>,
     of: ByThread<usize>,
     nowhere: usize,
 }
 
 impl Affinity {
-    /// Sets in force at `first_ns`, and the changes after it in the order of time.
+    /// The sets in force at `first_ns`, and the later changes in time order.
     ///
-    /// A thread without a set, or before its first one, gets the CPUs it was seen on. `place`
-    /// gives the place of a CPU number, and `cpus` is the number of places.
+    /// A thread without a set, or before its first one, gets the CPUs it was seen on. `place` maps
+    /// a CPU number to its index, and `cpus` is the number of indexes.
     pub fn new(
         mut rows: Vec<AffinityRow>,
         seen: &[SeenRow],
@@ -73,7 +73,7 @@ impl Affinity {
             for at in group.iter().filter_map(|row| place(row.cpu)) {
                 mask.set(at, true);
             }
-            // A set of which the recording shows no CPU says nothing about it.
+            // Ignore a set if the recording shows none of its CPUs.
             if mask.is_empty() {
                 continue;
             }
@@ -87,12 +87,12 @@ impl Affinity {
         (Self { sets, of, nowhere }, changes)
     }
 
-    /// Number of the set of a thread.
+    /// Index of a thread's set.
     pub fn set_of(&self, utid: i64) -> usize {
         self.of.get(&utid).copied().unwrap_or(self.nowhere)
     }
 
-    /// Brings a change into force.
+    /// Applies a change.
     pub fn apply(&mut self, change: AffinityChange) {
         self.of.insert(change.utid, change.set);
     }

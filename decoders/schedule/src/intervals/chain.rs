@@ -1,30 +1,30 @@
-//! Quantum-end chains: threads that hand one CPU to each other only when their slice is used up.
+//! Quantum-end chains: threads that hand one CPU to each other only when their quantum is used up.
 
 use std::collections::HashMap;
 
 use super::input::StayRow;
 
-/// Fewest hand-offs of a chain.
+/// Minimum hand-offs in a chain.
 const HAND_OFFS: i32 = 3;
-/// Most threads of a chain; a further one begins a new chain.
+/// Maximum threads in a chain; one more starts a new chain.
 const THREADS: usize = 8;
-/// A stay shorter than this that began by a preemption is skipped.
+/// A slice shorter than this that began with a preemption is skipped.
 const SHORT_NS: i64 = 1_000_000;
 
-/// Values of [`StayRow::ended`].
+/// Values of [`SliceRow::ended`].
 const QUANTUM_END: i8 = 1;
 const QUANTUM_END_OR_YIELD: i8 = 2;
 const PREEMPTED: i8 = 3;
 const RUNNABLE_OTHER: i8 = 4;
 
-/// What the rules need to know of the recording.
+/// What the rules need to know about the recording.
 #[derive(Clone, Copy, Debug)]
 pub struct ChainRules {
-    /// Length of the system's tick.
+    /// Length of the system's tick, ns.
     pub tick_ns: i64,
-    /// Slices end at ticks, as they do on Linux.
+    /// The quantum ends at ticks, as on Linux.
     pub by_tick: bool,
-    /// The recording holds `sched_yield`, so a used-up slice is told from a yield.
+    /// The recording contains `sched_yield`, so a quantum end can be distinguished from a yield.
     pub yields_recorded: bool,
 }
 
@@ -33,24 +33,24 @@ pub struct ChainRules {
 pub struct Chain {
     /// Logical CPU.
     pub cpu: i32,
-    /// Switch-in of the first leaver.
+    /// Switch-in of the first thread that hands over.
     pub start_ns: i64,
-    /// Switch-out of the last taker.
+    /// Switch-out of the last thread that takes over.
     pub end_ns: i64,
-    /// Hand-offs.
+    /// Number of hand-offs.
     pub hand_offs: i32,
     /// Its threads in order of appearance.
     pub utids: Vec<i64>,
-    /// Median running time of a leaver's stay.
+    /// Median running time of a slice that ends in a hand-off.
     pub slice_ns: i64,
-    /// Short stays that were skipped.
+    /// Number of skipped short slices.
     pub skipped: i32,
     /// Some hand-off may be a yield.
     pub yield_possible: bool,
 }
 
-/// The stay at the end of the chain, or the one that may begin one; pieces between which only
-/// skipped stays lie are one.
+/// The slice at the end of the chain, or one that may start a chain. Pieces separated only by
+/// skipped slices count as one.
 struct Holder {
     utid: i64,
     start_ns: i64,
@@ -84,11 +84,11 @@ struct Open {
     yield_possible: bool,
 }
 
-/// The stays of one CPU, one after another.
+/// The consecutive slices of one CPU.
 #[derive(Default)]
 struct Track {
     holder: Option<Holder>,
-    /// Threads whose short stays are being skipped, with their running time.
+    /// Threads whose short slices are being skipped, with their running time.
     aside: Vec<(i64, i64)>,
     aside_stays: i32,
     last_end_ns: i64,
@@ -96,7 +96,7 @@ struct Track {
     open: Option<Open>,
 }
 
-/// Finds the chains of a recording, from its stays in the order of time.
+/// Finds the chains of a recording from its slices in time order.
 pub struct Chains {
     rules: ChainRules,
     tracks: HashMap<i32, Track>,
@@ -104,18 +104,18 @@ pub struct Chains {
 }
 
 impl Chains {
-    /// No stay seen yet.
+    /// Starts without any slice.
     pub fn new(rules: ChainRules) -> Self {
         Self { rules, tracks: HashMap::new(), found: Vec::new() }
     }
 
-    /// The next stay of a thread that is not an idle thread.
+    /// The next slice of a thread other than an idle thread.
     pub fn push(&mut self, stay: &StayRow) {
         let track = self.tracks.entry(stay.cpu).or_default();
         let follows = track.holder.is_some() && track.last_end_ns == stay.ts;
         let preempts = follows && track.last_ended == PREEMPTED;
         if stay.dur == 0 {
-            // It takes no time from the chain: counted where it preempts, otherwise passed over.
+            // It takes no time from the chain: count it if it preempts, otherwise ignore it.
             if preempts {
                 track.aside_stays += 1;
                 track.last_ended = stay.ended;
@@ -129,7 +129,7 @@ impl Chains {
             track.close(stay.cpu, &mut self.found);
             track.begin(&stay);
         } else if track.resumes(&stay) || track.steps_aside(&stay, preempts) {
-            // One stay with what came before, or a stay that is skipped.
+            // Either a slice that continues what came before, or one that is skipped.
         } else {
             track.hand_over(&stay, self.rules, &mut self.found);
         }
@@ -152,7 +152,7 @@ impl Track {
         self.aside_stays = 0;
     }
 
-    /// The thread before the skipped stays goes on.
+    /// Whether the thread that ran before the skipped slices resumes.
     fn resumes(&mut self, stay: &StayRow) -> bool {
         let Some(holder) = self.holder.as_mut().filter(|holder| holder.utid == stay.utid) else {
             return false;
@@ -167,7 +167,8 @@ impl Track {
         true
     }
 
-    /// A short stay begun by a preemption, or the rest of one that was itself preempted.
+    /// Whether this is a short slice that began with a preemption, or the rest of one that was
+    /// itself preempted.
     fn steps_aside(&mut self, stay: &StayRow, preempts: bool) -> bool {
         if let Some(at) = self.aside.iter().position(|(utid, _)| *utid == stay.utid) {
             if self.aside[at].1 + stay.dur >= SHORT_NS {
@@ -219,11 +220,13 @@ impl Track {
         self.begin(stay);
     }
 
-    /// Whether the holder's slice ended by quantum end; then, whether it may be a yield instead.
+    /// `Some` if the holder's slice ended by quantum end; the value states whether it may have been
+    /// a yield.
     ///
-    /// On Linux a slice that skipped slices interrupted counts as one, and its length decides. One
-    /// that a preemption ended is taken for used up only where `sched_yield` was not recorded: there
-    /// the length is all that tells a quantum end. A tick says nothing about the quantum of Windows.
+    /// On Linux a slice interrupted by skipped slices counts as one, and its length decides. A
+    /// slice that ended in a preemption counts as used up only if `sched_yield` was not recorded,
+    /// because then length is the only evidence of a quantum end. A tick says nothing about the
+    /// Windows quantum.
     fn leaves_by_quantum_end(&self, holder: &Holder, rules: ChainRules) -> Option<bool> {
         let slice_used = i128::from(holder.ran_ns) * 10 >= i128::from(rules.tick_ns) * 9;
         match holder.ended {
@@ -262,7 +265,7 @@ impl Track {
     }
 }
 
-/// The median; of an even number of values the mean of the middle two, rounded down.
+/// The median; for an even count, the mean of the middle two, rounded down.
 fn median(values: &mut [i64]) -> i64 {
     values.sort_unstable();
     let upper = values[values.len() / 2];
@@ -277,7 +280,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const RULES: ChainRules = ChainRules { tick_ns: 4 * MS, by_tick: true, yields_recorded: false };
 
-    /// Stays (thread, length, why it ended, ready since) one after another on CPU 3 from 0.
+    /// Consecutive slices (thread, length, end reason, ready since) on CPU 3 from 0.
     fn chains(rules: ChainRules, stays: &[(i64, i64, i8, Option<i64>)]) -> Vec<Chain> {
         let mut chains = Chains::new(rules);
         let mut ts = 0;
@@ -311,7 +314,8 @@ mod tests {
         assert_eq!(chains(RULES, &stays[..3]), []);
     }
 
-    // The third hand-off goes to a thread that became ready 1 ns after the leaver's switch-in.
+    // At the third hand-off the next thread became ready 1 ns after the switch-in of the previous
+    // one.
     #[test]
     fn a_taker_ready_after_the_leavers_switch_in_is_no_hand_off() {
         let mut stays = [
@@ -346,7 +350,7 @@ mod tests {
         assert_eq!((found[0].hand_offs, found[0].skipped, found[0].slice_ns), (4, 2, 4 * MS));
         assert_eq!(found[0].end_ns, 17 * MS + 40 * us);
         assert!(found[0].yield_possible);
-        // With sched_yield recorded the length of the third slice does not stand in for its reason.
+        // With sched_yield recorded, the length of the third slice no longer proves a quantum end.
         let recorded = ChainRules { yields_recorded: true, ..RULES };
         assert_eq!(chains(recorded, &stays), []);
         let mut stays = stays.to_vec();
@@ -355,7 +359,7 @@ mod tests {
         assert!(!chains(recorded, &stays)[0].yield_possible);
     }
 
-    // X preempts A, Y preempts X, X goes on: two stays are skipped, X's rest is one with X.
+    // X preempts A, Y preempts X, X resumes: two slices are skipped, and X's rest counts with X.
     #[test]
     fn what_preempts_a_skipped_stay_is_skipped_with_it() {
         let us = 1000;
@@ -374,7 +378,7 @@ mod tests {
         assert_eq!(found[0].utids, [1, 2]);
     }
 
-    // A stay of 1 ms that began by a preemption is no short one: it ends the chain.
+    // A slice of 1 ms that began with a preemption is not short, so it ends the chain.
     #[test]
     fn a_preemption_of_a_millisecond_is_not_skipped() {
         let mut stays = vec![
@@ -387,7 +391,7 @@ mod tests {
         assert_eq!(chains(RULES, &stays).len(), 1);
         stays[3].1 = MS;
         assert_eq!(chains(RULES, &stays), []);
-        // A slice that was not used up before the preemption is no hand-off either.
+        // A quantum that was not used up before the preemption is not a hand-off either.
         stays[3].1 = MS - 1;
         stays[2].1 = 36 * MS / 10 - 1;
         assert_eq!(chains(RULES, &stays), []);
@@ -407,8 +411,8 @@ mod tests {
         assert_eq!(found[1].utids, [8, 9, 10, 11, 12]);
     }
 
-    // Windows: A uses up its slice of 4 ms, X preempts it for 20 us, then B enters. The tick of
-    // another system says nothing about the quantum: A left by the preemption.
+    // Windows: A uses up its quantum of 4 ms, X preempts it for 20 us, then B is switched in. The
+    // tick of another system says nothing about the quantum: A left because of the preemption.
     #[test]
     fn windows_slice_ended_by_preemption_is_no_hand_off() {
         let windows = ChainRules { by_tick: false, ..RULES };
@@ -421,12 +425,12 @@ mod tests {
         ];
         assert_eq!(chains(RULES, &stays).len(), 1);
         assert_eq!(chains(windows, &stays), []);
-        // A goes on after X and leaves by quantum end: that is one slice, and a hand-off.
+        // A resumes after X and leaves by quantum end: that is one slice and a hand-off.
         stays[3] = (1, MS, QUANTUM_END, None);
         assert_eq!(chains(windows, &stays).len(), 1);
     }
 
-    // Z enters and leaves at one time between A and B, and between B and A.
+    // Z is switched in and out at one time between A and B, and between B and A.
     #[test]
     fn zero_length_slice_changes_no_chain() {
         let plain = [
@@ -440,14 +444,14 @@ mod tests {
         stays.insert(3, (7, 0, QUANTUM_END, Some(0)));
         assert_eq!(chains(RULES, &stays), chains(RULES, &plain));
         assert_eq!(chains(RULES, &plain).len(), 1);
-        // Z preempts A, which has used up its slice, and B enters: one slice skipped.
+        // Z preempts A, which has used up its quantum, and B is switched in: one skipped slice.
         let mut preempted = plain.to_vec();
         preempted[2].2 = PREEMPTED;
         preempted.insert(3, (7, 0, 0, None));
         assert_eq!(chains(RULES, &preempted)[0].skipped, 1);
     }
 
-    // The CPU is idle for 1 ns between the second and the third stay.
+    // The CPU is idle for 1 ns between the second and the third slice.
     #[test]
     fn a_gap_ends_a_chain() {
         let mut chains = Chains::new(RULES);

@@ -1,4 +1,4 @@
-//! How much of the machine works at once: `concurrency_slice`.
+//! How much of the machine is busy at once: `concurrency_slice`.
 
 use arrow_schema::ArrowError;
 
@@ -15,13 +15,13 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
-    /// Begins at `first_ns`.
+    /// Starts at `first_ns`.
     pub fn new(trace_id: i64, totals: Totals, first_ns: i64) -> Result<Self, ArrowError> {
         let table = Table::new("concurrency_slice")?;
         Ok(Self { trace_id, since_ns: first_ns, now: (totals, 0), table })
     }
 
-    /// Looks at what changed.
+    /// Updates the row after a change.
     pub fn look(&mut self, totals: Totals, ready: usize, now_ns: i64) {
         if self.now != (totals, ready) {
             self.end(now_ns);
@@ -50,7 +50,7 @@ impl Concurrency {
         self.since_ns = now_ns;
     }
 
-    /// Finished batches; all of them at the end.
+    /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         if all || self.table.is_full() {
             into.extend(self.table.take()?);

@@ -1,26 +1,26 @@
-//! The critical path of a frame: walked back from its end through what each thread waited for.
+//! The critical path of a frame: from its end back through what each thread waited for.
 //!
-//! At the frame's end the path is on the thread that presents. Where the thread on the path began
-//! to be ready because another thread woke it, the path goes on with the waker at that moment;
-//! where an interrupt or nobody known woke it, the wait stays its own. The pieces of a frame tile
-//! it.
+//! At the frame's end the path is on the thread that presents. Where the thread on the path became
+//! ready because another thread woke it, the path continues with the waker at that moment. Where an
+//! interrupt or an unknown waker woke it, the path stays on the waiting thread. The pieces of a
+//! frame tile it.
 
 use super::input::{Batches, IntervalError, PathFrame, PathState, read_all};
 use super::tables::{Table, Value};
 use super::threads::ByThread;
 use crate::frame::Output;
 
-/// Hops of a frame after which the rest stays with the thread that is reached.
+/// After this many hops, the rest of the frame is charged to the current thread.
 const MOST_HOPS: usize = 10_000;
 
 /// State codes of [`PathState`].
 const READY: i8 = 1;
 const WAITING: i8 = 2;
 
-/// What is known of a recording's threads, each in the order of time.
+/// What is known about a recording's threads, each in time order.
 struct Threads {
     rows: Vec<PathState>,
-    /// Range of `rows` of each thread.
+    /// Range in `rows` of each thread.
     of: ByThread<(usize, usize)>,
 }
 
@@ -37,14 +37,14 @@ impl Threads {
         Self { rows, of }
     }
 
-    /// The thread's last row that begins before a time.
+    /// The thread's last row that starts before a time.
     fn before(&self, utid: i64, ts: i64) -> Option<usize> {
         let (from, to) = *self.of.get(&utid)?;
         let found = from + self.rows[from..to].partition_point(|row| row.ts < ts);
         (found > from).then(|| found - 1)
     }
 
-    /// Who woke the thread at a time, by the ready row that begins there.
+    /// Who woke the thread at a time, according to the ready row that starts there.
     fn woken_by(&self, utid: i64, ts: i64) -> Option<i64> {
         let (from, to) = *self.of.get(&utid)?;
         let rows = &self.rows[from..to];
@@ -54,14 +54,15 @@ impl Threads {
     }
 }
 
-/// Rows of `frame_path` for the frames given.
+/// Rows of `frame_path` for the given frames.
 ///
-/// `frames` holds frame keys with their presenting thread: upid, frame, utid, start_ns, end_ns;
-/// `states` the states of all threads that may lie on a path: utid, ts, dur, state (0 running,
-/// 1 ready, 2 waiting, 3 anything else), waker_utid (NULL for an idle thread: an interrupt).
+/// `frames` contains frame keys with their presenting thread: upid, frame, utid, start_ns, end_ns;
+/// `states` contains the states of all threads that may be on a path: utid, ts, dur, state
+/// (0 running, 1 ready, 2 waiting, 3 anything else), waker_utid (NULL for an idle thread: an
+/// interrupt).
 ///
 /// # Errors
-/// A stream that fails or lacks a column.
+/// A stream fails or lacks a column.
 pub fn critical_path(
     trace_id: i64,
     frames: Batches,
@@ -78,7 +79,7 @@ pub fn critical_path(
 
 fn walk(trace_id: i64, frame: &PathFrame, threads: &Threads, table: &mut Table) {
     let mut utid = frame.utid;
-    // End of what has not been walked, and of the piece that is being gathered.
+    // End of the part not yet walked, and end of the current piece.
     let (mut at, mut piece_end) = (frame.end_ns, frame.end_ns);
     let mut hop = 0;
     let mut write = |utid: i64, from: i64, to: i64, hop: i32| {
@@ -94,7 +95,7 @@ fn walk(trace_id: i64, frame: &PathFrame, threads: &Threads, table: &mut Table) 
             ]);
         }
     };
-    // Threads the path came through at one moment: it never returns to one of them there.
+    // Threads visited at this moment: the path never returns to one of them at the same time.
     let mut here = vec![utid];
     while at > frame.start_ns && (hop as usize) < MOST_HOPS {
         let Some(found) = threads.before(utid, at) else { break };

@@ -1,4 +1,4 @@
-//! The rows that the intervals are computed from, in the order of their streams.
+//! The input rows of the intervals, in stream order.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int8Type, Int32Type, Int64Type};
@@ -11,25 +11,25 @@ pub type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Se
 /// Why the intervals could not be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum IntervalError {
-    /// An input lacks a column, or has it in another type.
+    /// An input lacks a column, or the column has another type.
     #[error("input {input}: no column {column} of the type that is needed")]
     Column {
-        /// Name of the input.
+        /// Input name.
         input: &'static str,
-        /// Name of the column.
+        /// Column name.
         column: &'static str,
     },
-    /// An input is not in the order of time.
+    /// An input is not in time order.
     #[error("input {input}: the row at {ts} ns follows one at {before} ns")]
     Order {
-        /// Name of the input.
+        /// Input name.
         input: &'static str,
-        /// Time of the row that comes too late.
+        /// Time of the row that is out of order.
         ts: i64,
         /// Time of the row before it.
         before: i64,
     },
-    /// The stream itself failed.
+    /// The stream failed.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
 }
@@ -43,7 +43,7 @@ pub enum CpuKind {
     Interrupt,
     /// Idle.
     Idle,
-    /// Not known.
+    /// Unknown.
     Unknown,
     /// Offline.
     Offline,
@@ -66,9 +66,9 @@ impl CpuKind {
     }
 }
 
-/// A row type with the name of its input.
+/// A row type and the name of its input.
 pub trait Row: Sized {
-    /// Name of the input, for messages.
+    /// Input name, for messages.
     const INPUT: &'static str;
     /// Appends the rows of a batch.
     fn read(batch: &RecordBatch, into: &mut Vec<Self>) -> Result<(), IntervalError>;
@@ -104,7 +104,7 @@ fn opt_bool(array: &BooleanArray, at: usize) -> Option<bool> {
     array.is_valid(at).then(|| array.value(at))
 }
 
-/// Declares a row type: each field with the Arrow type of its column, `?` where it may be NULL.
+/// Declares a row type: each field with the Arrow type of its column, `?` if it may be NULL.
 macro_rules! row {
     ($(#[$doc:meta])* $name:ident, $input:literal, { $($(#[$field_doc:meta])* $field:ident : $kind:ident),+ $(,)? }) => {
         $(#[$doc])*
@@ -150,70 +150,71 @@ macro_rules! row {
 }
 
 row! {
-    /// A logical CPU and where it lies in the machine, from a time on.
+    /// A logical CPU and its position in the topology from a time on.
     CpuRow, "cpu", {
         /// Logical CPU.
         cpu: int,
         /// Its core, if known.
         core: int_opt,
-        /// A number for each core type, if known.
+        /// An index for each core type, if known.
         type_id: int_opt,
         /// Band of the core type: 0 P or U, 1 E or LP-E, 2 unknown or numbered.
         band: tiny,
-        /// Whether it is online, where the topology says so.
+        /// Whether it is online, if the topology states it.
         online: flag_opt,
-        /// From when on; NULL from the beginning.
+        /// Start of validity; NULL from the beginning.
         valid_from_ns: long_opt,
     }
 }
 row! {
     /// A row of `cpu_state`.
     StateRow, "cpu_state", {
-        /// Begin.
+        /// Start, ns.
         ts: long,
-        /// Length.
+        /// Length, ns.
         dur: long,
         /// Logical CPU.
         cpu: int,
         /// What it does: 0 thread, 1 interrupt, 2 idle, 3 unknown, 4 offline.
         state: state,
-        /// Its thread, with state thread.
+        /// Its thread, in state thread.
         utid: long_opt,
     }
 }
 row! {
     /// A ready period of a thread.
     ReadyRow, "ready", {
-        /// Begin.
+        /// Start, ns.
         ts: long,
-        /// Length.
+        /// Length, ns.
         dur: long,
         /// Thread.
         utid: long,
-        /// CPU it then entered, if that was seen.
+        /// The CPU on which it was then switched in, if that was seen.
         entered_cpu: int_opt,
-        /// CPU of the slice that ended where this period begins, if that slice ended runnable.
+        /// CPU of the slice that ended where this period starts, if that slice ended runnable.
         left_cpu: int_opt,
-        /// The thread is unknown from the end of this period on: its switch-in may follow at once.
+        /// The thread's state is unknown after this period: its switch-in may follow at once.
         cut: flag,
-        /// It waits for its CPU rate control.
+        /// It waits because of CPU rate control.
         rate_controlled: flag,
     }
 }
 row! {
-    /// A stay of a thread that is not an idle thread.
+    /// A slice of a thread other than an idle thread.
     StayRow, "stay", {
         /// Switch-in.
         ts: long,
-        /// Length.
+        /// Length, ns.
         dur: long,
         /// Logical CPU.
         cpu: int,
         /// Thread.
         utid: long,
-        /// Begin of the ready period before it, if known.
+        /// Start of the preceding ready period, if known.
         ready_from_ns: long_opt,
-        /// Why it ended: 1 quantum_end, 2 quantum_end_or_yield, 3 preempted, 4 runnable_other, 0 any other.
+        /// Why it ended: 1 quantum_end, 2 quantum_end_or_yield, 3 preempted, 4 runnable_other, 0
+        /// any other.
         ended: tiny,
     }
 }
@@ -222,7 +223,7 @@ row! {
     AffinityRow, "affinity", {
         /// Thread.
         utid: long,
-        /// From when on; NULL from the beginning.
+        /// Start of validity; NULL from the beginning.
         valid_from_ns: long_opt,
         /// A logical CPU it may run on.
         cpu: int,
@@ -240,7 +241,7 @@ row! {
 row! {
     /// A row of `cpu_parking`.
     ParkingRow, "parking", {
-        /// From when on; NULL from the beginning.
+        /// Start of validity; NULL from the beginning.
         ts: long_opt,
         /// Logical CPU.
         cpu: int,
@@ -258,7 +259,7 @@ row! {
     }
 }
 row! {
-    /// A frame whose critical path is asked for.
+    /// A frame whose critical path is requested.
     PathFrame, "frames", {
         /// Process.
         upid: long,
@@ -266,24 +267,24 @@ row! {
         frame: long,
         /// Thread that presents.
         utid: long,
-        /// Begin.
+        /// Start, ns.
         start_ns: long,
-        /// End.
+        /// End, ns.
         end_ns: long,
     }
 }
 row! {
-    /// A state of a thread that may lie on a critical path.
+    /// A state of a thread that may be on a critical path.
     PathState, "states", {
         /// Thread.
         utid: long,
-        /// Begin.
+        /// Start, ns.
         ts: long,
-        /// Length.
+        /// Length, ns.
         dur: long,
         /// 0 running, 1 ready, 2 waiting, 3 anything else.
         state: tiny,
-        /// Who woke it, of a ready state; NULL: nobody known, or an interrupt.
+        /// Who woke it, for a ready state; NULL if unknown or an interrupt.
         waker_utid: long_opt,
     }
 }
@@ -297,7 +298,7 @@ pub fn read_all<R: Row>(batches: Batches) -> Result<Vec<R>, IntervalError> {
     Ok(rows)
 }
 
-/// Reads rows one by one, a batch in memory at a time.
+/// Reads rows one by one, keeping one batch in memory.
 pub struct Cursor<R> {
     batches: Batches,
     rows: Vec<R>,
@@ -305,12 +306,12 @@ pub struct Cursor<R> {
 }
 
 impl<R: Row + Copy> Cursor<R> {
-    /// A cursor before the first row.
+    /// Starts before the first row.
     pub fn new(batches: Batches) -> Self {
         Self { batches, rows: Vec::new(), at: 0 }
     }
 
-    /// The next row, which stays next.
+    /// The next row, without consuming it.
     pub fn peek(&mut self) -> Result<Option<R>, IntervalError> {
         while self.at == self.rows.len() {
             let Some(batch) = self.batches.next() else { return Ok(None) };
@@ -321,7 +322,7 @@ impl<R: Row + Copy> Cursor<R> {
         Ok(Some(self.rows[self.at]))
     }
 
-    /// Goes past the row that [`Cursor::peek`] gave.
+    /// Consumes the row that [`Cursor::peek`] returned.
     pub fn skip(&mut self) {
         self.at += 1;
     }

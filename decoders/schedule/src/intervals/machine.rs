@@ -11,25 +11,25 @@ use super::standing::{Continuations, Part};
 pub struct Cpu {
     /// Its number in the recording.
     pub number: i32,
-    /// Place of its core.
+    /// Index of its core.
     pub core: usize,
     /// What it does.
     pub kind: CpuKind,
-    /// Its thread, with kind thread.
+    /// Its thread, if kind is thread.
     pub utid: Option<i64>,
-    /// Begin and end of its state.
+    /// Start of its state.
     pub start_ns: i64,
     /// End of its state.
     pub end_ns: i64,
-    /// Known length of the idle interval that it is in.
+    /// Known length of its current idle interval.
     pub idle_ns: i64,
-    /// The idle interval borders on unknown time, so it may be longer.
+    /// Unknown time adjoins the idle interval, so it may be longer.
     idle_open: bool,
     type_id: Option<i32>,
     band: i8,
 }
 
-/// Busy CPUs of a core and the like, as `core_state` has them.
+/// Busy CPUs of a core and similar counts, as in `core_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreCounts {
     /// CPUs online.
@@ -42,12 +42,12 @@ pub struct CoreCounts {
     pub threads: i32,
 }
 
-/// One core; a CPU of unknown core stands alone, without a number.
+/// One core. A CPU of unknown core is a core by itself, without a number.
 #[derive(Debug)]
 pub struct Core {
     /// Its number in the recording.
     pub number: Option<i32>,
-    /// Places of its CPUs, by rising CPU number.
+    /// Indexes of its CPUs, by rising CPU number.
     pub members: Vec<usize>,
     /// The same as a set.
     pub mask: Mask,
@@ -55,13 +55,13 @@ pub struct Core {
     pub type_id: Option<i32>,
     /// What its CPUs do.
     pub counts: CoreCounts,
-    /// Length of the stand-still that it is in as a whole idle core.
+    /// Length of the idle interval of the whole core, if it is idle as a whole.
     pub idle_ns: Option<i64>,
     band: i8,
     dirty: bool,
 }
 
-/// Busy CPUs of the whole machine and the like, as `concurrency_slice` has them.
+/// Busy CPUs of the whole machine and similar counts, as in `concurrency_slice`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Busy CPUs.
@@ -70,7 +70,7 @@ pub struct Totals {
     pub unknown: i32,
     /// CPUs that are not offline.
     pub online: i32,
-    /// Cores with work, by band: P or U, E or LP-E, other.
+    /// Busy cores by band: P or U, E or LP-E, other.
     pub bands: [i32; 3],
     /// Busy CPUs beyond the first of their core.
     pub smt: i32,
@@ -95,13 +95,13 @@ pub struct Machine {
     pub idle_soft: Mask,
     /// Idle CPUs that are parked or soft-parked.
     pub idle_parked: Mask,
-    /// CPUs in state unknown, and idle ones of unknown parking or unknown length of idle time.
+    /// CPUs in state unknown, and idle ones with unknown parking or unknown length of idle time.
     pub untold: Mask,
-    /// Cores that stand idle as a whole.
+    /// Cores that are idle as a whole.
     pub idle_cores: Mask,
     /// Cores with more than one busy CPU, one of which runs a thread.
     pub shared_cores: Mask,
-    /// Cores one of whose CPUs changed at this moment.
+    /// Cores that had a CPU change at this moment.
     pub dirty: Vec<usize>,
     /// An idle core, or a CPU of one, changed at this moment.
     pub idle_cores_changed: bool,
@@ -116,12 +116,12 @@ pub struct Machine {
 }
 
 const NO_PLACE: usize = usize::MAX;
-/// CPU numbers up to this are looked up in a table, others searched for.
+/// CPU numbers up to this are looked up in a table; larger ones are searched.
 const TABLE: usize = 1 << 16;
 
 impl Machine {
-    /// All CPUs of the rows; none does anything known yet. With `parking_needed`, a CPU whose
-    /// parking is not told is not usable.
+    /// All CPUs of the rows, each in state unknown. With `parking_needed`, a CPU of unknown parking
+    /// is not usable.
     pub fn new(rows: &[CpuRow], parking_needed: bool) -> Self {
         let numbers: BTreeSet<i32> = rows.iter().map(|row| row.cpu).collect();
         let core_numbers: BTreeSet<i32> = rows.iter().filter_map(|row| row.core).collect();
@@ -191,7 +191,7 @@ impl Machine {
         machine
     }
 
-    /// Place of a CPU number.
+    /// Index of a CPU number.
     pub fn place(&self, number: i32) -> Option<usize> {
         match usize::try_from(number) {
             Ok(slot) if slot < TABLE => {
@@ -201,7 +201,7 @@ impl Machine {
         }
     }
 
-    /// Puts CPUs into their cores; [`Machine::rebuild`] must follow.
+    /// Assigns CPUs to their cores; call [`Machine::rebuild`] afterwards.
     pub fn arrange(&mut self, row: &CpuRow) {
         let Some(at) = self.place(row.cpu) else { return };
         let core = row.core.and_then(|number| self.core_numbers.binary_search(&number).ok());
@@ -210,14 +210,14 @@ impl Machine {
         cpu.core = core.unwrap_or(alone);
         cpu.type_id = row.type_id;
         cpu.band = row.band;
-        // Only a CPU of which no state was read takes it from the topology.
+        // Only a CPU without any state so far takes its state from the topology.
         if cpu.start_ns == i64::MIN {
             let offline = row.online == Some(false);
             cpu.kind = if offline { CpuKind::Offline } else { CpuKind::Unknown };
         }
     }
 
-    /// Counts everything anew, after CPUs changed their cores.
+    /// Recounts everything after CPUs changed their cores.
     pub fn rebuild(&mut self) {
         for core in &mut self.cores {
             core.members.clear();
@@ -251,7 +251,7 @@ impl Machine {
         self.idle_changed = true;
     }
 
-    /// A parking record.
+    /// Applies a parking record.
     pub fn park(&mut self, row: &ParkingRow) {
         let Some(at) = self.place(row.cpu) else { return };
         let untold = match (row.parked, row.soft_parked) {
@@ -266,7 +266,7 @@ impl Machine {
         self.idle_changed = true;
     }
 
-    /// A CPU begins a state at `now_ns`.
+    /// A CPU enters a state at `now_ns`.
     pub fn enter(
         &mut self,
         at: usize,
@@ -303,7 +303,7 @@ impl Machine {
         self.mark(core);
     }
 
-    /// Takes stock after all changes of a moment.
+    /// Updates the derived sets after all changes of a moment.
     pub fn settle(&mut self, now_ns: i64, standing: &Continuations) {
         if self.idle_changed {
             for at in 0..self.cpus.len() {
@@ -344,7 +344,7 @@ impl Machine {
         }
     }
 
-    /// Begins the next moment.
+    /// Starts the next moment.
     pub fn forget_changes(&mut self) {
         self.dirty.clear();
         self.idle_cores_changed = false;
@@ -358,7 +358,7 @@ impl Machine {
         }
     }
 
-    /// Adds or takes away one CPU of a kind.
+    /// Adds or removes one CPU of a kind.
     fn count(&mut self, at: usize, kind: CpuKind, by: i32) {
         let core = &mut self.cores[at];
         let busy_before = core.counts.busy;

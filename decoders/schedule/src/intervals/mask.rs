@@ -1,11 +1,11 @@
-//! Sets of logical CPUs or cores, by their place in the machine.
+//! Sets of logical CPUs or cores, by their index in the machine.
 
-/// A set of small numbers; all masks of one machine have the same number of words.
+/// A set of small numbers. All masks of one machine have the same number of words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mask(Vec<u64>);
 
 impl Mask {
-    /// The empty set that has room for the numbers below `len`.
+    /// An empty set with room for the numbers below `len`.
     pub fn new(len: usize) -> Self {
         Self(vec![0; len.div_ceil(64)])
     }
@@ -50,7 +50,7 @@ impl Mask {
         self.0.iter().zip(&other.0).zip(&third.0).any(|((a, b), c)| a & b & c != 0)
     }
 
-    /// Makes this the members of `other` that `keep` has too.
+    /// Sets this to the intersection of `other` and `keep`.
     pub fn assign_and(&mut self, other: &Self, keep: &Self) {
         for ((word, a), b) in self.0.iter_mut().zip(&other.0).zip(&keep.0) {
             *word = a & b;

@@ -1,23 +1,23 @@
-//! The largest matching of threads to what stands idle.
+//! The largest matching of threads to idle CPUs or cores.
 
 use super::mask::Mask;
 
-/// Threads that may go to the same places.
+/// Threads that may run in the same places.
 #[derive(Debug)]
 pub struct Item {
-    /// Which group it belongs to.
+    /// Its group.
     pub group: usize,
-    /// How many of its threads may be placed.
+    /// Maximum number of its threads that may be placed.
     pub limit: u32,
-    /// Where one of them may go.
+    /// Where its threads may run.
     pub places: Mask,
 }
 
-/// Number of threads that can be placed at once: one thread a place, from each item at most its
+/// Number of threads that can be placed at once: one thread per place, from each item at most its
 /// limit, from each group at most the group's limit.
 ///
-/// This is the value of a largest flow group -> item -> place; a placed thread gives way along an
-/// augmenting path to another place, or to another item of its group.
+/// This is the maximum flow group -> item -> place. Along an augmenting path, a placed thread moves
+/// to another place or is replaced by one from another item of its group.
 pub fn largest(group_limits: &[u32], items: &[Item], places: &Mask) -> u32 {
     let free = places.len();
     if free == 0 || items.is_empty() {
@@ -54,8 +54,8 @@ pub fn largest(group_limits: &[u32], items: &[Item], places: &Mask) -> u32 {
     placed
 }
 
-/// One search for an augmenting path. It visits each group, item and place once: a path that came
-/// by an item twice would place more of its threads than the limit.
+/// One search for an augmenting path. It visits each group, item and place once: a path that used
+/// an item twice would place more of its threads than the limit.
 struct Search<'a> {
     items: &'a [Item],
     owner: Vec<Option<usize>>,
@@ -89,8 +89,8 @@ impl Search<'_> {
         false
     }
 
-    /// Finds room for one thread of the item: another place, or one less of this item and one more
-    /// of its group.
+    /// Makes room for one thread of the item: at another place, or by replacing this thread with
+    /// one from another item of its group.
     fn visit(&mut self, at: usize) -> bool {
         if std::mem::replace(&mut self.visited_items[at], true) {
             return false;
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_thread_gives_way_to_one_with_less_choice() {
-        // Thread 0 may go to 0 or 1, thread 1 only to 0.
+        // Thread 0 may run on 0 or 1, thread 1 only on 0.
         let items = [item(0, 1, &[0, 1]), item(1, 1, &[0])];
         assert_eq!(largest(&[1, 1], &items, &mask(&[0, 1])), 2);
     }
@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_other_thread_of_a_group_goes_where_that_frees_a_place() {
-        // Group 0 may move one of: thread to 0, thread to 1. Group 1 only to 0.
+        // Group 0 may move one of two threads: one to place 0, one to place 1. Group 1 can only use
+        // 0.
         let items = [item(0, 1, &[0]), item(0, 1, &[1]), item(1, 1, &[0])];
         assert_eq!(largest(&[1, 1], &items, &mask(&[0, 1])), 2);
     }

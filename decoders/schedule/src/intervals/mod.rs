@@ -1,10 +1,10 @@
-//! What several CPUs or threads do at the same moment, in one pass over time.
+//! What several CPUs or threads do at the same moment, computed in one pass over time.
 //!
-//! The inputs are streams of derived and base rows in the order of time; the outputs are the
-//! tables of `queries/schema/sweeps.sql`. At each moment at which anything changes, all changes
-//! are applied first; then everyone looks at what changed and ends the rows that no longer hold.
-//! Memory is bounded by CPUs, threads, affinity and parking records and chains, not by the length
-//! of the recording.
+//! The inputs are streams of derived and base rows in time order; the outputs are the tables of
+//! `queries/schema/sweeps.sql`. At each moment with a change, the pass applies all changes first.
+//! Then every table looks at what changed and ends the rows that no longer apply. Memory is bounded
+//! by the number of CPUs, threads, affinity and parking records and chains, not by the length of
+//! the recording.
 
 mod affinity;
 mod chain;
@@ -43,27 +43,27 @@ use standing::Continuations;
 pub use critical_path::critical_path;
 pub use input::{Batches, IntervalError};
 
-/// Lengths for which the matchings of the whole machine are built.
+/// Idle lengths for which the machine-wide matchings are computed.
 const THRESHOLDS_NS: [i64; 2] = [0, 100_000];
 /// How long before a switch-in an idle CPU counts as leaving its idle state.
 const IDLE_EXIT_NS: i64 = 1_000_000;
 
-/// What must be known of a recording beside its rows.
+/// What must be known about a recording besides its rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Recording.
     pub trace_id: i64,
-    /// Begin of the window that is tiled.
+    /// Start of the analyzed window.
     pub first_ns: i64,
-    /// Its end.
+    /// End of the analyzed window.
     pub end_ns: i64,
-    /// Parking exists on this system: a CPU of which nothing is told is not usable.
+    /// Parking exists on this system, so a CPU of unknown parking is not usable.
     pub parking_needed: bool,
-    /// Slices end at ticks, as they do on Linux.
+    /// The quantum ends at ticks, as on Linux.
     pub by_tick: bool,
     /// Length of the tick.
     pub tick_ns: i64,
-    /// The recording holds `sched_yield`.
+    /// The recording contains `sched_yield`.
     pub yields_recorded: bool,
 }
 
@@ -71,26 +71,25 @@ pub struct Facts {
 pub struct Inputs {
     /// Topology: cpu, core, type_id, band, online, valid_from_ns.
     pub cpu: Batches,
-    /// Allowed CPUs, one a row: utid, valid_from_ns, cpu.
+    /// Allowed CPUs, one per row: utid, valid_from_ns, cpu.
     pub affinity: Batches,
-    /// CPUs that each thread was seen on: utid, cpu.
+    /// CPUs on which each thread was seen: utid, cpu.
     pub seen: Batches,
-    /// Parking in the order of time: ts, cpu, parked, soft_parked.
+    /// Parking in time order: ts, cpu, parked, soft_parked.
     pub parking: Batches,
     /// Threads whose cgroup was throttled in the step: utid.
     pub throttled: Batches,
-    /// Idle, unknown and offline states in the order of time: as `cpu_state`.
+    /// Idle, unknown and offline states in time order, with the columns of `cpu_state`.
     pub standing: Batches,
-    /// Stays of threads in the order of time: ts, dur, cpu, utid, ready_from_ns, ended.
+    /// Slices of threads in time order: ts, dur, cpu, utid, ready_from_ns, ended.
     pub stay: Batches,
-    /// States of the CPUs in the order of time: ts, dur, cpu, state, utid.
+    /// CPU states in time order: ts, dur, cpu, state, utid.
     pub cpu_state: Batches,
-    /// Ready periods in the order of time: ts, dur, utid, entered_cpu, left_cpu, cut,
-    /// rate_controlled.
+    /// Ready periods in time order: ts, dur, utid, entered_cpu, left_cpu, cut, rate_controlled.
     pub ready: Batches,
 }
 
-/// Something that is due at a time that is known before.
+/// An event scheduled at a time known in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     CpuEnds(usize),
@@ -98,7 +97,7 @@ enum Timer {
     ExitBegins(i64, i64),
 }
 
-/// A change that is known before the pass over time.
+/// A change known before the pass over time.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Topology(CpuRow),
@@ -106,7 +105,7 @@ enum Change {
     Affinity(AffinityChange),
 }
 
-/// The pass over one recording; an iterator of finished batches.
+/// The pass over one recording; iterates over finished batches.
 pub struct Intervals {
     facts: Facts,
     machine: Machine,
@@ -129,10 +128,10 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Reads the inputs that are small, and the chains; the rest is read by iterating.
+    /// Reads the small inputs and the chains. Iterating reads the rest.
     ///
     /// # Errors
-    /// A stream that fails, lacks a column or is out of order.
+    /// A stream fails, lacks a column or is out of order.
     pub fn new(facts: Facts, inputs: Inputs) -> Result<Self, IntervalError> {
         let Facts { trace_id, first_ns, .. } = facts;
         let mut cpus: Vec<CpuRow> = read_all(inputs.cpu)?;
@@ -223,7 +222,7 @@ impl Intervals {
         Ok(times.into_iter().flatten().min())
     }
 
-    /// Applies all changes up to a moment, then lets everyone look.
+    /// Applies all changes up to a moment, then updates every table.
     fn moment(&mut self, now_ns: i64) -> Result<(), IntervalError> {
         let allowed_changed = self.apply_known(now_ns);
         self.apply_states(now_ns)?;
@@ -240,7 +239,7 @@ impl Intervals {
         Ok(())
     }
 
-    /// True if the allowed CPUs of some thread, or the topology, changed.
+    /// True if the topology or some thread's allowed CPUs changed.
     fn apply_known(&mut self, now_ns: i64) -> bool {
         let mut changed = false;
         let mut arranged = false;
@@ -294,7 +293,7 @@ impl Intervals {
             }
             self.timers.pop();
             match timer {
-                // Nothing follows: a gap in what is told of this CPU.
+                // Nothing follows, so this CPU's states have a gap.
                 Timer::CpuEnds(at) if self.machine.cpus[at].end_ns <= now_ns => {
                     let kind = CpuKind::Unknown;
                     self.machine.enter(at, now_ns, kind, None, i64::MAX, &self.standing);
@@ -314,7 +313,7 @@ impl Intervals {
             if row.dur <= 0 || end_ns <= now_ns {
                 continue;
             }
-            // Interrupt work at the same moment is done in the idle thread too.
+            // Interrupt work at the same moment also runs in the idle thread.
             let to_idle = |at: &usize| {
                 matches!(self.machine.cpus[*at].kind, CpuKind::Idle | CpuKind::Interrupt)
             };

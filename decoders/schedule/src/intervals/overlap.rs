@@ -1,4 +1,4 @@
-//! What siblings do at the same moment: `core_state` and `sibling_slice`.
+//! What SMT siblings do at the same moment: `core_state` and `sibling_slice`.
 
 use arrow_schema::ArrowError;
 
@@ -10,7 +10,7 @@ struct Pair {
     lower: usize,
     higher: usize,
     since_ns: i64,
-    /// The threads of the two; none while not both are busy.
+    /// The two threads; `None` unless both CPUs are busy.
     both: Option<(Option<i64>, Option<i64>)>,
 }
 
@@ -29,7 +29,7 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// Watches the cores of the machine from `now_ns` on.
+    /// Follows the cores of the machine from `now_ns` on.
     pub fn new(trace_id: i64, machine: &Machine, now_ns: i64) -> Result<Self, ArrowError> {
         let mut overlap = Self {
             trace_id,
@@ -41,7 +41,7 @@ impl Overlap {
         Ok(overlap)
     }
 
-    /// Looks at the cores that changed.
+    /// Updates the cores that changed.
     pub fn look(&mut self, machine: &Machine, now_ns: i64) {
         for at in machine.dirty.iter().copied() {
             let core = &machine.cores[at];
@@ -77,7 +77,7 @@ impl Overlap {
         }
     }
 
-    /// Watches the cores anew, as they are now.
+    /// Restarts from the current cores.
     pub fn watch(&mut self, machine: &Machine, now_ns: i64) {
         let watched = machine.cores.iter().map(|core| {
             let mut pairs = Vec::new();
@@ -91,7 +91,7 @@ impl Overlap {
         self.cores = watched.collect();
     }
 
-    /// Finished batches; all of them at the end.
+    /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         for table in [&mut self.core_state, &mut self.sibling_slice] {
             if all || table.is_full() {

@@ -1,4 +1,4 @@
-//! Ready threads and what stood in their way: `ready_slice` and `ready_match`.
+//! Ready threads and why they did not run: `ready_slice` and `ready_match`.
 
 use arrow_schema::ArrowError;
 
@@ -35,19 +35,19 @@ struct Obstacle {
 pub struct Begun {
     /// Thread.
     pub utid: i64,
-    /// Its begin as recorded, which may lie before the window.
+    /// Its recorded start, which may be before the window.
     pub ready_ns: i64,
     /// Its end.
     pub end_ns: i64,
-    /// Place of the CPU it will enter.
+    /// Index of the CPU on which it will be switched in.
     pub enters: Option<usize>,
-    /// Number of that CPU as recorded.
+    /// Recorded number of that CPU.
     pub entered_cpu: Option<i32>,
-    /// Place of the CPU that it left runnable to the idle thread.
+    /// Index of the CPU that it left runnable to the idle thread.
     pub left: Option<usize>,
-    /// Loss hides when it ends: the switch-in may follow at once, on any CPU.
+    /// Lost events hide its end: the switch-in may follow at once, on any CPU.
     pub cut: bool,
-    /// It waits for its CPU rate control.
+    /// It waits because of CPU rate control.
     pub rate_controlled: bool,
     /// Its cgroup's throttled time grew in the step.
     pub cgroup_throttled: bool,
@@ -59,7 +59,7 @@ struct Slot {
     exiting: bool,
     since_ns: i64,
     obstacle: Option<Obstacle>,
-    /// Counted among those that an idle CPU would help.
+    /// It counts among the threads that an idle CPU would help.
     eligible: bool,
 }
 
@@ -75,7 +75,7 @@ struct Class {
 pub struct Ready {
     trace_id: i64,
     slots: ByThread<Slot>,
-    /// Threads whose obstacle hangs on one certain CPU.
+    /// Threads whose obstacle depends on one specific CPU.
     special: Vec<i64>,
     fresh: Vec<i64>,
     classes: Vec<Class>,
@@ -87,7 +87,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// No thread is ready yet; `sets` is the number of different sets of allowed CPUs.
+    /// Starts without ready threads; `sets` is the number of distinct sets of allowed CPUs.
     pub fn new(trace_id: i64, sets: usize) -> Result<Self, ArrowError> {
         Ok(Self {
             trace_id,
@@ -108,19 +108,19 @@ impl Ready {
         self.slots.len()
     }
 
-    /// The set of allowed CPUs of a thread, if it is ready and no quota holds it back.
+    /// The set of allowed CPUs of a thread, if it is ready and not throttled.
     pub fn set_of(&self, utid: i64) -> Option<usize> {
         let slot = self.slots.get(&utid)?;
         let throttled = slot.begun.cgroup_throttled || slot.obstacle?.throttled;
         (!throttled).then_some(slot.set)
     }
 
-    /// Whether some thread began or ceased to be ready at this moment.
+    /// Whether some thread became ready or stopped being ready at this moment.
     pub fn has_changed(&self) -> bool {
         self.changed
     }
 
-    /// A thread becomes ready; one that is ready already stays as it is.
+    /// A thread becomes ready; a thread that is already ready is left unchanged.
     pub fn begin(&mut self, begun: Begun, affinity: &Affinity, now_ns: i64) -> bool {
         if self.slots.contains_key(&begun.utid) {
             return false;
@@ -152,7 +152,7 @@ impl Ready {
         }
     }
 
-    /// A thread ceases to be ready, if this is the end of its period.
+    /// A thread stops being ready, if this is the end of its period.
     pub fn finish(&mut self, utid: i64, now_ns: i64) {
         if self.slots.get(&utid).is_some_and(|slot| slot.begun.end_ns <= now_ns) {
             self.close(utid, now_ns);
@@ -171,7 +171,7 @@ impl Ready {
         self.changed = true;
     }
 
-    /// Looks at what changed.
+    /// Updates the rows after a change.
     pub fn look(&mut self, machine: &Machine, affinity: &Affinity, now_ns: i64) {
         let mut any = false;
         if machine.idle_changed {
@@ -220,7 +220,7 @@ impl Ready {
         }
     }
 
-    /// Begins the next moment.
+    /// Starts the next moment.
     pub fn forget_changes(&mut self) {
         self.changed = false;
     }
@@ -238,7 +238,7 @@ impl Ready {
         }
     }
 
-    /// Finished batches; all of them at the end.
+    /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         for table in [&mut self.ready_slice, &mut self.ready_match] {
             if all || table.is_full() {
@@ -327,7 +327,7 @@ impl Ready {
     }
 }
 
-/// What the judgement of one ready thread rests on.
+/// The data used to classify one ready thread.
 struct View<'a> {
     machine: &'a Machine,
     affinity: &'a Affinity,
@@ -338,16 +338,17 @@ struct View<'a> {
 impl View<'_> {
     fn look_at(&mut self, trace_id: i64, slot: &mut Slot, now_ns: i64) -> bool {
         let idle = |cpu: usize| self.machine.cpus[cpu].kind == CpuKind::Idle;
-        // A thread also leaves a parked CPU to the idle thread, and nothing throttles it then.
+        // A thread also leaves a parked CPU to the idle thread; that is not throttling.
         let unparked = |cpu: usize| self.machine.usable.has(cpu);
         let begun = &slot.begun;
         let mut offer = self.classes[slot.set].offer;
-        // The thread may have entered the idle CPU in the lost time, which makes this idle_exit.
+        // The thread may have been switched in on the idle CPU in the lost time, which makes this
+        // idle_exit.
         let hidden_exit = slot.exiting
             && begun.enters.is_none()
             && (offer.idle_ns.is_some() || offer.parked_ns.is_some());
         let throttled = begun.rate_controlled || begun.left.is_some_and(unparked);
-        // Whether the CPU that it left to the idle thread is parked may not be known.
+        // It may be unknown whether the CPU that it left to the idle thread is parked.
         let hidden_quota = !throttled && begun.left.is_some_and(|cpu| self.machine.untold.has(cpu));
         let hidden = hidden_exit || hidden_quota;
         if hidden {
@@ -397,7 +398,7 @@ fn write_slot(table: &mut Table, trace_id: i64, slot: &Slot, now_ns: i64) {
 }
 
 fn offer(machine: &Machine, allowed: &Allowed) -> Offer {
-    // A thread of unknown affinity may use CPUs outside its set as well.
+    // A thread of unknown affinity may also be allowed on CPUs outside its set.
     let untold = allowed.cpus.meets(&machine.untold)
         || (!allowed.known && machine.untold.iter().next().is_some());
     let mut offer = Offer { untold, ..Offer::default() };

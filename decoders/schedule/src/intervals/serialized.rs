@@ -19,7 +19,7 @@ struct Running {
     known: bool,
 }
 
-/// The chains of a recording, and those that run at this moment.
+/// The chains of a recording, and those active at this moment.
 pub struct Serialized {
     trace_id: i64,
     chains: Vec<Chain>,
@@ -29,20 +29,20 @@ pub struct Serialized {
 }
 
 impl Serialized {
-    /// The chains by their begin; none runs yet.
+    /// The chains by start time; none is active yet.
     pub fn new(trace_id: i64, chains: Vec<Chain>) -> Result<Self, ArrowError> {
         let table = Table::new("quantum_chain")?;
         Ok(Self { trace_id, chains, next: 0, running: Vec::new(), table })
     }
 
-    /// The next time at which a chain begins or ends.
+    /// The next time at which a chain starts or ends.
     pub fn next_ns(&self) -> Option<i64> {
         let begin = self.chains.get(self.next).map(|chain| chain.start_ns);
         let ends = self.running.iter().map(|running| self.chains[running.chain].end_ns);
         begin.into_iter().chain(ends).min()
     }
 
-    /// Looks at the chains, after all changes of this moment.
+    /// Updates the chains after all changes of this moment.
     pub fn look(&mut self, machine: &Machine, affinity: &Affinity, ready: &Ready, now_ns: i64) {
         let due = self.next_ns().is_some_and(|next| next <= now_ns);
         if !due && (self.running.is_empty() || !(machine.idle_changed || ready.has_changed())) {
@@ -82,7 +82,7 @@ impl Serialized {
         self.end_those_before(i64::MAX);
     }
 
-    /// Finished batches; all of them at the end.
+    /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         if all || self.table.is_full() {
             into.extend(self.table.take()?);

@@ -1,4 +1,4 @@
-//! Threads beside a busy sibling while a whole core stands idle: `sharing_slice` and
+//! Threads that run with their SMT sibling busy while a whole core is idle: `sharing_slice` and
 //! `avoidable_match`.
 
 use arrow_schema::ArrowError;
@@ -12,7 +12,7 @@ use super::matching::{self, Item};
 use super::tables::{Table, Value};
 use crate::frame::Output;
 
-/// What stands idle for a thread: the longest stand-still of each kind of core.
+/// The idle cores a thread could use: the longest idle interval of each kind of core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Choice {
     same_type_ns: Option<i64>,
@@ -44,7 +44,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Nothing shares yet.
+    /// Starts without sharing threads.
     pub fn new(trace_id: i64, cpus: usize) -> Result<Self, ArrowError> {
         Ok(Self {
             trace_id,
@@ -55,7 +55,7 @@ impl Sharing {
         })
     }
 
-    /// Looks at what changed; at everything if the allowed CPUs of some thread did.
+    /// Updates what changed, or everything if some thread's allowed CPUs changed.
     pub fn look(&mut self, machine: &Machine, affinity: &Affinity, all: bool, now_ns: i64) {
         let mut changed = false;
         for core in machine.dirty.iter().copied() {
@@ -90,7 +90,7 @@ impl Sharing {
         }
     }
 
-    /// Finished batches; all of them at the end.
+    /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         for table in [&mut self.sharing_slice, &mut self.avoidable_match] {
             if all || table.is_full() {
@@ -198,7 +198,7 @@ impl Sharing {
     }
 }
 
-/// Unknown core types are not the same.
+/// Unknown core types never compare equal.
 fn same(a: Option<i32>, b: Option<i32>) -> bool {
     a.is_some() && a == b
 }

@@ -1,14 +1,14 @@
-//! How long an idle CPU, or a whole idle core, will stand still.
+//! How long an idle CPU, or a whole idle core, remains idle.
 //!
-//! The pass reads each state with its end, so the end of an idle interval is known when it
-//! begins, except where idle and offline states follow each other. These few continuations are
-//! collected before it.
+//! The pass reads each state with its end, so it knows the end of an idle interval when the
+//! interval starts, except where idle and offline states follow each other. These few continuations
+//! are collected beforehand.
 
 use std::collections::{HashMap, HashSet};
 
 use super::input::{Batches, CpuKind, Cursor, IntervalError, StateRow};
 
-/// The idle, offline and unknown states that begin where an idle or offline one of the same CPU
+/// The idle, offline and unknown states that start where an idle or offline state of the same CPU
 /// ends.
 #[derive(Debug, Default)]
 pub struct Continuations {
@@ -16,19 +16,19 @@ pub struct Continuations {
     unknown: HashSet<(i32, i64)>,
 }
 
-/// One part of a time without work on a CPU.
+/// One part of a period without work on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Begin.
+    /// Start, ns.
     pub start_ns: i64,
-    /// End.
+    /// End, ns.
     pub end_ns: i64,
     /// The CPU is offline in it.
     pub offline: bool,
 }
 
 impl Continuations {
-    /// Reads the idle, offline and unknown states, each CPU's in the order of time.
+    /// Reads the idle, offline and unknown states, each CPU's in time order.
     pub fn read(batches: Batches) -> Result<Self, IntervalError> {
         let mut ends: HashMap<i32, i64> = HashMap::new();
         let mut next = HashMap::new();
@@ -57,7 +57,7 @@ impl Continuations {
         Ok(Self { next, unknown })
     }
 
-    /// Whether a CPU is unknown from `ts` on, where an idle or offline state ends.
+    /// Whether a CPU's state is unknown from `ts` on, where an idle or offline state ends.
     pub fn is_unknown_from(&self, cpu: i32, ts: i64) -> bool {
         self.unknown.contains(&(cpu, ts))
     }
@@ -70,7 +70,7 @@ impl Continuations {
         end_ns
     }
 
-    /// The parts without work of a CPU, from the idle or offline state that it is in.
+    /// The parts without work of a CPU, starting with its current idle or offline state.
     fn parts(&self, cpu: i32, first: Part, into: &mut Vec<Part>) {
         into.clear();
         into.push(first);
@@ -81,12 +81,12 @@ impl Continuations {
         }
     }
 
-    /// End of the stand-still of a whole core: the first moment at which one of its CPUs works or
-    /// is unknown, or at which all are offline. Each CPU comes with the part that it is in.
+    /// End of the idle interval of a whole core: the first moment at which one of its CPUs is busy
+    /// or unknown, or at which all are offline. Each CPU comes with its current part.
     pub fn core_end(&self, cpus: impl Iterator<Item = (i32, Part)>) -> i64 {
         let mut end = i64::MAX;
         let mut parts = Vec::new();
-        // Ends of the times in which every CPU seen so far is offline.
+        // Periods in which every CPU seen so far is offline.
         let mut all_offline: Option<Vec<(i64, i64)>> = None;
         for (cpu, first) in cpus {
             self.parts(cpu, first, &mut parts);

@@ -1,4 +1,4 @@
-//! The rows of the intervals, gathered into record batches.
+//! Collects interval rows into record batches.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 use crate::frame::Output;
 
-/// Rows of a batch: those of a row group of DuckDB.
+/// Rows in a batch: the size of a DuckDB row group.
 const BATCH: usize = 122_880;
 
-/// A value of a row.
+/// A value in a row.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// INTEGER.
@@ -35,7 +35,7 @@ enum Column {
     Longs(ListBuilder<Int64Builder>),
 }
 
-/// One table of intervals.
+/// One interval table.
 pub struct Table {
     name: &'static str,
     schema: SchemaRef,
@@ -64,7 +64,7 @@ impl Table {
         Ok(Self { name, schema, columns, rows: 0 })
     }
 
-    /// Appends a row; the values stand in the order of the table's columns.
+    /// Appends a row, with values in the table's column order.
     pub fn push(&mut self, values: &[Value<'_>]) {
         debug_assert_eq!(values.len(), self.columns.len(), "{}", self.name);
         for (column, value) in self.columns.iter_mut().zip(values) {
@@ -84,12 +84,12 @@ impl Table {
         self.rows += 1;
     }
 
-    /// Whether enough rows are gathered for a batch.
+    /// Whether there are enough rows for a batch.
     pub fn is_full(&self) -> bool {
         self.rows >= BATCH
     }
 
-    /// The gathered rows, if any.
+    /// The collected rows, if any.
     pub fn take(&mut self) -> Result<Option<Output>, ArrowError> {
         if self.rows == 0 {
             return Ok(None);

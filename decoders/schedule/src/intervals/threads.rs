@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by `utid`; the same insertions give the same order, so that output is the same twice.
+/// A map by `utid`. The same insertions give the same order, so that output is deterministic.
 pub type ByThread<V> = HashMap<i64, V, BuildHasherDefault<UtidHasher>>;
 
-/// Spreads the low bits of a `utid`, which number the threads of a recording.
+/// Spreads the low bits of a `utid`, which contain the thread's number within its recording.
 #[derive(Default)]
 pub struct UtidHasher(u64);
 

@@ -1,21 +1,21 @@
-//! A column that grows row by row and becomes Arrow arrays of a batch each.
+//! A column that grows row by row and becomes one Arrow array per batch.
 
 use arrow_array::{ArrowPrimitiveType, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use crate::pool::Pool;
 
-/// Numbers of one column; room for a whole batch is taken with the first row.
+/// Numbers of one column. The first row allocates room for a whole batch.
 pub(super) struct Column<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
-    /// One flag a row; empty while no value is missing.
+    /// One flag per row; empty while no value is missing.
     known: Vec<bool>,
     room: usize,
     pool: Pool<T::Native>,
 }
 
 impl<T: ArrowPrimitiveType> Column<T> {
-    /// An empty column of which about `room` rows are handed out at once.
+    /// An empty column that hands out about `room` rows at once.
     pub(super) fn of(room: usize) -> Self {
         Self { values: Vec::new(), known: Vec::new(), room, pool: Pool::default() }
     }
@@ -51,7 +51,7 @@ impl<T: ArrowPrimitiveType> Column<T> {
         }
     }
 
-    /// The first rows, at most so many; those behind them stay.
+    /// Removes and returns up to this many first rows; later rows remain.
     pub(super) fn finish(&mut self, rows: usize) -> PrimitiveArray<T> {
         let rows = rows.min(self.values.len());
         let mut rest = self.pool.take();
@@ -67,7 +67,7 @@ impl<T: ArrowPrimitiveType> Column<T> {
     }
 }
 
-/// Flags of one column, all of them known.
+/// Flags of one column, without NULLs.
 #[derive(Default)]
 pub(super) struct FlagColumn(Vec<bool>);
 
@@ -78,7 +78,7 @@ impl FlagColumn {
         self.0.push(value);
     }
 
-    /// The first rows, at most so many; those behind them stay.
+    /// Removes and returns up to this many first rows; later rows remain.
     pub(super) fn finish(&mut self, rows: usize) -> BooleanArray {
         let rows = rows.min(self.0.len());
         let flags = BooleanBuffer::from(&self.0[..rows]);

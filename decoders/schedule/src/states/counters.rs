@@ -1,4 +1,4 @@
-//! Counter values read at switches, and what was counted between two of them.
+//! Counter values read at switches, and the difference between two of them.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::frame::Output;
 struct Read {
     ts: i64,
     value: i64,
-    /// Number of the switch it was read at.
+    /// Number of the switch at which it was read.
     switch: u64,
 }
 
 #[derive(Default)]
 struct PerCpu {
-    /// Switches so far; a gap counts too, so that no interval spans it.
+    /// Switches so far. A gap counts too, so that no interval spans it.
     switches: u64,
-    /// Time, leaver and number of the switches at the latest time.
+    /// Time, outgoing thread and number of the latest switches.
     latest: Vec<(i64, Option<u32>, u64)>,
     /// Last value by counter.
     reads: Vec<Option<Read>>,
@@ -45,11 +45,11 @@ pub(super) struct Counters {
     core_type: UInt8Builder,
     delta: Int64Builder,
     len: usize,
-    /// Counter values exist; without them switches need not be noted.
+    /// Counter values exist; otherwise switches need not be noted.
     in_use: bool,
 }
 
-/// Rows of `counter_sample`, as a frame holds them.
+/// Rows of `counter_sample` in a chunk.
 pub(super) struct Samples<'a> {
     pub(super) cursor: Cursor<'a>,
     ts: Longs<'a>,
@@ -111,8 +111,8 @@ impl Counters {
         }
     }
 
-    /// Takes the value in a row; `number` is its thread. The interval since the value before goes
-    /// to the thread that leaves, unless a switch without a value lies between.
+    /// Reads the value in a row; `number` is its thread. The interval since the previous value is
+    /// charged to the outgoing thread, unless there is a switch without a value in between.
     pub(super) fn sample(
         &mut self,
         samples: &Samples<'_>,
@@ -154,7 +154,7 @@ impl Counters {
         self.len += 1;
     }
 
-    /// Hands out the rows; without `all` only a full batch.
+    /// Hands out the rows; without `all`, only full batches.
     pub(super) fn take(
         &mut self,
         trace_id: i64,
@@ -177,7 +177,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Takes the utid of a row.
+    /// Reads the utid of a row.
     pub(super) fn utid(samples: &Samples<'_>, row: usize) -> (Option<i64>, i32) {
         (samples.utid.get(row), samples.cpu.at(row))
     }

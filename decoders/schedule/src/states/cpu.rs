@@ -1,4 +1,4 @@
-//! One logical CPU: who is on it, and the pieces its time is made of.
+//! One logical CPU: who is on it, and how its time divides into pieces.
 
 use super::rows::{BEGIN, Rows, Tile};
 use super::thread::Stay;
@@ -11,19 +11,19 @@ pub(super) enum Occupant {
     First,
     /// A thread, by its number.
     Thread(u32),
-    /// One that the records do not name.
+    /// A thread that the records do not name.
     Unnamed,
-    /// Whoever leaves next: a gap lies before, which began at this time.
+    /// Unknown after a gap that started at this time; it is whichever thread leaves next.
     AfterGap(i64),
 }
 
-/// A thread that was seen elsewhere while it should have been here: the switch-out is missing.
+/// A thread seen elsewhere while it should have been here: the switch-out is missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Orphan {
     pub(super) thread: u32,
     pub(super) stay: Stay,
     pub(super) priority: Option<i32>,
-    /// When it was first seen elsewhere.
+    /// Time at which it was first seen elsewhere.
     pub(super) until: i64,
 }
 
@@ -32,27 +32,27 @@ pub(super) struct Orphan {
 pub(super) struct Cpu {
     pub(super) cpu: i32,
     pub(super) occupant: Occupant,
-    /// Begin of the occupant's stay.
+    /// Start of the occupant's slice.
     pub(super) from: i64,
     pub(super) left_censored: bool,
     pub(super) priority: Option<i32>,
-    /// No record since then, although a thread was sent here and ran.
+    /// Since this time the CPU has no record, although a thread was sent here and ran.
     pub(super) silent_since: Option<i64>,
     /// Time of the last switch that counts.
     pub(super) last_switch: Option<i64>,
     /// Time of its last record of any kind.
     pub(super) last_record: i64,
-    /// Position of the record of that switch, which a plan may have to be mended in.
+    /// Position of the record of that switch, in which a planned switch-in may need correction.
     pub(super) last_row: u64,
     pub(super) last_seq: i64,
-    /// Threads of the last tracepoint record, until its `switch_event` has been dropped.
+    /// Threads of the last tracepoint record, until its duplicate `switch_event` is dropped.
     pub(super) unmatched: Option<(Option<i64>, Option<i64>)>,
     pub(super) orphan: Option<Orphan>,
-    /// Idle records of a CPU without any switch so far: begin and end.
+    /// Idle records of a CPU without any switch so far: start and end.
     pub(super) idles: Vec<(i64, i64)>,
-    /// Interrupts that may lie in the stay under way: begin and end.
+    /// Interrupts that may be in the current slice: start and end.
     interrupts: Vec<(i64, i64)>,
-    /// All time before this has its piece.
+    /// The pieces cover all time before this.
     tiled: i64,
     unknown_from: Option<i64>,
 }
@@ -79,12 +79,12 @@ impl Cpu {
         }
     }
 
-    /// Notes an interrupt that may lie in the idle thread or last into it.
+    /// Notes an interrupt that may fall into the idle thread or last into it.
     pub(super) fn interrupt(&mut self, ts: i64, end: i64) {
         self.interrupts.push((ts, end));
     }
 
-    /// Forgets interrupts that ended before a time, in a slice that is known to be a thread's.
+    /// Forgets interrupts that ended before a time, in a slice that is known to belong to a thread.
     pub(super) fn forget_interrupts(&mut self, before: i64) {
         if !self.interrupts.is_empty() {
             self.interrupts.retain(|&(_, end)| end > before);
@@ -135,7 +135,7 @@ impl Cpu {
         self.tiled = to;
     }
 
-    /// Writes unknown time that has been added and not written.
+    /// Writes pending unknown time.
     pub(super) fn flush(&mut self, rows: &mut Rows) {
         if let Some(from) = self.unknown_from.take() {
             let (cpu, end) = (self.cpu, self.tiled);

@@ -1,4 +1,5 @@
-//! The end of the recording: what is still open is closed, and what began before it gets its time.
+//! The end of the recording: closes what is still open and sets the start times of rows that began
+//! before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use super::words::EndReason;
 use super::{End, Source, StateError, StateMachine};
 use crate::frame::Output;
 
-/// A thread that both snapshots show on a CPU, and the step between them.
+/// A thread that both snapshots show on a CPU, and the time between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sitter {
     thread: u32,
@@ -23,14 +24,14 @@ struct Sitter {
     grown_ns: i64,
 }
 
-/// From when on a CPU is online or not, in the order of time.
+/// When a CPU is online or offline, in time order.
 type Versions = Vec<(i64, Option<bool>)>;
 
-/// Share of the step that a thread's CPU time must have grown by to have been there throughout.
+/// A thread ran throughout the step if its CPU time grew by at least this share of it.
 const SITTING_PCT: i128 = 95;
 
 impl StateMachine {
-    /// Closes everything; the rest of the outputs.
+    /// Closes everything and returns the remaining outputs.
     pub(super) fn close(mut self, end: &End) -> Result<Vec<Output>, StateError> {
         self.take_threads(&end.threads)?;
         let first = end.first_ns.min(self.earliest).max(BEGIN + 1);
@@ -67,7 +68,7 @@ impl StateMachine {
         Ok(out)
     }
 
-    /// Windows: decides where the threads are whose last planned switch-in is still open.
+    /// Windows: decides where threads are whose last planned switch-in is still unresolved.
     fn settle_plans(&mut self) {
         for cpu in 0..self.cpus.len() as i32 {
             if self.cpus[cpu as usize].is_none() {
@@ -84,9 +85,8 @@ impl StateMachine {
         }
     }
 
-    /// CPUs that seem idle to the end although a thread was sent there after their last record
-    /// and was not switched in within [`IDLE_EXIT_NS`]: their stream ended before the recording
-    /// did.
+    /// CPUs that seem idle to the end although a thread was sent there after their last record and
+    /// was not switched in within [`IDLE_EXIT_NS`]: their records end before the recording does.
     fn silent_cpus(&self, last: i64) -> BTreeSet<i32> {
         let mut silent = BTreeSet::new();
         for number in 0..self.threads.len() {
@@ -111,7 +111,7 @@ impl StateMachine {
         silent
     }
 
-    /// By CPU, whether it is online and from when on; in the order of time.
+    /// When each CPU is online or offline, in time order.
     fn online(&mut self, batch: &RecordBatch) -> Result<BTreeMap<i32, Versions>, StateError> {
         let cpu = Ints::of("cpu", "cpu", batch)?;
         let online = Flags::of("cpu", "online", batch)?;
@@ -129,7 +129,7 @@ impl StateMachine {
         Ok(versions)
     }
 
-    /// By CPU, the thread that was on it throughout the step by its own CPU time.
+    /// For each CPU, the thread that ran on it throughout the step according to its own CPU time.
     fn sitters(&mut self, batch: &RecordBatch) -> Result<BTreeMap<i32, Sitter>, StateError> {
         const TABLE: &str = "snapshot_thread";
         let ts = Longs::of(TABLE, "ts", batch)?;
@@ -202,7 +202,7 @@ impl StateMachine {
         }
     }
 
-    /// A CPU without any switch: offline, or what the snapshots or idle records show.
+    /// A CPU without any switch: offline, or whatever the snapshots or idle records show.
     fn close_quiet(
         &mut self,
         cpu: i32,
@@ -245,7 +245,7 @@ impl StateMachine {
         self.cpu(cpu).unknown(last);
     }
 
-    /// One stay without begin and end.
+    /// One slice without a known start and end.
     fn sit(&mut self, cpu: i32, number: u32, begin: i64, end: i64) {
         let place = self.cpu(cpu);
         place.unknown(begin);
@@ -277,8 +277,8 @@ impl StateMachine {
                 *place = ends.get(row);
             }
         }
-        // Without switches nothing shows what a thread did once it was woken; without those of
-        // one CPU, a thread that no switch shows may have run there.
+        // Without switches nothing shows what a thread did after its wakeup; if one CPU has no
+        // switches, a thread without switches may have run there.
         let any_switch = self.cpus.iter().flatten().any(|place| place.last_switch.is_some());
         let all_switch =
             any_switch && self.cpus.iter().flatten().all(|place| place.occupant != Occupant::First);
@@ -286,7 +286,7 @@ impl StateMachine {
             if thread.is_idle || !thread.known {
                 continue;
             }
-            // Where no state is recorded, the last switch-out behind its end is for good.
+            // Without recorded states, the last switch-out after the thread's end is final.
             if end.is_some_and(|end| thread.since >= end)
                 && (thread.phase, thread.reason) == (Phase::Blocked, None)
                 && thread.wakings.is_empty()
@@ -306,7 +306,7 @@ impl StateMachine {
                 );
                 thread.write_unknown(woken, until, end.is_some(), &mut self.rows);
             } else if thread.phase == Phase::Untouched {
-                // Awake or asleep, it was never seen to enter or to leave.
+                // Its switches are missing, so it is unknown whether it was awake.
                 let woken = thread.woken(until).filter(|_| all_switch).unwrap_or(until);
                 thread.write_unknown(BEGIN, woken, end.is_some(), &mut self.rows);
                 if woken < until {
@@ -323,7 +323,7 @@ impl StateMachine {
         Ok(())
     }
 
-    /// Gives the rows that began before the first record their time.
+    /// Sets the start times of rows that began before the first record.
     fn close_early(&mut self, first: i64) {
         for mut row in std::mem::take(&mut self.rows.early_spans) {
             row.ts = first;

@@ -1,4 +1,4 @@
-//! A frame: its tables merged by time.
+//! Merges the tables of a chunk by time.
 
 use std::cmp::Reverse;
 
@@ -98,7 +98,7 @@ struct Interrupts<'a> {
 }
 
 impl StateMachine {
-    /// Takes the rows of a frame in.
+    /// Takes the rows of a chunk.
     pub(super) fn take_frame(
         &mut self,
         frame: &Frame,
@@ -129,7 +129,7 @@ impl StateMachine {
         if let Some(batch) = frame.batch("context_switch") {
             self.records.hold(batch);
         }
-        // Switches and wakings come by the million, the rest now and then.
+        // Switches and wakeups number in the millions; the rest is rare.
         let mut rare_ts = i64::MIN;
         loop {
             if rare_ts <= self.now {
@@ -150,7 +150,7 @@ impl StateMachine {
                 .map_or(i64::MAX, |t| t.cursor.next_ts())
                 .min(wakings.as_ref().map_or(i64::MAX, |t| t.cursor.next_ts()))
                 .min(rare_ts);
-            // A hostile record may bear the latest time there is.
+            // A malformed record may have the largest possible time.
             if next == i64::MAX
                 && !switches.as_ref().is_some_and(|t| t.cursor.left())
                 && !wakings.as_ref().is_some_and(|t| t.cursor.left())
@@ -161,7 +161,7 @@ impl StateMachine {
             {
                 break;
             }
-            // A time that stands for the trace's begin is no time of a record.
+            // Times reserved for the start of the trace are not record times.
             let now = next.max(self.now).max(BEGIN + 1);
             if next < self.now {
                 self.problems.add(Trouble::Backwards);
@@ -269,7 +269,7 @@ impl StateMachine {
         self.wakeups.take(trace_id, 1, out)
     }
 
-    /// Notes threads, and when they were created.
+    /// Notes threads and when they were created.
     pub(super) fn take_threads(&mut self, batch: &RecordBatch) -> Result<(), StateError> {
         let utid = Longs::of("thread", "utid", batch)?;
         let start = Longs::of("thread", "start_ns", batch)?;
@@ -297,7 +297,8 @@ impl StateMachine {
         let prev_cpu = Ints::of(TABLE, "prev_cpu", batch)?;
         let target = Ints::of(TABLE, "target_cpu", batch)?;
         let sent = kind.iter().enumerate().map(|(row, kind)| match kind {
-            // It is logged before a CPU is chosen: without a move the thread stays where it was.
+            // This record precedes the CPU choice: without a migration the thread stays where it
+            // was.
             Some(Kind::Waking) => prev_cpu.get(row).or_else(|| target.get(row)),
             _ => target.get(row),
         });
@@ -313,7 +314,7 @@ impl StateMachine {
         })
     }
 
-    /// Notes idle records: of a CPU without switches they are all that is known.
+    /// Notes idle records: for a CPU without switches they are the only data.
     fn take_idles(&mut self, batch: &RecordBatch) -> Result<(), StateError> {
         const TABLE: &str = "cpu_idle";
         let cpu = Ints::of(TABLE, "cpu", batch)?;
@@ -334,7 +335,7 @@ impl StateMachine {
         Ok(())
     }
 
-    /// Notes the signaled gaps of CPUs; each is applied when its start is reached.
+    /// Notes the reported gaps of CPUs. Each is applied when its start is reached.
     fn take_gaps(&mut self, batch: &RecordBatch) -> Result<(), StateError> {
         const TABLE: &str = "loss";
         let cpu = Ints::of(TABLE, "cpu", batch)?;

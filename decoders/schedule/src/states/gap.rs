@@ -1,4 +1,4 @@
-//! Gaps: time in which it is not known who was on a CPU, and who is found there after it.
+//! Gaps: periods in which it is unknown who was on a CPU, and who is found there afterwards.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use super::words::EndReason;
 use super::{Source, StateError, StateMachine};
 use crate::frame::Output;
 
-/// A signaled gap that has not been applied yet; ordered by its start.
+/// A reported gap that has not been applied yet; ordered by its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Gap {
-    /// [`BEGIN`] where no record of the CPU precedes it.
+    /// [`BEGIN`] if no record of the CPU precedes it.
     pub(super) start: i64,
     pub(super) cpu: i32,
-    /// [`OPEN`] where no record of the CPU follows it.
+    /// [`OPEN`] if no record of the CPU follows it.
     pub(super) end: i64,
 }
 
@@ -33,13 +33,13 @@ pub(super) const OPEN: i64 = i64::MAX;
 /// Longest time from a wakeup to the switch-in on an idle CPU.
 pub(super) const IDLE_EXIT_NS: i64 = 1_000_000;
 
-/// What shows a gap that no record signals, in the order of [`SIGNS`].
+/// The evidence of a gap that no record reports, in the order of [`SIGNS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// The thread that leaves is not the one that entered last.
+    /// The outgoing thread is not the one that was switched in last.
     ChainBreak = 0,
-    /// The occupant was seen elsewhere and no further record of this CPU shows when it left:
-    /// perf stops its CPUs one after another.
+    /// The occupant was seen elsewhere, and no further record of this CPU shows when it left: perf
+    /// stops its CPUs one after another.
     StreamEnd = 1,
     /// A thread was sent to this idle CPU and next ran on another one, and this CPU has no record
     /// of it.
@@ -48,7 +48,7 @@ pub(super) enum Sign {
 
 const SIGNS: [&str; 3] = ["chain_break", "stream_end", "silent_cpu"];
 
-/// A gap that no record signals.
+/// A gap that no record reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loss {
     pub(super) sign: Sign,
@@ -57,7 +57,7 @@ pub(super) struct Loss {
     pub(super) end: i64,
 }
 
-/// The rows of `loss` for these gaps; the begin of the trace is put in for [`BEGIN`].
+/// The rows of `loss` for these gaps. [`BEGIN`] becomes the start of the trace.
 pub(super) fn losses(
     trace_id: i64,
     losses: &mut Vec<Loss>,
@@ -88,8 +88,8 @@ pub(super) fn losses(
 }
 
 impl StateMachine {
-    /// Applies the signaled gaps that start before a time: all records up to their start are in,
-    /// and those behind it are not.
+    /// Applies the reported gaps that start before a time. All records up to their start have been
+    /// read, later ones have not.
     #[inline]
     pub(super) fn begin_gaps(&mut self, before: i64) {
         while let Some(&Reverse(gap)) = self.gaps_ahead.peek()
@@ -112,8 +112,8 @@ impl StateMachine {
         self.gap(gap.cpu, gap.start.max(known).min(end), end);
     }
 
-    /// Begins a gap on a CPU: who is there from `start` to `end` is not known, and who is found
-    /// there at the next record was there at `end`.
+    /// Starts a gap on a CPU: who ran from `start` to `end` is unknown, and the thread found at the
+    /// next record ran there at `end`.
     pub(super) fn gap(&mut self, cpu: i32, start: i64, end: i64) {
         self.gap_end = self.gap_end.max(end);
         self.follow_other_plan(cpu);
@@ -153,7 +153,7 @@ impl StateMachine {
         self.counters.interrupt(cpu);
     }
 
-    /// Writes the stay of a thread that was seen elsewhere before its CPU told that it had left.
+    /// Writes the slice of a thread that was seen elsewhere before its CPU recorded its switch-out.
     fn give_up(&mut self, cpu: i32, orphan: &Orphan, start: i64) {
         let at = start.min(orphan.until).max(orphan.stay.from);
         let thread = &self.threads[orphan.thread as usize];
@@ -185,8 +185,8 @@ impl StateMachine {
         self.ended(Ended::settled(slice));
     }
 
-    /// Makes the leaver of a record the occupant of its CPU where it is not so yet: it was there
-    /// before the first record, or since a gap, or was not planned to be, or the chain is broken.
+    /// Makes the outgoing thread of a record the occupant of its CPU if it is not yet: it ran there
+    /// before the first record, or since a gap, or was not planned to run, or the chain is broken.
     pub(super) fn find_leaver(&mut self, switch: &Switch) {
         let place = self.cpu(switch.cpu);
         let (occupant, from, broken_since) = (place.occupant, place.from, place.last_switch);
@@ -230,20 +230,20 @@ impl StateMachine {
         }
     }
 
-    /// Whether the stay of a CPU's occupant is under way there.
+    /// Whether the occupant of a CPU has its open slice there.
     pub(super) fn is_here(&self, cpu: i32, number: u32) -> bool {
         let thread = &self.threads[number as usize];
         thread.is_idle || thread.stay.is_some_and(|stay| stay.cpu == cpu)
     }
 
-    /// Records a gap in the middle of a CPU's records that nothing signalled.
+    /// Notes a gap between a CPU's records that no record reports.
     pub(super) fn chain_break(&mut self, cpu: i32, start: i64, end: i64) {
         self.problems.add(Trouble::ChainBreak);
         self.losses.push(Loss { sign: Sign::ChainBreak, cpu, start, end });
         self.gap(cpu, start, end);
     }
 
-    /// Records that nothing is known of a CPU from its last record to the end.
+    /// Notes that nothing is known about a CPU from its last record to the end.
     pub(super) fn stream_end(&mut self, cpu: i32, start: i64, end: i64) {
         self.problems.add(Trouble::StreamEnd);
         self.losses.push(Loss { sign: Sign::StreamEnd, cpu, start, end });
@@ -296,8 +296,8 @@ impl StateMachine {
         thread.stay = Some(Stay { cpu, from, left_censored: true, prev_cpu, entry: None });
     }
 
-    /// A thread is found on a CPU after a gap: it is unknown from the gap's start, or from the
-    /// last thing known of it, to the begin of its slice.
+    /// A thread is found on a CPU after a gap. Its state is unknown from the gap's start, or from
+    /// the last known event, to the start of its slice.
     fn reveal(&mut self, switch: &Switch, number: u32, start: i64, end: i64) {
         if self.threads[number as usize].is_idle {
             self.cpu(switch.cpu).unknown(end);
@@ -331,9 +331,9 @@ impl StateMachine {
         self.begin_unseen(switch.cpu, number, end);
     }
 
-    /// Windows: the thread that leaves is the one that was planned, but another CPU seemed to run
-    /// it when it was: that switch-in did not happen, or ended a little after this one was
-    /// recorded. False if records of this CPU must be missing.
+    /// Windows: the outgoing thread is the planned one, but another CPU seemed to run it at that
+    /// time: that switch-in did not happen, or ended shortly after this one was recorded. False if
+    /// records of this CPU must be missing.
     fn claim(&mut self, switch: &Switch) -> bool {
         let place = self.cpu(switch.cpu);
         let (Occupant::Thread(planned), Some(prev)) = (place.occupant, switch.prev) else {
@@ -342,8 +342,8 @@ impl StateMachine {
         planned == prev && self.claim_plan(switch.cpu, planned)
     }
 
-    /// Windows: begins the slice of the thread that was planned here and is not here; false if
-    /// what is known of it speaks against that.
+    /// Windows: starts the slice of the thread that was planned here and is not here. False if
+    /// other records contradict that.
     pub(super) fn claim_plan(&mut self, cpu: i32, planned: u32) -> bool {
         let place = self.cpu(cpu);
         let from = place.from;
@@ -369,9 +369,8 @@ impl StateMachine {
         true
     }
 
-    /// Windows: a thread that seems to run on this CPU was planned on another one since, and no
-    /// record says which of the two is right before this CPU's records end or pause: it was seen
-    /// elsewhere.
+    /// Windows: a thread that seems to run on this CPU was since planned on another one. This CPU's
+    /// records end or pause before they show which is right, so treat the thread as seen elsewhere.
     pub(super) fn follow_other_plan(&mut self, cpu: i32) {
         let Occupant::Thread(number) = self.cpu(cpu).occupant else { return };
         let Some(other) = self.threads[number as usize].also_planned.take() else { return };
@@ -383,7 +382,7 @@ impl StateMachine {
         }
     }
 
-    /// Whether the switch-in recorded last on a CPU is that of a thread which is not there.
+    /// Whether a CPU's last recorded switch-in is for a thread that is not there.
     fn is_planned(&mut self, cpu: i32, number: u32) -> bool {
         let here = self.is_here(cpu, number);
         let place = self.cpu(cpu);
@@ -393,7 +392,7 @@ impl StateMachine {
             && !here
     }
 
-    /// Begins the slice of a planned thread at a time that has passed.
+    /// Starts the slice of a planned thread at a past time.
     fn enter_late(&mut self, cpu: i32, number: u32, at: i64) {
         let place = self.cpu(cpu);
         let priority = place.priority;
@@ -410,8 +409,8 @@ impl StateMachine {
         thread.last_record = seen;
     }
 
-    /// Windows: the thread that was planned did not run; it stays ready, and the one that leaves
-    /// now ran in its place. False if that cannot be.
+    /// Windows: the planned thread did not run. It stays ready, and the thread that leaves now ran
+    /// in its place. False if that is impossible.
     fn replan(&mut self, switch: &Switch) -> bool {
         let place = self.cpu(switch.cpu);
         let (from, row, seq) = (place.from, place.last_row, place.last_seq);
@@ -459,7 +458,7 @@ impl StateMachine {
         true
     }
 
-    /// Windows: takes back a switch-in that was only planned.
+    /// Windows: reverts a switch-in that was only planned.
     pub(super) fn undo_plan(&mut self, number: u32) {
         let thread = &mut self.threads[number as usize];
         let Some(stay) = thread.stay.take() else { return };

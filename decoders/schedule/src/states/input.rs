@@ -21,7 +21,7 @@ fn typed<'a, A: Array + 'static>(
     })
 }
 
-/// A column of numbers, some of them unknown.
+/// A numeric column with NULLs.
 pub(super) struct Numbers<'a, T: ArrowPrimitiveType> {
     values: &'a [T::Native],
     nulls: Option<&'a arrow_buffer::NullBuffer>,
@@ -51,14 +51,14 @@ impl<'a, T: ArrowPrimitiveType> Numbers<'a, T> {
         }
     }
 
-    /// The value, whatever it is where it is unknown: for columns declared NOT NULL.
+    /// The value, undefined if it is NULL: for columns declared NOT NULL.
     #[inline]
     pub(super) fn at(&self, row: usize) -> T::Native {
         self.values[row]
     }
 }
 
-/// A column of flags, some of them unknown.
+/// A flag column with NULLs.
 pub(super) struct Flags<'a>(&'a BooleanArray);
 
 impl<'a> Flags<'a> {
@@ -77,8 +77,7 @@ impl<'a> Flags<'a> {
     }
 }
 
-/// A text column, each text replaced by what `number` makes of it; a dictionary is asked once a
-/// word.
+/// A text column with each text replaced by `number(text)`, called once per word of a dictionary.
 pub(super) fn numbered<N: Copy>(
     table: &'static str,
     column: &'static str,
@@ -104,19 +103,19 @@ pub(super) fn numbered<N: Copy>(
         .collect())
 }
 
-/// Goes through the rows of one table in the order of time.
+/// Iterates over the rows of one table in time order.
 pub(super) struct Cursor<'a> {
     ts: &'a [i64],
-    /// The order of the rows where it is not that of the batch.
+    /// The row order, if it differs from the batch.
     order: Option<Vec<u32>>,
     len: usize,
     next: usize,
-    /// Rows with a time before that of the row before them.
+    /// Rows with an earlier time than the row before them.
     pub(super) backwards: u64,
 }
 
 impl<'a> Cursor<'a> {
-    /// Rows by (ts, cpu, seq); `seq` is missing in tables whose rows have no position.
+    /// Rows by (ts, cpu, seq). Tables whose rows have no position lack `seq`.
     pub(super) fn new(ts: &Longs<'a>, cpu: &Ints<'_>, seq: Option<&Longs<'_>>) -> Self {
         let ts = ts.values;
         let key = |row: usize| (ts[row], cpu.values[row], seq.map_or(0, |seq| seq.values[row]));
@@ -130,7 +129,7 @@ impl<'a> Cursor<'a> {
         Self { ts, order, len: ts.len(), next: 0, backwards }
     }
 
-    /// The row at a place in the order.
+    /// The row at a position in the order.
     #[inline]
     pub(super) fn row(&self, place: usize) -> usize {
         match &self.order {
@@ -139,7 +138,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Time of the next row; the latest time there is when no row is left.
+    /// Time of the next row, or the largest time if no row is left.
     #[inline]
     pub(super) fn next_ts(&self) -> i64 {
         if self.next < self.len { self.ts[self.row(self.next)] } else { i64::MAX }
@@ -151,7 +150,7 @@ impl<'a> Cursor<'a> {
         self.next < self.len
     }
 
-    /// Takes the rows up to and including a time; as places in the order.
+    /// Takes the rows up to and including a time, as positions in the order.
     #[inline]
     pub(super) fn take_until(&mut self, ts: i64) -> std::ops::Range<usize> {
         let from = self.next;

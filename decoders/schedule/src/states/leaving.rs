@@ -4,27 +4,27 @@ use super::rows::Slice;
 use super::words::{EndReason, Words};
 use super::{Settings, Source};
 
-/// A yield explains a switch that follows it in less than this.
+/// A yield explains a switch less than this long after it.
 const YIELD_NS: i64 = 100_000;
 
-/// What a tick is taken for when the recording does not tell.
+/// Assumed tick if the recording does not state it.
 const TICK_NS: i64 = 1_000_000;
 
-/// How the leaver's record describes it.
+/// How the outgoing thread's record describes the switch-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// For good.
+    /// The thread ended.
     Exit(Option<u8>),
-    /// To wait, for this reason.
+    /// It waits, for this reason.
     Blocked(Option<u8>),
-    /// Able to run; Windows tells why.
+    /// Runnable; Windows records the reason.
     Runnable(Option<EndReason>),
-    /// In a state that is not told.
+    /// The record has no state.
     Unknown,
 }
 
 impl Left {
-    /// Reads the state of the leaver.
+    /// Reads the state of the outgoing thread.
     pub(super) fn of(
         source: Source,
         state: Option<i32>,
@@ -52,18 +52,18 @@ impl Left {
     }
 }
 
-/// A stay that has ended and whose reason may need the thread that comes next.
+/// A slice that has ended. Its end reason may depend on the next thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub(super) slice: Slice,
-    /// It left runnable on Linux: the rules below tell why.
+    /// It left runnable on Linux: the rules below decide why.
     pub(super) runnable: bool,
     pub(super) yielded_at: Option<i64>,
     pub(super) next_idle: bool,
     pub(super) next: NextReady,
 }
 
-/// Since when the thread that comes next was ready.
+/// Since when the next thread was ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct NextReady {
     pub(super) from: Option<i64>,
@@ -71,13 +71,13 @@ pub(super) struct NextReady {
 }
 
 impl Ended {
-    /// A stay whose reason is known or not told.
+    /// A slice whose reason is already known or cannot be known.
     pub(super) fn settled(slice: Slice) -> Self {
         let next = NextReady::default();
         Self { slice, runnable: false, yielded_at: None, next_idle: false, next }
     }
 
-    /// Decides the reason; the second value says that the tick had to be assumed for it.
+    /// Decides the reason; the second value is true if it depends on an assumed tick.
     pub(super) fn decide(&mut self, settings: &Settings) -> bool {
         if !self.runnable {
             return false;

@@ -1,8 +1,9 @@
-//! The one state machine: base-table batches of any source in, slices and states out.
+//! The only state machine: reads base-table batches of any source, writes slices and states.
 //!
-//! Its rules stand in the data model. Records of equal time are taken together: for one thread
-//! switch-out, ready, switch-in; empty stays lie between. What a thread did before a stay is
-//! written when the stay ends, so that a gap or a plan that failed can still be told apart.
+//! The data model documents its rules. Records with the same time are handled together; per thread
+//! the order is switch-out, ready, switch-in, with empty slices in between. What a thread did
+//! before a slice is written when the slice ends, because a gap or a failed plan may still change
+//! it.
 
 mod column;
 mod counters;
@@ -33,33 +34,33 @@ pub use self::records::context_switch_mend_schema;
 pub use self::wakeups::wakeup_mend_schema;
 use crate::frame::{Frame, Output};
 
-/// Where the recording comes from; it decides how a leaver's state is read.
+/// Source of the recording; it decides how an outgoing thread's state is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Linux perf.
     Perf,
-    /// Windows ETW: switch-ins are planned ones.
+    /// Windows ETW: its switch-ins are planned ones.
     Etw,
     /// Perfetto, with the states of Linux.
     Perfetto,
 }
 
-/// What holds for a whole recording.
+/// Settings for a whole recording.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Number of the recording; the upper half of its thread numbers.
+    /// Number of the recording; the upper half of its utids.
     pub trace_id: i64,
-    /// Where it comes from.
+    /// Source of the recording.
     pub source: Source,
-    /// Length of a scheduler tick in ns; `None`: not known.
+    /// Length of a scheduler tick in ns; `None` if unknown.
     pub tick_ns: Option<i64>,
     /// `sched_yield` was recorded.
     pub yields_recorded: bool,
-    /// Wakings were recorded at all.
+    /// Wakeups were recorded.
     pub has_wakings: bool,
 }
 
-/// What is known once the last frame has been pushed.
+/// What is known once the last chunk has been pushed.
 #[derive(Clone, Debug)]
 pub struct End {
     /// Time of the earliest record.
@@ -70,17 +71,17 @@ pub struct End {
     pub threads: RecordBatch,
     /// All rows of `cpu`.
     pub cpus: RecordBatch,
-    /// All rows of `snapshot_thread`, with utid where known.
+    /// All rows of `snapshot_thread`, with utid if known.
     pub snapshot_thread: Option<RecordBatch>,
 }
 
-/// Input that is not what the tables are declared as; never a matter of the recording.
+/// Input that does not match the declared tables. The contents of a recording never cause it.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// A table that is not declared.
+    /// The table is not declared.
     #[error("table {table} is not declared")]
     NoTable {
-        /// Its name.
+        /// Table name.
         table: &'static str,
     },
     /// A batch lacks a column.
@@ -91,7 +92,7 @@ pub enum StateError {
         /// Column.
         column: &'static str,
     },
-    /// A column has another type than declared.
+    /// A column does not have its declared type.
     #[error("{table}.{column}: unexpected type {found}")]
     ColumnType {
         /// Table.
@@ -106,16 +107,17 @@ pub enum StateError {
     Arrow(#[from] ArrowError),
 }
 
-/// Turns frames of base tables into the derived tables.
+/// Turns chunks of base tables into the derived tables.
 ///
-/// Outputs: `context_switch`, `wakeup` and `loss` as mended (they pass through: the caller keeps
-/// them back), `sched_slice`, `thread_state`, `cpu_state`, `counter_delta`, its own rows of
-/// `problem`, and `wakeup_mend` and `context_switch_mend` (see their schemas). All other tables of
-/// a frame are the caller's to hand on. Rows come at their end, not sorted by time.
+/// Outputs: `context_switch`, `wakeup` and `loss` with corrections (they pass through, so the
+/// caller must not also store its own), `sched_slice`, `thread_state`, `cpu_state`,
+/// `counter_delta`, its own rows of `problem`, and `wakeup_mend` and `context_switch_mend` (see
+/// their schemas). The caller stores all other tables of a chunk itself. Rows are emitted when they
+/// end, not sorted by time.
 pub struct StateMachine {
     settings: Settings,
     base: i64,
-    /// Times of the first and of the latest record taken in.
+    /// Times of the earliest and the latest record so far.
     earliest: i64,
     now: i64,
     threads: Vec<thread::Thread>,
@@ -123,7 +125,7 @@ pub struct StateMachine {
     rows: rows::Rows,
     early_slices: Vec<leaving::Ended>,
     losses: Vec<gap::Loss>,
-    /// Signaled gaps that start later, the first one on top.
+    /// Reported gaps that have not started yet, the first on top.
     gaps_ahead: BinaryHeap<Reverse<gap::Gap>>,
     /// A migration has been recorded.
     migrations_recorded: bool,
@@ -137,7 +139,7 @@ pub struct StateMachine {
 }
 
 impl StateMachine {
-    /// A machine that has seen nothing.
+    /// A machine before any record.
     pub fn new(settings: Settings) -> Self {
         Self {
             base: settings.trace_id.wrapping_shl(32),
@@ -160,17 +162,17 @@ impl StateMachine {
         }
     }
 
-    /// Takes a frame in and hands out what is settled by it.
+    /// Processes a chunk and returns the rows that are final.
     ///
     /// # Errors
-    /// Batches that are not as declared; never the contents of a recording.
+    /// A batch does not have its declared columns. The contents of a recording never cause an error.
     pub fn push(&mut self, frame: &Frame) -> Result<Vec<Output>, StateError> {
         let mut out = Vec::new();
         self.take_frame(frame, &mut out)?;
         Ok(out)
     }
 
-    /// Closes everything that is open and hands out the rest.
+    /// Closes everything that is open and returns the remaining rows.
     ///
     /// # Errors
     /// As [`StateMachine::push`].

@@ -1,4 +1,4 @@
-//! All records of one time, taken together: for each thread switch-out, ready, switch-in.
+//! All records of one time, handled together: per thread switch-out, ready, switch-in.
 
 use super::cpu::Occupant;
 use super::leaving::Ended;
@@ -6,23 +6,23 @@ use super::switches::Switch;
 use super::wakeups::Waking;
 use super::{Source, StateMachine};
 
-/// Rows of one moment, in the order (cpu, seq); kept to be filled again.
+/// Rows of one moment, in the order (cpu, seq); reused for the next moment.
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) switches: Vec<Switch>,
     pub(super) wakings: Vec<(u32, Waking)>,
-    /// Wakings that precede the switch-out of their thread in the stream of its CPU.
+    /// Wakeups that precede the switch-out of their thread in the records of its CPU.
     before_leaving: Vec<(u32, Waking)>,
-    /// Wakings that follow the switch-in of their thread in the stream of its CPU.
+    /// Wakeups that follow the switch-in of their thread in the records of its CPU.
     after_entering: Vec<(u32, Waking)>,
-    /// Threads moved, and where to.
+    /// Migrated threads and their destination.
     pub(super) moves: Vec<(u32, i32)>,
     pub(super) yields: Vec<u32>,
     ended: Vec<Option<Ended>>,
 }
 
 impl Scratch {
-    /// Takes out the wakings that a CPU recorded in the slice of the thread that it wakes.
+    /// Separates the wakeups that a CPU recorded during the slice of the woken thread.
     fn set_wakings_apart(&mut self) {
         let Self { switches, wakings, before_leaving, after_entering, .. } = self;
         wakings.retain(|&(thread, waking)| {
@@ -32,7 +32,7 @@ impl Scratch {
             match (enters, leaves) {
                 (true, false) => after_entering.push((thread, waking)),
                 (false, true) => before_leaving.push((thread, waking)),
-                // Neither, or a slice without length.
+                // Neither, or an empty slice.
                 (false, false) | (true, true) => return true,
             }
             false
@@ -101,7 +101,7 @@ impl StateMachine {
         place.last_seq = switch.seq;
     }
 
-    /// The next thread enters, which may tell why the one before left.
+    /// The next thread is switched in, which may explain why the previous one left.
     fn take_over(&mut self, switch: &Switch, ended: Option<Ended>) {
         let next = self.enter(switch);
         self.note(switch);
@@ -111,8 +111,8 @@ impl StateMachine {
         }
     }
 
-    /// Several switches at one time: stays that began earlier end first, then come the wakings,
-    /// then stays that begin and end now, then those that go on.
+    /// Several switches at one time. The order is: ends of earlier slices, wakeups, slices that
+    /// start and end now, slices that continue.
     fn apply_tied(&mut self, moment: &mut Scratch) {
         if !moment.switches.is_sorted_by_key(|switch| switch.cpu) {
             moment.switches.sort_by_key(|switch| switch.cpu);

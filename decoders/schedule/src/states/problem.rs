@@ -1,4 +1,4 @@
-//! What the state machine mended or could not explain, counted.
+//! Counts what the state machine corrected or could not explain.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::StateError;
 use super::rows::batch;
 use crate::frame::Output;
 
-/// Kinds of trouble, in the order of their texts.
+/// Kinds of problems, in the order of their texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     NoWaking = 0,

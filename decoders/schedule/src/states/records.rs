@@ -1,4 +1,5 @@
-//! The `context_switch` rows that pass through: doubles left out, plans mended.
+//! The `context_switch` rows that pass through: without duplicates, with planned switch-ins
+//! corrected.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,9 +16,9 @@ use arrow_schema::{DataType, Field, Schema};
 use super::StateError;
 use crate::frame::Output;
 
-/// Schema of `context_switch_mend`: switch-ins whose row had gone out before it was known that
-/// another thread ran. The store sets `next_utid` and makes `next_priority` NULL in the
-/// `context_switch` row with the same trace_id, cpu and seq.
+/// Schema of `context_switch_mend`: corrections to switch-ins whose row was already written when it
+/// turned out that another thread ran. The store sets `next_utid` and makes `next_priority` NULL in
+/// the `context_switch` row with the same trace_id, cpu and seq.
 pub fn context_switch_mend_schema() -> Schema {
     Schema::new(vec![
         Field::new("trace_id", DataType::Int64, false),
@@ -46,26 +47,26 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Takes a batch in.
+    /// Adds a batch.
     pub(super) fn hold(&mut self, batch: &RecordBatch) {
         let (dropped, mends) = (Vec::new(), Vec::new());
         self.held.push_back(Held { first: self.next_row, batch: batch.clone(), dropped, mends });
         self.next_row += batch.num_rows() as u64;
     }
 
-    /// Number, over all batches, of a row of the batch taken in last.
+    /// Number, across all batches, of a row of the latest batch.
     pub(super) fn number(&self, row: usize) -> u64 {
         self.held.back().map_or(self.next_row, |held| held.first) + row as u64
     }
 
-    /// Leaves a row of the batch taken in last out.
+    /// Drops a row of the latest batch.
     pub(super) fn drop_row(&mut self, row: usize) {
         if let Some(held) = self.held.back_mut() {
             held.dropped.push(row as u32);
         }
     }
 
-    /// Puts another thread in the place of the one that was planned.
+    /// Replaces the planned thread with another one.
     pub(super) fn mend(&mut self, number: u64, cpu: i32, seq: i64, next_utid: i64) {
         for held in self.held.iter_mut().rev() {
             if number >= held.first {
@@ -79,7 +80,7 @@ impl Records {
         self.mends += 1;
     }
 
-    /// Hands out all batches but the last `keep`, and the mends so far.
+    /// Hands out all batches except the last `keep`, and the corrections so far.
     pub(super) fn take(
         &mut self,
         trace_id: i64,

@@ -1,4 +1,4 @@
-//! The rows of the derived tables on their way into Arrow batches.
+//! Rows of the derived tables before they become Arrow batches.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use super::words::{self, CPU_STATES, CpuWord, END_REASONS, EndReason, STATES, St
 use crate::frame::Output;
 use crate::schema;
 
-/// Rows of one batch: a row group of DuckDB, which so need not put batches together.
+/// Rows in one batch: a DuckDB row group, so that DuckDB need not merge batches.
 pub(super) const BATCH_ROWS: usize = 122_880;
 
-/// Rows to take room for: the last moment of a batch may add some.
+/// Rows to allocate: the last moment of a batch may add some.
 const ROOM: usize = BATCH_ROWS + 64;
 
-/// A time before the first record; it becomes the trace's first time at the end.
+/// A time before the first record; at the end it becomes the trace's first time.
 pub(super) const BEGIN: i64 = i64::MIN;
 
-/// A row of `sched_slice`; `end` instead of its length.
+/// A row of `sched_slice`, with `end` instead of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     pub(super) utid: i64,
@@ -39,7 +39,7 @@ pub(super) struct Slice {
     pub(super) right_censored: bool,
 }
 
-/// A row of `thread_state`; `end` instead of its length.
+/// A row of `thread_state`, with `end` instead of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) utid: i64,
@@ -53,7 +53,7 @@ pub(super) struct Span {
     pub(super) right_censored: bool,
 }
 
-/// A row of `cpu_state`; `end` instead of its length.
+/// A row of `cpu_state`, with `end` instead of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tile {
     pub(super) cpu: i32,
@@ -63,7 +63,7 @@ pub(super) struct Tile {
     pub(super) utid: Option<i64>,
 }
 
-/// Makes a batch of a declared table; the columns in the table's order.
+/// Makes a batch of a declared table from columns in the table's order.
 pub(super) fn batch(
     table: &'static str,
     trace_id: i64,
@@ -275,7 +275,8 @@ impl Tiles {
     }
 }
 
-/// All derived rows not yet handed out; rows that begin before the first record wait aside.
+/// All derived rows not yet handed out. Rows that begin before the first record are kept
+/// separately.
 #[derive(Default)]
 pub(super) struct Rows {
     pub(super) slices: Slices,
@@ -289,7 +290,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Adds a thread's state; empty ones only if the thread runs, since a stay may be empty.
+    /// Adds a thread's state. Drops an empty one unless the thread runs, since a slice may be
+    /// empty.
     pub(super) fn span(&mut self, row: Span) {
         if row.end <= row.ts && row.state != State::Running {
             return;
@@ -313,7 +315,7 @@ impl Rows {
         }
     }
 
-    /// Hands out the tables with a batch full; with `all`, every row.
+    /// Returns the tables with a full batch; with `all`, every row.
     #[inline]
     pub(super) fn take(
         &mut self,

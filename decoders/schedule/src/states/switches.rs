@@ -1,4 +1,4 @@
-//! Switches: who leaves, who enters, and the records that say so.
+//! Switches: who leaves, who is switched in, and the records that show it.
 
 use super::cpu::{Cpu, Occupant, Orphan};
 use super::leaving::{Ended, Left, NextReady};
@@ -43,14 +43,14 @@ impl Switch {
     }
 }
 
-/// Threads of one recording that the machine keeps; readers number them from 0.
+/// Maximum threads of one recording; readers number them from 0.
 const MAX_THREADS: i64 = 1 << 22;
 
 /// Highest CPU number plus 1.
 const MAX_CPUS: i32 = 1 << 16;
 
 impl StateMachine {
-    /// The number of a thread of this recording.
+    /// The number of a thread in this recording.
     pub(super) fn thread_number(&mut self, utid: Option<i64>) -> Option<u32> {
         let utid = utid?;
         let number = utid.wrapping_sub(self.base);
@@ -65,7 +65,7 @@ impl StateMachine {
         Some(number as u32)
     }
 
-    /// Whether a CPU number can be kept; makes room for it.
+    /// Whether a CPU number is accepted; makes room for it.
     pub(super) fn has_cpu(&mut self, cpu: i32) -> bool {
         if !(0..MAX_CPUS).contains(&cpu) {
             self.problems.add(Trouble::BadCpu);
@@ -85,7 +85,7 @@ impl StateMachine {
         self.cpus[cpu as usize].get_or_insert_with(|| Box::new(Cpu::new(cpu)))
     }
 
-    /// Ends the stay of the occupant, who leaves by this record.
+    /// Ends the slice of the occupant, which leaves by this record.
     pub(super) fn leave(&mut self, switch: &Switch) -> Option<Ended> {
         let Occupant::Thread(number) = self.cpu(switch.cpu).occupant else {
             self.cpu(switch.cpu).unknown(switch.ts);
@@ -150,7 +150,7 @@ impl StateMachine {
         Some(ended)
     }
 
-    /// Ends a stay at a time: its rows, but not yet the reason or what the thread does next.
+    /// Ends a slice at a time: its rows, but not yet its reason or what the thread does next.
     pub(super) fn end_stay(&mut self, cpu: i32, number: u32, at: i64, cut: bool) -> Ended {
         let thread = &mut self.threads[number as usize];
         let place = self.cpus[cpu as usize].get_or_insert_with(|| Box::new(Cpu::new(cpu)));
@@ -187,7 +187,7 @@ impl StateMachine {
         Ended::settled(slice)
     }
 
-    /// Hands a stay out, its reason decided.
+    /// Emits a slice once its end reason is decided.
     pub(super) fn ended(&mut self, mut ended: Ended) {
         if ended.slice.ts == BEGIN {
             self.early_slices.push(ended);
@@ -199,7 +199,7 @@ impl StateMachine {
         self.rows.slices.push(&ended.slice);
     }
 
-    /// Begins the stay of the thread that enters by this record.
+    /// Starts the slice of the thread that is switched in by this record.
     pub(super) fn enter(&mut self, switch: &Switch) -> NextReady {
         let cpu = self.cpu(switch.cpu);
         cpu.from = switch.ts;
@@ -260,9 +260,9 @@ impl StateMachine {
         })
     }
 
-    /// Windows: a switch-in is recorded of a thread that seems to run. If it was made ready since,
-    /// it has left its CPU without a record; if not, the next records of both CPUs decide where it
-    /// is, and until then it keeps its place (false).
+    /// Windows: a switch-in is recorded for a thread that seems to run elsewhere. If it was made
+    /// ready since, it has left its CPU without a record. If not, the next records of both CPUs
+    /// decide where it is; until then it stays where it was (false).
     fn leave_other(&mut self, number: u32, cpu: i32) -> bool {
         let thread = &mut self.threads[number as usize];
         let Some(stay) = thread.stay else { return true };
@@ -279,7 +279,7 @@ impl StateMachine {
         true
     }
 
-    /// Takes a thread from the CPU it is on: a record shows it elsewhere from `until` on.
+    /// Removes a thread from its CPU: a record shows it elsewhere from `until` on.
     pub(super) fn set_aside(&mut self, number: u32, until: i64) {
         let thread = &mut self.threads[number as usize];
         thread.drop_wakings(|waking| waking.ts >= until, &mut self.wakeups);

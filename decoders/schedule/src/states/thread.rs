@@ -1,40 +1,40 @@
-//! One thread: what it does now, since when, and what made it so.
+//! One thread: what it does now, since when, and why.
 
 use super::rows::{BEGIN, Rows, Span};
 use super::wakeups::{Kind, Wakeups, Waking};
 use super::words::State;
 
-/// Wakings kept open for one thread; of more, the last one replaces the one before it.
+/// Maximum undecided wakeups of one thread; a further one replaces the last.
 const OPEN_WAKINGS: usize = 64;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It existed when the recording began and no record has told about it yet.
+    /// It existed when the recording began, and no record has mentioned it yet.
     Untouched,
-    /// Created and not yet made runnable.
+    /// Created but not yet runnable.
     New,
     /// On a CPU.
     Running,
-    /// It left its CPU able to run.
+    /// It left its CPU runnable.
     Runnable,
     /// It left its CPU to wait.
     Blocked,
-    /// It left its CPU for good, unless a later record shows it again.
+    /// It ended, unless a later record shows it again.
     Exited,
-    /// Not known; `out_seen`: its last switch-out was seen all the same.
+    /// Unknown; `out_seen`: its last switch-out was seen all the same.
     Unknown {
         /// Whether `since` is that switch-out.
         out_seen: bool,
     },
-    /// A planned switch-in did not happen: what came before it still holds.
+    /// A planned switch-in did not happen: the previous phase continues.
     Replanned,
 }
 
-/// What came before a stay, as far as known.
+/// What came before a slice, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The phase that ended with the waking or the switch-in, and when it began.
+    /// The phase that ended with the wakeup or the switch-in, and when it began.
     pub(super) was: Phase,
     pub(super) since: i64,
     pub(super) reason: Option<u8>,
@@ -46,14 +46,14 @@ pub(super) struct Entry {
     pub(super) wait_ns: Option<i64>,
 }
 
-/// A stay on a CPU that is under way.
+/// A slice that has not ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stay {
     pub(super) cpu: i32,
     pub(super) from: i64,
     pub(super) left_censored: bool,
     pub(super) prev_cpu: Option<i32>,
-    /// `None` for a stay whose begin was not seen.
+    /// `None` for a slice whose start was not seen.
     pub(super) entry: Option<Entry>,
 }
 
@@ -66,20 +66,20 @@ pub(super) struct Thread {
     pub(super) known: bool,
     pub(super) phase: Phase,
     pub(super) since: i64,
-    /// Where a record did not show the begin of the phase.
+    /// The start of the phase was not recorded.
     pub(super) left_censored: bool,
     pub(super) reason: Option<u8>,
     pub(super) stay: Option<Stay>,
-    /// CPU of the last stay.
+    /// CPU of the last slice.
     pub(super) cpu: Option<i32>,
-    /// CPU whose run queue it is in, by the last wakeup or migration.
+    /// CPU whose run queue contains it, by the last wakeup or migration.
     pub(super) queue: Option<i32>,
     pub(super) last_yield: Option<i64>,
-    /// Time of its last switch or waking.
+    /// Time of its last switch or wakeup.
     pub(super) last_record: Option<i64>,
-    /// Wakings that came in this phase, and before it in the stay that it follows.
+    /// Undecided wakeups from this phase and from the slice before it.
     pub(super) wakings: Vec<Waking>,
-    /// What precedes a switch-in that was planned in vain.
+    /// What precedes a planned switch-in that did not happen.
     pub(super) replanned: Option<Entry>,
     /// Windows: another CPU whose last record switches this thread in while it still runs.
     pub(super) also_planned: Option<i32>,
@@ -106,7 +106,7 @@ impl Thread {
         }
     }
 
-    /// Adds a waking; it stays open until the thread is switched in.
+    /// Adds a wakeup; it stays undecided until the thread is switched in.
     pub(super) fn wake(&mut self, waking: Waking, wakeups: &mut Wakeups) {
         self.last_record = Some(waking.ts);
         self.queue = waking.target;
@@ -118,7 +118,7 @@ impl Thread {
         self.wakings.push(waking);
     }
 
-    /// Notes where the thread is sent: of `sched_waking` only the first move tells.
+    /// Notes where the thread is sent: only the first migration after `sched_waking` counts.
     pub(super) fn moved(&mut self, cpu: i32) {
         self.queue = Some(cpu);
         for waking in &mut self.wakings {
@@ -129,20 +129,20 @@ impl Thread {
         }
     }
 
-    /// When an open waking made it ready, if one did before `until`.
+    /// When an undecided wakeup made it ready, if one did before `until`.
     pub(super) fn woken(&self, until: i64) -> Option<i64> {
         self.chosen(until).map(|(_, ready_from)| ready_from)
     }
 
-    /// Marks the open wakings as recorded in the slice that ends now.
+    /// Marks the undecided wakeups as recorded in the slice that ends now.
     pub(super) fn leave_wakings_behind(&mut self) {
         for waking in &mut self.wakings {
             waking.in_slice = true;
         }
     }
 
-    /// Which open waking begins the ready period that ends at `until`, and when that period
-    /// begins. Without one after the switch-out, the last one in the slice before it counts.
+    /// Which undecided wakeup starts the ready period that ends at `until`, and when that period
+    /// starts. If none follows the switch-out, the last one in the slice before it counts.
     fn chosen(&self, until: i64) -> Option<(usize, i64)> {
         let first = |kinds: &[Kind]| {
             self.wakings
@@ -171,8 +171,8 @@ impl Thread {
         }
     }
 
-    /// What lies behind the thread at `until`: the waking that made it ready is settled as
-    /// effective, those before `until` as ineffective.
+    /// What the thread did before `until`. The wakeup that made it ready is settled as effective,
+    /// other wakeups before `until` as ineffective.
     pub(super) fn settle(&mut self, until: i64, wakeups: &mut Wakeups) -> Entry {
         let mut entry = match self.replanned.take() {
             Some(entry) if self.phase == Phase::Replanned => entry,
@@ -203,7 +203,7 @@ impl Thread {
             entry.ready_from = Some(ready_from);
             entry.by_waking = true;
             if entry.was == Phase::Untouched && waking.kind == Kind::New {
-                // It was created while nothing of it was recorded.
+                // It was created while its records were lost.
                 entry.was = Phase::Unknown { out_seen: false };
             }
             entry.waker = waking.waker;
@@ -215,14 +215,14 @@ impl Thread {
                 entry.wait_ns = Some(ready_from.saturating_sub(self.since));
             }
         }
-        // A waking at this very time may answer the switch-out of an empty stay that begins here.
+        // A wakeup at this very time may explain the switch-out of an empty slice that starts here.
         self.drop_wakings(|waking| waking.ts >= until, wakeups);
         entry
     }
 
-    /// Windows: a ready thread is not made ready again. One that is has run and waited since then
+    /// Windows: a ready thread is not made ready again. If it is, it has run and waited since then
     /// without a record: a gap that ended at `gap_end` hid it, or its planned switch-in took place
-    /// after all. What it did is unknown from where it was first ready up to that waking.
+    /// after all. Its state is unknown from where it was first ready up to that wakeup.
     pub(super) fn doubt(
         &mut self,
         waking: &Waking,
@@ -253,7 +253,7 @@ impl Thread {
         self.reason = None;
     }
 
-    /// Settles as ineffective all open wakings but those to keep.
+    /// Settles as ineffective all undecided wakeups except those to keep.
     pub(super) fn drop_wakings(&mut self, keep: impl Fn(&Waking) -> bool, wakeups: &mut Wakeups) {
         if self.wakings.is_empty() {
             return;
@@ -305,7 +305,7 @@ impl Thread {
         }
     }
 
-    /// Writes an unknown stretch; `seen`: its end is that of the thread's life.
+    /// Writes an unknown period; `seen`: its end is that of the thread's life.
     pub(super) fn write_unknown(&self, ts: i64, end: i64, seen: bool, rows: &mut Rows) {
         rows.span(Span {
             utid: self.utid,
@@ -320,7 +320,7 @@ impl Thread {
         });
     }
 
-    /// Writes a stay that ended at `at`, and what came before it.
+    /// Writes a slice that ended at `at`, and what came before it.
     pub(super) fn write_stay(&self, stay: &Stay, at: i64, right_censored: bool, rows: &mut Rows) {
         if let Some(entry) = &stay.entry {
             self.write_entry(entry, stay.from, true, rows);

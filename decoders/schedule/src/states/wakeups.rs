@@ -1,4 +1,4 @@
-//! Wakings: each waits until it is known whether it began a ready period and where it led.
+//! Wakeups: each waits until it is known whether it began a ready period and which CPU it targeted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use super::StateError;
 use crate::frame::Output;
 
-/// What kind of record made the thread ready.
+/// The kind of record that made the thread ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `sched_wakeup_new`: a new thread.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind a word of the table stands for.
+    /// The kind for a word of the table.
     pub(super) fn of(word: Option<&str>) -> Option<Self> {
         match word {
             Some("wakeup_new") => Some(Self::New),
@@ -36,14 +36,14 @@ impl Kind {
     }
 }
 
-/// A waking whose effect is open.
+/// A wakeup whose effect is not decided.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waking {
     pub(super) ts: i64,
     pub(super) kind: Kind,
     pub(super) waker: Option<i64>,
     pub(super) target: Option<i32>,
-    /// A migration has already said where it leads.
+    /// A migration has already set its target.
     pub(super) moved: bool,
     /// It was recorded in the slice that the switch-out before it ended.
     pub(super) in_slice: bool,
@@ -59,7 +59,7 @@ struct Held {
     target: Vec<Option<i32>>,
 }
 
-/// The wakeup batches not yet handed out, and the mends to those that are.
+/// The wakeup batches not yet handed out, and corrections to those that are.
 #[derive(Default)]
 pub(super) struct Wakeups {
     held: VecDeque<Held>,
@@ -71,8 +71,8 @@ pub(super) struct Wakeups {
     mends: usize,
 }
 
-/// Schema of `wakeup_mend`: what became known of a waking after its row had gone out. The store
-/// sets `effective` and `target_cpu` of the `wakeup` row with the same trace_id, cpu and seq.
+/// Schema of `wakeup_mend`: corrections to wakeups whose row was already written. The store sets
+/// `effective` and `target_cpu` of the `wakeup` row with the same trace_id, cpu and seq.
 pub fn wakeup_mend_schema() -> Schema {
     Schema::new(vec![
         Field::new("trace_id", DataType::Int64, false),
@@ -84,7 +84,7 @@ pub fn wakeup_mend_schema() -> Schema {
 }
 
 impl Wakeups {
-    /// Takes a batch in; its rows are ineffective and sent where `target` says until decided.
+    /// Adds a batch. Its rows are ineffective and have the CPUs of `target` until decided.
     pub(super) fn hold(&mut self, batch: &RecordBatch, target: Vec<Option<i32>>) {
         let rows = batch.num_rows();
         let effective = vec![false; rows];
@@ -92,7 +92,7 @@ impl Wakeups {
         self.next_row += rows as u64;
     }
 
-    /// The waking in a row of the batch taken in last.
+    /// The wakeup in a row of the latest batch.
     #[inline]
     pub(super) fn waking(
         &self,
@@ -109,7 +109,7 @@ impl Wakeups {
         Waking { ts, kind, waker, target, moved: false, in_slice: false, row, cpu, seq }
     }
 
-    /// Settles what a waking did.
+    /// Settles the effect of a wakeup.
     #[inline]
     pub(super) fn decide(&mut self, waking: &Waking, effective: bool) {
         if !effective && !waking.moved {
@@ -130,7 +130,7 @@ impl Wakeups {
         self.mends += 1;
     }
 
-    /// Hands out all batches but the last `keep`, and the mends so far.
+    /// Hands out all batches except the last `keep`, and the corrections so far.
     pub(super) fn take(
         &mut self,
         trace_id: i64,

@@ -1,4 +1,4 @@
-//! The words that fill the text columns of the derived tables, and their numbers.
+//! The words of the derived tables' text columns, and their numbers.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use arrow_array::{ArrayRef, DictionaryArray, StringArray, UInt8Array};
 pub(super) enum State {
     /// On a CPU.
     Running = 0,
-    /// Able to run, not on a CPU.
+    /// Runnable, not on a CPU.
     Ready = 1,
     /// Blocked.
     Waiting = 2,
-    /// Created, not yet made runnable.
+    /// Created, not yet runnable.
     New = 3,
-    /// Not known.
+    /// Unknown.
     Unknown = 4,
 }
 
@@ -26,13 +26,13 @@ pub(super) const STATES: [&str; 5] = ["running", "ready", "waiting", "new", "unk
 /// State of a logical CPU, in the order of [`CPU_STATES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CpuWord {
-    /// Runs a thread that is not its idle thread.
+    /// Runs a thread other than its idle thread.
     Thread = 0,
     /// Interrupt work inside the idle thread.
     Interrupt = 1,
     /// The idle thread.
     Idle = 2,
-    /// Not known.
+    /// Unknown.
     Unknown = 3,
     /// Not in use by the system.
     Offline = 4,
@@ -41,26 +41,26 @@ pub(super) enum CpuWord {
 /// Texts of [`CpuWord`].
 pub(super) const CPU_STATES: [&str; 5] = ["thread", "interrupt", "idle", "unknown", "offline"];
 
-/// Why a stay ended, in the order of [`END_REASONS`].
+/// Why a slice ended, in the order of [`END_REASONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndReason {
     /// The thread ended.
     Exit = 0,
     /// It waits.
     Blocked = 1,
-    /// Its time slice was used up.
+    /// Its quantum was used up.
     QuantumEnd = 2,
-    /// Its time slice was used up, or it yielded: not told apart.
+    /// Its quantum was used up, or it yielded: the recording does not show which.
     QuantumEndOrYield = 3,
-    /// It gave way.
+    /// It yielded.
     Yield = 4,
-    /// Another thread was made ready and took its place.
+    /// Another thread became ready and took its place.
     Preempted = 5,
     /// It left runnable and its CPU went idle.
     ThrottledOrMoved = 6,
     /// It left runnable for another reason.
     RunnableOther = 7,
-    /// Not known.
+    /// Unknown.
     Unknown = 8,
     /// The recording ended first.
     TraceEnd = 9,
@@ -80,7 +80,7 @@ pub(super) const END_REASONS: [&str; 10] = [
     "trace_end",
 ];
 
-/// Letters of the Linux states, by the number of their bit.
+/// Letters of the Linux states, by bit number.
 const LETTERS: [&str; 8] = ["S", "D", "T", "t", "X", "Z", "P", "I"];
 
 /// Names of `KWAIT_REASON` by number.
@@ -130,14 +130,14 @@ const KWAIT_REASON: [&str; 43] = [
     "WrRcu",
 ];
 
-/// Texts collected as they are met, at most 256.
+/// Texts in order of first use, at most 256.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     texts: Vec<String>,
 }
 
 impl Words {
-    /// The number of a text; `None` once 256 others are in.
+    /// The number of a text; `None` if 256 others are present.
     pub(super) fn number(&mut self, text: &str) -> Option<u8> {
         if let Some(found) = self.texts.iter().position(|known| known == text) {
             return u8::try_from(found).ok();
@@ -154,7 +154,7 @@ impl Words {
         self.number(letter)
     }
 
-    /// Name of a `KWAIT_REASON`; numbers without a name stay numbers.
+    /// Name of a `KWAIT_REASON`; unnamed numbers stay numbers.
     pub(super) fn wait_reason(&mut self, reason: Option<i32>) -> Option<u8> {
         let reason = reason?;
         match usize::try_from(reason).ok().and_then(|number| KWAIT_REASON.get(number)) {

@@ -1,24 +1,24 @@
-//! Who runs on each CPU, and which wakeups may still be given to another waker.
+//! Who runs on each CPU, and which wakeups may still get another waker.
 
 use schedlens_schedule::tables::Moment;
 
-/// CPUs from which on the byte with the ideal processor does not tell it.
+/// With this many CPUs or more, the ideal-processor byte is not valid.
 pub(in crate::etl) const IDEAL_LIMIT: usize = 256;
 
 #[derive(Debug)]
 pub(in crate::etl) struct Cpu {
     /// Records of this CPU so far.
     pub(in crate::etl) seq: i64,
-    /// The thread that entered last, as the record planned it; or [`UNKNOWN`].
+    /// The planned thread of the last switch-in, or [`UNKNOWN`].
     pub(in crate::etl) running: u32,
-    /// Wakeups since then that were given to it: frame and row.
+    /// Wakeups since then that were assigned to it: chunk and row.
     pub(in crate::etl) given: Vec<(u64, usize)>,
-    /// The last switch, whose stack may still come, if `running` is known: its time and who
-    /// entered.
+    /// The last switch, whose stack may still come, if `running` is known: its time and the thread
+    /// switched in.
     pub(in crate::etl) entered: (i64, u32),
 }
 
-/// In place of the number of a life.
+/// Stands for a lifetime number that is not known.
 pub(in crate::etl) const UNKNOWN: u32 = u32::MAX;
 
 impl Default for Cpu {
@@ -27,7 +27,7 @@ impl Default for Cpu {
     }
 }
 
-/// What is known of each CPU.
+/// What is known about each CPU.
 #[derive(Debug, Default)]
 pub(in crate::etl) struct Scheduling {
     pub(in crate::etl) cpus: Vec<Cpu>,
@@ -42,7 +42,7 @@ impl Scheduling {
         &mut self.cpus[at]
     }
 
-    /// The position of the next record in its CPU's stream.
+    /// The position of the next record among those of its CPU.
     #[inline(always)]
     pub(in crate::etl) fn position(&mut self, cpu: i32) -> i64 {
         let Some(cpu) = self.cpus.get_mut(cpu as usize) else { return self.first_position(cpu) };
@@ -56,13 +56,13 @@ impl Scheduling {
         0
     }
 
-    /// A CPU of which a record has been given its position.
+    /// A CPU of which a record already has its position.
     #[inline(always)]
     pub(in crate::etl) fn placed(&mut self, at: Moment) -> &mut Cpu {
         &mut self.cpus[at.cpu as usize]
     }
 
-    /// Frames before this one can no longer be mended.
+    /// Chunks before this one can no longer be corrected.
     pub(in crate::etl) fn settle(&mut self, frame: u64) {
         for cpu in &mut self.cpus {
             if cpu.given.first().is_some_and(|(number, _)| *number < frame) {
@@ -71,12 +71,12 @@ impl Scheduling {
         }
     }
 
-    /// The first frame with a wakeup whose waker the next switch of its CPU may mend.
+    /// The first chunk with a wakeup whose waker the next switch of its CPU may correct.
     pub(in crate::etl) fn oldest_given(&self) -> Option<u64> {
         self.cpus.iter().filter_map(|cpu| cpu.given.first()).map(|(number, _)| *number).min()
     }
 
-    /// Records of a CPU were lost: who runs there is not known.
+    /// Records of a CPU were lost, so it is unknown who runs there.
     pub(in crate::etl) fn forget(&mut self, cpu: i32) {
         let cpu = self.cpu(cpu);
         cpu.running = UNKNOWN;

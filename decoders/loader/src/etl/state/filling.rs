@@ -1,33 +1,33 @@
-//! Frames while they are filled, and closed ones that later records may still change.
+//! Chunks being filled, and closed ones that later records may still change.
 
 use std::collections::VecDeque;
 
 use crate::etl::Tables;
 use crate::etl::rows::Rows;
 
-/// Rows after which a frame is closed at the next later time: few enough that it is still in the
-/// processor's cache when the next stage reads it.
+/// A chunk with this many rows is closed at the next later time. It is small enough to be in the
+/// CPU cache when the next stage reads it.
 pub(in crate::etl) const FRAME_ROWS: usize = 1 << 14;
 
-/// Rows of one frame.
+/// Rows of one chunk.
 #[derive(Debug, Default)]
 pub(in crate::etl) struct Filling {
     pub(in crate::etl) tables: Tables,
     pub(in crate::etl) rows: Rows,
-    /// Number of the frame.
+    /// Number of the chunk.
     pub(in crate::etl) number: u64,
-    /// Time before which all rows belong to earlier frames.
+    /// All rows before this time belong to earlier chunks.
     pub(in crate::etl) from_ns: i64,
 }
 
 impl Filling {
-    /// Rows of all tables.
+    /// Number of rows in all tables.
     pub(in crate::etl) fn len(&self) -> usize {
         self.tables.rows() + self.rows.len()
     }
 }
 
-/// Closed frames that have not been handed out, by time.
+/// Closed chunks that have not been handed out, by time.
 #[derive(Debug, Default)]
 pub(in crate::etl) struct Closed {
     pub(in crate::etl) frames: VecDeque<Filling>,
@@ -35,19 +35,19 @@ pub(in crate::etl) struct Closed {
 }
 
 impl Closed {
-    /// The frame with that number.
+    /// The chunk with that number.
     pub(in crate::etl) fn numbered(&mut self, number: u64) -> Option<&mut Filling> {
         let first = self.frames.front()?.number;
         self.frames.get_mut(usize::try_from(number.checked_sub(first)?).ok()?)
     }
 
-    /// The frame that a time falls in; the oldest if it is earlier than all.
+    /// The chunk that contains a time; the oldest if the time is earlier than all chunks.
     pub(in crate::etl) fn at(&mut self, ts: i64) -> Option<&mut Filling> {
         let behind = self.frames.partition_point(|frame| frame.from_ns <= ts);
         self.frames.get_mut(behind.saturating_sub(1))
     }
 
-    /// The one that was closed last.
+    /// The chunk closed last.
     pub(in crate::etl) fn last(&self) -> Option<&Filling> {
         self.frames.back()
     }

@@ -1,4 +1,4 @@
-//! What holds at the moment that is being read.
+//! The state at the current moment.
 
 pub(super) mod cpus;
 pub(super) mod filling;

@@ -1,4 +1,4 @@
-//! The machine's answer to a timeline, as lines of text.
+//! The state machine's output for a timeline, as lines of text.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt8Type};
@@ -11,7 +11,7 @@ use crate::frame::Output;
 /// (thread, switch-in, ready, wait, waker).
 pub(crate) type Entry = (i64, i64, Option<i64>, Option<i64>, Option<i64>);
 
-/// What the machine made of a timeline.
+/// What the machine produced from a timeline.
 pub(crate) struct Answer {
     pub(crate) outputs: Vec<Output>,
 }
@@ -50,7 +50,8 @@ impl Answer {
             .collect()
     }
 
-    /// `THREAD STATE BEGIN..END`, then what is known: cpu, reason, waker, `<` and `>` if censored.
+    /// `THREAD STATE BEGIN..END`, then the known details: cpu, reason, waker, `<` and `>` if
+    /// censored.
     pub(crate) fn states(&self) -> Vec<String> {
         let mut lines = self.rows("thread_state", |batch, row| {
             let get = |column| number(batch, column, row);
@@ -90,7 +91,7 @@ impl Answer {
             .collect()
     }
 
-    /// `THREAD cpuN BEGIN..END REASON`, then what is known: ready, wait, waker, prev, `<`, `>`.
+    /// `THREAD cpuN BEGIN..END REASON`, then the known details: ready, wait, waker, prev, `<`, `>`.
     pub(crate) fn slices(&self) -> Vec<String> {
         let mut lines = self.rows("sched_slice", |batch, row| {
             let get = |column| number(batch, column, row);
@@ -163,7 +164,8 @@ impl Answer {
         cpus
     }
 
-    /// By (time, seq): whether the waking was effective, and where it led; with all mends applied.
+    /// By (time, seq): whether the wakeup was effective, and its target CPU, with all corrections
+    /// applied.
     pub(crate) fn wakings(&self) -> Vec<(i64, bool, Option<i64>)> {
         let mends = self.rows("wakeup_mend", |batch, row| {
             let get = |column| number(batch, column, row);
@@ -180,7 +182,7 @@ impl Answer {
         rows.into_iter().map(|(ts, _, effective, target)| (ts, effective, target)).collect()
     }
 
-    /// seq of the wakings that were effective.
+    /// seq of the wakeups that were effective.
     pub(crate) fn effective(&self) -> Vec<i64> {
         let mut rows = self.rows("wakeup", |batch, row| {
             (number(batch, "seq", row).expect("seq"), number(batch, "effective", row))
@@ -212,7 +214,7 @@ impl Answer {
         rows
     }
 
-    /// Mends of wakings that had gone out.
+    /// Number of corrections to wakeups already written.
     pub(crate) fn mends(&self) -> usize {
         self.rows("wakeup_mend", |_, _| ()).len()
     }
@@ -246,7 +248,7 @@ impl Answer {
         })
     }
 
-    /// `TIME: PREV>NEXT SOURCE` of `context_switch`, with all mends applied.
+    /// `TIME: PREV>NEXT SOURCE` of `context_switch`, with all corrections applied.
     pub(crate) fn switches(&self) -> Vec<String> {
         let mends = self.rows("context_switch_mend", |batch, row| {
             let get = |column| number(batch, column, row);

@@ -1,4 +1,4 @@
-//! What is known before the first record, and of CPUs and threads without any.
+//! What is known before the first record, and about CPUs and threads without records.
 
 use super::timeline::{Timeline, Value, utid};
 use super::{R, S};
@@ -26,7 +26,7 @@ fn the_window_begins_at_the_earliest_record() {
     assert_eq!(answer.slices()[0], "10 cpu0 -30..20 blocked <");
 }
 
-// The very first record is a switch: the stay that it ends is empty, and kept.
+// The first record is a switch: it ends an empty slice, which is kept.
 #[test]
 fn a_switch_at_the_first_time_ends_an_empty_stay() {
     let answer = Timeline::linux(1, 100).thread(10).switch(0, 0, 10, 0, S).run();
@@ -92,7 +92,7 @@ fn a_thread_that_both_snapshots_show_and_that_used_the_step_ran_throughout() {
     assert_eq!(answer.states_of(21), ["unknown 0..100 < >"]);
 }
 
-// The snapshots are read outside the recording: the stay is cut to it.
+// The snapshots are taken outside the recording, so the slice is cut to it.
 #[test]
 fn a_step_longer_than_the_recording_is_cut() {
     let answer = Timeline::linux(2, 100).thread(20).snapshots(20, 1, (-50, 150), 200).run();
@@ -101,7 +101,7 @@ fn a_step_longer_than_the_recording_is_cut() {
     assert_eq!(answer.states_of(20), ["running 0..100 cpu1 < >"]);
 }
 
-// A CPU that switches is told by its switches, whatever the snapshots say.
+// Switches take precedence over snapshots.
 #[test]
 fn snapshots_do_not_tell_about_a_cpu_that_switches() {
     let answer = Timeline::linux(1, 100)
@@ -120,7 +120,7 @@ fn a_thread_without_any_record_is_unknown() {
     assert_eq!(answer.states(), ["10 unknown 0..100 < >"]);
 }
 
-// cpu0   0------|10 ... ; waking of 10 before that
+// cpu0   0------|10 ... ; wakeup of 10 before that
 //        0  15  20      100
 #[test]
 fn a_waking_then_a_switch_in_means_it_waited() {
@@ -134,7 +134,7 @@ fn a_waking_then_a_switch_in_means_it_waited() {
         answer.states_of(10),
         ["waiting 0..15 <", "ready 15..20 cpu0 by11", "running 20..100 cpu0 >"]
     );
-    // The switch-out lies before the recording, so the wait is not known.
+    // The switch-out is before the recording, so the wait is unknown.
     assert_eq!(answer.slices_of(10), ["cpu0 20..100 trace_end ready=5 by11 >"]);
     assert!(answer.problems().is_empty());
 }
@@ -177,12 +177,12 @@ fn a_thread_that_is_woken_and_never_switched_in_is_ready_to_the_end() {
     let answer = timeline.clone().run();
     assert_eq!(answer.states_of(10), ["unknown 0..90 < >", "ready 90..100 cpu0 by11 >"]);
     assert_eq!(answer.wakings(), [(90, true, Some(0))]);
-    // It may have run all the time on a CPU that has no switch.
+    // It may have run the whole time on a CPU that has no switch.
     let quiet = timeline.wake(96, 1, "waking", 11, 1).run();
     assert_eq!(quiet.states_of(10), ["unknown 0..100 < >"]);
 }
 
-// Nothing shows what a thread did once it was woken.
+// Nothing shows what a thread did after its wakeup.
 #[test]
 fn without_any_switch_a_new_thread_is_unknown_from_its_wakeup() {
     let answer = Timeline::linux(1, 100)
@@ -213,7 +213,7 @@ fn a_cpu_that_is_not_online_is_offline() {
     assert_eq!(answer.cpus(), [0, 1, 2]);
 }
 
-// Its stream begins at 40 (a circular buffer): a gap without a begin, and thread 10 leaves at 70.
+// Its records begin at 40 (a circular buffer): a gap without a start, and thread 10 leaves at 70.
 #[test]
 fn a_cpu_whose_stream_begins_later_is_unknown_before() {
     let answer =

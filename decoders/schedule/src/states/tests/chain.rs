@@ -1,4 +1,4 @@
-//! Chains of switches that do not join, and records that mend them.
+//! Inconsistent chains of switches, and records that repair them.
 
 use super::timeline::Timeline;
 use super::{R, S};
@@ -19,7 +19,7 @@ fn a_pair_that_the_record_before_it_shows_is_dropped() {
     assert_eq!(answer.losses(), Vec::<String>::new());
 }
 
-// The tracepoint is silent where the idle thread leaves (0 > 11 at 40): the pair shows it.
+// The tracepoint has no record where the idle thread leaves (0 > 11 at 40); the pair shows it.
 //
 // cpu0  10 |0----------|11------|0 ...
 //       0  20          40       60       100
@@ -48,7 +48,7 @@ fn a_pair_that_no_record_shows_is_kept_and_mends_the_chain() {
     assert!(answer.problems().is_empty());
 }
 
-// The same pair twice after one record: the second is a switch of its own, and no chain.
+// The same pair twice after one record: the second is a switch of its own and breaks the chain.
 #[test]
 fn one_record_explains_one_pair() {
     let answer = Timeline::linux(1, 100)
@@ -62,7 +62,7 @@ fn one_record_explains_one_pair() {
     assert_eq!(answer.losses(), ["cpu0 20..31 chain_break"]);
 }
 
-// Half a pair agrees with the record before it as far as it goes.
+// Half a pair matches the record before it in the fields that it has.
 #[test]
 fn half_a_pair_is_dropped_where_it_agrees() {
     let answer = Timeline::linux(1, 100)
@@ -74,7 +74,7 @@ fn half_a_pair_is_dropped_where_it_agrees() {
     assert_eq!(answer.switches(), ["20: 10>11 switch p111"]);
 }
 
-// 11 enters at 20, but 12 leaves at 50: from 20 to 50 nobody knows.
+// 11 is switched in at 20, but 12 leaves at 50: from 20 to 50 the CPU's thread is unknown.
 //
 // cpu0  10 |11 ???????? 12|0 ...
 //       0  20             50    100
@@ -154,7 +154,7 @@ fn a_thread_seen_elsewhere_had_left_unseen() {
     }
 }
 
-// The same, and cpu0 tells nothing more before the recording ends.
+// The same, and cpu0 has no further record.
 #[test]
 fn a_thread_seen_elsewhere_leaves_its_cpu_unknown_to_the_end() {
     let answer = Timeline::linux(2, 100)
@@ -168,7 +168,8 @@ fn a_thread_seen_elsewhere_leaves_its_cpu_unknown_to_the_end() {
     assert_eq!(answer.states_of(11)[1..3], ["running 20..20 cpu0 >", "unknown 20..40 < >"]);
 }
 
-// The first record of cpu0 shows 11 leave, which was created at 30: it did not run there from 0 on.
+// The first record of cpu0 shows 11 leaving, which was created at 30: it did not run there from 0
+// on.
 #[test]
 fn the_first_record_of_a_cpu_may_break_the_chain_too() {
     let answer = Timeline::linux(1, 100).life(11, Some(30), None).switch(50, 0, 11, 0, S).run();
@@ -180,7 +181,7 @@ fn the_first_record_of_a_cpu_may_break_the_chain_too() {
     );
 }
 
-// A recording of one program's own threads: who else runs is not told.
+// A recording of one program's own threads does not name the other threads that run.
 #[test]
 fn threads_that_are_not_told_make_a_cpu_unknown() {
     let answer = Timeline::linux(1, 100)

@@ -1,9 +1,9 @@
-//! Why stays end.
+//! Why slices end.
 
 use super::timeline::Timeline;
 use super::{D, R, R_PLUS, S, X, Z};
 
-/// Thread 10 enters at 100, leaves at `at` in `state`, and 11 takes over.
+/// Thread 10 is switched in at 100, leaves at `at` in `state`, and 11 takes over.
 fn stay(at: i64, state: i64) -> Timeline {
     Timeline::linux(2, 1_000_000)
         .thread(10)
@@ -14,7 +14,7 @@ fn stay(at: i64, state: i64) -> Timeline {
         .switch(at, 0, 10, 11, state)
 }
 
-/// Why it left, with 11 woken or put aside before the switch at `at`.
+/// Why it left, with 11 woken or preempted before the switch at `at`.
 fn reason(timeline: Timeline) -> String {
     let slices = timeline.run().slices_of(10);
     slices[1].split(' ').nth(2).expect("reason").to_owned()
@@ -36,7 +36,7 @@ fn linux_exit_and_sleep_are_told_by_the_state() {
     }
 }
 
-// Reasons of the wait that follows: stopped, traced, parked and idle are kept apart.
+// Reasons of the wait that follows: stopped, traced, parked and idle are distinct.
 #[test]
 fn the_state_letter_is_the_reason_of_the_wait() {
     for (state, letter) in [(S, "S"), (D, "D"), (4, "T"), (8, "t"), (0x40, "P"), (0x80, "I")] {
@@ -54,7 +54,7 @@ fn runnable_to_the_idle_thread_is_throttled_or_moved() {
     }
 }
 
-// 11 is woken at 150, after the stay's start: preempted, whatever the length.
+// 11 is woken at 150, after the slice's start: preempted, regardless of the length.
 #[test]
 fn next_woken_after_the_start_is_preemption() {
     for at in [160, 500] {
@@ -63,7 +63,7 @@ fn next_woken_after_the_start_is_preemption() {
     }
 }
 
-// 11 is woken at the very start of the stay or before: not a preemption.
+// 11 is woken at or before the start of the slice: not a preemption.
 #[test]
 fn next_ready_at_the_start_is_a_quantum_end_from_nine_tenths_of_a_tick_on() {
     for wake in [60, 100] {
@@ -91,7 +91,7 @@ fn where_yields_are_recorded_a_quantum_end_is_no_yield() {
     assert_eq!(reason(timeline), "quantum_end");
 }
 
-// The last yield of this stay lies under 100 us before the switch.
+// The last yield of this slice is less than 100 us before the switch.
 #[test]
 fn a_yield_shortly_before_is_a_yield_whatever_the_length() {
     for (yielded, at, expected) in [
@@ -106,12 +106,12 @@ fn a_yield_shortly_before_is_a_yield_whatever_the_length() {
     // Even with 11 woken after the start.
     let timeline = stay(160, R).wake(120, 1, "waking", 11, 12).yields(150, 0, 10);
     assert_eq!(reason(timeline), "yield");
-    // One of the stay before does not count.
+    // A yield in the previous slice does not count.
     let timeline = stay(160, R).wake(60, 1, "waking", 11, 12).yields(40, 0, 10);
     assert_eq!(reason(timeline), "runnable_other");
 }
 
-// Nothing is known of 11's readiness.
+// It is unknown when 11 became ready.
 #[test]
 fn everything_else_is_runnable_other() {
     assert_eq!(reason(stay(5000, R)), "runnable_other");
@@ -132,7 +132,7 @@ fn a_censored_stay_counts_with_its_known_length() {
     }
 }
 
-// Without a known tick 1 ms is taken, and said.
+// Without a known tick, 1 ms is assumed and reported.
 #[test]
 fn an_unknown_tick_is_taken_for_a_millisecond() {
     for (at, expected) in [(900_099, "runnable_other"), (900_100, "quantum_end_or_yield")] {

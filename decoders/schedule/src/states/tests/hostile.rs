@@ -49,7 +49,7 @@ fn a_record_earlier_than_one_before_it_is_taken_at_its_time() {
     let timeline =
         Timeline::linux(1, 100).thread(10).switch(20, 0, 10, 0, S).switch(50, 0, 0, 10, R);
     let mut late = timeline.clone();
-    // The first frame ends after the second switch, the second brings a waking at 30.
+    // The first chunk ends after the second switch; the second contains a wakeup at 30.
     late = late.wake(30, 0, "waking", 10, 0);
     let whole = late.run();
     assert!(whole.problems().is_empty());
@@ -75,7 +75,7 @@ fn cpus_out_of_range_are_left_out() {
     assert_eq!(answer.problems(), ["2 CPU number out of range: record left out of the states"]);
 }
 
-// The same switch twice: the chain is broken where the second one stands.
+// The same switch twice: the chain breaks at the second one.
 #[test]
 fn a_record_twice_breaks_the_chain() {
     let answer =
@@ -91,7 +91,7 @@ fn no_input_at_all_gives_an_answer() {
     assert_eq!(answer.states(), Vec::<String>::new());
 }
 
-// A batch without a column is the caller's mistake, and says so.
+// A batch without a column is the caller's mistake, and the error says so.
 #[test]
 fn a_missing_column_is_named() {
     let batch =

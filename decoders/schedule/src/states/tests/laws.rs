@@ -1,4 +1,4 @@
-//! What holds for every schedule.
+//! Invariants of every schedule.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn tile(lines: &[String], from: i64, what: &str) -> i64 {
     at
 }
 
-/// Laws of any answer to a timeline, whatever was lost.
+/// Invariants of any answer to a timeline, whatever was lost.
 pub(crate) fn check(timeline: &Timeline, answer: &Answer) {
     for cpu in answer.cpus() {
         assert_eq!(tile(&answer.cpu(cpu), timeline.first, "cpu"), timeline.last);
@@ -71,7 +71,7 @@ pub(crate) fn check(timeline: &Timeline, answer: &Answer) {
     assert!(by_thread.is_empty(), "{by_thread:?}");
 }
 
-/// Everything an answer says, to be compared.
+/// Everything in an answer, for comparison.
 fn all(answer: &Answer) -> Vec<String> {
     let mut lines = answer.states();
     lines.extend(answer.slices());
@@ -124,7 +124,7 @@ fn permuting_records_of_equal_time_on_different_cpus_changes_nothing() {
         for timeline in [lossless(seed, 60), lossy(seed, 60)] {
             let whole = all(&timeline.run());
             let mut other = timeline.clone();
-            // Within a CPU the order of its stream stays.
+            // Each CPU's records keep their order.
             other.tables.sort_by_key(|(_, row)| {
                 (long(row, "ts"), (long(row, "cpu") * 7 + 3 + seed as i64) % 5, long(row, "seq"))
             });
@@ -133,7 +133,7 @@ fn permuting_records_of_equal_time_on_different_cpus_changes_nothing() {
     }
 }
 
-/// A stay, found by chaining the switches of a CPU.
+/// A slice, found by chaining the switches of a CPU.
 #[derive(Clone, Debug)]
 struct Stay {
     from: Option<i64>,
@@ -146,13 +146,13 @@ struct Stay {
 }
 
 impl Stay {
-    /// Whether its CPU recorded a waking after its switch-in at the same time.
+    /// Whether its CPU recorded a wakeup after its switch-in at the same time.
     fn precedes(&self, row: &Row) -> bool {
         let here = long(row, "cpu") == self.cpu && Some(long(row, "ts")) == self.from;
         here && long(row, "seq") > self.seq
     }
 
-    /// Whether its CPU recorded a waking in it although the times do not show that.
+    /// Whether its CPU recorded a wakeup in it although the times do not show that.
     fn has(&self, row: &Row) -> bool {
         let (ts, seq) = (long(row, "ts"), long(row, "seq"));
         let (enters, leaves) = (Some(ts) == self.from, Some(ts) == self.to);
@@ -161,8 +161,8 @@ impl Stay {
     }
 }
 
-/// Ready and wait of every switch-in, found without any state: all stays of a thread side by side,
-/// all its wakings beside them. Lines as (thread, switch-in, ready, wait, waker).
+/// Ready and wait of every switch-in, found without any state: all slices of a thread and all its
+/// wakeups, compared directly. Lines as (thread, switch-in, ready, wait, waker).
 fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
     let table = |name: &str| -> Vec<&Row> {
         timeline.tables.iter().filter(|(table, _)| *table == name).map(|(_, row)| row).collect()
@@ -205,7 +205,7 @@ fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
         let mut wakings: Vec<&Row> =
             table("wakeup").into_iter().filter(|row| long(row, "utid") == thread).collect();
         wakings.sort_by_key(|row| (long(row, "ts"), long(row, "cpu"), long(row, "seq")));
-        // The first waking outside the slices, or the last one in the first of them.
+        // The first wakeup outside the slices, or the last one in the first of them.
         let take = |wakings: &mut Vec<&Row>,
                     wakeup: bool,
                     (from, to): (i64, i64),
@@ -240,7 +240,7 @@ fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
             } else {
                 let from = out.or(start).unwrap_or(i64::MIN);
                 let stay_from = before.as_ref().and_then(|stay| stay.from);
-                // During the stay before: neither at its first nor at its last time.
+                // During the previous slice: neither at its first nor at its last time.
                 let during = out.map(|out| (stay_from.map_or(i64::MIN, |from| from + 1), out - 1));
                 let mut found = None;
                 let slices = [before.as_ref(), Some(&stay)];
@@ -297,8 +297,8 @@ fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
     (lines, effective)
 }
 
-/// Whether a thread is woken at a time at which it has a slice without length: the order of three
-/// events of one time is then beyond the second way.
+/// Whether a thread is woken at a time at which it has an empty slice. The second method cannot
+/// order three events of one time.
 fn has_woken_empty_slice(timeline: &Timeline) -> bool {
     let rows = |name: &'static str| {
         timeline.tables.iter().filter(move |(table, _)| *table == name).map(|(_, row)| row)

@@ -1,4 +1,4 @@
-//! Begin and end of a thread's life.
+//! Start and end of a thread's life.
 
 use super::timeline::Timeline;
 use super::{R, S, X, Z};
@@ -10,7 +10,7 @@ fn a_life_starts_new_at_its_creation() {
     assert_eq!(answer.states_of(20), ["new 30..100 >"]);
 }
 
-// Exit record at 40, it runs on and leaves in state X or Z at 50.
+// Exit record at 40; it runs on and leaves in state X or Z at 50.
 #[test]
 fn a_life_ends_at_the_last_switch_out_in_state_x_or_z_and_not_at_the_exit_record() {
     for state in [X, Z] {
@@ -25,7 +25,7 @@ fn a_life_ends_at_the_last_switch_out_in_state_x_or_z_and_not_at_the_exit_record
     }
 }
 
-// PERF_RECORD_SWITCH says no more than that it was not preempted.
+// PERF_RECORD_SWITCH shows only that it was not preempted.
 #[test]
 fn without_states_a_life_ends_at_the_last_switch_out_behind_the_exit_record() {
     let timeline = Timeline::linux(1, 100).life(10, None, Some(40));
@@ -33,7 +33,7 @@ fn without_states_a_life_ends_at_the_last_switch_out_behind_the_exit_record() {
     assert_eq!(answer.states_of(10), ["running 0..50 cpu0 <"]);
 }
 
-// Created while its CPU lost records, it was not waiting before.
+// Created while its CPU lost records, so it was not waiting before.
 #[test]
 fn a_thread_that_is_first_seen_when_it_is_woken_as_new_is_unknown_before() {
     let answer = Timeline::linux(1, 100)

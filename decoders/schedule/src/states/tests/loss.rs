@@ -1,4 +1,4 @@
-//! Gaps that the recording signals.
+//! Gaps that the recording reports.
 
 use super::timeline::Timeline;
 use super::{R, S};
@@ -49,7 +49,7 @@ fn a_gap_ends_the_stay_before_it_and_begins_the_one_after_it_also_of_the_same_th
     }
 }
 
-// 12 leaves after the gap: it was switched in inside it. It waited when the gap began.
+// 12 leaves after the gap, so it was switched in inside it. It was waiting when the gap began.
 #[test]
 fn a_thread_switched_in_inside_a_gap_is_unknown_from_its_begin() {
     let answer = Timeline::linux(2, 100)
@@ -72,14 +72,14 @@ fn a_thread_switched_in_inside_a_gap_is_unknown_from_its_begin() {
         ]
     );
     assert_eq!(answer.slices_of(12)[1], "cpu0 50..70 blocked prev=1 <");
-    // 11 ran when the gap began.
+    // 11 was running when the gap began.
     assert_eq!(
         answer.states_of(11),
         ["unknown 0..20 <", "running 20..30 cpu0 >", "unknown 30..100 < >"]
     );
 }
 
-// It was ready from 25 on when the gap began at 30.
+// It was ready since 25 when the gap began at 30.
 #[test]
 fn a_thread_that_was_ready_when_the_gap_began_is_unknown_from_there_too() {
     let answer = Timeline::linux(2, 100)
@@ -109,7 +109,7 @@ fn a_thread_that_was_ready_when_the_gap_began_is_unknown_from_there_too() {
     assert_eq!(answer.wakings(), [(25, true, Some(0)), (60, true, Some(0))]);
 }
 
-// 11 ran when the gap began; it is woken at 60 and switched in on cpu1 at 65.
+// 11 was running when the gap began; it is woken at 60 and switched in on cpu1 at 65.
 #[test]
 fn a_thread_that_ran_into_a_gap_is_unknown_up_to_its_next_waking() {
     let answer = Timeline::linux(2, 100)
@@ -151,7 +151,7 @@ fn or_up_to_its_next_switch_in() {
     assert_eq!(answer.slices_of(11)[1], "cpu1 65..100 trace_end prev=0 >");
 }
 
-// A waking inside the gap, written on another CPU, ends the unknown time as well.
+// A wakeup inside the gap, written on another CPU, also ends the unknown time.
 #[test]
 fn a_waking_on_another_cpu_inside_the_gap_counts() {
     for cuts in [&[][..], &[35, 45]] {
@@ -174,7 +174,7 @@ fn a_waking_on_another_cpu_inside_the_gap_counts() {
     }
 }
 
-// Two gaps with nothing between them: the time between is not known either.
+// Two gaps with no record between them: the time between is unknown too.
 #[test]
 fn gaps_without_a_record_between_them_are_one() {
     let answer = Timeline::linux(1, 100)
@@ -190,7 +190,7 @@ fn gaps_without_a_record_between_them_are_one() {
     );
 }
 
-// A gap without an end reaches to the end of the recording.
+// A gap without an end lasts to the end of the recording.
 #[test]
 fn a_gap_without_an_end_reaches_to_the_end_of_the_trace() {
     let answer =
@@ -202,7 +202,7 @@ fn a_gap_without_an_end_reaches_to_the_end_of_the_trace() {
     );
 }
 
-// A broken chain inside a signalled gap is that gap and no other.
+// A broken chain inside a reported gap belongs to that gap.
 #[test]
 fn a_signalled_gap_explains_a_broken_chain() {
     let answer = Timeline::linux(1, 100)
@@ -231,7 +231,7 @@ fn idle_time_is_cut_by_a_gap() {
     assert_eq!(answer.slices_of(0), ["cpu0 20..30 - >", "cpu0 50..70 - <"]);
 }
 
-// A gap on a CPU that is not told cuts nothing: its row stands in `loss`.
+// A gap on an unknown CPU cuts nothing; its row only appears in `loss`.
 #[test]
 fn a_gap_on_no_known_cpu_is_passed_on() {
     let mut timeline =

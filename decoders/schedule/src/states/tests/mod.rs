@@ -1,4 +1,4 @@
-//! Each rule of the state machine, shown on a timeline.
+//! One timeline for each rule of the state machine.
 
 mod answer;
 mod before;
@@ -18,9 +18,9 @@ mod unseen;
 mod values;
 mod windows;
 
-/// `prev_state` of a thread that leaves able to run.
+/// `prev_state` of a runnable thread.
 const R: i64 = 0;
-/// The same, put aside by the kernel.
+/// The same, preempted by the kernel.
 const R_PLUS: i64 = 0x100;
 /// Interruptible sleep.
 const S: i64 = 1;

@@ -1,4 +1,4 @@
-//! When a thread is ready, and who made it so.
+//! When a thread is ready, and who woke it.
 
 use super::timeline::Timeline;
 use super::{R, R_PLUS, S};
@@ -10,7 +10,7 @@ fn quiet(timeline: Timeline) -> super::answer::Answer {
 }
 
 // cpu0  10 |10------|S   0        |10 ...... 100
-//       0         20     30 waking 35
+//       0         20     30 wakeup 35
 #[test]
 fn ready_starts_at_the_waking_between_switch_out_and_switch_in() {
     let answer = quiet(
@@ -42,7 +42,7 @@ fn ready_starts_at_the_waking_between_switch_out_and_switch_in() {
     assert_eq!(answer.wakings(), [(30, true, Some(0))]);
 }
 
-// Wakings at 15 (it runs), 30, 32 and 34: the one at 30 counts, the others change nothing.
+// Wakeups at 15 (it runs), 30, 32 and 34: the one at 30 counts, the others change nothing.
 #[test]
 fn the_first_waking_after_the_switch_out_counts_before_any_other() {
     let answer = quiet(
@@ -63,8 +63,8 @@ fn the_first_waking_after_the_switch_out_counts_before_any_other() {
     assert_eq!(effective, [30]);
 }
 
-// Wakings at 12 and 15 hit it while it runs: the last one answers the switch-out at 20.
-// The sched_wakeup at 25 counts only where no sched_waking does.
+// Wakeups at 12 and 15 find it running: the last one explains the switch-out at 20. The
+// sched_wakeup at 25 counts only if no sched_waking does.
 #[test]
 fn else_the_last_waking_during_the_stay_answers() {
     let answer = quiet(
@@ -83,7 +83,7 @@ fn else_the_last_waking_during_the_stay_answers() {
     assert_eq!(answer.wakings().iter().map(|w| w.1).collect::<Vec<_>>(), [false, true, false]);
 }
 
-// A waking of the stay before the last answers nothing any more.
+// A wakeup during an earlier slice no longer explains anything.
 #[test]
 fn each_waking_answers_one_switch_out_at_most() {
     let timeline = Timeline::linux(1, 100)
@@ -161,7 +161,7 @@ fn a_new_thread_without_a_waking_is_new_up_to_its_switch_in() {
     assert_eq!(answer.slices_of(20), ["cpu0 20..100 trace_end wait=0 >"]);
 }
 
-// It leaves still runnable at 20 and comes back at 30; a waking in between changes nothing.
+// It leaves runnable at 20 and returns at 30; a wakeup in between changes nothing.
 #[test]
 fn a_thread_that_leaves_runnable_is_ready_from_there() {
     for state in [R, R_PLUS] {
@@ -182,7 +182,7 @@ fn a_thread_that_leaves_runnable_is_ready_from_there() {
     }
 }
 
-// Recordings of switches alone.
+// A recording of switches only.
 #[test]
 fn without_any_waking_it_waits_up_to_the_switch_in() {
     let mut timeline = Timeline::linux(1, 100)
@@ -214,7 +214,7 @@ fn without_any_waking_it_waits_up_to_the_switch_in() {
     );
 }
 
-// Idle slices tell nothing of ready, wait, waker or the CPU before.
+// Idle slices have no ready time, wait, waker or previous CPU.
 #[test]
 fn idle_slices_have_no_ready_wait_waker_and_previous_cpu() {
     let answer = quiet(
@@ -228,7 +228,8 @@ fn idle_slices_have_no_ready_wait_waker_and_previous_cpu() {
     assert_eq!(answer.slices_of(0), ["cpu0 20..35 -", "cpu0 50..100 - >"]);
 }
 
-// Pairs of PERF_RECORD_SWITCH alone: only the preempt flag tells whether the leaver can run.
+// Only pairs of PERF_RECORD_SWITCH: the preempt flag alone shows whether the outgoing thread is
+// runnable.
 #[test]
 fn a_leaver_without_a_state_is_ready_if_preempted_else_blocked() {
     let answer = Timeline::linux(1, 100)
@@ -255,7 +256,7 @@ fn a_leaver_without_a_state_is_ready_if_preempted_else_blocked() {
     );
 }
 
-// Made ready at 90, not switched in before the end.
+// Ready since 90, not switched in before the end.
 #[test]
 fn a_ready_period_may_be_open_at_the_end() {
     let answer = quiet(
@@ -269,7 +270,7 @@ fn a_ready_period_may_be_open_at_the_end() {
     assert_eq!(answer.wakings(), [(90, true, Some(0))]);
 }
 
-// The waking is paired with the switch-out that follows it, whether a switch-in follows or not.
+// The wakeup is paired with the switch-out that follows it, whether or not a switch-in follows.
 #[test]
 fn a_waking_in_the_last_slice_makes_the_thread_ready_from_its_end() {
     let answer = quiet(

@@ -1,9 +1,9 @@
-//! Random schedules, the same for the same seed.
+//! Random schedules, deterministic for each seed.
 
 use super::timeline::{Timeline, Value, utid};
 use super::{R, R_PLUS, S, X};
 
-/// A small generator of numbers (xorshift).
+/// A small random number generator (xorshift).
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -24,14 +24,14 @@ impl Dice {
     }
 }
 
-/// Where the threads of a schedule are.
+/// Where each thread of a schedule is.
 struct Places {
     on_cpu: Vec<i64>,
     off_cpu: Vec<i64>,
 }
 
-/// A schedule in which no record is missing: chains join, and no thread is on two CPUs.
-/// Wakings come at any time, needed or not; many records share their time.
+/// A schedule without missing records: chains are consistent, and no thread is on two CPUs. Wakeups
+/// occur at any time, needed or not; many records share their time.
 pub(crate) fn lossless(seed: u64, steps: usize) -> Timeline {
     let mut dice = Dice::new(seed);
     let cpus = 1 + dice.roll(4) as i64;
@@ -106,8 +106,8 @@ fn switch(
     timeline
 }
 
-/// The same with records missing, gaps told and not told, pairs of switch records, and threads
-/// with an exit record.
+/// The same with missing records, reported and unreported gaps, pairs of switch records, and
+/// threads with an exit record.
 pub(crate) fn lossy(seed: u64, steps: usize) -> Timeline {
     let mut timeline = lossless(seed, steps);
     let mut dice = Dice::new(seed ^ 0x5eed);

@@ -1,4 +1,4 @@
-//! Where a waking sent its thread.
+//! The CPU to which a wakeup sent its thread.
 
 use super::timeline::Timeline;
 use super::{R, S};
@@ -28,7 +28,7 @@ fn else_it_leads_to_the_cpu_it_last_ran_on() {
     assert_eq!(answer.wakings(), [(30, true, Some(0))]);
 }
 
-// A second waking changes nothing, but it too precedes the migration.
+// A second wakeup changes nothing, but it too precedes the migration.
 #[test]
 fn an_ineffective_waking_is_sent_like_any_other() {
     let answer = asleep()
@@ -56,7 +56,7 @@ fn sched_wakeup_and_wakeup_new_carry_their_own_cpu() {
     assert_eq!(answer.wakings(), [(14, true, Some(1)), (30, true, Some(1))]);
 }
 
-// The thread waits for its switch-in from frame to frame: the row of its waking is out by then.
+// The thread waits for its switch-in across chunks: the row of its wakeup has been written by then.
 #[test]
 fn what_becomes_known_after_the_batch_has_gone_out_is_a_mend() {
     let timeline = asleep()

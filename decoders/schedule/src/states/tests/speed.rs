@@ -1,4 +1,4 @@
-//! How fast the machine is: `cargo test --release -- --ignored speed --nocapture`.
+//! Speed of the state machine: `cargo test --release -- --ignored speed --nocapture`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -66,7 +66,7 @@ fn table(name: &str, columns: &Columns, word: &str) -> RecordBatch {
     RecordBatch::try_new(schema, arrays).expect(name)
 }
 
-/// Time this thread has had on a CPU, in s: other programs do not count.
+/// CPU time of this thread in s; it excludes other programs.
 fn on_cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());

@@ -3,7 +3,7 @@
 use super::timeline::Timeline;
 use super::{R, R_PLUS, S};
 
-// 10 leaves cpu1 and enters cpu0 at 50; cpu0's record comes first in every table.
+// 10 leaves cpu1 and is switched in on cpu0 at 50; cpu0's record comes first in every table.
 #[test]
 fn a_switch_out_comes_before_a_switch_in_on_another_cpu() {
     let answer = Timeline::linux(2, 100)
@@ -20,7 +20,7 @@ fn a_switch_out_comes_before_a_switch_in_on_another_cpu() {
     assert_eq!(answer.losses(), Vec::<String>::new());
 }
 
-// Switch-out, waking and switch-in of 10 all at 50.
+// Switch-out, wakeup and switch-in of 10 all at 50.
 #[test]
 fn a_waking_lies_between_switch_out_and_switch_in() {
     let answer = Timeline::linux(3, 100)
@@ -36,7 +36,7 @@ fn a_waking_lies_between_switch_out_and_switch_in() {
     assert!(answer.problems().is_empty());
 }
 
-// 10 leaves cpu2, stays for no time on cpu1 and goes on on cpu0, all at 50.
+// 10 leaves cpu2, has an empty slice on cpu1 and continues on cpu0, all at 50.
 #[test]
 fn an_empty_stay_lies_after_the_one_that_ends_and_before_the_one_that_begins() {
     let answer = Timeline::linux(3, 100)
@@ -62,7 +62,7 @@ fn an_empty_stay_lies_after_the_one_that_ends_and_before_the_one_that_begins() {
     assert_eq!(answer.losses(), Vec::<String>::new());
 }
 
-// Two wakings at 50 and an empty stay between: each answers one switch-out.
+// Two wakeups at 50 and an empty slice between them: each explains one switch-out.
 #[test]
 fn two_wakings_at_one_time_answer_two_switch_outs() {
     let answer = Timeline::linux(3, 100)
@@ -87,7 +87,7 @@ fn two_wakings_at_one_time_answer_two_switch_outs() {
     assert_eq!(answer.wakings(), [(50, true, Some(0)), (50, true, Some(0))]);
 }
 
-// One waking only: the second switch-out has none.
+// Only one wakeup: the second switch-out has none.
 #[test]
 fn one_waking_does_not_answer_two_switch_outs() {
     let answer = Timeline::linux(2, 100)
@@ -111,7 +111,7 @@ fn one_waking_does_not_answer_two_switch_outs() {
     );
 }
 
-// 11 takes over from 10 at 50 and was woken at 50, on another CPU: after the stay's start.
+// 11 takes over from 10 at 50 and was woken at 50, on another CPU: after the slice's start.
 #[test]
 fn the_reason_is_decided_when_all_records_of_the_time_are_in() {
     let answer = Timeline::linux(2, 100)

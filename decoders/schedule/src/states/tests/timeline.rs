@@ -14,7 +14,7 @@ use super::answer::Answer;
 use crate::frame::Frame;
 use crate::schema;
 
-/// Recording of all timelines.
+/// Trace id of all timelines.
 pub(crate) const TRACE: i64 = 7;
 
 /// The utid of a thread of a timeline.
@@ -30,7 +30,7 @@ pub(crate) enum Value {
     Text(&'static str),
 }
 
-/// A row: columns by name; those not named are NULL.
+/// A row: columns by name; columns not named are NULL.
 pub(crate) type Row = Vec<(&'static str, Value)>;
 
 /// What a recorder would have seen. Threads 0 to 9 are the idle threads of CPUs 0 to 9.
@@ -105,7 +105,7 @@ pub(crate) fn batch(table: &str, rows: &[Row]) -> RecordBatch {
 }
 
 impl Timeline {
-    /// A recording of Linux with these CPUs, from 0 to `last`; wakings, no yields, a tick of 100.
+    /// A Linux recording with these CPUs, from 0 to `last`; wakeups, no yields, a tick of 100.
     pub(crate) fn linux(cpus: i32, last: i64) -> Self {
         let settings = Settings {
             trace_id: TRACE,
@@ -136,7 +136,7 @@ impl Timeline {
         timeline
     }
 
-    /// The same of Windows.
+    /// The same for Windows.
     pub(crate) fn windows(cpus: i32, last: i64) -> Self {
         let mut timeline = Self::linux(cpus, last);
         timeline.settings.source = Source::Etw;
@@ -149,7 +149,7 @@ impl Timeline {
         self.life(thread, None, None)
     }
 
-    /// A thread with a begin or an end.
+    /// A thread with a start or an end.
     pub(crate) fn life(mut self, thread: i64, start: Option<i64>, end: Option<i64>) -> Self {
         let mut row = vec![
             ("utid", Value::Long(utid(thread))),
@@ -240,7 +240,7 @@ impl Timeline {
         )
     }
 
-    /// A waking: `kind`, written on `cpu` by `waker`; the thread was last on CPU 0.
+    /// A wakeup: `kind`, written on `cpu` by `waker`; the thread was last on CPU 0.
     pub(crate) fn wake(
         mut self,
         ts: i64,
@@ -312,7 +312,7 @@ impl Timeline {
         )
     }
 
-    /// A signalled gap.
+    /// A reported gap.
     pub(crate) fn lost(self, cpu: i64, start: Option<i64>, end: Option<i64>) -> Self {
         let mut row = vec![
             ("cpu", Value::Long(cpu)),
@@ -361,12 +361,12 @@ impl Timeline {
         self
     }
 
-    /// The answer to the timeline in one frame.
+    /// The answer to the timeline as one chunk.
     pub(crate) fn run(&self) -> Answer {
         self.run_cut(&[])
     }
 
-    /// The answer when frames are cut before each of these times.
+    /// The answer when the chunks are cut before each of these times.
     pub(crate) fn run_cut(&self, cuts: &[i64]) -> Answer {
         let mut machine = StateMachine::new(self.settings.clone());
         let mut outputs = Vec::new();

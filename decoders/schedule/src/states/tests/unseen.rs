@@ -1,4 +1,4 @@
-//! What records that are missing, late or planned leave known.
+//! What remains known if records are missing, late or only planned.
 
 use super::timeline::Timeline;
 use super::{R, S};
@@ -7,8 +7,8 @@ const WAITING: i64 = 5;
 const READY: i64 = 1;
 const MS: i64 = 1_000_000;
 
-// 10 runs on cpu0 when the gap there begins at 30. cpu1 records its wakeup and its next slice
-// while the gap is still open.
+// 10 runs on cpu0 when the gap there begins at 30. cpu1 records its wakeup and its next slice while
+// the gap is still open.
 #[test]
 fn a_thread_seen_elsewhere_in_an_open_gap_has_no_failed_plan() {
     for cuts in [&[][..], &[35, 45, 55]] {
@@ -89,7 +89,8 @@ fn a_thread_planned_before_it_left_its_cpu_runs_from_then_on() {
     assert_eq!(answer.losses(), Vec::<String>::new());
 }
 
-// 10 enters cpu0 at 100, is woken at 400 and enters cpu1 at 500; cpu0 has no further record.
+// 10 is switched in on cpu0 at 100, woken at 400 and switched in on cpu1 at 500; cpu0 has no
+// further record.
 #[test]
 fn the_last_switch_in_of_a_stream_counts_up_to_its_last_record() {
     let answer = Timeline::windows(2, 600)
@@ -157,7 +158,8 @@ fn an_interrupt_under_a_corrected_plan_is_busy_time() {
     );
 }
 
-// The wakeup precedes the switch-out in the stream of cpu0, so the one at 60 begins the ready time.
+// The wakeup precedes the switch-out in the records of cpu0, so the one at 60 starts the ready
+// time.
 #[test]
 fn a_wakeup_before_the_switch_out_of_its_time_belongs_to_the_slice() {
     let answer = Timeline::linux(2, 100)
@@ -177,7 +179,7 @@ fn a_wakeup_before_the_switch_out_of_its_time_belongs_to_the_slice() {
             "running 70..100 cpu0 >"
         ]
     );
-    // After the switch-out in the stream, it ends the wait at once.
+    // After the switch-out in the records, it ends the wait at once.
     let after = Timeline::linux(2, 100)
         .thread(10)
         .thread(11)
@@ -189,7 +191,7 @@ fn a_wakeup_before_the_switch_out_of_its_time_belongs_to_the_slice() {
     assert_eq!(after.states_of(10)[1], "ready 50..70 cpu0 by0");
 }
 
-// 10 is sent to the idle cpu1 at 2 ms and runs on cpu0 at 9 ms; cpu1 records nothing of it.
+// 10 is sent to the idle cpu1 at 2 ms and runs on cpu0 at 9 ms; cpu1 has no record of it.
 #[test]
 fn an_idle_cpu_without_a_record_of_a_thread_it_was_sent_has_lost_records() {
     let answer = Timeline::linux(3, 20 * MS)

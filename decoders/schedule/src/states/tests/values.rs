@@ -57,7 +57,7 @@ fn interrupts_are_cut_to_the_idle_stay() {
     );
 }
 
-// Interrupts seen where the chain then breaks are no idle time.
+// Interrupts where the chain breaks are not idle time.
 #[test]
 fn interrupts_in_lost_time_stay_unknown() {
     let answer = Timeline::linux(1, 100)
@@ -70,7 +70,7 @@ fn interrupts_in_lost_time_stay_unknown() {
     assert_eq!(answer.cpu(0), ["thread 0..20 10", "unknown 20..50", "idle 50..100"]);
 }
 
-// The value at 20 is the first of its CPU; each later one counts for the leaver.
+// The value at 20 is the first of its CPU; each later one counts for the outgoing thread.
 #[test]
 fn deltas_belong_to_the_thread_that_leaves() {
     let answer = Timeline::linux(2, 100)
@@ -85,7 +85,7 @@ fn deltas_belong_to_the_thread_that_leaves() {
     assert_eq!(answer.deltas(), ["0 cpu0 20..30 5", "10 cpu0 30..60 900"]);
 }
 
-// The switch at 30 carries no value: the interval from 20 to 60 spans it and is dropped.
+// The switch at 30 has no value: the interval from 20 to 60 spans it and is dropped.
 #[test]
 fn an_interval_that_spans_a_switch_without_a_value_is_dropped() {
     let answer = Timeline::linux(1, 100)
@@ -101,7 +101,7 @@ fn an_interval_that_spans_a_switch_without_a_value_is_dropped() {
     assert_eq!(answer.deltas(), ["0 cpu0 60..70 2"]);
 }
 
-// A pair that only doubles a record is no switch of its own.
+// A pair that duplicates a record is not a switch of its own.
 #[test]
 fn a_double_does_not_drop_an_interval() {
     let answer = Timeline::linux(1, 100)
@@ -128,7 +128,7 @@ fn an_interval_across_a_gap_is_dropped() {
     assert_eq!(answer.deltas(), Vec::<String>::new());
 }
 
-// The raw 64 bits pass from positive to negative; then the counter falls.
+// The raw 64 bits change from positive to negative; then the counter falls.
 #[test]
 fn counters_wrap_and_may_not_fall() {
     let answer = Timeline::linux(1, 100)

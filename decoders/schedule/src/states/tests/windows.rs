@@ -1,11 +1,11 @@
-//! Windows: planned switch-ins, ReadyThread, and the reasons that the records tell.
+//! Windows: planned switch-ins, ReadyThread, and recorded end reasons.
 
 use super::timeline::Timeline;
 
 const WAITING: i64 = 5;
 const READY: i64 = 1;
 
-// Waiting for a user's request, woken by 11 inside the stay of the idle thread.
+// Waiting for a user's request, woken by 11 during the idle thread's slice.
 #[test]
 fn ready_thread_begins_a_ready_period() {
     let answer = Timeline::windows(1, 100)
@@ -54,7 +54,7 @@ fn the_record_tells_why_a_thread_left() {
     }
 }
 
-// Left in a state that no rule names: unknown up to the next waking or switch-in.
+// It leaves in a state that no rule names: unknown until the next wakeup or switch-in.
 #[test]
 fn an_unnamed_state_makes_the_thread_unknown() {
     let timeline = Timeline::windows(1, 100).thread(10).thread(11).cswitch(20, 0, (10, 11), (6, 0));
@@ -77,8 +77,8 @@ fn suspended_is_a_reason_of_its_own() {
     }
 }
 
-// At 20 the record plans 11; at 50 it is 12 that leaves. 12 ran from 20 on, 11 stayed ready until
-// it entered at 50.
+// At 20 the record plans 11; at 50 12 leaves. 12 ran from 20 on, and 11 stayed ready until it was
+// switched in at 50.
 //
 // cpu0  10 |12 (planned: 11) |11 ...
 //       0  20                50    100
@@ -127,7 +127,7 @@ fn the_thread_that_ran_takes_the_place_of_the_planned_one() {
     }
 }
 
-// 11 was planned on cpu0 at 20 and enters cpu1 at 30 instead; 12 ran on cpu0.
+// 11 was planned on cpu0 at 20 and is switched in on cpu1 at 30 instead; 12 ran on cpu0.
 #[test]
 fn a_planned_thread_may_enter_elsewhere() {
     let answer = Timeline::windows(2, 100)
@@ -165,7 +165,7 @@ fn the_idle_thread_may_have_run_instead() {
     );
 }
 
-// With a signalled gap in between it is loss, not a failed plan.
+// With a reported gap in between it is loss, not a failed plan.
 #[test]
 fn a_signalled_gap_makes_it_loss() {
     let answer = Timeline::windows(1, 100)
@@ -204,8 +204,8 @@ fn a_thread_that_cannot_have_run_there_breaks_the_chain() {
     assert_eq!(answer.losses(), ["cpu0 20..50 chain_break"]);
 }
 
-// 11 entered cpu0 at 20 as planned, and left to wait at 30; that record is lost. At 50 it is 12 that
-// leaves, but 11 was woken at 40: it has run.
+// 11 was switched in on cpu0 at 20 as planned, and left to wait at 30; that record is lost. At 50
+// 12 leaves, but 11 was woken at 40, so it has run.
 #[test]
 fn a_planned_thread_that_is_woken_again_has_run() {
     let timeline = Timeline::windows(2, 100)
@@ -218,7 +218,7 @@ fn a_planned_thread_that_is_woken_again_has_run() {
     let before =
         timeline.clone().wake(40, 1, "ready", 11, 1).cswitch(50, 0, (12, 11), (WAITING, 0)).run();
     assert_eq!(before.losses(), ["cpu0 20..50 chain_break"]);
-    // The same, woken after the next record only: it had been taken for ready until then.
+    // The same, but woken only after the next record: it counted as ready until then.
     let after = timeline
         .cswitch(50, 0, (12, 0), (WAITING, 0))
         .wake(60, 1, "ready", 11, 1)
@@ -230,7 +230,7 @@ fn a_planned_thread_that_is_woken_again_has_run() {
     );
 }
 
-// 12 waits up to 30: it cannot have entered at 20, whoever was planned.
+// 12 waits up to 30: it cannot have been switched in at 20, whoever was planned.
 #[test]
 fn a_thread_that_is_woken_later_cannot_have_entered() {
     let answer = Timeline::windows(1, 100)

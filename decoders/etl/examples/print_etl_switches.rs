@@ -1,7 +1,6 @@
-//! Prints the context switches of .etl files: time in ns, CPU, thread that leaves, thread that runs
-//! next.
+//! Prints the context switches of .etl files: time in ns, CPU, outgoing thread, incoming thread.
 //!
-//! `cargo run -p schedlens-etl --example print_switches kernel.etl`
+//! `cargo run -p schedlens-etl --example print_etl_switches kernel.etl`
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -12,20 +11,20 @@ use schedlens_etl::{Chosen, Log, Switch};
 fn main() -> ExitCode {
     let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     if paths.is_empty() {
-        eprintln!("print_switches: give the .etl files of one recording");
+        eprintln!("print_etl_switches: give the .etl files of one recording");
         return ExitCode::from(2);
     }
     match print(&paths) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("print_switches: {error}");
+            eprintln!("print_etl_switches: {error}");
             ExitCode::from(2)
         }
     }
 }
 
 fn print(paths: &[PathBuf]) -> Result<(), Box<dyn std::error::Error>> {
-    // The first pass puts the buffers in order and finds damage; no record of it is needed here.
+    // The first pass orders the buffers and finds damage; this example needs no records from it.
     let scan = Log::open(paths)?.scan(&Chosen::none(), |_| {}, |_| true);
     let clock = scan.log().clock();
     let chosen = Switch::chosen();

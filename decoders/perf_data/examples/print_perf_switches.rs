@@ -1,7 +1,7 @@
-//! Prints the context switches of a perf.data file: time in ns, CPU, thread that leaves, thread that
-//! runs next.
+//! Prints the context switches of a perf.data file: time in ns, CPU, outgoing thread, incoming
+//! thread.
 //!
-//! `cargo run -p schedlens-perf-data --example print_switches perf.data`
+//! `cargo run -p schedlens-perf-data --example print_perf_switches perf.data`
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -11,13 +11,13 @@ use schedlens_perf_data::{Merge, Recording};
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args_os().nth(1) else {
-        eprintln!("print_switches: give a perf.data file or folder");
+        eprintln!("print_perf_switches: give a perf.data file or folder");
         return ExitCode::from(2);
     };
     match print(Path::new(&path)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("print_switches: {}: {error}", path.display());
+            eprintln!("print_perf_switches: {}: {error}", path.display());
             ExitCode::from(2)
         }
     }
