@@ -24,7 +24,7 @@ Edges = dict[Module, set[Module]]
 
 def dependencies(crate: str) -> set[str]:
     manifest = tomllib.loads((DECODERS / crate / "Cargo.toml").read_text(encoding="utf-8"))
-    return set(manifest["dependencies"])
+    return set(manifest.get("dependencies", {}))
 
 
 def package(crate: str) -> str:
@@ -120,8 +120,10 @@ def imports(source: Path) -> Edges:
 
 @pytest.mark.parametrize("crate", LAYERS)
 def test_no_files_import_each_other_in_a_circle(crate: str) -> None:
-    edges = imports(DECODERS / crate / "src")
-    assert edges
+    source = DECODERS / crate / "src"
+    edges = imports(source)
+    # A crate of one file has nothing to import.
+    assert edges or len(list(source.rglob("*.rs"))) == 1
     list(graphlib.TopologicalSorter(edges).static_order())
 
 
