@@ -325,7 +325,7 @@ def _summary(facts: dict[str, Any]) -> None:
             "traces of this machine"
         )
     folder = shlex.quote(str(Path(facts["database"]).parent))
-    console.print("\nworth typing")
+    console.print("\nNext steps")
     for query in facts["worth_typing"]:
         console.print(f"  schedlens sql {escape(folder)} {query}")
     console.print(f'  duckdb {escape(shlex.quote(facts["database"]))} -c "FROM finding"')
