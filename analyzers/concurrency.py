@@ -25,7 +25,7 @@ SERIAL_PCT = 50.0
 _WINDOWED = """
 SELECT
   c.trace_id,
-  least(c.ts + c.dur, w.end_ns) - greatest(c.ts, w.start_ns) AS dur,
+  clipped_ns(c.ts, c.dur, w.start_ns, w.end_ns) AS dur,
   c.busy,
   c.unknown,
   c.ready,
@@ -160,7 +160,7 @@ SELECT
   w.dur_ns AS window_ns,
   -- Workers that are bound have no more CPUs than those of the plan.
   coalesce(nullif(len(list_distinct(run.planned_cpus)), 0), n.cpus) AS cpus,
-  sum(least(s.ts + s.dur, w.end_ns) - greatest(s.ts, w.start_ns))::BIGINT AS ready_ns
+  sum(clipped_ns(s.ts, s.dur, w.start_ns, w.end_ns))::BIGINT AS ready_ns
 FROM run
 JOIN analysis_span AS w USING (trace_id)
 JOIN (

@@ -85,7 +85,7 @@ def _parted(rows: list[dict[str, Any]]) -> Iterable[Finding]:
             f"FROM frame_parking({where})"
         ),
         counter_evidence_sql=(
-            "SELECT thread, tid, parked, stays, run_ns, longest_ns, ready_ns, ready_max_ns "
+            "SELECT thread, tid, parked, slices, run_ns, longest_ns, ready_ns, ready_max_ns "
             f"FROM thread_parking({where}) ORDER BY ready_ns DESC NULLS LAST, utid, parked"
         ),
     )

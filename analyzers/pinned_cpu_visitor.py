@@ -62,7 +62,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         detail=(
             f"{recordings(row['label'], others)}"
             f"{thread_name(row['thread'], row['tid'], row['process'])} ran "
-            f"{count(row['stays'], 'time')} ({duration(row['run_ns'])}, "
+            f"{count(row['slices'], 'time')} ({duration(row['run_ns'])}, "
             f"{percent(row['run_pct'])} of the window) on CPU {row['cpu']}, which is kept for "
             f"{kept_for}; its owners were ready for {duration(row['owner_ready_ns'])} meanwhile."
         ),
@@ -78,7 +78,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
         evidence_sql=(
-            "SELECT cpu, thread, tid, is_bound, stays, run_ns, run_pct, owner_ready_ns "
+            "SELECT cpu, thread, tid, is_bound, slices, run_ns, run_pct, owner_ready_ns "
             f"FROM pinned_cpu_visitor(p_trace_id := {row['trace_id']}) WHERE cpu = {row['cpu']}"
         ),
         counter_evidence_sql=(

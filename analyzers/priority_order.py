@@ -69,8 +69,8 @@ _IN_THE_WAY = (
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """At most one finding of each kind, and the priorities that starve; or a conclusion."""
-    # Who is in the way need not be of the process asked for.
-    scope.con.execute("CREATE OR REPLACE TEMP TABLE own_background AS FROM background_running")
+    # The thread that ran instead may belong to another process.
+    scope.execute("CREATE OR REPLACE TEMP TABLE own_background AS FROM background_running")
     found = False
     for kind in _IN_THE_WAY:
         rows = scope.rows(

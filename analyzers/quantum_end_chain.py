@@ -108,12 +108,12 @@ def _reason(chain: dict[str, Any]) -> str:
 
 
 def _reasons(chain: dict[str, Any]) -> list[str]:
-    """What kept the scheduler from another CPU, as far as parking and ideal processors tell."""
+    """What kept the scheduler from another CPU, by parking and ideal processors."""
     allowed, reasons = chain["allowed_cpus"], []
     if allowed and set(allowed) - {chain["cpu"]} <= set(chain["parked_cpus"] or []):
         reasons.append("the other CPUs their affinity allows were parked")
     if chain["ideal_outside"]:
-        reasons.append("an ideal processor lies outside their affinity")
+        reasons.append("an ideal processor is outside their affinity")
     return reasons
 
 

@@ -3,10 +3,11 @@
 The cost is machine time: at each moment the largest number of ready threads that could have had an
 idle CPU each, counting only idle intervals of at least 100 us (shorter ones are over before a
 thread arrives). It is a warning from 1 % of the window (of one CPU), critical from 10 %. Ready time
-with only parked CPUs free is judged by the same shares, and so is ready time with an idle CPU
-outside the thread's affinity, whatever the length of the slices (threads of a workload that was
-pinned by its plan are left out). In the step of a workload only its workers are judged: the time of
-all other threads is subtracted. Throttling has an analyzer of its own.
+with only parked CPUs free, where no other CPU may have been idle, is judged by the same shares, and
+so is ready time with an idle CPU outside the thread's affinity, whatever the length of the slices
+(threads of a workload that was pinned by its plan are left out). In the step of a workload only its
+workers are judged: the time of all other threads is subtracted. Throttling has an analyzer of its
+own.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _ASIDE = (
 
 _TOTAL = f"""
 SELECT
-  t.* EXCLUDE (matched_ns, parked_available_ns),
+  t.* EXCLUDE (matched_ns),
   greatest(0, t.matched_ns - coalesce(aside.idle_ns, 0)) AS matched_ns,
-  greatest(0, t.parked_available_ns - coalesce(aside.parked_ns, 0)) AS parked_available_ns,
+  greatest(0, t.parked_available_ns - t.maybe_idle_ns - coalesce(aside.parked_ns, 0)) AS parked_ns,
   coalesce(aside.idle_ns + aside.parked_ns, 0) > 0 AS something_aside,
   trace.label,
   w.start_ns,
@@ -45,7 +46,7 @@ LEFT JOIN (
   SELECT
     o.trace_id,
     sum(idle_available_ns)::BIGINT AS idle_ns,
-    sum(parked_available_ns)::BIGINT AS parked_ns
+    sum(parked_available_ns - maybe_idle_ns)::BIGINT AS parked_ns
   FROM ready_obstacle(p_min_idle_ns := {MIN_IDLE_NS}) AS o
   WHERE {_ASIDE}
   GROUP BY o.trace_id
@@ -62,7 +63,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     idle = _above(rows, "matched_ns")
     if idle:
         yield _finding(scope, idle[0], len(idle) - 1, parked=False)
-    parked = _above(rows, "parked_available_ns")
+    parked = _above(rows, "parked_ns")
     if parked:
         yield _finding(scope, parked[0], len(parked) - 1, parked=True)
     bound = _bound(scope)
@@ -130,12 +131,12 @@ def _above(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
 
 
 def _finding(scope: Scope, row: dict[str, Any], others: int, *, parked: bool) -> Finding:
-    cost_ns = row["parked_available_ns" if parked else "matched_ns"]
-    column = "parked_available_ns" if parked else "idle_available_ns"
+    cost_ns = row["parked_ns" if parked else "matched_ns"]
+    column = "parked_available_ns - maybe_idle_ns" if parked else "idle_available_ns"
     threads = scope.rows(
         f"SELECT utid, thread, tid, process, {column} AS ns "
         f"FROM ready_obstacle(p_trace_id := {row['trace_id']}, p_min_idle_ns := {MIN_IDLE_NS}) "
-        f"AS o WHERE {column} > 0 AND NOT ({_ASIDE}) ORDER BY ns DESC, utid LIMIT 1"
+        f"AS o WHERE ns > 0 AND NOT ({_ASIDE}) ORDER BY ns DESC, utid LIMIT 1"
     )
     worst = threads[0] if threads else None
     share = 100 * cost_ns / row["dur_ns"]

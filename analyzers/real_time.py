@@ -57,9 +57,7 @@ WITH
   ),
   held AS (
     SELECT hog.trace_id, hog.utid, r.utid AS victim,
-      sum(
-        least(r.ts + r.dur, rt_slice.to_ns) - greatest(r.ts, rt_slice.from_ns)
-      )::BIGINT AS ns
+      sum(clipped_ns(r.ts, r.dur, rt_slice.from_ns, rt_slice.to_ns))::BIGINT AS ns
     FROM hog
     JOIN rt_slice ON rt_slice.utid = hog.utid
     JOIN ready_slice AS r
@@ -103,9 +101,8 @@ SELECT
   w.end_ns,
   w.dur_ns,
   count(*) AS misses,
-  coalesce(sum(
-    least(s.ts + s.dur, w.end_ns) - greatest(s.ts, w.start_ns)
-  ) FILTER (WHERE s.state = 'ready'), 0)::BIGINT AS ready_ns,
+  coalesce(sum(clipped_ns(s.ts, s.dur, w.start_ns, w.end_ns))
+    FILTER (WHERE s.state = 'ready'), 0)::BIGINT AS ready_ns,
   arg_max(c.cpu, c.ts) AS cpu,
   EXISTS (
     SELECT 1 FROM recorded_kind AS k

@@ -149,7 +149,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
 
 
 def _of_window(row: dict[str, Any]) -> str:
-    """A ready time that began before the window is longer than what lies in it."""
+    """A ready time that began before the window is longer than its part in the window."""
     return "of it in the window" if row["ready_max_ns"] > row["ready_ns"] else "in total"
 
 

@@ -39,7 +39,7 @@ UNEXPLAINED_SHARE = 0.01
 # A gap between a thread's CPU clock and its running time in the trace, beyond the reading error.
 CLOCK_GAP_PCT = 1.0
 
-# Kinds of problem that trace_quality counts by where they lie.
+# Kinds of problem that trace_quality counts by their place.
 _PLACED = ("switch-in without a waking%", "the thread that leaves%", "the records of a CPU end%")
 
 
@@ -318,8 +318,8 @@ def _unexplained(rows: list[dict[str, Any]]) -> Iterable[Finding]:
             severity="info",
             title=f"Ready time of {count(inner, 'slice')} is unknown",
             detail=(
-                f"Of {count(inner, 'slice')} in the window it is unknown since when the thread was "
-                f"ready, because no wakeup was recorded (at the edges: {edge})."
+                f"No wakeup was recorded before {count(inner, 'slice')} in the window (at its "
+                f"edges: {edge}), so how long their threads were ready is unknown."
             ),
             advice=(
                 "Record sched_waking as well; until then these ready and wait times are NULL, "

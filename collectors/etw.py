@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from schedlens.errors import RecorderError
+from schedlens.load.step_file import Check
 
 from . import etw_file, etw_refusal
 from .etw_command import (
@@ -148,7 +148,7 @@ class Recorder:
             raise etw_refusal.error(self._capture, command, code, said)
 
 
-def check(path: Path, begin_ns: int) -> list[dict[str, Any]]:
+def check(path: Path, begin_ns: int) -> list[Check]:
     """Rows of `checks` for a finished recording; `begin_ns` is when its step began.
 
     Raises `RecorderError` if the file is not a recording.
@@ -182,8 +182,8 @@ def check(path: Path, begin_ns: int) -> list[dict[str, Any]]:
     ]
 
 
-def _row(name: str, ok: bool, detail: str, advice: str) -> dict[str, Any]:
-    return {"check": name, "ok": ok, "detail": detail, "advice": None if ok else advice}
+def _row(name: str, ok: bool, detail: str, advice: str) -> Check:
+    return Check(name, ok, detail, None if ok else advice)
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from schedlens.load.step_file import Check
+
 from . import perf_file
 from .perf_command import Capture, size_text
-
-Check = dict[str, Any]
 
 
 def check(
@@ -33,8 +33,8 @@ def check(
 def usable(rows: Sequence[Check]) -> str | None:
     """Why a recording must not be used; None if it may."""
     for row in rows:
-        if row["check"] in ("whole", "samples") and not row["ok"]:
-            return f"{row['detail']}: {row['advice']}"
+        if row.check in ("whole", "samples") and not row.ok:
+            return f"{row.detail}: {row.advice}"
     return None
 
 
@@ -129,13 +129,13 @@ def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> l
             f"{breaks}, {lengths / 1e6:.1f} ms of CPU time" if inner else breaks,
             "which thread ran in between is unknown",
         ),
-        _row(
+        Check(
             "switch_records",
             True,
             f"{from_switch_events} switches came from PERF_RECORD_SWITCH; no data was lost",
-            "",
-        )
-        | {"mended": from_switch_events},
+            None,
+            from_switch_events,
+        ),
     ]
 
 
@@ -146,4 +146,4 @@ def _count(column: Any, value: str) -> int:
 
 
 def _row(check: str, ok: bool, detail: str, advice: str) -> Check:
-    return {"check": check, "ok": ok, "detail": detail, "advice": None if ok else advice}
+    return Check(check, ok, detail, None if ok else advice)

@@ -33,13 +33,13 @@ def section(view: View) -> Section | Nothing:
     span = spans[0]
     columns, exact = _columns(view, span)
     sql = view.call("cpu_timeline", trace_id=view.trace_id, columns=columns)
-    view.con.execute(f"CREATE OR REPLACE TEMP TABLE report_timeline AS {sql}")
+    view.execute(f"CREATE OR REPLACE TEMP TABLE report_timeline AS {sql}")
     try:
         plot = _plot(view, span)
         spells = timeline.parking(view, span)
         plot["parked"] = _parked(plot, spells, span)
     finally:
-        view.con.execute("DROP TABLE report_timeline")
+        view.execute("DROP TABLE report_timeline")
     if not plot["runs"]["row"]:
         return Nothing("no CPU has a state in this window; record scheduler events with `collect`")
     how = (

@@ -30,13 +30,17 @@ def section(view: View) -> Section | Nothing:
         figures = (Figure(caption, plot, height=row_height(len(unknown), each=18)),)
     gaps = sum(row["gaps"] for row in answer.rows)
     lost = [row["events_lost"] for row in answer.rows]
-    told = [count for count in lost if count is not None]
+    counts = [count for count in lost if count is not None]
     lead = (
-        (f"{sum(told):,} records were lost" if told else "The recorder does not tell what it lost")
+        (
+            f"{sum(counts):,} records were lost"
+            if counts
+            else "The recorder does not report what it lost"
+        )
         + f"; {gaps:,} gaps are known. What a gap touches is unknown in every answer, never "
         "guessed. The tables after it say which questions the recording in view can answer, and "
         "what to record for the others, check its running times against the workers' own clocks, "
-        "and tell what disturbed each step."
+        "and list what disturbed each step."
     )
     return Section(
         lead,

@@ -1,4 +1,4 @@
-"""What several tests share: real recordings, made once a run."""
+"""Shared by several tests: real recordings, made once per run."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from schedlens.record import workload_program
 BIN = Path(sys.executable).parent
 
 # Tests that use these record, so `make test` runs them like those that their file marks `alone`:
-# one after the other, behind the rest.
+# one after the other, after the rest.
 RECORDING_FIXTURES = {"session", "analysis", "workload"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what must have the machine to itself."""
+    """Marks tests that must have the machine to themselves."""
     for item in items:
         if RECORDING_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("alone")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Counts the tests that skipped for want of recordings, in one line."""
+    """Counts the tests that skipped for lack of recordings, in one line."""
     reports = terminalreporter.stats.get("skipped", [])
-    # Where pytest itself skips, longrepr is a file, a line, and the reason.
+    # If pytest itself skips, longrepr is a file, a line, and the reason.
     line = shared_files.summary(str(report.longrepr) for report in reports)
     if line:
         terminalreporter.write_line(line, yellow=True)
@@ -42,14 +42,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def _nothing_beside() -> None:
     """Fails a test that would record while others run."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        pytest.fail("it records beside other tests: mark it `alone`, or leave out -n")
+        pytest.fail("this test records while others run: mark it `alone`, or omit -n")
 
 
 def command(
     *arguments: str, check: bool = True, **more: object
 ) -> subprocess.CompletedProcess[str]:
     """Runs one of the project's commands as a user would."""
-    # Neither a plan nor what another system is asked for is recorded here.
+    # Neither a plan nor a request for another system records here.
     on_paper = {"--dry-run", "--os"} & set(arguments)
     if arguments[0] == "collect" and "-o" in arguments and not on_paper:
         _nothing_beside()
@@ -65,7 +65,7 @@ def command(
 
 
 def needs_tracing() -> None:
-    """Skips where this machine does not let perf record scheduler events."""
+    """Skips if this machine does not let perf record scheduler events."""
     _nothing_beside()
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed: nothing can be recorded here")
@@ -105,7 +105,7 @@ def analysis(session: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture
 def con(drawn: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The drawn recording of a module, as it was again after each test."""
+    """The drawn recording of a module, restored after each test."""
     drawn.execute("BEGIN")
     yield drawn
     drawn.execute("ROLLBACK")

@@ -71,9 +71,10 @@ def _usage(command: click.Command, context: click.Context) -> Iterator[str]:
 def views() -> str:
     """docs/reference/views.md."""
     with duckdb.connect() as con:
-        schema.create(con)
+        files = schema.create(con)
         catalog.install(con)
         columns = _columns(con)
+        macros = _macros(con)
     lines = [
         "# Views and tables",
         "",
@@ -90,13 +91,11 @@ def views() -> str:
             lines += _view(queries.pop(name), columns[name])
     if queries:
         raise LookupError(f"queries without a subject: {sorted(queries)}")
+    lines += ["", "## Macros", "", "In `queries/schema/macros.sql`, for any query.", "", *macros]
     lines += ["", "## Tables"]
-    for path in schema.schema_files():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith("CREATE TABLE "):
-                name = line.split()[2]
-                lines += ["", f"### {name}", "", f"In `queries/schema/{path.name}`.", ""]
-                lines += _table(columns[name])
+    for name, path in files.items():
+        lines += ["", f"### {name}", "", f"In `queries/schema/{path.name}`.", ""]
+        lines += _table(columns[name])
     return "\n".join(lines) + "\n"
 
 
@@ -138,6 +137,17 @@ def _columns(con: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, str, s
         name = table if name_space == "main" else f"{name_space}.{table}"
         found.setdefault(name, []).append((column, kind, text))
     return found
+
+
+def _macros(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """A table of the scalar macros with their comments."""
+    rows = con.execute(
+        "SELECT function_name, parameters, comment FROM duckdb_functions() "
+        "WHERE function_type = 'macro' AND NOT internal ORDER BY function_name"
+    ).fetchall()
+    calls = ((f"`{name}({', '.join(parameters)})`", text) for name, parameters, text in rows)
+    table = (f"| {call} | {_cell(text)} |" for call, text in calls)
+    return ["| macro | meaning |", "|---|---|", *table]
 
 
 def _cell(text: str) -> str:

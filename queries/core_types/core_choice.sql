@@ -29,7 +29,7 @@ WITH
   shared AS (
     SELECT
       s.utid,
-      sum(least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns))::BIGINT AS idle_ns,
+      sum(clipped_ns(s.ts, s.dur, span.start_ns, span.end_ns))::BIGINT AS idle_ns,
     FROM sharing_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     JOIN topology(p_trace_id) AS place

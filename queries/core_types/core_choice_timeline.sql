@@ -52,7 +52,7 @@ WITH
       sum(ns) FILTER (WHERE kind = 'e' AND NOT is_shared) AS e_ns,
       sum(ns) FILTER (WHERE kind = 'other' AND NOT is_shared) AS other_ns,
     FROM (
-      SELECT *, least(until_ns, (col + 1) * width_ns) - greatest(begin_ns, col * width_ns) AS ns
+      SELECT *, overlap_ns(begin_ns, until_ns, col * width_ns, (col + 1) * width_ns) AS ns
       FROM cut
     )
     GROUP BY trace_id, col

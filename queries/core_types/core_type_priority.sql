@@ -15,8 +15,7 @@ WITH
       place.efficiency_class,
       count(DISTINCT s.utid) AS threads,
       sum(
-        least(s.ts + s.dur, end_ns, coalesce(place.to_ns, end_ns))
-        - greatest(s.ts, start_ns, coalesce(place.from_ns, start_ns))
+        clipped_ns(s.ts, s.dur, greatest(start_ns, place.from_ns), least(end_ns, place.to_ns))
       )::BIGINT AS run_ns,
     FROM sched_slice AS s
     JOIN span USING (trace_id)

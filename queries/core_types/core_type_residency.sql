@@ -13,8 +13,7 @@ WITH
       place.core_type,
       place.efficiency_class,
       sum(
-        least(s.ts + s.dur, end_ns, coalesce(place.to_ns, end_ns))
-        - greatest(s.ts, start_ns, coalesce(place.from_ns, start_ns))
+        clipped_ns(s.ts, s.dur, greatest(start_ns, place.from_ns), least(end_ns, place.to_ns))
       )::BIGINT AS run_ns,
       count(*) FILTER (
         WHERE s.ts >= start_ns AND NOT s.left_censored

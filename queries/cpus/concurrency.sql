@@ -9,7 +9,7 @@ WITH
   piece AS (
     SELECT
       c.*,
-      least(c.ts + c.dur, end_ns) - greatest(c.ts, start_ns) AS ns,
+      clipped_ns(c.ts, c.dur, start_ns, end_ns) AS ns,
       span.dur_ns AS window_ns,
     FROM concurrency_slice AS c
     JOIN span ON span.trace_id = c.trace_id

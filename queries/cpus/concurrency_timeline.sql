@@ -41,8 +41,7 @@ WITH
   placed AS (
     SELECT
       * REPLACE (greatest(begin_ns, coalesce(col * width_ns, begin_ns)) AS begin_ns),
-      least(end_ns, coalesce((col + 1) * width_ns, end_ns))
-      - greatest(begin_ns, coalesce(col * width_ns, begin_ns)) AS ns,
+      overlap_ns(begin_ns, end_ns, col * width_ns, (col + 1) * width_ns) AS ns,
       coalesce(col * width_ns, begin_ns) AS place_ns,
     FROM cut
   )

@@ -15,7 +15,7 @@ WITH
       trace_id,
       cpu,
       state,
-      least(ts + dur, end_ns) - greatest(ts, start_ns) AS dur,
+      clipped_ns(ts, dur, start_ns, end_ns) AS dur,
     FROM cpu_state
     JOIN span USING (trace_id)
     WHERE ts <= end_ns AND ts + dur >= start_ns

@@ -9,7 +9,7 @@ SELECT
   -- Logical CPU.
   cpu,
   -- Time in which its state is unknown, ns. (bound)
-  sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS unknown_ns,
+  sum(clipped_ns(ts, dur, start_ns, end_ns))::BIGINT AS unknown_ns,
 FROM cpu_state
 JOIN analysis_span(p_trace_id, p_from_ns, p_to_ns) AS span USING (trace_id)
 WHERE state = 'unknown' AND ts < end_ns AND ts + dur > start_ns

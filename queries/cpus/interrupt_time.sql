@@ -18,10 +18,9 @@ SELECT
   count(*) AS count,
   -- Time in it, ns, without runs whose end is not recorded and without the parts of runs in which
   -- records were lost. (no bounds)
-  sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)::BIGINT
-    AS run_ns,
+  sum(clipped_ns(ts, dur, start_ns, end_ns)) FILTER (WHERE dur IS NOT NULL)::BIGINT AS run_ns,
   -- run_ns as a share of the window, percent. (no bounds)
-  100.0 * sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE dur IS NOT NULL)
+  100.0 * sum(clipped_ns(ts, dur, start_ns, end_ns)) FILTER (WHERE dur IS NOT NULL)
     / nullif(any_value(dur_ns), 0) AS run_pct,
   -- Longest run, not clipped to the window, ns. (no bounds)
   max(dur) AS longest_ns,

@@ -134,7 +134,7 @@ WITH
       trace_id,
       cpu,
       utid,
-      count(*) AS stays,
+      count(*) AS slices,
       sum(to_ns - from_ns)::BIGINT AS run_ns,
       max(to_ns - from_ns) AS longest_ns,
       100.0 * sum(to_ns - from_ns) / nullif(any_value(window_ns), 0) AS run_pct,
@@ -162,7 +162,7 @@ SELECT
   -- True if the visitor is a kernel thread bound to this CPU, which cannot be moved.
   regexp_matches(coalesce(who.thread, ''), '/[0-9]+') AS is_bound,
   -- Its slices there.
-  stays,
+  slices,
   -- Its running time there, ns. (at least; unknown_ns more at most)
   run_ns,
   -- run_ns as a share of the window, percent. (at least)

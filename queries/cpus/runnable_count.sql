@@ -16,7 +16,7 @@ WITH
       c.busy + c.ready AS runnable,
       c.ready,
       c.busy + c.ready > coalesce(c.online, machine.cpus) AS is_above,
-      least(c.ts + c.dur, span.end_ns) - greatest(c.ts, span.start_ns) AS ns,
+      clipped_ns(c.ts, c.dur, span.start_ns, span.end_ns) AS ns,
       span.dur_ns,
     FROM concurrency_slice AS c
     JOIN span ON span.trace_id = c.trace_id

@@ -47,7 +47,7 @@ WITH
       c.core,
       c.online,
       c.busy,
-      least(c.ts + c.dur, end_ns) - greatest(c.ts, start_ns) AS dur,
+      clipped_ns(c.ts, c.dur, start_ns, end_ns) AS dur,
     FROM core_state AS c
     JOIN span USING (trace_id)
     WHERE c.unknown = 0 AND c.online > 0 AND c.ts < end_ns AND c.ts + c.dur > start_ns

@@ -23,7 +23,7 @@ WITH
       c.utid,
       own.upid IS NOT NULL OR w.utid IS NOT NULL AS is_own,
       w.utid IS NOT NULL AS is_worker,
-      least(c.ts + c.dur, step.end_ns) - greatest(c.ts, step.start_ns) AS ns,
+      clipped_ns(c.ts, c.dur, step.start_ns, step.end_ns) AS ns,
     FROM cpu_state AS c
     JOIN step USING (trace_id)
     JOIN thread AS t ON t.utid = c.utid

@@ -41,8 +41,8 @@ WITH
       count(*) FILTER (WHERE ts >= start_ns) AS changes,
       min(khz) AS min_khz,
       max(khz) AS max_khz,
-      sum(least(until_ns, end_ns) - greatest(ts, start_ns))::BIGINT AS known_ns,
-      sum(khz::HUGEINT * (least(until_ns, end_ns) - greatest(ts, start_ns))) AS product,
+      sum(overlap_ns(ts, until_ns, start_ns, end_ns))::BIGINT AS known_ns,
+      sum(khz::HUGEINT * overlap_ns(ts, until_ns, start_ns, end_ns)) AS product,
     FROM step
     JOIN span USING (trace_id)
     WHERE ts < end_ns AND until_ns > start_ns

@@ -41,11 +41,11 @@ SELECT
   least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))::BIGINT
     AS dur_ns,
   -- Mean frequency, kHz.
-  sum(khz * (least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns))::DOUBLE)
-    / sum(least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns)) AS avg_khz,
+  sum(khz * overlap_ns(from_ns, to_ns, col * width_ns, (col + 1) * width_ns)::DOUBLE)
+    / sum(overlap_ns(from_ns, to_ns, col * width_ns, (col + 1) * width_ns)) AS avg_khz,
   -- Mean share of this time in which the CPUs were busy, percent. (no bounds)
-  100.0 * sum(busy * (least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns)))
-    / sum(least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns)) AS busy_pct,
+  100.0 * sum(busy * overlap_ns(from_ns, to_ns, col * width_ns, (col + 1) * width_ns))
+    / sum(overlap_ns(from_ns, to_ns, col * width_ns, (col + 1) * width_ns)) AS busy_pct,
 FROM cut
 GROUP BY trace_id, core_type, col
 ORDER BY trace_id, core_type, col;

@@ -12,9 +12,8 @@ WITH
       state,
       dur,
       span.dur_ns AS window_ns,
-      -- least() ignores NULL.
-      CASE WHEN dur IS NOT NULL THEN least(ts + dur, end_ns) - greatest(ts, start_ns) END
-        AS inside_ns,
+      -- clipped_ns() reads a NULL length as one without end.
+      CASE WHEN dur IS NOT NULL THEN clipped_ns(ts, dur, start_ns, end_ns) END AS inside_ns,
     FROM cpu_idle
     JOIN span USING (trace_id)
     WHERE ts <= end_ns AND (dur IS NULL OR ts + dur >= start_ns)

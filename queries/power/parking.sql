@@ -11,7 +11,7 @@ WITH
       s.state,
       s.reason,
       s.ts > span.start_ns AS changes,
-      least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns) AS ns,
+      clipped_ns(s.ts, s.dur, span.start_ns, span.end_ns) AS ns,
       span.dur_ns,
     FROM parking_spell(p_trace_id) AS s
     JOIN span ON span.trace_id = s.trace_id

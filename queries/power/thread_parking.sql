@@ -56,7 +56,7 @@ SELECT
   -- Logical CPUs parked at the switch-in; null unless the state of all is known.
   placed.parked,
   -- Long slices.
-  count(*) AS stays,
+  count(*) AS slices,
   -- Total length of these slices, ns. (no bounds)
   sum(placed.dur)::BIGINT AS run_ns,
   -- Longest, ns. (no bounds)

@@ -13,7 +13,7 @@ WITH
       w.trace_id,
       w.utid,
       s.cpu,
-      sum(least(s.ts + s.dur, w.end_ns) - greatest(s.ts, w.start_ns)) AS run_ns,
+      sum(clipped_ns(s.ts, s.dur, w.start_ns, w.end_ns)) AS run_ns,
     FROM sched_slice AS s
     JOIN worker AS w ON w.utid = s.utid
     WHERE s.ts <= w.end_ns AND s.ts + s.dur >= w.start_ns
@@ -25,7 +25,7 @@ WITH
     SELECT
       c.trace_id,
       c.cpu,
-      sum(least(c.ts + c.dur, run.end_ns) - greatest(c.ts, run.start_ns)) AS busy_ns,
+      sum(clipped_ns(c.ts, c.dur, run.start_ns, run.end_ns)) AS busy_ns,
     FROM cpu_state AS c
     JOIN run USING (trace_id)
     WHERE c.state IN ('thread', 'interrupt') AND c.ts <= run.end_ns AND c.ts + c.dur >= run.start_ns

@@ -44,7 +44,7 @@ WITH
   traced AS (
     SELECT
       clock.utid,
-      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS run_ns,
+      sum(clipped_ns(s.ts, s.dur, start_ns, end_ns))::BIGINT AS run_ns,
       count(*) AS slices,
     FROM sched_slice AS s
     JOIN clock ON clock.utid = s.utid
@@ -54,7 +54,7 @@ WITH
   lost AS (
     SELECT
       clock.utid,
-      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS unknown_ns,
+      sum(clipped_ns(s.ts, s.dur, start_ns, end_ns))::BIGINT AS unknown_ns,
     FROM thread_state AS s
     JOIN clock ON clock.utid = s.utid
     WHERE s.state = 'unknown' AND s.ts <= end_ns AND s.ts + s.dur >= start_ns

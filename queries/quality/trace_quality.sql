@@ -52,9 +52,7 @@ WITH
       events,
       CASE
         WHEN loss.start_ns IS NOT NULL AND loss.end_ns IS NOT NULL
-          THEN greatest(
-            0, least(loss.end_ns, span.end_ns) - greatest(loss.start_ns, span.start_ns)
-          )
+          THEN greatest(0, overlap_ns(loss.start_ns, loss.end_ns, span.start_ns, span.end_ns))
       END AS ns,
     FROM loss
     JOIN span USING (trace_id)
@@ -97,7 +95,7 @@ WITH
       trace_id,
       utid,
       state,
-      least(ts + dur, end_ns) - greatest(ts, start_ns) AS dur,
+      clipped_ns(ts, dur, start_ns, end_ns) AS dur,
     FROM thread_state
     JOIN span USING (trace_id)
     WHERE ts <= end_ns AND ts + dur >= start_ns

@@ -78,13 +78,13 @@ CREATE TABLE finding (
 CREATE TABLE analyzer_outcome (
   trace_id BIGINT,                 -- Recording that the analyzer left out; NULL: its conclusion about the session.
   analyzer VARCHAR NOT NULL,       -- Analyzer.
-  outcome VARCHAR NOT NULL,        -- found; clean: it looked and found no problem; not_applicable: the question does not arise; not_recorded: its events are missing.
+  outcome VARCHAR NOT NULL,        -- found; clean: it looked and found no problem; not_applicable: the question does not arise; not_recorded: its events are missing; left_out: its query needs more memory than allowed.
   reason VARCHAR,                  -- What was checked, or why nothing was; NULL: the findings say it.
   missing VARCHAR[] NOT NULL,      -- Events that it needs and that are not recorded.
   record_with VARCHAR              -- Commands that record them; NULL: none is known.
 );
 
--- The window that shares are of, when none is asked for.
+-- The default window of shares.
 CREATE TABLE analysis_window (
   trace_id BIGINT NOT NULL,        -- Recording.
   start_ns BIGINT NOT NULL,        -- Start.

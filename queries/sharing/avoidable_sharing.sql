@@ -11,7 +11,7 @@ WITH
   piece AS (
     SELECT
       s.*,
-      least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns) AS ns,
+      clipped_ns(s.ts, s.dur, start_ns, end_ns) AS ns,
     FROM sharing_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     WHERE s.ts < end_ns AND s.ts + s.dur > start_ns

@@ -9,10 +9,8 @@ WITH
   matched AS (
     SELECT
       m.trace_id,
-      sum(m.same_type * (least(m.ts + m.dur, end_ns) - greatest(m.ts, start_ns)))::BIGINT
-        AS same_type_ns,
-      sum(m.any_type * (least(m.ts + m.dur, end_ns) - greatest(m.ts, start_ns)))::BIGINT
-        AS any_type_ns,
+      sum(m.same_type * clipped_ns(m.ts, m.dur, start_ns, end_ns))::BIGINT AS same_type_ns,
+      sum(m.any_type * clipped_ns(m.ts, m.dur, start_ns, end_ns))::BIGINT AS any_type_ns,
       max(m.any_type) AS most,
     FROM avoidable_match AS m
     JOIN span ON span.trace_id = m.trace_id

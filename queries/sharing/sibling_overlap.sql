@@ -24,7 +24,7 @@ WITH
       busy,
       threads,
       unknown,
-      least(ts + dur, end_ns) - greatest(ts, start_ns) AS ns,
+      clipped_ns(ts, dur, start_ns, end_ns) AS ns,
     FROM core_state
     JOIN span USING (trace_id)
     WHERE ts < end_ns AND ts + dur > start_ns AND online >= 2

@@ -16,7 +16,7 @@ WITH
       s.trace_id,
       a.process AS one,
       b.process AS other,
-      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS ns,
+      sum(clipped_ns(s.ts, s.dur, start_ns, end_ns))::BIGINT AS ns,
     FROM sibling_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     LEFT JOIN named AS a ON a.utid = s.utid
@@ -28,7 +28,7 @@ WITH
   unclear AS (
     SELECT
       trace_id,
-      sum((least(ts + dur, end_ns) - greatest(ts, start_ns)) * (online * (online - 1) // 2))::BIGINT
+      sum(clipped_ns(ts, dur, start_ns, end_ns) * (online * (online - 1) // 2))::BIGINT
         AS unknown_ns,
     FROM core_state
     JOIN span USING (trace_id)

@@ -14,7 +14,7 @@ WITH
       trace_id,
       cpu,
       utid,
-      sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS ns,
+      sum(clipped_ns(ts, dur, start_ns, end_ns))::BIGINT AS ns,
     FROM cpu_state
     JOIN span USING (trace_id)
     WHERE state IN ('thread', 'unknown') AND ts < end_ns AND ts + dur > start_ns
@@ -40,7 +40,7 @@ WITH
     GROUP BY spent.utid
   ),
   shared AS (
-    SELECT utid, sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS shared_ns
+    SELECT utid, sum(clipped_ns(ts, dur, start_ns, end_ns))::BIGINT AS shared_ns
     FROM sharing_slice
     JOIN span USING (trace_id)
     WHERE ts < end_ns AND ts + dur > start_ns

@@ -11,12 +11,9 @@ WITH
   in_core AS (
     SELECT
       trace_id,
-      sum(threads * (least(ts + dur, end_ns) - greatest(ts, start_ns)))
-        FILTER (WHERE unknown = 0) AS thread_ns,
-      sum(busy * (least(ts + dur, end_ns) - greatest(ts, start_ns)))
-        FILTER (WHERE unknown = 0) AS busy_ns,
-      sum(online * (least(ts + dur, end_ns) - greatest(ts, start_ns)))
-        FILTER (WHERE unknown = 0) AS known_ns,
+      sum(threads * clipped_ns(ts, dur, start_ns, end_ns)) FILTER (WHERE unknown = 0) AS thread_ns,
+      sum(busy * clipped_ns(ts, dur, start_ns, end_ns)) FILTER (WHERE unknown = 0) AS busy_ns,
+      sum(online * clipped_ns(ts, dur, start_ns, end_ns)) FILTER (WHERE unknown = 0) AS known_ns,
     FROM core_state
     JOIN span USING (trace_id)
     WHERE ts < end_ns AND ts + dur > start_ns
@@ -48,7 +45,7 @@ WITH
         c.trace_id,
         c.cpu,
         c.state,
-        greatest(c.from_ns, p.from_ns) - least(c.to_ns, p.to_ns),
+        -overlap_ns(c.from_ns, c.to_ns, p.from_ns, p.to_ns),
       FROM clipped AS c
       JOIN placed AS p
         ON p.trace_id = c.trace_id AND p.cpu = c.cpu

@@ -14,7 +14,7 @@ WITH
       coalesce(least(s.utid, s.other_utid), s.utid, s.other_utid) AS one,
       CASE WHEN s.utid IS NOT NULL AND s.other_utid IS NOT NULL
         THEN greatest(s.utid, s.other_utid) END AS other,
-      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS ns,
+      sum(clipped_ns(s.ts, s.dur, start_ns, end_ns))::BIGINT AS ns,
       count(*) AS pieces,
     FROM sibling_slice AS s
     JOIN span ON span.trace_id = s.trace_id

@@ -75,7 +75,7 @@ WITH
     SELECT
       s.utid,
       place.core_type,
-      sum(least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns))::BIGINT AS ns,
+      sum(clipped_ns(s.ts, s.dur, span.start_ns, span.end_ns))::BIGINT AS ns,
     FROM sharing_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     SEMI JOIN who ON who.utid = s.utid

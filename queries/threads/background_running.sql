@@ -39,18 +39,31 @@ WITH
     FROM affinity_spell(p_trace_id)
     SEMI JOIN slice USING (utid)
   ),
-  -- Events of each thread in order; at equal times an end comes first, a switch-in last. A slice of
+  -- Only these threads need their events in order: the others have one priority a slice and one set
+  -- of CPUs.
+  changing AS MATERIALIZED (
+    SELECT utid
+    FROM priority_change
+    WHERE kind = 'dynamic' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    UNION
+    SELECT utid FROM spell WHERE number > 1
+  ),
+  -- Events of each of them in order; at equal times an end comes first, a switch-in last. A slice of
   -- length zero ends a ready period and starts nothing.
   moment AS (
     SELECT utid, end_ns AS ts, 0 AS turn, 'off' AS state, NULL AS cpu, NULL AS on_p, NULL AS on_e,
       NULL AS class, NULL AS priority_after, NULL AS priority_before,
     FROM slice
+    SEMI JOIN changing USING (utid)
     WHERE end_ns > ts
     UNION ALL
-    SELECT utid, from_ns, 1, NULL, NULL, NULL, NULL, class, NULL, NULL FROM spell
+    SELECT utid, from_ns, 1, NULL, NULL, NULL, NULL, class, NULL, NULL
+    FROM spell
+    SEMI JOIN changing USING (utid)
     UNION ALL
     SELECT utid, ready_ns, 2, 'ready', NULL, NULL, NULL, NULL, NULL, NULL
     FROM slice
+    SEMI JOIN changing USING (utid)
     WHERE ready_ns < ts
     UNION ALL
     SELECT utid, ts, 3, NULL, NULL, NULL, NULL, NULL, new_priority, old_priority
@@ -61,21 +74,21 @@ WITH
       CASE WHEN end_ns > ts THEN 'running' ELSE 'off' END, cpu, on_p, on_e, NULL, priority,
       priority,
     FROM slice
+    SEMI JOIN changing USING (utid)
   ),
   -- Running time has the last recorded priority, ready time the one before the next recorded
   -- change.
-  piece AS MATERIALIZED (
+  period AS (
     SELECT
-      trace.trace_id,
-      m.* EXCLUDE (priority_after, priority_before, spells),
-      spell.class,
-      CASE WHEN m.state = 'running' THEN priority_after ELSE priority_before END AS priority,
-      -- Linux nice levels share by weight: none of them outranks another.
-      CASE
-        WHEN trace.source = 'etw'
-          THEN CASE WHEN m.state = 'running' THEN priority_after ELSE priority_before END
-        ELSE -least(100, CASE WHEN m.state = 'running' THEN priority_after ELSE priority_before END)
-      END AS urgency,
+      utid,
+      ts,
+      end_ns,
+      state,
+      cpu,
+      on_p,
+      on_e,
+      spells,
+      CASE WHEN state = 'running' THEN priority_after ELSE priority_before END AS priority,
     FROM (
       SELECT
         utid,
@@ -92,24 +105,49 @@ WITH
         ) AS priority_before,
       FROM moment
       WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
-    ) AS m
-    JOIN thread ON thread.utid = m.utid
+    )
+    WHERE state IN ('running', 'ready') AND ts < end_ns
+    UNION ALL
+    SELECT utid, ts, end_ns, 'running', cpu, on_p, on_e, 1, priority
+    FROM slice
+    ANTI JOIN changing USING (utid)
+    WHERE ts < end_ns
+    UNION ALL
+    SELECT utid, ready_ns, ts, 'ready', NULL, NULL, NULL, 1, priority
+    FROM slice
+    ANTI JOIN changing USING (utid)
+    WHERE ready_ns < ts
+  ),
+  piece AS MATERIALIZED (
+    SELECT
+      trace.trace_id,
+      period.* EXCLUDE (spells),
+      spell.class,
+      -- Linux nice levels share by weight: none of them outranks another.
+      CASE
+        WHEN trace.source = 'etw' THEN period.priority
+        ELSE -least(100, period.priority)
+      END AS urgency,
+    FROM period
+    JOIN thread ON thread.utid = period.utid
     -- A set may apply to millions of rows: searching backwards from each row would scale
     -- quadratically.
-    LEFT JOIN spell ON spell.utid = m.utid AND spell.number = m.spells
+    LEFT JOIN spell ON spell.utid = period.utid AND spell.number = period.spells
     JOIN trace ON trace.trace_id = thread.trace_id
-    WHERE m.state IN ('running', 'ready') AND m.ts < m.end_ns
   ),
   -- The 60 most urgent levels separately; all others as one.
   level AS (
-    SELECT
-      trace_id,
-      urgency,
-      greatest(
-        0,
-        60 - row_number() OVER (PARTITION BY trace_id ORDER BY urgency DESC)
-      )::INTEGER AS place,
-    FROM (SELECT DISTINCT trace_id, urgency FROM piece)
+    SELECT *, min(place) OVER (PARTITION BY trace_id) AS lowest
+    FROM (
+      SELECT
+        trace_id,
+        urgency,
+        greatest(
+          0,
+          60 - row_number() OVER (PARTITION BY trace_id ORDER BY urgency DESC)
+        )::INTEGER AS place,
+      FROM (SELECT DISTINCT trace_id, urgency FROM piece)
+    )
   ),
   set_of AS (SELECT DISTINCT trace_id, class, cpus FROM spell WHERE len(cpus) > 1),
   -- CPUs that belong to the same affinities form one group.
@@ -131,7 +169,32 @@ WITH
       ON want.state = piece.state
     SEMI JOIN set_of ON set_of.class = piece.class
     JOIN level ON level.trace_id = piece.trace_id AND level.urgency = piece.urgency
-    WHERE piece.state = 'ready' OR piece.on_e
+    -- Nothing ranks below the lowest level.
+    WHERE (piece.state = 'ready' OR piece.on_e) AND level.place > level.lowest
+  ),
+  -- Times in which any of them wants a CPU.
+  wanted_time AS MATERIALIZED (
+    SELECT trace_id, kind, min(ts) AS from_ns, max(end_ns) AS to_ns
+    FROM (
+      SELECT
+        * EXCLUDE (begins),
+        count(*) FILTER (WHERE begins) OVER (
+          PARTITION BY trace_id, kind ORDER BY ts, end_ns, place ROWS UNBOUNDED PRECEDING
+        ) AS island,
+      FROM (
+        SELECT
+          *,
+          ts > coalesce(
+            max(end_ns) OVER (
+              PARTITION BY trace_id, kind ORDER BY ts, end_ns, place
+              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ),
+            -9223372036854775807
+          ) AS begins,
+        FROM wanted
+      )
+    )
+    GROUP BY trace_id, kind, island
   ),
   edge AS (
     SELECT w.trace_id, g.place_group, w.kind, w.place, w.ts, sum(w.step_by) AS step_by
@@ -168,25 +231,54 @@ WITH
     WINDOW before AS (PARTITION BY trace_id, place_group, kind, place ORDER BY ts)
     QUALIFY holds IS DISTINCT FROM lag(holds) OVER before
   ),
-  queried AS (
+  -- Running time, of which only that which overlaps one of these times needs a comparison.
+  ran AS (
     SELECT
       piece.trace_id,
       piece.utid,
       piece.cpu,
       piece.priority,
-      grouped.place_group,
-      level.place,
+      piece.urgency,
       kind.kind,
       greatest(piece.ts, span.start_ns) AS from_ns,
       least(piece.end_ns, span.end_ns) AS to_ns,
     FROM piece
     JOIN span ON span.trace_id = piece.trace_id
     SEMI JOIN who ON who.utid = piece.utid
-    JOIN level ON level.trace_id = piece.trace_id AND level.urgency = piece.urgency
-    JOIN grouped ON grouped.trace_id = piece.trace_id AND grouped.cpu = piece.cpu
     CROSS JOIN (VALUES ('ready'), ('on_e')) AS kind (kind)
     WHERE piece.state = 'running' AND piece.end_ns > span.start_ns AND piece.ts < span.end_ns
       AND (kind.kind = 'ready' OR piece.on_p)
+  ),
+  -- Of the times that begin before a piece of running time ends, the last one also ends last.
+  near AS (
+    SELECT
+      *,
+      max(wanted_until_ns) OVER (
+        PARTITION BY trace_id, kind ORDER BY ts, turn ROWS UNBOUNDED PRECEDING
+      ) AS until_ns,
+    FROM (
+      SELECT trace_id, kind, from_ns AS ts, 1 AS turn, to_ns AS wanted_until_ns, NULL AS utid,
+        NULL AS cpu, NULL AS priority, NULL AS urgency, NULL AS from_ns, NULL AS to_ns,
+      FROM wanted_time
+      UNION ALL
+      SELECT trace_id, kind, to_ns, 0, NULL, utid, cpu, priority, urgency, from_ns, to_ns FROM ran
+    )
+  ),
+  queried AS (
+    SELECT
+      near.trace_id,
+      near.utid,
+      near.cpu,
+      near.priority,
+      near.kind,
+      near.from_ns,
+      near.to_ns,
+      grouped.place_group,
+      level.place,
+    FROM near
+    JOIN level ON level.trace_id = near.trace_id AND level.urgency = near.urgency
+    JOIN grouped ON grouped.trace_id = near.trace_id AND grouped.cpu = near.cpu
+    WHERE near.turn = 0 AND near.until_ns > near.from_ns
   ),
   -- One stream contains these changes and the starts (sign -1) and ends (1) of slices. The time in
   -- which the condition holds up to an end, minus that up to its start, is exact.
@@ -234,7 +326,7 @@ WITH
       piece.cpu,
       piece.priority,
       bool_or(piece.on_p) AS on_p,
-      sum(least(piece.end_ns, span.end_ns) - greatest(piece.ts, span.start_ns))::BIGINT AS run_ns,
+      sum(overlap_ns(piece.ts, piece.end_ns, span.start_ns, span.end_ns))::BIGINT AS run_ns,
     FROM piece
     JOIN span ON span.trace_id = piece.trace_id
     WHERE piece.state = 'running' AND piece.end_ns > span.start_ns AND piece.ts < span.end_ns

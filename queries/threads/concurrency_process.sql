@@ -31,7 +31,7 @@ WITH
   unclear AS (
     SELECT
       trace_id,
-      sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS ns,
+      sum(clipped_ns(ts, dur, start_ns, end_ns))::BIGINT AS ns,
     FROM concurrency_slice
     JOIN span USING (trace_id)
     WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns

@@ -31,7 +31,7 @@ WITH
   slice AS (
     SELECT
       who.utid,
-      least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns) AS run_ns,
+      clipped_ns(s.ts, s.dur, span.start_ns, span.end_ns) AS run_ns,
       CASE WHEN who.higher_wins THEN s.priority - b.base_priority ELSE b.base_priority - s.priority
       END AS above,
       s.ts >= span.start_ns AND NOT s.left_censored AS begins,
@@ -46,7 +46,7 @@ WITH
       utid,
       sum(run_ns)::BIGINT AS run_ns,
       coalesce(sum(run_ns) FILTER (WHERE above > 0), 0)::BIGINT AS boosted_ns,
-      count(*) FILTER (WHERE above > 0 AND begins) AS boosted_stays,
+      count(*) FILTER (WHERE above > 0 AND begins) AS boosted_slices,
       count(*) FILTER (WHERE begins) AS switches_in,
       max(above) FILTER (WHERE above > 0) AS highest,
     FROM slice
@@ -87,7 +87,7 @@ SELECT
   -- Part of run_ns above the base priority, ns. (at least)
   ran.boosted_ns,
   -- Switch-ins above the base priority.
-  ran.boosted_stays,
+  ran.boosted_slices,
   -- All switch-ins.
   ran.switches_in,
   -- Largest boost above its base priority; null if there was none.
@@ -99,5 +99,5 @@ SELECT
 FROM ran
 JOIN who ON who.utid = ran.utid
 LEFT JOIN changed ON changed.utid = who.utid
-WHERE ran.boosted_stays > 0 OR ran.boosted_ns > 0 OR changed.raised > 0 OR changed.lowered > 0
+WHERE ran.boosted_slices > 0 OR ran.boosted_ns > 0 OR changed.raised > 0 OR changed.lowered > 0
 ORDER BY who.trace_id, boosted_ns DESC, who.utid;

@@ -50,15 +50,14 @@ SELECT
     AS dur_ns,
   -- Mean number of running threads.
   coalesce(
-    sum(least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns))
+    sum(overlap_ns(from_ns, to_ns, col * width_ns, (col + 1) * width_ns))
       FILTER (WHERE NOT is_ready),
     0
   ) / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
     AS running,
   -- Mean number of ready threads.
   coalesce(
-    sum(least(to_ns, (col + 1) * width_ns) - greatest(from_ns, col * width_ns))
-      FILTER (WHERE is_ready),
+    sum(overlap_ns(from_ns, to_ns, col * width_ns, (col + 1) * width_ns)) FILTER (WHERE is_ready),
     0
   ) / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
     AS ready,

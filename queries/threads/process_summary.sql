@@ -10,7 +10,7 @@ WITH
   orphan AS (
     SELECT
       s.trace_id,
-      sum(least(s.ts + s.dur, span.end_ns) - greatest(s.ts, span.start_ns))::BIGINT AS ns,
+      sum(clipped_ns(s.ts, s.dur, span.start_ns, span.end_ns))::BIGINT AS ns,
     FROM thread_state AS s
     JOIN thread AS t USING (utid)
     JOIN span ON span.trace_id = s.trace_id

@@ -51,7 +51,7 @@ WITH
       ON p.trace_id = f.trace_id AND p.ts < f.ts + f.dur AND p.ts + p.dur > f.ts
     WHERE p.state IN ('parked', 'soft_parked')
     GROUP BY f.trace_id, f.chain, p.cpu
-    HAVING 2 * sum(least(p.ts + p.dur, f.ts + f.dur) - greatest(p.ts, f.ts))
+    HAVING 2 * sum(clipped_ns(p.ts, p.dur, f.ts, f.ts + f.dur))
       > any_value(coalesce(nullif(f.serialized_ns, 0), f.dur))
   ),
   parked AS (

@@ -47,6 +47,9 @@ SELECT
   spent.idle_available_ns,
   -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   spent.parked_available_ns,
+  -- Part of parked_available_ns in which another allowed CPU may have been idle and unparked: its
+  -- state or parking, or the affinity, is unknown, ns. (no bounds)
+  spent.maybe_idle_ns::BIGINT AS maybe_idle_ns,
   -- The state or the parking of an allowed CPU is unknown, ns. (no bounds)
   spent.obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)
@@ -54,8 +57,8 @@ SELECT
   -- False: its affinity is unknown and taken as the CPUs it ran on, so idle_available_ns is a lower
   -- bound.
   spent.affinity_known,
-  -- obstacle_unknown_ns, plus the part of parked_available_ns in which another CPU may have been
-  -- idle, plus the time in which the state of the thread is unknown, ns. (bound)
+  -- obstacle_unknown_ns, plus maybe_idle_ns, plus the time in which the state of the thread is
+  -- unknown, ns. (bound)
   (spent.obstacle_unknown_ns + spent.maybe_idle_ns + coalesce(t.unknown_ns, 0))::BIGINT
     AS unknown_ns,
 FROM spent

@@ -104,7 +104,7 @@ SELECT
   -- Start, ns. (time)
   greatest(r.ts, start_ns)::BIGINT AS ts,
   -- Length, ns. (no bounds)
-  (least(r.ts + r.dur, end_ns) - greatest(r.ts, start_ns))::BIGINT AS dur,
+  clipped_ns(r.ts, r.dur, start_ns, end_ns)::BIGINT AS dur,
   -- Start of the ready period it is a part of, ns. (time)
   r.ready_ts,
   -- CPU the thread then switched in on; null: not seen.

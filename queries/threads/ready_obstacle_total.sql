@@ -26,7 +26,7 @@ WITH
   matched AS (
     SELECT
       m.trace_id,
-      sum(m.threads * (least(m.ts + m.dur, end_ns) - greatest(m.ts, start_ns)))::BIGINT AS ns,
+      sum(m.threads * clipped_ns(m.ts, m.dur, start_ns, end_ns))::BIGINT AS ns,
     FROM ready_match AS m
     JOIN span ON span.trace_id = m.trace_id
     WHERE m.min_idle_ns = p_min_idle_ns AND m.ts < end_ns AND m.ts + m.dur > start_ns
@@ -46,6 +46,9 @@ SELECT
   coalesce(spent.idle_available_ns, 0)::BIGINT AS idle_available_ns,
   -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
   coalesce(spent.parked_available_ns, 0)::BIGINT AS parked_available_ns,
+  -- Part of parked_available_ns in which another allowed CPU may have been idle and unparked: its
+  -- state or parking, or the affinity, is unknown, ns. (no bounds)
+  spent.maybe_idle_ns::BIGINT AS maybe_idle_ns,
   -- The state or the parking of an allowed CPU is unknown, ns. (no bounds)
   coalesce(spent.obstacle_unknown_ns, 0)::BIGINT AS obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)
@@ -57,8 +60,8 @@ SELECT
   END AS matched_ns,
   -- False: the affinity of some thread is unknown and taken as the CPUs it ran on (lower bound).
   spent.affinity_known,
-  -- obstacle_unknown_ns, plus the part of parked_available_ns in which another CPU may have been
-  -- idle, plus the time in which the states of threads are unknown, ns. (bound)
+  -- obstacle_unknown_ns, plus maybe_idle_ns, plus the time in which the states of threads are
+  -- unknown, ns. (bound)
   (coalesce(spent.obstacle_unknown_ns, 0) + spent.maybe_idle_ns + coalesce(unclear.ns, 0))::BIGINT
     AS unknown_ns,
   -- Threads whose unknown time is included.

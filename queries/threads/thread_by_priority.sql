@@ -14,10 +14,10 @@ WITH
       who.process,
       s.utid,
       s.priority,
-      greatest(0, least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns)) AS run_ns,
-      -- greatest() ignores NULL.
+      greatest(0, clipped_ns(s.ts, s.dur, start_ns, end_ns)) AS run_ns,
+      -- overlap_ns() ignores NULL.
       CASE WHEN s.ready_ns IS NOT NULL THEN
-        greatest(0, least(s.ts, end_ns) - greatest(s.ts - s.ready_ns, start_ns))
+        greatest(0, overlap_ns(s.ts - s.ready_ns, s.ts, start_ns, end_ns))
       END AS ready_ns,
       s.ready_ns AS whole_ready_ns,
       s.ts BETWEEN start_ns AND end_ns AND NOT s.left_censored AS begins,

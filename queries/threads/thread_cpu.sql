@@ -11,9 +11,9 @@ WITH
       s.trace_id,
       s.utid,
       s.cpu,
-      sum(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns))::BIGINT AS run_ns,
+      sum(clipped_ns(s.ts, s.dur, start_ns, end_ns))::BIGINT AS run_ns,
       count(*) FILTER (WHERE s.ts >= start_ns AND NOT s.left_censored) AS switches_in,
-      max(least(s.ts + s.dur, end_ns) - greatest(s.ts, start_ns)) AS longest_ns,
+      max(clipped_ns(s.ts, s.dur, start_ns, end_ns)) AS longest_ns,
     FROM sched_slice AS s
     JOIN span USING (trace_id)
     WHERE NOT s.is_idle AND s.ts <= end_ns AND s.ts + s.dur >= start_ns

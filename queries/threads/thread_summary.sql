@@ -14,7 +14,7 @@ WITH
     SELECT
       utid,
       state,
-      least(ts + dur, end_ns) - greatest(ts, start_ns) AS dur,
+      clipped_ns(ts, dur, start_ns, end_ns) AS dur,
       span.dur_ns AS window_ns,
       woken.trace_id IS NOT NULL AS is_woken,
     FROM thread_state

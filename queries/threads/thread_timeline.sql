@@ -18,8 +18,7 @@ WITH
     SELECT
       s.trace_id,
       s.utid,
-      sum(least(s.ts + s.dur, span.start_ns + span.dur_ns) - greatest(s.ts, span.start_ns))::BIGINT
-        AS run_ns,
+      sum(clipped_ns(s.ts, s.dur, span.start_ns, span.start_ns + span.dur_ns))::BIGINT AS run_ns,
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     SEMI JOIN who ON who.utid = s.utid

@@ -10,7 +10,7 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   unclear AS (
-    SELECT trace_id, sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) AS ns
+    SELECT trace_id, sum(clipped_ns(ts, dur, start_ns, end_ns)) AS ns
     FROM concurrency_slice
     JOIN span USING (trace_id)
     WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
@@ -21,9 +21,8 @@ WITH
     SELECT
       trace_id,
       utid,
-      sum(least(ts + dur, end_ns) - greatest(ts, start_ns))::BIGINT AS unknown_ns,
-      sum(least(ts + dur, end_ns) - greatest(ts, start_ns)) FILTER (WHERE state = 'unknown')
-        AS lost_ns,
+      sum(clipped_ns(ts, dur, start_ns, end_ns))::BIGINT AS unknown_ns,
+      sum(clipped_ns(ts, dur, start_ns, end_ns)) FILTER (WHERE state = 'unknown') AS lost_ns,
     FROM thread_state
     JOIN span USING (trace_id)
     WHERE (

@@ -48,8 +48,8 @@ WITH
   waited AS (
     SELECT
       r.utid,
-      sum(least(r.ts + r.dur, end_ns) - greatest(r.ts, start_ns)) AS ready_ns,
-      sum(least(r.ts + r.dur, end_ns) - greatest(r.ts, start_ns))
+      sum(clipped_ns(r.ts, r.dur, start_ns, end_ns)) AS ready_ns,
+      sum(clipped_ns(r.ts, r.dur, start_ns, end_ns))
         FILTER (WHERE r.throttled OR r.cgroup_throttled) AS throttled_ns,
     FROM ready_slice AS r
     JOIN span USING (trace_id)

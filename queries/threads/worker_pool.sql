@@ -25,7 +25,7 @@ WITH
     HAVING sum(run_ns) > 0
   ),
   ready AS (
-    SELECT t.utid, sum(least(t.ts + t.dur, end_ns) - greatest(t.ts, start_ns))::BIGINT AS ns
+    SELECT t.utid, sum(clipped_ns(t.ts, t.dur, start_ns, end_ns))::BIGINT AS ns
     FROM thread_state AS t
     JOIN span ON span.trace_id = t.trace_id
     WHERE t.state = 'ready' AND t.ts < end_ns AND t.ts + t.dur > start_ns

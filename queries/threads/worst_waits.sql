@@ -15,7 +15,7 @@ WITH
       r.trace_id,
       r.utid,
       r.ready_ts,
-      sum(least(r.ts + r.dur, end_ns) - greatest(r.ts, start_ns))::BIGINT AS ready_ns,
+      sum(clipped_ns(r.ts, r.dur, start_ns, end_ns))::BIGINT AS ready_ns,
     FROM ready_slice AS r
     JOIN span ON span.trace_id = r.trace_id
     WHERE r.ts < end_ns AND r.ts + r.dur > start_ns AND r.utid IN (SELECT utid FROM who)
@@ -70,7 +70,7 @@ WITH
       w.trace_id,
       w.place,
       c.utid,
-      sum(least(c.ts + c.dur, w.to_ns) - greatest(c.ts, w.from_ns))::BIGINT AS ns,
+      sum(clipped_ns(c.ts, c.dur, w.from_ns, w.to_ns))::BIGINT AS ns,
     FROM worst AS w
     JOIN cpu_state AS c
       ON c.trace_id = w.trace_id

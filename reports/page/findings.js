@@ -106,5 +106,6 @@ function verdict(page) {
     cards.map(findingCard),
     reasons('No problems found', found.clean), reasons('Not applicable', found.not_applicable),
     reasons('Not analyzed: the recording lacks these events', found.not_recorded),
+    reasons('Left out: the queries need more memory than allowed', found.left_out),
     sqlBlock(found.sql));
 }

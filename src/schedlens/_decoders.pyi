@@ -36,27 +36,6 @@ class Events(Iterator[str | pa.RecordBatch]):
     def __iter__(self) -> Events: ...
     def __next__(self) -> str | pa.RecordBatch: ...
 
-class States:
-    """The state machine for tables that arrive in batches; ValueError for other schemas."""
-
-    def __init__(
-        self,
-        trace_id: int,
-        source: str,
-        tick_ns: int | None,
-        yields_recorded: bool,
-        has_wakings: bool,
-    ) -> None: ...
-    def push(
-        self, until_ns: int, batches: list[tuple[str, pa.RecordBatch]]
-    ) -> list[tuple[str, pa.RecordBatch]]:
-        """Takes the rows before `until_ns` that no earlier call has passed."""
-
-    def finish(
-        self, first_ns: int, last_ns: int, threads: pa.RecordBatch, cpus: pa.RecordBatch
-    ) -> list[tuple[str, pa.RecordBatch]]:
-        """Closes all open states and returns the remaining rows."""
-
 def load(
     paths: str | list[str],
     trace_id: int,
@@ -64,7 +43,8 @@ def load(
     samples: str | None,
     label: str,
 ) -> Loader:
-    """Starts loading a perf.data file or folder, or the .etl files of one recording.
+    """Starts loading a perf.data file or folder, the .etl files of one recording, or a folder of
+    tables.
 
     Errors are raised with the first batch.
     """
@@ -84,9 +64,19 @@ def etl_span(path: str) -> tuple[int, int, int | None] | None:
 
 EVENT_CSV_HEADER: str
 SCHEMA_VERSION: int
+KWAIT_REASON: list[str]
+"""Names of `KWAIT_REASON` by number."""
+LINUX_LETTERS: list[str]
+"""Letters of the Linux task states by bit number."""
 
 def core_types(classes: list[int]) -> list[str]:
     """The name of the core type of each CPU, given the efficiency class of each."""
+
+def windows_cpus(buffer: bytes) -> list[dict[str, Any]]:
+    """Rows of the table `cpu` from the bytes of `GetLogicalProcessorInformationEx(RelationAll)`.
+
+    Raises `ValueError` if they are not such bytes.
+    """
 
 def events(
     paths: list[str],

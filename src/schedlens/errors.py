@@ -54,6 +54,10 @@ class DatabaseError(SchedlensError):
     """The database cannot be written or read."""
 
 
+class SizeError(SchedlensError):
+    """A text is not a size in bytes, or the size is too small."""
+
+
 class PlanError(SchedlensError):
     """`collect` cannot plan the request on this machine."""
 
@@ -63,7 +67,7 @@ class TopologyError(SchedlensError):
 
 
 class SessionError(SchedlensError):
-    """A session folder cannot be written or cannot be resumed."""
+    """A session folder cannot be written, read or resumed."""
 
 
 class WorkloadError(SchedlensError):

@@ -1,4 +1,4 @@
-"""Each analyzer on a drawn recording: what it finds, what it costs, what a clean one says."""
+"""Each analyzer on a drawn recording: its findings, their cost, and its conclusion without any."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, add, drawn_database
 from judged import judged, outcome, plain
 
 from schedlens.ask import judging
@@ -34,7 +34,7 @@ def _brief(found: Sequence[Finding]) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_analyzer_speaks_of_an_empty_database(
+def test_every_analyzer_reports_an_empty_database(
     con: duckdb.DuckDBPyConnection, name: str
 ) -> None:
     assert _judge(con, name) == []
@@ -42,13 +42,13 @@ def test_every_analyzer_speaks_of_an_empty_database(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_clean_recording_says_what_was_checked(con: duckdb.DuckDBPyConnection, name: str) -> None:
-    # Two threads that block and run without ever being ready for long, on a core each.
-    stays = [Stay("game/A", 0, n * 10 * MS, 4 * MS, ready=1000, wait=6 * MS - 1000)
+def test_clean_recording_lists_what_was_checked(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    # Two threads on a core each that block and run but are never ready for long.
+    slices = [Slice("game/A", 0, n * 10 * MS, 4 * MS, ready=1000, wait=6 * MS - 1000)
              for n in range(1, 5)]  # fmt: skip
-    stays += [Stay("game/B", 2, n * 10 * MS, 5 * MS, ready=1000, wait=5 * MS - 1000)
+    slices += [Slice("game/B", 2, n * 10 * MS, 5 * MS, ready=1000, wait=5 * MS - 1000)
               for n in range(1, 5)]  # fmt: skip
-    DrawnTrace(con, stays, SIBLINGS, 50 * MS)
+    DrawnTrace(con, slices, SIBLINGS, 50 * MS)
     found = _judge(con, name)
     assert [finding.severity for finding in found if finding.severity != "info"] == []
     concluded = outcome(con, name)
@@ -71,15 +71,15 @@ def test_every_analyzer_states_its_thresholds() -> None:
         assert len(text.splitlines()) > 1, f"{name}: the headline alone gives no threshold"
 
 
-def test_the_longest_ready_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_longest_ready_time(con: duckdb.DuckDBPyConnection) -> None:
     # A is ready for 17 ms and 2 ms, B for 5 ms, C for 0.5 ms; window 100 ms.
     trace = DrawnTrace(
         con,
         [
-            Stay("game/A", 0, 20 * MS, 10 * MS, ready=17 * MS),
-            Stay("game/A", 0, 40 * MS, 10 * MS, ready=2 * MS, wait=8 * MS),
-            Stay("game/B", 1, 50 * MS, 10 * MS, ready=5 * MS),
-            Stay("game/C", 2, 50 * MS, 10 * MS, ready=MS // 2),
+            Slice("game/A", 0, 20 * MS, 10 * MS, ready=17 * MS),
+            Slice("game/A", 0, 40 * MS, 10 * MS, ready=2 * MS, wait=8 * MS),
+            Slice("game/B", 1, 50 * MS, 10 * MS, ready=5 * MS),
+            Slice("game/C", 2, 50 * MS, 10 * MS, ready=MS // 2),
         ],
         SIBLINGS,
         100 * MS,
@@ -94,14 +94,14 @@ def test_the_longest_ready_time(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute(found[0].evidence_sql).fetchall()[0][1] == 17 * MS
 
 
-def test_a_carrying_thread_on_slow_cores(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_critical_thread_on_e_cores(con: duckdb.DuckDBPyConnection) -> None:
     cpus = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E")]
     DrawnTrace(
         con,
         [
-            Stay("game/A", 0, 0, 30 * MS, end="preempted"),
-            Stay("game/A", 1, 30 * MS, 10 * MS, wait=0),
-            Stay("game/B", 1, 40 * MS, 20 * MS),
+            Slice("game/A", 0, 0, 30 * MS, end="preempted"),
+            Slice("game/A", 1, 30 * MS, 10 * MS, wait=0),
+            Slice("game/B", 1, 40 * MS, 20 * MS),
         ],
         cpus,
         100 * MS,
@@ -112,8 +112,8 @@ def test_a_carrying_thread_on_slow_cores(con: duckdb.DuckDBPyConnection) -> None
     assert "ran 10 ms (25 % of its running time) on E cores" in plain(found[0].detail)
 
 
-def test_a_quota_that_holds_back(con: duckdb.DuckDBPyConnection) -> None:
-    trace = DrawnTrace(con, [Stay("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
+def test_reports_throttling_quota(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Slice("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
     for edge, ts, held in (("begin", 0, 0), ("end", 100 * MS, 30 * MS)):
         trace.add("snapshot_cgroup", ts=ts, edge=edge, cgroup="/it's", usage_ns=ts,
                   throttled_ns=held, nr_throttled=1, quota_ns=1, period_ns=2)  # fmt: skip
@@ -122,12 +122,12 @@ def test_a_quota_that_holds_back(con: duckdb.DuckDBPyConnection) -> None:
     assert "cgroup /it's throttled its threads for 30 ms" in plain(found[0].detail)
 
 
-def test_a_visitor_that_delays_a_pinned_thread(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_thread_that_delays_a_pinned_thread(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(
         con,
         [
-            Stay("other/V", 0, 0, 10 * MS),
-            Stay("game/A", 0, 10 * MS, 10 * MS, ready=6 * MS),
+            Slice("other/V", 0, 0, 10 * MS),
+            Slice("game/A", 0, 10 * MS, 10 * MS, ready=6 * MS),
         ],
         SIBLINGS,
         100 * MS,
@@ -138,8 +138,8 @@ def test_a_visitor_that_delays_a_pinned_thread(con: duckdb.DuckDBPyConnection) -
     assert (found[0].utid, found[0].cpu) == (trace.utid("other/V"), 0)
 
 
-def test_loss_recovered_switches_and_problems(con: duckdb.DuckDBPyConnection) -> None:
-    trace = DrawnTrace(con, [Stay("game/A", 0, 0, 50 * MS)], SIBLINGS, 100 * MS)
+def test_reports_loss_recovered_switches_and_problems(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Slice("game/A", 0, 0, 50 * MS)], SIBLINGS, 100 * MS)
     con.execute(
         f"UPDATE cpu_state SET state = 'unknown' WHERE cpu = 0 AND ts = {50 * MS};"
         "UPDATE context_switch SET source = 'switch_event' WHERE cpu = 0 AND seq = 0"
@@ -153,7 +153,7 @@ def test_loss_recovered_switches_and_problems(con: duckdb.DuckDBPyConnection) ->
     assert (found[0].cost_ns, found[0].cost_pct, found[0].bound) == (50 * MS, 12.5, "range")
     assert found[1].title == "1 of 2 context switches were recovered"
     assert found[2].detail == "Most often: tick unknown (1 time in 1 recording)."
-    # What nothing was recorded of is no finding.
+    # Not recorded means no finding.
     turbo = outcome(con, "turbo_slope")
     assert (turbo.missing, turbo.record_with) == (
         ("frequency changes",), "perf record -a -e power:cpu_frequency",
@@ -173,7 +173,7 @@ def _step(
             end_ns=100 * MS, cpu_time_ns=1, iterations=work // len(cpus), bytes=0)  # fmt: skip
 
 
-def test_a_curve_with_a_knee_a_second_thread_that_costs_and_too_many(
+def test_reports_knee_costly_sibling_and_too_many_threads(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     plans = [("physical", [0], 1000), ("physical", [0, 2], 1400), ("physical", [0, 2, 1], 1410),
@@ -182,7 +182,7 @@ def test_a_curve_with_a_knee_a_second_thread_that_costs_and_too_many(
         _step(con, trace_id, placement, cpus, work)
     found = _judge(con, "scaling_curve")
     # Alone on the only core in use 1000, both there 900: 0.9. With two cores in use 700 alone
-    # (and 470 beside a shared one), both 940: 940 / 700.
+    # (and 470 with its SMT sibling busy), both 940: 940 / 700.
     assert [(f.severity, f.kind, plain(f.detail)) for f in found] == [
         (
             "warning",
@@ -209,8 +209,8 @@ def test_a_curve_with_a_knee_a_second_thread_that_costs_and_too_many(
     ]
 
 
-def test_a_report_that_misleads(con: duckdb.DuckDBPyConnection) -> None:
-    trace = DrawnTrace(con, [Stay("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
+def test_reports_misleading_cpu_usage(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Slice("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
     for core in (0, 2):
         trace.add("core_state", core=core, ts=0, dur=100 * MS, online=2, unknown=0, busy=1,
                   threads=1)  # fmt: skip
@@ -224,7 +224,7 @@ def test_a_report_that_misleads(con: duckdb.DuckDBPyConnection) -> None:
                       steal_ns=0)  # fmt: skip
     # CPUs 0 and 2 are busy in the trace as well.
     con.execute("UPDATE cpu_state SET state = 'interrupt' WHERE cpu IN (0, 2)")
-    # Reported 50 %, work between 50 (Y = 2) and 100 % (Y = 1): nothing is sure.
+    # Reported 50 %, work between 50 (Y = 2) and 100 % (Y = 1): not conclusive.
     assert outcome(con, "reported_vs_real").conclusion == "clean"
     _step(con, 2, "physical", [0], 1000)
     _step(con, 3, "siblings", [0, 1], 1100)
@@ -234,7 +234,7 @@ def test_a_report_that_misleads(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_a_recorder_that_costs(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_recorder_overhead(con: duckdb.DuckDBPyConnection) -> None:
     for trace_id, recorded in enumerate((99.0, 94.0, 93.0), start=1):
         _step(con, trace_id, "default", [0], 10)
         con.execute("UPDATE run SET baseline_per_s = 100, recorded_per_s = ? WHERE trace_id = ?",
@@ -248,7 +248,7 @@ def test_a_recorder_that_costs(con: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def test_a_recorders_cost_below_the_spread_of_the_batches_is_noise(
+def test_recorder_overhead_below_batch_spread_is_noise(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     # Batches of 8, 10, 10 and 12 us: the quartiles of 125, 100, 100 and 83.3 thousand a second
@@ -266,7 +266,7 @@ def test_a_recorders_cost_below_the_spread_of_the_batches_is_noise(
     )
 
 
-def test_a_hypervisor_that_steals(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_steal_time(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(con, [], SIBLINGS, 100 * MS)
     for edge, ts, steal in (("begin", 0, 5), ("end", 100 * MS, 2 * MS + 5)):
         trace.add("snapshot_cpu", ts=ts, edge=edge, cpu=1, steal_ns=steal)
@@ -280,8 +280,8 @@ def test_a_hypervisor_that_steals(con: duckdb.DuckDBPyConnection) -> None:
     assert "host claims" in outcome(con, "steal").reason
 
 
-def test_more_runnable_threads_than_cpus(con: duckdb.DuckDBPyConnection) -> None:
-    trace = DrawnTrace(con, [Stay("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
+def test_reports_more_runnable_threads_than_cpus(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Slice("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
     for ts, dur, busy, ready in ((0, 20, 4, 3), (20, 60, 1, 0), (80, 20, 2, 5)):
         trace.add("concurrency_slice", ts=ts * MS, dur=dur * MS, busy=busy, unknown=0, ready=ready,
                   p=0, e=0, other=0, smt=0)  # fmt: skip
@@ -291,8 +291,8 @@ def test_more_runnable_threads_than_cpus(con: duckdb.DuckDBPyConnection) -> None
     ]  # fmt: skip
 
 
-def test_shared_and_avoidably_shared_cores(con: duckdb.DuckDBPyConnection) -> None:
-    trace = DrawnTrace(con, [Stay("game/A", 0, 0, 40 * MS)], SIBLINGS, 100 * MS)
+def test_reports_shared_and_avoidably_shared_cores(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Slice("game/A", 0, 0, 40 * MS)], SIBLINGS, 100 * MS)
     for ts, dur, busy in ((0, 40, 2), (40, 40, 1), (80, 20, 0)):
         trace.add("core_state", core=0, ts=ts * MS, dur=dur * MS, online=2, unknown=0, busy=busy,
                   threads=busy)  # fmt: skip
@@ -308,8 +308,8 @@ def test_shared_and_avoidably_shared_cores(con: duckdb.DuckDBPyConnection) -> No
     )
 
 
-def test_ready_beside_an_idle_and_a_parked_cpu(con: duckdb.DuckDBPyConnection) -> None:
-    trace = DrawnTrace(con, [Stay("game/A", 0, 50 * MS, MS, ready=50 * MS)], SIBLINGS, 100 * MS)
+def test_reports_ready_thread_while_a_cpu_is_idle_or_parked(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, [Slice("game/A", 0, 50 * MS, MS, ready=50 * MS)], SIBLINGS, 100 * MS)
     common = {"utid": trace.utid("game/A"), "ready_ts": 0, "throttled": False,
               "cgroup_throttled": False, "unknown_available": False,
               "affinity_known": True}  # fmt: skip
@@ -327,11 +327,11 @@ def test_ready_beside_an_idle_and_a_parked_cpu(con: duckdb.DuckDBPyConnection) -
     assert "A (1005) of game waited longest, 5 ms." in plain(found[1].detail)
 
 
-def test_threads_that_take_turns_by_the_clock(con: duckdb.DuckDBPyConnection) -> None:
-    stays = [Stay(f"game/{'AB'[n % 2]}", 0, n * 4 * MS, 4 * MS, ready=4 * MS if n > 1 else 0,
+def test_reports_threads_that_alternate_at_quantum_end(con: duckdb.DuckDBPyConnection) -> None:
+    slices = [Slice(f"game/{'AB'[n % 2]}", 0, n * 4 * MS, 4 * MS, ready=4 * MS if n > 1 else 0,
                   wait=0 if n > 1 else None, end="quantum_end_or_yield")
              for n in range(6)]  # fmt: skip
-    trace = DrawnTrace(con, stays, SIBLINGS, 100 * MS)
+    trace = DrawnTrace(con, slices, SIBLINGS, 100 * MS)
     utids = [trace.utid("game/A"), trace.utid("game/B")]
     trace.add("quantum_chain", chain=1, cpu=0, ts=0, dur=24 * MS, hand_offs=5, utids=utids,
               slice_ns=4 * MS, skipped=0, yield_possible=True, serialized_ns=24 * MS,
@@ -343,7 +343,7 @@ def test_threads_that_take_turns_by_the_clock(con: duckdb.DuckDBPyConnection) ->
 
 
 def test_findings_are_stored_most_severe_first(con: duckdb.DuckDBPyConnection) -> None:
-    DrawnTrace(con, [Stay("game/<b>\x1b[31m", 0, 20 * MS, MS, ready=17 * MS)], SIBLINGS, 100 * MS)
+    DrawnTrace(con, [Slice("game/<b>\x1b[31m", 0, 20 * MS, MS, ready=17 * MS)], SIBLINGS, 100 * MS)
     judging.store(con, judging.judge_all(Scope(con), only=["thread_summary", "steal"]))
     rows = con.execute("SELECT finding_id, severity, detail FROM finding").fetchall()
     assert [row[:2] for row in rows] == [(1, "critical")]
@@ -353,6 +353,6 @@ def test_findings_are_stored_most_severe_first(con: duckdb.DuckDBPyConnection) -
         ("steal", None, "not_recorded", ["snapshots at the start and end of a step"]),
         ("thread_summary", None, "found", []),
     ]
-    # A name cannot speak to the terminal.
+    # A thread name cannot send escape sequences to the terminal.
     assert "\x1b" not in rows[0][2]
     assert "<b>\\x1b[31m" in rows[0][2]

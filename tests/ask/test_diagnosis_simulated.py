@@ -1,4 +1,4 @@
-"""The case studies, simulated: what the questions say against what the simulation knows."""
+"""The case studies, simulated: answers of the queries against what the simulation did."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 MS = 1_000_000
 S = 1_000_000_000
-PRIORITY, PATH, PARKED, MENDED = 1, 2, 3, 4
+PRIORITY, PATH, PARKED, FIXED = 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         yield Played(con, by_trace)
 
 
-@pytest.mark.parametrize("trace_id", [PRIORITY, PATH, PARKED, MENDED])
-def test_running_time_by_kind_of_core_is_the_truth(played: Played, trace_id: int) -> None:
+@pytest.mark.parametrize("trace_id", [PRIORITY, PATH, PARKED, FIXED])
+def test_running_time_by_core_type_matches_simulation(played: Played, trace_id: int) -> None:
     simulation = played.by_trace[trace_id]
     kinds = {cpu.cpu: cpu.core_type for cpu in simulation.machine.cpus}
     expected = []
     for thread in simulation.threads:
-        stays = [stay for stay in simulation.truth.slices if stay.tid == thread.tid]
-        run = sum(stay.end - stay.start for stay in stays)
-        slow = sum(stay.end - stay.start for stay in stays if kinds[stay.cpu] == "E")
+        slices = [slice_ for slice_ in simulation.truth.slices if slice_.tid == thread.tid]
+        run = sum(slice_.end - slice_.start for slice_ in slices)
+        slow = sum(slice_.end - slice_.start for slice_ in slices if kinds[slice_.cpu] == "E")
         expected.append((thread.tid, run, run - slow, slow))
     rows = played.rows(
         "SELECT tid, run_ns, p_alone_ns + p_shared_ns, e_ns "
@@ -68,19 +68,19 @@ def test_running_time_by_kind_of_core_is_the_truth(played: Played, trace_id: int
     assert all(row[1] == 0 for row in expected if row[0] not in {got[0] for got in rows})
 
 
-def test_time_beside_a_busy_sibling_is_the_truth(played: Played) -> None:
+def test_time_with_smt_sibling_busy_matches_simulation(played: Played) -> None:
     simulation = played.by_trace[PATH]
     machine = simulation.machine
     by_cpu: dict[int, list[tuple[int, int]]] = {}
-    for stay in simulation.truth.slices:
-        by_cpu.setdefault(stay.cpu, []).append((stay.start, stay.end))
+    for slice_ in simulation.truth.slices:
+        by_cpu.setdefault(slice_.cpu, []).append((slice_.start, slice_.end))
     (carrier,) = [thread for thread in simulation.threads if thread.name == "Worker 0"]
     threads_only = 0
-    for stay in simulation.truth.slices:
-        if stay.tid == carrier.tid:
+    for slice_ in simulation.truth.slices:
+        if slice_.tid == carrier.tid:
             threads_only += sum(
-                max(0, min(stay.end, end) - max(stay.start, start))
-                for sibling in machine.siblings(stay.cpu)
+                max(0, min(slice_.end, end) - max(slice_.start, start))
+                for sibling in machine.siblings(slice_.cpu)
                 for start, end in by_cpu.get(sibling, [])
             )
     (row,) = played.rows(
@@ -90,7 +90,7 @@ def test_time_beside_a_busy_sibling_is_the_truth(played: Played) -> None:
     assert threads_only <= int(str(row[0])) <= threads_only * 1.02
 
 
-def test_four_of_five_runs_of_the_thread_that_carries_the_frame_are_short(played: Played) -> None:
+def test_four_of_five_runs_of_the_critical_thread_are_short(played: Played) -> None:
     rows = played.rows(
         f"SELECT thread, path_pct > 80 FROM path_thread(p_trace_id := {PATH}) WHERE path_pct > 25"
     )
@@ -102,14 +102,14 @@ def test_four_of_five_runs_of_the_thread_that_carries_the_frame_are_short(played
     (found,) = played.found("short_run")
     assert found.trace_id == PATH
     assert "Worker 0" in found.detail
-    # Every mid-frame switch that is told is one of the truth's.
-    stays = {
-        (stay.end, stay.cpu): stay.why
-        for stay in played.by_trace[PATH].truth.slices
+    # Every reported mid-frame switch happened in the simulation.
+    slices = {
+        (slice_.end, slice_.cpu): slice_.why
+        for slice_ in played.by_trace[PATH].truth.slices
     }  # fmt: skip
     switches = played.rows(f"SELECT out_ns, from_cpu FROM path_switch(p_trace_id := {PATH})")
     assert switches
-    assert {stays[int(str(ts)), int(str(cpu))] for ts, cpu in switches} == {"preempted"}
+    assert {slices[int(str(ts)), int(str(cpu))] for ts, cpu in switches} == {"preempted"}
 
 
 def test_low_priorities_hold_p_cores_while_the_render_thread_is_on_e(played: Played) -> None:
@@ -119,7 +119,7 @@ def test_low_priorities_hold_p_cores_while_the_render_thread_is_on_e(played: Pla
     assert "Background" in place.detail
 
 
-def test_siblings_cost_two_fifths(played: Played) -> None:
+def test_smt_sharing_costs_two_fifths(played: Played) -> None:
     """Of two busy siblings each has 0.6 of its speed: 40 % of the shared time is lost."""
     rows = played.rows(
         "SELECT tax_pct, relative FROM smt_tax(p_least := 8) "
@@ -128,7 +128,7 @@ def test_siblings_cost_two_fifths(played: Played) -> None:
     )
     assert len(rows) >= 3
     assert all(float(str(pct)) == pytest.approx(40, abs=1) for pct, _ in rows)
-    # Alone on P work is done at 1, on E at 0.55.
+    # Work runs at speed 1 alone on a P core, at 0.55 on an E core.
     ((slow, fast),) = played.rows(
         "SELECT min(cpi) FILTER (WHERE core_type = 'E'), min(cpi) FILTER (WHERE core_type = 'P') "
         f"FROM thread_cpi(p_trace_id := {PARKED})"
@@ -154,16 +154,20 @@ def test_frames_double_while_twelve_cpus_are_parked(played: Played) -> None:
         assert int(str(value)) == pytest.approx(sorted(truth)[len(truth) // 2], rel=0.03)
 
 
-def test_the_chain_says_why_there_was_no_choice(played: Played) -> None:
+def test_chain_says_affinity_left_no_other_cpu(played: Played) -> None:
     ((cpu, threads, allowed, others_parked, outside, hand_offs),) = played.rows(
         "SELECT cpu, list_sort(threads), allowed_cpus, parked_cpus, ideal_outside, hand_offs "
         f"FROM quantum_end_chain(p_trace_id := {PARKED})"
     )
     assert (cpu, threads, allowed) == (16, ["AI 0", "AI 1"], list(range(16, 24)))
     assert (others_parked, outside) == ([9, 11, 13, 14, 15, *range(17, 24)], True)
-    # A hand-off counts if the taker was ready when the leaver was switched in.
+    # A hand-off counts if the incoming thread was ready when the outgoing one was switched in.
     truth = played.by_trace[PARKED].truth
-    entered = {(stay.tid, stay.end): stay.start for stay in truth.slices if stay.end > stay.start}
+    entered = {
+        (slice_.tid, slice_.end): slice_.start
+        for slice_ in truth.slices
+        if slice_.end > slice_.start
+    }
     readied = {(span.tid, span.end): span.start for span in truth.ready}
     assert hand_offs == sum(
         readied[hand.taker, hand.ts] <= entered[hand.leaver, hand.ts] for hand in truth.handoffs
@@ -171,7 +175,7 @@ def test_the_chain_says_why_there_was_no_choice(played: Played) -> None:
     (found,) = played.found("quantum_end_chain")
     assert found.trace_id == PARKED
     assert (
-        "the other CPUs their affinity allows were parked, and an ideal processor lies outside "
+        "the other CPUs their affinity allows were parked, and an ideal processor is outside "
         "their affinity" in found.detail
     )
 

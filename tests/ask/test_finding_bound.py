@@ -1,11 +1,11 @@
-"""Which bound a finding gets from the loss in its recording, and what its words then say."""
+"""Which bound a finding gets from loss in its recording, and how its text says so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 from schedlens.ask.findings import Finding, Metric, Scope
 from schedlens.ask.judging import judge_all
@@ -18,7 +18,7 @@ MS = 1_000_000
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as con:
         yield DrawnTrace(
-            con, [Stay("p/A", 0, 20 * MS, 10 * MS, ready=5 * MS), Stay("p/B", 1, 0, 10 * MS)],
+            con, [Slice("p/A", 0, 20 * MS, 10 * MS, ready=5 * MS), Slice("p/B", 1, 0, 10 * MS)],
             [Cpu(0, 0), Cpu(1, 1)], 100 * MS,
         )  # fmt: skip
 
@@ -39,25 +39,25 @@ METRICS: tuple[Metric, ...] = ("running", "ready", "frames", "measured")
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_recording_without_loss_is_exact(trace: DrawnTrace, metric: Metric) -> None:
+def test_recording_without_loss_is_exact(trace: DrawnTrace, metric: Metric) -> None:
     assert said(trace, metric) == EXACT
 
 
-def test_a_gap_in_the_window_leaves_a_lower_bound(trace: DrawnTrace) -> None:
+def test_gap_in_window_leaves_lower_bound(trace: DrawnTrace) -> None:
     trace.add("loss", cpu=1, start_ns=50 * MS, end_ns=51 * MS, signalled_by="x")
     assert said(trace, "running") == LEAST
     assert said(trace, "ready") == LEAST
-    # Frames from a file of their own do not pass through the recorder either.
+    # Frames from a file of their own do not pass through the recorder.
     assert said(trace, "frames") == EXACT
     trace.add("frame", frame=1, process="p", start_ns=0, dur_ns=MS, dialect="dxgi")
     assert said(trace, "frames") == (
         "range", f"{EXACT[1]} Records were lost: the cost is not exact.",
     )  # fmt: skip
-    # Snapshots and clocks of the workload itself do not pass through the recorder.
+    # Snapshots and the workload's own clocks do not pass through the recorder.
     assert said(trace, "measured") == EXACT
 
 
-def test_a_stutter_that_lost_presents_may_have_made_is_no_warning(trace: DrawnTrace) -> None:
+def test_stutter_that_lost_presents_may_explain_is_no_warning(trace: DrawnTrace) -> None:
     # Frames of 5 ms, one of 15 ms: three without the two present events that are lost.
     for number, start in enumerate([0, 5, 10, 15, 20, 35, 40, 45, 50]):
         length = 15 if start == 20 else 5
@@ -68,22 +68,22 @@ def test_a_stutter_that_lost_presents_may_have_made_is_no_warning(trace: DrawnTr
     assert (found.severity, found.bound) == ("critical", "exact")
     trace.add("loss", cpu=1, start_ns=24 * MS, end_ns=32 * MS, signalled_by="x")
     (found,) = judge_all(scope, only=["frame_time"]).findings
-    # A lost present may also raise what is usual and so hide another stutter: no bound holds.
+    # A lost present may also raise the median and so hide another stutter: no bound holds.
     assert (found.severity, found.bound) == ("info", None)
 
 
-def test_a_gap_outside_the_finding_does_not_touch_it(trace: DrawnTrace) -> None:
+def test_gap_outside_the_finding_leaves_it_exact(trace: DrawnTrace) -> None:
     trace.add("loss", cpu=1, start_ns=50 * MS, end_ns=51 * MS, signalled_by="x")
     assert said(trace, "ready", start_ns=0, end_ns=50 * MS) == EXACT
     assert said(trace, "ready", start_ns=0, end_ns=50 * MS + 1) == LEAST
 
 
-def test_a_gap_without_known_ends_may_lie_anywhere(trace: DrawnTrace) -> None:
+def test_gap_without_known_ends_bounds_every_finding(trace: DrawnTrace) -> None:
     trace.add("loss", cpu=None, start_ns=None, end_ns=None, events=3, signalled_by="x")
     assert said(trace, "ready", start_ns=0, end_ns=1) == LEAST
 
 
-def test_unknown_time_of_a_thread_touches_only_its_findings(trace: DrawnTrace) -> None:
+def test_unknown_time_of_a_thread_bounds_only_its_findings(trace: DrawnTrace) -> None:
     trace.con.execute(
         "UPDATE thread_state SET state = 'unknown' WHERE state = 'waiting' AND utid = ?",
         [trace.utid("p/B")],
@@ -94,11 +94,11 @@ def test_unknown_time_of_a_thread_touches_only_its_findings(trace: DrawnTrace) -
     assert said(trace, "running") == EXACT
 
 
-def test_unknown_time_of_a_cpu_touches_running_time(trace: DrawnTrace) -> None:
+def test_unknown_time_of_a_cpu_bounds_running_time(trace: DrawnTrace) -> None:
     trace.con.execute("UPDATE cpu_state SET state = 'unknown' WHERE cpu = 1 AND ts > 0")
     assert said(trace, "running") == LEAST
 
 
-def test_a_bound_that_the_analyzer_gave_is_kept_and_named(trace: DrawnTrace) -> None:
+def test_bound_from_the_analyzer_is_kept_and_named(trace: DrawnTrace) -> None:
     assert said(trace, "ready", bound="at_least") == LEAST
     assert said(trace, "ready", bound="range") == ("range", EXACT[1])

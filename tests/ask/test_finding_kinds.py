@@ -1,4 +1,4 @@
-"""Findings carry their own presentation: nothing else knows the analyzers' names or words."""
+"""Findings carry their own presentation: no other source uses analyzer names or texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schedlens.ask.findings import Finding, Rank
 
 ROOT = Path(__file__).resolve().parents[2]
 ANALYZERS = judging.analyzers()
-# What reads findings: everything but the analyzers.
+# Everything that reads findings, which is all but the analyzers.
 SOURCES = sorted([*(ROOT / "src/schedlens").rglob("*.py"), *(ROOT / "reports").glob("*.py")])
 SCRIPTS = sorted((ROOT / "reports/page").glob("*.js"))
 
@@ -43,7 +43,7 @@ def test_every_analyzer_declares_its_kinds() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ANALYZERS))
-def test_an_analyzer_yields_the_kinds_that_it_declares(name: str) -> None:
+def test_analyzers_yield_only_kinds_they_declare(name: str) -> None:
     tree = ast.parse((ROOT / "analyzers" / f"{name}.py").read_text(encoding="utf-8"))
     used = {
         node.value
@@ -110,7 +110,7 @@ def _stored(con: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
 
 
 @pytest.mark.slow
-def test_findings_of_the_fixtures_and_the_demo_keep_the_rules(tmp_path: Path) -> None:
+def test_findings_of_fixtures_and_demo_follow_the_rules(tmp_path: Path) -> None:
     seen = set()
     for name, path in table_hashes.recordings(tmp_path, None):
         out = tmp_path / "out"

@@ -11,7 +11,7 @@ from schedlens.ask import catalog, judging
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "findings"
 NAMES = sorted(judging.analyzers())
-# Tables that pages send the reader to, beside the queries.
+# Tables that pages link to, in addition to queries.
 TABLES = {"finding", "analyzer_outcome", "machine_setting", "loss", "frame_path", "thread_cgroup"}
 
 
@@ -29,7 +29,7 @@ def test_the_index_lists_every_page_once() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_answers_the_same_questions_as_the_others(name: str) -> None:
+def test_every_page_has_the_same_headings(name: str) -> None:
     text = _text(name)
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert headings == [
@@ -39,7 +39,7 @@ def test_a_page_answers_the_same_questions_as_the_others(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*NAMES, "README"])
-def test_every_query_that_a_page_names_exists(name: str) -> None:
+def test_every_query_on_a_page_exists(name: str) -> None:
     known = {query.full_name for query in catalog.load_all()} | TABLES
     named = set(re.findall(r"`FROM (\w+)", _text(name)))
     assert named <= known
@@ -48,8 +48,8 @@ def test_every_query_that_a_page_names_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_states_the_thresholds_of_its_analyzer(name: str) -> None:
-    """The percentages in the analyzer's docstring, where its constants come from, stand there."""
+def test_page_states_thresholds_of_its_analyzer(name: str) -> None:
+    """The page contains the percentages of the analyzer's docstring."""
     module = __import__(judging.analyzers()[name].judge.__module__, fromlist=["judge"])
     stated = set(re.findall(r"\d+(?:\.\d+)? (?:%|ms|us)", module.__doc__ or ""))
     page = set(re.findall(r"\d+(?:\.\d+)? (?:%|ms|us)", _text(name).replace("\n", " ")))
@@ -57,6 +57,6 @@ def test_a_page_states_the_thresholds_of_its_analyzer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_lists_the_kinds_of_its_findings(name: str) -> None:
+def test_page_lists_kinds_of_its_findings(name: str) -> None:
     (line,) = re.findall(r"^Kinds?: (.+)\.$", _text(name), re.MULTILINE)
     assert tuple(re.findall(r"`(\w+)`", line)) == judging.analyzers()[name].kinds

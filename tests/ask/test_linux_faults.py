@@ -1,4 +1,4 @@
-"""Scheduling faults made, recorded and found on the machine that runs the tests."""
+"""Scheduling faults created, recorded, and found on the machine that runs the tests."""
 
 from __future__ import annotations
 
@@ -25,30 +25,32 @@ PROGRAM = Path(__file__).parents[1] / "support" / "linux_faults.py"
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """One JSON object a line."""
+    """One JSON object per line."""
     return [json.loads(line) for line in text.splitlines()]
 
 
 def found(folder: Path, analyzer: str, *asked: str) -> list[Finding]:
-    """Records with these arguments and returns what an analyzer says of it."""
+    """Records with these arguments and returns the findings of one analyzer."""
     needs_tracing()
     done = collect("-o", str(folder), *asked)
     assert done.returncode == 0, done.stderr
-    told = command("analyze", str(folder), "--only", analyzer, "--no-report", "--json", check=False)
-    assert told.returncode in (0, 1), told.stderr
-    findings: list[Finding] = json.loads(told.stdout)["findings"]
+    output = command(
+        "analyze", str(folder), "--only", analyzer, "--no-report", "--json", check=False
+    )
+    assert output.returncode in (0, 1), output.stderr
+    findings: list[Finding] = json.loads(output.stdout)["findings"]
     return [finding for finding in findings if finding["analyzer"] == analyzer]
 
 
 # Two threads on one CPU, each spinning until the other has had its turn: only the clock moves them.
-def test_a_spin_hand_off_is_a_chain(workload: str, tmp_path: Path) -> None:
+def test_spinning_hand_off_is_a_chain(workload: str, tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("one CPU alone: there is no other that could stand idle")
+        pytest.skip("only one CPU: no other could be idle")
     rows = found(
         tmp_path / "s", "quantum_end_chain", "--workload", "spin_handoff", "--cpus", "0,0",
         "--how", "spin", "--threads", "2", "--seconds", "1",
     )  # fmt: skip
-    # Where no other CPU was idle meanwhile, the chain is no finding.
+    # If no other CPU was idle meanwhile, the chain is not reported.
     assert {row["kind"] for row in rows} <= {"serialized", "no_other_cpu_allowed"}
     rows = lines(
         command(
@@ -58,12 +60,12 @@ def test_a_spin_hand_off_is_a_chain(workload: str, tmp_path: Path) -> None:
         ).stdout
     )  # fmt: skip
     (chain,) = rows
-    # A second of slices of a few ms each; other programs may cut it into parts.
+    # A second of slices of a few ms each; other programs may split it.
     assert chain["hand_offs"] >= 3
     assert 2 <= chain["threads"] <= 8
 
 
-def test_more_busy_programs_than_cpus_are_told(tmp_path: Path) -> None:
+def test_reports_more_busy_programs_than_cpus(tmp_path: Path) -> None:
     (first, *_) = found(tmp_path / "s", "concurrency", "--", sys.executable, str(PROGRAM), "crowd")
     assert first["severity"] in ("warning", "critical")
     assert first["kind"] == "all_cpus_busy"
@@ -71,7 +73,7 @@ def test_more_busy_programs_than_cpus_are_told(tmp_path: Path) -> None:
     assert first["cost_pct"] >= 30.0
 
 
-def test_a_program_that_others_keep_off_is_named(tmp_path: Path) -> None:
+def test_starved_program_is_named(tmp_path: Path) -> None:
     said = tmp_path / "said"
     script = f"{sys.executable} {PROGRAM} hog > {said}"
     rows = found(tmp_path / "s", "thread_summary", "--", "sh", "-c", script)
@@ -85,18 +87,18 @@ def test_a_program_that_others_keep_off_is_named(tmp_path: Path) -> None:
             "SELECT run_ns, ready_ns, unknown_ns FROM thread_summary WHERE thread = 'starved'",
         ).stdout
     )  # fmt: skip
-    # Its own clocks: what it did not run of its time, it stood ready. It starts and ends outside.
+    # By its own clocks it was ready whenever it did not run. It starts and ends outside the step.
     margin_ns = 50_000_000
     assert ran_ns - 2_000_000 <= row["run_ns"] <= ran_ns + margin_ns
     assert row["ready_ns"] + row["unknown_ns"] >= passed_ns - ran_ns - 2_000_000
     # The weight of nice 19 is 15, that of nice -15 is 29154: its share is a thousandth. Where the
     # hogs are late because of others, it runs until they come.
     if passed_ns - ran_ns < 5 * ran_ns:
-        pytest.skip(f"other programs kept the hogs off: it ran {ran_ns / passed_ns:.0%}")
+        pytest.skip(f"other programs delayed the hogs: it ran {ran_ns / passed_ns:.0%}")
     assert any("starved" in row["detail"] or "hog" in row["detail"] for row in rows), rows
 
 
-def test_a_queue_with_more_parties_than_cpus_is_told(workload: str, tmp_path: Path) -> None:
+def test_reports_more_hand_off_pairs_than_cpus(workload: str, tmp_path: Path) -> None:
     threads = str(8 * len(os.sched_getaffinity(0)))
     (first, *_) = found(
         tmp_path / "s", "concurrency", "--", workload, "run", "queue", "--threads", threads,
@@ -113,17 +115,25 @@ def test_a_queue_with_more_parties_than_cpus_is_told(workload: str, tmp_path: Pa
         ).stdout
     )  # fmt: skip
     assert row["threads"] == int(threads)
-    # Four pairs for each CPU: while one party runs, several others could.
+    # Four pairs per CPU: while one thread runs, several others could.
     assert row["ready_ns"] >= row["run_ns"]
 
 
-def test_a_nice_thread_that_gets_its_share_is_no_fault(tmp_path: Path) -> None:
+def stolen() -> int:
+    """Time that the host has taken from all CPUs so far, in ns."""
+    words = Path("/proc/stat").read_text(encoding="ascii").split()
+    return int(words[8]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def test_nice_thread_with_its_fair_share_is_not_reported(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("one CPU alone: threads that may use one CPU are left out")
+        pytest.skip("only one CPU: threads bound to one CPU are omitted")
     said = tmp_path / "said"
     script = f"{sys.executable} {PROGRAM} background > {said}"
+    stolen_ns = -stolen()
     rows = found(tmp_path / "s", "priority_order", "--", "sh", "-c", script)
-    # Nice 5 runs although nice 0 is ready: by its weight, 335 against 1024, it must.
+    stolen_ns += stolen()
+    # Nice 5 runs although nice 0 is ready: its weight, 335 against 1024, entitles it to.
     assert not [row for row in rows if "background" in row["detail"] or "urgent" in row["detail"]]
     (row,) = lines(
         command(
@@ -136,20 +146,22 @@ def test_a_nice_thread_that_gets_its_share_is_no_fault(tmp_path: Path) -> None:
     )  # fmt: skip
     # Its own clock: all that it ran, from its fork to what it printed.
     clock_ns = int(said.read_text().split()[1])
-    assert row["all_ns"] == pytest.approx(clock_ns, rel=0.05, abs=2_000_000)
+    # The host takes the CPU away within a slice, and the thread's clock then stands still.
+    assert 0.95 * clock_ns - 2_000_000 <= row["all_ns"]
+    assert row["all_ns"] <= 1.05 * clock_ns + 2_000_000 + stolen_ns
     assert row["weight"] == 335
-    # Only real-time threads come before it: they ran for little of this.
+    # Only real-time threads preempt it, and they ran briefly.
     assert row["ready_ns"] <= 0.05 * row["all_ns"]
 
 
 @contextlib.contextmanager
 def cgroup(quota_us: int, period_us: int) -> Iterator[Path]:
-    """A cgroup with a CPU quota; skips where none can be made."""
+    """A cgroup with a CPU quota; skips if none can be created."""
     mounts = cgroups.mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
     mount = next((one for one in mounts if "cpu" in one.controllers), None)
     mount = mount or next((one for one in mounts if one.unified), None)
     if mount is None:
-        pytest.skip("no hierarchy of cgroups is mounted: no quota can be set")
+        pytest.skip("no cgroup hierarchy is mounted, so no quota can be set")
     folder = mount.folder / f"schedlens-test-{os.getpid()}"
     try:
         folder.mkdir()
@@ -169,22 +181,22 @@ def cgroup(quota_us: int, period_us: int) -> Iterator[Path]:
 
 
 def quota_folder() -> Path:
-    """Where a test may make a cgroup of its own; skips where none can be made."""
+    """Where a test may create a cgroup; skips if it may not."""
     with cgroup(5_000, 100_000) as folder:
         return folder.with_name(f"{folder.name}-step")
 
 
 def throttled_ns(folder: Path) -> int:
-    """What the system counts by now."""
+    """Counters of the system now."""
     for line in (folder / "cpu.stat").read_text(encoding="ascii").splitlines():
         key, _, value = line.partition(" ")
         if key in ("throttled_time", "throttled_usec"):
             return int(value) * (1000 if key.endswith("usec") else 1)
-    raise AssertionError("the system counts nothing")
+    raise AssertionError("the system counts no throttling")
 
 
-# 5 ms of each 100 ms for two busy processes: they are held back for the rest.
-def test_a_cgroup_that_a_quota_holds_back_is_found(tmp_path: Path) -> None:
+# 5 ms of each 100 ms for two busy processes: they are throttled for the rest.
+def test_throttled_cgroup_is_found(tmp_path: Path) -> None:
     needs_tracing()
     with cgroup(5_000, 100_000) as folder, contextlib.ExitStack() as stack:
         for _ in range(2):
@@ -198,10 +210,10 @@ def test_a_cgroup_that_a_quota_holds_back_is_found(tmp_path: Path) -> None:
         rows = found(tmp_path / "s", "throttled_cgroup", "--seconds", "1.5")
         most = throttled_ns(folder) - before
         name = folder.name
-    (told,) = rows
-    assert told["severity"] == "critical"
-    assert told["kind"] == "quota"
-    assert f"/{name} throttled its threads for" in told["detail"]
+    (finding,) = rows
+    assert finding["severity"] == "critical"
+    assert finding["kind"] == "quota"
+    assert f"/{name} throttled its threads for" in finding["detail"]
     (row,) = lines(
         command(
             "schedlens", "sql", "--json", str(tmp_path / "s"),
@@ -210,18 +222,18 @@ def test_a_cgroup_that_a_quota_holds_back_is_found(tmp_path: Path) -> None:
         ).stdout
     )  # fmt: skip
     assert row["quota_cpus"] == pytest.approx(0.05)
-    # Version 1 may count the time in a hierarchy of its own, where this cgroup is not. A CPU takes
-    # a part of the quota at a time, so a period may give a little more.
+    # Version 1 may count the time in another hierarchy, without this cgroup. A CPU takes a slice of
+    # the quota at a time, so a period may grant a little more.
     assert row["used_cpus"] is None or row["used_cpus"] <= 0.2
     assert row["threads"] == 2
-    # Every period of 100 ms and those at the edges; what the system counts by then bounds it.
+    # All periods of 100 ms including the edges; the system's counter is the upper bound.
     periods = row["step_ns"] / 100_000_000
     assert 0.6 * periods <= row["throttled_periods"] <= periods + 2
     assert 0.5 * row["step_ns"] <= row["throttled_ns"] <= most
-    # The trace shows two threads that stand ready for most of the step.
+    # The trace shows two threads ready for most of the step.
     assert 1.5 * row["step_ns"] <= row["ready_ns"] <= 2 * row["step_ns"]
     assert row["ready_throttled_ns"] <= row["ready_ns"]
-    assert told["cost_ns"] == (row["ready_throttled_ns"] or row["throttled_ns"])
+    assert finding["cost_ns"] == (row["ready_throttled_ns"] or row["throttled_ns"])
     (idle,) = lines(
         command(
             "schedlens", "sql", "--json", str(tmp_path / "s"),
@@ -229,15 +241,13 @@ def test_a_cgroup_that_a_quota_holds_back_is_found(tmp_path: Path) -> None:
         ).stdout
     )  # fmt: skip
     if idle["share"] >= 0.5:
-        # Where every CPU is busy too, that is what stood in their way.
+        # If every CPU is busy too, that is the reason.
         assert row["ready_throttled_ns"] >= 0.7 * row["step_ns"]
 
 
-# The cgroup is made, entered, and in one case removed between the two snapshots.
+# The cgroup is created, entered, and in one case removed between the two snapshots.
 @pytest.mark.parametrize("fault", ["quota", "quota-gone"])
-def test_quota_of_a_cgroup_that_is_entered_during_the_step_is_found(
-    fault: str, tmp_path: Path
-) -> None:
+def test_quota_of_cgroup_entered_during_the_step_is_found(fault: str, tmp_path: Path) -> None:
     needs_tracing()
     group = quota_folder()
     folder = tmp_path / "s"
@@ -247,8 +257,8 @@ def test_quota_of_a_cgroup_that_is_entered_during_the_step_is_found(
         with contextlib.suppress(OSError):
             group.rmdir()
     assert done.returncode == 0, done.stderr
-    told = command("analyze", str(folder), "--no-report", "--json", check=False)
-    assert told.returncode in (0, 1), told.stderr
+    output = command("analyze", str(folder), "--no-report", "--json", check=False)
+    assert output.returncode in (0, 1), output.stderr
     (row,) = lines(
         command(
             "schedlens", "sql", "--json", str(folder),
@@ -263,14 +273,14 @@ def test_quota_of_a_cgroup_that_is_entered_during_the_step_is_found(
     assert 0.3 * row["step_ns"] <= row["throttled_ns"] <= 2.2 * row["step_ns"]
     serious = [
         finding
-        for finding in json.loads(told.stdout)["findings"]
+        for finding in json.loads(output.stdout)["findings"]
         if finding["severity"] in ("critical", "warning")
     ]
     (quota,) = [finding for finding in serious if finding["analyzer"] == "throttled_cgroup"]
-    # Should other programs have a quota too, the title may name theirs.
+    # If other programs have a quota too, the title may name theirs.
     assert quota["severity"] == "critical"
     assert quota["kind"] == "quota"
-    # An idle CPU is of no use to a thread whose quota is used up.
+    # An idle CPU does not help a thread whose quota is used up.
     others = [
         finding["detail"]
         for finding in serious
@@ -279,11 +289,11 @@ def test_quota_of_a_cgroup_that_is_entered_during_the_step_is_found(
     assert not [title for title in others if "limited" in title]
 
 
-# Two threads may use CPU 1 alone, and nothing runs on CPU 0.
+# Two threads may use only CPU 1, and nothing runs on CPU 0.
 def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2 or shutil.which("taskset") is None:
-        pytest.skip("it takes two CPUs and taskset")
+        pytest.skip("needs two CPUs and taskset")
     spinner = f"{sys.executable} -c 'import time; t = time.time() + 4\nwhile time.time() < t: pass'"
     script = f"taskset -c {cpus[1]} {spinner} & taskset -c {cpus[1]} {spinner} & wait"
     findings = found(tmp_path / "s", "ready_obstacle", "--", "sh", "-c", script)
@@ -305,8 +315,8 @@ def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
     assert row["threads"] == 2
     if idle["share"] < 0.5:
         pytest.skip(f"other programs kept CPU {cpus[0]} busy: it was idle {idle['share']:.0%}")
-    (told,) = [finding for finding in findings if finding["kind"] == "affinity_wait"]
-    assert told["severity"] == "critical"
+    (finding,) = [finding for finding in findings if finding["kind"] == "affinity_wait"]
+    assert finding["severity"] == "critical"
     (waited,) = lines(
         command(
             "schedlens", "sql", "--json", str(tmp_path / "s"),
@@ -314,4 +324,4 @@ def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
         ).stdout
     )  # fmt: skip
     assert 0.4 * row["ready_ns"] <= waited["ns"] <= row["ready_ns"]
-    assert told["cost_ns"] >= waited["ns"]
+    assert finding["cost_ns"] >= waited["ns"]

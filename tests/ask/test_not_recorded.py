@@ -1,4 +1,4 @@
-"""Recordings without some kinds of events: what is said of them, and what is not."""
+"""Recordings without some kinds of events: what is reported and what is not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 from conftest import command, needs_tracing
-from record.test_collect_rights import as_nobody, open_folder, paranoid, tracefs_is_closed
+from record.test_collect_rights import as_user, open_folder, paranoid, tracefs_is_closed
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Scope
@@ -85,7 +85,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return analyzed(str(record(folder, "-a", "-e", "cpu-clock")))
 
 
-def test_a_recording_of_switch_records_contains_context_switches(
+def test_switch_records_alone_count_as_context_switches(
     switch_records: dict[str, Any],
 ) -> None:
     found = [row for row in said(switch_records) if row[0] == "trace_quality"]
@@ -104,26 +104,26 @@ def test_switch_records_give_no_priorities(switch_records: dict[str, Any]) -> No
     assert "None" not in texts(switch_records)
 
 
-def test_an_unprivileged_session_passes_the_gate(open_folder: Path) -> None:
+def test_unprivileged_session_passes_the_gate(open_folder: Path) -> None:
     needs_tracing()
     if paranoid() not in (1, 2) or not tracefs_is_closed():
-        pytest.skip("this machine permits more, or less, to an ordinary user")
-    done = as_nobody(open_folder, "collect", "-o", "s", "--", "sh", "-c", PROGRAM)
+        pytest.skip("ordinary users have other rights on this machine")
+    done = as_user(open_folder, "collect", "-o", "s", "--", "sh", "-c", PROGRAM)
     assert done.returncode == 0, done.stderr
     analyzed(str(open_folder / "s"), "--only", "trace_quality", "--fail-on", "critical")
     facts = analyzed(str(open_folder / "s"))
     found = said(facts)
-    # What the machine's host or its cgroups took from the program is true whatever was recorded.
+    # Steal time and throttling are true whatever was recorded.
     critical = [row for row in found if row[1] == "critical"]
     assert not [row for row in critical if row[0] not in ("steal", "throttled_cgroup")]
-    # Three of its threads on two CPUs: who else ran is unknown, so nothing is said of the machine.
+    # Three of its threads on two CPUs: who else ran is unknown, so the machine is not judged.
     assert missing(facts, "concurrency") == ["switches of all programs"]
     assert "None" not in texts(facts)
 
 
-def test_samples_alone_answer_only_what_is_missing(samples: dict[str, Any]) -> None:
+def test_samples_alone_report_only_missing_events(samples: dict[str, Any]) -> None:
     found = said(samples)
-    # Linux parks no CPU, whatever was recorded.
+    # Linux does not park CPUs.
     assert {row["analyzer"] for row in samples["outcomes"] if row["outcome"] != "not_recorded"} == {
         "trace_quality",
         "parking",
@@ -139,7 +139,7 @@ def test_samples_alone_make_no_claims_in_the_report(samples: dict[str, Any]) -> 
     assert "not recorded: " in text
 
 
-def test_without_switches_no_thread_stays_new(samples: dict[str, Any]) -> None:
+def test_without_switches_no_thread_remains_new(samples: dict[str, Any]) -> None:
     with duckdb.connect(samples["database"], read_only=True) as con:
         counted = con.execute("SELECT count(*) FROM thread_state WHERE state = 'new'").fetchone()
         assert counted == (0,)
@@ -152,7 +152,7 @@ def test_without_switches_no_thread_stays_new(samples: dict[str, Any]) -> None:
         assert "no context switches" in why
 
 
-def test_of_two_recordings_only_the_one_with_events_is_judged(tmp_path: Path) -> None:
+def test_only_the_recording_with_events_is_judged(tmp_path: Path) -> None:
     switched = record(tmp_path / "a", "-a", "-e", "sched:sched_switch,sched:sched_waking")
     sampled = record(tmp_path / "b", "-a", "-e", "cpu-clock")
     facts = analyzed(str(switched), str(sampled), "-o", str(tmp_path / "out"))
@@ -164,11 +164,11 @@ def test_of_two_recordings_only_the_one_with_events_is_judged(tmp_path: Path) ->
     rows = [row for row in facts["outcomes"] if row["analyzer"] == "priority_order"]
     assert ("not_recorded", sampled_id) in [(row["outcome"], row["trace_id"]) for row in rows]
     with duckdb.connect(facts["database"], read_only=True) as con:
-        # The windows are as they were before some recordings were left out.
+        # The windows are the same as before some recordings were removed.
         assert con.execute("SELECT count(*) FROM analysis_window").fetchone() == (2,)
 
 
-def test_a_truncated_recording_without_switches_says_why_it_exits_with_1(tmp_path: Path) -> None:
+def test_truncated_recording_without_switches_explains_exit_1(tmp_path: Path) -> None:
     file = record(tmp_path / "r", "-a", "-e", "cpu-clock")
     whole = file.read_bytes()
     # A little before the end of its data (perf_file_header.data): the samples come last.
@@ -179,11 +179,11 @@ def test_a_truncated_recording_without_switches_says_why_it_exits_with_1(tmp_pat
     (line,) = done.stderr.splitlines()
     # One for each CPU that has a record in what is left.
     assert re.match(r"analyze: not all was read: perf\.data has [12] truncated parts?\b", line)
-    # Loss has a message of its own, without any switch.
+    # Loss has its own message, also without switches.
     assert re.search(r"\bgaps? in the window", done.stdout)
 
 
-def test_every_analyzer_names_known_kinds() -> None:
+def test_every_analyzer_needs_known_event_kinds() -> None:
     from drawn_trace import DrawnTrace, drawn_database
 
     with drawn_database() as con:

@@ -1,4 +1,4 @@
-"""What the analyzers find of faults planted in random programs, against what is true of them."""
+"""Findings on random programs with planted faults, against what is true of them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.slow
 
 MS = 1_000_000
 
-# Beside the seeds that thresholds were tuned on, and beside those of `make detectors`.
+# Other seeds than those used for tuning thresholds and for `make detectors`.
 FIRST_SEED = 2_000_000
 EACH = 1
 
 
-def test_wilson_interval_is_that_of_the_textbook() -> None:
+def test_wilson_interval_matches_textbook() -> None:
     # 48 of 50: Brown, Cai, DasGupta (2001) give the formula; computed by hand to four digits.
     low, high = score.wilson(48, 50)
     assert (round(low, 4), round(high, 4)) == (0.8654, 0.9890)
@@ -36,7 +36,7 @@ def test_wilson_interval_is_that_of_the_textbook() -> None:
 
 
 def judged(strength: float, found: bool, doubt: float = 0.0) -> score.Count:
-    """A run in which CPU 3 has this strength, and what is said of it."""
+    """A run in which CPU 3 has this strength, and the findings about it."""
     run = runs.Run(
         seed=1,
         planted=(),
@@ -48,22 +48,22 @@ def judged(strength: float, found: bool, doubt: float = 0.0) -> score.Count:
     return score.judge([run])["pinned_visitor"]
 
 
-def test_what_is_found_is_right_false_or_open() -> None:
+def test_each_finding_is_right_false_or_undecided() -> None:
     assert judged(1.3, found=True).hits == [1]
     assert judged(1.3, found=False).missed == [1]
     assert judged(0.69, found=True).false == [(1, "a visitor")]
     assert judged(0.69, found=False).silent == 1
-    # Between the marks nothing is missed, and a finding is right.
+    # Between the marks a miss does not count, and a finding is right.
     assert judged(1.0, found=False) == score.Count()
     assert judged(1.0, found=True).hits == [1]
-    # A lost switch may bear it out; what is there must be found all the same.
+    # A lost switch may support it; faults that exist must still be found.
     assert judged(0.5, found=True, doubt=0.3).undecided == [(1, "a visitor")]
     assert judged(0.5, found=True, doubt=0.1).false == [(1, "a visitor")]
     assert judged(1.3, found=False, doubt=0.3).missed == [1]
 
 
-# Main 0..2 ms, waits for W, which runs 2..8 ms (beside X from 4 ms on) and wakes it; main 8..10 ms.
-def test_the_path_of_a_frame_goes_through_whom_it_waited_for() -> None:
+# Main 0..2 ms, waits for W, which runs 2..8 ms (X alongside from 4 ms) and wakes it; main 8..10 ms.
+def test_frame_path_includes_threads_it_waited_for() -> None:
     simulation = Simulation(machine(2), Rules(interrupts_per_s=0, wake_boost=0))
     process = simulation.process("game.exe")
     asked, done = Gate("asked"), Gate("done")
@@ -93,22 +93,22 @@ def test_the_path_of_a_frame_goes_through_whom_it_waited_for() -> None:
     assert facts.frames.path_share("game.exe")[second.tid] == pytest.approx(60, abs=0.1)
 
 
-# One CPU: A 0..4 ms, X 50 us in its midst; B 4..8 ms, A, B: three turns by the clock.
-def test_a_stay_that_is_cut_in_two_is_one_turn() -> None:
-    def stay(tid: int, start: float, end: float, why: str) -> Slice:
+# One CPU: A 0..4 ms with X for 50 us inside; B 4..8 ms, A, B: three quantum ends.
+def test_slice_cut_in_two_counts_as_one_turn() -> None:
+    def slice_(tid: int, start: float, end: float, why: str) -> Slice:
         return Slice(tid, 0, int(start * MS), int(end * MS), why)
 
     cut = [
-        stay(1, 0, 2, "preempted"), stay(9, 2, 2.05, "blocked"), stay(1, 2.05, 4, "quantum_end"),
-        stay(2, 4, 8, "quantum_end"),
+        slice_(1, 0, 2, "preempted"), slice_(9, 2, 2.05, "blocked"),
+        slice_(1, 2.05, 4, "quantum_end"), slice_(2, 4, 8, "quantum_end"),
     ]  # fmt: skip
-    assert truth.whole(cut) == [stay(1, 0, 4, "quantum_end"), stay(2, 4, 8, "quantum_end")]
-    # The second short one begins as the first blocks: it was in line.
-    in_line = [cut[0], cut[1], stay(8, 2.05, 2.1, "blocked")]
+    assert truth.whole(cut) == [slice_(1, 0, 4, "quantum_end"), slice_(2, 4, 8, "quantum_end")]
+    # The second short one begins as the first blocks: it was queued.
+    in_line = [cut[0], cut[1], slice_(8, 2.05, 2.1, "blocked")]
     assert [kept.tid for kept in truth.whole(in_line)] == [1, 8]
 
 
-def test_a_lost_switch_leaves_open_who_ran() -> None:
+def test_lost_switch_leaves_running_thread_undecided() -> None:
     simulation = Simulation(machine(2), Rules(interrupts_per_s=0))
     process = simulation.process("p")
 
@@ -120,7 +120,7 @@ def test_a_lost_switch_leaves_open_who_ran() -> None:
     thread = simulation.thread(process, "T", body, affinity=[0])
     simulation.run(20 * MS)
     made = perturb.Spoilt(simulated.base_tables(simulation))
-    # In at 0, out at 3 ms, in at 8 ms, out at 11 ms: the second is lost.
+    # In at 0, out at 3 ms, in at 8 ms, out at 11 ms: the second record is lost.
     perturb.dropped_switches(made, _Nth(1))
     utid = (1 << 32) + len(simulation.machine.cpus)
     assert (made.dropped, thread.tid) == (1, simulation.threads[0].tid)
@@ -128,7 +128,7 @@ def test_a_lost_switch_leaves_open_who_ran() -> None:
 
 
 class _Nth(random.Random):
-    """Chance that leaves out one row by its place."""
+    """Chance that drops one row by its position."""
 
     def __init__(self, place: int) -> None:
         super().__init__(0)
@@ -145,17 +145,17 @@ class _Nth(random.Random):
 def test_planted_faults_are_found_and_nothing_else() -> None:
     played = runs.play_all(FIRST_SEED, EACH)
     counts = score.judge(played)
-    told = "\n".join(score.report(counts))
+    report = "\n".join(score.report(counts))
     missed = [(name, seed) for name, count in counts.items() for seed in count.missed]
     false = [(name, *one) for name, count in counts.items() for one in count.false]
     for name, count in counts.items():
-        # Each detector was asked: there was something to find, and something to be silent about.
-        assert count.recall()[1] >= EACH, (name, told)
-        assert count.silent >= EACH, (name, told)
-        # A sample so small allows one mistake of each where 95 % are asked.
+        # Each detector had something to find, and something to ignore.
+        assert count.recall()[1] >= EACH, (name, report)
+        assert count.silent >= EACH, (name, report)
+        # So small a sample allows one mistake of each kind where 95 % is the target.
         mistakes = len(count.missed) + len(count.false)
-        assert mistakes <= max(1, 0.05 * count.recall()[1]), (name, missed, false, told)
+        assert mistakes <= max(1, 0.05 * count.recall()[1]), (name, missed, false, report)
     judged = sum(count.recall()[1] for count in counts.values())
-    assert len(missed) + len(false) <= 0.05 * judged, (missed, false, told)
+    assert len(missed) + len(false) <= 0.05 * judged, (missed, false, report)
     assert {fault for run in played for fault in run.planted} == {fault.name for fault in FAULTS}
     assert len(counts) == len(DETECTORS)

@@ -1,6 +1,6 @@
-"""The recorded session of 10 cores with 20 CPUs: what the queries and the findings say of it.
+"""The recorded session with 10 cores and 20 CPUs: results of queries and findings.
 
-The oracle is the text of `perf script` (switch_text.py), and the plan by which it was recorded.
+The oracle is the text of `perf script` (switch_text.py) and the plan of the recording.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from judged import plain
 pytestmark = pytest.mark.slow
 
 needs_perf = pytest.mark.skipif(
-    shutil.which("perf") is None, reason="perf is not installed: it is the oracle here"
+    shutil.which("perf") is None, reason="perf is not installed, and it is the oracle"
 )
 
 CORES = [(first, first + 1) for first in range(0, 20, 2)]
@@ -47,18 +47,18 @@ class Analyzed(NamedTuple):
         return self.con.execute(sql).fetchall()
 
     def window(self, step: str) -> tuple[int, int, int, int]:
-        """Number of the recording, ns 0 on the monotonic clock, begin and end of the window."""
+        """Number of the recording, ns 0 on the monotonic clock, start and end of the window."""
         row = self.rows(
             "SELECT trace_id, start_clock, start_ns, end_ns FROM trace JOIN analysis_span "
             f"USING (trace_id) WHERE label = '{step}' AND clock_hz = 1000000000"
         )
         return row[0]
 
-    def stays(self, step: str) -> list[switch_text.Stay]:
-        """What the text of perf says ran where in the window."""
+    def slices(self, step: str) -> list[switch_text.Slice]:
+        """What ran where in the window, by the text of perf."""
         _, zero, begin, end = self.window(step)
         switches = switch_text.switches(self.session / step / "perf.data")
-        return switch_text.stays(switches, zero + begin, zero + end)
+        return switch_text.slices(switches, zero + begin, zero + end)
 
 
 @pytest.fixture(scope="module")
@@ -86,30 +86,30 @@ def test_cores_with_both_siblings_busy(analyzed: Analyzed, placement: str, threa
 
 @needs_perf
 @pytest.mark.parametrize(("placement", "threads"), PINNED)
-def test_shared_core_time_is_that_of_the_text(
+def test_shared_core_time_matches_perf_script(
     analyzed: Analyzed, placement: str, threads: int
 ) -> None:
     step = _step(placement, threads)
     trace_id, _, begin, end = analyzed.window(step)
-    stays = analyzed.stays(step)
-    expected = sum(switch_text.both_busy_ns(stays, pair) for pair in CORES)
+    slices = analyzed.slices(step)
+    expected = sum(switch_text.both_busy_ns(slices, pair) for pair in CORES)
     threads_only = analyzed.rows(
         f"SELECT coalesce(sum(least(ts + dur, {end}) - greatest(ts, {begin})), 0) FROM core_state "
         f"WHERE trace_id = {trace_id} AND threads > 1 AND ts < {end} AND ts + dur > {begin}"
     )
     assert threads_only == [(expected,)]
-    # Interrupts in the idle thread are busy time as well, and not in the text of the switches.
+    # Interrupts in the idle thread are busy time as well, but absent from the switch text.
     found = analyzed.rows(f"SELECT both_ns FROM sibling_overlap_total(p_trace_id := {trace_id})")
     assert expected <= found[0][0] <= expected + 0.01 * len(CORES) * (end - begin)
 
 
-def test_ten_pinned_threads_share_five_cores_while_five_stand_idle(analyzed: Analyzed) -> None:
+def test_ten_pinned_threads_share_five_cores_while_five_are_idle(analyzed: Analyzed) -> None:
     trace_id, _, begin, end = analyzed.window("sha256-siblings-t10-r1")
     row = analyzed.rows(
         "SELECT any_cpu_ns, allowed_ns, affinity_ns, most_at_once "
         f"FROM sharing_by_affinity(p_trace_id := {trace_id})"
     )[0]
-    # Each worker may use one CPU alone: what the scheduler could have avoided is nothing.
+    # Each worker may use only one CPU: the scheduler could have avoided nothing.
     assert row[1:] == (0, row[0], 5)
     assert row[0] == pytest.approx(5 * (end - begin), rel=0.01)
     assert analyzed.rows(
@@ -119,12 +119,12 @@ def test_ten_pinned_threads_share_five_cores_while_five_stand_idle(analyzed: Ana
 
 @needs_perf
 @pytest.mark.parametrize("step", ["sha256-siblings-t10-r1", "sha256-siblings-t14-r1"])
-def test_sharing_by_affinity_is_that_of_the_text(analyzed: Analyzed, step: str) -> None:
+def test_sharing_by_affinity_matches_perf_script(analyzed: Analyzed, step: str) -> None:
     trace_id, _, begin, end = analyzed.window(step)
     edges: list[tuple[int, int, int]] = []
-    for stay in analyzed.stays(step):
-        if stay.tid:
-            edges += [(stay.begin, stay.cpu // 2, 1), (stay.end, stay.cpu // 2, -1)]
+    for slice_ in analyzed.slices(step):
+        if slice_.tid:
+            edges += [(slice_.begin, slice_.cpu // 2, 1), (slice_.end, slice_.cpu // 2, -1)]
     busy: Counter[int] = Counter()
     total = before = 0
     for ns, core, change in sorted(edges):
@@ -138,7 +138,7 @@ def test_sharing_by_affinity_is_that_of_the_text(analyzed: Analyzed, step: str) 
     assert found[0][0] == pytest.approx(total, abs=0.05 * (end - begin))
 
 
-def test_the_pair_on_one_cpu_is_one_chain(analyzed: Analyzed) -> None:
+def test_pair_on_one_cpu_is_one_chain(analyzed: Analyzed) -> None:
     trace_id = analyzed.window(PAIR_STEP)[0]
     chains = analyzed.rows(
         "SELECT trace_id, cpu, hand_offs, threads, serialized_ns, idle_elsewhere_ns = dur, "
@@ -160,7 +160,7 @@ def test_the_pair_on_one_cpu_is_one_chain(analyzed: Analyzed) -> None:
 
 
 @needs_perf
-def test_the_hand_offs_of_the_chain_are_those_of_the_text(analyzed: Analyzed) -> None:
+def test_hand_offs_of_the_chain_match_perf_script(analyzed: Analyzed) -> None:
     _, zero, _, _ = analyzed.window(PAIR_STEP)
     ts, dur, hand_offs = analyzed.rows("SELECT ts, dur, hand_offs FROM quantum_end_chain")[0]
     tids = {row[0] for row in analyzed.rows(
@@ -171,14 +171,14 @@ def test_the_hand_offs_of_the_chain_are_those_of_the_text(analyzed: Analyzed) ->
         for switch in switch_text.switches(analyzed.session / PAIR_STEP / "perf.data")
         if zero + ts <= switch.ns <= zero + ts + dur and switch.cpu == 5
     ]
-    # The chain begins with a switch-in and ends with a switch-out: hand-offs lie between.
+    # The chain begins with a switch-in and ends with a switch-out, with hand-offs between.
     between = [s for s in switches[1:-1] if s.prev in tids and s.next in tids and s.prev != s.next]
     assert len(between) == hand_offs
     assert switches[0].ns == zero + ts
     assert switches[-1].ns == zero + ts + dur
 
 
-def test_of_the_pair_one_is_ready_while_the_other_runs(analyzed: Analyzed) -> None:
+def test_one_of_the_pair_is_ready_while_the_other_runs(analyzed: Analyzed) -> None:
     trace_id, _, begin, end = analyzed.window(PAIR_STEP)
     found = analyzed.rows(
         "SELECT run_ns, ready_ns, wait_ns, unknown_ns "
@@ -192,19 +192,19 @@ def test_of_the_pair_one_is_ready_while_the_other_runs(analyzed: Analyzed) -> No
         f"SELECT ready_ns, all_busy_ns FROM ready_obstacle(p_trace_id := {trace_id}) "
         "WHERE thread LIKE 'spin_handoff-%' ORDER BY thread"
     )
-    # The one CPU they may use is never idle.
+    # The one CPU that they may use is never idle.
     assert obstacles == [(ready_a, ready_a), (ready_b, ready_b)]
 
 
 @needs_perf
-def test_the_worst_waits_are_the_slices_of_the_other(analyzed: Analyzed) -> None:
+def test_worst_waits_equal_slices_of_the_other_thread(analyzed: Analyzed) -> None:
     trace_id = analyzed.window(PAIR_STEP)[0]
     names = dict(analyzed.rows(
         f"SELECT tid, name FROM thread WHERE trace_id = {trace_id} AND name LIKE 'spin_handoff-%'"
     ))  # fmt: skip
     slices = sorted(
-        ((stay.end - stay.begin, names[stay.tid])
-         for stay in analyzed.stays(PAIR_STEP) if stay.tid in names),
+        ((slice_.end - slice_.begin, names[slice_.tid])
+         for slice_ in analyzed.slices(PAIR_STEP) if slice_.tid in names),
         reverse=True,
     )  # fmt: skip
     waits = analyzed.rows(
@@ -216,17 +216,17 @@ def test_the_worst_waits_are_the_slices_of_the_other(analyzed: Analyzed) -> None
 
 @needs_perf
 @pytest.mark.parametrize("step", ["sha256-physical-t14-r1", "sha256-default-t10-r1", PAIR_STEP])
-def test_running_time_of_each_worker_is_that_of_the_text(analyzed: Analyzed, step: str) -> None:
+def test_running_time_of_each_worker_matches_perf_script(analyzed: Analyzed, step: str) -> None:
     trace_id, zero, begin, end = analyzed.window(step)
-    stays = analyzed.stays(step)
+    slices = analyzed.slices(step)
     found = analyzed.rows(
         f"SELECT t.tid, t.run_ns, t.switches_in FROM thread_summary(p_trace_id := {trace_id}) AS t "
         "JOIN run_worker USING (utid)"
     )
     assert len(found) == int(step.split("-t")[1][:2])
     for tid, run_ns, switches_in in found:
-        assert run_ns == switch_text.run_ns(stays, tid, zero + begin, zero + end)
-        own = [s for s in stays if s.tid == tid]
+        assert run_ns == switch_text.run_ns(slices, tid, zero + begin, zero + end)
+        own = [s for s in slices if s.tid == tid]
         assert switches_in in (len(own) - 1, len(own))
 
 
@@ -238,7 +238,7 @@ WAKING = re.compile(
 
 @needs_perf
 @pytest.mark.parametrize("step", ["sha256-siblings-t10-r1", PAIR_STEP])
-def test_every_pair_of_waker_and_woken_is_in_the_text(analyzed: Analyzed, step: str) -> None:
+def test_every_waker_pair_is_in_perf_script(analyzed: Analyzed, step: str) -> None:
     trace_id, zero, begin, end = analyzed.window(step)
     text = subprocess.run(
         ["perf", "script", "--ns", "-i", str(analyzed.session / step / "perf.data"),
@@ -250,7 +250,7 @@ def test_every_pair_of_waker_and_woken_is_in_the_text(analyzed: Analyzed, step: 
         match = WAKING.match(line)
         if match:
             ns = int(match["s"]) * 1_000_000_000 + int(match["ns"])
-            # A waking before the window may begin a ready time that ends in it.
+            # A wakeup before the window may begin a ready time that ends in it.
             if zero + begin - 20_000_000 <= ns <= zero + end:
                 recorded[int(match["woken"])] += 1
     found = analyzed.rows(f"SELECT tid, wakings FROM waker_pair(p_trace_id := {trace_id})")
@@ -261,7 +261,7 @@ def test_every_pair_of_waker_and_woken_is_in_the_text(analyzed: Analyzed, step: 
     assert sum(wakings.values()) == {"sha256-siblings-t10-r1": 8, PAIR_STEP: 1}[step]
 
 
-def test_throughput_is_work_over_the_interval(analyzed: Analyzed) -> None:
+def test_throughput_is_work_divided_by_interval(analyzed: Analyzed) -> None:
     points = analyzed.rows(
         "SELECT placement, threads, per_s, is_disturbed FROM scaling_curve "
         "WHERE workload = 'sha256'"
@@ -276,7 +276,7 @@ def test_throughput_is_work_over_the_interval(analyzed: Analyzed) -> None:
         assert is_disturbed or threads == 1
 
 
-def test_stopped_cpus_are_told_and_no_curve_is_judged(analyzed: Analyzed) -> None:
+def test_stopped_cpus_are_reported_and_no_curve_is_judged(analyzed: Analyzed) -> None:
     found = analyzed.rows(
         "SELECT severity, kind, detail FROM finding WHERE analyzer = 'scaling_curve' ORDER BY kind"
     )
@@ -285,12 +285,12 @@ def test_stopped_cpus_are_told_and_no_curve_is_judged(analyzed: Analyzed) -> Non
     assert "none of the 13 points is judged" in found[1][2]
 
 
-def test_edges_are_no_loss(analyzed: Analyzed) -> None:
+def test_edges_of_recording_are_not_loss(analyzed: Analyzed) -> None:
     rows = analyzed.rows(
         "SELECT gaps, chain_breaks, gap_ns, repaired_switches, unknown_cpu_ns, edge_ns, "
         "edge_gaps >= 19 FROM trace_quality"
     )
-    # 20 CPUs end one after another, the last of them with the recording.
+    # 20 CPUs stop one after another, the last with the recording.
     assert rows == [(0, 0, 0, 0, 0, 0, True)] * 13
     reasons = analyzed.rows("SELECT reason FROM analyzer_outcome WHERE analyzer = 'trace_quality'")
     assert len(reasons) == 1
@@ -299,13 +299,13 @@ def test_edges_are_no_loss(analyzed: Analyzed) -> None:
     )
 
 
-def test_a_quiet_planned_session_raises_no_alarm(analyzed: Analyzed) -> None:
+def test_quiet_planned_session_has_no_warnings(analyzed: Analyzed) -> None:
     assert (
         analyzed.rows("SELECT title FROM finding WHERE severity IN ('critical', 'warning')") == []
     )
 
 
-def test_the_affinity_is_named_as_the_reason_for_sharing(analyzed: Analyzed) -> None:
+def test_affinity_is_named_as_reason_for_sharing(analyzed: Analyzed) -> None:
     found = analyzed.rows(
         "SELECT severity, bound, detail, cost_ns, cost_pct, advice FROM finding "
         "WHERE analyzer = 'avoidable_sharing'"
@@ -323,7 +323,7 @@ def test_the_affinity_is_named_as_the_reason_for_sharing(analyzed: Analyzed) -> 
     )
 
 
-def test_the_summary_fits_a_screen(analyzed: Analyzed) -> None:
+def test_summary_fits_a_screen(analyzed: Analyzed) -> None:
     assert analyzed.said[0].startswith("13 recordings, ")
     assert len(analyzed.said) <= 36
     signs = [

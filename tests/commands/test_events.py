@@ -1,4 +1,4 @@
-"""`schedlens events` and `schedlens.events()` against `perf script` and the record counts."""
+"""`schedlens events` and `schedlens.events()` against `perf script` and record counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def etl(folder: Path) -> Path:
-    """A log of three context switches on CPU 0, 0.1 s apart."""
+    """An .etl file with three context switches on CPU 0, 0.1 s apart."""
     records = [
         switch(START + at * MS, old, new, state=5)
         for at, (old, new) in enumerate([(0, 8), (8, 9), (9, 0)], start=1)
@@ -40,7 +40,7 @@ def etl(folder: Path) -> Path:
     return path
 
 
-def test_tracepoints_are_those_of_perf_script(trace: Path) -> None:
+def test_tracepoints_match_perf_script(trace: Path) -> None:
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed: `make setup-test` installs it")
     shown = subprocess.run(
@@ -107,7 +107,7 @@ def test_all_formats_contain_the_same_events(tmp_path: Path, trace: Path) -> Non
         (("--name", "CSwitch", "--to", "0.2"), 1),
     ],
 )
-def test_events_are_selected_by_provider_name_and_time(
+def test_events_filter_by_provider_name_and_time(
     words: tuple[str, ...], count: int, tmp_path: Path
 ) -> None:
     done = command("schedlens", "events", str(etl(tmp_path)), "--json", *words)
@@ -115,7 +115,7 @@ def test_events_are_selected_by_provider_name_and_time(
     assert len(found) == count
 
 
-def test_control_characters_of_a_name_do_not_reach_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
     from etl_bytes import process
 
     path = tmp_path / "evil.etl"
@@ -136,7 +136,7 @@ def test_control_characters_of_a_name_do_not_reach_the_terminal(tmp_path: Path) 
         (("drawn.etl", "-o", "none/x.json"), "cannot write none/x.json"),
     ],
 )
-def test_mistake_is_one_line_and_leaves_no_file(
+def test_wrong_arguments_print_one_line_and_leave_no_file(
     words: tuple[str, ...], said: str, tmp_path: Path
 ) -> None:
     (tmp_path / "text.etl").write_text("no trace\n", encoding="utf-8")

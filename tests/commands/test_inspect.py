@@ -1,4 +1,4 @@
-"""`schedlens inspect`: header, clock, CPUs, counts and what can be answered, against perf."""
+"""`schedlens inspect`: header, clock, CPUs, counts, and answerable questions, against perf."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from conftest import command
-from fixture_files import FIXTURES, fixture
+from fixture_files import FIXTURES, fixture, qemu_session
 
 from schedlens import _decoders
 
 needs_perf = pytest.mark.skipif(
-    shutil.which("perf") is None, reason="perf is not installed: it is the oracle here"
+    shutil.which("perf") is None, reason="perf is not installed, and it is the oracle"
 )
 
 RUNS = "which thread ran where, and who shared a core with whom"
@@ -26,7 +26,7 @@ MOVES = "migrations and where a woken thread was sent"
 INTERRUPTS = "interrupt work on CPUs that look idle"
 IDLE = "idle states"
 FREQUENCY = "frequencies"
-COUNTERS = "cycles and instructions of each stay"
+COUNTERS = "cycles and instructions of each slice"
 YIELDS = "whether a thread yielded"
 WALL = "wall time of the recording"
 
@@ -42,13 +42,15 @@ ANSWERS = {
 
 
 def inspected(name: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What `inspect --json` prints of a recording in fixtures/perf."""
+    """Output of `inspect --json` for a recording in fixtures/perf."""
     facts: dict[str, Any] = json.loads(_decoders.inspect(str(fixture(name, tmp_path_factory))))
     return facts
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_can_be_answered(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_inspect_lists_answerable_questions(
+    name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     answers = inspected(name, tmp_path_factory)["can_answer"]
     assert {answer["question"] for answer in answers if answer["answerable"]} == ANSWERS[name]
     for answer in answers:
@@ -61,9 +63,7 @@ def test_what_can_be_answered(name: str, tmp_path_factory: pytest.TempPathFactor
 
 @needs_perf
 @pytest.mark.parametrize("name", ["plain", "zstd", "counters", "host_plain", "own_tree"])
-def test_the_header_is_the_one_that_perf_reads(
-    name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_header_matches_perf(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     text = subprocess.run(
         ["perf", "report", "--header-only", "-i", str(fixture(name, tmp_path_factory))],
         check=True, capture_output=True, text=True, timeout=120,
@@ -95,7 +95,7 @@ def test_the_header_is_the_one_that_perf_reads(
     ]
 
 
-def test_counts_and_cpus_of_each_form(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_counts_and_cpus_match_in_each_format(tmp_path_factory: pytest.TempPathFactory) -> None:
     manifest: dict[str, Any] = json.loads((FIXTURES / "MANIFEST.json").read_text())
     forms = {"plain": "plain.perf.data.xz", "zstd": "zstd.perf.data.xz",
              "pipe": "pipe.perf.data.xz", "threads": "threads.tar.xz"}  # fmt: skip
@@ -109,7 +109,7 @@ def test_counts_and_cpus_of_each_form(tmp_path_factory: pytest.TempPathFactory) 
         assert facts["end_clock"] - facts["start_clock"] == facts["duration_ns"], name
 
 
-def test_loss_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_loss_is_reported(tmp_path_factory: pytest.TempPathFactory) -> None:
     assert inspected("plain", tmp_path_factory)["loss"]["events"] == 0
     text = inspected("loss", tmp_path_factory)
     assert text["records_by_event"]["PERF_RECORD_LOST"] == 189
@@ -126,7 +126,7 @@ def test_exit_codes(name: str, code: int, tmp_path_factory: pytest.TempPathFacto
     assert bool(json.loads(as_json.stdout)["problems"]) == (code == 1)
 
 
-def test_a_file_without_scheduler_events_says_what_to_record(
+def test_file_without_scheduler_events_names_capture_command(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = fixture("no_sched", tmp_path_factory)
@@ -135,7 +135,7 @@ def test_a_file_without_scheduler_events_says_what_to_record(
     assert "perf record -a -k CLOCK_MONOTONIC --switch-events -e sched:sched_switch" in said
 
 
-def test_a_named_pipe_is_read(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_named_pipe_can_be_read(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     import os
     import threading
 
@@ -146,3 +146,13 @@ def test_a_named_pipe_is_read(tmp_path: Path, tmp_path_factory: pytest.TempPathF
     facts = json.loads(_decoders.inspect(str(fifo)))
     writer.join()
     assert facts["records_by_event"] == inspected("pipe", tmp_path_factory)["records_by_event"]
+
+
+def test_session_folder_names_a_recording_in_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+    session = qemu_session(tmp_path_factory)
+    done = command("schedlens", "inspect", str(session), check=False)
+    assert done.returncode == 2
+    start = f"schedlens: {session} is a session folder: name a recording in it, such as "
+    assert done.stderr.startswith(start)
+    named = Path(done.stderr.removeprefix(start).strip())
+    assert command("schedlens", "inspect", str(named)).returncode == 0

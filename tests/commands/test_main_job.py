@@ -1,4 +1,4 @@
-"""The main job on this machine: record a sweep, analyze it, and hold the numbers to the truth."""
+"""The main job on this machine: record a sweep, analyze it, and compare with independent clocks."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ pytestmark = pytest.mark.alone
 STEAL_STEP_NS = 10_000_000
 
 
-def test_every_law_holds_on_the_real_sweep(analysis: duckdb.DuckDBPyConnection) -> None:
+def test_every_invariant_holds_on_a_real_recording(analysis: duckdb.DuckDBPyConnection) -> None:
     assert broken(analysis) == {}
 
 
-def test_run_time_of_each_worker_is_its_own_cpu_time_plus_steal(
+def test_worker_run_time_equals_its_cpu_time_plus_steal(
     analysis: duckdb.DuckDBPyConnection,
 ) -> None:
     """The oracle is the thread's CPU clock, read by the thread itself at both ends.
 
-    A vCPU whose host runs something else looks running to the guest's scheduler, so the steal of
-    the CPUs it ran on may stand between the two; the system tells it in steps of 10 ms.
+    While the host runs something else, a vCPU looks busy to the guest's scheduler. The steal time
+    of its CPUs may therefore separate the two values; the system reports it in steps of 10 ms.
     """
     workers = analysis.execute(
         """
@@ -68,7 +68,7 @@ def test_run_time_of_each_worker_is_its_own_cpu_time_plus_steal(
         )
 
 
-def test_oversubscribed_workers_wait_and_the_others_do_not(
+def test_only_oversubscribed_workers_wait(
     analysis: duckdb.DuckDBPyConnection,
 ) -> None:
     cpus = len(analysis.execute("SELECT DISTINCT cpu FROM cpu WHERE online").fetchall())
@@ -84,29 +84,27 @@ def test_oversubscribed_workers_wait_and_the_others_do_not(
     for threads, ready_share in shares:
         if threads > cpus:
             fair = 1 - cpus / threads
-            # Other programs may make it more; less would need CPUs that do not exist.
+            # Other programs may increase it; a lower value would need CPUs that do not exist.
             assert ready_share >= fair - 0.05, (threads, ready_share)
 
 
-def test_identical_plans_run_once_and_stand_for_all_their_placements(
+def test_identical_plans_run_once_and_count_for_each_placement(
     analysis: duckdb.DuckDBPyConnection,
 ) -> None:
     siblings = analysis.execute(
         "SELECT count(*) FROM (SELECT trace_id, core FROM cpu WHERE online GROUP BY ALL "
         "HAVING count(*) > 1)"
     ).fetchone()
-    stands_for = {
-        tuple(row[0]) for row in analysis.execute("SELECT placements FROM run").fetchall()
-    }
+    covers = {tuple(row[0]) for row in analysis.execute("SELECT placements FROM run").fetchall()}
     if siblings == (0,):
-        assert stands_for == {("default",), ("physical", "siblings")}
+        assert covers == {("default",), ("physical", "siblings")}
     points = analysis.execute(
         "SELECT placement, threads FROM scaling_curve ORDER BY ALL"
     ).fetchall()
     assert points == [(p, n) for p in ("default", "physical", "siblings") for n in (1, 2, 3)]
 
 
-def test_opens_in_the_shells_people_have(session: Path, tmp_path: Path) -> None:
+def test_database_opens_in_older_duckdb_shells(session: Path, tmp_path: Path) -> None:
     database = session / "analysis.duckdb"
     ask = "SELECT count(*) AS n FROM sibling_overlap; SELECT count(*) FROM thread_summary();"
     with duckdb.connect(str(database), read_only=True) as con:
@@ -124,13 +122,13 @@ def test_opens_in_the_shells_people_have(session: Path, tmp_path: Path) -> None:
         assert out == [str(row[0]) for row in shell_2 if row]
 
 
-def test_opens_for_a_notebook(session: Path) -> None:
+def test_database_opens_in_a_notebook(session: Path) -> None:
     table = schedlens.open(session).sql("FROM trace")
     assert isinstance(table, pa.Table)
     assert table.num_rows == len([p for p in session.iterdir() if (p / "step.json").exists()])
 
 
-def test_json_is_whole(session: Path, tmp_path: Path) -> None:
+def test_json_output_is_complete(session: Path, tmp_path: Path) -> None:
     facts = json.loads(command("analyze", str(session), "-o", str(tmp_path), "--json").stdout)
     assert {
         "database",
@@ -148,7 +146,7 @@ def test_json_is_whole(session: Path, tmp_path: Path) -> None:
             con.execute(finding["evidence_sql"]).fetchall()
 
 
-def test_a_bad_step_is_reported_and_the_others_load(session: Path, tmp_path: Path) -> None:
+def test_bad_step_is_reported_and_the_others_load(session: Path, tmp_path: Path) -> None:
     copy = tmp_path / "session"
     shutil.copytree(session, copy)
     steps = sorted(p for p in copy.iterdir() if (p / "step.json").exists())
@@ -160,7 +158,7 @@ def test_a_bad_step_is_reported_and_the_others_load(session: Path, tmp_path: Pat
     assert len(facts["traces"]) == len(steps) - 1
 
 
-def test_recordings_of_others_load_too(session: Path, tmp_path: Path) -> None:
+def test_recordings_from_other_tools_load(session: Path, tmp_path: Path) -> None:
     files = sorted(session.glob("*/perf.data"))[:2]
     done = command("analyze", *map(str, files), "-o", str(tmp_path), "--json")
     facts = json.loads(done.stdout)
@@ -183,7 +181,7 @@ def test_recordings_of_others_load_too(session: Path, tmp_path: Path) -> None:
         (["schedlens", "frobnicate"], "frobnicate"),
     ],
 )
-def test_a_foolish_command_gets_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
+def test_wrong_command_prints_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
     done = command(*arguments, check=False, cwd=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
@@ -191,6 +189,6 @@ def test_a_foolish_command_gets_one_line(arguments: list[str], says: str, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_program_says_its_version() -> None:
+def test_version_option_prints_version() -> None:
     assert command("schedlens", "--version").stdout.strip() == f"schedlens {schedlens.__version__}"
     assert sys.version_info >= (3, 11)

@@ -1,4 +1,4 @@
-"""What the README says to type works: every command line in it is run."""
+"""Every command line in the README is run and works."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLLECT = [line for line in LINES if line.startswith("collect ")]
 ON_A_SESSION = [line for line in LINES if line.split()[0] in {"analyze", "schedlens", "duckdb"}]
 
 
-def test_the_readme_has_the_commands_that_the_project_is_about() -> None:
+def test_readme_shows_the_main_commands() -> None:
     assert {line.split()[0] for line in LINES} == {
         "make", "collect", "analyze", "schedlens", "duckdb",
     }  # fmt: skip
@@ -36,9 +36,9 @@ def test_the_readme_has_the_commands_that_the_project_is_about() -> None:
 
 
 @pytest.mark.parametrize("line", COLLECT)
-def test_each_collect_line_makes_a_plan(line: str, tmp_path: Path) -> None:
+def test_each_collect_line_produces_a_plan(line: str, tmp_path: Path) -> None:
     needs_tracing()
-    # The README's server does not exist here; a program that sleeps stands for it, under a name
+    # The README's server does not exist here; a program that sleeps replaces it, under a name
     # that no other process has.
     (tmp_path / "bin").mkdir()
     (tmp_path / "here").mkdir()
@@ -61,7 +61,7 @@ def test_each_collect_line_makes_a_plan(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ON_A_SESSION)
-def test_each_line_about_a_session_answers(line: str, session: Path, tmp_path: Path) -> None:
+def test_each_session_command_returns_an_answer(line: str, session: Path, tmp_path: Path) -> None:
     traces = sorted(session.glob("*/perf.data"))
     process = "process=schedlens-workl" if "process=" in line else ""
     words = [
@@ -83,18 +83,18 @@ def test_each_line_about_a_session_answers(line: str, session: Path, tmp_path: P
         words += ["--no-open", "-o", str(tmp_path / "demo")]
     assert (BIN / words[0]).exists()
     done = command(*words, check=False)
-    # The line for CI may find something on a busy machine: then it says so and exits with 1.
+    # The CI command may find something on a busy machine: then it reports it and exits with 1.
     gated = "--fail-on" in words and "--fail-on critical: " in done.stderr
     assert done.returncode == (1 if gated else 0), done.stderr
     assert done.stdout.strip()
 
 
-def test_the_notebook_lines_run(session: Path) -> None:
+def test_notebook_lines_run(session: Path) -> None:
     (block,) = [block for language, block in BLOCKS if language == "python"]
     scope: dict[str, object] = {}
     exec(block.replace('"SESSION"', repr(str(session))), scope)
 
 
-def test_every_file_it_links_to_exists() -> None:
+def test_every_linked_file_exists() -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", README)
     assert [target for target in targets if not (ROOT / target).exists()] == []

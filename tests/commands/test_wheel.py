@@ -1,4 +1,4 @@
-"""Built from the source, installed into an empty environment, the package does the main job."""
+"""The package, built from source and installed into an empty environment, does the main job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.alone
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The crates of the registries are built once for all of these.
+# The crates of the registries are built once for all tests here.
 BUILD = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
 
 
@@ -56,7 +56,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_the_source_distribution_holds_no_tests_and_no_fixtures(sdist: Path) -> None:
+def test_source_distribution_has_no_tests_or_fixtures(sdist: Path) -> None:
     names = {path.name for path in sdist.iterdir()}
     assert {"decoders", "workloads", "queries", "analyzers", "reports", "collectors"} <= names
     assert {"LICENSE", "CHANGELOG.md", "README.md", "Cargo.lock"} <= names
@@ -74,7 +74,7 @@ def wheels() -> ModuleType:
     return module
 
 
-def test_the_wheel_serves_later_pythons_and_contains_the_licenses(wheel: Path) -> None:
+def test_wheel_uses_stable_abi_and_contains_licenses(wheel: Path) -> None:
     assert wheel.name == "schedlens-0.1.0-cp311-abi3-linux_x86_64.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -85,7 +85,7 @@ def test_the_wheel_serves_later_pythons_and_contains_the_licenses(wheel: Path) -
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="manylinux is a name for Linux wheels")
-def test_the_wheel_needs_no_library_beside_glibc(wheel: Path) -> None:
+def test_wheel_needs_only_glibc(wheel: Path) -> None:
     said = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=ROOT).split())
     assert re.search(r'platform tag: "manylinux_2_\d+_x86_64"', said), said
     libraries = set(re.findall(r"(lib\S+\.so\.\d+) with versions", said))
@@ -93,13 +93,13 @@ def test_the_wheel_needs_no_library_beside_glibc(wheel: Path) -> None:
 
 
 @pytest.mark.skipif(wine.missing() is not None, reason=wine.missing() or "")
-def test_the_windows_wheel_bundles_a_program_that_runs_under_wine(
+def test_windows_wheel_contains_program_that_runs_under_wine(
     wheels: ModuleType, wheel: Path, tmp_path: Path
 ) -> None:
     extension, program = wheels.windows_binaries(BUILD)
     assert wheels.foreign(wheels.imports(extension)) == []
     assert wheels.foreign(wheels.imports(program)) == []
-    # The stable ABI, and not that of one Python.
+    # The stable ABI rather than that of one Python.
     assert "python3.dll" in wheels.imports(extension)
     assert "PyInit__decoders" in run(wheels.OBJDUMP, "-p", extension, cwd=ROOT)
     made = wheels.repack(wheel, extension.read_bytes(), program.read_bytes(), tmp_path)
@@ -118,7 +118,7 @@ def test_the_windows_wheel_bundles_a_program_that_runs_under_wine(
     assert {row["status"] for row in verdicts} <= {"ok", "unsupported"}
 
 
-def test_the_wheel_does_the_main_job(wheel: Path, tmp_path: Path) -> None:
+def test_installed_wheel_records_and_analyzes(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env", with_pip=True)
     scripts = tmp_path / "env" / "bin"
     run(scripts / "pip", "install", "--quiet", wheel, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""`python -m damage`: damages recordings and checks every query; prints tables, 1 if it fails."""
+"""`python -m damage`: damages recordings, checks every query, prints tables; exits 1 on failure."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def main() -> int:
 
 
 def _logged(log: Path, seeds: set[int]) -> list[Run]:
-    """The runs of these seeds that an earlier call has finished and logged."""
+    """Runs of these seeds that an earlier call finished and logged."""
     found: list[Run] = []
     if not log.exists():
         return found
     with log.open("rb") as file:
         whole = 0
-        # A call that was killed may have left half a run at the end.
+        # A killed call may have left half a run at the end.
         with contextlib.suppress(EOFError, pickle.UnpicklingError):
             while True:
                 found.append(pickle.load(file))

@@ -1,4 +1,4 @@
-"""Loads a recording and asks every query and analyzer about it."""
+"""Loads a recording and runs every query and analyzer on it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from schedlens.load.recording import Recording
 
 Row = dict[str, Any]
 
-# The truth of a list of the worst is the whole list.
+# The truth of a list of the worst is the full list.
 _ALL_ROWS = {"thread_timeline": "thread_timeline(p_threads := 1000000)"}
 _UNLIMITED = {"worst_waits": (("max(ready_ns, 20)[-1]", "0"), ("place <= 20", "place > 0"))}
-# They judge experiments, of which no source has any.
+# They judge experiments, and no source has any.
 _EXPERIMENTS = {
     "handoff_time", "pair_interference", "scaling_clock", "scaling_curve", "shard_latency",
     "smt_boost", "smt_comparison", "recorder_cost", "reported_vs_real",
 }  # fmt: skip
-# What the costs of findings are compared with.
+# The reference for the costs of findings.
 _OF_FINDINGS = ("thread_summary", "core_choice")
 _OF_EXPERIMENTS = re.compile(r"\b(run|run_worker|run_sample|cell\w*|energy|request_latency)\b")
 
 
 @dataclass
 class Answers:
-    """What is said of one recording in one window; times in ns from its ns 0."""
+    """Answers about one recording in one window; times in ns from its ns 0."""
 
     names: Names
     start_clock: int
@@ -50,7 +50,7 @@ class Answers:
 
 
 class Bench:
-    """A database with all queries, emptied before each recording."""
+    """A database with all queries, cleared before each recording."""
 
     def __init__(self) -> None:
         warnings.filterwarnings("ignore", message="Arrow output on a DB-API")
@@ -70,7 +70,7 @@ class Bench:
         self.con.close()
 
     def load(self, recording: Recording) -> Answers | str:
-        """Loads the recording; the reason where that fails."""
+        """Loads the recording; returns the reason if that fails."""
         for table in self._tables:
             self.con.execute(f"DELETE FROM {table}")
         failures = store.load_rows(self.con, [recording], (None, None), lambda *_: None)
@@ -90,10 +90,10 @@ class Bench:
         unlimited: bool = False,
         without: Iterable[str] = (),
     ) -> None:
-        """Fills in what the queries and analyzers say of the loaded recording in a window.
+        """Stores the answers of queries and analyzers about the loaded recording in a window.
 
         `unlimited`: without the limits of queries that return only the worst. `without`: queries
-        that are not asked and have no rows.
+        to skip, which then have no rows.
         """
         answers.window = window
         self.con.execute("UPDATE analysis_window SET start_ns = ?, end_ns = ?, kind = 'asked'",
@@ -108,7 +108,7 @@ class Bench:
         answers.findings = judging.judge_all(Scope(self.con), self._judges).findings
 
     def read_states(self, answers: Answers) -> None:
-        """Fills in the states of threads and CPUs of the loaded recording."""
+        """Stores the states of threads and CPUs of the loaded recording."""
         answers.states = {
             "thread_state": self._rows(
                 "SELECT utid, ts, dur, state, cpu FROM thread_state WHERE dur > 0 ORDER BY utid, ts"

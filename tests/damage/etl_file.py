@@ -1,7 +1,7 @@
 """An .etl in memory: buffers of records, damaged as Windows and disks damage them.
 
 Layouts: WMI_BUFFER_HEADER, the record headers and TRACE_LOGFILE_HEADER of a 64-bit file with
-buffers of one size that are not compressed.
+uncompressed buffers of one size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from damage.stream import Chunk, Plan, Record, by_cpu
 
 HEADER = 0x48
 EVENTS_LOST, BUFFER_LOST = 2, 4
-# In the first buffer: the payload of TRACE_LOGFILE_HEADER begins after a system header.
+# In the first buffer: the payload of TRACE_LOGFILE_HEADER follows a system header.
 _PAYLOAD = HEADER + 32
 _BUFFERS_WRITTEN, _EVENTS_LOST, _PERF_FREQ, _BUFFERS_LOST = 36, 48, 256, 276
 
@@ -40,7 +40,7 @@ _HOOKS = {
 
 
 class EtlFile:
-    """A file as the test writer leaves it, with fewer records in each buffer."""
+    """A file as the test writer writes it, with fewer records in each buffer."""
 
     def __init__(self, data: bytes, seed: int, records_per_buffer: tuple[int, int] = (8, 24)):
         self.size = struct.unpack_from("<I", data, 0)[0]
@@ -66,7 +66,7 @@ class EtlFile:
         ]
 
     def damaged(self, plan: Plan, seed: int) -> bytes:
-        """The bytes of a copy to which the plan was applied."""
+        """The bytes of a copy with the plan applied."""
         chance = random.Random(seed)
         head = bytearray(self.head)
         steps = dict(plan.steps)

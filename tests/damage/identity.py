@@ -1,4 +1,4 @@
-"""Who a row is about, in words that two recordings of the same schedule share."""
+"""The subject of a row, in words that two recordings of the same schedule share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDER BY pid, coalesce(start_ns, -9223372036854775808), upid
 
 
 class Names:
-    """The names of the threads and processes of the one recording in a database."""
+    """Names of the threads and processes of the one recording in a database."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self.threads: dict[int, Name] = {}
@@ -63,12 +63,12 @@ class Names:
 
 
 def is_certain_process(name: str, ours: Names, theirs: Names) -> bool:
-    """Whether that name stands for the same processes in both recordings."""
+    """Whether that name means the same processes in both recordings."""
     return ours.named.get(name) == theirs.named.get(name)
 
 
 def is_certain(name: Any, ours: Names, theirs: Names) -> bool:
-    """Whether both recordings know the same number of lives of that id."""
+    """Whether both recordings know the same number of threads with that id."""
     if not isinstance(name, tuple):
         return True
     key = (name[0], name[1])

@@ -1,4 +1,4 @@
-"""Compares what is said of a damaged recording with what is true."""
+"""Compares the answers about a damaged recording with the truth."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from damage.marks import Mark
 from schedlens.ask.catalog import Query
 from schedlens.ask.findings import SEVERITIES, Finding
 
-# Columns that say what a row is about.
+# Columns that identify the subject of a row.
 IDENTITY = (
     "utid", "upid", "other_utid", "waker_utid", "cpu", "core", "core_type", "efficiency_class",
     "priority", "kind", "name", "state", "obstacle", "busy", "running", "runnable", "pool",
     "parked", "cgroup", "part", "reason", "process", "key", "from_idle", "active_cores",
 )  # fmt: skip
-# With a thread or process these only repeat its name, which is not what is compared.
+# With a thread or process these only repeat its name, which is not compared.
 _REPEATED = ("process", "name", "priority", "core_type", "efficiency_class", "kind")
 # Queries with several rows for a thread, which differ in this.
 _ALSO = {
@@ -32,7 +32,7 @@ _ALSO = {
     "thread_cpi": "core_type",
     "thread_frequency_type": "core_type",
 }
-# Queries with a row for each event: (begin, length). Rows that overlap longest belong together.
+# Queries with a row per event: (start, length). The rows with the longest overlap are paired.
 EVENTS = {
     "worst_waits": ("ready_ts", "ready_ns"),
     "quantum_end_chain": ("ts", "dur"),
@@ -51,9 +51,9 @@ EVENTS = {
     "cpu_timeline": ("start_ns", "dur_ns"),
     "ready_obstacle_slice": ("ts", "dur"),
 }
-# Their length is that in the window, their begin the true one.
+# Their length is clipped to the window, their start is not.
 _CLIPPED = {"worst_waits"}
-# What these columns say beside the thread is a value, not an identity.
+# In these columns the value is not an identity.
 _VALUES = {
     "worst_waits": {"cpu"},
     "cpu_timeline": {"state", "utid"},
@@ -61,13 +61,13 @@ _VALUES = {
     "quantum_end_chain": set[str](),
     "step_disturbance": {"other_utid"},
 }
-# The percent columns are rounded nowhere, but divided.
+# The percent columns are not rounded but divided.
 _TOLERANCE = 1e-6
 
 
 @dataclass
 class Wrong:
-    """A row that claims what is not true."""
+    """A row whose claim is false."""
 
     about: str
     claimed: tuple[float, float]
@@ -76,7 +76,7 @@ class Wrong:
 
 @dataclass
 class Column:
-    """How the rows of one column did."""
+    """Results of the rows of one column."""
 
     mark: str = ""
     rows: int = 0
@@ -84,7 +84,7 @@ class Column:
     no_truth: int = 0
     wrong: list[Wrong] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
-    """Width of the bounds of each row with an upper bound, ns for each thread that it adds up."""
+    """Width of the bounds of each row with an upper bound, ns per thread that it sums."""
 
 
 Columns = dict[tuple[str, str], Column]
@@ -100,12 +100,12 @@ def judge(
 ) -> Columns:
     """By query and column.
 
-    `threads_only`: not those that are about CPUs. `has_wakeups`: without any, `waiting` and `new`
+    `threads_only`: without rows about CPUs. `has_wakeups`: without any, `waiting` and `new`
     include ready time, as the data model says.
     """
     found: Columns = {}
-    # The kernel misses records of its own: where a thread ran is not always known of the whole
-    # recording either.
+    # The kernel misses records of its own: even the whole recording does not always show
+    # where a thread ran.
     unclear = {
         whole.names.of("utid", row["utid"])
         for row in whole.states["thread_state"]
@@ -139,9 +139,9 @@ def _compare(
     names: Names,
     is_clear: bool,
 ) -> None:
-    """`true`: the row of the whole recording; empty if it has none; None if that is not known.
+    """`true`: the row of the whole recording; empty if it has none; None if unknown.
 
-    `is_clear`: the whole recording always knows what the thread of the row did.
+    `is_clear`: the whole recording always knows the state of the row's thread.
     """
     claimed = mark.interval(row, column)
     if claimed is None:
@@ -165,7 +165,7 @@ def _compare(
     count.rows += 1
     in_ns = column.endswith("_ns") or column in ("ns", "dur")
     if in_ns and claimed[1] != float("inf") and claimed[0] != float("-inf"):
-        # A row that adds up threads adds up what each of them may have done in the lost time.
+        # A row that sums threads sums what each of them may have done in the lost time.
         threads = row.get("threads") or row.get("unknown_threads") or 1
         count.widths.append((claimed[1] - claimed[0]) / threads)
     slack = _TOLERANCE * max(1.0, abs(truth[0])) if isinstance(truth[0], float) else 0
@@ -178,7 +178,7 @@ def _compare(
 
 
 def _truth(mark: Mark, true: Row, column: str) -> tuple[float, float] | None:
-    """The whole recording is exact, but for what it says itself that it does not know."""
+    """The whole recording is exact except where it reports unknown time itself."""
     if mark.kind in ("range", "unknown"):
         return mark.interval(true, column)
     value = true[column]
@@ -186,7 +186,7 @@ def _truth(mark: Mark, true: Row, column: str) -> tuple[float, float] | None:
 
 
 def identity(query: Query) -> list[str]:
-    """The columns that say what a row of a query is about."""
+    """The columns that identify the subject of a row."""
     columns = [column for column, _ in query.columns]
     left_out = _VALUES.get(query.name, set())
     keys = [column for column in IDENTITY if column in columns and column not in left_out]
@@ -199,7 +199,7 @@ def identity(query: Query) -> list[str]:
 
 
 def _pairs(query: Query, damaged: Answers, whole: Answers) -> Iterator[tuple[Row, Row | None]]:
-    """Each row with the one of the whole recording that is about the same."""
+    """Each row with the row of the whole recording about the same subject."""
     keys = identity(query)
     ours, theirs = damaged.rows[query.full_name], whole.rows[query.full_name]
     if query.name in EVENTS:
@@ -225,7 +225,7 @@ def _pairs(query: Query, damaged: Answers, whole: Answers) -> Iterator[tuple[Row
 def _name(row: Row, keys: Iterable[str], names: Names) -> Name:
     found = tuple(names.of(key, row[key]) for key in keys)
     if "other_utid" in keys:
-        # A pair is in the order of its utids, which differ between two recordings.
+        # A pair is ordered by utid, which differs between two recordings.
         first, second = row.get("utid"), row["other_utid"]
         pair = sorted((names.of("utid", first), names.of("utid", second)), key=repr)
         return (*pair, *(n for key, n in zip(keys, found, strict=True) if "utid" not in key))
@@ -233,7 +233,7 @@ def _name(row: Row, keys: Iterable[str], names: Names) -> Name:
 
 
 def _nullable(query: Query, keys: Iterable[str], whole: Answers) -> set[str]:
-    """Columns in which NULL says what the row is about."""
+    """Columns in which NULL is part of the identity."""
     types = [key for key in keys if key in ("core_type", "efficiency_class")]
     rows = whole.rows[query.full_name]
     return {"reason", *(key for key in types if any(row[key] is None for row in rows))}
@@ -253,7 +253,7 @@ def _is_sure(
 
 
 def shift_ns(damaged: Answers, whole: Answers) -> int:
-    """What is added to a time of the damaged recording to make it one of the whole one."""
+    """The offset from times of the damaged recording to times of the whole one."""
     ticks = damaged.start_clock - whole.start_clock
     return ticks * 1_000_000_000 // whole.clock_hz
 
@@ -300,7 +300,7 @@ def _event_pairs(
 
 
 def _states(table: str, damaged: Answers, whole: Answers, has_wakeups: bool) -> Column:
-    """Each known state of a thread or CPU in the window is that of the whole recording."""
+    """Each known state of a thread or CPU in the window matches the whole recording."""
     key = "utid" if table == "thread_state" else "cpu"
     count = Column("exact")
     shift = shift_ns(damaged, whole)
@@ -315,7 +315,7 @@ def _states(table: str, damaged: Answers, whole: Answers, has_wakeups: bool) -> 
         if end <= begin:
             continue
         if row["state"] in ("unknown", "offline"):
-            # Offline is no statement about threads; only its bounds in the queries are judged.
+            # Offline makes no statement about threads; only its bounds in the queries are judged.
             count.no_claim += 1
             continue
         if name not in known or not is_certain(name, damaged.names, whole.names):
@@ -371,11 +371,11 @@ class FalseFinding:
 
 # They judge the recording, not the machine.
 _OF_THE_RECORDING = ("trace_quality", "recorder_cost")
-# Their cost is a sum over threads; the thread they name is only the one with the largest part.
+# Their cost is a sum over threads; the named thread only has the largest part.
 _OF_ALL_THREADS = (
     "avoidable_sharing", "priority_order", "ready_obstacle", "oversubscription", "frame_time",
 )  # fmt: skip
-# Their cost is this column of the thread they name.
+# Their cost is this column of the named thread.
 _OF_A_THREAD = {
     "thread_summary": ("thread_summary", "ready_ns"),
     "core_choice": ("core_choice", "e_beside_idle_p_ns"),
@@ -386,8 +386,8 @@ _OF_A_THREAD = {
 def false_findings(damaged: Answers, whole: Answers) -> list[FalseFinding]:
     """Findings of severity warning or above that the whole recording does not support.
 
-    It supports one if it has a finding of that kind about the same thread and CPU, or if the cost
-    is no more than what it has itself.
+    It supports one if it has a finding of that kind about the same thread and CPU, or if its own
+    cost is at least as large.
     """
     found = []
     for finding in damaged.findings:

@@ -9,7 +9,7 @@ from damage.perf_file import enters_idle
 from damage.stream import Chunk, Plan, by_cpu
 
 Draw = Callable[[Sequence[Chunk], random.Random, int], Plan]
-"""(chunks, chance, ticks a second) -> plan."""
+"""(chunks, chance, ticks per second) -> plan."""
 
 
 def _share(chunks: Sequence[Chunk], chance: random.Random, share: float) -> set[int]:
@@ -18,7 +18,7 @@ def _share(chunks: Sequence[Chunk], chance: random.Random, share: float) -> set[
 
 
 def _is_head(chunk: Chunk) -> bool:
-    """It tells the machine and the names: files that lack it are a kind of their own."""
+    """It contains machine and names; files that lack it are a separate kind."""
     return any(record.kind == "rundown" for record in chunk.records)
 
 
@@ -82,7 +82,7 @@ def _cpu_missing(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Pla
 def _part(
     chunks: Sequence[Chunk], chance: random.Random, keep: Callable[[int, int, int], bool]
 ) -> set[int]:
-    """Chunks outside of what is kept of some CPUs' streams: (place, chunks, cut) -> kept."""
+    """Chunks outside the kept part of some CPUs' streams: (place, chunks, cut) -> kept."""
     streams = by_cpu(chunks)
     hit = chance.sample(sorted(streams), chance.randint(1, len(streams)))
     found: set[int] = set()
@@ -104,7 +104,7 @@ def _early_end(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
 
 
 def _offline(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
-    """A CPU goes offline while it is idle, and perf writes nothing more for it."""
+    """A CPU goes offline while it is idle, and perf writes no more records for it."""
     plan = Plan(signaled=False, threads_only=True)
     streams = by_cpu(chunks)
     for cpu in chance.sample(sorted(streams), len(streams)):
@@ -149,7 +149,7 @@ def _reordered(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
 
 
 def _reused_ids(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
-    """The file has the ids already; in every second run a few chunks are lost as well."""
+    """The file has the ids already; every second run also loses a few chunks."""
     return Plan(_share(chunks, chance, 0.03) if chance.random() < 0.5 else set())
 
 
@@ -172,7 +172,7 @@ def _clock_back(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan
     inner = [chunk for chunk in chunks if not _is_head(chunk) and chunk.first > first]
     back = int((last - first) * chance.uniform(0.02, 0.3))
     chosen = chance.choice(inner)
-    # Where no two records on both sides of the step are out of order by 1 ms, one wrong time, or
+    # If no two records on both sides of the step are out of order by 1 ms, one wrong time, or
     # none, would look the same.
     stream = [chunk for chunk in by_cpu(chunks)[chosen.cpu] if not _is_head(chunk)]
     before = sorted(t for c in stream if c.sequence < chosen.sequence for t in c.times())[-2:]
@@ -207,7 +207,7 @@ KINDS: dict[str, Draw] = {
     "no_migrations": _without("migration"),
     "no_priorities": _without("priority"),
     "no_idle": _without("idle"),
-    # Busy is then defined without interrupts: the numbers differ and are not wrong.
+    # Busy then excludes interrupts: the numbers differ but are not wrong.
     "no_interrupts": _without("interrupt", undetectable=True),
     "no_switches": _without("switch", "switch_record"),
     "no_thread_events": _without("thread"),
@@ -228,9 +228,9 @@ TEXTS: dict[str, str] = {
     "burst_lost": "all buffers of some CPUs in up to four stretches of time are lost and signaled",
     "most_lost": "50 to 80 % of the buffers are lost and signaled",
     "sequence_gap": "buffers are lost, and only sequence numbers are missing",
-    "unsignaled": "buffers are lost without a sign",
+    "unsignaled": "buffers are lost without a signal",
     "cpu_missing": "all records of up to a quarter of the CPUs are missing",
-    "late_start": "the streams of some CPUs begin late",
+    "late_start": "the streams of some CPUs start late",
     "early_end": "the streams of some CPUs end early",
     "offline": "the hotplug thread takes a CPU offline, whose stream ends there (perf.data)",
     "ring": "each CPU keeps its last 3 to 12 buffers",
@@ -238,15 +238,15 @@ TEXTS: dict[str, str] = {
     "no_migrations": "the file has no migrations",
     "no_priorities": "the file has no changes of priority",
     "no_idle": "the file has no idle states",
-    "no_interrupts": "the file has no interrupts, so that busy is defined without them",
+    "no_interrupts": "the file has no interrupts, so busy excludes them",
     "no_switches": "the file has no context switches",
     "no_thread_events": "the file has no starts and ends of threads and processes",
-    "no_rundown": "the threads that exist at the begin are not listed, snapshots are missing",
+    "no_rundown": "the threads that exist at the start are not listed, snapshots are missing",
     "repeated": "some buffers are in the file twice",
     "reordered": "buffers or records are in another order in the file",
     "reused_ids": "a thread has the id of one that ended before; half the files lose 3 % as well",
     "one_stamp": "the timestamp of one record is wrong",
-    "clock_back": "the clock of one CPU steps back for good",
+    "clock_back": "the clock of one CPU steps back permanently",
     "cut": "the file ends early",
 }
-"""What each kind does, for the table."""
+"""Description of each kind, for the table."""

@@ -1,4 +1,4 @@
-"""What the comment of a column claims of its values on a recording with loss."""
+"""What the comment of a column claims about its values on a recording with loss."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Mark:
 
     @property
     def claims(self) -> bool:
-        """Whether it says anything that can be wrong."""
+        """Whether it claims anything that can be wrong."""
         return self.kind in ("exact", "at_least", "at_most", "unknown", "range")
 
     def interval(self, row: Row, column: str) -> tuple[float, float] | None:
-        """The least and the greatest true value that the row leaves open; None: no claim."""
+        """The least and the greatest true value that the row allows; None: no claim."""
         value = row[column]
         infinite = float("inf")
         if self.kind == "range":

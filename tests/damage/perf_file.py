@@ -1,4 +1,4 @@
-"""A perf.data in memory: records in streams of CPUs, damaged as the kernel and disks damage them.
+"""A perf.data in memory: records in per-CPU streams, damaged as the kernel and disks damage them.
 
 Layouts: `perf_file_header`, `perf_event_attr`, PERF_RECORD_* and `struct sample_id` of the uapi
 header perf_event.h. All events of the file must have the same fields up to the CPU.
@@ -19,7 +19,7 @@ _IDENTIFIER = 1 << 16
 _EVENT_DESC = 12
 
 # sched_switch: common_pid, prev_comm, prev_pid, prev_prio, prev_state, next_comm, next_pid,
-# next_prio, behind the four bytes of the common fields; filled up to 68 bytes at a record's end.
+# next_prio, after the four bytes of the common fields; padded to 68 bytes at a record's end.
 SWITCH_FIELDS = "<I16sIIQ16sII"
 SWITCH_SIZE = 68
 HOTPLUG_TID = 900_000
@@ -123,7 +123,7 @@ class PerfFile:
             self.items.append((record, open_[cpu].number))
 
     def _placed(self, kind: int, raw: bytes) -> tuple[int, int, str] | None:
-        """Clock, CPU and kind of a record; None for those that perf itself added."""
+        """Clock, CPU, and kind of a record; None for those that perf itself added."""
         if kind >= USER_TYPES:
             return None
         at_time, at_cpu = self._offsets(kind, len(raw))
@@ -135,12 +135,12 @@ class PerfFile:
         elif kind in (COMM, FORK, EXIT):
             what = "thread"
         elif kind in (SWITCH, SWITCH_CPU_WIDE):
-            # The same switches once more, a little later.
+            # The same switches again, a little later.
             what = "switch_record"
         return ticks, cpu, what
 
     def _offsets(self, kind: int, size: int) -> tuple[int, int]:
-        """Places of the clock and the CPU in a record."""
+        """Offsets of the clock and the CPU in a record."""
         flags = self.sample_type
         if kind == SAMPLE:
             at = 8 + 8 * bool(flags & _IDENTIFIER) + 8 * bool(flags & _IP) + 8
@@ -155,7 +155,7 @@ class PerfFile:
         return at, cpu
 
     def damaged(self, plan: Plan, seed: int) -> bytes:
-        """The bytes of a copy to which the plan was applied."""
+        """The bytes of a copy with the plan applied."""
         chance = random.Random(seed)
         steps = dict(plan.steps)
         shifts: dict[int, int] = {}
@@ -218,7 +218,7 @@ class PerfFile:
         return bytes(data)
 
     def _hotplug(self, chunk: Chunk) -> bytes:
-        """The idle thread of a CPU gives way to the thread that takes the CPU offline."""
+        """The idle thread of a CPU yields to the thread that takes the CPU offline."""
         cpu = chunk.cpu
         data = bytearray(next(r.data for r in reversed(chunk.records) if r.kind == "switch"))
         at_time, _ = self._offsets(SAMPLE, len(data))
@@ -231,7 +231,7 @@ class PerfFile:
         return bytes(data)
 
     def _lost(self, following: bytes, count: int) -> bytes:
-        """PERF_RECORD_LOST in front of the record that found room again."""
+        """PERF_RECORD_LOST before the first record that fit again."""
         kind = struct.unpack_from("<I", following, 0)[0]
         at_time, at_cpu = self._offsets(kind, len(following))
         time, cpu = following[at_time : at_time + 8], following[at_cpu : at_cpu + 8]
@@ -245,7 +245,7 @@ class PerfFile:
         return struct.pack("<IHH", LOST, 0, 8 + len(body)) + body
 
     def _lost_samples(self, count: int) -> bytes:
-        """PERF_RECORD_LOST_SAMPLES, which perf writes last: what the kernel counted in all."""
+        """PERF_RECORD_LOST_SAMPLES, which perf writes last: the kernel's total."""
         flags = self.sample_type
         own = min(self.names, default=0)
         body = struct.pack("<Q", count) + bytes(16)
@@ -267,7 +267,7 @@ class PerfFile:
 
 
 def enters_idle(record: Record) -> bool:
-    """Whether a sched_switch record lets the idle thread in."""
+    """Whether a sched_switch record switches to the idle thread."""
     raw = len(record.data) - SWITCH_SIZE
     fields = struct.unpack_from(SWITCH_FIELDS, record.data, raw + 4)
     return bool(fields[6] == 0)

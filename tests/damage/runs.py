@@ -1,4 +1,4 @@
-"""Plays runs: a source, a kind of damage, and what is claimed of the damaged copy."""
+"""Plays runs: a source, a kind of damage, and the answers about the damaged copy."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from damage.kinds import KINDS
 from damage.sources import Source
 from damage.stream import Plan
 
-# Runs on one source: its rows without damage are asked for once.
+# Runs on one source: the rows of the undamaged source are computed once.
 PER_SOURCE = 8
-# Share of the recording at each end that is not judged: what ran there before the first record of
-# a CPU and after its last is not known in the whole recording either.
+# Share of the recording at each end that is not judged: the whole recording does not show what
+# ran there before the first record of a CPU and after its last either.
 _EDGE = 0.1
 
 
 @dataclass
 class Run:
-    """What came of one damaged recording."""
+    """The result for one damaged recording."""
 
     seed: int
     source: str
@@ -42,7 +42,7 @@ class Run:
     failure: str | None = None
     """Why the damaged file could not be loaded."""
     kept: str | None = None
-    """The damaged file, where it was kept."""
+    """The damaged file, if it was kept."""
 
     @property
     def is_wrong(self) -> bool:
@@ -68,7 +68,7 @@ class Player:
         self._folder.cleanup()
 
     def source(self, seed: int, format_: str) -> tuple[Source, Answers]:
-        """The source of that seed, loaded whole and asked about its inner part."""
+        """The source of that seed, loaded whole, with the answers about its inner part."""
         if self._source is None or self._source[0] != (seed, format_):
             source = sources.draw(seed, format_, self.folder)
             path = self.folder / f"whole-{source.recording.label}"
@@ -93,11 +93,11 @@ class Player:
             whole = replace(whole, names=whole.names.renamed(old, new))
         plan = KINDS[kind](source.file.chunks, random.Random(seed), source.file.hz)
         if source.format != "etl" and plan.lost and not plan.signaled and not plan.offline:
-            # A perf.data has no sequence numbers: nothing shows that a stream begins late, ends
+            # A perf.data has no sequence numbers: nothing shows that a stream starts late, ends
             # early or is missing, unless the records of other CPUs contradict that.
             plan.undetectable = True
         if source.format == "real" and kind in ("cut", "no_thread_events"):
-            # The switches are then known from PERF_RECORD_SWITCH alone: other times, no states.
+            # The switches then come from PERF_RECORD_SWITCH alone: other times, no states.
             plan.undetectable = True
         data = source.file.damaged(plan, seed)
         path = self.folder / f"{kind}-{source.recording.label}"
@@ -157,7 +157,7 @@ Task = tuple[int, str, str]
 
 
 def tasks(first: int, count: int, formats: Sequence[str], kinds: Sequence[str]) -> Iterator[Task]:
-    """Seeds with a format and a kind; those of one source follow each other."""
+    """Seeds with a format and a kind; those of one source are consecutive."""
     for seed in range(first, first + count):
         block = seed // PER_SOURCE
         format_ = formats[block % len(formats)]
@@ -168,7 +168,7 @@ def tasks(first: int, count: int, formats: Sequence[str], kinds: Sequence[str]) 
             and (format_ == "etl" or kind not in ("sequence_gap", "no_priorities"))
         ]  # fmt: skip
         if usable:
-            # Each kind comes up equally often whatever the number of formats.
+            # Each kind is equally frequent whatever the number of formats.
             place = block // len(formats) * PER_SOURCE + seed % PER_SOURCE
             yield seed, format_, usable[place % len(usable)]
 
@@ -185,7 +185,7 @@ def _played(given: tuple[Task, Path | None]) -> Run:
 
 
 def play_all(given: Sequence[Task], workers: int, keep: Path | None) -> Generator[Run, None, None]:
-    """The runs in their order, on so many processes."""
+    """The runs in order, on that many processes."""
     if workers == 1:
         player = Player(keep)
         try:
@@ -199,5 +199,5 @@ def play_all(given: Sequence[Task], workers: int, keep: Path | None) -> Generato
     try:
         yield from pool.map(_played, [(task, keep) for task in given], chunksize=PER_SOURCE)
     finally:
-        # The caller may have had enough.
+        # The caller may stop early.
         pool.shutdown(cancel_futures=True)

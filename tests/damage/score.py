@@ -15,7 +15,7 @@ from schedlens.ask import catalog
 LEAST_RIGHT = 0.999
 MOST_FALSE_FINDINGS = 0.01
 MOST_WIDTH = 3.0
-# A column with fewer rows is judged with the others only.
+# A column with fewer rows is judged only with the others.
 LEAST_ROWS = 1000
 # Tables that are not queries: their rows are states, not bounds.
 STATES = ("thread_state", "cpu_state")
@@ -59,7 +59,7 @@ class Total:
 
 
 def judged(runs: Iterable[Run]) -> list[Run]:
-    """Runs whose damage a reader can know of."""
+    """Runs whose damage a reader can detect."""
     return [run for run in runs if not run.undetectable]
 
 
@@ -101,7 +101,7 @@ def by_column(runs: Iterable[Run]) -> dict[tuple[str, str], Total]:
 
 
 def unmarked() -> list[str]:
-    """Columns that end in _ns and say nothing of their bounds."""
+    """Columns that end in _ns and state no bounds."""
     return sorted(
         f"{query.full_name}.{column}"
         for query in catalog.load_all()
@@ -146,7 +146,7 @@ def _number(value: float | None) -> str:
 
 
 def verdict(runs: Sequence[Run]) -> list[str]:
-    """The targets that the judged runs miss, each in one line."""
+    """The targets that the judged runs miss, one per line."""
     found = []
     all_judged = judged(runs)
     totals = by_column(all_judged)

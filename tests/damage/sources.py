@@ -28,7 +28,7 @@ from schedlens.simulate.scheduler import Simulation
 
 FIXTURES = Path(__file__).resolve().parent.parent.parent / "fixtures"
 FORMATS = ("etl", "perf", "real")
-# Recorded whole, with one set of fields for all events.
+# Recorded completely, with one set of fields for all events.
 PERF_FIXTURES = ("plain", "counters", "host_plain", "own_tree", "sched_yield")
 US = 1_000
 
@@ -37,7 +37,7 @@ Line = dict[str, Any]
 
 @dataclass
 class Source:
-    """A recording in memory, and how it is loaded."""
+    """A recording in memory, and how to load it."""
 
     name: str
     format: str
@@ -46,12 +46,12 @@ class Source:
     """With the undamaged file as its trace."""
     schedule: RandomSchedule | None = None
     reused: tuple[File, tuple[int, int]] | None = None
-    """The same with one thread id less: a thread has the id of one that ended before, (id that is
-    gone, id that it has instead)."""
+    """The same with one thread id fewer: a thread reuses the id of one that ended, (removed id,
+    id used instead)."""
 
 
 def draw(seed: int, format_: str, folder: Path) -> Source:
-    """The source of that seed; files are written into `folder`."""
+    """The source of that seed; files are written to `folder`."""
     if format_ == "real":
         return _real(seed, folder)
     chance = random.Random(seed)
@@ -83,13 +83,17 @@ def _written(script: Line, lines: list[Line], format_: str, path: Path, seed: in
 
 
 def _reusable(schedule: RandomSchedule) -> tuple[int, int] | None:
-    """A thread that begins in the recording, and another that has ended before."""
+    """A thread that starts in the recording, and another that ended before it."""
     starts = {
         line["tid"]: line["ts"]
         for line in schedule.lines
         if line["event"] == "thread" and line["phase"] == "start"
     }
-    ends = {stay.tid: stay.ts + stay.dur for stay in schedule.stays if stay.end_reason == "exit"}
+    ends = {
+        slice_.tid: slice_.ts + slice_.dur
+        for slice_ in schedule.slices
+        if slice_.end_reason == "exit"
+    }
     pairs = [
         (tid, other)
         for tid, start in starts.items()

@@ -1,4 +1,4 @@
-"""What both formats share: records in chunks, one stream for each CPU, and a plan of damage."""
+"""Shared by both formats: records in chunks, one stream per CPU, and a plan of damage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(slots=True)
 class Record:
-    """One record: its bytes, and its clock in the ticks of the file; None where it has none."""
+    """One record: its bytes, and its clock in ticks of the file; None if it has none."""
 
     data: bytes
     ticks: int | None
@@ -45,34 +45,34 @@ class Chunk:
 
 @dataclass
 class Plan:
-    """What is done to a file. Chunks are named by their numbers."""
+    """What is done to a file. Chunks are identified by number."""
 
     lost: set[int] = field(default_factory=set)
     signaled: bool = True
     """The file has the signs of loss: flags and totals of an .etl, PERF_RECORD_LOST."""
     only_events: bool = False
-    """An .etl says that single events were lost: the numbers of its buffers have no gaps."""
+    """An .etl reports single lost events: the sequence numbers of its buffers have no gaps."""
     renumbered: bool = False
     """The sequence numbers of an .etl have no gaps."""
     without: frozenset[str] = frozenset()
-    """Kinds of records that are left out everywhere."""
+    """Kinds of records that are dropped everywhere."""
     repeated: set[int] = field(default_factory=set)
     reordered: bool = False
     stamps: list[tuple[int, int, int]] = field(default_factory=list)
-    """(chunk, place of the record in it, new clock)."""
+    """(chunk, position of the record in it, new clock)."""
     steps: list[tuple[int, int]] = field(default_factory=list)
-    """(first chunk, ticks): from this chunk on, the clock of its CPU is so much later."""
+    """(first chunk, ticks): from this chunk on, the clock of its CPU is later by this much."""
     offline: dict[int, int] = field(default_factory=dict)
     """By CPU, the chunk after which its hotplug thread takes it offline; the later ones are in
-    `lost`. Only a perf.data has that."""
+    `lost`. Only for a perf.data."""
     cut: float | None = None
     """Share of the bytes that is kept."""
     undetectable: bool = False
-    """The bytes do not show the damage, so that no reader can know of it."""
+    """The bytes do not show the damage, so no reader can detect it."""
     threads_only: bool = False
-    """What the CPUs did is not known from here on, not even whether they were online."""
+    """The state of the CPUs is unknown from here on, even whether they were online."""
     unknown_everywhere: bool = False
-    """What is missing concerns the whole recording, so that no width is judged."""
+    """The missing part concerns the whole recording, so no width is judged."""
 
 
 Span = tuple[int, int, int]
@@ -86,11 +86,11 @@ class File(Protocol):
     hz: int
 
     def damaged(self, plan: Plan, seed: int) -> bytes:
-        """The bytes of a copy to which the plan was applied."""
+        """The bytes of a copy with the plan applied."""
 
 
 def by_cpu(chunks: Iterable[Chunk]) -> dict[int, list[Chunk]]:
-    """The streams, each in the order of time."""
+    """The streams, each in time order."""
     streams: dict[int, list[Chunk]] = defaultdict(list)
     for chunk in chunks:
         streams[chunk.cpu].append(chunk)
@@ -100,7 +100,7 @@ def by_cpu(chunks: Iterable[Chunk]) -> dict[int, list[Chunk]]:
 
 
 def spans(chunks: Sequence[Chunk], plan: Plan, extent: tuple[int, int]) -> list[Span]:
-    """The damaged stretches of each CPU's stream; `extent` are the ends of the recording."""
+    """The damaged stretches of each CPU's stream; `extent` is the range of the recording."""
     found: list[Span] = []
     for cpu, stream in by_cpu(chunks).items():
         before = extent[0]
@@ -131,7 +131,7 @@ def spans(chunks: Sequence[Chunk], plan: Plan, extent: tuple[int, int]) -> list[
 
 
 def union_ns(found: Iterable[Span], window: tuple[int, int], hz: int) -> tuple[int, int]:
-    """(time in which any CPU is damaged, the same summed over the CPUs) in a window of ticks."""
+    """(time in which any CPU is damaged, the same summed over CPUs) in a window of ticks."""
     clipped = [
         (cpu, max(start, window[0]), min(end, window[1]))
         for cpu, start, end in found

@@ -1,4 +1,4 @@
-"""Recordings with awkward content, names and places, made by perf on the machine of the tests."""
+"""Recordings with unusual content, names, and places, made by perf on this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def on_terminal(*arguments: str) -> bytes:
-    """What a command writes when its output is a terminal."""
+    """What a command prints on a terminal."""
     here, there = pty.openpty()
     with subprocess.Popen([str(BIN / arguments[0]), *arguments[1:]], stdout=there, stderr=there):
         os.close(there)
@@ -54,7 +54,7 @@ def on_terminal(*arguments: str) -> bytes:
 
 
 @pytest.mark.parametrize("form", [(), ("--csv",), ("--json",)])
-def test_thread_name_with_escape_sequence_does_not_reach_the_terminal(
+def test_escape_sequence_in_thread_name_does_not_reach_the_terminal(
     form: tuple[str, ...], hostile: Path
 ) -> None:
     query = f"SELECT name FROM thread WHERE name = '{HOSTILE}'"
@@ -64,7 +64,7 @@ def test_thread_name_with_escape_sequence_does_not_reach_the_terminal(
     assert b"\\u001b[2J\\u001b[31mowned" in written
 
 
-def test_csv_in_a_pipe_keeps_the_bytes_of_a_name(hostile: Path) -> None:
+def test_csv_in_a_pipe_keeps_raw_bytes_of_names(hostile: Path) -> None:
     query = f"SELECT name FROM thread WHERE name = '{HOSTILE}'"
     done = command("schedlens", "sql", "--csv", str(hostile), query)
     assert done.stdout == f'"name"\n"{HOSTILE}"\n'
@@ -80,7 +80,7 @@ def test_unknown_process_lists_hostile_names_without_escape_sequences(hostile: P
     assert "\\u001b[2J\\u001b[31mowned" in done.stderr
 
 
-def test_recording_of_a_sleeping_process_is_reported_and_spares_the_others(tmp_path: Path) -> None:
+def test_recording_of_sleeping_process_is_reported_and_others_load(tmp_path: Path) -> None:
     needs_tracing()
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
@@ -104,9 +104,7 @@ def test_recording_of_a_sleeping_process_is_reported_and_spares_the_others(tmp_p
     assert line in failure["why"]
 
 
-def test_recordings_of_one_name_get_labels_that_tell_them_apart(
-    hostile: Path, tmp_path: Path
-) -> None:
+def test_recordings_of_one_name_get_distinct_labels(hostile: Path, tmp_path: Path) -> None:
     for name in ("x/before", "x/after", "y/after"):
         (tmp_path / name).mkdir(parents=True)
         shutil.copy(hostile / "a.data", tmp_path / name / "perf.data")
@@ -125,7 +123,7 @@ def test_recordings_of_one_name_get_labels_that_tell_them_apart(
     ]
 
 
-def test_full_disk_names_the_database_that_did_not_fit(hostile: Path, tmp_path: Path) -> None:
+def test_full_disk_error_names_the_database(hostile: Path, tmp_path: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "schedlens-test", str(tmp_path)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("no disk can be mounted here")
@@ -141,8 +139,8 @@ def test_full_disk_names_the_database_that_did_not_fit(hostile: Path, tmp_path: 
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 
-def test_full_disk_names_the_folder_of_the_report(hostile: Path, tmp_path: Path) -> None:
-    # The report's temporary file leads to a device that is always full.
+def test_full_disk_error_names_the_report_folder(hostile: Path, tmp_path: Path) -> None:
+    # The report's temporary file points to a device that is always full.
     (tmp_path / ".report.html.new").symlink_to("/dev/full")
     done = command("analyze", str(hostile / "a.data"), "-o", str(tmp_path), check=False)
     assert done.returncode == 2

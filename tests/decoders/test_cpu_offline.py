@@ -1,4 +1,4 @@
-"""A CPU that goes offline and comes back while perf records: offline, and then unknown."""
+"""A CPU that goes offline and returns while perf records: offline, then unknown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from decoded import decoded
 
 pytestmark = pytest.mark.alone
 
-# Prints CLOCK_MONOTONIC around each change; stays short, since others may use the machine.
+# Prints CLOCK_MONOTONIC around each change; kept short, since others may use the machine.
 SCRIPT = """
 import sys, time
 control = sys.argv[1]
@@ -47,7 +47,7 @@ def control() -> Iterator[Path]:
         pytest.skip("no CPU of this machine can be taken offline")
     file = usable[-1]
     try:
-        # Permission alone does not tell: a container may refuse.
+        # Permission alone does not decide: a container may refuse.
         file.write_text("0")
         file.write_text("1")
     except OSError as error:
@@ -59,7 +59,7 @@ def control() -> Iterator[Path]:
 
 
 def _recorded(events: str, control: Path, folder: Path) -> tuple[dict[str, pa.Table], list[int]]:
-    """The tables, and the times from ns 0 around going offline and around coming back."""
+    """The tables, and the times from ns 0 around going offline and around returning."""
     trace = folder / "perf.data"
     done = subprocess.run(
         ["perf", "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-e", events, "-o", str(trace),
@@ -81,14 +81,14 @@ def _last_switch(tables: dict[str, pa.Table], cpu: int) -> int:
 
 
 def _run_ns(tables: dict[str, pa.Table], cpu: int) -> int:
-    """How long the thread that takes the CPU down and up ran."""
+    """Running time of the thread that takes the CPU down and up."""
     names = {row["utid"]: row["name"] for row in tables["thread"].to_pylist()}
     slices = _rows(tables, "sched_slice", cpu)
     return sum(row["dur"] for row in slices if names[row["utid"]] == f"cpuhp/{cpu}")
 
 
 @pytest.mark.parametrize("events", [STEPS, WAKINGS], ids=["steps", "wakings"])
-def test_an_offline_cpu_is_offline_and_then_unknown(
+def test_offline_cpu_is_offline_and_then_unknown(
     events: str, control: Path, tmp_path: Path
 ) -> None:
     cpu = int(control.parent.name.removeprefix("cpu"))
@@ -108,7 +108,7 @@ def test_an_offline_cpu_is_offline_and_then_unknown(
     assert _last_switch(tables, cpu) <= silent < offline
     # To the end.
     assert rest == (online, None)
-    # It runs for a few ms, and not for as long as the CPU is silent.
+    # It runs for a few ms, much less than the CPU is silent.
     assert _run_ns(tables, cpu) < is_down - down
     # All columns of the topology are repeated.
     rows = _rows(tables, "cpu", cpu)
@@ -118,7 +118,7 @@ def test_an_offline_cpu_is_offline_and_then_unknown(
     assert all(row["valid_from_ns"] is None for row in others)
 
 
-def test_without_wakings_a_silent_cpu_is_unknown_to_the_end(control: Path, tmp_path: Path) -> None:
+def test_silent_cpu_without_wakeups_is_unknown_to_the_end(control: Path, tmp_path: Path) -> None:
     cpu = int(control.parent.name.removeprefix("cpu"))
     tables, (down, is_down, _, _) = _recorded(SWITCH, control, tmp_path)
     assert [row["online"] for row in _rows(tables, "cpu", cpu)] == [True]
@@ -131,7 +131,7 @@ def test_without_wakings_a_silent_cpu_is_unknown_to_the_end(control: Path, tmp_p
     assert _run_ns(tables, cpu) < is_down - down
 
 
-def test_a_drawn_takedown_is_offline_between_the_wakings(tmp_path: Path) -> None:
+def test_cpu_is_offline_between_hotplug_wakeups(tmp_path: Path) -> None:
     # ms      0 ....... 10 | 11      12         50                     60
     # CPU 0   runs; wakes    cpuhp/1 migration/1 cpuhp/1 (it returns)
     # CPU 1   runs      ends

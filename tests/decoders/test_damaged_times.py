@@ -1,4 +1,4 @@
-"""A time that does not fit its neighbors is damage: a problem and a gap, no longer recording."""
+"""A time that does not fit its neighbors is reported as a problem and a gap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fixture_files import fixture
 
 NO_FIT = "a record whose time does not fit those around it: left out"
 HOUR_NS = 3_600_000_000_000
-# Switches of a buffer, a switch every 100 us, at 10 MHz.
+# Switches of a buffer, one every 100 us, at 10 MHz.
 A_BUFFER, STEP = 20, 1_000
 CPUS, BUFFERS = 2, 5
 
@@ -69,13 +69,13 @@ def _left_out(tables: dict[str, pa.Table]) -> int:
     return sum(row["count"] for row in _rows(tables, "problem") if row["what"] == NO_FIT)
 
 
-# Day and more, minutes, 5 ms; to both sides.
+# More than a day, minutes, 5 ms; in both directions.
 SHIFTS = [29_027_037 * 10_000_000, HOUR_NS // 100, 50_000, -50_000, -HOUR_NS // 100]
 
 
 @pytest.mark.parametrize("shift", SHIFTS)
 @pytest.mark.parametrize("place", [(1, 2, 7), (0, 0, 2), (1, 2, A_BUFFER - 1), (0, 3, 0)])
-def test_one_damaged_etl_time_is_a_gap_on_its_cpu(
+def test_damaged_etl_time_is_a_gap_on_its_cpu(
     place: tuple[int, int, int], shift: int, tmp_path: Path
 ) -> None:
     cpu, number, at = place
@@ -94,7 +94,7 @@ def test_one_damaged_etl_time_is_a_gap_on_its_cpu(
 
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize("shift", SHIFTS[:2])
-def test_a_damaged_last_etl_time_does_not_lengthen_the_recording(
+def test_damaged_last_etl_time_does_not_lengthen_recording(
     *, closed: bool, shift: int, tmp_path: Path
 ) -> None:
     times = _times(1, BUFFERS - 1)
@@ -110,9 +110,7 @@ def test_a_damaged_last_etl_time_does_not_lengthen_the_recording(
 
 
 @pytest.mark.parametrize("shift", [-86_400 * 10_000_000, 86_400 * 10_000_000])
-def test_a_damaged_time_of_the_header_does_not_shift_the_recording(
-    shift: int, tmp_path: Path
-) -> None:
+def test_damaged_header_time_does_not_shift_recording(shift: int, tmp_path: Path) -> None:
     trace = tmp_path / "damaged.etl"
     trace.write_bytes(_log({}, start=etl_bytes.START + shift))
     tables = decoded(trace)
@@ -124,7 +122,7 @@ def test_a_damaged_time_of_the_header_does_not_shift_the_recording(
 
 
 @pytest.mark.parametrize("shift", [-30_000, 600_000_000])
-def test_an_etl_clock_that_steps_neither_crashes_nor_lengthens(shift: int, tmp_path: Path) -> None:
+def test_etl_clock_step_neither_crashes_nor_lengthens_recording(shift: int, tmp_path: Path) -> None:
     # CPU 1 from its third buffer on.
     changes = {
         (1, number, at): ts + shift
@@ -138,13 +136,13 @@ def test_an_etl_clock_that_steps_neither_crashes_nor_lengthens(shift: int, tmp_p
     assert first == 0
     assert last <= 70_000_000_000
     if shift < 0:
-        # Time that is there twice is unknown on this CPU.
+        # Time that occurs twice is unknown on this CPU.
         assert [gap for gap in _gaps(tables) if gap[0] == 1]
         ts = [row["ts"] for row in _rows(tables, "context_switch") if row["cpu"] == 1]
         assert ts == sorted(ts)
 
 
-def test_the_wall_clock_may_be_set_while_an_etl_is_recorded(tmp_path: Path) -> None:
+def test_wall_clock_change_does_not_affect_etl_times(tmp_path: Path) -> None:
     # The header says 0.1 ms, the records say 10 ms: none of them is damaged.
     trace = tmp_path / "set.etl"
     trace.write_bytes(_log({}, end_time=etl_bytes.START_TIME + 1_000))
@@ -167,13 +165,13 @@ def _switches(tables: dict[str, pa.Table]) -> dict[int, list[int]]:
 
 
 def _damaged(content: bytes, old: int, new: int) -> bytes | None:
-    """The file with another time in one record; None where the old time is not there once."""
+    """The file with another time in one record; None unless the old time occurs exactly once."""
     before, after = struct.pack("<Q", old), struct.pack("<Q", new)
     return content.replace(before, after) if content.count(before) == 1 else None
 
 
 @pytest.mark.parametrize("shift", [20 * 24 * HOUR_NS, HOUR_NS, 50_000_000, -50_000_000, -HOUR_NS])
-def test_one_damaged_perf_time_is_a_gap_on_its_cpu(
+def test_damaged_perf_time_is_a_gap_on_its_cpu(
     shift: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     content, whole = _perf(tmp_path_factory)
@@ -195,7 +193,7 @@ def test_one_damaged_perf_time_is_a_gap_on_its_cpu(
         assert _left_out(tables) == 1, (cpu, at)
         gaps = _gaps(tables)
         assert {gap[0] for gap in gaps} == {cpu}
-        # One where the file has it, and one where its time says, if that is in the recording.
+        # One gap at its position in the file, and one at its time, if that is in the recording.
         ends = [(begin, end) for _, begin, end in gaps if begin is not None and end is not None]
         here = [(a, b) for a, b in ends if times[at - 1] <= a <= times[at] <= b <= times[at + 1]]
         there = [(a, b) for a, b in ends if a <= times[at] + shift <= b]
@@ -203,7 +201,7 @@ def test_one_damaged_perf_time_is_a_gap_on_its_cpu(
         assert here, gaps
         assert bool(there) or not is_within
         assert len(gaps) <= 2
-        # The pair of PERF_RECORD_SWITCH may show the same switch.
+        # The PERF_RECORD_SWITCH pair may show the same switch.
         seen = {row["ts"] for row in _rows(tables, "context_switch")}
         assert (
             not seen
@@ -215,7 +213,7 @@ def test_one_damaged_perf_time_is_a_gap_on_its_cpu(
 
 
 def _two_cpus(tmp_path: Path, switches: int, every_ns: int) -> Path:
-    """A perf.data of two CPUs with so many switches each."""
+    """A perf.data of two CPUs with that many switches each."""
     machine = {"cpus": [{"cpu": cpu, "core": cpu, "l2": cpu, "l3": 0} for cpu in range(2)]}
     lines = [
         {"ts": 1_000 + every_ns * at + 50_000 * cpu, "cpu": cpu, "event": "switch",
@@ -228,7 +226,7 @@ def _two_cpus(tmp_path: Path, switches: int, every_ns: int) -> Path:
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_a_damaged_end_of_a_perf_stream_does_not_lengthen_the_recording(
+def test_damaged_end_of_perf_stream_does_not_lengthen_recording(
     *, late: bool, tmp_path: Path
 ) -> None:
     # Two CPUs, a switch every 100 us each; the last or the first record of CPU 1 is damaged.
@@ -259,7 +257,7 @@ def _drawn(tmp_path: Path) -> PerfFile:
 
 
 def _with(file: PerfFile, plan: Plan, tmp_path: Path) -> dict[str, pa.Table]:
-    """The tables of a file to which a plan was applied."""
+    """The tables of a file with a plan applied."""
     trace = tmp_path / "damaged.perf.data"
     trace.write_bytes(file.damaged(plan, 3))
     return decoded(trace)
@@ -278,7 +276,7 @@ def _problems(tables: dict[str, pa.Table]) -> set[str]:
     ],
     ids=["reordered", "one chunk twice", "most chunks twice"],
 )
-def test_records_in_disorder_are_sorted_and_doubles_left_out(
+def test_unordered_records_are_sorted_and_duplicates_dropped(
     plan: Plan, problem: str | None, tmp_path: Path
 ) -> None:
     file = _drawn(tmp_path)
@@ -290,7 +288,7 @@ def test_records_in_disorder_are_sorted_and_doubles_left_out(
     assert problem is None or problem in _problems(tables)
 
 
-def test_a_clock_that_goes_back_for_good_is_a_gap_to_the_end(tmp_path: Path) -> None:
+def test_clock_that_jumps_back_is_a_gap_to_the_end(tmp_path: Path) -> None:
     file = _drawn(tmp_path)
     whole = _switches(decoded(tmp_path / "whole.perf.data"))
     chunk = next(chunk for chunk in file.chunks if chunk.cpu == 1 and chunk.sequence == 10)
@@ -303,8 +301,8 @@ def test_a_clock_that_goes_back_for_good_is_a_gap_to_the_end(tmp_path: Path) -> 
     )
 
 
-def test_a_time_in_the_past_leaves_that_moment_unknown_as_well(tmp_path: Path) -> None:
-    # Either the time is wrong or the record is from there: both stretches are unknown.
+def test_time_in_the_past_makes_that_moment_unknown_too(tmp_path: Path) -> None:
+    # Either the time is wrong or the record belongs there: both stretches are unknown.
     file = _drawn(tmp_path)
     times = _switches(decoded(tmp_path / "whole.perf.data"))[1]
     chunk = next(chunk for chunk in file.chunks if chunk.cpu == 1 and chunk.sequence == 10)
@@ -317,6 +315,8 @@ def test_a_time_in_the_past_leaves_that_moment_unknown_as_well(tmp_path: Path) -
     assert _left_out(tables) == 1
 
 
-def test_whole_recordings_have_no_damaged_time(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_undamaged_recordings_have_no_damaged_time(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     for name in ("host_plain", "switch_only", "counters", "zstd", "pipe", "plain"):
         assert _left_out(decoded(fixture(name, tmp_path_factory))) == 0, name

@@ -1,4 +1,4 @@
-"""Rows of equal times and of length zero: no total changes, and no filter changes a row."""
+"""Rows of equal time or zero length change no total, and no filter changes a row."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from decoders.test_sweeps_queries import answers, row
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from decoders.test_interval_queries import answers, row
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from fixture_files import fixture
+from grid_schedule import CELL, Schedule, database
 from load.test_tables_folder import loaded
-from sweep_schedule import CELL, Schedule, database
-from tables_export import export
+from tables_export import IN_TIME, export
 
 from schedlens.ask import catalog
 from schedlens.load import store
-from schedlens.load.arrow_folder import layout
 from schedlens.load.recording import Recording
 
 pytestmark = pytest.mark.slow
@@ -31,25 +30,25 @@ MOVES = "SELECT left_ns, back_ns, away_ns, run_ns, ready_ns FROM core_type_move"
 # cpu 0 P   A A                      A A
 # cpu 1 E        A A
 # cpu 2 ?             (A A A A)          core type unknown
-def test_running_time_on_a_core_of_unknown_type_counts_in_a_move() -> None:
+def test_running_time_on_core_of_unknown_type_counts_in_migration() -> None:
     with drawn_database() as con:
         DrawnTrace(con, [
-            Stay("game/A", 0, 0, 100, end="preempted"),
-            Stay("game/A", 1, 100, 200, wait=0, end="preempted"),
-            Stay("game/A", 2, 300, 200, wait=0, end="preempted"),
-            Stay("game/A", 0, 500, 100, wait=0, end="trace_end"),
+            Slice("game/A", 0, 0, 100, end="preempted"),
+            Slice("game/A", 1, 100, 200, wait=0, end="preempted"),
+            Slice("game/A", 2, 300, 200, wait=0, end="preempted"),
+            Slice("game/A", 0, 500, 100, wait=0, end="trace_end"),
         ], TYPED, 600)  # fmt: skip
         assert con.execute(MOVES).fetchall() == [(100, 500, 400, 400, 0)]
 
 
 @pytest.fixture
 def crowded() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Moves between P and E with slices of length zero on both at the times of the switches."""
+    """Moves between P and E cores with zero-length slices on both at the times of the switches."""
     with drawn_database() as con:
-        stays = [
-            Stay("game/A", step % 2, step * 10, 10, wait=0, end="preempted") for step in range(12)
+        slices = [
+            Slice("game/A", step % 2, step * 10, 10, wait=0, end="preempted") for step in range(12)
         ]
-        trace = DrawnTrace(con, stays, TYPED, 120)
+        trace = DrawnTrace(con, slices, TYPED, 120)
         for step in range(1, 12):
             for cpu in (0, 1, 0, 1, 0):
                 trace.add(
@@ -59,7 +58,7 @@ def crowded() -> Iterator[duckdb.DuckDBPyConnection]:
         yield con
 
 
-def test_slices_of_length_zero_are_no_moves(crowded: duckdb.DuckDBPyConnection) -> None:
+def test_zero_length_slices_are_no_migrations(crowded: duckdb.DuckDBPyConnection) -> None:
     expected = [(ts, ts + 10, 10, 10, 0) for ts in (10, 30, 50, 70, 90)] + [(110, None, 10, 10, 0)]
     assert crowded.execute(MOVES).fetchall() == expected
 
@@ -67,7 +66,7 @@ def test_slices_of_length_zero_are_no_moves(crowded: duckdb.DuckDBPyConnection) 
 @pytest.mark.parametrize(
     "where", ["left_ns > 40", "thread = 'A'", "to_cpu = 1", "NOT censored", "ready_ns = 0"]
 )
-def test_filter_does_not_change_the_moves_that_remain(
+def test_filter_does_not_change_remaining_migrations(
     crowded: duckdb.DuckDBPyConnection, where: str
 ) -> None:
     everything = crowded.execute(f"SELECT *, ({where}) FROM core_type_move").fetchall()
@@ -75,7 +74,7 @@ def test_filter_does_not_change_the_moves_that_remain(
     assert kept == [values[:-1] for values in everything if values[-1]]
 
 
-def test_order_of_the_stored_rows_does_not_change_the_moves(
+def test_row_order_does_not_change_migrations(
     crowded: duckdb.DuckDBPyConnection,
 ) -> None:
     before = crowded.execute("FROM core_type_move").fetchall()
@@ -88,7 +87,7 @@ def test_order_of_the_stored_rows_does_not_change_the_moves(
 # CPU 1 is idle throughout; two parking records at cell 2 contradict each other.
 @pytest.mark.parametrize("parked_last", [False, True])
 @pytest.mark.parametrize("begin", [0, 2])
-def test_later_of_two_parking_records_of_one_time_decides(parked_last: bool, begin: int) -> None:
+def test_later_of_two_simultaneous_parking_records_wins(parked_last: bool, begin: int) -> None:
     plan = Schedule(
         cpus={0: row("1111 11"), 1: row(".... ..")}, cores={0: 0, 1: 1}, source="etw",
         ready={2: [True] * 6}, allowed={2: [(0, frozenset({1}))]},
@@ -109,9 +108,9 @@ def test_later_of_two_parking_records_of_one_time_decides(parked_last: bool, beg
 
 
 @pytest.mark.parametrize("types", [("P", "E"), ("E", "P")])
-def test_later_of_two_topology_rows_of_one_time_decides(types: tuple[str, str]) -> None:
+def test_later_of_two_simultaneous_topology_rows_wins(types: tuple[str, str]) -> None:
     with drawn_database() as con:
-        trace = DrawnTrace(con, [Stay("game/A", 0, 0, 100)], [Cpu(0, 0)], 100)
+        trace = DrawnTrace(con, [Slice("game/A", 0, 0, 100)], [Cpu(0, 0)], 100)
         for core_type in types:
             trace.add("cpu", cpu=0, core=0, core_type=core_type, online=True, valid_from_ns=40)
         rows = con.execute("SELECT core_type, run_ns FROM core_type_residency WHERE run_ns > 0")
@@ -119,9 +118,9 @@ def test_later_of_two_topology_rows_of_one_time_decides(types: tuple[str, str]) 
 
 
 @pytest.mark.parametrize("sets", [([0], [1]), ([1], [0])])
-def test_later_of_two_affinity_records_of_one_time_decides(sets: tuple[list[int], ...]) -> None:
+def test_later_of_two_simultaneous_affinity_records_wins(sets: tuple[list[int], ...]) -> None:
     with drawn_database() as con:
-        trace = DrawnTrace(con, [Stay("game/A", 0, 0, 100)], [Cpu(0, 0), Cpu(1, 1)], 100)
+        trace = DrawnTrace(con, [Slice("game/A", 0, 0, 100)], [Cpu(0, 0), Cpu(1, 1)], 100)
         for cpus in sets:
             trace.add("affinity", utid=trace.utid("game/A"), cpus=cpus, source="event")
         assert con.execute("SELECT cpus FROM affinity_spell").fetchall() == [(sets[1],)]
@@ -148,12 +147,12 @@ def test_zero_length_rows_change_no_total() -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "counters"])
-def test_order_of_the_stored_rows_changes_no_view(
+def test_row_order_changes_no_view(
     name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    # Times rounded down to 2 ms: many slices of length zero, and several records at each time.
+    # Times rounded down to 2 ms: many zero-length slices, and several records at each time.
     con = loaded(fixture(name, tmp_path_factory))
-    for table in layout.IN_TIME:
+    for table in IN_TIME:
         con.execute(f"UPDATE {table} SET ts = ts // 2000000 * 2000000")
     folder = export(con, tmp_path / "tables")
     with database() as stored, database() as shuffled:
@@ -178,7 +177,7 @@ def _silent(label: str, share: float) -> None:
 
 
 def _rounded(con: duckdb.DuckDBPyConnection, asked: str) -> list[tuple[object, ...]]:
-    """Rows with sums of floating-point numbers as equal as their order allows."""
+    """Rows with floating-point sums rounded, as their order may differ."""
     return [
         tuple(round(value, 6) if isinstance(value, float) else value for value in values)
         for values in con.execute(asked).fetchall()

@@ -31,7 +31,7 @@ def _rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
         return con.execute(sql).fetchall()
 
 
-def test_a_drawn_recording_is_answered_with_a_report(tmp_path: Path) -> None:
+def test_drawn_recording_gets_a_report(tmp_path: Path) -> None:
     trace = corpus_file("synth_qpc64", tmp_path)
     facts = _analyze(str(trace), "-o", str(tmp_path / "out"))
     assert facts["not_loaded"] == []
@@ -39,7 +39,7 @@ def test_a_drawn_recording_is_answered_with_a_report(tmp_path: Path) -> None:
     assert _rows(tmp_path / "out", "SELECT source, clock_name, clock_hz FROM trace") == [
         ("etw", "qpc", 10_000_000)
     ]
-    # Of the stays of the two threads of the game each end is told by its record.
+    # Each slice end of the game's two threads has its own record.
     ends = _rows(
         tmp_path / "out",
         "SELECT tid, end_reason, count(*) FROM sched_slice JOIN thread USING (utid) "
@@ -52,9 +52,9 @@ def test_a_drawn_recording_is_answered_with_a_report(tmp_path: Path) -> None:
     ]
 
 
-def test_a_recording_without_switches_says_what_to_record(tmp_path: Path) -> None:
+def test_recording_without_switches_names_capture_command(tmp_path: Path) -> None:
     trace = corpus_file("pv_diaghub_kernel", tmp_path)
-    told = command("analyze", str(trace), "-o", str(tmp_path / "out"), "--no-report").stdout
+    output = command("analyze", str(trace), "-o", str(tmp_path / "out"), "--no-report").stdout
     answers = {
         question: (answer, record_with)
         for question, answer, record_with in _rows(
@@ -64,7 +64,7 @@ def test_a_recording_without_switches_says_what_to_record(tmp_path: Path) -> Non
     assert answers["concurrency"] == ("no", "CSwitch")
     assert answers["worst_waits"] == ("no", "CSwitch+ReadyThread")
     # No analyzer without data reports that there are no problems.
-    _, _, names = told.partition("no problems found: ")
+    _, _, names = output.partition("no problems found: ")
     judged = set(names.partition("\n")[0].split(", "))
     assert "trace_quality" not in judged
     assert [name for name in judged if answers.get(name, ("yes",))[0] == "no"] == []
@@ -73,7 +73,7 @@ def test_a_recording_without_switches_says_what_to_record(tmp_path: Path) -> Non
     ]
 
 
-def test_a_description_of_the_machine_is_taken(tmp_path: Path) -> None:
+def test_topology_option_is_applied(tmp_path: Path) -> None:
     trace = corpus_file("synth_qpc64", tmp_path)
     machine = tmp_path / "machine.json"
     cpus = [
@@ -98,7 +98,7 @@ def test_a_description_of_the_machine_is_taken(tmp_path: Path) -> None:
 
 
 def _moved(trace: Path, to: Path, by_100ns: int) -> Path:
-    """A copy whose header says that it began and ended later."""
+    """A copy whose header states a later start and end."""
     data = bytearray(trace.read_bytes())
     payload = 0x48 + 32
     pointer = struct.unpack_from("<I", data, payload + 44)[0]
@@ -110,7 +110,7 @@ def _moved(trace: Path, to: Path, by_100ns: int) -> Path:
     return to
 
 
-def test_files_of_one_recording_are_read_together(tmp_path: Path) -> None:
+def test_files_of_one_recording_load_together(tmp_path: Path) -> None:
     kernel = corpus_file("synth_qpc64", tmp_path)
     user = tmp_path / "user.etl"
     shutil.copy(kernel, user)
@@ -136,7 +136,7 @@ def test_inspect_lists_processes_and_threads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("only", ["0532", "ReadyThread"])
-def test_events_can_be_asked_for_by_id_or_name(tmp_path: Path, only: str) -> None:
+def test_events_filter_by_id_or_name(tmp_path: Path, only: str) -> None:
     trace = corpus_file("synth_qpc64", tmp_path)
     lines = [
         json.loads(line)
@@ -147,7 +147,7 @@ def test_events_can_be_asked_for_by_id_or_name(tmp_path: Path, only: str) -> Non
     assert {line["name"] for line in lines} == {"Thread/ReadyThread"}
 
 
-def test_what_cannot_be_loaded_is_named_once(tmp_path: Path) -> None:
+def test_unreadable_file_is_reported_once(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no trace\n", encoding="utf-8")
     done = command("analyze", str(text), "-o", str(tmp_path / "out"), check=False)
@@ -160,7 +160,7 @@ def test_what_cannot_be_loaded_is_named_once(tmp_path: Path) -> None:
     )
 
 
-def test_messages_of_drivers_alone_answer_nothing(tmp_path: Path) -> None:
+def test_recording_of_driver_messages_answers_nothing(tmp_path: Path) -> None:
     messages = [etl_bytes.message(etl_bytes.START + n, 10, b"\1\0\0\0") for n in range(20)]
     trace = tmp_path / "driver.etl"
     trace.write_bytes(etl_bytes.Log([etl_bytes.Buffer(messages)]).encoded())
@@ -177,8 +177,8 @@ def test_messages_of_drivers_alone_answer_nothing(tmp_path: Path) -> None:
     assert {"concurrency", "oversubscription", "priority_order", "worst_waits"} <= unanswered
 
 
-def test_a_log_of_a_killed_session_without_wall_time_is_answered(tmp_path: Path) -> None:
-    # CPU 0: idle | 10 thread 8 | 60 idle, at 100 us a switch the other way; nothing behind 160.
+def test_killed_session_without_wall_time_is_analyzed(tmp_path: Path) -> None:
+    # CPU 0: idle | 10 thread 8 | 60 idle, every 100 us; no record after 160.
     start = etl_bytes.START
     switches = [
         etl_bytes.switch(start + 10 * us, old, new, state=5 if old else 2)
@@ -204,7 +204,7 @@ def test_a_log_of_a_killed_session_without_wall_time_is_answered(tmp_path: Path)
     assert (out / "report.html").stat().st_size > 100_000
 
 
-def test_batches_of_compact_switches_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_compact_switches_are_refused_in_one_line(tmp_path: Path) -> None:
     trace = corpus_file("synth_qpc64", tmp_path)
     # Hook 0524, CSwitch, in a header of type 17 becomes 0525, CompactCSwitch.
     switch = re.compile(rb"(..\x11\xc0..)\x24\x05", re.DOTALL)

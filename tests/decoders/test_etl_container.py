@@ -1,4 +1,4 @@
-"""Real .etl files: header, counts, times and every single record, against an independent walk."""
+"""Real .etl files: header, counts, times, and every record, against an independent reader."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def key(event: dict[str, Any]) -> str:
 
 @etl_files.needs("corpus")
 @pytest.mark.parametrize("name", CORPUS)
-def test_header_and_counts_are_the_truths(name: str, tmp_path: Path) -> None:
+def test_header_and_counts_match_reference(name: str, tmp_path: Path) -> None:
     truth = etl_files.truth(name)
     facts = inspected(etl_files.written(name, tmp_path))
     header = truth["header"]
@@ -76,7 +76,7 @@ def test_header_and_counts_are_the_truths(name: str, tmp_path: Path) -> None:
     assert {cpu: n for cpu, n in by_cpu.items() if n} == records["per_cpu"]
     assert facts["records"] == records["count"]
     assert facts["records_by_kind"] == records["by_kind"]
-    # The walk does not tell TraceLogging events apart, which all have the number 0.
+    # The reference does not separate TraceLogging events, which all have the number 0.
     by_key: Counter[str] = Counter()
     for event in facts["events"]:
         by_key[key(event)] += event["count"]
@@ -86,17 +86,17 @@ def test_header_and_counts_are_the_truths(name: str, tmp_path: Path) -> None:
     assert facts["last_ns"] == records["last_ns"]
     assert facts["problems"] == []
     assert facts["loss"]["events"] == header["events_lost"]
-    # No corpus file has a buffer that tells of loss, or a hole in its numbers.
+    # No corpus file has a buffer that reports loss, or a hole in its numbers.
     gaps = [(gap["signalled_by"], gap["events"]) for gap in facts["loss"]["gaps"]]
     expected = [("header", header["events_lost"])] if header["events_lost"] else []
-    # Where events were lost, the last ones of each CPU may be among them.
+    # If events were lost, the last ones of each CPU may be among them.
     assert [gap for gap in gaps if gap[0] != "stream_end"] == expected
     assert bool(expected) == (("stream_end", None) in gaps)
 
 
 @etl_files.needs("corpus")
 @pytest.mark.parametrize("name", CORPUS)
-def test_every_record_is_the_truths(name: str, tmp_path: Path) -> None:
+def test_every_record_matches_reference(name: str, tmp_path: Path) -> None:
     truth = etl_files.truth(name)["records"]
     path = etl_files.written(name, tmp_path)
     listing = _decoders.etl_records(str(path), by_time=False).to_pydict()
@@ -114,7 +114,7 @@ def test_every_record_is_the_truths(name: str, tmp_path: Path) -> None:
 
 @etl_files.needs("corpus")
 @pytest.mark.parametrize("name", CORPUS)
-def test_the_order_of_time_has_the_same_records(name: str, tmp_path: Path) -> None:
+def test_time_order_has_the_same_records(name: str, tmp_path: Path) -> None:
     path = str(etl_files.written(name, tmp_path))
     in_file = _decoders.etl_records(path, by_time=False).to_pydict()
     in_time = _decoders.etl_records(path, by_time=True).to_pydict()
@@ -124,7 +124,7 @@ def test_the_order_of_time_has_the_same_records(name: str, tmp_path: Path) -> No
     moved = [place[at] for at in order]
     for column in ("ts", "cpu", "payload"):
         assert [in_file[column][n] for n in moved] == in_time[column]
-    # Every buffer of the corpus is in order in itself, and no two of a CPU overlap.
+    # Every buffer of the corpus is ordered, and no two of a CPU overlap.
     ranks = [
         (ts, -1 if cpu is None else cpu, buffer, at)
         for ts, cpu, (buffer, at) in zip(in_time["ts"], in_time["cpu"], order, strict=True)
@@ -134,7 +134,7 @@ def test_the_order_of_time_has_the_same_records(name: str, tmp_path: Path) -> No
 
 @etl_files.needs("synthetic")
 @pytest.mark.parametrize("name", SYNTHETIC)
-def test_generated_files_read_as_they_were_made(name: str, tmp_path: Path) -> None:
+def test_generated_files_read_back_unchanged(name: str, tmp_path: Path) -> None:
     truth = etl_files.truth(name)
     path = etl_files.written(name, tmp_path)
     facts = inspected(path)
@@ -165,7 +165,7 @@ def test_generated_files_read_as_they_were_made(name: str, tmp_path: Path) -> No
     assert Counter(read(row) for row in rows) == expected
     order = [(row["ts"], row["cpu"], row["buffer"], row["at"]) for row in rows]
     assert order == sorted(order)
-    # The buffer of CPU 1 says that events were lost: before its first record.
+    # The buffer of CPU 1 reports lost events before its first record.
     first = min(e["ns"] for e in truth["events_sorted_by_ns"] if e["cpu"] == 1)
     gaps = facts["loss"]["gaps"]
     assert [gap for gap in gaps if gap["signalled_by"] != "stream_end"] == [
@@ -181,7 +181,7 @@ def test_generated_files_read_as_they_were_made(name: str, tmp_path: Path) -> No
 
 
 @etl_files.needs("corpus")
-def test_the_table_of_files_says_what_is_in_them(tmp_path: Path) -> None:
+def test_table_of_files_matches_their_content(tmp_path: Path) -> None:
     page = (etl_files.ROOT / "docs" / "windows-traces.md").read_text()
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -198,7 +198,7 @@ def test_the_table_of_files_says_what_is_in_them(tmp_path: Path) -> None:
 
 
 @etl_files.needs("corpus")
-def test_inspect_shows_a_log(tmp_path: Path) -> None:
+def test_inspect_shows_an_etl_file(tmp_path: Path) -> None:
     path = etl_files.written("airbus_AMSITrace.etl", tmp_path)
     done = command("schedlens", "inspect", str(path))
     assert "18362" in done.stdout
@@ -207,7 +207,7 @@ def test_inspect_shows_a_log(tmp_path: Path) -> None:
 
 
 @etl_files.needs("synthetic")
-def test_inspect_shows_loss_and_what_was_never_tried(tmp_path: Path) -> None:
+def test_inspect_shows_loss_and_untested_features(tmp_path: Path) -> None:
     path = etl_files.written("synth_lznt1.etl", tmp_path)
     done = command("schedlens", "inspect", str(path))
     assert "CPU 1: not known to 0.000007 s (events_lost)" in done.stdout

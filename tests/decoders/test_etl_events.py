@@ -1,4 +1,4 @@
-"""Base rows of a drawn Windows recording, in every clock, pointer width and packing."""
+"""Base rows of a drawn Windows recording, in every clock, pointer width, and compression."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _of(events: list[Any], hook: str) -> list[Any]:
     return [event for event in events if event.get("hook") == hook]
 
 
-def test_switches_carry_what_was_drawn(drawn: tuple[list[Any], Rows]) -> None:
+def test_switches_match_the_script(drawn: tuple[list[Any], Rows]) -> None:
     events, rows = drawn
     tids = _tids(rows)
     switches = sorted(rows["context_switch"], key=lambda row: (row["ts"], row["cpu"], row["seq"]))
@@ -73,7 +73,7 @@ def test_switches_carry_what_was_drawn(drawn: tuple[list[Any], Rows]) -> None:
         )
         for event in drawn_switches
     ]
-    # Who entered is the next leaver where the plan was changed, and has no priority then.
+    # If the plan was changed, the incoming thread is the next outgoing one and has no priority.
     for row, event in zip(switches, drawn_switches, strict=True):
         planned = event["fields"]["new_tid"]
         if row["next_priority"] is None:
@@ -85,7 +85,7 @@ def test_switches_carry_what_was_drawn(drawn: tuple[list[Any], Rows]) -> None:
             )
 
 
-def test_wakings_name_the_thread_that_ran_there(drawn: tuple[list[Any], Rows]) -> None:
+def test_wakeups_name_the_thread_running_on_their_cpu(drawn: tuple[list[Any], Rows]) -> None:
     events, rows = drawn
     tids = _tids(rows)
     running: dict[int, int] = {}
@@ -112,9 +112,9 @@ def test_wakings_name_the_thread_that_ran_there(drawn: tuple[list[Any], Rows]) -
     assert found == expected
 
 
-def test_counters_are_those_of_the_headers(drawn: tuple[list[Any], Rows]) -> None:
+def test_counters_match_record_headers(drawn: tuple[list[Any], Rows]) -> None:
     events, rows = drawn
-    # One switch carries a counter more than the record of names tells.
+    # One switch carries one counter more than the names record lists.
     names = [*_of(events, "0f30")[0]["fields"]["counters"], "counter 2"]
     expected = sorted(
         (event["ns"], event["cpu"], names[number], value)
@@ -140,14 +140,14 @@ def test_interrupts_end_at_their_record(drawn: tuple[list[Any], Rows]) -> None:
     assert all(row["dur"] > 0 for row in rows["interrupt_slice"])
 
 
-def test_processes_threads_and_names(drawn: tuple[list[Any], Rows]) -> None:
+def test_processes_threads_and_names_match_the_script(drawn: tuple[list[Any], Rows]) -> None:
     events, rows = drawn
-    told = {
+    expected = {
         (event["fields"]["pid_"], event["fields"]["image"])
         for event in events
         if event.get("hook") in ("0301", "0302", "0303", "0304")
     }
-    assert {(row["pid"], row["name"]) for row in rows["process"]} - {(0, "Idle")} == told
+    assert {(row["pid"], row["name"]) for row in rows["process"]} - {(0, "Idle")} == expected
     lives = [e for e in events if e.get("hook") in ("0501", "0502", "0503", "0504")]
     tids = {event["fields"]["tid_"]: event["fields"] for event in lives}
     for row in rows["thread"]:
@@ -159,7 +159,7 @@ def test_processes_threads_and_names(drawn: tuple[list[Any], Rows]) -> None:
     } >= {(event["fields"]["tid_"], event["fields"]["pid_"]) for event in lives}
 
 
-def test_the_power_provider_tells_classes_parking_and_frequency(
+def test_power_provider_gives_classes_parking_and_frequency(
     drawn: tuple[list[Any], Rows],
 ) -> None:
     _, rows = drawn
@@ -178,7 +178,7 @@ def test_the_power_provider_tells_classes_parking_and_frequency(
         (row["cpu"], row["valid_from_ns"], row["efficiency_class"], row["core_type"])
         for row in rows["cpu"]
     ]
-    # Of CPUs 2 and 3 nothing is told, so no type can be named.
+    # CPUs 2 and 3 are not described, so no type can be named.
     assert classes == [
         (0, None, None, None),
         (0, 7000, 1, None),
@@ -189,7 +189,7 @@ def test_the_power_provider_tells_classes_parking_and_frequency(
     ]
 
 
-def test_what_threads_may_use_and_are_called(drawn: tuple[list[Any], Rows]) -> None:
+def test_threads_have_affinity_and_names(drawn: tuple[list[Any], Rows]) -> None:
     _, rows = drawn
     tids = _tids(rows)
     assert sorted((tids[row["utid"]], row["cpus"], row["source"]) for row in rows["affinity"]) == [

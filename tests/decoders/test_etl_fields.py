@@ -1,4 +1,4 @@
-"""Each event of the Windows corpus: samples and sums of its fields equal another decoder's."""
+"""Each event of the Windows corpus: samples and sums of its fields match another decoder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from etl_truth import ABSENT, HEADER_IDS, NOT_TAKEN, corpus_file, load, ours, sa
 
 from schedlens import _decoders
 
-# Files of the corpus; those that a test program wrote are read apart.
+# Files of the corpus; those that a test program wrote are read separately.
 FILES = [
     "airbus_AMSITrace",
     "airbus_ShutdownPerfDiagLogger",
@@ -35,12 +35,12 @@ FILES = [
     "tx_KernelNetwork",
 ]
 
-# What the other decoder cannot do off Windows, or keeps in another form: (event, property).
+# What the other decoder cannot do off Windows, or stores differently: (event, property).
 _NOT_COMPARED = {
     ("WinSAT", "Xml"): "asks Windows to unpack it",
     ("BuildInfo", "InstallDate"): "summed as text",
 }
-# Numbers that it takes for signed: those with the top bit set add nothing to its upper sum.
+# Numbers that it reads as signed: those with the top bit set add nothing to its upper sum.
 _SIGNED = {"PhysicalAddr", "IRQAffinity"}
 _LOW = 1 << 32
 
@@ -51,7 +51,7 @@ def _key(event: dict[str, Any], classes: dict[str, Any]) -> str | None:
 
 
 def _add(sums: dict[str, list[Any]], name: str, value: Any) -> None:
-    """Adds a value as the other side does: the low halves, and the upper of what is positive."""
+    """Sums values as the other decoder does: low halves, and the upper half of positive ones."""
     if isinstance(value, bool):
         sums.setdefault(name, [0])[0] += int(value)
     elif isinstance(value, str):
@@ -68,7 +68,7 @@ def _add(sums: dict[str, list[Any]], name: str, value: Any) -> None:
 
 
 def _agree(theirs: Any, here: Any) -> bool:
-    """Samples show the first three of a list, and the begin of a long text."""
+    """Samples show the first three items of a list, and the start of a long text."""
     if isinstance(theirs, list):
         return isinstance(here, list) and len(theirs) <= len(here) and theirs == here[: len(theirs)]
     if isinstance(theirs, str) and isinstance(here, str) and "...(" in theirs:
@@ -78,7 +78,7 @@ def _agree(theirs: Any, here: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_sums_and_samples_are_those_of_the_other_decoder(name: str, tmp_path: Path) -> None:
+def test_sums_and_samples_match_other_decoder(name: str, tmp_path: Path) -> None:
     truth = load("traceevent/corpus.json")["files"][name]
     path = corpus_file(name, tmp_path)
     classes = truth["classes"]

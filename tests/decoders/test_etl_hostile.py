@@ -1,4 +1,4 @@
-"""Damaged .etl files: rows or one clear line, never a crash, a hang or memory without bound."""
+"""Damaged .etl files give rows or one clear line, never a crash, a hang, or unbounded memory."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ CUTS = 200 if ALL else 12
 CHANGED_BYTES = 2000 if ALL else 120
 BYTES_A_ROUND = 8
 SEED = 20261121
-# The largest file takes a tenth of a second; this long is a hang, also on a busy machine.
+# The largest file takes a tenth of a second; this is a hang, also on a busy machine.
 LIMIT_S = 30.0
-# The largest file with all its records, and room for the machine's noise.
+# The largest file with all its records, plus the machine's noise.
 LIMIT_MIB = 700
-# Sizes beyond which a sample of a file's rounds is enough where time is short.
+# Above these sizes a sample of a file's rounds is enough if time is short.
 LARGE = 2 << 20
 
 
-def survives(path: Path, note: str) -> dict[str, Any] | None:
-    """What was found; None where it was refused in one line. Anything else fails the test."""
+def read_or_refused(path: Path, note: str) -> dict[str, Any] | None:
+    """The result; None if the file was refused in one line. Anything else fails the test."""
     begin = time.monotonic()
     try:
         facts: dict[str, Any] = json.loads(_decoders.inspect(str(path)))
@@ -58,13 +58,13 @@ def survives(path: Path, note: str) -> dict[str, Any] | None:
 
 
 def share(whole: bytes, rounds: int) -> int:
-    """Fewer rounds for large files where time is short."""
+    """Fewer rounds for large files if time is short."""
     return rounds if ALL or len(whole) < LARGE else max(1, rounds // 6)
 
 
 @etl_files.needs("corpus")
 @pytest.mark.parametrize("name", FILES)
-def test_cut_off_anywhere(name: str, tmp_path: Path) -> None:
+def test_truncation_anywhere_gives_rows_or_one_line(name: str, tmp_path: Path) -> None:
     whole = etl_files.content(name)
     path = tmp_path / "cut.etl"
     cuts = share(whole, CUTS)
@@ -72,16 +72,16 @@ def test_cut_off_anywhere(name: str, tmp_path: Path) -> None:
     for cut in range(cuts):
         size = len(whole) * cut // cuts
         path.write_bytes(whole[:size])
-        facts = survives(path, f"{name} cut at {size}")
+        facts = read_or_refused(path, f"{name} cut at {size}")
         if facts is None:
             refused += 1
             continue
-        # What is missing is told: by a cut-off buffer, or by each CPU's stream that ends early.
-        told = [gap["signalled_by"] for gap in facts["loss"]["gaps"]]
-        # Of a circular file nobody knows how many buffers it should have.
+        # Missing data is reported: by a truncated buffer, or by each CPU's stream that ends early.
+        signals = [gap["signalled_by"] for gap in facts["loss"]["gaps"]]
+        # The expected number of buffers of a circular file is unknown.
         circular = "circular" in facts["header"]["modes"]
-        assert facts["problems"] or circular or "truncated" in told or "not_closed" in told
-    # The first buffer holds what is needed to read the rest.
+        assert facts["problems"] or circular or "truncated" in signals or "not_closed" in signals
+    # The first buffer contains what is needed to read the rest.
     first = json.loads(_decoders.inspect(str(etl_files.written(name, tmp_path))))
     share_of_first = first["header"]["buffer_size"] / len(whole)
     assert refused <= 1 + cuts * min(1.0, share_of_first)
@@ -89,31 +89,31 @@ def test_cut_off_anywhere(name: str, tmp_path: Path) -> None:
 
 @etl_files.needs("corpus")
 @pytest.mark.parametrize("name", FILES)
-def test_random_bytes_changed(name: str, tmp_path: Path) -> None:
+def test_random_bytes_give_rows_or_one_line(name: str, tmp_path: Path) -> None:
     whole = etl_files.content(name)
     path = tmp_path / "changed.etl"
     dice = random.Random(f"{SEED} {name}")
     for number in range(share(whole, CHANGED_BYTES) // BYTES_A_ROUND):
         damaged = bytearray(whole)
-        # A quarter of the rounds hit headers of buffers, where most depends on a byte.
+        # A quarter of the rounds hit buffer headers, where one byte matters most.
         for _ in range(BYTES_A_ROUND):
             at = dice.randrange(len(whole))
             if number % 4 == 0:
                 at = min(at - at % 8192 + dice.randrange(0x60), len(whole) - 1)
             damaged[at] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
         path.write_bytes(damaged)
-        survives(path, f"{name}, round {number}")
+        read_or_refused(path, f"{name}, round {number}")
 
 
 @etl_files.needs("corpus")
-def test_a_hole_in_the_middle_costs_only_what_lies_in_it(tmp_path: Path) -> None:
+def test_hole_in_the_middle_loses_only_its_records(tmp_path: Path) -> None:
     name = "pv_diaghub_kernel.etl"
     whole = bytearray(etl_files.content(name))
     truth = etl_files.truth(name)
     whole[10 * 65536 : 11 * 65536] = b"\xff" * 65536
     path = tmp_path / "hole.etl"
     path.write_bytes(whole)
-    facts = survives(path, "a hole")
+    facts = read_or_refused(path, "a hole")
     assert facts is not None
     assert facts["buffers"]["count"] == truth["buffers"]["count"] - 1
     rows = _decoders.etl_records(str(path), by_time=False).to_pydict()
@@ -121,8 +121,8 @@ def test_a_hole_in_the_middle_costs_only_what_lies_in_it(tmp_path: Path) -> None
     in_hole = sum(buffer == 10 for buffer in intact.to_pydict()["buffer"])
     assert len(rows["ts"]) == truth["records"]["count"] - in_hole
     assert [problem["what"] for problem in facts["problems"]] == ["bytes that are no buffer"]
-    told = {gap["signalled_by"] for gap in facts["loss"]["gaps"]}
-    assert told == {"missing_buffer", "truncated"}
+    signals = {gap["signalled_by"] for gap in facts["loss"]["gaps"]}
+    assert signals == {"missing_buffer", "truncated"}
 
 
 def zipped(folder: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -135,15 +135,15 @@ def zipped(folder: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DE
 
 @etl_files.needs("corpus")
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
-def test_a_zip_archive_is_read_as_it_is(method: int, tmp_path: Path) -> None:
+def test_zip_archive_is_read_directly(method: int, tmp_path: Path) -> None:
     name = "pyetwkit_sample.etl"
     content = etl_files.content(name)
     path = zipped(tmp_path, {"symbols/a.pdb": b"x" * 1000, f"folder/{name}": content}, method)
     inside = json.loads(_decoders.inspect(str(path)))
-    beside = json.loads(_decoders.inspect(str(etl_files.written(name, tmp_path))))
+    outside = json.loads(_decoders.inspect(str(etl_files.written(name, tmp_path))))
     assert inside.pop("files")[0]["name"] == f"recording.etl.zip/folder/{name}"
-    beside.pop("files")
-    assert inside == beside
+    outside.pop("files")
+    assert inside == outside
 
 
 @etl_files.needs("corpus")
@@ -159,15 +159,15 @@ def test_damaged_and_foreign_archives_are_refused_in_one_line(tmp_path: Path) ->
     dice = random.Random(SEED)
     for cut in range(20):
         path.write_bytes(whole[: len(whole) * cut // 20])
-        assert survives(path, f"zip cut {cut}") is None
+        assert read_or_refused(path, f"zip cut {cut}") is None
     refused = 0
     for number in range(60):
         damaged = bytearray(whole)
         for _ in range(4):
             damaged[dice.randrange(len(whole))] = dice.randrange(256)
         path.write_bytes(damaged)
-        refused += survives(path, f"zip round {number}") is None
-    # A checksum guards the content: only what lies beside it may be changed unseen.
+        refused += read_or_refused(path, f"zip round {number}") is None
+    # A checksum guards the content: only bytes outside it may change unnoticed.
     assert refused >= 50
 
 
@@ -180,7 +180,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @etl_files.needs("corpus")
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_file_size(tmp_path: Path) -> None:
     small = etl_files.written("pv_diaghub_user_paged.etl", tmp_path)
     whole = small.read_bytes()
     # The header's buffer once, the others twelve times: 110 MB.
@@ -193,7 +193,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         )
         peaks_mib.append(int(done.stdout) / 1024)
     assert large.stat().st_size > 100 << 20
-    # Some stretches of 8 MiB are mapped at a time.
+    # A few ranges of 8 MiB are mapped at a time.
     assert peaks_mib[1] - peaks_mib[0] < 32
 
 
@@ -204,7 +204,7 @@ def test_files_of_one_recording_are_merged(tmp_path: Path) -> None:
     truths = [etl_files.truth(name) for name in names]
     facts = json.loads(_decoders.inspect(*map(str, paths)))
     assert facts["records"] == sum(truth["records"]["count"] for truth in truths)
-    # ns 0 is the begin of the kernel's session, which began first.
+    # ns 0 is the start of the kernel's session, which started first.
     starts = [truth["header"]["header_record_ts"] for truth in truths]
     assert facts["start_clock"] == min(starts) == starts[1]
     later_ns = (starts[0] - starts[1]) * 100

@@ -1,4 +1,4 @@
-"""Processes and threads of the Windows corpus are those that an independent walk found."""
+"""Processes and threads of the Windows corpus match an independent reader."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def _tables(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_processes_and_threads_are_those_of_the_walk(name: str, tmp_path: Path) -> None:
+def test_processes_and_threads_match_reference(name: str, tmp_path: Path) -> None:
     truth = load(f"{name}.etl.json")
     path = corpus_file(name, tmp_path)
     rows = _tables(path)
-    told = {(process["pid"], process["image"]) for process in truth["processes"]}
+    expected = {(process["pid"], process["image"]) for process in truth["processes"]}
     found = {(row["pid"], row["name"]) for row in rows["process"]}
-    # The idle threads' process is there whether or not a record tells of it.
-    assert found - {(0, "Idle")} == told - {(0, "Idle")}
+    # The idle threads' process exists whether or not a record mentions it.
+    assert found - {(0, "Idle")} == expected - {(0, "Idle")}
     pids = {row["upid"]: row["pid"] for row in rows["process"]}
     threads: dict[str, set[int]] = {}
     for row in rows["thread"]:
         if not row["is_idle"]:
             threads.setdefault(str(pids[row["upid"]]), set()).add(row["tid"])
-    # The walk counts the idle threads' id 0 as one thread of process 0.
+    # The reference counts the idle threads' id 0 as one thread of process 0.
     walk = {pid: count for pid, count in truth["threads"]["per_pid"].items() if pid != "0"}
     assert {pid: len(tids) for pid, tids in threads.items() if pid != "0"} == walk
     names = {row["utid"]: row["name"] for row in rows["thread"]}
@@ -54,10 +54,10 @@ def test_processes_and_threads_are_those_of_the_walk(name: str, tmp_path: Path) 
     named = {(*tids[utid], name) for utid, name in names.items() if name and tids[utid][1]}
     assert {tuple(entry) for entry in truth["threads"]["named"] if entry[1]} <= named
     facts = json.loads(_decoders.inspect(str(path)))
-    assert {(p["pid"], p["name"]) for p in facts["processes"]} == told
+    assert {(p["pid"], p["name"]) for p in facts["processes"]} == expected
 
 
-def test_a_process_that_begins_and_ends_has_its_times(tmp_path: Path) -> None:
+def test_process_has_its_start_and_end_times(tmp_path: Path) -> None:
     truth = load("pv_diaghub_kernel.etl.json")
     rows = _tables(corpus_file("pv_diaghub_kernel", tmp_path))["process"]
     started = {p["pid"] for p in truth["processes"] if "start" in p["events"]}

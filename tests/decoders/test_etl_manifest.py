@@ -1,4 +1,4 @@
-"""Manifest and TraceLogging events: their fields are those in PerfView's published baselines."""
+"""Fields of manifest and TraceLogging events match PerfView's published baselines."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ EVENT = re.compile(
     r"EVENT (?P<ms>[\d,.]+): (?P<name>\S+)(?: \S+)*? PID=(?P<pid>-?\d+); TID=(?P<tid>-?\d+); "
     r"PName=[^;]*; ProceNum=(?P<cpu>\d+); DataLen=(?P<length>\d+); (?P<fields>.*)"
 )
-# Providers with schemas in the file; PerfView knows some of their events by itself, and calls
-# some of their fields otherwise.
+# Providers with schemas in the file. PerfView knows some of their events itself and names some
+# of their fields differently.
 PROVIDERS = ("Microsoft-Windows-",)
-# A field that PerfView shows cut off, or as a date or GUID of its own making.
+# A field that PerfView truncates, or shows as a date or GUID in its own format.
 _CUT = "..."
 # Bytes here, text there.
 _SOCKET_ADDRESS = "Address"
-# EventSource providers whose manifest, XML in chunks, lies in the file.
+# EventSource providers whose manifest, XML in chunks, is in the file.
 EVENT_SOURCES = (
     "PerfView/",
     "System.Diagnostics.Eventing.FrameworkEventSource/",
@@ -56,7 +56,7 @@ def _events(name: str, folder: Path) -> dict[tuple[int, int, int], list[Json]]:
 
 
 def _same(shown: str, value: Any) -> bool | None:
-    """Whether a value is the one shown; None where that does not tell."""
+    """Whether a value is the one shown; None if undecidable."""
     if isinstance(value, bool):
         return shown == str(value)
     if isinstance(value, int):
@@ -109,19 +109,19 @@ def _compare(name: str, baseline: str, folder: Path, providers: tuple[str, ...])
     return seen
 
 
-def test_tracelogging_fields_are_those_of_the_baseline(tmp_path: Path) -> None:
+def test_tracelogging_fields_match_baseline(tmp_path: Path) -> None:
     found = _compare(
         "pv_primitive_types", "primitive-types.baseline.txt.xz", tmp_path, ("solar_system",)
     )
     assert found == Counter(events=5, equal=50)
 
 
-def test_fields_by_embedded_schemas_are_those_of_the_baseline(tmp_path: Path) -> None:
+def test_fields_from_embedded_schemas_match_baseline(tmp_path: Path) -> None:
     found = _compare("pv_net452_x64", "net.4.5.2.x64.baseline.txt.xz", tmp_path, PROVIDERS)
     assert found == Counter(events=150, equal=457)
 
 
-def test_event_sources_are_read_by_the_manifest_that_they_write(tmp_path: Path) -> None:
+def test_event_sources_decode_with_their_own_manifest(tmp_path: Path) -> None:
     events = _events("pv_net452_x64", tmp_path)
     seen: Counter[str] = Counter()
     for shown in _baseline("net.4.5.2.x64.baseline.txt.xz"):
@@ -134,7 +134,7 @@ def test_event_sources_are_read_by_the_manifest_that_they_write(tmp_path: Path) 
         assert named, shown[0]
         parts = shown["fields"].rstrip("; ").split("; ")
         fields = dict(part.split("=", 1) for part in parts if "=" in part)
-        # The length of the chunk is PerfView's own word.
+        # The length of the chunk is PerfView's own name.
         fields.pop("PayloadLength", None)
         verdicts = [
             [_same(text, event["fields"][field]) for field, text in fields.items()]
@@ -146,5 +146,5 @@ def test_event_sources_are_read_by_the_manifest_that_they_write(tmp_path: Path) 
         best = min(verdicts, key=lambda verdict: verdict.count(False))
         seen["equal"] += best.count(True)
         seen["different"] += best.count(False)
-        seen["not told"] += best.count(None)
-    assert seen == Counter({"events": 42, "equal": 111, "not told": 9})
+        seen["undecided"] += best.count(None)
+    assert seen == Counter({"events": 42, "equal": 111, "undecided": 9})

@@ -66,12 +66,12 @@ def _trace_logging(name: str, ts: int, provider: str) -> bytes:
     return bytes(record)
 
 
-def test_events_take_the_names_that_the_file_gives_them(tmp_path: Path) -> None:
+def test_events_use_names_from_the_file(tmp_path: Path) -> None:
     records = [
         etl_bytes.event(OWN, 7, 0, START + MS, b""),
         etl_bytes.event(OWN, 8, 0, START + MS + 1, b""),
-        _trace_logging("Told", START + MS + 2, "Traced-Provider"),
-        _trace_logging("Told", START + MS + 3, "Traced-Provider"),
+        _trace_logging("Reported", START + MS + 2, "Traced-Provider"),
+        _trace_logging("Reported", START + MS + 3, "Traced-Provider"),
         _trace_logging("Other", START + MS + 4, "Traced-Provider"),
         etl_bytes.system(0x060F, 2, START + MS + 5, bytes(60)),
         etl_bytes.classic(METADATA, 32, 0, START + MS + 6, _schema(OWN, 7, "Painted")),
@@ -83,7 +83,7 @@ def test_events_take_the_names_that_the_file_gives_them(tmp_path: Path) -> None:
         "EventTrace/Header": 1,
         "Made-Provider/Painted": 1,
         "Made-Provider/8": 1,
-        "Traced-Provider/Told": 2,
+        "Traced-Provider/Reported": 2,
         "Traced-Provider/Other": 1,
         "TcpIp/Accept": 1,
         "EventMetadata/32": 1,
@@ -117,7 +117,7 @@ def test_tcp_events_are_decoded(hook: int, tmp_path: Path) -> None:
     assert fields == expected
 
 
-def test_the_end_of_a_thread_keeps_its_base_priority(tmp_path: Path) -> None:
+def test_thread_end_keeps_base_priority(tmp_path: Path) -> None:
     def thread(ts: int, tid: int, opcode: int, priority: int) -> bytes:
         payload = struct.pack("<II7QIBBBB", 80, tid, *[0] * 7, 0, priority, 5, 2, 0)
         return etl_bytes.system(0x0500 | opcode, 3, ts, payload)
@@ -143,7 +143,7 @@ def _kernel_process(ts: int, number: int, version: int, payload: bytes) -> bytes
     return etl_bytes.event(KERNEL_PROCESS, number, version, ts, payload)
 
 
-def test_kernel_process_events_stand_in_for_the_kernel_loggers(tmp_path: Path) -> None:
+def test_kernel_process_provider_replaces_missing_kernel_logger_events(tmp_path: Path) -> None:
     image = _utf16("\\Device\\HarddiskVolume1\\Games\\game.exe")
     start = struct.pack("<IQIII", 77, 0, 12, 3, 0) + image
     stop = struct.pack("<IQQIIIQQ", 77, 0, 0, 0, 0, 0, 0, 0)
@@ -164,13 +164,13 @@ def test_kernel_process_events_stand_in_for_the_kernel_loggers(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("build", "name"), [(22_000, "Windows 11"), (19_045, "Windows")])
-def test_builds_from_22000_on_are_windows_11(build: int, name: str, tmp_path: Path) -> None:
+def test_builds_from_22000_are_windows_11(build: int, name: str, tmp_path: Path) -> None:
     log = _written([etl_bytes.switch(START + MS, 0, 8)], tmp_path / "b.etl", os=(10, 0, build))
     assert decoded(log)["trace"]["os"][0].as_py() == f"{name}, build {build}"
 
 
-def test_frames_of_a_process_without_a_name_are_named_by_its_id(tmp_path: Path) -> None:
-    # A present every 10 ms by process 77, but one after 60 ms.
+def test_frames_of_unnamed_process_use_its_id(tmp_path: Path) -> None:
+    # A present every 10 ms by process 77, with one pause of 60 ms.
     records, ts = [], START
     for number in range(60):
         ts += 60 * MS if number == 40 else 10 * MS
@@ -193,7 +193,7 @@ def test_frames_of_a_process_without_a_name_are_named_by_its_id(tmp_path: Path) 
 
 
 @needs("more")
-def test_a_real_file_with_presents_and_without_names_is_analyzed(tmp_path: Path) -> None:
+def test_real_file_with_presents_but_no_names_is_analyzed(tmp_path: Path) -> None:
     for packed in (folder() / "more").glob("*.etl.xz"):
         trace = tmp_path / packed.name.removesuffix(".xz")
         trace.write_bytes(lzma.decompress(packed.read_bytes()))

@@ -1,4 +1,4 @@
-"""Payloads of Windows events, made up and real: every field has the value another decoder reads."""
+"""Payloads of Windows events, synthetic and real: every field matches another decoder."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from etl_truth import ABSENT, HEADER_IDS, NOT_TAKEN, load, load_table, ours, sam
 
 from schedlens import _decoders
 
-# A batch of compact switches has no layout: it is refused in one line.
+# A batch of compact switches has no published layout: it is refused in one line.
 _REFUSED = {"ThreadCompCS"}
 
-# Vectors in which the other decoder errs, by its README or by the format's description.
+# Vectors that the other decoder reads wrongly, by its README or by the format's description.
 _WRONG_THERE = {
     ("Process", 0, "ParentID"): "v0: the pid is taken from the parent's place",
     ("Process", 4, "KernelImageFileName"): "bytes that are no UTF-8 become U+FFFD there",
@@ -41,7 +41,7 @@ def _read(vector: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     return None if found is None else (found[0], json.loads(found[1]))
 
 
-def test_every_vector_has_the_values_of_the_other_decoder() -> None:
+def test_every_vector_matches_other_decoder() -> None:
     wrong: list[str] = []
     absent: set[tuple[str, int, str]] = set()
     seen: Counter[str] = Counter()
@@ -66,7 +66,7 @@ def test_every_vector_has_the_values_of_the_other_decoder() -> None:
             else:
                 wrong.append(f"{vector['event']} v{version} {name}: {value} / {here}")
     assert wrong == []
-    # What the other decoder fills in where the payload has no such field.
+    # Defaults of the other decoder for fields that the payload lacks.
     assert {(event, version) for event, version, _ in absent} == {
         ("Thread", 1),
         ("Thread", 2),
@@ -75,7 +75,7 @@ def test_every_vector_has_the_values_of_the_other_decoder() -> None:
     assert seen == {"equal": 1864, "wrong there": 11}
 
 
-# Published names of fields, and the fields here where they are called otherwise.
+# Published field names, and their names here if they differ.
 _CALLED = {
     "pid": "processid",
     "tid": "tthreadid",
@@ -117,7 +117,7 @@ _PARTS = {
 }
 
 
-def test_published_real_payloads_have_the_values_given_with_them() -> None:
+def test_published_payloads_match_published_values() -> None:
     vectors = {vector["name"]: vector for vector in load("payload_vectors.json")["vectors"]}
     compared: Counter[str] = Counter()
     missing: set[str] = set()
@@ -146,7 +146,7 @@ def test_published_real_payloads_have_the_values_given_with_them() -> None:
 _POINTERS = {"Affinity", "Lock", "LockAddress", "ImageBase", "Entry", "Routine", "Key"}
 
 
-def test_events_without_another_decoder_follow_windows_own_description() -> None:
+def test_events_without_other_decoder_follow_windows_description() -> None:
     tables = {
         (event["hook"], event["version"]): event["fields"]
         for event in load_table("kernel_mof.json")["events"]

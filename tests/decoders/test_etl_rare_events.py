@@ -1,4 +1,4 @@
-"""Events as real machines write them now and then, byte by byte: versions, headers, ids, places."""
+"""Rare event forms byte by byte: versions, headers, ids, places."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from uuid import UUID
 import etl_bytes
 import pytest
 from etl_bytes import Buffer, Log, perfinfo, process, switch, system, thread
-from etl_drawn import TWO_CPUS, US, at, life, read, stays, two_cpus
+from etl_drawn import TWO_CPUS, US, at, life, read, slices, two_cpus
 
 
-def test_thread_ids_may_have_all_their_bits(tmp_path: Path) -> None:
+def test_thread_ids_use_all_32_bits(tmp_path: Path) -> None:
     tids = (1 << 22, 0x8000_0004, 0xFFFF_FFFC)
     records = [process(at(0), 100, b"a.exe"), *(thread(at(0), 100, tid) for tid in tids)]
     for number, tid in enumerate(tids):
-        records += stays(tid, 100 * number, 1)
+        records += slices(tid, 100 * number, 1)
     found = read(tmp_path, Log([Buffer(records)]))
     truth = [(0, tid, (100 * n + 10) * 1000, 50_000) for n, tid in enumerate(tids)]
     assert found.ran() == truth
 
 
 @pytest.mark.parametrize("coding", ["utf-8", "cp1252"])
-def test_names_and_versions_of_later_systems(coding: str, tmp_path: Path) -> None:
-    # Version 9 of everything, each with more behind the fields that are known.
+def test_later_record_versions_are_read(coding: str, tmp_path: Path) -> None:
+    # Version 9 of everything, each with more data after the known fields.
     records = [
         process(at(0), 100, "Jörg.exe".encode(coding), version=9, tail=b"\1" * 40),
         thread(at(0), 100, 8, version=9),
@@ -41,17 +41,17 @@ def test_names_and_versions_of_later_systems(coding: str, tmp_path: Path) -> Non
     }
 
 
-def test_events_that_are_too_short_are_told(tmp_path: Path) -> None:
+def test_events_that_are_too_short_are_reported(tmp_path: Path) -> None:
     hooks = (0x0524, 0x0532, 0x0F44, 0x1239, 0x053D)
     short = [perfinfo(hook, 9, at(0), b"\1\2\3") for hook in hooks]
     short.append(system(0x0303, 9, at(0), b"\1\2\3"))
-    found = read(tmp_path, Log([Buffer(life() + short + stays(8, 0)), two_cpus()[1]]))
+    found = read(tmp_path, Log([Buffer(life() + short + slices(8, 0)), two_cpus()[1]]))
     assert found.ran() == TWO_CPUS
-    told = {row["what"]: row["count"] for row in found.of("problem")}
-    assert told["events shorter than any version of their layout"] == len(short)
+    problems = {row["what"]: row["count"] for row in found.of("problem")}
+    assert problems["events shorter than any version of their layout"] == len(short)
 
 
-def test_messages_alone_answer_nothing_but_are_counted(tmp_path: Path) -> None:
+def test_messages_alone_are_only_counted(tmp_path: Path) -> None:
     messages = [etl_bytes.message(at(us), 10 + us % 3, b"\1\0\0\0") for us in range(30)]
     found = read(tmp_path, Log([Buffer(messages)]))
     counts = {f"WPP message {number}": 10 for number in (10, 11, 12)}
@@ -62,14 +62,14 @@ def test_messages_alone_answer_nothing_but_are_counted(tmp_path: Path) -> None:
     assert trace["duration_ns"] == 29_000
 
 
-def test_more_cpus_than_a_byte_counts(tmp_path: Path) -> None:
-    # 300 CPUs in five groups of 60; thread 8 is confined to two of the fourth.
+def test_more_than_256_cpus_are_read(tmp_path: Path) -> None:
+    # 300 CPUs in five groups of 60; thread 8 may use two CPUs of the fourth.
     masks = struct.pack("<I5Q", 5, *[(1 << 60) - 1] * 5)
     confined = perfinfo(0x0535, 2, at(5), struct.pack("<QIHH", 0b11, 8, 3, 0))
     buffers = [
         Buffer([system(0x0B1A, 2, at(0), masks), *life(), confined], sequence=1),
-        Buffer(stays(8, 0), cpu=181, sequence=2),
-        Buffer(stays(9, 5), cpu=299, sequence=3),
+        Buffer(slices(8, 0), cpu=181, sequence=2),
+        Buffer(slices(9, 5), cpu=299, sequence=3),
     ]
     found = read(tmp_path, Log(buffers, cpus=300))
     assert found.ran() == [
@@ -80,18 +80,21 @@ def test_more_cpus_than_a_byte_counts(tmp_path: Path) -> None:
     assert [row["cpus"] for row in found.of("affinity_change")] == [[180, 181]]
 
 
-def test_a_cpu_that_is_not_told_of_is_there(tmp_path: Path) -> None:
+def test_cpu_without_description_exists(tmp_path: Path) -> None:
     # Group and number of CPUs 0 and 1; records of CPU 3.
-    told = system(0x0B1B, 2, at(0), struct.pack("<IHBBHBB", 2, 0, 0, 0, 0, 1, 0))
-    buffers = [Buffer([told, *life(), *stays(8, 0)]), Buffer(stays(9, 5), cpu=3, sequence=2)]
+    idle_record = system(0x0B1B, 2, at(0), struct.pack("<IHBBHBB", 2, 0, 0, 0, 0, 1, 0))
+    buffers = [
+        Buffer([idle_record, *life(), *slices(8, 0)]),
+        Buffer(slices(9, 5), cpu=3, sequence=2),
+    ]
     found = read(tmp_path, Log(buffers))
     places = [(row["cpu"], row["number_in_group"]) for row in found.of("cpu")]
     assert places == [(0, 0), (1, 1), (2, None), (3, None)]
 
 
-def test_counters_that_something_else_used_are_left_out(tmp_path: Path) -> None:
+def test_counters_used_by_something_else_are_left_out(tmp_path: Path) -> None:
     names = struct.pack("<I", 1) + "TotalCycles\0".encode("utf-16-le")
-    # From 100 us on the counter of CPU 0 is no longer good; that of CPU 1 is.
+    # From 100 us on the counter of CPU 0 is invalid; that of CPU 1 is valid.
     spoiled = perfinfo(0x0F31, 2, at(400), struct.pack("<IIIq", 0, 1, 19, at(100)))
     sound = perfinfo(0x0F31, 2, at(400), struct.pack("<II", 1, 0))
     body = struct.pack("<IIbbbbbbbbII", 8, 0, 8, 8, 0, 0, 0, 0, 2, 0, 0, 0)
@@ -112,8 +115,8 @@ def test_counters_that_something_else_used_are_left_out(tmp_path: Path) -> None:
         (1, 50_000, 50_000),
         (1, 300_000, 300_000),
     ]
-    told = [row["place"] for row in found.of("problem") if "counters of this CPU" in row["what"]]
-    assert told == ["cpu 0"]
+    places = [row["place"] for row in found.of("problem") if "counters of this CPU" in row["what"]]
+    assert places == ["cpu 0"]
 
 
 # The kernel's class Thread, its class PerfInfo, and KernelTraceControl's ImageID.
@@ -137,7 +140,7 @@ def body(old: int, new: int) -> bytes:
     ],
     ids=["system header", "classic header", "32 bit", "PEBS index"],
 )
-def test_a_switch_is_one_under_any_header(switched: Any, tmp_path: Path) -> None:
+def test_switch_is_read_under_any_header(switched: Any, tmp_path: Path) -> None:
     records = [switched(at(us), old, 8 - old) for us, old in ((10, 0), (60, 8), (110, 0))]
     found = read(tmp_path, Log([Buffer(life() + records)]))
     assert [(row["ts"], row["prev_state"]) for row in found.of("context_switch")] == [
@@ -148,7 +151,7 @@ def test_a_switch_is_one_under_any_header(switched: Any, tmp_path: Path) -> None
     assert found.ran()[0] == (0, 8, 10_000, 50_000)
 
 
-def test_marks_come_with_two_headers(tmp_path: Path) -> None:
+def test_marks_are_read_under_two_headers(tmp_path: Path) -> None:
     marks = [
         perfinfo(0x0F22, 0, at(5), b"first"),
         etl_bytes.classic(PERF_INFO, 34, 0, at(7), b"second\0"),
@@ -160,8 +163,8 @@ def test_marks_come_with_two_headers(tmp_path: Path) -> None:
     ]
 
 
-def test_what_merging_adds_of_images_tells_nothing_of_threads(tmp_path: Path) -> None:
-    # It bears the thread that loaded the image and another process.
+def test_image_records_from_merging_create_no_threads(tmp_path: Path) -> None:
+    # It names the thread that loaded the image and another process.
     image = struct.pack("<QQII", 0x7FF0_0000, 0x1000, 500, 0) + "a.dll\0".encode("utf-16-le")
     switches = [switch(at(10), 0, 8, state=2), switch(at(60), 8, 0)]
     added = etl_bytes.classic(IMAGE_ID, 0, 2, at(20), image, ids=(500, 8))
@@ -171,7 +174,7 @@ def test_what_merging_adds_of_images_tells_nothing_of_threads(tmp_path: Path) ->
     assert [row["pid"] for row in found.of("process")] == [0]
 
 
-def test_a_log_of_windows_7_of_32_bits(tmp_path: Path) -> None:
+def test_windows_7_32_bit_file_is_read(tmp_path: Path) -> None:
     # Process v3 with a user: TOKEN_USER of two pointers, then S-1-5-18.
     sid = struct.pack("<IIBB6sI", 0x8000_1000, 0, 1, 1, b"\0\0\0\0\0\5", 18)
     game = struct.pack("<IIIIiI", 0x8512_3456, 100, 4, 1, 259, 0x7F00_0000) + sid

@@ -1,4 +1,4 @@
-"""Files as real machines write them now and then, byte by byte: what is read, and what is told."""
+"""Rare file forms byte by byte: what is read, and what is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import etl_bytes
 import etl_packed
 import pytest
 from etl_bytes import Buffer, Log, perfinfo, process, switch, thread
-from etl_drawn import TWO_CPUS, Read, at, life, read, stays, two_cpus, written
+from etl_drawn import TWO_CPUS, Read, at, life, read, slices, two_cpus, written
 
 from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
 from schedlens.load import recording
@@ -20,7 +20,7 @@ from schedlens.load import recording
 RELOG, MIXED = 1 << 16, 1 << 28
 
 
-def test_a_usual_file_is_read_without_a_word(tmp_path: Path) -> None:
+def test_ordinary_file_has_no_problems(tmp_path: Path) -> None:
     found = read(tmp_path, Log(two_cpus()))
     assert (found.ran(), found.problems(), found.gaps()) == (TWO_CPUS, [], [])
     (trace,) = found.of("trace")
@@ -31,63 +31,59 @@ NEWER = "buffers with flags or of a type that is not described"
 
 
 @pytest.mark.parametrize("what", [{"flags": etl_bytes.WIDE_INDEX | 0x100}, {"kind": 9}])
-def test_a_buffer_of_a_later_system_is_read_and_told(what: dict[str, Any], tmp_path: Path) -> None:
+def test_buffer_of_later_windows_is_read_and_reported(what: dict[str, Any], tmp_path: Path) -> None:
     found = read(tmp_path, Log(two_cpus(**what)))
     assert (found.ran(), found.gaps()) == (TWO_CPUS, [])
     assert found.problems() == [("from 0x1000 on", NEWER, 1)]
 
 
 @pytest.mark.parametrize(
-    ("layout", "told"), [((1, 4), 0), ((1, 5), 0), ((2, 0), 0), ((1, 3), 1), ((3, 0), 1)]
+    ("layout", "count"), [((1, 4), 0), ((1, 5), 0), ((2, 0), 0), ((1, 3), 1), ((3, 0), 1)]
 )
-def test_a_layout_that_is_not_described_is_told(
-    layout: tuple[int, int], told: int, tmp_path: Path
-) -> None:
+def test_unknown_layout_is_reported(layout: tuple[int, int], count: int, tmp_path: Path) -> None:
     found = read(tmp_path, Log(two_cpus(), layout=layout))
     assert found.ran() == TWO_CPUS
-    assert [place for place, _, _ in found.problems()] == told * [
+    assert [place for place, _, _ in found.problems()] == count * [
         f"header, layout {layout[0]}.{layout[1]}"
     ]
 
 
-def test_a_file_that_goes_on_where_another_was_full_lost_nothing(tmp_path: Path) -> None:
+def test_continuation_file_lost_nothing(tmp_path: Path) -> None:
     buffers = two_cpus(sequence=1001)
     buffers[1].sequence = 1002
-    # What the session wrote before lies in the other file; the header counts both, or this one.
+    # Earlier records of the session are in the other file; the header counts both, or this one.
     for count in (1003, 3):
         log = Log(buffers, mode=etl_bytes.NEW_FILE, buffers_written=count)
         found = read(tmp_path, log)
         assert (found.ran(), found.gaps()) == (TWO_CPUS, [])
     assert found.facts["header"]["modes"] == ["new_file"]
-    # The first file holds the session's first buffers, here without the third of them.
+    # The first file has the session's first buffers, here without the third.
     log = Log(two_cpus(), mode=etl_bytes.NEW_FILE, buffers_written=4)
-    told = {(cpu, word) for cpu, _, _, word in read(tmp_path, log).gaps()}
+    signals = {(cpu, word) for cpu, _, _, word in read(tmp_path, log).gaps()}
     # CPUs 2 and 3 have no buffer: the missing one may be theirs.
-    assert told == {
+    assert signals == {
         (0, "truncated"), (1, "truncated"), (2, "missing_buffer"), (3, "missing_buffer"),
     }  # fmt: skip
 
 
-def test_a_circular_file_that_went_round_several_times(tmp_path: Path) -> None:
-    # 6 places; the session is in its third round: 13, 14, then what is left of the second.
+def test_circular_file_that_wrapped_several_times_is_read(tmp_path: Path) -> None:
+    # 6 places; the session is in its third round: 13, 14, then the rest of the second.
     order = (13, 14, 9, 10, 11, 12)
-    buffers = [Buffer(stays(8, 100 * number, 1), sequence=number) for number in order]
+    buffers = [Buffer(slices(8, 100 * number, 1), sequence=number) for number in order]
     log = Log(buffers, mode=etl_bytes.CIRCULAR, buffers_written=15)
     found = read(tmp_path, log)
     assert found.ran() == [(0, 8, (100 * n + 10) * 1000, 50_000) for n in sorted(order)]
-    # What the ring overwrote is unknown up to the first record that is left.
+    # What the ring overwrote is unknown up to the first remaining record.
     assert (found.problems(), found.gaps()) == ([], [(0, None, 910_000, "overwritten")])
 
 
 @pytest.mark.parametrize("packing", [None, *etl_packed.PACKINGS])
-def test_a_session_that_was_never_closed_counted_no_loss(
-    packing: int | None, tmp_path: Path
-) -> None:
+def test_unclosed_session_reports_no_loss_count(packing: int | None, tmp_path: Path) -> None:
     buffers = two_cpus()
     for buffer in buffers if packing else []:
         buffer.packed = etl_packed.PACKINGS[packing or 0](buffer.content())
     log = Log(buffers, end_time=0, buffers_written=0, state=packing or 3)
-    # Room that was set aside and never used follows.
+    # Followed by space that was allocated and never used.
     found = read(tmp_path, log.encoded() + bytes(3 * 4096))
     truth = [(cpu, 260_000 + 5_000 * cpu, None, "not_closed") for cpu in (0, 1)]
     assert (found.ran(), found.problems(), found.gaps()) == (TWO_CPUS, [], truth)
@@ -102,16 +98,16 @@ def test_a_session_that_was_never_closed_counted_no_loss(
 CLOCK_BACK = "a buffer that begins before the one before it on its CPU ended"
 
 
-def test_where_either_side_of_a_clock_that_went_back_may_be_wrong_neither_is_read(
+def test_neither_side_of_ambiguous_clock_step_is_read(
     tmp_path: Path,
 ) -> None:
     # us     0    300         20000 20300
     # CPU 0  2nd, 3rd         1st              resumed with another counter
     buffers = [
-        Buffer(life() + stays(8, 20_000), sequence=1),
-        Buffer(stays(8, 0, 1), sequence=2),
-        Buffer(stays(8, 200, 1), sequence=3),
-        Buffer(stays(9, 5), cpu=1, sequence=4),
+        Buffer(life() + slices(8, 20_000), sequence=1),
+        Buffer(slices(8, 0, 1), sequence=2),
+        Buffer(slices(8, 200, 1), sequence=3),
+        Buffer(slices(9, 5), cpu=1, sequence=4),
     ]
     found = read(tmp_path, Log(buffers))
     assert found.problems() == [
@@ -127,28 +123,28 @@ def test_where_either_side_of_a_clock_that_went_back_may_be_wrong_neither_is_rea
     assert {cpu for cpu, *_ in found.ran()} == {1}
     # A merge puts sessions together whose buffers overlap.
     assert read(tmp_path, Log(buffers, mode=RELOG)).problems() == []
-    # A record may be put down a little later than its time.
-    buffers = [Buffer(stays(8, 0, 1)), Buffer(stays(8, 55, 1), sequence=2)]
+    # A record may be written a little after its time.
+    buffers = [Buffer(slices(8, 0, 1)), Buffer(slices(8, 55, 1), sequence=2)]
     assert read(tmp_path, Log(buffers)).problems() == []
 
 
-def test_records_before_the_headers_are_at_negative_times(tmp_path: Path) -> None:
+def test_records_before_the_header_have_negative_times(tmp_path: Path) -> None:
     early = [process(at(-500), 100, b"a.exe"), thread(at(-500), 100, 8)]
-    found = read(tmp_path, Log([Buffer(early + stays(8, -400, 2))]))
+    found = read(tmp_path, Log([Buffer(early + slices(8, -400, 2))]))
     assert found.ran() == [(0, 8, -390_000, 50_000), (0, 8, -290_000, 50_000)]
     (trace,) = found.of("trace")
     # The header's record is the last.
     assert (trace["first_ns"], trace["duration_ns"]) == (-500_000, 0)
 
 
-# Of PCs, of virtual machines, of ARM64, of old chipsets, of the cycle counter.
+# Clocks of PCs, virtual machines, ARM64, old chipsets, and the cycle counter.
 FREQUENCIES = [10_000_000, 3_579_545, 2_208_984, 24_000_000, 19_200_000, 1_000_000_000,
                2_592_003_481, 14_318_180]  # fmt: skip
 
 
 @pytest.mark.parametrize("hz", FREQUENCIES)
 def test_every_frequency_gives_exact_times(hz: int, tmp_path: Path) -> None:
-    # Ticks from the begin: the first ones, and others 11 days later.
+    # Ticks from the start: the first ones, and others 11 days later.
     ticks = [1, 7, 1_000_003, 10**6 * hz + 1, 10**6 * hz + hz // 3]
     records = [
         switch(etl_bytes.START + tick, 8 * (number % 2), 8 - 8 * (number % 2), state=2)
@@ -164,7 +160,7 @@ def test_every_frequency_gives_exact_times(hz: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("clock", "ns"), [(0, 100), (1, 100), (2, 100), (3, Fraction(1000, 3141))])
 def test_every_clock_counts_its_own_unit(clock: int, ns: int | Fraction, tmp_path: Path) -> None:
-    # The frequency in the header is that of the performance counter, whatever the clock is.
+    # The frequency in the header belongs to the performance counter, whatever the clock is.
     hz = 10_000_000 if clock < 2 else 24_000_000
     start = etl_bytes.START_TIME if clock == 2 else etl_bytes.START
     records = [switch(start + 1_000_001, 0, 8, state=2)]
@@ -173,13 +169,13 @@ def test_every_clock_counts_its_own_unit(clock: int, ns: int | Fraction, tmp_pat
     assert [row["ts"] for row in found.of("context_switch")] == [int(1_000_001 * ns)]
     exact = {
         2: "the clock is the system time, which goes on in steps of up to 15625 us",
-        3: "the clock counts cycles, of which the header tells 3141 million a second, rounded",
+        3: "the clock counts cycles, at 3141 million a second by the rounded value of the header",
     }.get(clock)
-    told = [row["what"] for row in found.of("problem") if row["place"] == "clock"]
-    assert [what.partition(":")[0] for what in told] == ([exact] if exact else [])
+    notes = [row["what"] for row in found.of("problem") if row["place"] == "clock"]
+    assert [what.partition(":")[0] for what in notes] == ([exact] if exact else [])
 
 
-def test_clocks_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_impossible_clocks_are_refused_in_one_line(tmp_path: Path) -> None:
     path = written(tmp_path, Log(two_cpus(), clock=7))
     with pytest.raises(DamagedTraceError, match=r"not known \(type 7\): record with the perf"):
         Read(path)
@@ -188,8 +184,8 @@ def test_clocks_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
             Read(written(tmp_path, log))
 
 
-def test_a_log_whose_wall_time_is_not_told(tmp_path: Path) -> None:
-    # A clock that the battery has left alone.
+def test_missing_wall_time_is_unknown(tmp_path: Path) -> None:
+    # A real-time clock reset by an empty battery.
     found = read(tmp_path, Log(two_cpus(), start_time=0, boot_time=0, end_time=1))
     (trace,) = found.of("trace")
     assert (found.ran(), trace["start_time_utc"]) == (TWO_CPUS, None)
@@ -197,12 +193,12 @@ def test_a_log_whose_wall_time_is_not_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("megabytes", [2, 16])
-def test_buffers_of_many_megabytes(megabytes: int, tmp_path: Path) -> None:
-    # Between two switches each, records that fill all but the last bytes.
+def test_buffers_of_many_megabytes_are_read(megabytes: int, tmp_path: Path) -> None:
+    # Two switches each, separated by records that fill all but the last bytes.
     size = megabytes << 20
     filler = perfinfo(0x0F99, 1, at(100), bytes(60_000))
     count = (size - 2048) // (len(filler) + 8)
-    first, last = stays(8, 0, 1), stays(8, 200, 1)
+    first, last = slices(8, 0, 1), slices(8, 200, 1)
     log = Log([Buffer(life() + first + count * [filler] + last)], buffer_size=size)
     found = read(tmp_path, log)
     assert found.ran() == [(0, 8, 10_000, 50_000), (0, 8, 210_000, 50_000)]
@@ -211,12 +207,12 @@ def test_buffers_of_many_megabytes(megabytes: int, tmp_path: Path) -> None:
 
 
 def packed_log(packing: int, state: int) -> Log:
-    """Three buffers of one CPU; the second is longer than a block of any packing."""
+    """Three buffers of one CPU; the second is longer than a block of any compression."""
     filler = perfinfo(0x0F99, 1, at(180), bytes(range(256)) * 200)
     buffers = [
-        Buffer(life() + stays(8, 0, 1)),
-        Buffer(stays(8, 100, 1) + 3 * [filler] + stays(8, 200, 1), sequence=2),
-        Buffer(stays(8, 300, 1), sequence=3),
+        Buffer(life() + slices(8, 0, 1)),
+        Buffer(slices(8, 100, 1) + 3 * [filler] + slices(8, 200, 1), sequence=2),
+        Buffer(slices(8, 300, 1), sequence=3),
     ]
     for buffer in buffers:
         buffer.packed = etl_packed.PACKINGS[packing](buffer.content())
@@ -224,12 +220,12 @@ def packed_log(packing: int, state: int) -> Log:
 
 
 @pytest.mark.parametrize("packing", etl_packed.PACKINGS)
-def test_packed_buffers_whole_and_cut(packing: int, tmp_path: Path) -> None:
+def test_compressed_buffers_are_read_whole_or_truncated(packing: int, tmp_path: Path) -> None:
     content = packed_log(packing, packing).encoded()
     found = read(tmp_path, content)
     truth = [(0, 8, (us + 10) * 1000, 50_000) for us in (0, 100, 200, 300)]
     assert (found.ran(), found.problems(), found.gaps()) == (truth, [], [])
-    # Parts of the last buffer are missing, then all that lies behind its header.
+    # Parts of the last buffer are missing, then everything after its header.
     last = len(list(packed_log(packing, packing).buffers)[2].packed or b"")
     for missing in (40, last // 2, last):
         cut = read(tmp_path, content[:-missing])
@@ -242,7 +238,7 @@ def test_packed_buffers_whole_and_cut(packing: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("packing", "state"), [(2, 3), (3, 4), (4, 3), (2, 0), (4, 5)])
-def test_a_packing_that_is_not_told_is_found(packing: int, state: int, tmp_path: Path) -> None:
+def test_undeclared_compression_is_detected(packing: int, state: int, tmp_path: Path) -> None:
     found = read(tmp_path, packed_log(packing, state))
     assert found.ran() == [(0, 8, (us + 10) * 1000, 50_000) for us in (0, 100, 200, 300)]
     name = {2: "LZNT1", 3: "XPRESS", 4: "XPRESS_HUFF"}[packing]
@@ -251,7 +247,7 @@ def test_a_packing_that_is_not_told_is_found(packing: int, state: int, tmp_path:
     assert what == "the first buffer does not tell how the others are packed"
 
 
-def test_buffers_without_processors_are_told(tmp_path: Path) -> None:
+def test_buffers_without_cpu_are_reported(tmp_path: Path) -> None:
     found = read(tmp_path, Log(two_cpus(), mode=MIXED))
     assert found.ran() == []
     ((place, what, count),) = [tuple(row.values())[-3:] for row in found.of("problem")]
@@ -285,7 +281,7 @@ def archive(folder: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-def test_an_archive_of_several_logs_is_one_recording(tmp_path: Path) -> None:
+def test_archive_of_several_files_is_one_recording(tmp_path: Path) -> None:
     buffers = two_cpus()
     user, kernel = Log(buffers[1:]).encoded(), Log(buffers[:1]).encoded()
     members = {"data.etl": user, "data.kernel.etl": kernel, "data.clrRundown.etl": b""}
@@ -306,7 +302,7 @@ def test_archives_in_a_folder_are_found(tmp_path: Path) -> None:
     assert found == [[str(other)], [str(path)]]
 
 
-def test_a_log_in_an_archive_is_named_where_it_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_file_in_archive_is_named(tmp_path: Path) -> None:
     good = Log(two_cpus()).encoded()
     with pytest.raises(NotATraceError, match=r"zip: b\.etl in the archive: begins with"):
         Read(archive(tmp_path, {"a.etl": good, "b.etl": b"no log"}))
@@ -317,7 +313,7 @@ def test_a_log_in_an_archive_is_named_where_it_cannot_be_read(tmp_path: Path) ->
         Read(archive(tmp_path, {"a.etl": good, "b.etl": other}))
 
 
-def test_a_log_of_a_boot_knows_its_cpus_by_their_records(tmp_path: Path) -> None:
+def test_boot_recording_takes_cpus_from_records(tmp_path: Path) -> None:
     # The header was written before the other CPUs ran, and the wall clock was wrong.
     found = read(tmp_path, Log(two_cpus(), cpus=1, end_time=etl_bytes.START_TIME - 10**12))
     assert (found.ran(), found.problems(), found.gaps()) == (TWO_CPUS, [], [])
@@ -325,8 +321,8 @@ def test_a_log_of_a_boot_knows_its_cpus_by_their_records(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("size", [0, 0x47])
-def test_a_buffer_without_a_size_costs_only_itself(size: int, tmp_path: Path) -> None:
-    content = bytearray(Log([*two_cpus(), Buffer(stays(8, 300, 1), sequence=3)]).encoded())
+def test_buffer_without_size_loses_only_itself(size: int, tmp_path: Path) -> None:
+    content = bytearray(Log([*two_cpus(), Buffer(slices(8, 300, 1), sequence=3)]).encoded())
     struct.pack_into("<I", content, 2 * 4096, size)
     found = read(tmp_path, bytes(content))
     assert found.ran() == [*TWO_CPUS[:3], (0, 8, 310_000, 50_000)]
@@ -336,7 +332,7 @@ def test_a_buffer_without_a_size_costs_only_itself(size: int, tmp_path: Path) ->
     assert (0, 260_000, 310_000, "missing_buffer") in found.gaps()
 
 
-def test_a_header_that_tells_no_buffer_size_is_read_by_the_buffers(tmp_path: Path) -> None:
+def test_missing_buffer_size_is_taken_from_buffers(tmp_path: Path) -> None:
     content = bytearray(Log(two_cpus()).encoded())
     struct.pack_into("<I", content, 0x48 + 32, 0)
     found = read(tmp_path, bytes(content))

@@ -1,4 +1,4 @@
-"""What only Windows tells, against the schedule that was written: planned switch-ins, counters,
+"""What only Windows records, against the schedule that was written: planned switch-ins, counters,
 parking, classes, loss, frames; and the same schedule in every layout of the file."""
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def names(tables: dict[str, pa.Table]) -> dict[int | None, int | None]:
     return {None: None, **dict(columns(tables["thread"], "utid tid"))}
 
 
-def stays(tables: dict[str, pa.Table]) -> Rows:
-    """Stays by time: tid, cpu, begin, length, priority, end, ready, wait, waker."""
+def slices(tables: dict[str, pa.Table]) -> Rows:
+    """Slices by time: tid, cpu, start, length, priority, end, ready, wait, waker."""
     who = names(tables)
     wanted = "utid cpu ts dur priority end_reason ready_ns wait_ns waker_utid is_idle"
     found = [
@@ -52,7 +52,7 @@ def expected(schedule: RandomSchedule) -> Rows:
     found = [
         (s.tid, s.cpu, s.ts, s.dur, s.priority, s.end_reason, s.ready_ns, s.wait_ns,
          0 if isinstance(s.waker, tuple) else s.waker)
-        for s in schedule.stays
+        for s in schedule.slices
     ]  # fmt: skip
     return sorted(found, key=lambda row: (row[2], row[1]))
 
@@ -82,50 +82,46 @@ def short() -> RandomSchedule:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_holds_the_same_stays(
+def test_every_layout_gives_the_same_slices(
     short: RandomSchedule, layout: str, tmp_path: Path
 ) -> None:
     tables = read(tmp_path, short.head(etl=LAYOUTS[layout]), short.lines)
-    assert stays(tables) == expected(short)
+    assert slices(tables) == expected(short)
 
 
-def test_a_log_that_was_never_closed_ends_with_its_last_records(
-    short: RandomSchedule, tmp_path: Path
-) -> None:
+def test_unclosed_file_ends_with_its_last_records(short: RandomSchedule, tmp_path: Path) -> None:
     tables = read(tmp_path, short.head(etl={"closed": False}), short.lines)
-    # What each CPU did after its last record was not flushed, or did not happen: not known.
+    # What each CPU did after its last record was not flushed or did not happen: unknown.
     truth = [(*row[:3], *row[4:]) for row in expected(short) if row[5] != "trace_end"]
-    assert [(*row[:3], *row[4:]) for row in stays(tables) if row[5] != "unknown"] == truth
+    assert [(*row[:3], *row[4:]) for row in slices(tables) if row[5] != "unknown"] == truth
 
 
 @pytest.fixture(scope="module")
 def replanned() -> RandomSchedule:
-    """20 ms in which another thread than planned comes in whenever one stands in the queue."""
+    """20 ms in which another thread than planned runs whenever one is queued."""
     return RandomSchedule(11, cpus=machine_cpus(1, 2), threads=30, replanned=1.0)
 
 
-def test_the_thread_that_ran_is_the_one_that_leaves(
-    replanned: RandomSchedule, tmp_path: Path
-) -> None:
+def test_thread_that_ran_is_the_one_switched_out(replanned: RandomSchedule, tmp_path: Path) -> None:
     tables = read(tmp_path, replanned.head(), replanned.lines)
     changed = {
         (line["cpu"], line["ts"]) for line in replanned.lines if line.get("planned") is not None
     }
     assert len(changed) >= 30
-    # The priority of the one that came in unplanned is not told; the waker is whoever ran.
+    # The priority of the unplanned thread is unknown; the waker is whichever thread ran.
     truth = [
         (*row[:4], None if (row[1], row[2]) in changed else row[4], *row[5:])
         for row in expected(replanned)
     ]
-    assert stays(tables) == truth
+    assert slices(tables) == truth
     problems = {row["what"]: row["count"] for row in tables["problem"].to_pylist()}
     planned = [count for what, count in problems.items() if "planned" in what]
     assert planned == [len(changed)]
 
 
-def test_who_ran_may_come_out_many_frames_after_what_it_did(tmp_path: Path) -> None:
+def test_running_thread_is_known_many_batches_later(tmp_path: Path) -> None:
     # CPU 0: 8 is planned, 9 runs |2 wakes 7                                 |70,000 leaves
-    # CPU 1: 5 and 6 take turns every us: four frames of switches meanwhile
+    # CPU 1: 5 and 6 alternate every us: four batches of switches meanwhile
     turns = (
         (us, 1, "switch", {"old": 5 + us % 2, "new": 6 - us % 2, "leaves": "preempted"})
         for us in range(3, 70_000)
@@ -148,7 +144,7 @@ def test_who_ran_may_come_out_many_frames_after_what_it_did(tmp_path: Path) -> N
     assert len(times) == 69_999
 
 
-def test_counters_belong_to_the_thread_that_leaves(tmp_path: Path) -> None:
+def test_counters_belong_to_the_thread_switched_out(tmp_path: Path) -> None:
     schedule = RandomSchedule(3, cpus=machine_cpus(2, 2), threads=14)
     tables = read(tmp_path, schedule.head(etl={"shuffle": 1, "buffer_size": 8192}), schedule.lines)
     who = names(tables)
@@ -167,12 +163,12 @@ def test_counters_belong_to_the_thread_that_leaves(tmp_path: Path) -> None:
 
 
 def parking(tables: dict[str, pa.Table]) -> Rows:
-    """Changes of parking by time; a rundown holds from the beginning on, which is 0."""
+    """Changes of parking by time; a rundown applies from the beginning, which is 0."""
     found = columns(tables["cpu_parking"], "ts cpu parked soft_parked")
     return sorted((ts or 0, *rest) for ts, *rest in found)
 
 
-def test_parking_is_that_of_the_schedule(tmp_path: Path) -> None:
+def test_parking_matches_schedule(tmp_path: Path) -> None:
     schedule = RandomSchedule(8, threads=30)
     tables = read(tmp_path, schedule.head(etl={"merged": True}), schedule.lines)
     truth = [(ts, cpu, parked, False) for cpu, ts, parked in schedule.parkings]
@@ -188,7 +184,7 @@ def drawn(*events: tuple[int, int, str, Line]) -> list[Line]:
 
 
 def threads(*tids: int) -> Iterator[tuple[int, int, str, Line]]:
-    """A process with these threads, as the rundown at the begin has them."""
+    """A process with these threads, as the rundown at the start lists them."""
     yield (0, 0, "process", {"phase": "rundown_start", "pid": 100, "name": "drawn.exe"})
     for tid in tids:
         yield (0, 0, "thread", {"phase": "rundown_start", "pid": 100, "tid": tid})
@@ -197,9 +193,9 @@ def threads(*tids: int) -> Iterator[tuple[int, int, str, Line]]:
 HEAD: Line = {"machine": {"cpus": machine_cpus(1, 2)}}
 
 
-def test_soft_parking_is_apart_from_parking(tmp_path: Path) -> None:
+def test_soft_parking_is_separate_from_parking(tmp_path: Path) -> None:
     # CPU 2: parked by the rundown |100 unparked |200 soft parked |300 free |400 parked softly
-    # CPU 3: nothing is told up to 250, then parked
+    # CPU 3: no record up to 250, then parked
     lines = drawn(
         *threads(8),
         (0, 0, "power_rundown", {"about": 2, "parked": True, "soft": False}),
@@ -221,7 +217,7 @@ def test_soft_parking_is_apart_from_parking(tmp_path: Path) -> None:
     ]
 
 
-def test_a_class_that_changes_holds_from_then_on(tmp_path: Path) -> None:
+def test_changed_efficiency_class_applies_from_then_on(tmp_path: Path) -> None:
     # CPUs 0 and 1 are class 1, 2 and 3 class 0; at 300 us CPU 3 becomes class 1 too.
     classes = [
         (0, 0, "power_rundown", {"about": cpu, "parked": False, "efficiency_class": kind})
@@ -245,7 +241,7 @@ def test_a_class_that_changes_holds_from_then_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["buffer", "events"])
-def test_a_loss_ends_what_was_there_and_begins_what_is_found(kind: str, tmp_path: Path) -> None:
+def test_loss_ends_open_intervals_and_starts_new_ones(kind: str, tmp_path: Path) -> None:
     # us       0      100    200    300    400    500    600    700
     # CPU 0    8      9      |  lost: 8 300..400  |      8      0
     # CPU 1    idle   7                    0             7      0
@@ -293,7 +289,7 @@ def test_a_loss_ends_what_was_there_and_begins_what_is_found(kind: str, tmp_path
 
 
 def test_presents_are_frames(tmp_path: Path) -> None:
-    # Presents of thread 8 at 100, 260 and 410 us; a test present and another swap chain between.
+    # Presents of thread 8 at 100, 260, and 410 us; between them a test present and another chain.
     present = {"pid": 100, "tid": 8, "swap_chain": 0x1000}
     lines = drawn(
         *threads(8),

@@ -1,4 +1,4 @@
-"""One schedule, written as an .etl and as a perf.data, gives the same answers; both true."""
+"""One schedule as .etl and as perf.data gives the same correct answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import switch_text
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
-from random_schedule import RandomSchedule, Stay, machine_cpus
+from random_schedule import RandomSchedule, Slice, machine_cpus
 from recording_writer import write
 
 from schedlens.ask import analysis
@@ -25,7 +25,7 @@ from schedlens.load.recording import Recording
 pytestmark = pytest.mark.slow
 
 PERF, ETL = 1, 2
-# What one system calls otherwise, or cannot tell from something else.
+# What one system names differently or does not record.
 MATCHED = {"throttled_or_moved": "runnable_other", "quantum_end_or_yield": "quantum_end"}
 COUNTERS = {"cycles": "TotalCycles", "instructions": "InstructionRetired"}
 
@@ -60,27 +60,27 @@ FROM sched_slice WHERE trace_id = $trace_id AND NOT is_idle ORDER BY ts, cpu
 
 
 def slices(con: duckdb.DuckDBPyConnection, trace_id: int) -> Rows:
-    """All stays, the words for their ends matched."""
+    """All slices, with end reasons in common terms."""
     found = rows(con, trace_id, SLICES)
     return [(*row[:5], MATCHED.get(row[5], row[5]), *row[6:]) for row in found]
 
 
-def waker(stay: Stay) -> int | None:
+def waker(slice_: Slice) -> int | None:
     """The waker as `w()` names it."""
-    return 0 if isinstance(stay.waker, tuple) else stay.waker
+    return 0 if isinstance(slice_.waker, tuple) else slice_.waker
 
 
 def truth(schedule: RandomSchedule) -> Rows:
-    """The stays as the schedule remembers them."""
-    stays = sorted(schedule.stays, key=lambda stay: (stay.ts, stay.cpu))
+    """The slices of the schedule."""
+    slices = sorted(schedule.slices, key=lambda slice_: (slice_.ts, slice_.cpu))
     return [
         (s.tid, s.cpu, s.ts, s.dur, s.priority, s.end_reason, s.ready_ns, s.wait_ns, waker(s),
          s.prev_cpu, s.left_censored, s.right_censored)
-        for s in stays
+        for s in slices
     ]  # fmt: skip
 
 
-# The same columns of both formats, beside those of SLICES.
+# Further columns that both formats share.
 EQUAL = {
     "thread_state": """
         SELECT w(utid), ts, dur, state, CASE WHEN state = 'running' THEN cpu END, w(waker_utid),
@@ -139,15 +139,15 @@ def both(
     con.close()
 
 
-def test_the_schedule_has_every_kind_of_end(schedule: RandomSchedule) -> None:
-    ends = Counter(stay.end_reason for stay in schedule.stays)
+def test_schedule_has_every_end_reason(schedule: RandomSchedule) -> None:
+    ends = Counter(slice_.end_reason for slice_ in schedule.slices)
     assert set(ends) == {
         "blocked", "exit", "quantum_end", "preempted", "yield", "runnable_other", "trace_end",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("trace_id", [PERF, ETL])
-def test_stays_are_those_of_the_schedule(
+def test_slices_match_schedule(
     both: duckdb.DuckDBPyConnection, schedule: RandomSchedule, trace_id: int
 ) -> None:
     assert slices(both, trace_id) == truth(schedule)
@@ -177,17 +177,17 @@ def edges(
 
 
 def busy_intervals(schedule: RandomSchedule) -> list[tuple[int, int, int]]:
-    """(cpu, begin, end) of stays and of interrupts in the idle thread, apart from each other."""
-    stays = [(s.cpu, s.ts, s.ts + s.dur) for s in schedule.stays]
-    return stays + [
+    """(cpu, start, end) of slices and of interrupts in the idle thread, separately."""
+    slices = [(s.cpu, s.ts, s.ts + s.dur) for s in schedule.slices]
+    return slices + [
         (cpu, begin, end)
         for cpu, begin, end, _ in schedule.interrupts
-        if not any(c == cpu and b <= begin and end <= e for c, b, e in stays)
+        if not any(c == cpu and b <= begin and end <= e for c, b, e in slices)
     ]
 
 
 @pytest.mark.parametrize("trace_id", [PERF, ETL])
-def test_overlap_and_residency_are_those_of_the_schedule(
+def test_overlap_and_residency_match_schedule(
     both: duckdb.DuckDBPyConnection, schedule: RandomSchedule, trace_id: int
 ) -> None:
     busy = busy_intervals(schedule)
@@ -205,8 +205,8 @@ def test_overlap_and_residency_are_those_of_the_schedule(
     assert {core: {0: none, 1: one, 2: two} for core, none, one, two in found} == truth
     kinds = {cpu["cpu"]: "P" if cpu["efficiency_class"] else "E" for cpu in schedule.cpus}
     spent: Counter[tuple[int, str]] = Counter()
-    for stay in schedule.stays:
-        spent[stay.tid, kinds[stay.cpu]] += stay.dur
+    for slice_ in schedule.slices:
+        spent[slice_.tid, kinds[slice_.cpu]] += slice_.dur
     residency = both.execute(
         "SELECT tid, core_type, sum(run_ns)::BIGINT FROM core_type_residency(p_trace_id := ?) "
         "GROUP BY ALL HAVING sum(run_ns) <> 0",
@@ -215,7 +215,7 @@ def test_overlap_and_residency_are_those_of_the_schedule(
     assert {(tid, kind): ns for tid, kind, ns in residency} == dict(spent)
 
 
-def test_the_crowd_on_one_core_is_a_chain(
+def test_threads_crowded_on_one_core_are_a_chain(
     both: duckdb.DuckDBPyConnection, schedule: RandomSchedule
 ) -> None:
     hogs = {thread.tid for thread in schedule.threads.values() if thread.home is not None}
@@ -230,26 +230,26 @@ def test_the_crowd_on_one_core_is_a_chain(
     assert hogs <= set(longest[2])
 
 
-def test_perf_itself_reads_the_same_stays(schedule: RandomSchedule, tmp_path: Path) -> None:
+def test_perf_reads_the_same_slices(schedule: RandomSchedule, tmp_path: Path) -> None:
     if shutil.which("perf") is None:
-        pytest.skip("perf is not installed: it is the judge here")
+        pytest.skip("perf is not installed, and it is the oracle")
     trace = tmp_path / "drawn.perf.data"
     zero = 5_000_000_000
     write(schedule.head(perf={"shuffle": 9, "start_ns": zero}), schedule.lines, perf=trace)
     switches = switch_text.switches(trace)
-    found = switch_text.stays(switches, zero, zero + schedule.length_ns)
-    truth = {(s.cpu, s.tid, s.ts, s.ts + s.dur) for s in schedule.stays if s.dur}
+    found = switch_text.slices(switches, zero, zero + schedule.length_ns)
+    truth = {(s.cpu, s.tid, s.ts, s.ts + s.dur) for s in schedule.slices if s.dur}
     assert {(s.cpu, s.tid, s.begin - zero, s.end - zero) for s in found if s.tid} == truth
     listed = subprocess.run(
         ["perf", "sched", "timehist", "--state", "-i", str(trace)],
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     lines = [line for line in listed.splitlines() if "[" in line and "<idle>" not in line]
-    ended = [s for s in schedule.stays if not s.right_censored]
+    ended = [s for s in schedule.slices if not s.right_censored]
     assert len(lines) == len(ended) + 1  # and the head
 
 
-# What fails is told by its seed: making it smaller would take minutes.
+# The seed identifies a failure: shrinking it would take minutes.
 @settings(max_examples=5, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(
     seed=st.integers(0, 2**32),
@@ -266,11 +266,11 @@ def test_perf_itself_reads_the_same_stays(schedule: RandomSchedule, tmp_path: Pa
         }
     ),
 )
-def test_random_schedules_are_read_as_they_were_played(
+def test_random_schedules_read_back_unchanged(
     seed: int, threads: int, cores: tuple[int, int], layout: dict[str, Any]
 ) -> None:
     schedule = RandomSchedule(seed, 8_000_000, threads, machine_cpus(*cores))
-    # Windows does not tell who is on a CPU that never switches, so nor who woke from there.
+    # Windows does not record who is on a CPU that never switches, nor who woke a thread there.
     assume(
         {s["cpu"] for s in schedule.lines if s["event"] == "switch"}
         == set(range(len(schedule.cpus)))

@@ -1,12 +1,12 @@
-"""CPUs whose core is not known: in the totals of the machine, in no share of a core."""
+"""CPUs of unknown core count in machine totals but in no share of a core."""
 
 from __future__ import annotations
 
-from decoders.test_sweeps_queries import answers, row
-from sweep_schedule import CELL, Schedule
+from decoders.test_interval_queries import answers, row
+from grid_schedule import CELL, Schedule
 
 C = CELL
-# Core 0 is known; of the CPUs 2 and 3 nothing says which core they belong to.
+# Core 0 is known; the core of CPUs 2 and 3 is not.
 PLAN = Schedule(
     cpus={
         0: row("1111 1111 .."),
@@ -18,7 +18,7 @@ PLAN = Schedule(
 )
 
 
-def test_cpus_without_a_core_count_in_machine_totals() -> None:
+def test_cpus_of_unknown_core_count_in_machine_totals() -> None:
     with answers(PLAN) as con:
         rows = con.execute(
             "SELECT cores, both_ns, shared_thread_ns, thread_ns, busy_pct, shared_of_thread_pct, "
@@ -40,16 +40,16 @@ def test_core_that_becomes_known_counts_once() -> None:
         from_start = con.execute(
             "SELECT cpus_without_core, thread_ns FROM sibling_overlap_total"
         ).fetchall()
-        # CPU 3 is not in the table of CPUs at all.
+        # CPU 3 is missing from the table of CPUs.
         lines = con.execute("SELECT ts, cores, cpus, cpus_without_core FROM capacity_line")
         assert lines.fetchall() == [
             (0, 1, 4, 2), (3 * C, 2, 4, 1), (6 * C, 2, 3, 0), (8 * C, 2, 4, 1),
         ]  # fmt: skip
-    # The sweep was built before CPU 2 had a core: only its time without one is added.
+    # The intervals were built before CPU 2 had a core: only its time without one is added.
     assert from_start == [(2, (10 + 3 + 4) * C)]
 
 
-def test_thread_on_a_cpu_without_a_core_is_not_alone() -> None:
+def test_thread_on_cpu_of_unknown_core_is_not_alone() -> None:
     with answers(PLAN) as con:
         rows = con.execute(
             "SELECT tid, run_ns, alone_ns, shared_ns, unknown_ns FROM thread_core_use ORDER BY tid"
@@ -62,7 +62,7 @@ def test_thread_on_a_cpu_without_a_core_is_not_alone() -> None:
     ]
 
 
-def test_shares_of_cores_say_how_many_cpus_they_leave_out() -> None:
+def test_core_shares_state_how_many_cpus_they_omit() -> None:
     with answers(PLAN) as con:
         rows = con.execute("SELECT cores_busy_pct, cpus_without_core FROM reported_vs_real")
         assert rows.fetchall() == [(80.0, 2)]

@@ -1,4 +1,4 @@
-"""Each form of perf.data: the decoded rows are those that perf itself prints."""
+"""Each form of perf.data: decoded rows match what perf itself prints."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from decoded import decoded, record_counts
 from fixture_files import FIXTURES, fixture, qemu_session
 
 needs_perf = pytest.mark.skipif(
-    shutil.which("perf") is None, reason="perf is not installed: it is the oracle here"
+    shutil.which("perf") is None, reason="perf is not installed, and it is the oracle"
 )
 
 MANIFEST: dict[str, dict[str, Any]] = json.loads((FIXTURES / "MANIFEST.json").read_text())
 SAMPLES: dict[str, dict[str, int]] = {
     name: entry["samples"] for name, entry in MANIFEST.items() if entry.get("samples") is not None
 }
-# perf reads none of these two; the others it counted when they were made.
+# perf cannot read these two; it counted the others when they were made.
 CUT_OFF = ("killed", "truncated")
 SWITCH = "sched:sched_switch"
 WAKING_KINDS = {
@@ -105,10 +105,10 @@ def state_text(row: dict[str, Any]) -> str:
 
 
 def problems_of(tables: dict[str, pa.Table]) -> list[dict[str, Any]]:
-    """What the reader could not read; what the state machine mended is not its matter."""
-    # An interrupt that is under way where the recording begins, ends or lost records is none.
-    mended = ("states", "interrupts")
-    return [row for row in rows_of(tables, "problem") if row["place"] not in mended]
+    """What the reader could not read, without the repairs of the state machine."""
+    # An interrupt that is active where the recording starts, ends, or lost records does not count.
+    repaired = ("states", "interrupts")
+    return [row for row in rows_of(tables, "problem") if row["place"] not in repaired]
 
 
 def rows_of(tables: dict[str, pa.Table], table: str) -> list[dict[str, Any]]:
@@ -116,12 +116,10 @@ def rows_of(tables: dict[str, pa.Table], table: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_as_many_records_of_each_event_as_perf_counts(
-    name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_event_counts_match_perf(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     tables = decoded(path_of(name, tmp_path_factory))
     counts = record_counts(tables)
-    # perf script prints each counter of a group as a sample of its own: the leader's count.
+    # perf script prints each counter of a group as its own sample: the leader's count.
     counters = {event for event in SAMPLES[name] if event == "msr/tsc/"}
     expected = {e: count for e, count in SAMPLES[name].items() if e not in counters}
     found = {e: count for e, count in counts.items() if not e.startswith("PERF_RECORD_")}
@@ -139,9 +137,7 @@ def test_as_many_records_of_each_event_as_perf_counts(
 @needs_perf
 # `perf report --stats` cannot read a pipe's contents from a file.
 @pytest.mark.parametrize("name", [name for name in SAMPLES if "/pipe." not in name])
-def test_as_many_records_of_each_kind_as_perf_counts(
-    name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_record_type_counts_match_perf(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     trace = path_of(name, tmp_path_factory)
     text = subprocess.run(
         ["perf", "report", "-i", str(trace), "--stats"],
@@ -154,7 +150,7 @@ def test_as_many_records_of_each_kind_as_perf_counts(
         for kind, count in record_counts(decoded(trace)).items()
         if kind.startswith("PERF_RECORD_")
     }
-    # What the kernel wrote; perf counts some of its own records twice or under other names.
+    # The kernel's records; perf counts some of its own records twice or under other names.
     of_kernel = {"MMAP", "MMAP2", "COMM", "FORK", "EXIT", "SWITCH", "SWITCH_CPU_WIDE", "LOST"}
     assert {kind: found.get(kind, 0) for kind in of_kernel} == {
         kind: expected.get(kind, 0) for kind in of_kernel
@@ -163,7 +159,7 @@ def test_as_many_records_of_each_kind_as_perf_counts(
 
 @needs_perf
 @pytest.mark.parametrize("name", [name for name in SAMPLES if SAMPLES[name].get(SWITCH)])
-def test_every_field_of_every_scheduler_record_is_perfs(
+def test_scheduler_record_fields_match_perf(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     trace = path_of(name, tmp_path_factory)
@@ -188,7 +184,7 @@ def test_every_field_of_every_scheduler_record_is_perfs(
         for row in rows_of(tables, "context_switch") if row["source"] == "switch"
     )  # fmt: skip
     if by_exec:
-        # The tid changes under way; `thread` holds the last one.
+        # The tid changes during the recording; `thread` has the last one.
         assert [row[:2] + row[4:] for row in found] == [row[:2] + row[4:] for row in expected]
     else:
         assert found == expected
@@ -200,7 +196,7 @@ def test_every_field_of_every_scheduler_record_is_perfs(
     )  # fmt: skip
     found_wakings = sorted(
         (row["ts"], row["cpu"], tid(row["utid"]),
-         # A waking is logged before a CPU is chosen: perf's target is where it last ran.
+         # A waking is logged before a CPU is chosen: perf's target is where the thread last ran.
          row["prev_cpu"] if row["kind"] == "waking" else row["target_cpu"], row["kind"])
         for row in rows_of(tables, "wakeup")
     )  # fmt: skip
@@ -210,7 +206,7 @@ def test_every_field_of_every_scheduler_record_is_perfs(
 
 @needs_perf
 @pytest.mark.parametrize("name", ["counters", "host_counters"])
-def test_counter_values_grow_by_what_perf_prints(
+def test_counter_values_grow_as_perf_prints(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     trace = fixture(name, tmp_path_factory)
@@ -231,7 +227,7 @@ def test_counter_values_grow_by_what_perf_prints(
 
 
 @pytest.mark.parametrize("name", CUT_OFF)
-def test_a_file_that_was_cut_off_gives_what_is_there(
+def test_truncated_file_gives_its_records(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     tables = opened(name, tmp_path_factory)
@@ -253,12 +249,12 @@ def test_a_file_that_was_cut_off_gives_what_is_there(
     assert first in places
 
 
-def test_switch_records_alone_are_switches_without_a_state(
+def test_switch_records_alone_have_no_state(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     tables = opened("switch_only", tmp_path_factory)
     rows = rows_of(tables, "context_switch")
-    # A switch-out and a switch-in each, but the first of a CPU that only enters.
+    # A switch-out and a switch-in each, except the first of a CPU, which only switches in.
     assert {row["source"] for row in rows} == {"switch_event"}
     assert {row["prev_state"] for row in rows} == {None}
     records = record_counts(tables)["PERF_RECORD_SWITCH_CPU_WIDE"]
@@ -266,14 +262,16 @@ def test_switch_records_alone_are_switches_without_a_state(
     assert "wakeup" not in tables
 
 
-def test_own_process_tree_without_identifiers(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_recording_of_own_processes_without_sample_ids_is_read(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     tables = opened("own_tree", tmp_path_factory)
     assert record_counts(tables)["PERF_RECORD_SWITCH"] == 159
     names = {row["name"] for row in rows_of(tables, "process")}
     assert "sched-pipe" in names
 
 
-def test_a_file_without_scheduler_events_has_no_switches(
+def test_file_without_scheduler_events_has_no_switches(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     tables = opened("no_sched", tmp_path_factory)
@@ -282,7 +280,7 @@ def test_a_file_without_scheduler_events_has_no_switches(
 
 
 @needs_perf
-def test_loss_is_counted_once_and_lies_where_perf_says(
+def test_loss_is_counted_once_at_the_place_perf_reports(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     trace = fixture("loss", tmp_path_factory)
@@ -302,7 +300,7 @@ def test_loss_is_counted_once_and_lies_where_perf_says(
     for row in rows:
         by_cpu[row["cpu"]] = by_cpu.get(row["cpu"], 0) + row["events"]
     assert by_cpu == lost
-    # Each lies between two records of its CPU, and holds the time at which perf places it.
+    # Each is between two records of its CPU and contains the time at which perf places it.
     start = start_clock(tables)
     for cpu, seconds, ns, _ in found:
         at = int(seconds) * 1_000_000_000 + int(ns) - start
@@ -317,7 +315,7 @@ def test_loss_is_counted_once_and_lies_where_perf_says(
         assert inside == []
 
 
-def test_exec_by_a_thread_that_is_not_the_leader_goes_on_as_the_same_thread(
+def test_exec_by_non_leader_continues_the_same_thread(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     trace = fixture("exec_by_thread", tmp_path_factory)
@@ -325,7 +323,7 @@ def test_exec_by_a_thread_that_is_not_the_leader_goes_on_as_the_same_thread(
     breaks = [r for r in rows_of(tables, "loss") if r["signalled_by"] == "chain_break"]
     assert breaks == []
     if shutil.which("perf") is None:
-        pytest.skip("perf is not installed: it tells which thread executed")
+        pytest.skip("perf is not installed, and only perf shows which thread executed")
     execs = [row for row in perf_script(trace) if row.event == "sched:sched_process_exec"]
     (other,) = [row for row in execs if row.fields["pid"] != row.fields["old_pid"]]
     start = start_clock(tables)
@@ -341,7 +339,7 @@ def test_exec_by_a_thread_that_is_not_the_leader_goes_on_as_the_same_thread(
     assert threads[entered["next_utid"]]["tid"] == int(other.fields["pid"])
 
 
-def test_yields_are_rows_of_the_threads_that_yield(
+def test_yields_belong_to_the_threads_that_yield(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     tables = opened("sched_yield", tmp_path_factory)
@@ -351,7 +349,7 @@ def test_yields_are_rows_of_the_threads_that_yield(
     assert None not in {threads[row["utid"]]["name"] for row in rows}
 
 
-def test_rows_lie_in_the_order_of_each_cpus_stream(
+def test_rows_keep_the_order_of_each_cpu_stream(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     for name in ("plain", "zstd", "pipe", "threads", "loss"):

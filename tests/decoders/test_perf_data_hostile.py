@@ -1,4 +1,4 @@
-"""Damaged and foreign files: rows or one clear line, never a crash, a hang or a traceback."""
+"""Damaged and foreign files give rows or one clear line, never a crash, a hang, or a traceback."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.alone
 ROUNDS = int(os.environ.get("SCHEDLENS_FUZZ_ROUNDS", "150"))
 CUTS = 200
 SEED = 20261121
-# A whole file of this size takes milliseconds; this long is a hang, also on a busy machine.
+# A whole file of this size takes milliseconds; this is a hang, also on a busy machine.
 LIMIT_S = 20.0
 SMALL = ("host_plain", "switch_only", "counters", "zstd", "pipe")
 
 
-def survives(trace: Path, note: str) -> bool:
-    """Whether rows came; else it was refused in one line. Anything else fails the test."""
+def read_or_refused(trace: Path, note: str) -> bool:
+    """Whether rows were returned; otherwise one line refused the file. Anything else fails."""
     begin = time.monotonic()
     try:
         tables = decoded(trace)
@@ -44,7 +44,7 @@ def survives(trace: Path, note: str) -> bool:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_cut_off_anywhere(
+def test_truncation_anywhere_gives_rows_or_one_line(
     name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     whole = fixture(name, tmp_path_factory).read_bytes()
@@ -52,13 +52,13 @@ def test_cut_off_anywhere(
     read = 0
     for cut in range(CUTS):
         trace.write_bytes(whole[: len(whole) * cut // CUTS])
-        read += survives(trace, f"{name} cut at {len(whole) * cut // CUTS}")
-    # Header and descriptions come first: most cuts lie behind them.
+        read += read_or_refused(trace, f"{name} cut at {len(whole) * cut // CUTS}")
+    # Header and descriptions come first: most cuts are after them.
     assert read >= CUTS // 2
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_random_bytes_changed(
+def test_random_bytes_give_rows_or_one_line(
     name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     whole = fixture(name, tmp_path_factory).read_bytes()
@@ -66,14 +66,14 @@ def test_random_bytes_changed(
     dice = random.Random(f"{SEED} {name}")
     for number in range(ROUNDS):
         damaged = bytearray(whole)
-        # Half of the rounds hit the header and what describes the events.
+        # Half of the rounds hit the header and the event descriptions.
         reach = len(whole) if number % 2 else 4096
         for _ in range(dice.randint(1, 32)):
             damaged[dice.randrange(reach)] = dice.choice(
                 (0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256))
             )
         trace.write_bytes(damaged)
-        survives(trace, f"{name}, round {number}")
+        read_or_refused(trace, f"{name}, round {number}")
 
 
 def test_damage_between_records_is_a_problem_and_a_loss(
@@ -97,7 +97,7 @@ def test_damage_between_records_is_a_problem_and_a_loss(
 
 
 def foreign(tmp_path: Path) -> dict[str, tuple[Path, str]]:
-    """Things that are no recording, each with a part of the line that says so."""
+    """Files that are not recordings, each with part of its error line."""
     (tmp_path / "text").write_text("perf script output, not a recording\n")
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "folder").mkdir()

@@ -1,4 +1,4 @@
-"""An event that was recorded and never happened: sched_yield without a call is a quantum end."""
+"""sched_yield was recorded but never called: the thread's slice ended with its quantum."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CHAINS = "SELECT hand_offs, skipped, yield_possible FROM quantum_end_chain"
 
 
 def turns(slices: int, interrupted: bool = False) -> list[dict[str, Any]]:
-    """Threads 5001 and 5002 take turns on CPU 0, 4 ms each; the tick is 1 ms, as HZ is unknown.
+    """Threads 5001 and 5002 alternate on CPU 0, 4 ms each; the tick is 1 ms, as HZ is unknown.
 
-    `interrupted`: slices of 1 ms that 5003 interrupts for 20 us in their middle.
+    `interrupted`: slices of 1 ms that 5003 interrupts for 20 us in the middle.
     """
     lines = threads(5001, 5002, 5003)
     lines += [line(0, 0, "running", tid=5001), line(0.01, 0, "ready", tid=5002)]
@@ -49,7 +49,7 @@ def turns(slices: int, interrupted: bool = False) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("interrupted", [False, True])
 @pytest.mark.parametrize("recorded", [False, True])
-def test_perf_event_without_a_record_was_recorded(
+def test_perf_event_without_records_counts_as_recorded(
     recorded: bool, interrupted: bool, tmp_path: Path
 ) -> None:
     path = written(tmp_path, turns(5, interrupted), yields=recorded)
@@ -57,7 +57,7 @@ def test_perf_event_without_a_record_was_recorded(
         assert con.execute("SELECT count(*) FROM sched_yield").fetchall() == [(0,)]
         reasons = con.execute(REASONS).fetchall()
         chains = con.execute(CHAINS).fetchall()
-    # Interrupted slices are each too short for the state machine; the chain takes them as one.
+    # Interrupted slices are each too short for the state machine; the chain counts them as one.
     name = "quantum_end" if recorded else "quantum_end_or_yield"
     assert reasons == ([] if interrupted else [(name,)])
     assert chains == [(5, 5 if interrupted else 0, not recorded)]
@@ -65,9 +65,7 @@ def test_perf_event_without_a_record_was_recorded(
 
 @pytest.mark.parametrize("interrupted", [False, True])
 @pytest.mark.parametrize("recorded", [False, True])
-def test_table_that_exists_and_is_empty_was_recorded(
-    recorded: bool, interrupted: bool, tmp_path: Path
-) -> None:
+def test_empty_table_counts_as_recorded(recorded: bool, interrupted: bool, tmp_path: Path) -> None:
     with analyzed(written(tmp_path, turns(5, interrupted), yields=False)) as con:
         folder = export(con, tmp_path / "tables")
         if recorded:
@@ -87,7 +85,7 @@ def test_table_that_exists_and_is_empty_was_recorded(
     assert ("yields are not recorded" in why) != recorded
 
 
-def test_perf_that_records_no_yield_says_that_it_looked(tmp_path: Path) -> None:
+def test_recording_without_yields_says_they_were_traced(tmp_path: Path) -> None:
     perf = shutil.which("perf")
     if perf is None:
         pytest.skip("perf is not installed")

@@ -33,15 +33,15 @@ def qemu(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, duckdb.DuckDBP
 
 def needs_perf() -> None:
     if shutil.which("perf") is None:
-        pytest.skip("perf is not installed: its text is the oracle here")
+        pytest.skip("perf is not installed, and its text is the oracle")
 
 
 def whole(con: duckdb.DuckDBPyConnection, trace_id: int) -> tuple[int, int]:
     """The window in which all tracepoints of all CPUs were on.
 
-    perf switches them on CPU by CPU, itself going from CPU to CPU: the switch by which it leaves
-    is the first tracepoint record of each. Then it switches them off in the same way, and the
-    first switch that only the second kind of record shows is the end.
+    perf enables them CPU by CPU and migrates with them: the switch by which it leaves a CPU is the
+    first tracepoint record there. Then it disables them in the same way, and the first switch that
+    only PERF_RECORD_SWITCH shows is the end.
     """
     return con.execute(
         f"""
@@ -57,7 +57,7 @@ def whole(con: duckdb.DuckDBPyConnection, trace_id: int) -> tuple[int, int]:
 
 
 def within(found: list[states_oracle.State], begin: int, end: int) -> list[states_oracle.State]:
-    """The states that lie wholly in the window."""
+    """The states that are entirely in the window."""
     return [state for state in found if state[0] >= begin and state[1] <= end]
 
 
@@ -65,10 +65,10 @@ def traces(con: duckdb.DuckDBPyConnection) -> list[tuple[int, str, int]]:
     return con.execute("SELECT trace_id, label, start_clock FROM trace ORDER BY 1").fetchall()
 
 
-def test_no_chain_breaks_in_the_guest(
+def test_guest_recording_has_no_chain_breaks(
     qemu: tuple[Path, duckdb.DuckDBPyConnection],
 ) -> None:
-    """perf starts and stops event by event and CPU by CPU, so only the edges are not whole."""
+    """perf starts and stops event by event and CPU by CPU, so only the edges are incomplete."""
     _, con = qemu
     lost = con.execute("SELECT DISTINCT signalled_by FROM loss ORDER BY 1").fetchall()
     assert lost == [("chain_break",), ("stream_end",)]
@@ -83,7 +83,7 @@ def test_no_chain_breaks_in_the_guest(
     assert inside == [(0, 0)]
 
 
-def test_every_state_of_every_thread_equals_the_oracle(
+def test_every_thread_state_matches_the_oracle(
     qemu: tuple[Path, duckdb.DuckDBPyConnection],
 ) -> None:
     needs_perf()
@@ -107,7 +107,7 @@ def test_every_state_of_every_thread_equals_the_oracle(
             known = [r.ns - start for r in oracle.by_tid[tid] if r.kind in {"in", "out"}]
             if tid == 0 or not known or len(lives[tid]) > 1:
                 continue  # idle, never switched, or an id that two threads used
-            # Before its first switch inside the step the text alone does not tell its state.
+            # Before its first switch in the step the text alone does not show its state.
             since = next((ns for ns in known if ns > begin), end)
             expected = [
                 (a - start, b - start, state)
@@ -126,13 +126,13 @@ _TIMEHIST = re.compile(
 _TID = re.compile(r"\[(?P<tid>-?\d+)(?:/-?\d+)?\]$")
 
 
-def test_slices_equal_timehist_where_no_chain_breaks(
+def test_slices_match_timehist(
     qemu: tuple[Path, duckdb.DuckDBPyConnection],
 ) -> None:
-    """Run, wait and delay to the microsecond, but for what the data model says of timehist.
+    """Run, wait, and delay to the microsecond, except where the data model differs from timehist.
 
-    Its wait contains the delay; it shows no delay after a switch-out in state R, nor where the
-    waking came before the switch-out (wait 0 here: ready at once). Both sides round to 1 us.
+    Its wait contains the delay. It shows no delay after a switch-out in state R, nor if the
+    waking preceded the switch-out (wait 0 here: ready at once). Both sides round to 1 us.
     """
     needs_perf()
     folder, con = qemu

@@ -1,4 +1,4 @@
-"""Only a thread that left runnable to the idle thread is throttled; one that blocked is not.
+"""A thread is throttled only if it left runnable to the idle thread, not if it blocked.
 
 Recordings are written as perf.data and loaded as `analyze` loads them; times in ms. The first
 switch, at 5, is ns 0 of the recording.
@@ -31,7 +31,7 @@ def line(ts: float, cpu: int, event: str, **fields: Any) -> dict[str, Any]:
 
 
 def threads(*tids: int) -> list[dict[str, Any]]:
-    """Threads of process 5000 that exist at the begin."""
+    """Threads of process 5000 that exist at the start."""
     begin = [line(0, 0, "process", phase="rundown_start", pid=5000, name="game")]
     return begin + [
         line(0, 0, "thread", phase="rundown_start", pid=5000, tid=tid, name=f"t{tid}")
@@ -60,7 +60,7 @@ def written(folder: Path, lines: Iterable[dict[str, Any]], cpus: int = 1, **layo
     return path
 
 
-def test_thread_that_blocked_and_was_woken_before_is_not_throttled(tmp_path: Path) -> None:
+def test_thread_that_blocked_after_a_wakeup_is_not_throttled(tmp_path: Path) -> None:
     # Thread 5001 is woken at 15, while it runs, blocks at 20 and is back at 30: ready from 20.
     lines = [
         *threads(5001),

@@ -1,8 +1,9 @@
-"""The experiment `handoff`: its plan, how many hand-offs a frame needs, its numbers, a real run."""
+"""The experiment `handoff`: its plan, hand-offs per frame, its numbers, and a real run."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import experiment_session
@@ -13,11 +14,11 @@ from judged import plain
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
-from schedlens.commands import analyze
 from schedlens.experiments import handoff
+from schedlens.load.measured_cell import Facts
 from schedlens.machine import topology
 from schedlens.record import cells
-from schedlens.report import summary
+from schedlens.report import overview, summary
 from schedlens.report.sections import View
 
 pytestmark = pytest.mark.slow
@@ -27,7 +28,7 @@ def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
     return topology.read(machine.write(root))
 
 
-def test_one_cpu_siblings_and_cores_in_three_ways(tmp_path: Path) -> None:
+def test_plan_covers_one_cpu_siblings_and_cores_three_ways(tmp_path: Path) -> None:
     hops, frames, _ = handoff.plan(read(fake.ten_cores_twenty_threads(), tmp_path))
     assert [(cell.name, cell.cpus) for cell in hops[:4]] == [
         ("spin_handoff-same_cpu-spin", (0, 0)), ("spin_handoff-same_cpu-yield", (0, 0)),
@@ -36,12 +37,12 @@ def test_one_cpu_siblings_and_cores_in_three_ways(tmp_path: Path) -> None:
     assert [(cell.place, cell.cpus) for cell in frames[::3]] == [
         ("same_cpu", (0, 0)), ("siblings", (0, 10)), ("same_llc", (0, 1)),
     ]  # fmt: skip
-    assert cells.words(hops[5].step(1, 1)) == [
+    assert cells.words(cells.step(hops[5], 1, 1)) == [
         "spin_handoff", "--threads", "2", "--cpus", "0,10", "--how", "park",
     ]  # fmt: skip
 
 
-def test_one_cpu_is_enough_for_the_worst_case(tmp_path: Path) -> None:
+def test_worst_case_needs_one_cpu(tmp_path: Path) -> None:
     root = fake.no_smt().write(tmp_path)
     hops, _, missing = handoff.plan(topology.read(root, allowed=(3,)))
     assert {cell.cpus for cell in hops} == {(3, 3)}
@@ -51,56 +52,56 @@ def test_one_cpu_is_enough_for_the_worst_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("slice_ms", "expected"), [(4.0, 9), (3.5, 10), (35.0, 1), (31.25, 2), (0.07, 500), (100.0, 1)]
 )
-def test_a_frame_needs_as_many_hand_offs_as_35_ms_are_slices(
-    slice_ms: float, expected: int
-) -> None:
+def test_hand_offs_per_frame_follow_from_35_ms(slice_ms: float, expected: int) -> None:
     assert handoff.handoffs_for(slice_ms * 1e6) == expected
 
 
-def test_the_slice_is_that_of_the_steps_done(tmp_path: Path) -> None:
+def test_slice_length_comes_from_finished_steps(tmp_path: Path) -> None:
     hops, frames, _ = handoff.plan(read(fake.no_smt(), tmp_path / "root"))
     steps = cells.shuffled(hops, 2, 1)
-    frame = frames[0].step(1, 99)
-    handoff.enter(frame, tmp_path, steps)
+    frame = cells.step(frames[0], 1, 99)
+    frame = handoff.entered(frame, tmp_path, steps)
     assert frame.cell is not None
-    assert frame.cell["facts"]["handoffs"] == 9
+    assert frame.cell.facts.handoffs == 9
     for step in steps:
-        if step.cell is not None and step.cell["name"] == "spin_handoff-same_cpu-spin":
+        if step.cell is not None and step.cell.name == "spin_handoff-same_cpu-spin":
             (tmp_path / step.name).mkdir()
             hop = {1: 3.0e6, 2: 4.0e6}[step.repeat]
             (tmp_path / step.name / "workload.json").write_text(
                 json.dumps({"measured": {"ns_per_hop": hop}})
             )
-    handoff.enter(frame, tmp_path, steps)
-    assert frame.cell["facts"] == {"how": "spin", "handoffs": 10}
+    frame = handoff.entered(frame, tmp_path, steps)
+    assert frame.cell is not None
+    assert frame.cell.facts == Facts(how="spin", handoffs=10)
     assert cells.words(frame)[-4:] == ["--how", "spin", "--handoffs", "10"]
 
 
 def session(tmp_path: Path) -> Path:
-    """4 ms one way where both spin on one CPU: a party's own hops are 8 ms apart."""
+    """4 ms one way if both spin on one CPU: the hops of one thread are 8 ms apart."""
     machine = read(fake.no_smt(), tmp_path / "root")
     hops, frames, missing = handoff.plan(machine)
     steps = cells.shuffled(hops, 6, 1) + cells.shuffled(frames, 6, 2, after=36)
     rates, workers = {}, {}
     for cell in hops:
-        slow = cell.place == "same_cpu" and cell.facts["how"] == "spin"
+        slow = cell.place == "same_cpu" and cell.facts.how == "spin"
         rates[cell.name] = [125.0] * 2 if slow else [5e6] * 2
     for cell in frames:
-        slow = cell.place == "same_cpu" and cell.facts["how"] == "spin"
+        slow = cell.place == "same_cpu" and cell.facts.how == "spin"
         rates[cell.name] = [60.0, 60.0]
         ns = 36_000_000 if slow else 16_666_667
         counts = {"frames": 20, "missed_frames": 20 if slow else 0, "interval_ns": 20 * ns}
         workers[cell.name] = [{"counts": counts, "latency": [[ns, 20]]}, {}]
-    for step in steps:
+    for number, step in enumerate(steps):
         if step.cell is not None and step.workload == "frame":
-            step.cell["facts"] = {**step.cell["facts"], "handoffs": 9}
+            facts = replace(step.cell.facts, handoffs=9)
+            steps[number] = replace(step, cell=replace(step.cell, facts=facts))
     return experiment_session.write(
         tmp_path / "session", machine, steps, rates, workers=workers,
         experiment={"name": "handoff", "missing": missing},
     )  # fmt: skip
 
 
-def test_the_numbers_of_a_session(tmp_path: Path) -> None:
+def test_session_has_expected_numbers(tmp_path: Path) -> None:
     folder = session(tmp_path)
     with experiment_session.analyzed(folder) as con:
         rows = con.execute(
@@ -129,7 +130,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
+def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     command(
         "collect", "--experiment", "handoff", "--seconds", "0.1", "--repeat", "1",
@@ -140,12 +141,12 @@ def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     rows = json.loads(done.stdout)["experiment"]["handoff"]["cells"]
     found = {(row["place"], row["how"]): row for row in rows}
     spin, parked = found["same_cpu", "spin"], found["same_cpu", "park"]
-    # A whole slice against a wake-up: the scheduler's tick is 1 ms at least.
+    # A whole slice against a wakeup: the scheduler's tick is at least 1 ms.
     assert spin["one_way_ns"] > 3 * parked["one_way_ns"]
     assert {row["handoffs"] for row in rows} == {handoff.handoffs_for(spin["one_way_ns"])}
 
 
-def test_what_an_experiment_was_for_is_told_before_all_else(
+def test_findings_of_the_experiment_come_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = session(tmp_path)
@@ -167,14 +168,14 @@ def test_what_an_experiment_was_for_is_told_before_all_else(
         "traces": [], "not_loaded": [], "not_answered": [], "findings": rows,
         "outcomes": outcomes,
         "database": "session/analysis.duckdb", "report": None, "calibration": None,
-        "worth_typing": [],
+        "next_queries": [],
     }  # fmt: skip
-    analyze._summary(facts)
+    overview.show(facts)
     lines = [line for line in capsys.readouterr().out.splitlines() if line[:8].strip()]
     signs = [
         line.split()[0] for line in lines if line.split()[0] in ("critical", "warning", "info")
     ]
     assert signs == ["warning", "info", "critical"]
     assert "A hand-off takes" in lines[2]
-    # Experiments that were not made are no judgement.
+    # Experiments that did not run give no judgment.
     assert not any("pair_interference" in line for line in lines if "missing" not in line)

@@ -14,9 +14,10 @@ from judged import plain
 from schedlens.errors import PlanError
 from schedlens.experiments import pairs, places, port_model, results
 from schedlens.experiments.places import Place
+from schedlens.load import session_file
+from schedlens.load.measured_cell import Cell, Facts, Load
 from schedlens.machine import topology
 from schedlens.record import cells
-from schedlens.record.cells import Cell, Load
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +30,7 @@ def found(machine: topology.Topology) -> dict[str, tuple[int, int]]:
     return {place.name: place.cpus for place in places.find(machine)[0]}
 
 
-def test_siblings_are_asked_for_and_never_guessed(tmp_path: Path) -> None:
+def test_siblings_are_read_and_never_guessed(tmp_path: Path) -> None:
     # 10C/20T: CPU n and n + 10 share a core.
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     assert found(machine) == {"siblings": (0, 10), "same_llc": (0, 1)}
@@ -42,7 +43,7 @@ def test_siblings_are_asked_for_and_never_guessed(tmp_path: Path) -> None:
     )
 
 
-def test_places_of_hybrid_parts_and_of_two_packages(tmp_path: Path) -> None:
+def test_placements_on_hybrid_and_two_package_machines(tmp_path: Path) -> None:
     # 8 P cores of two siblings (2n, 2n + 1), 8 E cores that share an L2 in fours.
     hybrid = found(read(fake.eight_p_eight_e(), tmp_path / "hybrid"))
     assert hybrid == {
@@ -53,7 +54,7 @@ def test_places_of_hybrid_parts_and_of_two_packages(tmp_path: Path) -> None:
     assert packages["across_package"] == (0, 4)
 
 
-def test_only_allowed_cpus_are_used_and_one_is_too_few(tmp_path: Path) -> None:
+def test_only_allowed_cpus_are_used_and_one_is_refused(tmp_path: Path) -> None:
     root = fake.ten_cores_twenty_threads().write(tmp_path)
     assert found(topology.read(root, allowed=(3, 5, 15))) == {
         "siblings": (5, 15), "same_llc": (3, 5),
@@ -62,7 +63,7 @@ def test_only_allowed_cpus_are_used_and_one_is_too_few(tmp_path: Path) -> None:
         places.find(topology.read(root, allowed=(3,)))
 
 
-def test_a_machine_that_does_not_tell_its_cores(tmp_path: Path) -> None:
+def test_unknown_cores_leave_only_a_place_of_two_cpus(tmp_path: Path) -> None:
     silent = topology.Topology((topology.Cpu(0, True), topology.Cpu(1, True)), (0, 1), {})
     there, missing = places.find(silent)
     assert there == [Place("two_cpus", (0, 1))]
@@ -71,7 +72,7 @@ def test_a_machine_that_does_not_tell_its_cores(tmp_path: Path) -> None:
     ]
 
 
-def test_the_default_plan_is_that_of_the_articles(tmp_path: Path) -> None:
+def test_default_plan_matches_articles(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     made, missing = pairs.plan(machine, full=False, only=())
     both = [cell for cell in made if cell.place != "alone"]
@@ -90,7 +91,7 @@ def test_the_default_plan_is_that_of_the_articles(tmp_path: Path) -> None:
     assert len(missing) == 1
 
 
-def test_the_stride_is_that_of_the_articles_where_memory_suffices(
+def test_stride_matches_articles_if_memory_suffices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
@@ -110,13 +111,13 @@ def test_the_stride_is_that_of_the_articles_where_memory_suffices(
     assert (found, missing) == (set(), [f"mem_stride:1g: {why}"])
 
 
-def test_without_siblings_the_nearest_cores_take_their_place(tmp_path: Path) -> None:
+def test_without_siblings_nearest_cores_are_used(tmp_path: Path) -> None:
     made, missing = pairs.plan(read(fake.no_smt(), tmp_path), full=False, only=())
     assert {cell.place for cell in made} == {"alone", "same_llc"}
     assert "siblings (two logical CPUs of one core)" in missing[0]
 
 
-def test_a_hybrid_part_has_its_kernels_alone_on_both_types(tmp_path: Path) -> None:
+def test_hybrid_machine_runs_each_kernel_alone_on_both_core_types(tmp_path: Path) -> None:
     made, _ = pairs.plan(read(fake.eight_p_eight_e(), tmp_path), full=False, only=("imul1+scan",))
     alone = {(cell.loads[0].label, cell.cpus) for cell in made if cell.place == "alone"}
     assert alone == {("imul1", (0,)), ("imul1", (16,)), ("scan", (0,)), ("scan", (16,))}
@@ -125,7 +126,7 @@ def test_a_hybrid_part_has_its_kernels_alone_on_both_types(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_pairs_that_are_none(tmp_path: Path) -> None:
+def test_invalid_pairs_are_refused(tmp_path: Path) -> None:
     machine = read(fake.no_smt(), tmp_path)
     for text, why in (
         ("imul1", "KERNEL"),
@@ -136,25 +137,25 @@ def test_pairs_that_are_none(tmp_path: Path) -> None:
             pairs.plan(machine, full=False, only=(text,))
 
 
-def test_every_repeat_has_all_cells_in_an_order_of_its_own() -> None:
+def test_each_repeat_shuffles_all_cells() -> None:
     some = [Cell("pairs", f"c{n}", "alone", (0,), (Load("imul1"),)) for n in range(12)]
     steps = cells.shuffled(some, 3, 7)
-    orders = [[s.cell["name"] for s in steps if s.repeat == r and s.cell] for r in (1, 2, 3)]
+    orders = [[s.cell.name for s in steps if s.repeat == r and s.cell] for r in (1, 2, 3)]
     assert all(sorted(order) == sorted(cell.name for cell in some) for order in orders)
     assert len({tuple(order) for order in orders}) == 3
     assert [s.name for s in steps] == [s.name for s in cells.shuffled(some, 3, 7)]
-    assert [s.cell["position"] for s in steps if s.cell] == list(range(1, 37))
-    assert [cells.from_step(step).name for step in steps[:12]] == orders[0]
+    assert [s.cell.position for s in steps if s.cell] == list(range(1, 37))
+    assert [s.cell.name for s in steps[:12] if s.cell] == orders[0]
 
 
-def test_a_cell_in_the_words_of_the_workload_program() -> None:
+def test_cell_becomes_workload_arguments() -> None:
     mixed = Cell("pairs", "a", "siblings", (0, 10), (Load("imul2"), Load("mem_stride", "64m")))
-    assert cells.words(mixed.step(1, 1)) == [
+    assert cells.words(cells.step(mixed, 1, 1)) == [
         "imul2", "--threads", "1", "--alongside", "mem_stride:64m", "--cpus", "0,10",
     ]  # fmt: skip
     chase = Load("pointer_chase", "shared")
     alike = Cell("pairs", "b", "siblings", (0, 10), (chase, chase))
-    assert cells.words(alike.step(1, 1)) == [
+    assert cells.words(cells.step(alike, 1, 1)) == [
         "pointer_chase", "--threads", "2", "--variant", "shared", "--cpus", "0,10",
     ]  # fmt: skip
 
@@ -162,18 +163,18 @@ def test_a_cell_in_the_words_of_the_workload_program() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        # What the articles measured on Haswell, in cycles an iteration against alone.
+        # What the articles measured on Haswell, in cycles per iteration against running alone.
         ("imul1", "imul1", (1.0, 1.0)),
         ("imul2", "imul1", (1.0, 1.0)),
         ("imul2", "imul2", (4 / 3, 4 / 3)),
         ("add1", "imul1", (1.5, 1.0)),
-        # By the rule: three multiplications in 3 cycles need all, one is left two thirds of them.
+        # By the rule: three multiplications in 3 cycles need all, one leaves two thirds.
         ("imul3", "imul1", (1.5, 1.0)),
         ("imul10", "imul10", (2.0, 2.0)),
         ("add8", "imul1", (1.0, 1.0)),
     ],
 )
-def test_the_model_gives_what_the_articles_measured(
+def test_model_reproduces_article_measurements(
     first: str, second: str, expected: tuple[float, float]
 ) -> None:
     assert port_model.slowdowns(first, second, port_model.HASWELL) == pytest.approx(expected)
@@ -181,8 +182,8 @@ def test_the_model_gives_what_the_articles_measured(
     assert {k: port_model.cycles_alone(k, port_model.HASWELL) for k in alone} == alone
 
 
-# 10C/20T. Alone imul1 does 1000 M/s, sha256 (as iterations) 10 M/s, imul10 100 M/s. Beside each
-# other: imul1 loses nothing; sha256 53 % each; on "two cores" imul10 halves, as on hidden siblings.
+# 10C/20T. Alone imul1 does 1000 M/s, sha256 (as iterations) 10 M/s, imul10 100 M/s. In pairs:
+# imul1 loses nothing; sha256 53 % each; on "two cores" imul10 halves, as on hidden siblings.
 RATES = {
     "imul1-alone-cpu0": [1e9],
     "sha256-alone-cpu0": [1e7],
@@ -205,7 +206,7 @@ PAIRS = (
 )  # fmt: skip
 
 
-def test_the_numbers_of_a_session(tmp_path: Path) -> None:
+def test_session_has_expected_numbers(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path / "root")
     made, missing = pairs.plan(machine, full=False, only=PAIRS)
     folder = experiment_session.write(
@@ -231,7 +232,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
             ("imul1", "helps", 100.0), ("pointer_chase:private", "helps", 25.0),
             ("sha256", "helps", 6.0), ("imul10", "little", 0.0),
         ]  # fmt: skip
-        answer = results.read(con, {"experiment": {"missing": missing}})
+        answer = results.read(con, session_file.read(folder / "session.json"))
         assert answer is not None
         chase = answer["pairs"]["pointer_chase"]["private"]
         assert chase == {
@@ -243,7 +244,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         shown = experiment_session.section(con, "pair_interference")
         assert [figure["plot"]["data"][0]["type"] for figure in shown["figures"]] == ["heatmap"] * 2
         assert shown["lead"].startswith("CPU 0 and CPU 1 share a core, although ")
-        # Where a PMU counts, each thread has its instructions a cycle.
+        # If a PMU counts, each thread has its instructions per cycle.
         assert con.execute("SELECT count(first_ipc) FROM pair_interference").fetchall() == [(0,)]
         con.execute("UPDATE run_worker SET utid = 1000 * trace_id + worker")
         for counter, per_worker in (("cycles", 3000), ("instructions", 4000)):
@@ -275,15 +276,15 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
         assert gain[4].startswith("Leave SMT siblings idle for imul10; ")
 
 
-def test_a_program_of_the_users_beside_each_class(tmp_path: Path) -> None:
-    """Alone 1 s; beside imul3 on the sibling 1.5 s, beside scan 2 s; on two cores 1 s."""
+def test_user_program_runs_alongside_each_kernel_class(tmp_path: Path) -> None:
+    """Alone 1 s; with imul3 on the sibling 1.5 s, with scan 2 s; on two cores 1 s."""
     machine = read(fake.ten_cores_twenty_threads(), tmp_path / "root")
     made, _ = pairs.plan(machine, full=False, only=(), command=("make",))
     by_name = {cell.name: cell for cell in made}
     assert by_name["command-alone"].workload is None
     assert by_name["command-alone"].cpus == (0,)
-    beside = by_name["command+scan-siblings"]
-    assert (beside.cpus, beside.facts) == ((10,), {"load": "command", "command_cpu": 0})
+    alongside = by_name["command+scan-siblings"]
+    assert (alongside.cpus, alongside.facts) == ((10,), Facts(load="command", command_cpu=0))
     steps = cells.shuffled(made, 2, 1)
     folder = experiment_session.write(
         tmp_path / "session", machine, steps,
@@ -291,8 +292,8 @@ def test_a_program_of_the_users_beside_each_class(tmp_path: Path) -> None:
     )  # fmt: skip
     times = {"command+imul3-siblings": 1.5, "command+scan-siblings": 2.0}
     for step in steps:
-        cell = cells.from_step(step)
-        if cell.facts.get("load") == "command":
+        cell = step.cell
+        if cell is not None and cell.facts.load == "command":
             file = folder / step.name / "step.json"
             row = json.loads(file.read_text())
             row["command_ns"] = int(times.get(cell.name, 1.0) * 1e9)
@@ -315,7 +316,7 @@ def test_a_program_of_the_users_beside_each_class(tmp_path: Path) -> None:
     )
 
 
-def test_ranks_bound_the_median_as_the_binomial_law_says(tmp_path: Path) -> None:
+def test_median_interval_follows_binomial_ranks(tmp_path: Path) -> None:
     from math import comb
 
     machine = read(fake.no_smt(), tmp_path / "root")
@@ -335,7 +336,7 @@ def test_ranks_bound_the_median_as_the_binomial_law_says(tmp_path: Path) -> None
 
 
 @pytest.mark.alone
-def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
+def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     done = command(
         "collect", "--experiment", "pairs", "--pair", "imul1+add8", "--pair", "aes+aes",
@@ -352,7 +353,7 @@ def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
     assert len(answer["cells"]) == len(kernels) * len(places_here)
     for row in answer["cells"]:
         assert row["repeats"] == 1
-        # Registers only: neither can be faster than alone by more than a disturbed clock makes it.
+        # Registers only: neither can beat its speed alone by more than a disturbed clock allows.
         assert row["combined"] is not None
     session = json.loads((folder / "session.json").read_text())
     assert session["experiment"]["name"] == "pairs"

@@ -1,4 +1,4 @@
-"""The experiment `scaling`: its plans, Y with its interval, and the calibration that is kept."""
+"""The experiment `scaling`: its plans, Y with its interval, and the stored calibration."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from throughput_steps import Step, core_state, fill
 
 from schedlens.experiments import scaling
 from schedlens.load import calibration, recording
+from schedlens.load.measured_cell import Load
 from schedlens.machine import topology
 from schedlens.record import cells
-from schedlens.record.cells import Load
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def _own_calibrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHEDLENS_CALIBRATION_DIR", str(tmp_path / "calibration"))
 
 
-def test_figure_13_on_ten_cores_of_two_siblings(tmp_path: Path) -> None:
+def test_figure_13_plan_on_ten_cores_with_smt(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     made, missing = scaling.plan_cells(machine, Load("sha256"), "1,2,10,11,20")
     assert missing == []
@@ -65,7 +65,7 @@ def test_figure_13_on_ten_cores_of_two_siblings(tmp_path: Path) -> None:
     assert {label for label, _ in seats} == {"sha256", *(k.label for k in scaling.CALIBRATED)}
 
 
-def test_a_hybrid_part_is_calibrated_by_core_type(tmp_path: Path) -> None:
+def test_hybrid_machine_is_calibrated_by_core_type(tmp_path: Path) -> None:
     made, _ = scaling.plan_cells(read(fake.eight_p_eight_e(), tmp_path), Load("sha256"), "1")
     found = [(cell.place, cell.cpus) for cell in made if cell.loads[0].kernel == "sha256"
              and cell.place in ("alone", "siblings")]  # fmt: skip
@@ -73,7 +73,7 @@ def test_a_hybrid_part_is_calibrated_by_core_type(tmp_path: Path) -> None:
     assert sorted(found) == [("alone", (0,)), ("alone", (16,)), ("siblings", (0, 1))]
 
 
-def test_a_machine_without_siblings_says_so(tmp_path: Path) -> None:
+def test_machine_without_siblings_is_reported(tmp_path: Path) -> None:
     made, missing = scaling.plan_cells(read(fake.no_smt(), tmp_path), Load("sha256"), None)
     assert missing == ["the yield of the second thread: no core has two usable logical CPUs"]
     assert not [cell for cell in made if cell.place == "siblings"]
@@ -104,7 +104,7 @@ def _session(tmp_path: Path, repeats: int = 6) -> Path:
     )  # fmt: skip
 
 
-def test_yield_clock_and_power_of_a_session(tmp_path: Path) -> None:
+def test_session_has_yield_clock_and_power(tmp_path: Path) -> None:
     folder = _session(tmp_path)
     with experiment_session.analyzed(folder) as con:
         rows = con.execute(
@@ -134,7 +134,7 @@ def test_yield_clock_and_power_of_a_session(tmp_path: Path) -> None:
         )
         shown = experiment_session.section(con, "scaling_clock")
         assert "4.65 GHz with 1, 3.60 GHz with 10" in shown["figures"][0]["caption"]
-        kept = calibration.store(con, recording.gather([folder])[0].session)
+        kept = calibration.store(con, recording.gather([folder])[0])
     assert kept is not None
     value = json.loads(kept.read_text())
     assert value["machine"] == {"host": "made", "cpu_model": "made", "cpus": 20}
@@ -143,7 +143,7 @@ def test_yield_clock_and_power_of_a_session(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_an_unknown_clock_is_neither_judged_nor_drawn(tmp_path: Path) -> None:
+def test_unknown_clock_is_neither_judged_nor_drawn(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path / "root")
     made, _ = scaling.plan_cells(machine, Load("sha256"), "1,10")
     sweep = [cell for cell in made if cell.place == "sweep"]
@@ -155,17 +155,17 @@ def test_an_unknown_clock_is_neither_judged_nor_drawn(tmp_path: Path) -> None:
     )  # fmt: skip
     with experiment_session.analyzed(folder) as con:
         assert con.execute("SELECT DISTINCT ghz FROM scaling_clock").fetchall() == [(None,)]
-        told = con.execute(
+        outcome = con.execute(
             "SELECT outcome, reason FROM analyzer_outcome WHERE analyzer = 'scaling_clock'"
         ).fetchall()
-        assert told == [("not_applicable", "The clock of the cores is not known.")]
+        assert outcome == [("not_applicable", "The clock of the cores is not known.")]
         shown = experiment_session.section(con, "scaling_clock")
         assert [figure["caption"] for figure in shown["figures"]] == [
             "Throughput of one thread: 150 million iterations/s with 1, 150 with 10."
         ]
         curves = experiment_session.section(con, "scaling_curve")
         assert "physical 1.5 billion iterations/s with 10" in curves["figures"][0]["caption"]
-        # A step of one worker has nothing beside it: the figure begins with ten.
+        # A step of one worker has no curve: the figure begins with ten.
         each = experiment_session.section(con, "run_throughput")
         assert [figure["caption"] for figure in each["figures"]] == [
             "Throughput of each worker of sha256: from 150 to 150 million iterations/s over all "
@@ -173,11 +173,11 @@ def test_an_unknown_clock_is_neither_judged_nor_drawn(tmp_path: Path) -> None:
         ]
 
 
-def test_a_later_trace_of_the_machine_gets_the_calibration(tmp_path: Path) -> None:
+def test_later_recording_of_the_machine_uses_the_calibration(tmp_path: Path) -> None:
     folder = _session(tmp_path, repeats=1)
     with experiment_session.analyzed(folder) as con:
         assert con.execute("SELECT count(*) FROM calibration").fetchall() == [(0,)]
-        kept = calibration.store(con, recording.gather([folder])[0].session)
+        kept = calibration.store(con, recording.gather([folder])[0])
     with experiment_session.analyzed(folder) as con:
         rows = con.execute(
             "SELECT DISTINCT workload, round(yield, 2), repeats FROM calibration ORDER BY 1"
@@ -186,9 +186,9 @@ def test_a_later_trace_of_the_machine_gets_the_calibration(tmp_path: Path) -> No
             ("imul1", 2.0, 1), ("matmul", 0.9, 1), ("pointer_chase", 1.2, 1), ("scan", 1.3, 1),
             ("sha256", 1.06, 1),
         ]  # fmt: skip
-    # Another machine has another file; a damaged file is told, and is as none.
+    # Another machine has another file; a damaged file is reported and ignored.
     assert kept is not None
-    other = calibration.path({"host": "made", "cpu_model": "made", "cpus": 8})
+    other = calibration.path(calibration.Machine("made", "made", 8))
     assert other != kept
     kept.write_text('{"schema": 1, "machine": 3')
     with experiment_session.analyzed(folder) as con:
@@ -212,7 +212,7 @@ def _kept(con: duckdb.DuckDBPyConnection, workload: str, gain: float) -> None:
         measured_utc="2026-01-02T03:04:05Z", **{"yield": gain})  # fmt: skip
 
 
-def test_work_by_the_calibration_of_the_same_kernel_or_by_all(
+def test_work_uses_calibration_of_same_kernel_or_all(
     drawn: duckdb.DuckDBPyConnection,
 ) -> None:
     """One sibling of each of two cores is busy: 1 / Y of the work."""
@@ -234,7 +234,7 @@ def test_work_by_the_calibration_of_the_same_kernel_or_by_all(
 
 
 @pytest.mark.alone
-def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
+def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     command(
         "collect", "--experiment", "scaling", "--workload", "add8", "--threads", "1,2",

@@ -1,4 +1,4 @@
-"""The experiment `shards`: which CPUs each way chooses, its numbers, and a small real run."""
+"""The experiment `shards`: CPUs of each placement, its numbers, and a small real run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
     return topology.read(machine.write(root))
 
 
-def test_by_number_is_wrong_where_siblings_are_neighbours(tmp_path: Path) -> None:
-    # 8 P cores of siblings (2n, 2n + 1): eight shards by number are on four cores.
+def test_placement_by_number_shares_cores_if_siblings_are_adjacent(tmp_path: Path) -> None:
+    # 8 P cores with siblings (2n, 2n + 1): eight shards by number use four cores.
     machine = read(fake.eight_p_eight_e(), tmp_path)
     assert shards.plans(machine, 8) == {
         "by_number": [0, 1, 2, 3, 4, 5, 6, 7],
@@ -34,14 +34,14 @@ def test_by_number_is_wrong_where_siblings_are_neighbours(tmp_path: Path) -> Non
         ("8-shards-by_topology", (0, 2, 4, 6, 8, 10, 12, 14)),
     ]
     assert missing == []
-    assert cells.words(made[1].step(1, 1)) == [
+    assert cells.words(cells.step(made[1], 1, 1)) == [
         "serve", "--threads", "8", "--variant", "open", "--cpus", "0,2,4,6,8,10,12,14",
         "--rate", "5000",
     ]  # fmt: skip
 
 
-def test_where_both_ways_agree_one_cell_stands_for_both(tmp_path: Path) -> None:
-    # 10C/20T: CPU n and n + 10 share a core, so that the first ten are ten cores.
+def test_identical_placements_share_one_cell(tmp_path: Path) -> None:
+    # 10C/20T: CPUs n and n + 10 share a core, so the first ten CPUs are ten cores.
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     made, missing = shards.plan(machine, None, 5000.0)
     assert [cell.name for cell in made] == ["10-shards-by_topology"]
@@ -51,7 +51,7 @@ def test_where_both_ways_agree_one_cell_stands_for_both(tmp_path: Path) -> None:
     ]
 
 
-def test_as_many_shards_as_there_are_cpus(tmp_path: Path) -> None:
+def test_default_is_one_shard_per_cpu(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     assert (shards.count(machine, "max"), shards.count(machine, "3")) == (20, 3)
     for wrong in ("0", "21", "1..3", "-1"):
@@ -59,8 +59,8 @@ def test_as_many_shards_as_there_are_cpus(tmp_path: Path) -> None:
             shards.count(machine, wrong)
 
 
-def test_the_numbers_of_a_session(tmp_path: Path) -> None:
-    """p99 9 us by topology, 28 us by number; 200 requests a shard and repeat, 2 % slow ones."""
+def test_session_has_expected_numbers(tmp_path: Path) -> None:
+    """p99 9 us by topology, 28 us by number; 200 requests per shard and repeat, 2 % slow ones."""
     machine = read(fake.eight_p_eight_e(), tmp_path / "root")
     made, missing = shards.plan(machine, "8", 5000.0)
     counts = {"requests": 200, "late_starts": 100, "busy_ns": 50_000_000, "interval_ns": 10**8}
@@ -82,7 +82,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
             ("by_number", 8, 4, 2, 9600, 5_000, 28_000, 50.0, 50.0),
             ("by_topology", 8, 8, 1, 9600, 5_000, 9_000, 50.0, 50.0),
         ]
-        # 1200 requests of a shard: 12 lie beyond p99, 1.2 beyond p99.9.
+        # 1200 requests of a shard: 12 are beyond p99, 1.2 beyond p99.9.
         [each] = con.execute(
             "SELECT cpu, core, p99_ns, p999_ns FROM shard_latency "
             "WHERE worker = 3 AND place = 'by_number'"
@@ -112,7 +112,7 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
+def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     command(
         "collect", "--experiment", "shards", "--threads", "1", "--seconds", "0.2", "--repeat", "1",

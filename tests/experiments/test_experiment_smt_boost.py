@@ -1,4 +1,4 @@
-"""The experiment `smt-boost` on an injected sysfs: knobs, states, the guard; a small real run."""
+"""The experiment `smt-boost` on an injected sysfs: switches, states, guard; a small real run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import experiment_session
@@ -28,7 +29,7 @@ CPU = "sys/devices/system/cpu"
 def machine_with(
     root: Path, *, smt: str | None = "on", boost: str | None = None, no_turbo: str | None = None
 ) -> Path:
-    """10C/20T with the switches given; none where None."""
+    """10C/20T with the given switches; without those that are None."""
     fake.ten_cores_twenty_threads().write(root)
     for name, text in (
         ("smt/control", smt), ("cpufreq/boost", boost), ("intel_pstate/no_turbo", no_turbo),
@@ -53,7 +54,7 @@ def wait_for(condition: Callable[[], bool]) -> bool:
     return False
 
 
-def test_knobs_of_amd_and_of_intel(tmp_path: Path) -> None:
+def test_amd_and_intel_switches_are_found(tmp_path: Path) -> None:
     amd, missing = knobs.find(machine_with(tmp_path / "amd", boost="1"))
     assert {name: knob.state() for name, knob in amd.items()} == {"smt": "on", "boost": "on"}
     assert missing == []
@@ -67,7 +68,7 @@ def test_knobs_of_amd_and_of_intel(tmp_path: Path) -> None:
     assert text(tmp_path / "intel", "intel_pstate/no_turbo") == "1"
 
 
-def test_boost_in_a_file_for_each_policy(tmp_path: Path) -> None:
+def test_boost_file_per_policy_is_found(tmp_path: Path) -> None:
     root = machine_with(tmp_path)
     for policy in (0, 1):
         (root / CPU / f"cpufreq/policy{policy}").mkdir(parents=True)
@@ -88,7 +89,7 @@ def test_boost_in_a_file_for_each_policy(tmp_path: Path) -> None:
         (None, "smt: the system does not report SMT (smt/control)"),
     ],
 )
-def test_a_machine_that_lacks_a_knob_says_which(tmp_path: Path, smt: str | None, why: str) -> None:
+def test_missing_switch_is_named(tmp_path: Path, smt: str | None, why: str) -> None:
     found, missing = knobs.find(machine_with(tmp_path, smt=smt, boost="0"))
     assert list(found) == ["boost"]
     assert missing == [why]
@@ -98,14 +99,14 @@ def test_a_machine_that_lacks_a_knob_says_which(tmp_path: Path, smt: str | None,
     ]  # fmt: skip
 
 
-def test_a_state_that_could_not_be_put_back_is_not_touched(tmp_path: Path) -> None:
+def test_state_that_cannot_be_restored_is_not_changed(tmp_path: Path) -> None:
     found, missing = knobs.find(machine_with(tmp_path, boost="7"))
     assert list(found) == ["smt"]
     [why] = missing
     assert why.endswith("cpufreq/boost is in a state that cannot be restored")
 
 
-def test_the_two_by_two_under_two_loads(tmp_path: Path) -> None:
+def test_plan_is_two_by_two_under_two_loads(tmp_path: Path) -> None:
     found, _ = knobs.find(machine_with(tmp_path, boost="1"))
     made = smt_boost.plan(found, (), 20_000.0)
     assert sorted(cell.name for cell in made) == sorted(
@@ -113,45 +114,45 @@ def test_the_two_by_two_under_two_loads(tmp_path: Path) -> None:
         for load in ("closed", "open") for boost in ("off", "on") for smt in ("off", "on")
     )  # fmt: skip
     alone = smt_boost.plan(found, ("make", "-j8"), 0.0)
-    assert [(cell.workload, cell.facts["load"]) for cell in alone] == [(None, "command")] * 4
+    assert [(cell.workload, cell.facts.load) for cell in alone] == [(None, "command")] * 4
     assert [cell.name for cell in smt_boost.plan({}, (), 1.0)] == [
         "closed-as-found", "open-as-found",
     ]  # fmt: skip
 
 
-def test_a_cell_gets_its_state_and_all_cpus_that_are_then_online(tmp_path: Path) -> None:
+def test_cell_sets_its_state_and_uses_all_online_cpus(tmp_path: Path) -> None:
     root = machine_with(tmp_path, boost="1")
     found, _ = knobs.find(root)
     states = smt_boost.States(found, host.linux(root))
     by_name = {cell.name: cell for cell in smt_boost.plan(found, (), 20_000.0)}
     try:
-        step = by_name["open-boost-off-smt-off"].step(1, 1)
-        # What the kernel does with the switch: the second siblings go offline.
+        step = cells.step(by_name["open-boost-off-smt-off"], 1, 1)
+        # The kernel's reaction to the switch: the second siblings go offline.
         (root / CPU / "online").write_text("0-9\n")
-        states.enter(step)
+        step = states.enter(step)
         assert (text(root, "smt/control"), text(root, "cpufreq/boost")) == ("off", "0")
         assert cells.words(step) == [
             "serve", "--threads", "10", "--variant", "open", "--cpus", "0,1,2,3,4,5,6,7,8,9",
             "--rate", "2000", "--how", "park",
         ]  # fmt: skip
         (root / CPU / "online").write_text("0-19\n")
-        step = by_name["open-boost-on-smt-on"].step(1, 2)
-        states.enter(step)
+        step = cells.step(by_name["open-boost-on-smt-on"], 1, 2)
+        step = states.enter(step)
         assert (text(root, "smt/control"), text(root, "cpufreq/boost")) == ("on", "1")
-        assert (step.threads, step.cell and step.cell["options"][1]) == (20, "1000")
+        assert (step.threads, step.cell and step.cell.options[1]) == (20, "1000")
         # The same load in every state.
         assert step.cell is not None
-        assert step.cell["facts"]["offered_per_s"] == 20_000.0
+        assert step.cell.facts.offered_per_s == 20_000.0
     finally:
         states.close()
 
 
-def test_the_states_come_back_at_the_end_and_after_an_error(tmp_path: Path) -> None:
+def test_states_are_restored_at_the_end_and_after_an_error(tmp_path: Path) -> None:
     root = machine_with(tmp_path, smt="off", no_turbo="1")
     found, _ = knobs.find(root)
     states = smt_boost.States(found, host.linux(root))
     for cell in smt_boost.plan(found, (), 1000.0):
-        states.enter(cell.step(1, 1))
+        states.enter(cells.step(cell, 1, 1))
     assert (text(root, "smt/control"), text(root, "intel_pstate/no_turbo")) == ("on", "0")
     states.close()
     assert (text(root, "smt/control"), text(root, "intel_pstate/no_turbo")) == ("off", "1")
@@ -180,9 +181,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
-def test_the_guard_puts_back_what_a_killed_parent_left(
-    tmp_path: Path, sign: signal.Signals
-) -> None:
+def test_guard_restores_state_after_parent_is_killed(tmp_path: Path, sign: signal.Signals) -> None:
     root = machine_with(tmp_path, boost="1")
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT, str(root)], stdout=subprocess.PIPE, text=True
@@ -191,7 +190,7 @@ def test_the_guard_puts_back_what_a_killed_parent_left(
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         assert (text(root, "smt/control"), text(root, "cpufreq/boost")) == ("off", "0")
-        # What a terminal sends to all of a session does not reach the guard, nor end it.
+        # A signal that a terminal sends to the session does not reach the guard.
         assert os.getsid(pid) == pid
         for harmless in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(pid, harmless)
@@ -206,7 +205,7 @@ def test_the_guard_puts_back_what_a_killed_parent_left(
             parent.stdout.close()
 
 
-def test_only_what_was_changed_is_written(tmp_path: Path) -> None:
+def test_only_changed_states_are_written(tmp_path: Path) -> None:
     same, other = tmp_path / "same", tmp_path / "other"
     same.write_text("on\n")
     other.write_text("off\n")
@@ -218,7 +217,7 @@ def test_only_what_was_changed_is_written(tmp_path: Path) -> None:
     assert same.stat().st_mtime_ns == before
 
 
-def test_what_even_a_killed_guard_left_is_written_down(tmp_path: Path) -> None:
+def test_journal_survives_a_killed_guard(tmp_path: Path) -> None:
     file, folder = tmp_path / "control", tmp_path / "state"
     file.write_text("on\n")
     contents = [(str(file), "on")]
@@ -226,8 +225,8 @@ def test_what_even_a_killed_guard_left_is_written_down(tmp_path: Path) -> None:
     file.write_text("off\n")
     [left] = changes.left_behind(folder)
     assert (left.what, left.before) == (f"set {file}", "on")
-    undone, stays = changes.restore(folder)
-    assert (undone, stays) == ([left], [])
+    undone, slices = changes.restore(folder)
+    assert (undone, slices) == ([left], [])
     assert file.read_text() == "on\n"
     changes.remember(contents, folder)
     changes.forget(contents, folder)
@@ -238,28 +237,29 @@ def _counts(per_s: int, late: int = 0) -> dict[str, int]:
     return {"requests": per_s // 10, "late_starts": late, "busy_ns": 0, "interval_ns": 10**8}
 
 
-def test_the_numbers_of_a_session(tmp_path: Path) -> None:
-    """The lab of the study: boost +40 %, SMT +43 %, both +86 %; SMT gives the most for a joule."""
+def test_session_has_expected_numbers(tmp_path: Path) -> None:
+    """Boost +40 %, SMT +43 %, both +86 %; SMT gives the most per joule."""
     root = machine_with(tmp_path / "root", boost="1")
     found, missing = knobs.find(root)
     machine = topology.read(root)
-    made = [cell for cell in smt_boost.plan(found, (), 0.0) if cell.facts["load"] == "closed"]
+    made = [cell for cell in smt_boost.plan(found, (), 0.0) if cell.facts.load == "closed"]
     gain = {"boost-off-smt-off": 100, "boost-on-smt-off": 140, "boost-off-smt-on": 143,
             "boost-on-smt-on": 186}  # fmt: skip
     watts = {"boost-off-smt-off": 100, "boost-on-smt-off": 135, "boost-off-smt-on": 107,
              "boost-on-smt-on": 158}  # fmt: skip
     steps = cells.shuffled(made, 6, 1)
     workers, power = {}, {}
-    for step in steps:
-        cell = cells.from_step(step)
-        smt = cell.facts["smt"] == "on"
+    for number, step in enumerate(steps):
+        cell = step.cell
+        assert cell is not None
+        smt = cell.facts.smt == "on"
         count = 20 if smt else 10
-        assert step.cell is not None
-        step.planned_cpus, step.threads = list(range(count)), count
-        step.cell |= {"cpus": list(range(count)), "threads": count}
+        cpus = tuple(range(count))
+        cell = replace(cell, cpus=cpus, threads=count)
         if not smt:
-            offline = [{**c, "online": c["cpu"] < 10} for c in machine.as_json()["cpus"]]
-            step.cell["topology"] = {**machine.as_json(), "cpus": offline}
+            offline = tuple(replace(cpu, online=cpu.cpu < 10) for cpu in machine.cpus)
+            cell = replace(cell, topology=replace(machine.saved, cpus=offline))
+        steps[number] = replace(step, planned_cpus=cpus, threads=count, cell=cell)
         each = gain[cell.place] * 1000 // count
         workers[step.name] = [{"counts": _counts(each)}] * count
         power[step.name] = {
@@ -293,8 +293,8 @@ def test_the_numbers_of_a_session(tmp_path: Path) -> None:
     )
 
 
-def test_a_program_counts_by_its_own_time_and_a_gain_by_the_same_repeat(tmp_path: Path) -> None:
-    """Half the time with boost; one repeat of two was ended, which is no fast one."""
+def test_program_is_timed_itself_and_gains_pair_by_repeat(tmp_path: Path) -> None:
+    """Half the time with boost; one repeat of two was aborted and does not count as fast."""
     root = machine_with(tmp_path / "root", smt=None, boost="1")
     found, _ = knobs.find(root)
     steps = cells.shuffled(smt_boost.plan(found, ("make",), 0.0), 7, 1)
@@ -302,8 +302,9 @@ def test_a_program_counts_by_its_own_time_and_a_gain_by_the_same_repeat(tmp_path
     for step in steps:
         file = folder / step.name / "step.json"
         row = json.loads(file.read_text())
-        boosted = cells.from_step(step).facts["boost"] == "on"
-        # The whole machine is slower from repeat to repeat, which cancels out.
+        assert step.cell is not None
+        boosted = step.cell.facts.boost == "on"
+        # The whole machine slows from repeat to repeat, which cancels out.
         row["command_ns"] = step.repeat * (500_000_000 if boosted else 1_000_000_000)
         if step.repeat == 4 and boosted:
             row["command_ns"] = None
@@ -321,10 +322,10 @@ def test_a_program_counts_by_its_own_time_and_a_gain_by_the_same_repeat(tmp_path
 
 
 @pytest.mark.alone
-def test_a_small_run_on_this_machine(tmp_path: Path) -> None:
-    # Nothing is switched: the machine of a test belongs to others too.
+def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
+    # Nothing is switched: others use the machine of a test too.
     if knobs.find()[0]:
-        pytest.skip("this machine has switches, and a test must not turn them")
+        pytest.skip("this machine has the switches, and a test must not change them")
     folder = tmp_path / "session"
     done = command(
         "collect", "--experiment", "smt-boost", "--seconds", "0.2", "--repeat", "1",

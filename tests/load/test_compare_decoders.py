@@ -1,4 +1,4 @@
-"""Two readings of one recording: every planted difference is found, and nothing else."""
+"""Two readings of one recording: only planted differences are found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from schedlens.load.recording import Recording
 
 pytestmark = pytest.mark.slow
 
-# Three switches of the recording `plain` that are no neighbours.
+# Three switches of the recording `plain` that are not adjacent.
 THREE = (
     "SELECT rowid FROM context_switch WHERE prev_priority IS NOT NULL "
     "ORDER BY ts, cpu, seq LIMIT 3 OFFSET 40"
@@ -41,7 +41,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def con(trace: Path) -> duckdb.DuckDBPyConnection:
-    """Its rows, to plant differences in before they are exported."""
+    """Its rows, to plant differences before they are exported."""
     con = duckdb.connect()
     schema.create(con)
     store.load_base_and_derived(con, Recording("plain", trace), 1)
@@ -49,7 +49,7 @@ def con(trace: Path) -> duckdb.DuckDBPyConnection:
 
 
 def compared(folder: Path, trace: Path, exit_code: int) -> dict[str, Any]:
-    """What the command says, as JSON."""
+    """Output of the command, as JSON."""
     done = CliRunner().invoke(
         compare_decoders, [str(folder), str(trace), "--json"], standalone_mode=False
     )
@@ -59,7 +59,7 @@ def compared(folder: Path, trace: Path, exit_code: int) -> dict[str, Any]:
 
 
 def differences(found: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-    """By table that differs: rows only in the folder, only in the trace, in both but not equal."""
+    """By table that differs: rows only in the folder, only in the trace, and different."""
     counts = {
         table["table"]: (table["only_folder"], table["only_trace"], table["differing"])
         for table in found["tables"]
@@ -67,7 +67,7 @@ def differences(found: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
     return {table: count for table, count in counts.items() if any(count)}
 
 
-def test_a_faithful_folder_differs_in_nothing(
+def test_faithful_folder_has_no_differences(
     con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path
 ) -> None:
     found = compared(export(con, tmp_path / "tables"), trace, 0)
@@ -79,7 +79,7 @@ def test_a_faithful_folder_differs_in_nothing(
     assert switches["equal"] == switches["rows_folder"] == switches["rows_trace"] == count
 
 
-def test_every_planted_difference_is_found_and_nothing_else(
+def test_only_planted_differences_are_found(
     con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path
 ) -> None:
     con.execute(
@@ -109,7 +109,7 @@ def test_every_planted_difference_is_found_and_nothing_else(
     assert tables["trace"]["columns"]["events_lost"]["example"]["folder"] == 99
 
 
-def test_a_row_at_another_time_is_one_missing_and_one_extra(
+def test_row_at_another_time_is_one_missing_and_one_extra(
     con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path
 ) -> None:
     con.execute("DELETE FROM wakeup WHERE rowid NOT IN (SELECT min(rowid) FROM wakeup)")
@@ -127,7 +127,7 @@ def duckdb_rows(trace: Path, sql: str) -> list[tuple[Any, ...]]:
     return con.sql(sql).fetchall()
 
 
-def test_another_begin_of_time_and_other_numbers_of_lives_are_no_difference(
+def test_other_time_origin_and_ids_are_no_difference(
     con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path
 ) -> None:
     tables = con.sql(
@@ -147,7 +147,7 @@ def test_another_begin_of_time_and_other_numbers_of_lives_are_no_difference(
     assert found["shift_ns"] == 12345
 
 
-def test_a_table_that_the_folder_lacks_is_all_missing(
+def test_missing_table_counts_all_rows_as_missing(
     con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path
 ) -> None:
     folder = export(con, tmp_path / "tables")
@@ -159,7 +159,7 @@ def test_a_table_that_the_folder_lacks_is_all_missing(
 
 
 def both(trace: Path, *changes: str) -> duckdb.DuckDBPyConnection:
-    """One recording twice, the first changed as another reader would have it."""
+    """One recording twice, the first changed as another reader would return it."""
     con = duckdb.connect()
     schema.create(con)
     for number in (FOLDER, TRACE):
@@ -170,11 +170,11 @@ def both(trace: Path, *changes: str) -> duckdb.DuckDBPyConnection:
 
 
 def table_of(con: duckdb.DuckDBPyConnection, table: str, reasons: tuple[Known, ...]) -> Table:
-    """How one table compares."""
+    """The comparison of one table."""
     return next(t for t in rows.compare(con, reasons, 0) if t.table == table)
 
 
-def test_what_the_exporter_cannot_give_is_known_and_the_rest_is_not(trace: Path) -> None:
+def test_only_exporter_limits_are_known_differences(trace: Path) -> None:
     con = both(
         trace,
         "UPDATE cpu SET core = NULL, smt_index = NULL WHERE trace_id = 1",
@@ -198,7 +198,7 @@ def test_what_the_exporter_cannot_give_is_known_and_the_rest_is_not(trace: Path)
     assert table_of(con, "wakeup", ()).unexplained == wakeups.differing
 
 
-def test_rows_are_known_only_where_their_reason_says(trace: Path) -> None:
+def test_known_rows_match_their_reason(trace: Path) -> None:
     con = both(
         trace,
         "INSERT INTO cpu_parking VALUES (2, 1, 0, true, true, NULL), (2, 2, 0, true, false, 'x')",
@@ -229,7 +229,7 @@ def test_counters_are_compared_by_their_growth(
     assert list(samples.columns) == ["growth"]
 
 
-def test_tables_that_the_exporter_may_leave_out_are_known_if_they_are_left_out() -> None:
+def test_omitted_optional_tables_are_known_differences() -> None:
     everything = frozenset(KEYS)
     assert known("perf", everything) == ()
     assert known("etw", everything) == TRACEPROCESSOR
@@ -237,7 +237,7 @@ def test_tables_that_the_exporter_may_leave_out_are_known_if_they_are_left_out()
     assert more == [*(reason.table for reason in TRACEPROCESSOR), "frame"]
 
 
-def test_every_known_difference_names_what_exists() -> None:
+def test_known_differences_name_existing_columns() -> None:
     con = duckdb.connect()
     schema.create(con)
     for reason in TRACEPROCESSOR:
@@ -249,7 +249,7 @@ def test_every_known_difference_names_what_exists() -> None:
 WINDOWS = "etw/corpus/airbus_ShutdownPerfDiagLogger.etl.xz"
 
 
-def test_a_recording_of_windows_is_compared_by_what_traceprocessor_cannot_give(
+def test_windows_recording_uses_traceprocessor_limits(
     tmp_path: Path,
 ) -> None:
     packed = shared_files.need(WINDOWS) / WINDOWS
@@ -260,7 +260,7 @@ def test_a_recording_of_windows_is_compared_by_what_traceprocessor_cannot_give(
     try:
         store.load_base_and_derived(con, Recording("windows", trace), 1)
     except NotATraceError:
-        pytest.skip("this build reads no .etl")
+        pytest.skip("this build cannot read .etl files")
     assert differences(compared(export(con, tmp_path / "whole"), trace, 0)) == {}
     [(masks,)] = con.sql("SELECT count(*) FROM affinity").fetchall()
     con.execute("DELETE FROM affinity")
@@ -272,13 +272,13 @@ def test_a_recording_of_windows_is_compared_by_what_traceprocessor_cannot_give(
     assert compared(export(con, tmp_path / "lacking"), trace, 1)["unexplained"] >= 1
 
 
-def test_the_command_is_found_by_its_name() -> None:
+def test_command_runs_by_name() -> None:
     found = cli.group.get_command(click.Context(cli.group), "compare-decoders")
     assert found is compare_decoders
 
 
 @pytest.mark.parametrize("swapped", [True, False])
-def test_what_cannot_be_compared_is_one_line(
+def test_uncomparable_input_prints_one_line(
     swapped: bool, con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -290,9 +290,7 @@ def test_what_cannot_be_compared_is_one_line(
     assert said.err.count("\n") == 1
 
 
-def test_a_folder_that_is_none_is_said_to_be_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "trace.etl"
     trace.write_bytes(b"")
     gone, bare = tmp_path / "gone", tmp_path / "bare"
@@ -306,7 +304,7 @@ def test_a_folder_that_is_none_is_said_to_be_none(
         assert capsys.readouterr().err == f"compare: {folder} {why}\n"
 
 
-def test_the_text_names_what_differs_and_what_is_known(
+def test_text_names_new_and_known_differences(
     con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip

@@ -1,7 +1,7 @@
-"""Counters of one core type come from a file beside perf.data and join the same threads.
+"""Counters of one core type come from a file next to perf.data and join the same threads.
 
-A hybrid part does not exist here: the same recording serves as both files, so that its counters
-must come out twice, row by row.
+There is no hybrid machine here: the same recording serves as both files, so its counters must
+appear twice, row by row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schedlens.load.recording import Recording
 
 
 @pytest.mark.parametrize("name", ["counters", "host_counters"])
-def test_the_file_of_a_core_type_joins_its_threads(
+def test_core_type_counter_file_joins_its_threads(
     name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     trace = fixture(name, tmp_path_factory)
@@ -41,7 +41,7 @@ def rows(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[object, ...]]
     return sorted(con.execute(f"SELECT {columns} FROM {table}").fetchall())
 
 
-def test_a_file_without_counters_is_told(
+def test_file_without_counters_is_reported(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     trace = fixture("plain", tmp_path_factory)
@@ -49,7 +49,7 @@ def test_a_file_without_counters_is_told(
     with store.create(tmp_path / "analysis.duckdb") as con:
         store.load_base_and_derived(con, Recording("step", trace), 1)
         core_type_counters.load(con, tmp_path, 1)
-        told = con.execute(
+        problems = con.execute(
             "SELECT what FROM problem WHERE place = 'counters-cpu_atom.data'"
         ).fetchall()
-    assert told == [("no counter was read at any switch",)]
+    assert problems == [("no counter was read at any switch",)]

@@ -1,4 +1,4 @@
-"""The exporter for Windows: it compiles, writes the declared schemas, and its rows are right."""
+"""The Windows exporter compiles, writes the declared schemas, and writes correct rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from etw_exporter import (
     run,
     table_side,
 )
-from tables_export import read_manifest
+from tables_export import TABLES, read_manifest
 
 from schedlens import _decoders
 from schedlens.load import schema, store
-from schedlens.load.arrow_folder import layout
 from schedlens.load.recording import Recording
 
-# No source in TraceProcessor, or nothing of it belongs to a recording of Windows.
+# No source in TraceProcessor, or nothing of it belongs to a Windows recording.
 NOT_WRITTEN = {
     "migration", "priority_change", "affinity_change", "ideal_cpu_change", "qos_change",
     "sched_yield", "record_count",
@@ -56,7 +55,7 @@ def switch(ns: int, cpu: int, old: int, new: int, state: int = WAITING, reason: 
 # CPU 0  idle      | 10          | (11) 20 ran | idle                | 10
 #                                   ready 10                   ready 10
 # CPU 1  12 (first life) | idle           | 12 (second life)  | idle
-# At 3 us thread 11 was planned on CPU 0, and 20 ran; id 12 is reused by a thread born at 4.5 us.
+# At 3 us thread 11 was planned on CPU 0, and 20 ran; a thread that starts at 4.5 us reuses id 12.
 SWITCHES_0 = [
     switch(1_000, 0, IDLE, 10, RUNNING, 0),
     switch(3_000, 0, 10, 11, READY, QUANTUM_END),
@@ -111,16 +110,16 @@ def folder(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(program, lines, tmp_path_factory.mktemp("exported") / "tables")
 
 
-def test_the_whole_exporter_compiles_against_the_declarations_of_traceprocessor(
+def test_exporter_compiles_against_traceprocessor_declarations(
     tmp_path: Path,
 ) -> None:
     if not TRACEPROCESSOR.exists():
-        pytest.skip("the declarations of TraceProcessor are not beside this checkout")
+        pytest.skip("the declarations of TraceProcessor are not next to this checkout")
     stand_in = STAND_INS / "ArrowStandIn.cs"
     compiled([*sorted(EXPORTER.glob("*.cs")), stand_in, TRACEPROCESSOR], tmp_path / "whole.exe")
 
 
-def test_one_file_talks_to_traceprocessor_and_one_to_arrow() -> None:
+def test_only_one_file_uses_traceprocessor_and_one_arrow() -> None:
     def users(namespace: str) -> list[str]:
         return sorted(
             file.name
@@ -132,7 +131,7 @@ def test_one_file_talks_to_traceprocessor_and_one_to_arrow() -> None:
     assert users("Apache.Arrow") == ["ArrowTable.cs"]
 
 
-def test_the_project_pins_what_it_is_written_against() -> None:
+def test_project_pins_its_packages() -> None:
     project = ElementTree.parse(EXPORTER / "etw_export.csproj").getroot()
     found = {
         element.get("Include"): element.get("Version")
@@ -150,30 +149,30 @@ def test_the_project_pins_what_it_is_written_against() -> None:
     assert 'PackageName = "TraceProcessor 1.12.10"' in reader
 
 
-def test_the_readme_says_that_it_has_not_run_on_windows() -> None:
+def test_readme_says_untested_on_windows() -> None:
     text = (EXPORTER / "README.md").read_text("utf-8")
     assert "has not been run on Windows" in text
 
 
-def test_every_table_is_written_in_its_declared_schema(folder: Path) -> None:
+def test_every_table_has_its_declared_schema(folder: Path) -> None:
     written = {file.stem for file in folder.glob("*.arrow")}
-    assert written == set(layout.TABLES) - NOT_WRITTEN
+    assert written == set(TABLES) - NOT_WRITTEN
     for table in sorted(written):
         found = pa.ipc.open_file(folder / f"{table}.arrow").schema
         wanted = [
-            # Few different texts travel as a dictionary; the file holds them plain.
+            # A few repeated texts arrive as a dictionary; the file stores them plain.
             field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field
             for field in _decoders.schemas()[table]
         ]
         assert list(found) == wanted, table
 
 
-def test_the_tables_declared_in_csharp_are_those_written(folder: Path) -> None:
+def test_tables_declared_in_csharp_are_written(folder: Path) -> None:
     text = (EXPORTER / "TableSchemas.cs").read_text("utf-8")
     assert set(re.findall(r'\{ "(\w+)", Table\(', text)) == {f.stem for f in folder.glob("*.arrow")}
 
 
-def test_the_manifest_says_what_the_trace_says(folder: Path) -> None:
+def test_manifest_matches_trace(folder: Path) -> None:
     manifest = read_manifest(folder)
     assert manifest["source"] == "etw"
     assert manifest["trace"] == {
@@ -187,19 +186,19 @@ def test_the_manifest_says_what_the_trace_says(folder: Path) -> None:
 
 
 def utid(folder: Path, tid: int, start: int | None = None, place: int = 0) -> int:
-    """The utid of a life of a thread."""
+    """The utid of one thread that had this id."""
     rows = rows_of(folder, "thread", "utid", "tid", "start_ns")
     found = [utid for utid, its_tid, its_start in rows if (its_tid, its_start) == (tid, start)]
     return int(found[place])
 
 
-def test_switches_lie_in_time_and_name_the_life_of_their_time(folder: Path) -> None:
+def test_switches_are_ordered_and_name_the_thread_alive_then(folder: Path) -> None:
     idle_0, idle_1 = utid(folder, 0), utid(folder, 0, place=1)
     t10, t11, t20 = utid(folder, 10, 500), utid(folder, 11, 600), utid(folder, 20)
     first, second = utid(folder, 12), utid(folder, 12, 4_500)
     assert rows_of(folder, "context_switch", "ts", "cpu", "seq", "prev_utid", "next_utid") == [
         (1_000, 0, 0, idle_0, t10),
-        # Born later by its times, it leaves after its end is logged: still the first life.
+        # Created later by its times, it leaves after its end is logged: still the first thread.
         (2_500, 1, 0, first, idle_1),
         (3_000, 0, 1, t10, t11),
         (5_000, 0, 3, t20, idle_0),
@@ -218,7 +217,7 @@ def test_switches_lie_in_time_and_name_the_life_of_their_time(folder: Path) -> N
     ]  # fmt: skip
 
 
-def test_the_waker_is_who_ran_and_not_who_was_planned(folder: Path) -> None:
+def test_waker_is_the_running_thread_not_the_planned_one(folder: Path) -> None:
     columns = ("ts", "cpu", "seq", "utid", "waker_utid", "kind", "in_interrupt", "effective")
     assert rows_of(folder, "wakeup", *columns) == [
         (3_500, 0, 2, utid(folder, 10, 500), utid(folder, 20), "ready", False, None),
@@ -226,7 +225,7 @@ def test_the_waker_is_who_ran_and_not_who_was_planned(folder: Path) -> None:
     ]
 
 
-def test_lives_keep_their_processes_names_and_masks(folder: Path) -> None:
+def test_threads_keep_process_name_and_affinity(folder: Path) -> None:
     base = 1 << 32
     process = ("upid", "pid", "name", "start_ns", "end_ns", "parent_pid", "session_id",
                "command_line")  # fmt: skip
@@ -258,7 +257,7 @@ def test_lives_keep_their_processes_names_and_masks(folder: Path) -> None:
     ]
 
 
-def test_what_has_a_length_is_sorted_and_holes_are_unknown(folder: Path) -> None:
+def test_intervals_are_sorted_and_gaps_are_unknown(folder: Path) -> None:
     assert rows_of(folder, "cpu_parking", "ts", "cpu", "parked", "soft_parked", "reason") == [
         (0, 1, False, None, None),
         (2_000, 1, None, None, None),
@@ -281,7 +280,7 @@ def test_counters_are_running_sums_that_may_wrap(folder: Path) -> None:
     ]
 
 
-def test_a_frame_ends_at_the_next_present_of_its_swap_chain(folder: Path) -> None:
+def test_frame_ends_at_next_present_of_its_swap_chain(folder: Path) -> None:
     columns = (
         "frame", "upid", "utid", "process", "start_ns", "dur_ns", "cpu_busy_ns", "gpu_busy_ns",
         "dialect", "clock_residual_ns",
@@ -293,7 +292,7 @@ def test_a_frame_ends_at_the_next_present_of_its_swap_chain(folder: Path) -> Non
     ]
 
 
-def test_the_machine_the_marks_and_the_problems_are_as_told(folder: Path) -> None:
+def test_machine_marks_and_problems_match_input(folder: Path) -> None:
     columns = ("cpu", "core", "core_type", "efficiency_class", "base_khz", "online")
     assert rows_of(folder, "cpu", *columns) == [
         (0, None, "P", 1, 3_000_000, True),
@@ -307,28 +306,28 @@ def test_the_machine_the_marks_and_the_problems_are_as_told(folder: Path) -> Non
     ]
 
 
-def test_the_folder_becomes_slices_and_the_planned_switch_in_is_mended(folder: Path) -> None:
+def test_folder_becomes_slices_with_planned_switch_in_fixed(folder: Path) -> None:
     con = duckdb.connect()
     schema.create(con)
     store.load_base_and_derived(con, Recording("drawn", folder), 1)
-    stays = con.sql(
+    slices = con.sql(
         "SELECT tid, sched_slice.cpu, ts, dur, end_reason FROM sched_slice JOIN thread "
         "USING (utid) WHERE NOT thread.is_idle ORDER BY ts, tid"
     ).fetchall()
-    assert stays == [
+    assert slices == [
         (12, 1, 0, 2_500, "exit"),
         (10, 0, 1_000, 2_000, "quantum_end"),
         (20, 0, 3_000, 2_000, "blocked"),
         (12, 1, 5_000, 2_500, "blocked"),
         (10, 0, 9_000, 11_000, "trace_end"),
     ]
-    mended = con.sql("SELECT count FROM problem WHERE what LIKE 'switch-in that was planned%'")
-    assert mended.fetchall() == [(1,)]
-    told = con.sql("SELECT start_clock, clock_hz, epoch_ns(start_time_utc) FROM trace").fetchall()
-    assert told == [(START_CLOCK, HZ, 1_700_000_000_000_000_000)]
+    repaired = con.sql("SELECT count FROM problem WHERE what LIKE 'switch-in that was planned%'")
+    assert repaired.fetchall() == [(1,)]
+    clock = con.sql("SELECT start_clock, clock_hz, epoch_ns(start_time_utc) FROM trace").fetchall()
+    assert clock == [(START_CLOCK, HZ, 1_700_000_000_000_000_000)]
 
 
-def test_any_interleaving_of_the_cpus_gives_the_same_folder(
+def test_cpu_interleaving_does_not_change_the_folder(
     program: Path, folder: Path, tmp_path: Path
 ) -> None:
     order = [0] * len(CPU_0) + [1] * len(SWITCHES_1)
@@ -340,19 +339,21 @@ def test_any_interleaving_of_the_cpus_gives_the_same_folder(
         assert file.read_bytes() == (again / file.name).read_bytes(), file.name
 
 
-def test_lost_events_are_recorded_and_make_wakers_unsure(program: Path, tmp_path: Path) -> None:
+def test_lost_events_are_recorded_and_make_wakers_uncertain(program: Path, tmp_path: Path) -> None:
     again = run(program, [facts(lost=7), *LIVES, *REST, *CPU_0], tmp_path / "tables")
     assert rows_of(again, "loss", "cpu", "start_ns", "events", "signalled_by") == [
         (None, None, 7, "events_lost")
     ]
-    # Thread 11 entered and 20 left: between them the waker may be either.
+    # Thread 11 switched in and 20 out: between them the waker may be either.
     assert rows_of(again, "wakeup", "ts", "waker_utid") == [
         (3_500, None), (8_000, utid(again, 0)),
     ]  # fmt: skip
     assert ("etw_export", 1) in rows_of(again, "problem", "place", "count")
 
 
-def test_what_cannot_be_is_counted_and_never_ends_the_export(program: Path, tmp_path: Path) -> None:
+def test_impossible_events_are_counted_and_do_not_end_the_export(
+    program: Path, tmp_path: Path
+) -> None:
     lines: list[Line] = [
         facts(),
         switch(2_000, 0, 77, IDLE),
@@ -372,19 +373,19 @@ def test_what_cannot_be_is_counted_and_never_ends_the_export(program: Path, tmp_
     ]
 
 
-def test_a_trace_without_switches_says_how_to_record_them(program: Path, tmp_path: Path) -> None:
+def test_trace_without_switches_names_capture_command(program: Path, tmp_path: Path) -> None:
     again = run(program, [facts(), *LIVES], tmp_path / "tables")
     what = "no context switches: record again with CSwitch and without CompactCSwitch"
     assert rows_of(again, "problem", "what", "count") == [(what, 1)]
-    # Not asked for, and so not there: an empty table would say that there was none.
+    # Not requested, so absent: an empty table would mean that there was none.
     assert not (again / "cpu_parking.arrow").exists()
 
 
-def test_an_ideal_processor_of_many_cpus_does_not_fit_its_byte(
-    program: Path, tmp_path: Path
-) -> None:
-    told = facts()
-    many = run(program, [(*told[:-1], 257), switch(10, 0, 5, 6), *LIVES[4:5]], tmp_path / "tables")
+def test_ideal_processor_above_255_is_unknown(program: Path, tmp_path: Path) -> None:
+    machine = facts()
+    many = run(
+        program, [(*machine[:-1], 257), switch(10, 0, 5, 6), *LIVES[4:5]], tmp_path / "tables"
+    )
     assert rows_of(many, "context_switch", "prev_ideal_cpu") == [(None,)]
     assert rows_of(many, "affinity", "cpus") == []
     columns = ("what", "count")
@@ -392,7 +393,7 @@ def test_an_ideal_processor_of_many_cpus_does_not_fit_its_byte(
     assert (what, 1) in rows_of(many, "problem", *columns)
 
 
-def test_ticks_become_ns_rounded_down_in_whole_numbers(program: Path, tmp_path: Path) -> None:
+def test_ticks_become_ns_rounded_down(program: Path, tmp_path: Path) -> None:
     rng = random.Random(9)
     clocks = [(START_CLOCK, HZ), (0, 3_579_545), (-7, 2_893_202_000), (1 << 62, 1), (5, 24_000_000)]
     ticks = [
@@ -407,7 +408,7 @@ def test_ticks_become_ns_rounded_down_in_whole_numbers(program: Path, tmp_path: 
     assert found == {n: (raw - start) * 10**9 // hz for n, (start, hz, raw) in enumerate(ticks)}
 
 
-def test_more_rows_than_a_batch_holds_come_in_several(program: Path, tmp_path: Path) -> None:
+def test_rows_beyond_batch_size_start_new_batches(program: Path, tmp_path: Path) -> None:
     count = 70_000
     lines = [facts(), *(("ready", 10 * n, n % 2, 5, 0) for n in range(count))]
     again = run(program, lines, tmp_path / "tables")

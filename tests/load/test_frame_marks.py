@@ -1,4 +1,4 @@
-"""Frames that a program stamped: the file, and how it joins a recording."""
+"""Frames that a program marked: the file, and how it joins a recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from conftest import command
 from decoded import decoded
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from fixture_files import fixture
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +32,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_a_frame_lasts_to_its_end_or_to_the_next_of_its_thread(tmp_path: Path) -> None:
+def test_frame_lasts_to_its_end_or_the_next_frame(tmp_path: Path) -> None:
     path = write(
         tmp_path / "frames.csv",
         "Start_Mono_ns, name,pid,end_mono_ns,tid,present_mono_ns",
@@ -55,12 +55,12 @@ def test_a_frame_lasts_to_its_end_or_to_the_next_of_its_thread(tmp_path: Path) -
     )
 
 
-def test_lines_that_hold_no_frame_are_counted(tmp_path: Path) -> None:
+def test_lines_without_frame_are_counted(tmp_path: Path) -> None:
     path = write(
         tmp_path / "frames.csv",
         "pid,start_mono_ns,present_mono_ns,end_mono_ns",
-        "7,100,90,",  # presented before it began
-        "7,100,,90",  # ended before it began
+        "7,100,90,",  # presented before it started
+        "7,100,,90",  # ended before it started
         "7,100,soon,",
         "7,-1,,",
         "7,1e9,,",
@@ -75,7 +75,7 @@ def test_lines_that_hold_no_frame_are_counted(tmp_path: Path) -> None:
     assert read.skipped == 9
 
 
-def test_files_that_are_none_say_what_is_wrong(tmp_path: Path) -> None:
+def test_invalid_files_are_explained(tmp_path: Path) -> None:
     none = write(tmp_path / "none.csv", "pid,begin", "7,100")
     assert not program_stamps.is_one(none)
     with pytest.raises(NotATraceError, match="does not name pid and start_mono_ns"):
@@ -89,7 +89,7 @@ def test_files_that_are_none_say_what_is_wrong(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_frames_or_one_of_two_errors(data: bytes) -> None:
+def test_any_bytes_give_frames_or_one_of_two_errors(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frames.csv"
         path.write_bytes(b"pid,start_mono_ns,tid\n7,5,5\n" + data)
@@ -107,7 +107,9 @@ def test_any_bytes_are_frames_or_one_of_two_errors(data: bytes) -> None:
 @pytest.fixture
 def drawn() -> Iterator[DrawnTrace]:
     with drawn_database() as con:
-        trace = DrawnTrace(con, [Stay("game/main", 0, 0, 5000, end="trace_end")], [Cpu(0, 0)], 5000)
+        trace = DrawnTrace(
+            con, [Slice("game/main", 0, 0, 5000, end="trace_end")], [Cpu(0, 0)], 5000
+        )
         con.execute(
             "UPDATE trace SET clock_name = 'monotonic', start_clock = ?, clock_hz = 1000000000",
             [ZERO],
@@ -129,9 +131,7 @@ def _lines(trace: DrawnTrace) -> list[str]:
     ]
 
 
-def test_frames_join_exactly_and_what_does_not_is_counted(
-    drawn: DrawnTrace, tmp_path: Path
-) -> None:
+def test_frames_join_exactly_and_unmatched_are_counted(drawn: DrawnTrace, tmp_path: Path) -> None:
     path = write(tmp_path / "frames.csv", *_lines(drawn))
     capture.load(drawn.con, 1, path)
     main = drawn.utid("game/main")
@@ -152,7 +152,7 @@ def test_frames_join_exactly_and_what_does_not_is_counted(
     assert drawn.con.execute("SELECT DISTINCT bound_by FROM frame_time").fetchall() == [(None,)]
 
 
-def test_another_clock_and_another_time_are_refused(drawn: DrawnTrace, tmp_path: Path) -> None:
+def test_other_clock_and_other_time_are_refused(drawn: DrawnTrace, tmp_path: Path) -> None:
     late = write(tmp_path / "late.csv", "pid,start_mono_ns", f"7,{ZERO + 6_000_000_000}")
     with pytest.raises(UnsupportedTraceError, match=r"11\.000 s and 11\.000 s of CLOCK_MONOTONIC"):
         capture.load(drawn.con, 1, late)
@@ -163,7 +163,7 @@ def test_another_clock_and_another_time_are_refused(drawn: DrawnTrace, tmp_path:
     assert drawn.con.execute("SELECT count(*) FROM frame").fetchall() == [(0,)]
 
 
-def test_a_file_belongs_to_the_recording_before_it(tmp_path: Path) -> None:
+def test_frame_file_belongs_to_the_recording_before_it(tmp_path: Path) -> None:
     path = write(tmp_path / "frames.csv", "pid,start_mono_ns", "7,100")
     one, two = tmp_path / "one.perf.data", tmp_path / "two.perf.data"
     for trace in (one, two):
@@ -175,7 +175,7 @@ def test_a_file_belongs_to_the_recording_before_it(tmp_path: Path) -> None:
     assert "contains only frames: also name a trace of the same time" in done.stderr
 
 
-def test_a_gate_fails_where_frames_stutter(
+def test_gate_fails_if_frames_stutter(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     trace = fixture("own_tree", tmp_path_factory)
@@ -189,7 +189,7 @@ def test_a_gate_fails_where_frames_stutter(
         for row in tables["thread"].to_pylist()
         if not row["is_idle"] and row["upid"] in pids
     )
-    # Ten frames of 10 ms, the sixth of them of 70 ms.
+    # Ten frames of 10 ms, the sixth with 70 ms.
     begins = [10 * n + (60 if n > 5 else 0) for n in range(11)]
     path = write(
         tmp_path / "frames.csv",

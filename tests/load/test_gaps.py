@@ -1,4 +1,4 @@
-"""Gaps leave time unknown that the records around them do not explain; nothing else changes."""
+"""Gaps leave time unknown unless the surrounding records explain it; nothing else changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def recording(con: duckdb.DuckDBPyConnection, source: str, *lost: tuple[int, int
 
 
 def states(con: duckdb.DuckDBPyConnection, utid: int, *spans: Span) -> None:
-    """What the state machine wrote of a thread: (start, end, state)."""
+    """Rows of the state machine for a thread: (start, end, state)."""
     for start, end, state in spans:
         add(con, "thread_state", trace_id=TRACE, utid=utid, ts=start, dur=end - start,
             state=state, cpu=0 if state == "running" else None, left_censored=start == 0,
@@ -44,7 +44,7 @@ def wakeup(con: duckdb.DuckDBPyConnection, utid: int, ts: int) -> None:
 
 
 def found(con: duckdb.DuckDBPyConnection, utid: int) -> list[Span]:
-    """The states of a thread, neighbors of one state as one."""
+    """The states of a thread, with equal neighbors merged."""
     whole: list[Span] = []
     for start, end, state in con.execute(
         "SELECT ts, ts + dur, state FROM thread_state WHERE utid = ? ORDER BY ts, dur", [utid]
@@ -69,7 +69,7 @@ def test_ready_time_is_unknown_in_a_gap_of_any_cpu(con: duckdb.DuckDBPyConnectio
 
 
 # A second wakeup at 350 shows that it ran and waited in between.
-def test_a_second_wakeup_leaves_ready_time_unknown_up_to_it(
+def test_second_wakeup_leaves_ready_time_unknown_before_it(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     recording(con, "etw", (1, 200, 300))
@@ -81,9 +81,9 @@ def test_a_second_wakeup_leaves_ready_time_unknown_up_to_it(
     assert found(con, 7)[3] == (350, 400, "ready")
 
 
-# perf lists the threads that exist when it begins, by name: 7 may have begun in the gap.
+# perf lists the threads that exist when it starts, by name: 7 may have started in the gap.
 @pytest.mark.parametrize("listed", [True, False])
-def test_a_thread_that_may_have_begun_in_a_gap_is_unknown_before_it(
+def test_thread_that_may_start_in_a_gap_is_unknown_before_it(
     con: duckdb.DuckDBPyConnection, listed: bool
 ) -> None:
     recording(con, "perf", (1, 200, 300))
@@ -97,9 +97,9 @@ def test_a_thread_that_may_have_begun_in_a_gap_is_unknown_before_it(
     assert found(con, 7)[: len(before)] == before
 
 
-# Windows lists all threads where the recording begins: 7 began later.
+# Windows lists all threads at the start of the recording: 7 started later.
 @pytest.mark.parametrize("listed", [True, False])
-def test_a_windows_thread_that_is_not_listed_is_unknown_before_its_first_record(
+def test_unlisted_windows_thread_is_unknown_before_first_record(
     con: duckdb.DuckDBPyConnection, listed: bool
 ) -> None:
     recording(con, "etw")
@@ -114,9 +114,9 @@ def test_a_windows_thread_that_is_not_listed_is_unknown_before_its_first_record(
     assert found(con, 7) == [before, (500, 510, "ready"), (510, 1000, "running")]
 
 
-# Woken on one CPU and switched in on another at 500: it was ready for no time.
+# Woken on one CPU and switched in on another at 500: its ready time is zero.
 @pytest.mark.parametrize("before", ["waiting", "ready"])
-def test_a_wakeup_at_the_time_of_the_switch_in_shows_that_the_thread_waited(
+def test_wakeup_at_switch_in_proves_the_thread_waited(
     con: duckdb.DuckDBPyConnection, before: str
 ) -> None:
     recording(con, "perf", (1, 200, 300))
@@ -128,7 +128,7 @@ def test_a_wakeup_at_the_time_of_the_switch_in_shows_that_the_thread_waited(
 
 
 # The wakeup at 500 shows that it waited from the gap's end on.
-def test_a_wakeup_behind_a_gap_shows_that_the_thread_waited(
+def test_wakeup_after_gap_proves_the_thread_waited(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     recording(con, "perf", (1, 200, 300), (2, 250, 320))
@@ -159,7 +159,7 @@ def other_slices(con: duckdb.DuckDBPyConnection, woken: int, unwoken: int) -> No
         ("etw", 120, 0, "unknown"),
     ],
 )  # fmt: skip
-def test_a_switch_in_without_its_wakeup_is_explained_by_the_gap(
+def test_switch_in_without_wakeup_is_explained_by_gap(
     con: duckdb.DuckDBPyConnection, source: str, woken: int, unwoken: int, after: str
 ) -> None:
     recording(con, source, (1, 200, 300))
@@ -173,7 +173,7 @@ def test_a_switch_in_without_its_wakeup_is_explained_by_the_gap(
     assert found(con, 7)[1:-1] == expected
 
 
-def test_a_thread_without_a_record_behind_the_gap_is_unknown_to_the_end(
+def test_thread_without_record_after_gap_is_unknown_to_the_end(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     recording(con, "perf", (1, 200, 300))
@@ -182,7 +182,7 @@ def test_a_thread_without_a_record_behind_the_gap_is_unknown_to_the_end(
     assert found(con, 7)[1:] == [(100, 200, "ready"), (200, 1000, "unknown")]
 
 
-def test_a_thread_that_runs_through_a_gap_of_another_cpu_is_known(
+def test_thread_running_through_gap_of_other_cpu_is_known(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     recording(con, "perf", (1, 200, 300))
@@ -193,17 +193,17 @@ def test_a_thread_that_runs_through_a_gap_of_another_cpu_is_known(
     assert found(con, 8)[0] == (0, 200, "waiting")
 
 
-def test_ready_and_wait_time_of_a_slice_behind_a_gap_are_null(
+def test_ready_and_wait_time_of_slice_after_gap_are_null(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     recording(con, "perf", (1, 200, 300))
     columns = {"trace_id": TRACE, "cpu": 0, "is_idle": False, "left_censored": False,
                "right_censored": False, "waker_utid": 9, "prev_cpu": 0}  # fmt: skip
-    # Waiting 50..100, ready 100..400: the gap lies in the ready time.
+    # Waiting 50..100, ready 100..400: the gap is in the ready time.
     add(con, "sched_slice", utid=7, ts=400, dur=10, ready_ns=300, wait_ns=50, **columns)
-    # Waiting 100..450, ready 450..460: the gap lies in the waiting time.
+    # Waiting 100..450, ready 450..460: the gap is in the waiting time.
     add(con, "sched_slice", utid=8, ts=460, dur=10, ready_ns=10, wait_ns=350, **columns)
-    # Waiting 310..320, ready 320..330: behind the gap.
+    # Waiting 310..320, ready 320..330: after the gap.
     add(con, "sched_slice", utid=9, ts=330, dur=10, ready_ns=10, wait_ns=10, **columns)
     gaps.apply(con, TRACE)
     rows = con.execute(
@@ -215,7 +215,7 @@ def test_ready_and_wait_time_of_a_slice_behind_a_gap_are_null(
 
 
 # The CPU goes offline at 300 in the slice of a thread, returns at 700, and switches at 800.
-def test_a_cpu_with_switches_is_offline_between_its_records(
+def test_cpu_is_offline_between_its_switches(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     recording(con, "perf")
@@ -236,7 +236,7 @@ def test_a_cpu_with_switches_is_offline_between_its_records(
     assert con.execute("SELECT dur, end_reason FROM sched_slice").fetchall() == [(300, "unknown")]
 
 
-def test_a_recording_without_gaps_keeps_every_row(con: duckdb.DuckDBPyConnection) -> None:
+def test_recording_without_gaps_keeps_every_row(con: duckdb.DuckDBPyConnection) -> None:
     recording(con, "perf")
     states(con, 7, (0, 100, "waiting"), (100, 400, "ready"), (400, 1000, "running"))
     before = con.execute("FROM thread_state ORDER BY ALL").fetchall()
@@ -249,7 +249,7 @@ def slice_of(con: duckdb.DuckDBPyConnection, utid: int, ts: int, **facts: object
         left_censored=False, right_censored=False, **facts)  # fmt: skip
 
 
-def test_the_last_cpu_of_a_thread_that_may_have_run_in_a_gap_is_unknown(
+def test_last_cpu_is_unknown_if_thread_may_have_run_in_gap(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     recording(con, "etw", (1, 200, 300))
@@ -264,7 +264,7 @@ def test_the_last_cpu_of_a_thread_that_may_have_run_in_a_gap_is_unknown(
 
 # 7 blocks at 400 and is switched in at 450; a wakeup while it ran, on CPU 1, may be lost.
 @pytest.mark.parametrize("lost", [(200, 300), (10, 50)])
-def test_a_wait_without_a_wakeup_behind_a_gap_in_its_slice_is_unknown(
+def test_wait_without_wakeup_after_gap_in_its_slice_is_unknown(
     con: duckdb.DuckDBPyConnection, lost: tuple[int, int]
 ) -> None:
     recording(con, "etw", (1, *lost))
@@ -278,8 +278,8 @@ def test_a_wait_without_a_wakeup_behind_a_gap_in_its_slice_is_unknown(
     assert row == ((None, None) if is_lost else (50, 0))
 
 
-# 7 is seen to leave the CPU by the first record after the gap; when it came is not known.
-def test_wait_without_a_wakeup_behind_a_slice_that_began_in_a_gap_is_unknown(
+# The first record after the gap switches 7 out; when it was switched in is unknown.
+def test_wait_without_wakeup_after_slice_begun_in_gap_is_unknown(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     recording(con, "etw", (0, 200, 400))

@@ -1,4 +1,4 @@
-"""PresentMon's files: three dialects, and their clock against the trace's."""
+"""PresentMon files: three dialects, and their clock against the trace's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedlens.load.frames import presentmon
 
 MS = 1_000_000
 
-# One schedule in three dialects. Times in ms from the capture's begin; Present is inside for 1 ms:
+# One schedule in three dialects. Times in ms from the capture's start; Present takes 1 ms:
 #   frame   begin   Present   back   GPU busy   on screen
 #   1        0        9       10       7          20
 #   2       10       24       25      12          40
@@ -78,7 +78,7 @@ def test_version_2_3(tmp_path: Path) -> None:
     assert found(capture) == [(row[0] + 500, *row[1:]) for row in WANTED]
 
 
-def test_version_1_tells_a_frame_by_the_one_before(tmp_path: Path) -> None:
+def test_version_1_derives_a_frame_from_the_previous_one(tmp_path: Path) -> None:
     path = write(
         tmp_path / "1.csv",
         "Application,ProcessID,SwapChainAddress,Runtime,Dropped,TimeInSeconds,msInPresentAPI,"
@@ -94,7 +94,7 @@ def test_version_1_tells_a_frame_by_the_one_before(tmp_path: Path) -> None:
     assert found(capture) == WANTED[1:]
 
 
-def test_what_is_missing_is_none_and_rows_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+def test_missing_values_are_none_and_unreadable_rows_are_counted(tmp_path: Path) -> None:
     names = "Application,ProcessID,SwapChainAddress,CPUStartQPC,FrameTime,CPUBusy,GPUBusy"
     rows: list[list[object]] = [
         ["g.exe", 7, "0x1", 1000, 0, 0, None],
@@ -137,7 +137,7 @@ def test_other_files_are_refused_in_one_line(
 
 
 def rhythm(count: int, seed: int) -> list[int]:
-    """Times of presents, ns, as uneven as a game's."""
+    """Times of presents, ns, as irregular as a game's."""
     chance = random.Random(seed)
     times, now = [], 5 * MS
     for _ in range(count):
@@ -148,10 +148,10 @@ def rhythm(count: int, seed: int) -> list[int]:
 
 @pytest.mark.parametrize("drift", [0.0, 4e-5])
 @pytest.mark.parametrize(("first", "last"), [(0, 400), (37, 400), (0, 300), (100, 260)])
-def test_the_clocks_are_solved_from_the_rhythm(drift: float, first: int, last: int) -> None:
+def test_clock_offset_is_solved_from_present_times(drift: float, first: int, last: int) -> None:
     trace = rhythm(400, 1)
     chance = random.Random(2)
-    # The capture began 3 s before the trace, runs faster, jitters by 0.05 ms, missed a frame.
+    # The capture began 3 s before the trace, runs faster, jitters by 0.05 ms, and missed a frame.
     own = [
         (time + 3e9) / (1 + drift) + chance.uniform(-5e4, 5e4)
         for number, time in enumerate(trace[first:last])
@@ -165,13 +165,13 @@ def test_the_clocks_are_solved_from_the_rhythm(drift: float, first: int, last: i
     assert joined.matched == len(own)
 
 
-def test_clocks_that_cannot_be_tied_are_refused() -> None:
+def test_clocks_that_cannot_be_matched_are_refused() -> None:
     with pytest.raises(UnsupportedTraceError, match="run PresentMon with --qpc_time"):
         frame_clock.solve([1.0] * 3, rhythm(100, 1))
     with pytest.raises(UnsupportedTraceError, match="cannot join the capture's clock"):
         frame_clock.solve([time * 3.7 for time in rhythm(100, 8)], rhythm(100, 1))
 
 
-def test_raw_ticks_are_joined_in_integers() -> None:
+def test_raw_ticks_are_joined_as_integers() -> None:
     assert frame_clock.qpc_ns(10_000_000_000_001, 10_000_000_000_000, 10_000_000) == 100
     assert frame_clock.qpc_ns(1, 3, 3_579_545) == -559

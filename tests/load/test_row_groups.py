@@ -1,4 +1,4 @@
-"""Batches of any lengths come back as whole row groups, their rows in their order."""
+"""Batches of any length become whole row groups with their rows in order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from schedlens.load.row_groups import ROWS, RowGroups
 
 
 def batch(first: int, rows: int, word: str) -> pa.RecordBatch:
-    """Numbers from `first` on, and a word column whose dictionary is this batch's own."""
+    """Numbers from `first` on, and a word column with a dictionary per batch."""
     words = pa.array([word] * rows, pa.string()).dictionary_encode()
     return pa.record_batch({"n": pa.array(range(first, first + rows), pa.int64()), "word": words})
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 17), max_size=6))
-def test_rows_stay_in_order_and_only_the_last_group_is_short(lengths: list[int]) -> None:
+def test_rows_keep_order_and_only_the_last_group_is_short(lengths: list[int]) -> None:
     groups, first = RowGroups(5), 0
     taken: list[pa.RecordBatch] = []
     for length in lengths:
@@ -36,7 +36,7 @@ def test_rows_stay_in_order_and_only_the_last_group_is_short(lengths: list[int])
     assert words == [str(length) for length in lengths for _ in range(length)]
 
 
-def test_a_row_group_is_as_long_as_duckdb_makes_it(tmp_path: Path) -> None:
+def test_row_group_size_matches_duckdb(tmp_path: Path) -> None:
     groups = RowGroups()
     for first in range(0, 300_000, 100_000):
         groups.add(batch(first, 100_000, "ready"))

@@ -1,4 +1,4 @@
-"""What DuckDB plans for the questions in a database that schedlens opened."""
+"""DuckDB's plans for queries in a database that schedlens opened."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from schedlens.load import store
 
 FEW_BY_ITS_ESTIMATE = """
 EXPLAIN (FORMAT json)
-SELECT * FROM range(5) AS stay (ts) ASOF JOIN range(5) AS spell (ts) ON stay.ts >= spell.ts
+SELECT * FROM range(5) AS slice (ts) ASOF JOIN range(5) AS spell (ts) ON slice.ts >= spell.ts
 """
 
 
 def plan(con: duckdb.DuckDBPyConnection) -> str:
-    """The physical plan of an ASOF join whose left side DuckDB takes for short."""
+    """The physical plan of an ASOF join whose left side DuckDB estimates as short."""
     return str(con.execute(FEW_BY_ITS_ESTIMATE).fetchall()[0][1])
 
 
-def test_an_asof_join_is_no_nested_loop_whatever_is_estimated(tmp_path: Path) -> None:
+def test_asof_join_never_plans_a_nested_loop(tmp_path: Path) -> None:
     path = tmp_path / "analysis.duckdb"
     with store.create(path) as con:
         assert "ASOF_JOIN" in plan(con)
@@ -29,7 +29,7 @@ def test_an_asof_join_is_no_nested_loop_whatever_is_estimated(tmp_path: Path) ->
         assert "NESTED_LOOP_JOIN" in plan(con)
 
 
-def test_a_file_can_be_opened_twice(tmp_path: Path) -> None:
+def test_database_can_be_opened_twice(tmp_path: Path) -> None:
     path = tmp_path / "analysis.duckdb"
     with store.create(path):
         pass

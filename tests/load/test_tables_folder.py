@@ -1,4 +1,4 @@
-"""A folder of Arrow tables is taken like the recording it came from, or refused in one line."""
+"""A folder of Arrow tables loads like its recording, or is refused in one line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from conftest import command
 from fixture_files import fixture
 from tables_export import export, read_manifest, write_manifest, write_table
 
-from schedlens.errors import SchedlensError
+from schedlens import _decoders
+from schedlens.errors import SchedlensError, UnsupportedTraceError
 from schedlens.load import schema, store
-from schedlens.load.arrow_folder import layout, loader
+from schedlens.load.arrow_folder import layout
 from schedlens.load.recording import Recording, gather
+from schedlens.machine.topology import Cpu, SavedTopology
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +35,7 @@ def loaded(trace: Path) -> duckdb.DuckDBPyConnection:
 
 
 def rows_that_differ(a: duckdb.DuckDBPyConnection, b: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """By table, the rows of one database that the other lacks, both ways."""
+    """By table, the rows of one database that the other lacks, in both directions."""
     tables = a.sql(
         "SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
     ).fetchall()
@@ -69,14 +71,9 @@ def folder(plain: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["plain", "loss", "counters", "sched_yield", "switch_only"])
-def test_a_folder_gives_every_row_that_its_recording_gave(
-    name: str,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
+def test_folder_gives_every_row_of_its_recording(
+    name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    # Small frames, so that stays, waits and gaps lie across their borders.
-    monkeypatch.setattr(loader, "BUFFERED_ROWS", 101)
     con = loaded(fixture(name, tmp_path_factory))
     found = rows_that_differ(con, loaded(export(con, tmp_path / "tables", batch_rows=67)))
     assert found == {"trace": 2}
@@ -85,18 +82,7 @@ def test_a_folder_gives_every_row_that_its_recording_gave(
     assert con.sql(facts).fetchall() == again.sql(facts).fetchall()
 
 
-def test_rows_of_one_time_are_never_cut_apart(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    con = loaded(fixture("plain", tmp_path_factory))
-    con.execute("UPDATE context_switch SET ts = ts // 2000000 * 2000000")
-    con.execute("UPDATE wakeup SET ts = ts // 2000000 * 2000000")
-    whole = loaded(export(con, tmp_path / "tables"))
-    monkeypatch.setattr(loader, "BUFFERED_ROWS", 7)
-    assert rows_that_differ(whole, loaded(tmp_path / "tables")) == {}
-
-
-def test_another_number_of_the_recording_moves_every_id(plain: Path) -> None:
+def test_other_trace_id_shifts_every_id(plain: Path) -> None:
     con = duckdb.connect()
     schema.create(con)
     store.load_base_and_derived(con, Recording("five", plain), 5)
@@ -105,7 +91,7 @@ def test_another_number_of_the_recording_moves_every_id(plain: Path) -> None:
     assert con.sql(ids).fetchall() == [(5, 5)]
 
 
-def test_texts_may_come_plain_and_nullable_columns_be_missing(folder: Path, plain: Path) -> None:
+def test_plain_texts_and_missing_nullable_columns_are_accepted(folder: Path, plain: Path) -> None:
     rows = pa.ipc.open_file(folder / "context_switch.arrow").read_all()
     kept = rows.drop_columns(["prev_cstate", "source"])
     write_table(
@@ -114,20 +100,21 @@ def test_texts_may_come_plain_and_nullable_columns_be_missing(folder: Path, plai
     assert rows_that_differ(loaded(plain), loaded(folder)) == {"trace": 2}
 
 
-def test_analyze_takes_a_folder_and_writes_into_it(folder: Path) -> None:
+def test_analyze_reads_a_folder_and_writes_into_it(folder: Path) -> None:
     assert [recording.trace for recording in gather([folder])] == [folder]
     done = command("analyze", str(folder), "--json", "--no-report")
     assert done.returncode == 0
     found = json.loads(done.stdout)
     assert [trace["source"] for trace in found["traces"]] == ["perf"]
     assert Path(found["database"]).parent == folder
-    # What it has written does not stand in the way of the next time.
-    assert layout.open_folder(folder).rows == read_manifest(folder)["tables"]
+    # Its own output does not prevent a second run.
+    again = json.loads(_decoders.inspect(str(folder)))
+    assert again["records_by_event"] == read_manifest(folder)["tables"]
 
 
-def test_a_described_machine_takes_the_place_of_the_folders_cpus(plain: Path) -> None:
-    cpus = [{"cpu": 0, "core": 0, "smt_index": 0}, {"cpu": 1, "core": 0, "smt_index": 1}]
-    recording = Recording("described", plain).described({"cpus": cpus})
+def test_topology_option_replaces_cpus_of_the_folder(plain: Path) -> None:
+    cpus = (Cpu(0, online=True, core=0, smt_index=0), Cpu(1, online=True, core=0, smt_index=1))
+    recording = Recording("described", plain).described(SavedTopology(cpus=cpus))
     con = duckdb.connect()
     schema.create(con)
     store.load_base_and_derived(con, recording, 3)
@@ -135,7 +122,7 @@ def test_a_described_machine_takes_the_place_of_the_folders_cpus(plain: Path) ->
     assert found == [(3, 0, 0, 0, None), (3, 1, 0, 1, None)]
 
 
-def test_inspect_says_what_a_folder_holds_and_can_answer(folder: Path) -> None:
+def test_inspect_lists_content_and_answerable_questions_of_a_folder(folder: Path) -> None:
     done = command("schedlens", "inspect", str(folder), "--json", check=False)
     found = json.loads(done.stdout)
     rows = read_manifest(folder)["tables"]
@@ -156,9 +143,9 @@ def test_inspect_says_what_a_folder_holds_and_can_answer(folder: Path) -> None:
 
 
 def refusal(folder: Path) -> str:
-    """The one line with which a folder is refused."""
+    """The error line for a folder."""
     with pytest.raises(SchedlensError) as refused:
-        list(loader.Loader(folder, 1, "one"))
+        list(_decoders.load(str(folder), 1, None, None, "one"))
     line = str(refused.value)
     assert "\n" not in line
     assert str(folder) in line
@@ -177,7 +164,7 @@ def column(folder: Path, table: str, name: str) -> list[object]:
     return found
 
 
-def test_a_folder_whose_manifest_is_missing_did_not_end(folder: Path) -> None:
+def test_folder_without_manifest_is_refused_as_unfinished(folder: Path) -> None:
     (folder / layout.MANIFEST).unlink()
     assert "tables.json: the export is incomplete" in refusal(folder)
     done = command("analyze", str(folder), check=False)
@@ -185,31 +172,40 @@ def test_a_folder_whose_manifest_is_missing_did_not_end(folder: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_missing_table_is_named(folder: Path) -> None:
+def test_missing_table_is_named(folder: Path) -> None:
     (folder / "wakeup.arrow").unlink()
     assert "lacks wakeup.arrow, which tables.json lists" in refusal(folder)
 
 
-def test_a_table_that_every_answer_needs_is_named(folder: Path) -> None:
+def test_missing_required_table_is_named(folder: Path) -> None:
     manifest = read_manifest(folder)
     del manifest["tables"]["context_switch"]
     write_manifest(folder, manifest)
     assert "lacks the table context_switch" in refusal(folder)
 
 
-def test_a_table_that_the_manifest_does_not_name_is_not_passed_over(folder: Path) -> None:
+def test_unlisted_table_is_refused(folder: Path) -> None:
     manifest = read_manifest(folder)
     del manifest["tables"]["wakeup"]
     write_manifest(folder, manifest)
     assert "wakeup.arrow is not listed in tables.json" in refusal(folder)
 
 
-def test_a_half_written_file_is_named(folder: Path) -> None:
+def test_half_written_file_is_named(folder: Path) -> None:
     file = folder / "context_switch.arrow"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     assert "context_switch.arrow is not a complete Arrow file" in refusal(folder)
     file.write_bytes(b"")
     assert "context_switch.arrow is not a complete Arrow file" in refusal(folder)
+
+
+def test_compressed_file_is_unsupported(folder: Path) -> None:
+    rows = pa.ipc.open_file(folder / "thread.arrow").read_all()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_file(folder / "thread.arrow", rows.schema, options=options) as writer:
+        writer.write_table(rows)
+    with pytest.raises(UnsupportedTraceError, match="is compressed: export it with"):
+        list(_decoders.load(str(folder), 1, None, None, "one"))
 
 
 def test_missing_rows_are_counted(folder: Path) -> None:
@@ -219,25 +215,25 @@ def test_missing_rows_are_counted(folder: Path) -> None:
     assert line in refusal(folder)
 
 
-def test_a_wrong_type_names_column_and_types(folder: Path) -> None:
+def test_wrong_type_error_names_column_and_types(folder: Path) -> None:
     texts = [str(ts) for ts in column(folder, "context_switch", "ts")]
     change(folder, "context_switch", "ts", pa.array(texts))
-    assert "column ts has type string, expected int64" in refusal(folder)
+    assert "column ts has type Utf8, expected Int64" in refusal(folder)
 
 
-def test_an_unknown_column_is_named(folder: Path) -> None:
+def test_unknown_column_is_named(folder: Path) -> None:
     rows = pa.ipc.open_file(folder / "thread.arrow").read_all()
     write_table(folder, "thread", rows.append_column("colour", pa.nulls(rows.num_rows)))
     assert "unknown column 'colour'" in refusal(folder)
 
 
-def test_null_where_none_may_be_is_counted(folder: Path) -> None:
+def test_null_in_required_column_is_counted(folder: Path) -> None:
     cpus = column(folder, "context_switch", "cpu")
     change(folder, "context_switch", "cpu", pa.array([None, None, *cpus[2:]], pa.int32()))
     assert "column cpu must not be NULL, but is in 2 rows" in refusal(folder)
 
 
-def test_rows_out_of_order_name_the_row(folder: Path) -> None:
+def test_unordered_rows_error_names_the_row(folder: Path) -> None:
     rows = pa.ipc.open_file(folder / "context_switch.arrow").read_all()
     times = rows["ts"].to_pylist()
     place = next(row for row in range(len(times) // 2, len(times)) if times[row] > times[row - 1])
@@ -247,19 +243,19 @@ def test_rows_out_of_order_name_the_row(folder: Path) -> None:
     assert line in refusal(folder)
 
 
-def test_positions_that_repeat_are_refused(folder: Path) -> None:
+def test_repeated_positions_are_refused(folder: Path) -> None:
     count = len(column(folder, "wakeup", "seq"))
     change(folder, "wakeup", "seq", pa.array([0] * count, pa.int64()))
     assert "seq repeats or decreases on CPU" in refusal(folder)
 
 
-def test_ids_of_another_recording_or_far_out_are_refused(folder: Path) -> None:
+def test_ids_of_another_recording_or_out_of_range_are_refused(folder: Path) -> None:
     utids = column(folder, "thread", "utid")
     change(folder, "thread", "utid", pa.array([*utids[:-1], (1 << 32) + (1 << 30)], pa.int64()))
     assert "utid ranges from" in refusal(folder)
 
 
-def test_two_recordings_in_a_file_are_refused(folder: Path) -> None:
+def test_two_recordings_in_one_file_are_refused(folder: Path) -> None:
     ids = column(folder, "thread", "trace_id")
     change(folder, "thread", "trace_id", pa.array([2, *ids[1:]], pa.int64()))
     assert "contains recordings 1 to 2: export one" in refusal(folder)
@@ -281,21 +277,19 @@ def test_two_recordings_in_a_file_are_refused(folder: Path) -> None:
         ({"trace": {"host": 7}}, "host is 7, not a text"),
     ],
 )
-def test_a_manifest_that_cannot_be_is_refused(
-    folder: Path, change_to: dict[str, object], line: str
-) -> None:
+def test_invalid_manifest_is_refused(folder: Path, change_to: dict[str, object], line: str) -> None:
     write_manifest(folder, {**read_manifest(folder), **change_to})
     assert line in refusal(folder)
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "\x00", "[" * 100_000])
-def test_a_manifest_that_is_no_object_is_refused(folder: Path, text: str) -> None:
+def test_manifest_without_object_is_refused(folder: Path, text: str) -> None:
     (folder / layout.MANIFEST).write_text(text, encoding="utf-8")
     assert "tables.json" in refusal(folder)
 
 
-def test_damage_anywhere_in_a_file_is_refused_or_harmless(folder: Path) -> None:
-    """Whatever else comes out of a reader of Arrow files would be a traceback for the user."""
+def test_damaged_file_is_refused_or_harmless(folder: Path) -> None:
+    """Any other error of an Arrow reader would be a traceback for the user."""
     file = folder / "thread.arrow"
     whole = file.read_bytes()
     refused = 0
@@ -304,7 +298,7 @@ def test_damage_anywhere_in_a_file_is_refused_or_harmless(folder: Path) -> None:
         damaged[place : place + 8] = b"\xff" * len(damaged[place : place + 8])
         file.write_bytes(damaged)
         with contextlib.suppress(SchedlensError):
-            list(layout.open_folder(folder).batches("thread", 1 << 18))
+            list(_decoders.load(str(folder), 1, None, None, "one"))
             refused -= 1
         refused += 1
     assert refused >= 3  # the magic at both ends and the footer's length

@@ -1,4 +1,4 @@
-"""The state of the machine around a step: energy, heat, clock, load, from an injected sysfs."""
+"""Machine state around a step: energy, heat, clock, and load from an injected sysfs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from schedlens.machine import condition, energy_events
-from schedlens.machine.condition import MachineState
+from schedlens.machine.condition import Condition, MachineState
 
 
 def _put(path: Path, text: str) -> None:
@@ -20,11 +20,11 @@ def _domain(root: Path, folder: str, name: str, energy: int) -> None:
     _put(root / f"sys/class/powercap/{folder}/max_energy_range_uj", "1000000")
 
 
-def test_energy_heat_clock_and_load(tmp_path: Path) -> None:
+def test_machine_state_has_energy_temperature_clock_and_load(tmp_path: Path) -> None:
     _domain(tmp_path, "intel-rapl:0", "package-0", 900_000)
     _domain(tmp_path, "intel-rapl:0:0", "core", 100)
     _domain(tmp_path, "intel-rapl:1", "package-1", 5)
-    # The same counters once more, over memory-mapped registers.
+    # The same counters again, over memory-mapped registers.
     _domain(tmp_path, "intel-rapl-mmio:0", "package-0", 900_000)
     cpu = tmp_path / "sys/devices/system/cpu"
     for number, count in ((0, 3), (1, 4)):
@@ -33,35 +33,36 @@ def test_energy_heat_clock_and_load(tmp_path: Path) -> None:
     _put(tmp_path / "proc/loadavg", "0.25 0.10 0.05 1/200 4711")
     before = time.monotonic_ns()
     state = MachineState(tmp_path)
-    # The first package's counter goes round its range.
+    # The first package's counter wraps.
     _put(tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj", "400000")
     _put(tmp_path / "sys/class/powercap/intel-rapl:0:0/energy_uj", "250100")
     _put(tmp_path / "sys/class/powercap/intel-rapl:1/energy_uj", "2000005")
     _put(cpu / "cpu1/thermal_throttle/core_throttle_count", "9")
     found = state.end()
-    assert 0 < found.pop("energy_ns") <= time.monotonic_ns() - before
-    assert found == {
-        "load": 0.25,
-        "throttles": 5,
-        "khz": [3_000_000, 3_000_001],
-        "energy": {"package-0": 0.500001, "package-0/core": 0.25, "package-1": 2.0},
-    }
+    assert found.energy_ns is not None
+    assert 0 < found.energy_ns <= time.monotonic_ns() - before
+    assert found == Condition(
+        load=0.25,
+        throttles=5,
+        khz=(3_000_000, 3_000_001),
+        energy={"package-0": 0.500001, "package-0/core": 0.25, "package-1": 2.0},
+        energy_ns=found.energy_ns,
+    )
 
 
-def test_what_is_not_told_is_unknown(tmp_path: Path) -> None:
+def test_missing_sensors_are_unknown(tmp_path: Path) -> None:
     found = MachineState(tmp_path).end()
-    del found["energy_ns"]
-    assert found == {"load": None, "throttles": None, "khz": None, "energy": {}}
+    assert found == Condition(energy_ns=found.energy_ns)
     assert not condition.has_energy(tmp_path)
 
 
-def test_a_counter_that_runs_backwards_without_a_range_is_left_out() -> None:
+def test_counter_that_runs_backwards_without_range_is_omitted() -> None:
     before = {"package-0": 10, "psys": 10}
     after = {"package-0": 30, "psys": 5, "dram": 7}
     assert condition.joules(before, after, {}) == {"package-0": 2e-05}
 
 
-def test_energy_by_the_events_of_perf(tmp_path: Path) -> None:
+def test_energy_comes_from_perf_events(tmp_path: Path) -> None:
     for name in ("energy-pkg", "energy-ram", "energy-gpu"):
         _put(tmp_path / f"sys/bus/event_source/devices/power/events/{name}", "event=0x02")
     assert energy_events.names(tmp_path) == ["energy-pkg", "energy-ram"]

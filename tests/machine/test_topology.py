@@ -32,7 +32,7 @@ def column(machine: topology.Topology, name: str) -> list[object]:
     return [getattr(cpu, name) for cpu in machine.cpus]
 
 
-def test_siblings_of_ten_cores_are_ten_apart(tmp_path: Path) -> None:
+def test_siblings_on_ten_cores_differ_by_ten(tmp_path: Path) -> None:
     machine = topology.read(fake.ten_cores_twenty_threads().write(tmp_path))
     assert column(machine, "core") == [*range(10), *range(10)]
     assert column(machine, "smt_index") == [0] * 10 + [1] * 10
@@ -48,7 +48,7 @@ def test_siblings_of_ten_cores_are_ten_apart(tmp_path: Path) -> None:
     assert machine.has_smt
 
 
-def test_hybrid_types_come_from_the_pmu_folders(tmp_path: Path) -> None:
+def test_hybrid_core_types_come_from_pmu_folders(tmp_path: Path) -> None:
     machine = topology.read(fake.eight_p_eight_e().write(tmp_path))
     assert column(machine, "core_type") == ["P"] * 16 + ["E"] * 8
     assert column(machine, "efficiency_class") == [1] * 16 + [0] * 8
@@ -66,20 +66,20 @@ def test_three_types_have_three_names(tmp_path: Path) -> None:
     assert not machine.has_smt
 
 
-def test_favoured_cores_are_no_type_of_their_own(tmp_path: Path) -> None:
+def test_favored_cores_are_not_a_separate_type(tmp_path: Path) -> None:
     machine = topology.read(fake.favoured_cores().write(tmp_path))
     assert set(column(machine, "core_type")) == {"U"}
 
 
-def test_types_by_capacity_where_no_pmu_folder_tells(tmp_path: Path) -> None:
+def test_types_come_from_capacity_without_pmu_folders(tmp_path: Path) -> None:
     machine = topology.read(fake.big_little().write(tmp_path))
     assert column(machine, "core_type") == ["E"] * 4 + ["P"] * 4
     assert column(machine, "capacity") == [446] * 4 + [1024] * 4
 
 
-def test_types_by_frequency_need_a_gap(tmp_path: Path) -> None:
+def test_types_by_frequency_need_a_clear_difference(tmp_path: Path) -> None:
     made = fake.no_smt()
-    # 3.0, 3.3, 3.6 rise by a tenth each: one type; 4.2 lies 16.7 % above 3.6: another.
+    # 3.0, 3.3, 3.6 rise by a tenth each: one type; 4.2 is 16.7 % above 3.6: another.
     for cpu, khz in zip(made.cpus, (3000, 3300, 3600, 4200, 4200, 4200), strict=True):
         cpu.max_khz = khz * 1000
     machine = topology.read(made.write(tmp_path))
@@ -94,13 +94,13 @@ def test_more_types_than_names_keep_their_numbers(tmp_path: Path) -> None:
     assert column(machine, "core_type") == ["0", "1", "2", "3", "3", "3"]
 
 
-def test_a_type_is_unknown_where_nothing_tells_it(tmp_path: Path) -> None:
+def test_type_is_unknown_without_any_source(tmp_path: Path) -> None:
     machine = topology.read(fake.no_smt().write(tmp_path))
     assert column(machine, "core_type") == [None] * 6
     assert column(machine, "efficiency_class") == [None] * 6
 
 
-def test_one_cpu_without_a_capacity_leaves_the_type_to_the_next_source(tmp_path: Path) -> None:
+def test_one_cpu_without_capacity_falls_back_to_next_source(tmp_path: Path) -> None:
     made = fake.no_smt()
     for cpu in made.cpus:
         cpu.capacity, cpu.max_khz = 1024, 2_000_000
@@ -110,16 +110,16 @@ def test_one_cpu_without_a_capacity_leaves_the_type_to_the_next_source(tmp_path:
     assert column(machine, "capacity") == [1024, 1024, None, 1024, 1024, 1024]
 
 
-def test_offline_cpus_are_there_and_unknown(tmp_path: Path) -> None:
+def test_offline_cpus_are_listed_with_unknown_values(tmp_path: Path) -> None:
     machine = topology.read(fake.ten_cores_twenty_threads(offline=(3, 14)).write(tmp_path))
     assert [cpu.cpu for cpu in machine.cpus if not cpu.online] == [3, 14]
     assert machine.cpus[3] == topology.Cpu(3, online=False)
-    # Core 3 is left with CPU 13 alone, which is now its first.
+    # Core 3 has only CPU 13 left, which is now its first.
     assert (machine.cpus[13].core, machine.cpus[13].smt_index) == (13, 0)
     assert (machine.cpus[4].core, machine.cpus[4].smt_index) == (4, 0)
 
 
-def test_packages_and_nodes(tmp_path: Path) -> None:
+def test_packages_and_numa_nodes_are_read(tmp_path: Path) -> None:
     machine = topology.read(fake.two_packages().write(tmp_path))
     assert column(machine, "package") == [0, 0, 0, 0, 1, 1, 1, 1] * 2
     assert column(machine, "numa_node") == [0, 0, 0, 0, 1, 1, 1, 1] * 2
@@ -127,19 +127,19 @@ def test_packages_and_nodes(tmp_path: Path) -> None:
     assert column(machine, "core") == [*range(8), *range(8)]
 
 
-def test_a_folder_without_cpus_is_refused(tmp_path: Path) -> None:
+def test_folder_without_cpus_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TopologyError, match="lists no CPU: is sysfs mounted"):
         topology.read(tmp_path)
 
 
-def test_a_damaged_list_is_named(tmp_path: Path) -> None:
+def test_damaged_list_is_named(tmp_path: Path) -> None:
     root = fake.no_smt().write(tmp_path)
     (root / "sys/devices/system/cpu/cpu2/topology/core_cpus_list").write_text("2-\n")
     with pytest.raises(TopologyError, match=r"cpu2/topology/core_cpus_list: '2-' is not a CPU"):
         topology.read(root)
 
 
-def test_hidden_cores_stay_unknown(tmp_path: Path) -> None:
+def test_hidden_cores_are_unknown(tmp_path: Path) -> None:
     root = fake.no_smt().write(tmp_path)
     for cpu in range(6):
         shutil.rmtree(root / f"sys/devices/system/cpu/cpu{cpu}/topology")

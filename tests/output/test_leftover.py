@@ -1,4 +1,4 @@
-"""What killed runs leave on disk is removed by the next run, and what live ones use is not."""
+"""Files of killed runs are removed by the next run; files of live runs are kept."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def test_the_database_of_a_killed_run_is_removed_by_the_next_one(tmp_path: Path) -> None:
+def test_database_of_killed_run_is_removed_by_the_next_run(tmp_path: Path) -> None:
     path = tmp_path / "analysis.duckdb"
     process, _ = started(HOLD_DATABASE, str(path))
     kill(process)
@@ -63,7 +63,7 @@ def test_the_database_of_a_killed_run_is_removed_by_the_next_one(tmp_path: Path)
     assert names(tmp_path) == ["analysis.duckdb"]
 
 
-def test_the_database_of_a_live_run_stays(tmp_path: Path) -> None:
+def test_database_of_live_run_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "analysis.duckdb"
     process, _ = started(HOLD_DATABASE, str(path))
     try:
@@ -74,8 +74,8 @@ def test_the_database_of_a_live_run_stays(tmp_path: Path) -> None:
         kill(process)
 
 
-def test_a_database_that_another_container_writes_stays(tmp_path: Path) -> None:
-    # Its process id is that of no process here, but DuckDB's lock on the file is held.
+def test_database_written_by_another_container_is_kept(tmp_path: Path) -> None:
+    # No process here has its process id, but DuckDB's lock on the file is held.
     path = tmp_path / "analysis.duckdb"
     process, _ = started(HOLD_DATABASE, str(path))
     try:
@@ -89,7 +89,7 @@ def test_a_database_that_another_container_writes_stays(tmp_path: Path) -> None:
     assert not foreign.exists()
 
 
-def test_files_that_only_look_like_leftovers_stay(tmp_path: Path) -> None:
+def test_files_that_only_resemble_leftovers_are_kept(tmp_path: Path) -> None:
     # Process 1 always runs.
     files = [".analysis.duckdb.1", ".analysis.duckdb.mine", ".other.1", "analysis.duckdb.99999999"]
     for name in files:
@@ -98,7 +98,7 @@ def test_files_that_only_look_like_leftovers_stay(tmp_path: Path) -> None:
     assert names(tmp_path) == files
 
 
-def test_temporary_folder_of_a_killed_run_is_removed_and_of_a_live_one_stays(
+def test_temporary_folder_is_removed_only_if_its_run_was_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -1,6 +1,6 @@
-"""Faults planted in random programs, what is true of each run, and what the analyzers say of it.
+"""Plants faults in random programs and compares the findings with what is true of each run.
 
-`background` draws a machine and what runs on it without fault, `faults` plants, `perturb` spoils
-the recording, `truth` measures the run without looking at the recording, `detectors` says which
-finding stands for which truth, `score` counts.
+`background` draws a machine and harmless programs, `faults` plants, `perturb` damages the
+recording, `truth` measures the run without the recording, `detectors` maps findings to truths,
+`score` counts.
 """

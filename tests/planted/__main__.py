@@ -14,10 +14,10 @@ LEAST = 0.95
 
 
 def main() -> int:
-    """Prints the table; 1 if a detector falls below the mark."""
+    """Prints the table; returns 1 if a detector misses its target."""
     each = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     first = int(sys.argv[2]) if len(sys.argv) > 2 else TEST_SEEDS
-    played = runs.play_all(first, each, _told if sys.stderr.isatty() else lambda done, of: None)
+    played = runs.play_all(first, each, _progress if sys.stderr.isatty() else lambda done, of: None)
     counts = score.judge(played)
     print("\n".join(score.report(counts)))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -27,7 +27,7 @@ def main() -> int:
         f"{spent / 60:.1f} min of CPU time"
     )
     print(f"damage: {score.damage(played)}")
-    print(f"stutters in which something else outgrew what was planted: {_relabelled(played)}")
+    print(f"stutters in which another cause exceeded the planted one: {_relabelled(played)}")
     notes = {run.seed: "+".join((*run.planted, *run.damage)) or "clean" for run in played}
     below = False
     for name, count in counts.items():
@@ -45,7 +45,7 @@ def _relabelled(played: list[runs.Run]) -> str:
     return f"{sum(len(run.relabelled) for run in played)} of {planted}"
 
 
-def _told(done: int, of: int) -> None:
+def _progress(done: int, of: int) -> None:
     print(f"\r{done}/{of}", end="", file=sys.stderr, flush=True)
 
 

@@ -20,7 +20,7 @@ MACHINES = ((4, 0), (6, 0), (8, 0), (2, 4), (4, 4), (4, 8), (6, 8), (8, 8), (8, 
 
 @dataclass(frozen=True)
 class Expected:
-    """A process whose frames stutter, the thread they wait for, and what its time goes into."""
+    """A process whose frames stutter, the thread they wait for, and where its time goes."""
 
     process: str
     tid: int
@@ -28,18 +28,18 @@ class Expected:
 
 
 @dataclass
-class Scene:
-    """A simulation being set up, and the chance that draws it."""
+class Setup:
+    """A simulation being set up, and the random source that draws it."""
 
     simulation: Simulation
     chance: random.Random
     host: Host = field(default_factory=Host)
     planted: list[Expected] = field(default_factory=list)
-    """What a stutter that was planted shall be laid to."""
+    """The part to which a planted stutter must be attributed."""
 
     @property
     def machine(self) -> Machine:
-        """What it runs on."""
+        """The machine."""
         return self.simulation.machine
 
     def is_hybrid(self) -> bool:
@@ -57,8 +57,8 @@ def draw(
     hybrid: bool | None = None,
     speeds: tuple[float, float] | None = None,
     **rules: Any,
-) -> Scene:
-    """A machine with a few short threads, in some runs with a game that leaves it mostly idle.
+) -> Setup:
+    """A machine with a few short threads and, in some runs, a game that leaves it mostly idle.
 
     `speeds`: of an E core, and of each sibling while both are busy.
     """
@@ -79,9 +79,9 @@ def draw(
     e_speed, shared_speed = speeds or (chance.uniform(0.45, 0.7), chance.uniform(0.5, 0.75))
     made = replace(machine(p_cores, e_cores, e_speed=e_speed), shared_speed=shared_speed)
     simulation = Simulation(made, drawn, seed=chance.getrandbits(30))
-    scene = Scene(simulation, chance)
+    setup = Setup(simulation, chance)
     if chance.random() < 0.4:
-        scene.host.draw(simulation, chance)
+        setup.host.draw(simulation, chance)
     engine.interlopers(simulation, chance.randrange(1, 6))
     for number in range(chance.randrange(3)):
         engine.background(
@@ -106,4 +106,4 @@ def draw(
             ),
             name="other.exe",
         )
-    return scene
+    return setup

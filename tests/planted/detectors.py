@@ -1,4 +1,4 @@
-"""Which finding stands for which truth, and how strongly a run shows it."""
+"""Which finding matches which truth, and how strongly a run shows it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from planted.background import Scene
+from planted.background import Setup
 from planted.frame_truth import short_share, worst_frame
 from planted.order_truth import by_priority, pools
 from planted.perturb import Spoilt
@@ -19,20 +19,20 @@ from schedlens.simulate.scheduler import Simulation
 
 Subject = int | str | tuple[str, int, str] | None
 Strengths = dict[Subject, float]
-"""How often a subject (a CPU, a thread, the machine) reaches what its analyzer asks for."""
+"""How often a subject (a CPU, a thread, the machine) reaches its analyzer's threshold."""
 
-# What reaches the mark so often must be found; a finding of what lies below CLEAN is false.
+# At or above SURE a subject must be found; a finding about a subject below CLEAN is false.
 SURE = 1.3
 CLEAN = 0.7
 REFUSED: Subject = "refused"
-"""Stands for what a finding is about, where it says that loss leaves that open."""
+"""The subject of a finding that reports it as undecided because of loss."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A run to be judged: what was set up, what is true of it, what was done to its recording."""
+    """A run to be judged: its setup, its truth, and the damage to its recording."""
 
-    scene: Scene
+    setup: Setup
     facts: Facts
     spoilt: Spoilt
 
@@ -50,20 +50,20 @@ class Detector:
     analyzer: str
     truth: Callable[[Case], Strengths]
     kind: str = ""
-    """The kind of its findings; empty for all of the analyzer."""
+    """The kind of its findings; empty for all kinds of the analyzer."""
     detail: str = ""
-    """A pattern that their details match, where not all of the kind count."""
+    """A pattern that their details match, if not all of the kind count."""
     subject: Callable[[Finding, Simulation], Subject] = lambda finding, simulation: None
-    """What a finding is about, in the words of `truth`."""
+    """The subject of a finding, in the words of `truth`."""
     severities: tuple[str, ...] = ("critical", "warning")
     doubt: Callable[[Case], Strengths] = lambda case: {}
-    """How much the strengths would be more if what the recording does not decide were true."""
+    """How much higher the strengths would be if everything undecided were true."""
 
     refusal: str = "$^"
-    """A pattern of details that say so."""
+    """A pattern for details of undecided findings."""
 
     def refuses(self, finding: Finding) -> bool:
-        """Whether a finding of this kind says that it cannot tell."""
+        """Whether a finding of this kind reports that it cannot decide."""
         return re.search(self.refusal, finding.detail) is not None
 
     def finds(self, finding: Finding) -> bool:
@@ -76,12 +76,12 @@ class Detector:
         )
 
 
-_TOLD = ("critical", "warning", "info")
+_ALL = ("critical", "warning", "info")
 
 
-# What a finding is about.
+# The subject of a finding.
 
-# How a finding of a stutter names what the time went into: words and advice by part.
+# How a stutter finding names where the time went: words and advice by part.
 _PARTS: dict[str, tuple[str, str]] = vars(import_module("schedlens.analyzers.frame_time"))["_PARTS"]
 
 
@@ -119,7 +119,7 @@ def _number(pattern: str) -> Callable[[Finding, Simulation], Subject]:
 _frames_of = _said(r"[Ff]rames? of ([^\s;]+)")
 
 
-def _laid_to(finding: Finding, simulation: Simulation) -> Subject:
+def _attributed_to(finding: Finding, simulation: Simulation) -> Subject:
     """The process, the thread that is named, and the part of its time."""
     process, tid = _frames_of(finding, simulation), _thread(finding, simulation)
     said = (part for part, (words, _) in _PARTS.items() if f" {words}." in finding.detail)
@@ -127,7 +127,7 @@ def _laid_to(finding: Finding, simulation: Simulation) -> Subject:
     return (process, tid, part) if isinstance(process, str) and isinstance(tid, int) else None
 
 
-# What is true.
+# The truth.
 
 
 def _of_window(sum_ns: Callable[[Facts], int], pct: float) -> Callable[[Case], Strengths]:
@@ -138,7 +138,7 @@ def _of_window(sum_ns: Callable[[Facts], int], pct: float) -> Callable[[Case], S
 
 
 def _doubtful(pct: float) -> Callable[[Case], Strengths]:
-    """Time of which a lost switch leaves open whether a thread ran or was ready."""
+    """Time in which a lost switch hides whether a thread ran or was ready."""
 
     def doubt(case: Case) -> Strengths:
         return {None: 100 * sum(case.spoilt.doubtful.values()) / case.facts.window_ns / pct}
@@ -167,12 +167,12 @@ def _slow(case: Case) -> Strengths:
     }
 
 
-# What thread_summary asks for.
+# The thresholds of thread_summary.
 WAITED_NS, UNFAIR_PCT, OF_WINDOW_PCT = 4e6, 25.0, 1.0
 
 
 def _long_ready(case: Case) -> Strengths:
-    """4 ms at a time, and beyond fair sharing 25 % of its own time and 1 % of the window."""
+    """4 ms at a time, and beyond its fair share 25 % of its own time and 1 % of the window."""
     facts = case.facts
     strengths: Strengths = {}
     for tid, longest in facts.longest_ready_ns.items():
@@ -202,7 +202,7 @@ def _stutter(case: Case) -> Strengths:
 
 
 def _cause(case: Case) -> Strengths:
-    """The part that grew most is 2 for the thread that has most of it, less in proportion."""
+    """2 for the thread with most of the part that grew most, less in proportion for others."""
     strengths: Strengths = {}
     for process, frames in case.facts.frames.of.items():
         worst = worst_frame(frames)
@@ -222,13 +222,13 @@ def _cause(case: Case) -> Strengths:
 
 
 def _lost(case: Case) -> Strengths:
-    # A switch that is lost unsignalled looks as one that came otherwise than planned, and is told
-    # as such: it is neither asked for nor wrong.
+    # A switch lost without a signal looks like one that differed from the plan and is reported
+    # so: it is neither required nor wrong.
     return {None: 2.0 if case.spoilt.lost_ns else float(case.spoilt.dropped > 0)}
 
 
 def _serial(case: Case) -> Strengths:
-    # A CPU that idles on after a gap has no further record: that nothing ran there is not known.
+    # A CPU that idles on after a gap has no further record: that nothing ran there is unknown.
     strength = 100 * case.facts.serial_ns / case.facts.window_ns / 50
     return {None: min(strength, 1.0) if case.spoilt.lost_ns or case.spoilt.dropped else strength}
 
@@ -294,7 +294,7 @@ def _wide(case: Case) -> Strengths:
 
 
 def _taxed(case: Case) -> Strengths:
-    # With as many intervals as that it must be reckoned, with fewer it must be refused.
+    # With this many intervals it must be computed, with fewer it must be refused.
     least = 30
     taxes = tax(case.simulation).values()
     window = case.facts.window_ns
@@ -307,21 +307,21 @@ def _taxed(case: Case) -> Strengths:
 
 def _held(case: Case) -> Strengths:
     window = case.facts.window_ns
-    return {quota.cgroup: 100 * quota.held_ns / window for quota in case.scene.host.quotas}
+    return {quota.cgroup: 100 * quota.held_ns / window for quota in case.setup.host.quotas}
 
 
 def _stolen(case: Case) -> Strengths:
-    return {cpu: pct / 0.1 for cpu, pct in case.scene.host.stolen().items()}
+    return {cpu: pct / 0.1 for cpu, pct in case.setup.host.stolen().items()}
 
 
 def _filled(case: Case) -> Strengths:
-    """Frames with more CPUs busy than cores; near the line a frame counts for half."""
+    """Frames with more CPUs busy than cores; near the line a frame counts half."""
     cores = len({cpu.core for cpu in case.simulation.machine.cpus})
     return _by_frames(case, 25, lambda busy, own: busy / cores)
 
 
 def _one_by_one(case: Case) -> Strengths:
-    # Of frames that fill the cores too, that is told instead.
+    # For frames that fill the cores too, that is reported instead.
     filled = _filled(case)
     return {
         process: min(1.0, strength) if filled[process] >= CLEAN else strength
@@ -378,7 +378,7 @@ DETECTORS = (
     ),
     Detector(
         "priority_on_e", "priority_order", _of_window(lambda f: f.order.above_on_e_ns, 10.0),
-        kind="higher_on_e_cores", severities=_TOLD,
+        kind="higher_on_e_cores", severities=_ALL,
     ),
     Detector(
         "priority_starved", "priority_order", _starving, kind="starved",
@@ -386,14 +386,14 @@ DETECTORS = (
     ),
     Detector("pinned_visitor", "pinned_cpu_visitor", _visited, subject=_cpu),
     Detector("sibling_overlap", "sibling_overlap", _overlap, severities=("info",)),
-    Detector("smt_tax", "smt_tax", _taxed, severities=_TOLD),
+    Detector("smt_tax", "smt_tax", _taxed, severities=_ALL),
     Detector("stutter", "frame_time", _stutter, subject=_frames_of),
     Detector(
-        "stutter_cause", "frame_time", _cause, detail=r"% of it ", subject=_laid_to,
+        "stutter_cause", "frame_time", _cause, detail=r"% of it ", subject=_attributed_to,
         refusal=r"(ready for an unknown reason|unknown state)\.",
     ),
     Detector("parking_frames", "parking", _parted, subject=_frames_of),
-    Detector("short_run", "short_run", _carries, subject=_thread, severities=_TOLD),
+    Detector("short_run", "short_run", _carries, subject=_thread, severities=_ALL),
     Detector(
         "frames_fill_cores", "frame_concurrency", _filled, kind="more_cpus_than_cores",
         subject=_frames_of, severities=("info",),
@@ -406,10 +406,10 @@ DETECTORS = (
         "throttled_cgroup", "throttled_cgroup", _held, subject=_said(r"cgroup (\S+) throttled"),
     ),
     Detector(
-        "stolen_cpu", "steal", _stolen, subject=_number(r"took CPU (\d+) for"), severities=_TOLD,
+        "stolen_cpu", "steal", _stolen, subject=_number(r"took CPU (\d+) for"), severities=_ALL,
     ),
     Detector(
         "loss", "trace_quality", _lost, kind="loss",
-        severities=_TOLD,
+        severities=_ALL,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pathologies: what is planted, what it needs of the machine, and what it goes together with."""
+"""Planted faults: what each requires of the machine, and what it combines with."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planted import frame_faults, order_faults, placement_faults
-from planted.background import Scene
+from planted.background import Setup
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is planted, and what it needs."""
+    """A planted fault and its requirements."""
 
     name: str
-    plant: Callable[[Scene], None]
+    plant: Callable[[Setup], None]
     hybrid: bool | None = None
     rules: Mapping[str, Any] = field(default_factory=dict)
     """Rules of a scheduler that has this fault."""
     speeds: tuple[float, float] | None = None
     """Of an E core, and of each sibling while both are busy."""
     light: bool = False
-    """Leaves most of the machine alone: another light one may be planted beside it."""
-    beside: bool = False
-    """Planted beside any other."""
+    """Leaves most of the machine alone: another light one may be planted alongside."""
+    combines: bool = False
+    """May be planted alongside any other."""
 
 
 FAULTS = (
@@ -32,7 +32,7 @@ FAULTS = (
     Fault("parked", placement_faults.parked),
     Fault("parked_tight", placement_faults.parked_tight),
     Fault("siblings_pinned", placement_faults.siblings_pinned, light=True),
-    Fault("stays_shared", placement_faults.stays_shared, rules={"moves_running": False}),
+    Fault("keeps_sharing", placement_faults.keeps_sharing, rules={"moves_running": False}),
     Fault("on_e_cores", placement_faults.on_e_cores, hybrid=True, light=True),
     Fault("crowd", placement_faults.crowd),
     Fault("alone", placement_faults.alone),
@@ -44,8 +44,8 @@ FAULTS = (
     Fault("starved_level", order_faults.starved_level, light=True),
     Fault("wide_pool", order_faults.wide_pool),
     Fault("taxed", order_faults.taxed, light=True),
-    Fault("throttled", order_faults.throttled, beside=True),
-    Fault("stolen", order_faults.stolen, beside=True),
+    Fault("throttled", order_faults.throttled, combines=True),
+    Fault("stolen", order_faults.stolen, combines=True),
     Fault("slow_presenter", frame_faults.slow_presenter, hybrid=True, light=True),
     Fault("carrier", frame_faults.carrier, light=True),
     Fault("parked_frames", frame_faults.parked_frames),

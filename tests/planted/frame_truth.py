@@ -1,4 +1,4 @@
-"""What is true of frames: stutters, what they went into, parking and concurrency. Times in ns."""
+"""The truth about frames: stutters, their causes, parking, and concurrency. Times in ns."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LEAST_FRAMES = 5
 SHORT_NS = 1_000_000
 
 Part = tuple[int, str]
-"""A thread and what its time went into."""
+"""A thread and how its time was spent."""
 
 
 @dataclass
 class _Watched:
-    """A sum over time of a number that holds from one moment to the next."""
+    """A sum over time of a number that changes from moment to moment."""
 
     begins: list[int] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
@@ -46,7 +46,7 @@ class _Watched:
 
 
 class Frames:
-    """What the frames of each process met."""
+    """What happened in the frames of each process."""
 
     def __init__(self, simulation: Simulation) -> None:
         owner = {thread.tid: thread.process.name for thread in simulation.threads}
@@ -113,9 +113,9 @@ class Frames:
         )
 
     def parting(self, process: str) -> float:
-        """How far its frames reach the marks of frames that parked CPUs make longer.
+        """How closely its frames reach the thresholds for frames lengthened by parked CPUs.
 
-        The marks: 5 frames with few CPUs parked and 5 with many, 25 % and 1 ms longer on average.
+        The thresholds: 5 frames with few CPUs parked, 5 with many, 25 % and 1 ms longer on average.
         """
         lengths: dict[int, list[int]] = defaultdict(list)
         for frame in self.of[process]:
@@ -135,7 +135,7 @@ class Frames:
         return best
 
     def paths(self, process: str) -> list[list[tuple[int, int, int]]]:
-        """Of each frame: (thread, begin, end) of the pieces of its critical path."""
+        """For each frame: (thread, start, end) of the pieces of its critical path."""
         if process not in self._paths:
             lives = _lives(self._simulation)
             self._paths[process] = [path(frame, lives) for frame in self.of[process]]
@@ -151,7 +151,7 @@ class Frames:
         return {tid: 100 * ns / whole for tid, ns in spent.items()} if whole else {}
 
     def growth(self, process: str) -> dict[Part, float]:
-        """What the stutters spent on their paths more than even frames do, by part, ns."""
+        """Extra time of stutters on their paths over ordinary frames, by part, ns."""
         frames = self.of[process]
         slow = [reach(frames, at) >= 1 for at in range(len(frames))]
         sums: dict[Part, list[int]] = defaultdict(lambda: [0, 0])
@@ -179,16 +179,16 @@ class Frames:
 
 @dataclass
 class _Life:
-    """A thread's spells on a CPU or ready, and who woke it when."""
+    """A thread's periods on a CPU or ready, and who woke it when."""
 
     spells: list[tuple[int, int]] = field(default_factory=list)
-    """Begin and end of being runnable."""
+    """Start and end of being runnable."""
     woken: dict[int, int] = field(default_factory=dict)
 
 
 def _lives(simulation: Simulation) -> dict[int, _Life]:
     lives = {thread.tid: _Life() for thread in simulation.threads}
-    runnable = [(stay.start, stay.end, stay.tid) for stay in simulation.truth.slices]
+    runnable = [(slice_.start, slice_.end, slice_.tid) for slice_ in simulation.truth.slices]
     runnable += [(span.start, span.end, span.tid) for span in simulation.truth.ready]
     for start, end, tid in sorted(runnable):
         spells = lives[tid].spells
@@ -197,7 +197,7 @@ def _lives(simulation: Simulation) -> dict[int, _Life]:
         elif end > start:
             spells.append((start, end))
     for record in simulation.records:
-        # What a clock or a device wakes, no thread wakes.
+        # A wakeup by a timer or a device has no waking thread.
         if not isinstance(record, emitted.Ready) or record.in_interrupt:
             continue
         if record.waker != emitted.IDLE:
@@ -206,17 +206,17 @@ def _lives(simulation: Simulation) -> dict[int, _Life]:
 
 
 def path(frame: Frame, lives: dict[int, _Life]) -> list[tuple[int, int, int]]:
-    """The pieces of a frame's critical path, the last first.
+    """The pieces of a frame's critical path, last first.
 
-    From the end back: on the thread that presents; where that waited until another woke it, on
-    the other one before that moment.
+    Backwards from the end: on the presenting thread; if it waited until another woke it, on the
+    other one before that moment.
     """
     pieces: list[tuple[int, int, int]] = []
     tid, at = frame.tid, frame.end
     seen: set[tuple[int, int]] = set()
     while at > frame.start:
         life = lives[tid]
-        # The last spell that begins before this moment; a wait lies between two.
+        # The last period that starts before this moment; a wait separates two.
         place = bisect_left(life.spells, at, key=lambda spell: spell[0]) - 1
         begin = life.spells[place][0] if place >= 0 else 0
         ended = life.spells[place][1] if place >= 0 else 0
@@ -232,26 +232,28 @@ def path(frame: Frame, lives: dict[int, _Life]) -> list[tuple[int, int, int]]:
 
 
 def short_share(simulation: Simulation, tid: int) -> float:
-    """Percent of a thread's runs from a wake to its next wait that are shorter than 1 ms."""
+    """Percent of a thread's runs from a wakeup to its next wait that are shorter than 1 ms."""
     runs: list[int] = []
     fresh = True
-    own = sorted((s for s in simulation.truth.slices if s.tid == tid), key=lambda stay: stay.start)
-    for stay in own:
-        if stay.end == stay.start and not fresh:
+    own = sorted(
+        (s for s in simulation.truth.slices if s.tid == tid), key=lambda slice_: slice_.start
+    )
+    for slice_ in own:
+        if slice_.end == slice_.start and not fresh:
             continue
         if fresh:
             runs.append(0)
-        runs[-1] += stay.end - stay.start
-        fresh = stay.why == "blocked"
+        runs[-1] += slice_.end - slice_.start
+        fresh = slice_.why == "blocked"
     runs = [run for run in runs if run]
     return 100 * sum(run < SHORT_NS for run in runs) / len(runs) if runs else 0.0
 
 
 def reach(frames: Sequence[Frame], at: int) -> float:
-    """How far a frame reaches the two marks of a stutter, the lesser of both.
+    """How closely a frame reaches the two thresholds of a stutter, the lesser of both.
 
-    The marks are 1.5 times what is usual and 4 ms more; usual is the median of the frames around
-    it, or that of all where it is shorter.
+    The thresholds are 1.5 times and 4 ms above the median of the surrounding frames, or of all
+    frames if there are fewer.
     """
     lengths = [frame.end - frame.start for frame in frames]
     near = lengths[max(0, at - NEIGHBOURS) : at + NEIGHBOURS + 1]
@@ -260,5 +262,5 @@ def reach(frames: Sequence[Frame], at: int) -> float:
 
 
 def worst_frame(frames: Sequence[Frame]) -> float:
-    """How far the worst frame reaches the marks of a stutter."""
+    """How closely the worst frame reaches the thresholds of a stutter."""
     return max((reach(frames, at) for at in range(len(frames))), default=0.0)

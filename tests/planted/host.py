@@ -1,4 +1,4 @@
-"""What the host and the system count of a run: stolen time, quotas of cgroups. Times in ns."""
+"""What the host and the system count for a run: steal time, cgroup quotas. Times in ns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedlens.simulate.thread import Process, Thread
 Row = dict[str, Any]
 
 MS = 1_000_000
-# Since the machine started, when the run begins.
+# Counted from the machine's start until the run begins.
 UP_NS = 86_400 * 1_000_000_000
 
 
@@ -30,11 +30,11 @@ class Quota:
     period: int = -1
     used_ns: int = 0
     held_ns: int = 0
-    """Time its threads were held back, added up over them."""
+    """Time in which its threads were throttled, summed over them."""
     held_periods: set[int] = field(default_factory=set)
 
     def run(self, thread: Thread, work_ns: float) -> Script:
-        """Work of one of its threads, and being held back once the quota is used up."""
+        """Work of one of its threads, throttled once the quota is used up."""
         before = thread.now_ns
         yield Run(work_ns)
         if thread.now_ns // self.period_ns != self.period:
@@ -51,15 +51,15 @@ class Quota:
 class Host:
     """Snapshots at both ends of a run, if there are any."""
 
-    told: bool = False
+    has_snapshots: bool = False
     stolen_pct: dict[int, float] = field(default_factory=dict)
     quotas: list[Quota] = field(default_factory=list)
     unread: set[int] = field(default_factory=set)
     """CPUs that the second snapshot lacks."""
 
     def draw(self, simulation: Simulation, chance: random.Random) -> None:
-        """Snapshots of a host that takes hardly anything, and that may lack a CPU."""
-        self.told = True
+        """Snapshots of a host that takes little time, and that may lack a CPU."""
+        self.has_snapshots = True
         cpus = range(len(simulation.machine.cpus))
         if chance.random() < 0.5:
             self.stolen_pct.update({cpu: chance.uniform(0.0, 0.06) for cpu in cpus})
@@ -67,7 +67,7 @@ class Host:
             self.unread.add(chance.choice(cpus))
 
     def stolen(self) -> dict[int, float]:
-        """Percent of the run taken from each CPU, of those that both snapshots have."""
+        """Percent of the run stolen from each CPU, for CPUs in both snapshots."""
         return {cpu: pct for cpu, pct in self.stolen_pct.items() if cpu not in self.unread}
 
     def held(self, simulation: Simulation) -> frozenset[int]:
@@ -77,7 +77,7 @@ class Host:
 
     def tables(self, simulation: Simulation) -> dict[str, list[Row]]:
         """Rows of the snapshots, by table."""
-        if not self.told:
+        if not self.has_snapshots:
             return {}
         return {
             "snapshot_cpu": list(self._cpus(simulation)),
@@ -88,8 +88,8 @@ class Host:
     def _cpus(self, simulation: Simulation) -> Iterator[Row]:
         window = simulation.now
         ran: dict[int, int] = defaultdict(int)
-        for stay in simulation.truth.slices:
-            ran[stay.cpu] += stay.end - stay.start
+        for slice_ in simulation.truth.slices:
+            ran[slice_.cpu] += slice_.end - slice_.start
         for cpu in range(len(simulation.machine.cpus)):
             steal = round(self.stolen_pct.get(cpu, 0.0) * window / 100)
             counted = {"user_ns": ran[cpu], "idle_ns": window - ran[cpu], "steal_ns": steal}
@@ -103,8 +103,8 @@ class Host:
     def _cgroups(self, simulation: Simulation) -> Iterator[Row]:
         owner = {thread.tid: thread.process for thread in simulation.threads}
         used: dict[Process, int] = defaultdict(int)
-        for stay in simulation.truth.slices:
-            used[owner[stay.tid]] += stay.end - stay.start
+        for slice_ in simulation.truth.slices:
+            used[owner[slice_.tid]] += slice_.end - slice_.start
         for quota in self.quotas:
             for edge, ts in (("begin", 0), ("end", simulation.now)):
                 grows = edge == "end"

@@ -1,4 +1,4 @@
-"""A simulated run as a row of moments in which nothing changes. Times in ns."""
+"""A simulated run as a sequence of moments in which nothing changes. Times in ns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.truth import Slice
 
 MIN_IDLE_NS = 100_000
-# Stands for an interrupt where a thread is named.
+# Represents an interrupt where a thread is expected.
 INTERRUPT = -1
-# Priority of one that the run leaves ready.
+# Priority of a thread that is still ready when the run ends.
 UNKNOWN = -1
 
 
@@ -29,22 +29,22 @@ class Moment:
     running: dict[int, int] = field(default_factory=dict)
     """By CPU: the thread, or INTERRUPT where none runs."""
     priority: dict[int, int] = field(default_factory=dict)
-    """By CPU: that of the stay, at its begin."""
+    """By CPU: the priority of the slice at its start."""
     active: set[int] = field(default_factory=set)
-    """Cores with siblings of which at least one is busy."""
+    """Cores with SMT siblings of which at least one is busy."""
     doubled: set[int] = field(default_factory=set)
-    """Cores of which both are."""
+    """Cores with both siblings busy."""
     idle: set[int] = field(default_factory=set)
-    """CPUs in an idle spell of at least 100 us."""
+    """CPUs in an idle period of at least 100 us."""
     still: set[int] = field(default_factory=set)
-    """Cores all of whose CPUs idle, for at least 100 us on end."""
+    """Cores whose CPUs are all idle, for at least 100 us without a break."""
     ready: dict[int, int] = field(default_factory=dict)
-    """Threads, and the priority with which they will run; UNKNOWN where the run ends before."""
+    """Threads, and the priority with which they will run; UNKNOWN if the run ends first."""
     parked: set[int] = field(default_factory=set)
 
 
 def moments(simulation: Simulation) -> Iterator[tuple[int, int, Moment]]:
-    """(begin, end, state) of every stretch in which nothing changes; the state is one object."""
+    """(start, end, state) of every stretch in which nothing changes; the state is one object."""
     now, before = Moment(), 0
     core_of = {cpu.cpu: cpu.core for cpu in simulation.machine.cpus}
     siblings = {cpu: simulation.machine.siblings(cpu) for cpu in core_of}
@@ -59,9 +59,9 @@ def moments(simulation: Simulation) -> Iterator[tuple[int, int, Moment]]:
                 del now.running[place], now.priority[place]
             if siblings[place]:
                 core = core_of[place]
-                beside = any(other in now.running for other in siblings[place])
-                (now.active.add if begins or beside else now.active.discard)(core)
-                (now.doubled.add if begins and beside else now.doubled.discard)(core)
+                sibling_busy = any(other in now.running for other in siblings[place])
+                (now.active.add if begins or sibling_busy else now.active.discard)(core)
+                (now.doubled.add if begins and sibling_busy else now.doubled.discard)(core)
         elif kind == "ready":
             if begins:
                 now.ready[place] = value[0]
@@ -74,14 +74,14 @@ def moments(simulation: Simulation) -> Iterator[tuple[int, int, Moment]]:
         yield before, simulation.now, now
 
 
-# Time, whether something begins, what, its CPU, core or thread, and what is told of it.
+# Time, whether something starts, what, its CPU, core, or thread, and its value.
 _Edge = tuple[int, int, str, int, tuple[int, ...]]
 
 
 def _edges(simulation: Simulation) -> list[_Edge]:
     edges: list[tuple[int, int, str, int, tuple[int, ...]]] = []
-    stays = [*simulation.truth.slices, *interrupts(simulation)]
-    stays.sort(key=lambda stay: (stay.start, stay.end))
+    slices = [*simulation.truth.slices, *interrupts(simulation)]
+    slices.sort(key=lambda slice_: (slice_.start, slice_.end))
     cores = {cpu.cpu: cpu.core for cpu in simulation.machine.cpus}
 
     def add(kind: str, place: int, begin: int, end: int, *value: int) -> None:
@@ -90,18 +90,18 @@ def _edges(simulation: Simulation) -> list[_Edge]:
 
     for kind, at in (("idle", {cpu: cpu for cpu in cores}), ("still", cores)):
         last = dict.fromkeys(at.values(), 0)
-        for stay in stays:
-            place = at[stay.cpu]
-            if stay.end > stay.start:
-                if stay.start - last[place] >= MIN_IDLE_NS:
-                    add(kind, place, last[place], stay.start)
-                last[place] = max(last[place], stay.end)
+        for slice_ in slices:
+            place = at[slice_.cpu]
+            if slice_.end > slice_.start:
+                if slice_.start - last[place] >= MIN_IDLE_NS:
+                    add(kind, place, last[place], slice_.start)
+                last[place] = max(last[place], slice_.end)
         for place, since in last.items():
             if simulation.now - since >= MIN_IDLE_NS:
                 add(kind, place, since, simulation.now)
-    for stay in stays:
-        if stay.end > stay.start:
-            add("run", stay.cpu, stay.start, stay.end, stay.tid, stay.priority)
+    for slice_ in slices:
+        if slice_.end > slice_.start:
+            add("run", slice_.cpu, slice_.start, slice_.end, slice_.tid, slice_.priority)
     for span in simulation.truth.ready:
         if span.end > span.start:
             known = span.end < simulation.now
@@ -115,18 +115,18 @@ def _edges(simulation: Simulation) -> list[_Edge]:
 
 
 def interrupts(simulation: Simulation) -> Iterator[Slice]:
-    """The interrupts of each CPU where no thread runs, as stays."""
-    stays = defaultdict(list)
-    for stay in simulation.truth.slices:
-        if stay.end > stay.start:
-            stays[stay.cpu].append((stay.start, stay.end))
-    for busy in stays.values():
+    """The interrupts of each CPU where no thread runs, as slices."""
+    slices = defaultdict(list)
+    for slice_ in simulation.truth.slices:
+        if slice_.end > slice_.start:
+            slices[slice_.cpu].append((slice_.start, slice_.end))
+    for busy in slices.values():
         busy.sort()
     for record in simulation.records:
         if not isinstance(record, Interrupt):
             continue
         since, until = record.ts, min(record.ts + record.dur, simulation.now)
-        busy = stays[record.cpu]
+        busy = slices[record.cpu]
         at = max(0, bisect_right(busy, (since, FOREVER)) - 1)
         for start, end in busy[at:]:
             if start >= until:

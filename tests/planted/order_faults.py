@@ -1,8 +1,8 @@
-"""Threads in each other's way: by priority, by number, beside a sibling, by a quota or a host."""
+"""Threads that delay each other: by priority, number, SMT sharing, quota, or host."""
 
 from __future__ import annotations
 
-from planted.background import WINDOW_NS, Scene
+from planted.background import WINDOW_NS, Setup
 from planted.host import Quota
 from schedlens.simulate import engine
 from schedlens.simulate.engine import MS
@@ -10,11 +10,11 @@ from schedlens.simulate.script import Present, Run, Script, Sleep, SleepUntil, W
 from schedlens.simulate.thread import Thread
 
 
-def inverted(scene: Scene) -> None:
-    """Urgent threads wait in the queues of CPUs while others take lesser ones from their own."""
-    chance, simulation = scene.chance, scene.simulation
+def inverted(setup: Setup) -> None:
+    """Urgent threads wait in the queues of CPUs while other CPUs run less urgent ones."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("mixed.exe")
-    cpus = len(scene.machine.cpus)
+    cpus = len(setup.machine.cpus)
     high, low = chance.randrange(10, 13), chance.randrange(4, 7)
     for number in range(cpus + chance.randrange(1, cpus)):
         simulation.thread(
@@ -22,22 +22,22 @@ def inverted(scene: Scene) -> None:
             f"Urgent {number}",
             engine.busy(chance.uniform(2.0, 6.0), pause_ms=chance.uniform(0.5, 4.0)),
             priority=high,
-            ideal=chance.choice(scene.whole_cores()),
+            ideal=chance.choice(setup.whole_cores()),
         )
     for number in range(cpus):
         simulation.thread(process, f"Lesser {number}", engine.busy(20.0), priority=low)
 
 
-def background_on_p(scene: Scene) -> None:
-    """Lesser threads hold the P cores all the time, and urgent ones wake on E cores."""
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("holds.exe")
-    for cpu in scene.machine.of_type("P"):
+def background_on_p(setup: Setup) -> None:
+    """Less urgent threads occupy the P cores, and urgent ones wake on E cores."""
+    chance, simulation = setup.chance, setup.simulation
+    process = simulation.process("occupy.exe")
+    for cpu in setup.machine.of_type("P"):
         simulation.thread(
-            process, f"Holds {cpu}", engine.busy(20.0), priority=chance.randrange(4, 7), ideal=cpu
+            process, f"Occupy {cpu}", engine.busy(20.0), priority=chance.randrange(4, 7), ideal=cpu
         )
     urgent = simulation.process("urgent.exe")
-    e_cores = len(scene.machine.of_type("E"))
+    e_cores = len(setup.machine.of_type("E"))
     for number in range(chance.randrange(1, e_cores)):
         simulation.thread(
             urgent,
@@ -47,11 +47,11 @@ def background_on_p(scene: Scene) -> None:
         )
 
 
-def starved_level(scene: Scene) -> None:
-    """Several threads of one low priority on a CPU that another holds half of the time."""
-    chance, simulation = scene.chance, scene.simulation
+def starved_level(setup: Setup) -> None:
+    """Several threads of one low priority on a CPU that another occupies half of the time."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("level.exe")
-    cpu = chance.choice(scene.machine.cpus).cpu
+    cpu = chance.choice(setup.machine.cpus).cpu
     period_ms = chance.uniform(4.0, 20.0)
     simulation.thread(
         process, "Above", engine.busy(period_ms * 0.4, pause_ms=period_ms * 0.6),
@@ -65,11 +65,11 @@ def starved_level(scene: Scene) -> None:
         )  # fmt: skip
 
 
-def wide_pool(scene: Scene) -> None:
-    """A pool with as many workers as logical CPUs, others beside it, and frames that need it."""
-    chance, simulation = scene.chance, scene.simulation
+def wide_pool(setup: Setup) -> None:
+    """A pool with as many workers as logical CPUs, other threads, and frames that need the pool."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("pool.exe")
-    cpus = len(scene.machine.cpus)
+    cpus = len(setup.machine.cpus)
     pool = engine.Pool("jobs")
     job_ms = chance.uniform(0.8, 2.0)
 
@@ -86,16 +86,16 @@ def wide_pool(scene: Scene) -> None:
     for number in range(cpus + chance.randrange(-2, 4)):
         simulation.thread(process, f"Worker {number}", pool.worker(), priority=9)
     engine.background(
-        simulation, max(2, cpus // 2), name="Beside", priority=9, work_ms=chance.uniform(2.0, 6.0),
+        simulation, max(2, cpus // 2), name="Frames", priority=9, work_ms=chance.uniform(2.0, 6.0),
         pause_ms=0.5,
     )  # fmt: skip
 
 
-def taxed(scene: Scene) -> None:
-    """A thread of many short runs on one sibling of a core, and one on the other now and then."""
-    chance, simulation = scene.chance, scene.simulation
+def taxed(setup: Setup) -> None:
+    """A thread with many short runs on one sibling of a core, and a rare one on the other."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("taxed.exe")
-    second = chance.choice([cpu for cpu in scene.machine.cpus if cpu.smt_index == 1])
+    second = chance.choice([cpu for cpu in setup.machine.cpus if cpu.smt_index == 1])
     simulation.thread(
         process,
         "Taxed",
@@ -112,20 +112,20 @@ def taxed(scene: Scene) -> None:
     simulation.thread(process, "Aggressor", body, affinity=[second.cpu])
 
 
-def throttled(scene: Scene) -> None:
+def throttled(setup: Setup) -> None:
     """A cgroup whose threads use up its quota early in each period."""
-    chance = scene.chance
+    chance = setup.chance
     period_ms = chance.choice([10, 20, 50, 100])
     threads = chance.randrange(2, 6)
-    _limited(scene, "/limited", threads, period_ms, chance.uniform(0.2, 0.6) * threads)
+    _limited(setup, "/limited", threads, period_ms, chance.uniform(0.2, 0.6) * threads)
 
 
-def _limited(scene: Scene, cgroup: str, threads: int, period_ms: int, quota_cpus: float) -> None:
-    simulation = scene.simulation
-    scene.host.told = True
+def _limited(setup: Setup, cgroup: str, threads: int, period_ms: int, quota_cpus: float) -> None:
+    simulation = setup.simulation
+    setup.host.has_snapshots = True
     process = simulation.process(f"{cgroup[1:]}.exe")
     quota = Quota(cgroup, process, int(quota_cpus * period_ms * MS), period_ms * MS)
-    scene.host.quotas.append(quota)
+    setup.host.quotas.append(quota)
 
     def body(thread: Thread) -> Script:
         while thread.now_ns < WINDOW_NS:
@@ -136,11 +136,11 @@ def _limited(scene: Scene, cgroup: str, threads: int, period_ms: int, quota_cpus
         simulation.thread(process, f"Limited {number}", body)
 
 
-def stolen(scene: Scene) -> None:
-    """A host that takes some CPUs away, of some more than of others."""
-    chance, host = scene.chance, scene.host
-    host.told = True
-    cpus = range(len(scene.machine.cpus))
+def stolen(setup: Setup) -> None:
+    """A host that steals time from some CPUs, more from some than from others."""
+    chance, host = setup.chance, setup.host
+    host.has_snapshots = True
+    cpus = range(len(setup.machine.cpus))
     for cpu in cpus:
         host.stolen_pct[cpu] = chance.uniform(0.0, 0.06)
     for cpu in chance.sample(cpus, chance.randrange(1, len(cpus))):

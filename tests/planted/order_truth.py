@@ -1,4 +1,4 @@
-"""Who stood in whose way, and who had a better place: by priority, core and pool. Times in ns."""
+"""Who delayed whom, and who had a better place: by priority, core, and pool. Times in ns."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Order:
             if len({self._cores[cpu] for cpu in cpus}) == 1
         }
         self.inverted_ns = 0
-        """Running time of threads while one of a higher priority stood ready that may run there."""
+        """Running time of threads while an allowed thread of higher priority was ready."""
         self.above_on_e_ns = 0
-        """Running time on P cores while one of a higher priority that may run there ran on E."""
+        """Running time on P cores while an allowed thread of higher priority ran on an E core."""
         self.e_beside_p_ns: dict[int, int] = defaultdict(int)
-        """By thread: on an E core while a whole P core that it may use stood idle."""
+        """By thread: on an E core while a whole P core that it may use was idle."""
         self.paired_ns: dict[int, dict[tuple[int, int], int]] = defaultdict(
             lambda: defaultdict(int)
         )
         """By core and pair: together there, both bound to it, another whole core idle."""
 
     def see(self, dur: int, now: Moment) -> None:
-        """A moment of this length."""
+        """Counts a moment of this length."""
         ready = [
             (priority, self._allowed[tid])
             for tid, priority in now.ready.items()
@@ -83,11 +83,11 @@ class Order:
 
 
 def by_priority(simulation: Simulation) -> dict[int, tuple[int, int]]:
-    """Running and ready time of each priority; of threads that got a CPU in the end."""
+    """Running and ready time of each priority; for threads that got a CPU in the end."""
     run: dict[int, int] = defaultdict(int)
     ready: dict[int, int] = defaultdict(int)
-    for stay in simulation.truth.slices:
-        run[stay.priority] += stay.end - stay.start
+    for slice_ in simulation.truth.slices:
+        run[slice_.priority] += slice_.end - slice_.start
     for span in simulation.truth.ready:
         if span.end < simulation.now:
             ready[span.priority] += span.end - span.start
@@ -95,7 +95,7 @@ def by_priority(simulation: Simulation) -> dict[int, tuple[int, int]]:
 
 
 def pools(simulation: Simulation) -> Iterator[tuple[str, int, float]]:
-    """Of each pool: its process, its threads that ran, and its ready share in percent."""
+    """For each pool: its process, its threads that ran, and its ready share in percent."""
     pool_of = {
         thread.tid: (thread.process.name, re.sub("[0-9]+", "#", thread.name))
         for thread in simulation.threads
@@ -103,10 +103,10 @@ def pools(simulation: Simulation) -> Iterator[tuple[str, int, float]]:
     run: dict[tuple[str, str], int] = defaultdict(int)
     ready: dict[tuple[str, str], int] = defaultdict(int)
     members: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for stay in simulation.truth.slices:
-        if stay.end > stay.start:
-            run[pool_of[stay.tid]] += stay.end - stay.start
-            members[pool_of[stay.tid]].add(stay.tid)
+    for slice_ in simulation.truth.slices:
+        if slice_.end > slice_.start:
+            run[pool_of[slice_.tid]] += slice_.end - slice_.start
+            members[pool_of[slice_.tid]].add(slice_.tid)
     for span in simulation.truth.ready:
         ready[pool_of[span.tid]] += span.end - span.start
     for pool, ns in run.items():

@@ -1,4 +1,4 @@
-"""A recording spoilt in ways that no detector's rules assume, as base tables."""
+"""A recording damaged in ways that no detector's rules assume, as base tables."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ Row = dict[str, Any]
 
 _TIMES = ("ts", "start_ns", "end_ns", "valid_from_ns", "displayed_ns", "duration_ns")
 _LENGTHS = ("dur", "dur_ns")
-# Kinds of record that lie in buffers, and are lost with them.
+# Record kinds that are stored in buffers and lost with them.
 _RECORDED = ("context_switch", "wakeup", "interrupt_slice", "counter_sample", "priority_change")
 
 
 @dataclass
 class Spoilt:
-    """Base tables, and what was done to them."""
+    """Base tables, and the damage done to them."""
 
     tables: Tables
     done: list[str] = field(default_factory=list)
     lost_ns: int = 0
     """CPU time in signalled gaps."""
     dropped: int = 0
-    """Switches left out unsignalled."""
+    """Switches dropped without a signal."""
     doubtful: dict[int, int] = field(default_factory=dict)
-    """By utid: the longest time of which the record does not tell whether it ran or was ready.
+    """By utid: the longest time for which the record does not show whether it ran or was ready.
 
-    A switch left out looks as one that came otherwise than planned.
+    A dropped switch looks like one that differed from the plan.
     """
 
 
 def spoil(tables: Tables, chance: random.Random) -> Spoilt:
-    """Each kind of damage with its own chance; three in ten recordings stay whole."""
+    """Each kind of damage with its own probability; three in ten recordings remain whole."""
     spoilt = Spoilt(dict(tables))
     if chance.random() < 0.3:
         return spoilt
@@ -57,7 +57,7 @@ def spoil(tables: Tables, chance: random.Random) -> Spoilt:
 
 
 def coarse_clock(spoilt: Spoilt, chance: random.Random) -> None:
-    """A clock of 1 or 2 us: many records at one time, stays without length."""
+    """A clock of 1 or 2 us: many records at one time, and zero-length slices."""
     step = chance.choice([1_000, 2_000])
 
     def down(value: int | None) -> int | None:
@@ -76,7 +76,7 @@ def coarse_clock(spoilt: Spoilt, chance: random.Random) -> None:
 
 
 def signalled_loss(spoilt: Spoilt, chance: random.Random) -> None:
-    """Buffers of a CPU or of several are lost, and the recorder says so."""
+    """Buffers of one or several CPUs are lost, and the recorder reports it."""
     window = spoilt.tables["trace"].to_pylist()[0]["duration_ns"]
     cpus = [row["cpu"] for row in spoilt.tables["cpu"].to_pylist()]
     losses: list[Row] = []
@@ -106,7 +106,7 @@ def signalled_loss(spoilt: Spoilt, chance: random.Random) -> None:
 
 
 def dropped_switches(spoilt: Spoilt, chance: random.Random) -> None:
-    """One switch in a few hundred is not recorded, and nothing says so."""
+    """One switch in a few hundred is not recorded, without a signal."""
     share = chance.choice([0.001, 0.004])
     rows = spoilt.tables["context_switch"].to_pylist()
     kept: list[Row] = []
@@ -130,7 +130,7 @@ def dropped_switches(spoilt: Spoilt, chance: random.Random) -> None:
 
 
 def reused_ids(spoilt: Spoilt, chance: random.Random) -> None:
-    """Threads and processes of different lives get the same numbers."""
+    """Different threads and processes get the same ids."""
     for table, name in (("thread", "tid"), ("process", "pid")):
         rows = spoilt.tables[table].to_pylist()
         living = [row for row in rows if row[name]]

@@ -1,24 +1,24 @@
-"""Threads in places that cost them: by their masks, by parking, by a scheduler that leaves them.
+"""Threads in bad places: by affinity, by parking, or by a scheduler that leaves them there.
 
-Each plants with a random strength above what its analyzer asks for.
+Each fault has a random strength above its analyzer's threshold.
 """
 
 from __future__ import annotations
 
-from planted.background import WINDOW_NS, Scene
+from planted.background import WINDOW_NS, Setup
 from schedlens.simulate import engine
 from schedlens.simulate.engine import MS
 from schedlens.simulate.script import Body, Gate, Run, Script, Signal, Spin
 from schedlens.simulate.thread import Thread
 
 
-def spin_chain(scene: Scene) -> None:
-    """Threads in a ring that pass a turn on by spinning, all bound to one CPU."""
-    chance, simulation = scene.chance, scene.simulation
+def spin_chain(setup: Setup) -> None:
+    """Threads that pass a token in a ring by spinning, all bound to one CPU."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("ring.exe")
     count = chance.randrange(2, 6)
     gates = [Gate(f"turn {number}", int(number == 0)) for number in range(count)]
-    cpu = chance.choice(scene.machine.cpus).cpu
+    cpu = chance.choice(setup.machine.cpus).cpu
     work_ms = chance.uniform(0.01, 0.5)
 
     def body(number: int) -> Body:
@@ -37,11 +37,11 @@ def spin_chain(scene: Scene) -> None:
         )
 
 
-def parked(scene: Scene) -> None:
-    """More threads than CPUs bound to cores that are parked while others stand idle."""
-    chance, simulation = scene.chance, scene.simulation
+def parked(setup: Setup) -> None:
+    """More threads than CPUs bound to cores that are parked while others are idle."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("bound.exe")
-    firsts = scene.machine.of_type("E") or scene.whole_cores()
+    firsts = setup.machine.of_type("E") or setup.whole_cores()
     chosen = sorted(chance.sample(firsts, chance.randrange(2, min(4, len(firsts)) + 1)))
     begin, end = chance.uniform(0, 0.2) * WINDOW_NS, chance.uniform(0.7, 1.2) * WINDOW_NS
     for cpu in chosen:
@@ -57,14 +57,14 @@ def parked(scene: Scene) -> None:
         )
 
 
-def parked_tight(scene: Scene) -> None:
-    """All cores but one or two are parked, and more threads than the rest has CPUs may use any."""
-    chance, simulation = scene.chance, scene.simulation
+def parked_tight(setup: Setup) -> None:
+    """All cores but one or two are parked, and more unbound threads than remaining CPUs run."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("tight.exe")
-    kept = chance.sample(scene.whole_cores(), chance.randrange(1, 3))
+    kept = chance.sample(setup.whole_cores(), chance.randrange(1, 3))
     begin = int(chance.uniform(0, 0.2) * WINDOW_NS)
     open_cpus = 0
-    for cpu in scene.machine.cpus:
+    for cpu in setup.machine.cpus:
         if cpu.core in kept:
             open_cpus += 1
         else:
@@ -75,11 +75,11 @@ def parked_tight(scene: Scene) -> None:
         )
 
 
-def siblings_pinned(scene: Scene) -> None:
-    """Pairs of busy threads pinned to the two siblings of a core, cores standing idle."""
-    chance, simulation = scene.chance, scene.simulation
+def siblings_pinned(setup: Setup) -> None:
+    """Pairs of busy threads pinned to the two siblings of a core while other cores are idle."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("pairs.exe")
-    cores = [cpu for cpu in scene.machine.cpus if cpu.smt_index == 1]
+    cores = [cpu for cpu in setup.machine.cpus if cpu.smt_index == 1]
     for core in chance.sample(cores, chance.randrange(1, len(cores) // 2 + 1)):
         for cpu in (core.core, core.cpu):
             simulation.thread(
@@ -90,15 +90,15 @@ def siblings_pinned(scene: Scene) -> None:
             )
 
 
-def stays_shared(scene: Scene) -> None:
-    """Threads that came while every core was taken, and stay beside a sibling when cores free up.
+def keeps_sharing(setup: Setup) -> None:
+    """Threads that started while every core was busy and keep sharing when cores become free.
 
-    On a scheduler that moves nobody who runs.
+    On a scheduler that never migrates a running thread.
     """
-    chance, simulation = scene.chance, scene.simulation
-    process = simulation.process("stay.exe")
+    chance, simulation = setup.chance, setup.simulation
+    process = simulation.process("share.exe")
     held = chance.randrange(1, 3)
-    for number, cpu in enumerate(scene.whole_cores()):
+    for number, cpu in enumerate(setup.whole_cores()):
         work_ms = 2000.0 if number < held else chance.uniform(20.0, 60.0)
         simulation.thread(process, f"Early {number}", _once(work_ms), ideal=cpu, priority=12)
     for number in range(held):
@@ -115,9 +115,9 @@ def _once(work_ms: float) -> Body:
     return body
 
 
-def on_e_cores(scene: Scene) -> None:
-    """A thread that carries the load on E cores: by its mask, or because it is EcoQoS."""
-    chance, simulation = scene.chance, scene.simulation
+def on_e_cores(setup: Setup) -> None:
+    """A thread that carries the load runs on E cores: by affinity, or because it is EcoQoS."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("carrier.exe")
     bound = chance.random() < 0.5
     simulation.thread(
@@ -125,16 +125,16 @@ def on_e_cores(scene: Scene) -> None:
         "Carrier",
         engine.busy(chance.uniform(3.0, 12.0), pause_ms=chance.uniform(0.2, 4.0)),
         priority=chance.randrange(8, 13),
-        affinity=scene.machine.of_type("E") if bound else None,
+        affinity=setup.machine.of_type("E") if bound else None,
         eco=not bound,
     )
 
 
-def crowd(scene: Scene) -> None:
-    """Many more busy threads than CPUs, for a part of the time."""
-    chance, simulation = scene.chance, scene.simulation
+def crowd(setup: Setup) -> None:
+    """Many more busy threads than CPUs, for part of the time."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("crowd.exe")
-    cpus = len(scene.machine.cpus)
+    cpus = len(setup.machine.cpus)
     begin = chance.uniform(0, 0.4) * WINDOW_NS
     end = begin + chance.uniform(0.25, 0.6) * WINDOW_NS
 
@@ -146,21 +146,21 @@ def crowd(scene: Scene) -> None:
         simulation.thread(process, f"Crowd {number}", body, start_ns=int(begin))
 
 
-def alone(scene: Scene) -> None:
+def alone(setup: Setup) -> None:
     """One thread that works while nothing else does."""
-    chance = scene.chance
-    scene.simulation.thread(
-        scene.simulation.process("alone.exe"),
+    chance = setup.chance
+    setup.simulation.thread(
+        setup.simulation.process("alone.exe"),
         "Alone",
         engine.busy(chance.uniform(5.0, 50.0), pause_ms=chance.uniform(0.0, 0.3)),
     )
 
 
-def starved(scene: Scene) -> None:
-    """A thread of low priority bound to a CPU that one of higher priority holds long."""
-    chance, simulation = scene.chance, scene.simulation
+def starved(setup: Setup) -> None:
+    """A thread of low priority bound to a CPU that one of higher priority occupies for long."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("starved.exe")
-    cpu = chance.choice(scene.machine.cpus).cpu
+    cpu = chance.choice(setup.machine.cpus).cpu
     hog_ms = chance.uniform(12.0, 80.0)
     simulation.thread(
         process, "Hog", engine.busy(hog_ms, pause_ms=chance.uniform(1.0, 10.0)),
@@ -172,11 +172,11 @@ def starved(scene: Scene) -> None:
     )  # fmt: skip
 
 
-def visitor(scene: Scene) -> None:
-    """Two services pinned to a CPU each, and one of higher priority that drops in on both."""
-    chance, simulation = scene.chance, scene.simulation
+def visitor(setup: Setup) -> None:
+    """Two services pinned to a CPU each, and a thread of higher priority that interrupts both."""
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("pinned.exe")
-    cpus = chance.sample(scene.whole_cores(), 2)
+    cpus = chance.sample(setup.whole_cores(), 2)
     for cpu in cpus:
         simulation.thread(
             process,
@@ -193,14 +193,14 @@ def visitor(scene: Scene) -> None:
     )
 
 
-def stranded(scene: Scene) -> None:
+def stranded(setup: Setup) -> None:
     """Many short threads that a scheduler leaves on busy CPUs though others idle."""
-    chance, simulation = scene.chance, scene.simulation
+    chance, simulation = setup.chance, setup.simulation
     process = simulation.process("stranded.exe")
-    for number in range(len(scene.machine.cpus) // 2):
+    for number in range(len(setup.machine.cpus) // 2):
         simulation.thread(
             process,
             f"Short {number}",
             engine.busy(chance.uniform(1.0, 6.0), pause_ms=chance.uniform(1.0, 4.0)),
-            ideal=scene.whole_cores()[number % 2],
+            ideal=setup.whole_cores()[number % 2],
         )

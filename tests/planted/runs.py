@@ -1,4 +1,4 @@
-"""Plays runs: a random program with its faults, its recording, spoilt, and what is found in it."""
+"""Plays runs: a random program with its faults, its damaged recording, and the findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from planted import background, perturb, truth
-from planted.background import Scene
+from planted.background import Setup
 from planted.detectors import DETECTORS, REFUSED, Case, Strengths, Subject
 from planted.faults import FAULTS, Fault
 from schedlens import _decoders
@@ -25,13 +25,13 @@ from schedlens.ask.findings import Finding, Scope
 from schedlens.load import recording, schema, store
 from schedlens.load.arrow_folder import simulated
 
-# Runs that a process is given at a time.
+# Number of runs per task of a process.
 _AT_A_TIME = 4
 
 
 @dataclass
 class Run:
-    """A played run: what was planted, what is true, what was found."""
+    """A played run: planted faults, truth, findings."""
 
     seed: int
     planted: tuple[str, ...]
@@ -41,15 +41,15 @@ class Run:
     found: dict[str, list[tuple[Subject, str]]]
     """By detector: subject and title of its findings."""
     relabelled: tuple[str, ...] = ()
-    """Planted causes of stutters that something else outgrew."""
+    """Planted causes of stutters that another cause exceeded."""
 
 
 class Bench:
-    """A database that has all questions, emptied after each run."""
+    """A database with all queries, cleared after each run."""
 
     def __init__(self) -> None:
         self.con = duckdb.connect(":memory:")
-        # A process of a pool looks like an interactive one, in which DuckDB draws bars of its own.
+        # A process of a pool looks interactive, so DuckDB would draw its own progress bars.
         self.con.execute("SET threads = 1; SET enable_progress_bar = false")
         schema.create(self.con)
         catalog.install(self.con)
@@ -66,18 +66,18 @@ class Bench:
         self.con.close()
         self._folder.cleanup()
 
-    def ask(self, spoilt: perturb.Spoilt, scene: Scene) -> list[Finding]:
-        """What the analyzers under test say of base tables, with the snapshots of the host."""
+    def ask(self, spoilt: perturb.Spoilt, setup: Setup) -> list[Finding]:
+        """Findings of the tested analyzers on base tables, with the snapshots of the host."""
         folder = Path(self._folder.name) / "run"
         simulated.write_tables(spoilt.tables, folder)
-        for table, rows in scene.host.tables(scene.simulation).items():
+        for table, rows in setup.host.tables(setup.simulation).items():
             if rows:
                 batch = pa.RecordBatch.from_pylist(
                     [{"trace_id": 1, **row} for row in rows], schema=_decoders.schemas()[table]
                 )
-                self.con.register("told", batch)
-                self.con.execute(f"INSERT INTO {table} BY NAME FROM told")
-                self.con.unregister("told")
+                self.con.register("batch_rows", batch)
+                self.con.execute(f"INSERT INTO {table} BY NAME FROM batch_rows")
+                self.con.unregister("batch_rows")
         failures = store.load_rows(
             self.con, recording.gather((folder,)), (None, None), lambda label, share: None
         )
@@ -93,22 +93,22 @@ class Bench:
 
 
 def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
-    """A run with these faults, spoilt, and what is found in it."""
+    """A run with these faults, damaged, and its findings."""
     chance = random.Random(seed)
     hybrid = next((fault.hybrid for fault in faults if fault.hybrid is not None), None)
     speeds = next((fault.speeds for fault in faults if fault.speeds is not None), None)
     rules = {name: value for fault in faults for name, value in fault.rules.items()}
-    scene = background.draw(chance, hybrid=hybrid, speeds=speeds, **rules)
+    setup = background.draw(chance, hybrid=hybrid, speeds=speeds, **rules)
     for fault in faults:
-        fault.plant(scene)
-    simulation = scene.simulation
+        fault.plant(setup)
+    simulation = setup.simulation
     simulation.run(background.WINDOW_NS)
     spoilt = perturb.spoil(simulated.base_tables(simulation), chance)
-    case = Case(scene, truth.measure(simulation, scene.host.held(simulation)), spoilt)
+    case = Case(setup, truth.measure(simulation, setup.host.held(simulation)), spoilt)
     strengths = {detector.name: detector.truth(case) for detector in DETECTORS}
     doubts = {detector.name: detector.doubt(case) for detector in DETECTORS}
     found: dict[str, list[tuple[Subject, str]]] = defaultdict(list)
-    for finding in bench.ask(spoilt, scene):
+    for finding in bench.ask(spoilt, setup):
         for detector in DETECTORS:
             if detector.finds(finding):
                 subject = detector.subject(finding, simulation)
@@ -118,7 +118,7 @@ def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
     causes = strengths["stutter_cause"]
     relabelled = tuple(
         label.part
-        for label in scene.planted
+        for label in setup.planted
         if causes.get((label.process, label.tid, label.part), 0.0) < max(causes.values(), default=0)
     )
     names = tuple(fault.name for fault in faults)
@@ -126,18 +126,18 @@ def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:
 
 
 def plan(seeds: Iterator[int], each: int) -> Iterator[tuple[int, tuple[Fault, ...]]]:
-    """Seeds and faults: every fault `each` times, and as many clean runs as that.
+    """Seeds and faults: every fault `each` times, and the same number of clean runs.
 
-    Light ones come in pairs, and each that goes beside any other comes with one of the rest.
+    Light faults come in pairs; each that combines with any other comes with one of the rest.
     """
     chance = random.Random(each)
-    beside = [fault for fault in FAULTS if fault.beside]
+    combining = [fault for fault in FAULTS if fault.combines]
     for _ in range(each):
         light = [fault for fault in FAULTS if fault.light]
         chance.shuffle(light)
-        groups = [[fault] for fault in FAULTS if not fault.light and not fault.beside]
+        groups = [[fault] for fault in FAULTS if not fault.light and not fault.combines]
         groups += [light[at : at + 2] for at in range(0, len(light), 2)]
-        for group, fault in zip(chance.sample(groups, len(beside)), beside, strict=True):
+        for group, fault in zip(chance.sample(groups, len(combining)), combining, strict=True):
             group.append(fault)
         for group in groups:
             yield next(seeds), tuple(group)
@@ -158,10 +158,10 @@ def _played(task: tuple[int, tuple[str, ...]]) -> Run:
 def play_all(
     first_seed: int,
     each: int,
-    told: Callable[[int, int], None] = lambda done, of: None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
     processes: int | None = None,
 ) -> list[Run]:
-    """All runs of a plan, in its order, on as many processes as there are CPUs."""
+    """All runs of a plan, in order, on as many processes as there are CPUs."""
     tasks = [
         (seed, tuple(fault.name for fault in faults))
         for seed, faults in plan(iter(range(first_seed, 1 << 62)), each)
@@ -172,5 +172,5 @@ def play_all(
     with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context) as pool:
         for run in pool.map(_played, tasks, chunksize=_AT_A_TIME):
             runs.append(run)
-            told(len(runs), len(tasks))
+            progress(len(runs), len(tasks))
     return runs

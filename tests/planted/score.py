@@ -1,10 +1,10 @@
-"""Counts who was right: what was there and found, and what was found and not there.
+"""Counts correct, missed, and false findings.
 
-Every detector is judged on every run: a subject that reaches `SURE` times what the analyzer asks
-for must be found, and a finding of a subject below `CLEAN` times that is false. What lies between
-is not judged: loss and a coarse clock move numbers that are so near to the line. A finding that
-what is missing of the recording may bear out is undecided, and counted apart; so is one that says
-that loss leaves open what it is about.
+Every detector is judged on every run: a subject that reaches `SURE` times the analyzer's threshold
+must be found, and a finding about a subject below `CLEAN` times that is false. Subjects in between
+are not judged, since loss and a coarse clock shift numbers near the threshold. A finding that the
+missing part of the recording may support is undecided and counted separately; so is one that
+reports its subject as undecided because of loss.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Z = 1.959964
 
 @dataclass
 class Count:
-    """How a detector did."""
+    """The results of a detector."""
 
     hits: list[int] = field(default_factory=list)
     missed: list[int] = field(default_factory=list)
     false: list[tuple[int, str]] = field(default_factory=list)
     undecided: list[tuple[int, str]] = field(default_factory=list)
     silent: int = 0
-    """Runs without such a fault in which it rightly said nothing."""
+    """Runs without such a fault and without a finding."""
 
     def recall(self) -> tuple[int, int]:
         """Found, of those that were there."""
@@ -42,7 +42,7 @@ class Count:
 
 
 def wilson(right: int, of: int) -> tuple[float, float]:
-    """Wilson's interval of 95 % of a share; (0, 1) of nothing."""
+    """Wilson's interval of 95 % for a share; (0, 1) without data."""
     if not of:
         return 0.0, 1.0
     share, z2 = right / of, Z * Z
@@ -89,6 +89,6 @@ def report(counts: dict[str, Count]) -> Iterator[str]:
 
 
 def damage(runs: Iterable[Run]) -> str:
-    """How often each kind of damage was done."""
+    """How often each kind of damage occurred."""
     done = Counter(kind for run in runs for kind in run.damage)
     return ", ".join(f"{kind} {count}" for kind, count in sorted(done.items()))

@@ -1,4 +1,4 @@
-"""What sharing a core cost the threads, from their speeds. Times in ns."""
+"""What sharing a core cost the threads, by their speeds. Times in ns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from schedlens.simulate.truth import Slice
 
 
 class _Busy:
-    """How long a CPU has been busy up to a time."""
+    """Busy time of a CPU up to a time."""
 
-    def __init__(self, stays: list[Slice]) -> None:
-        stays.sort(key=lambda stay: (stay.start, stay.end))
-        self._starts = [stay.start for stay in stays]
-        self._lengths = [stay.end - stay.start for stay in stays]
+    def __init__(self, slices: list[Slice]) -> None:
+        slices.sort(key=lambda slice_: (slice_.start, slice_.end))
+        self._starts = [slice_.start for slice_ in slices]
+        self._lengths = [slice_.end - slice_.start for slice_ in slices]
         self._before = [0, *accumulate(self._lengths)]
 
     def until(self, ts: int) -> int:
@@ -28,26 +28,26 @@ class _Busy:
 
 
 def tax(simulation: Simulation) -> dict[int, tuple[int, int, int]]:
-    """By thread: time lost beside busy siblings, and its stays alone and shared.
+    """By thread: time lost with the SMT sibling busy, and its slices alone and shared.
 
-    A stay that is at most 5 % beside a busy sibling is alone, one of at least 95 % shared. Only
-    cores that have a sibling count.
+    A slice with the sibling busy for at most 5 % is alone, one of at least 95 % shared. Only
+    cores with SMT siblings count.
     """
-    stays: dict[int, list[Slice]] = defaultdict(list)
-    for stay in [*simulation.truth.slices, *interrupts(simulation)]:
-        if stay.end > stay.start:
-            stays[stay.cpu].append(stay)
-    busy = {cpu: _Busy(list(own)) for cpu, own in stays.items()}
-    beside: dict[int, int] = defaultdict(int)
+    slices: dict[int, list[Slice]] = defaultdict(list)
+    for slice_ in [*simulation.truth.slices, *interrupts(simulation)]:
+        if slice_.end > slice_.start:
+            slices[slice_.cpu].append(slice_)
+    busy = {cpu: _Busy(list(own)) for cpu, own in slices.items()}
+    together: dict[int, int] = defaultdict(int)
     alone: dict[int, int] = defaultdict(int)
     shared: dict[int, int] = defaultdict(int)
     for cpu in simulation.machine.cpus:
         for sibling in simulation.machine.siblings(cpu.cpu):
-            for stay in stays[cpu.cpu]:
+            for slice_ in slices[cpu.cpu]:
                 there = busy.get(sibling)
-                ns = there.until(stay.end) - there.until(stay.start) if there else 0
-                beside[stay.tid] += ns
-                alone[stay.tid] += 20 * ns <= stay.end - stay.start
-                shared[stay.tid] += 20 * ns >= 19 * (stay.end - stay.start)
+                ns = there.until(slice_.end) - there.until(slice_.start) if there else 0
+                together[slice_.tid] += ns
+                alone[slice_.tid] += 20 * ns <= slice_.end - slice_.start
+                shared[slice_.tid] += 20 * ns >= 19 * (slice_.end - slice_.start)
     lost = 1 - simulation.machine.shared_speed
-    return {tid: (round(ns * lost), alone[tid], shared[tid]) for tid, ns in beside.items()}
+    return {tid: (round(ns * lost), alone[tid], shared[tid]) for tid, ns in together.items()}

@@ -1,4 +1,4 @@
-"""What is true of a simulated run, measured from what happened and never from its records.
+"""The truth about a simulated run, measured from what happened and never from its records.
 
 All times in ns; the whole run is the window. A CPU that handles an interrupt is busy.
 """
@@ -17,7 +17,7 @@ from planted.order_truth import Order
 from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.truth import Slice
 
-# A chain of hand-overs goes on through stays that are this short.
+# A chain of hand-offs continues through slices that are this short.
 INTERLOPER_NS = 1_000_000
 CHAIN_HANDOFFS = 3
 
@@ -36,11 +36,11 @@ class Facts:
     both_ns: int = 0
     core_busy_ns: int = 0
     sharing_ns: int = 0
-    """Threads beside a busy sibling that whole idle cores allowed to them had room for."""
+    """Threads with a busy SMT sibling for which allowed whole cores were idle."""
     bound_sharing_ns: int = 0
-    """The same that only their masks kept from idle cores."""
+    """The same for threads that only their affinity kept from idle cores."""
     ready_idle_ns: int = 0
-    """Ready threads that idle CPUs allowed to them had room for."""
+    """Ready threads for which allowed CPUs were idle."""
     ready_parked_ns: int = 0
     """Ready time with a parked CPU idle and no other."""
     run_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -50,9 +50,9 @@ class Facts:
     fair_ready_ns: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     """Ready time of each thread if the runnable ones shared the CPUs evenly at each moment."""
     visited_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """By CPU: ready time of those pinned to it while the costliest other thread ran there."""
+    """By CPU: ready time of threads pinned to it while the costliest other thread ran there."""
     chain_ns: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """By CPU: time of turns by the clock in which one of them waited and another CPU was free."""
+    """By CPU: time of quantum ends in which one of them waited and another CPU was free."""
 
     @property
     def window_ns(self) -> int:
@@ -60,14 +60,14 @@ class Facts:
         return self.simulation.now
 
 
-# Begin, end, CPUs that are free, threads that are ready.
+# Start, end, free CPUs, ready threads.
 _Free = tuple[int, int, set[int], set[int]]
 
 
 def measure(simulation: Simulation, held: frozenset[int] = frozenset()) -> Facts:
-    """All of it; `held` are threads of cgroups whose quota was used up.
+    """Everything; `held` are threads of cgroups whose quota was used up.
 
-    What stands in their way is that quota first, whatever idles.
+    The quota is their first obstacle, whatever idles.
     """
     facts = Facts(simulation, Order(simulation), Frames(simulation))
     allowed = {thread.tid: thread.affinity for thread in simulation.threads}
@@ -97,9 +97,9 @@ def measure(simulation: Simulation, held: frozenset[int] = frozenset()) -> Facts
     for (cpu, _), ns in visits.items():
         facts.visited_ns[cpu] = max(facts.visited_ns[cpu], ns)
     slow = set(simulation.machine.of_type("E"))
-    for stay in simulation.truth.slices:
-        facts.run_ns[stay.tid] += stay.end - stay.start
-        facts.slow_ns[stay.tid] += (stay.end - stay.start) * (stay.cpu in slow)
+    for slice_ in simulation.truth.slices:
+        facts.run_ns[slice_.tid] += slice_.end - slice_.start
+        facts.slow_ns[slice_.tid] += (slice_.end - slice_.start) * (slice_.cpu in slow)
     for span in simulation.truth.ready:
         length = span.end - span.start
         facts.longest_ready_ns[span.tid] = max(facts.longest_ready_ns[span.tid], length)
@@ -165,7 +165,7 @@ def _waiting(
 
 
 def matching(wishes: Sequence[set[int]]) -> int:
-    """Size of the largest matching, each wish to one of its places."""
+    """Size of the largest matching of wishes to their places."""
     taken: dict[int, int] = {}
 
     def place(wish: int, seen: set[int]) -> bool:
@@ -183,21 +183,21 @@ def matching(wishes: Sequence[set[int]]) -> int:
 def _chained(
     simulation: Simulation, cpu: int, free: list[_Free], since: dict[tuple[int, int], int]
 ) -> int:
-    """Of the turns by the clock on this CPU, the longest time that one waited needlessly.
+    """The longest needless wait among the quantum ends on this CPU.
 
-    `since`: for thread and end of a ready span, its begin.
+    `since`: for thread and end of a ready period, its start.
     """
-    stays = sorted(
+    slices = sorted(
         (s for s in simulation.truth.slices if s.cpu == cpu and s.end > s.start),
-        key=lambda stay: stay.start,
+        key=lambda slice_: slice_.start,
     )
     hands = {hand.ts: hand.taker for hand in simulation.truth.handoffs if hand.cpu == cpu}
-    stays = whole(stays)
+    slices = whole(slices)
     best = 0
     start, turns = 0, 0
     members: set[int] = set()
-    for before, after in pairwise(stays):
-        # Who waited for only a part of the slice did not wait for the clock.
+    for before, after in pairwise(slices):
+        # A thread that waited for only a part of the slice did not wait for the quantum end.
         taker = hands.get(before.end)
         goes_on = (
             taker is not None
@@ -216,29 +216,29 @@ def _chained(
     return best
 
 
-def whole(stays: list[Slice]) -> list[Slice]:
-    """Stays in which the short ones of others that cut in are left out, one after another.
+def whole(slices: list[Slice]) -> list[Slice]:
+    """Slices without the short interruptions by others, one after another.
 
-    A short stay cuts in if it begins by a preemption: of the one that is cut, or of one that cuts.
+    A short slice interrupts if it starts by preempting the interrupted or an interrupting thread.
     """
     kept: list[Slice] = []
     before: Slice | None = None
-    for stay in stays:
-        last = kept[-1] if kept else stay
-        follows = before is not None and last.why == "preempted" and stay.start == last.end
-        if follows and stay.tid == last.tid:
-            kept[-1] = replace(stay, start=last.start)
-        elif follows and _cuts_in(stay, before):
-            kept[-1] = replace(last, end=stay.end)
+    for slice_ in slices:
+        last = kept[-1] if kept else slice_
+        follows = before is not None and last.why == "preempted" and slice_.start == last.end
+        if follows and slice_.tid == last.tid:
+            kept[-1] = replace(slice_, start=last.start)
+        elif follows and _cuts_in(slice_, before):
+            kept[-1] = replace(last, end=slice_.end)
         else:
-            kept.append(stay)
-        before = stay
+            kept.append(slice_)
+        before = slice_
     return kept
 
 
-def _cuts_in(stay: Slice, before: Slice | None) -> bool:
+def _cuts_in(slice_: Slice, before: Slice | None) -> bool:
     preempts = before is not None and before.why == "preempted"
-    return preempts and stay.end - stay.start < INTERLOPER_NS
+    return preempts and slice_.end - slice_.start < INTERLOPER_NS
 
 
 def _free_ns(free: list[_Free], start: int, end: int, cpu: int, members: set[int]) -> int:

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: its example works when followed in a copy of the tree, and its links exist."""
+"""CONTRIBUTING.md: its example works in a copy of the tree, and its links exist."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(tree: Path, *words: str) -> str:
-    """What a Python of this environment prints with the package of the copy."""
+    """Output of this environment's Python with the package of the copy."""
     done = subprocess.run(
         [sys.executable, *words],
         cwd=tree, env=os.environ | {"PYTHONPATH": str(tree / "site")},
@@ -77,7 +77,7 @@ def run(tree: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_example_lists_every_file_in_order() -> None:
+def test_example_lists_every_file_in_order() -> None:
     assert [name for name, _ in FILES] == [
         "queries/threads/thread_migration.sql",
         "analyzers/thread_migration.py",
@@ -88,24 +88,24 @@ def test_the_example_lists_every_file_in_order() -> None:
     ]
 
 
-def test_the_example_passes_the_checks_of_all_analyzers(tree: Path) -> None:
+def test_example_passes_the_checks_of_all_analyzers(tree: Path) -> None:
     wanted = "migration or index_lists or has_its_page or states_its_thresholds or moves_most"
     said = run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CHECKS, "-k", wanted)
     passed = re.search(r"(\d+) passed", said)
     assert passed is not None
-    # Two of its own, three of all pages and analyzers, and those with one case for each name.
+    # Two of its own, three of all pages and analyzers, and those with one case per name.
     assert int(passed[1]) >= 12, said
     assert "skipped" not in said
 
 
-def test_the_example_is_formatted_and_typed(tree: Path) -> None:
+def test_example_is_formatted_and_typed(tree: Path) -> None:
     python = [name for name, _ in FILES if name.endswith(".py")]
     run(tree, "-m", "ruff", "format", "--check", "--no-cache", *python)
     run(tree, "-m", "ruff", "check", "--no-cache", *python)
     run(tree, "-m", "mypy", "--cache-dir", str(tree / "types"), *python)
 
 
-def test_the_finding_of_the_example_is_in_the_report(
+def test_finding_of_the_example_is_in_the_report(
     tree: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     trace = fixture("plain", tmp_path_factory)
@@ -120,7 +120,7 @@ def test_the_finding_of_the_example_is_in_the_report(
     assert section["heading"] == "Migrations"
 
 
-def test_every_file_and_target_that_the_text_names_exists() -> None:
+def test_every_named_file_and_target_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"`?make ([a-z][a-z-]+)\b", TEXT):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

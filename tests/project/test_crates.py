@@ -1,4 +1,4 @@
-"""The crates of decoders/ use only those below them, and none has files that import in a circle."""
+"""Crates of decoders/ use only those below them, and no crate has an import cycle."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 DECODERS = Path(__file__).resolve().parents[2] / "decoders"
-# From the bottom to the top.
-LAYERS = ("core_types", "input", "perf_data", "etl", "schedule", "loader", "python")
+# From bottom to top.
+LAYERS = ("core_types", "system", "input", "perf_data", "etl", "schedule", "loader", "python")
 READERS = ("perf_data", "etl")
-# One folder after the other, each using only those before it.
+# Each folder uses only those before it.
 ETL_FOLDERS = ("compression", "payload", "records", "container", "passes", "facts")
 
 Module = tuple[str, ...]
@@ -32,14 +32,14 @@ def package(crate: str) -> str:
 
 
 @pytest.mark.parametrize("crate", LAYERS)
-def test_a_crate_uses_only_crates_below_it(crate: str) -> None:
+def test_crate_uses_only_crates_below_it(crate: str) -> None:
     below = {package(name) for name in LAYERS[: LAYERS.index(crate)]}
     used = {name for name in dependencies(crate) if name.startswith("schedlens-")}
     assert used <= below
 
 
 @pytest.mark.parametrize("crate", READERS)
-def test_a_reader_needs_neither_arrow_nor_python_nor_another_reader(crate: str) -> None:
+def test_reader_crates_need_no_arrow_python_or_other_reader(crate: str) -> None:
     used = dependencies(crate)
     assert not {name for name in used if name.startswith(("arrow", "pyo3"))}
     assert not used & {package(other) for other in READERS}
@@ -51,7 +51,7 @@ def without_tests(text: str) -> str:
 
 
 def paths_of(text: str) -> Iterator[list[str]]:
-    """Each path from `crate`, `super` or `self` on; of a list in braces, each of its members."""
+    """Each path from `crate`, `super`, or `self`; for a list in braces, each member."""
     for found in re.finditer(r"\b((?:crate|super)(?:::\w+)*)(?:::\{)?", text):
         front = found[1].split("::")
         if not found[0].endswith("{"):
@@ -92,7 +92,7 @@ def exports(path: Path) -> dict[str, str]:
 
 
 def module_of(name: Module, path: list[str], known: dict[Module, Path]) -> Module:
-    """The module that a path in the module `name` leads into, through what folders re-export."""
+    """The module that a path in the module `name` leads to, through re-exports of folders."""
     at = () if path[0] == "crate" else name
     rest = path[1:] if path[0] == "crate" else path
     while rest and rest[0] == "super":
@@ -119,7 +119,7 @@ def imports(source: Path) -> Edges:
 
 
 @pytest.mark.parametrize("crate", LAYERS)
-def test_no_files_import_each_other_in_a_circle(crate: str) -> None:
+def test_no_import_cycle_between_files(crate: str) -> None:
     source = DECODERS / crate / "src"
     edges = imports(source)
     # A crate of one file has nothing to import.
@@ -127,7 +127,7 @@ def test_no_files_import_each_other_in_a_circle(crate: str) -> None:
     list(graphlib.TopologicalSorter(edges).static_order())
 
 
-def test_the_folders_of_the_etl_reader_use_only_those_before_them() -> None:
+def test_etl_reader_folders_use_only_earlier_folders() -> None:
     edges = imports(DECODERS / "etl" / "src")
     seen = set()
     for name, used in edges.items():
@@ -138,7 +138,7 @@ def test_the_folders_of_the_etl_reader_use_only_those_before_them() -> None:
     assert seen == set(ETL_FOLDERS)
 
 
-def test_an_import_in_a_circle_is_found(tmp_path: Path) -> None:
+def test_import_cycle_is_found(tmp_path: Path) -> None:
     (tmp_path / "part").mkdir()
     (tmp_path / "lib.rs").write_text("mod one;\npub mod part;\n", encoding="utf-8")
     (tmp_path / "one.rs").write_text("use crate::part::{Two, other};\n", encoding="utf-8")

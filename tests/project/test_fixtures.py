@@ -1,4 +1,4 @@
-"""The recordings in fixtures/ are what their README says, by perf's own text."""
+"""The recordings in fixtures/ match their README, by perf's own text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def common(workers: list[dict[str, Any]]) -> tuple[int, int]:
     )
 
 
-def test_every_file_is_listed_with_its_size_and_sum() -> None:
+def test_every_file_is_listed_with_size_and_checksum() -> None:
     present = {
         str(path.relative_to(FIXTURES))
         for folder in ("qemu", "perf", "topology")
@@ -80,7 +80,7 @@ def test_all_files_are_small() -> None:
     assert [name for name, size in sizes.items() if size > SMALL_BYTES] == []
 
 
-def test_the_readme_names_every_recording() -> None:
+def test_readme_names_every_recording() -> None:
     text = (FIXTURES / "README.md").read_text()
     names = {
         Path(name).name.removesuffix(".tar.xz").removesuffix(".perf.data.xz")
@@ -90,7 +90,7 @@ def test_the_readme_names_every_recording() -> None:
     assert [name for name in sorted(names) if f"`{name}`" not in text] == []
 
 
-def test_the_session_has_every_step(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_session_has_every_step(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = qemu_session(tmp_path_factory)
     listed = load(folder / "session.json")["steps"]
     assert sorted(step["name"] for step in listed) == sorted(STEPS)
@@ -104,7 +104,7 @@ def test_the_session_has_every_step(tmp_path_factory: pytest.TempPathFactory) ->
         assert [len(edge["cpus"]) for edge in edges] == [20, 20]
 
 
-def test_the_copied_sysfs_says_ten_cores_of_two(
+def test_copied_sysfs_has_ten_cores_with_two_cpus(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     cpu = qemu_root(tmp_path_factory) / "sys/devices/system/cpu"
@@ -118,17 +118,17 @@ def test_the_copied_sysfs_says_ten_cores_of_two(
 
 @needs_perf
 @pytest.mark.parametrize("name", STEPS)
-def test_each_worker_ran_as_long_as_its_own_clock_says(
+def test_worker_run_time_matches_its_clock(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = qemu_session(tmp_path_factory) / name
     switches = switch_text.switches(folder / "perf.data")
-    stays = switch_text.stays(switches, switches[0].ns, switches[-1].ns)
+    slices = switch_text.slices(switches, switches[0].ns, switches[-1].ns)
     workers = load(folder / "workload.json")["workers"]
     assert len(workers) == load(folder / "step.json")["threads"]
     for worker in workers:
         ran = switch_text.run_ns(
-            stays, worker["tid"], worker["start_mono_ns"], worker["end_mono_ns"]
+            slices, worker["tid"], worker["start_mono_ns"], worker["end_mono_ns"]
         )
         assert ran == pytest.approx(worker["cpu_time_ns"], rel=0.01)
 
@@ -140,36 +140,36 @@ def test_cores_with_both_siblings_busy(
 ) -> None:
     folder = qemu_session(tmp_path_factory) / f"sha256-{placement}-t{threads:02}-r1"
     begin, end = common(load(folder / "workload.json")["workers"])
-    stays = switch_text.stays(switch_text.switches(folder / "perf.data"), begin, end)
-    both = sum(switch_text.both_busy_ns(stays, pair) for pair in CORES)
+    slices = switch_text.slices(switch_text.switches(folder / "perf.data"), begin, end)
+    both = sum(switch_text.both_busy_ns(slices, pair) for pair in CORES)
     share = 100 * both / (len(CORES) * (end - begin))
     assert share == pytest.approx(BOTH_BUSY_PCT[placement, threads], abs=3)
 
 
 @needs_perf
-def test_the_pair_on_one_cpu_alternates_at_every_slice(
+def test_pair_on_one_cpu_alternates_every_slice(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = qemu_session(tmp_path_factory) / "spin_handoff-pinned-t02-r1"
     workers = load(folder / "workload.json")["workers"]
     begin, end = common(workers)
-    stays = switch_text.stays(switch_text.switches(folder / "perf.data"), begin, end)
+    slices = switch_text.slices(switch_text.switches(folder / "perf.data"), begin, end)
     pair = {worker["tid"] for worker in workers}
     cpu = workers[0]["cpu"]
-    taken = [stay for stay in stays if stay.cpu == cpu and stay.tid in pair]
+    taken = [slice_ for slice_ in slices if slice_.cpu == cpu and slice_.tid in pair]
     assert all(one.tid != next_.tid for one, next_ in pairwise(taken))
-    # 100 ms in slices of the fair class on 20 CPUs: neither a tick nor a second.
-    whole = [stay.end - stay.begin for stay in taken[1:-1]]
+    # 100 ms in fair-class slices on 20 CPUs: neither a tick nor a second.
+    whole = [slice_.end - slice_.begin for slice_ in taken[1:-1]]
     assert len(whole) >= 4
     assert all(3_000_000 <= length <= 40_000_000 for length in whole)
     # All other CPUs idle.
-    others = sum(switch_text.busy_ns(stays, other) for other in range(20) if other != cpu)
+    others = sum(switch_text.busy_ns(slices, other) for other in range(20) if other != cpu)
     assert others / (19 * (end - begin)) < 0.03
 
 
 @needs_perf
 @pytest.mark.parametrize("name", STEPS)
-def test_nothing_was_lost_in_the_guest(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_guest_recording_lost_nothing(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     counts = records(qemu_session(tmp_path_factory) / name / "perf.data")
     assert counts.get("LOST", 0) + counts.get("LOST_SAMPLES", 0) == 0
 
@@ -205,7 +205,7 @@ def listed_samples(name: str) -> dict[str, int]:
 
 @needs_perf
 @pytest.mark.parametrize("name", FORMS)
-def test_perf_counts_the_samples_that_the_manifest_lists(
+def test_manifest_sample_counts_match_perf(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     trace = fixture(name, tmp_path_factory)
@@ -224,7 +224,7 @@ def test_perf_counts_the_samples_that_the_manifest_lists(
     assert found == listed_samples(name)
 
 
-def test_each_file_has_the_form_its_name_says(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_each_file_has_the_format_in_its_name(tmp_path_factory: pytest.TempPathFactory) -> None:
     def header(name: str) -> tuple[int, int, int]:
         """Size of the header, begin and size of the data section."""
         data = fixture(name, tmp_path_factory).read_bytes()
@@ -246,7 +246,7 @@ def test_each_file_has_the_form_its_name_says(tmp_path_factory: pytest.TempPathF
 
 
 @needs_perf
-def test_each_file_has_the_events_its_name_says(
+def test_each_file_has_the_events_in_its_name(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     switch = "sched:sched_switch"
@@ -265,10 +265,10 @@ def test_each_file_has_the_events_its_name_says(
     assert "SWITCH_CPU_WIDE" in records(fixture("switch_only", tmp_path_factory))
 
 
-def test_no_file_names_the_machine_it_was_made_on(
+def test_no_file_names_its_machine(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    # Strings that would tell where it was recorded: folders of users and of projects.
+    # Strings that would reveal where it was recorded: folders of users and of projects.
     private = re.compile(rb"/(?:work|home|root|opt|tmp/(?!x\b))[/\w]")
     for name in (*FORMS, *READ_BY_NOBODY):
         path = fixture(name, tmp_path_factory)

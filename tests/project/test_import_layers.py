@@ -1,4 +1,4 @@
-"""The packages of the core import only what lies below them, without cycles."""
+"""Packages of the core import only what is below them, without cycles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src/schedlens"
-# From the top to the bottom.
+# From top to bottom.
 LAYERS = (
     "commands", "report", "ask", "experiments", "record", "load", "simulate", "machine", "output",
     "errors",
@@ -29,9 +29,9 @@ MODULES = {name_of(path): path for path in FILES} | {"errors": SOURCE / "errors.
 
 
 def imported(path: Path, *, types: bool = True) -> Iterator[str]:
-    """The modules of the core that a module imports, those in functions included.
+    """The modules of the core that a module imports, also inside functions.
 
-    `types`: also those that it imports for the type checker alone.
+    `types`: including imports for the type checker only.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
@@ -53,13 +53,13 @@ def imported(path: Path, *, types: bool = True) -> Iterator[str]:
                 yield whole if whole in MODULES else module
 
 
-def test_every_module_lies_in_a_layer() -> None:
+def test_every_module_belongs_to_a_layer() -> None:
     assert {name.split(".")[0] for name in MODULES} == set(LAYERS)
     assert sorted(path.name for path in SOURCE.glob("*.py")) == ["__init__.py", "errors.py"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_a_module_imports_only_from_its_layer_and_below(path: Path) -> None:
+def test_modules_import_only_from_their_layer_and_below(path: Path) -> None:
     own = LAYERS.index(name_of(path).split(".")[0])
     layers = {module.split(".")[0] for module in imported(path)} & set(LAYERS)
     assert [layer for layer in layers if LAYERS.index(layer) < own] == []
@@ -73,8 +73,8 @@ def test_no_import_cycle() -> None:
     graphlib.TopologicalSorter(graph).prepare()
 
 
-def test_names_of_modules_are_made_of_different_words() -> None:
-    # Of each system the same part has the same name: record/windows/topology.py.
+def test_module_names_do_not_repeat_words() -> None:
+    # The same part has the same name for each system: record/windows/topology.py.
     stems: dict[str, set[str]] = defaultdict(set)
     for name in MODULES:
         *folders, leaf = name.split(".")

@@ -35,7 +35,7 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
 
 
-def test_the_page_is_current(licenses: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_licenses_page_is_current(licenses: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     code = licenses.main(["--check"])
     said = capsys.readouterr()
     if code == 2:
@@ -64,20 +64,20 @@ def test_every_direct_dependency_is_listed() -> None:
         assert {name for name in linked if not name.startswith("schedlens-")} <= crates
 
 
-def test_every_license_is_stated_and_none_requires_to_publish_sources() -> None:
+def test_every_license_is_stated_and_none_is_gpl() -> None:
     stated = [row[2] for row in rows("In the wheels") + rows("Installed with the wheels")]
     assert [text for text in stated if not text or text == "not stated"] == []
     assert [text for text in stated if "GPL" in text] == []
     assert "No text." not in PAGE
 
 
-def test_apache_is_taken_where_a_crate_offers_it(licenses: ModuleType) -> None:
+def test_apache_is_chosen_if_offered(licenses: ModuleType) -> None:
     assert licenses.taken("MIT OR Apache-2.0") == "Apache-2.0"
     assert licenses.taken("MIT/Apache-2.0") == "Apache-2.0"
     assert licenses.taken("Apache-2.0 AND MIT") == "Apache-2.0 AND MIT"
     assert licenses.taken("BSD-3-Clause") == "BSD-3-Clause"
 
 
-def test_the_package_includes_the_page() -> None:
+def test_package_includes_the_licenses_page() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert "docs/third-party-licenses.md" in project["license-files"]

@@ -1,4 +1,4 @@
-"""The lint of the report's scripts: it finds names across files, and says why it cannot run."""
+"""The lint of the report's scripts finds names across files and explains why it cannot run."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def tool() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def biome(tool: ModuleType) -> ModuleType:
-    """The same where the linter is installed or can be."""
+    """The same if the linter is installed or can be installed."""
     why_not = tool.install()
     if why_not:
         pytest.skip(f"JavaScript is not linted: {why_not}")
     return tool
 
 
-def test_a_line_of_the_joined_script_is_traced_to_its_file(tool: ModuleType) -> None:
+def test_line_of_joined_script_maps_to_its_file(tool: ModuleType) -> None:
     script = page.script()
     for name in page.SCRIPTS:
         text = (ROOT / "reports" / "page" / f"{name}.js").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def test_a_line_of_the_joined_script_is_traced_to_its_file(tool: ModuleType) -> 
 
 
 @pytest.mark.parametrize(("words", "code"), [([], 0), (["--require"], 2)])
-def test_without_npm_one_line_says_how_to_get_it(
+def test_without_npm_one_line_says_how_to_install_it(
     words: list[str], code: int, tmp_path: Path
 ) -> None:
     done = subprocess.run(
@@ -62,11 +62,11 @@ def test_without_npm_one_line_says_how_to_get_it(
     assert (done.returncode, done.stderr) == (code, "")
 
 
-def test_the_scripts_of_the_report_are_clean(biome: ModuleType) -> None:
+def test_report_scripts_have_no_lint_errors(biome: ModuleType) -> None:
     assert biome.lint(page.script())[0] == 0
 
 
-def test_a_name_that_no_file_declares_is_reported_with_its_file(biome: ModuleType) -> None:
+def test_undeclared_name_is_reported_with_its_file(biome: ModuleType) -> None:
     script = page.script()
     line = "function chooseTheme(theme) {"
     assert line in script

@@ -54,7 +54,7 @@ def test_each_entry_names_an_exact_origin() -> None:
         assert not Path(recording["source"]).is_absolute()
 
 
-def test_copies_here_have_the_content_that_the_manifest_states() -> None:
+def test_local_copies_match_the_manifest() -> None:
     wrong = []
     for recording in shared_files.public():
         place = shared_files.need(recording["path"])
@@ -67,7 +67,7 @@ def test_copies_here_have_the_content_that_the_manifest_states() -> None:
     assert wrong == []
 
 
-def test_plain_packed_and_archived_copies_are_found_by_their_content(tmp_path: Path) -> None:
+def test_plain_compressed_and_archived_copies_are_found_by_content(tmp_path: Path) -> None:
     recordings = [
         entry("etw/corpus/a.etl.xz", "in/a.etl", b"first"),
         entry("etw/corpus/b.etl.xz", "in/b.zip!/b.1.etl", b"second"),
@@ -96,7 +96,7 @@ def test_plain_packed_and_archived_copies_are_found_by_their_content(tmp_path: P
     assert checked(tmp_path, recordings, str(target))[0] == 0
 
 
-def test_a_missing_and_a_changed_copy_are_named_with_their_origin(tmp_path: Path) -> None:
+def test_missing_and_changed_copies_are_named_with_origin(tmp_path: Path) -> None:
     recordings = [
         entry("etw/corpus/a.etl.xz", "in/a.etl", b"first"),
         entry("traces/c.csv", "in/c.csv", b"third"),
@@ -118,13 +118,13 @@ def test_a_missing_and_a_changed_copy_are_named_with_their_origin(tmp_path: Path
     )
 
 
-def test_a_folder_that_does_not_exist_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_missing_folder_is_refused_in_one_line(tmp_path: Path) -> None:
     absent = tmp_path / "absent"
     assert checked(tmp_path, [], str(absent)) == (2, [f"{absent} is not a folder"])
 
 
 @pytest.mark.slow
-def test_a_run_without_the_recordings_counts_its_skips_in_one_line(tmp_path: Path) -> None:
+def test_skips_for_missing_recordings_print_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",

@@ -10,7 +10,7 @@ import table_hashes
 pytestmark = pytest.mark.slow
 
 
-def test_a_change_of_any_table_is_named() -> None:
+def test_changed_table_is_named() -> None:
     old = {"a.etl": {"main.x": ["c BIGINT", 3, "17"], "main.y": ["c BIGINT", 0, "0"]}}
     assert list(table_hashes.differences(old, old)) == []
     new = {"a.etl": {"main.x": ["c BIGINT", 3, "18"], "main.y": ["c BIGINT", 0, "0"]}}
@@ -18,7 +18,7 @@ def test_a_change_of_any_table_is_named() -> None:
     assert list(table_hashes.differences(old, {})) == ["a.etl: only in the old file"]
 
 
-def test_hashes_of_a_recording_are_those_of_its_rows(tmp_path: Path) -> None:
+def test_hashes_depend_on_rows(tmp_path: Path) -> None:
     recordings = dict(table_hashes.recordings(tmp_path, None, ("switch_only.perf.data.xz",)))
     (path,) = recordings.values()
     found = table_hashes.hashes(path, tmp_path / "out")

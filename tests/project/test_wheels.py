@@ -1,4 +1,4 @@
-"""tools/wheels.py: what the wheel for Windows is made of, and which libraries it may import."""
+"""tools/wheels.py: content of the Windows wheel, and the libraries it may import."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def wheels() -> ModuleType:
 
 @pytest.fixture
 def linux(tmp_path: Path) -> Path:
-    """A wheel as setuptools writes it, with texts for binaries."""
+    """A wheel as setuptools writes it, with texts in place of binaries."""
     path = tmp_path / "schedlens-0.1.0-cp311-abi3-linux_x86_64.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("schedlens/__init__.py", "code")
@@ -42,7 +42,7 @@ def linux(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_windows_wheel_has_other_binaries_tags_and_sums(
+def test_windows_wheel_has_its_own_binaries_tags_and_checksums(
     wheels: ModuleType, linux: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "to").mkdir()
@@ -69,7 +69,7 @@ def test_the_windows_wheel_has_other_binaries_tags_and_sums(
     assert sorted(line.partition(",")[0] for line in lines[:-1]) == sorted(content)
 
 
-def test_libraries_of_the_compiler_are_foreign_and_those_of_windows_are_not(
+def test_compiler_libraries_are_foreign_and_windows_libraries_are_not(
     wheels: ModuleType,
 ) -> None:
     own = ["KERNEL32.dll", "api-ms-win-core-synch-l1-2-0.dll", "python3.dll", "msvcrt.dll"]

@@ -1,4 +1,4 @@
-"""The workflows: pinned, checked by actionlint, and about commands and files that exist."""
+"""Workflows are pinned, checked by actionlint, and name existing commands and files."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_every_action_is_pinned_by_commit_with_its_version() -> None:
     assert [line for line in uses if not pinned.fullmatch(line)] == []
 
 
-def test_only_the_job_that_publishes_may_write() -> None:
+def test_only_the_publish_job_may_write() -> None:
     for path in WORKFLOWS:
         text = path.read_text(encoding="utf-8")
         assert text.count("permissions:\n  contents: read\n") == 1, path.name
         assert text.count(": write") == (1 if path.stem == "release" else 0), path.name
 
 
-def test_files_and_targets_that_the_steps_name_exist() -> None:
+def test_files_and_targets_in_steps_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for path in WORKFLOWS:
         text = path.read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def test_files_and_targets_that_the_steps_name_exist() -> None:
             assert (ROOT / name).exists(), name
 
 
-def test_wheels_are_built_for_one_python_and_its_successors() -> None:
+def test_wheels_are_built_for_one_python_and_later() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     oldest = project["project"]["requires-python"].removeprefix(">=").replace(".", "")
     assert project["tool"]["cibuildwheel"]["build"] == f"cp{oldest}-*"
@@ -81,7 +81,7 @@ def test_actionlint_accepts_the_workflows(tool: ModuleType, actionlint: list[str
     assert tool.lint(actionlint, WORKFLOWS) == (0, "")
 
 
-def test_actionlint_refuses_a_job_that_needs_another_that_does_not_exist(
+def test_actionlint_refuses_a_missing_job(
     tool: ModuleType, actionlint: list[str], tmp_path: Path
 ) -> None:
     broken = tmp_path / "release.yml"

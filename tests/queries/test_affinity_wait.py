@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import judged, outcome, plain
 
 MS = 1_000_000
 
 # ms      0    10   20   30   40
-# cpu 1   AAAAABBBBBAAAAABBBBB      CPU 0 is idle; both may use CPU 1 alone
-STAYS = [
-    Stay("game/A", 1, 0, 10 * MS, end="preempted"),
-    Stay("game/B", 1, 10 * MS, 10 * MS, ready=10 * MS, wait=0, end="preempted"),
-    Stay("game/A", 1, 20 * MS, 10 * MS, ready=10 * MS, wait=0, end="preempted"),
-    Stay("game/B", 1, 30 * MS, 10 * MS, ready=10 * MS, wait=0, end="trace_end"),
+# cpu 1   AAAAABBBBBAAAAABBBBB      CPU 0 is idle; both may use only CPU 1
+SLICES = [
+    Slice("game/A", 1, 0, 10 * MS, end="preempted"),
+    Slice("game/B", 1, 10 * MS, 10 * MS, ready=10 * MS, wait=0, end="preempted"),
+    Slice("game/A", 1, 20 * MS, 10 * MS, ready=10 * MS, wait=0, end="preempted"),
+    Slice("game/B", 1, 30 * MS, 10 * MS, ready=10 * MS, wait=0, end="trace_end"),
 ]
 
 
 @pytest.fixture
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as con:
-        drawn = DrawnTrace(con, STAYS, [Cpu(0, 0), Cpu(1, 1)], 40 * MS)
+        drawn = DrawnTrace(con, SLICES, [Cpu(0, 0), Cpu(1, 1)], 40 * MS)
         # B is woken while A runs.
         drawn.add("wakeup", ts=0, cpu=0, seq=0, utid=drawn.utid("game/B"), kind="waking",
                   effective=True)  # fmt: skip
@@ -31,7 +31,7 @@ def trace() -> Iterator[DrawnTrace]:
             utid = drawn.utid(name)
             drawn.add("affinity", utid=utid, cpus=[1], source="reading")
             for ts in begins:
-                # The last 2 ms of each wait CPU 0 is busy.
+                # In the last 2 ms of each wait CPU 0 is busy.
                 for at, ms, idle in ((0, 8, 40 * MS), (8, 2, None)):
                     drawn.add("ready_slice", utid=utid, ts=(ts + at) * MS, dur=ms * MS,
                               ready_ts=ts * MS, entered_cpu=1, throttled=False,
@@ -40,7 +40,7 @@ def trace() -> Iterator[DrawnTrace]:
         yield drawn
 
 
-def test_ready_time_with_an_idle_cpu_outside_the_affinity(trace: DrawnTrace) -> None:
+def test_counts_ready_time_with_idle_cpu_outside_affinity(trace: DrawnTrace) -> None:
     rows = trace.con.execute(
         "SELECT thread, cpus, ready_ns, outside_idle_ns FROM affinity_wait"
     ).fetchall()
@@ -67,18 +67,18 @@ def test_affinity_that_starves_threads_is_critical(trace: DrawnTrace) -> None:
     [
         # Per-CPU threads of the kernel are bound by design.
         "UPDATE thread SET name = 'kworker/1:2'",
-        # Nobody was outside.
+        # No thread was outside.
         "UPDATE ready_slice SET outside_idle_ns = 50000",
     ],
 )
-def test_affinity_by_design_and_short_idle_times_are_no_finding(
+def test_affinity_by_design_and_short_idle_times_are_not_reported(
     change: str, trace: DrawnTrace
 ) -> None:
     trace.con.execute(change)
     assert outcome(trace.con, "ready_obstacle").conclusion == "clean"
 
 
-def test_workload_pinned_by_its_plan_is_no_finding(trace: DrawnTrace) -> None:
+def test_workload_pinned_by_its_plan_is_not_reported(trace: DrawnTrace) -> None:
     for number, name in enumerate(("game/A", "game/B")):
         trace.add("run_worker", worker=number, utid=trace.utid(name), tid=number, cpu=1,
                   start_ns=0, end_ns=40 * MS, cpu_time_ns=1, iterations=1, bytes=0)  # fmt: skip

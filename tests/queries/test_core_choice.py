@@ -1,4 +1,4 @@
-"""This timeline on P, shared P and E cores: where threads ran, and what stood idle beside them."""
+"""Threads on P, shared P, and E cores: where they ran, and which cores were idle meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import concluded, yielded
 
 # Core 0 (P) has the CPUs 0 and 1, core 2 (P) the CPUs 2 and 3, core 4 is an E core.
@@ -23,13 +23,13 @@ CPUS = [
 # cpu 4 E   E E E E E E E E E E E E E E E E E E E E
 # Core 0 whole idle 450..650 (200 us), core 2 400..750 and 850..1000.
 US = 1000
-STAYS = [
-    Stay("game/A", 0, 0, 450 * US),
-    Stay("game/A", 0, 650 * US, 200 * US),
-    Stay("game/B", 1, 100 * US, 200 * US),
-    Stay("game/C", 2, 0, 400 * US),
-    Stay("other/D", 3, 750 * US, 100 * US),
-    Stay("game/E", 4, 0, 1000 * US, end="trace_end"),
+SLICES = [
+    Slice("game/A", 0, 0, 450 * US),
+    Slice("game/A", 0, 650 * US, 200 * US),
+    Slice("game/B", 1, 100 * US, 200 * US),
+    Slice("game/C", 2, 0, 400 * US),
+    Slice("other/D", 3, 750 * US, 100 * US),
+    Slice("game/E", 4, 0, 1000 * US, end="trace_end"),
 ]
 
 
@@ -51,7 +51,7 @@ def _core(trace: DrawnTrace, core: int, online: int, *spells: tuple[int, int, in
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 1000 * US)
+        trace = DrawnTrace(database, SLICES, CPUS, 1000 * US)
         _shared(trace, "game/A", 0, None)
         _shared(trace, "game/B", 1, 150 * US)
         _core(trace, 0, 2, (0, 100, 1, 0), (100, 300, 2, 0), (300, 450, 1, 0), (450, 500, 0, 0),
@@ -62,7 +62,7 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def test_stand_stills_of_whole_cores(con: duckdb.DuckDBPyConnection) -> None:
+def test_idle_times_of_whole_cores(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute("SELECT core, ts, dur, idle_ns, cpus FROM whole_idle_core").fetchall()
     assert rows == [
         (0, 450 * US, 200 * US, 200 * US, [0, 1]),
@@ -71,7 +71,7 @@ def test_stand_stills_of_whole_cores(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_a_parked_core_is_no_place(con: duckdb.DuckDBPyConnection) -> None:
+def test_parked_core_is_not_available(con: duckdb.DuckDBPyConnection) -> None:
     con.executemany(
         "INSERT INTO cpu_parking VALUES (1, ?, ?, ?, false, ?)",
         [(None, 2, False, None), (500_000, 2, True, "idle"), (None, 3, True, None),
@@ -93,13 +93,13 @@ def test_a_parked_core_is_no_place(con: duckdb.DuckDBPyConnection) -> None:
     ]  # fmt: skip
 
 
-def test_parking_that_windows_does_not_tell_is_unknown(con: duckdb.DuckDBPyConnection) -> None:
+def test_unrecorded_parking_is_unknown(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE trace SET source = 'etw'")
     assert con.execute("SELECT DISTINCT state FROM parking_spell").fetchall() == [("unknown",)]
     assert con.execute("FROM whole_idle_core").fetchall() == []
 
 
-def test_time_on_each_cpu_alone_and_shared(con: duckdb.DuckDBPyConnection) -> None:
+def test_time_on_each_cpu_splits_into_alone_and_shared(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT thread, cpu, core_type, run_ns, alone_ns, shared_ns, sibling_unknown_ns, "
         "switches_in, longest_ns FROM thread_core_use(p_process := 'game')"
@@ -112,7 +112,7 @@ def test_time_on_each_cpu_alone_and_shared(con: duckdb.DuckDBPyConnection) -> No
     ]
 
 
-def test_a_sibling_in_unknown_state_is_neither_alone_nor_shared(
+def test_unknown_sibling_is_neither_alone_nor_shared(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     con.execute("UPDATE core_state SET unknown = 1 WHERE core = 2 AND ts < 400000")
@@ -123,13 +123,13 @@ def test_a_sibling_in_unknown_state_is_neither_alone_nor_shared(
     assert rows == [(0, 300 * US)]
 
 
-def test_what_kind_of_core_and_what_stood_idle(con: duckdb.DuckDBPyConnection) -> None:
+def test_core_choice_lists_core_type_and_idle_cores(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT thread, run_ns, p_alone_ns, p_shared_ns, e_ns, e_beside_idle_p_ns, "
         "e_beside_idle_p_longest_ns, idle_core, idle_core_ns, p_shared_beside_idle_ns "
         "FROM core_choice"
     ).fetchall()
-    # Some P core is idle 400..750 and 850..1000; core 2 in all of it.
+    # Some P core is idle 400..750 and 850..1000; core 2 is idle all that time.
     assert rows == [
         ("E", 1000 * US, 0, 0, 1000 * US, 500 * US, 500 * US, 2, 500 * US, 0),
         ("A", 650 * US, 450 * US, 200 * US, 0, 0, None, None, None, 0),
@@ -143,7 +143,7 @@ def test_what_kind_of_core_and_what_stood_idle(con: duckdb.DuckDBPyConnection) -
     ("cpus", "expected"),
     [([4], (0, None)), ([0, 4], (200 * US, 0)), ([0, 3, 4], (500 * US, 2))],
 )
-def test_only_cores_the_thread_may_use_count(
+def test_only_allowed_cores_count(
     con: duckdb.DuckDBPyConnection, cpus: list[int], expected: tuple[int, int | None]
 ) -> None:
     con.execute("UPDATE affinity SET cpus = ?", [cpus])
@@ -153,7 +153,7 @@ def test_only_cores_the_thread_may_use_count(
     assert row == expected
 
 
-def test_the_cpus_allowed_at_each_moment_count(con: duckdb.DuckDBPyConnection) -> None:
+def test_affinity_at_each_moment_counts(con: duckdb.DuckDBPyConnection) -> None:
     # Any CPU up to 600, then 0 and 4: core 2 counts 400..600, core 0 450..650.
     con.execute("INSERT INTO affinity SELECT 1, utid, 600_000, [0, 4], 'event' FROM affinity")
     row = con.execute(
@@ -161,7 +161,7 @@ def test_the_cpus_allowed_at_each_moment_count(con: duckdb.DuckDBPyConnection) -
         "affinity_known FROM core_choice WHERE thread = 'E'"
     ).fetchone()
     assert row == (1000 * US, 250 * US, 250 * US, 0, 200 * US, True)
-    # Without the first set, what it was seen on holds before: CPU 4 alone.
+    # Without the first set, its observed CPUs apply before: only CPU 4.
     con.execute("DELETE FROM affinity WHERE valid_from_ns IS NULL")
     row = con.execute(
         "SELECT e_beside_idle_p_ns, idle_core, affinity_known FROM core_choice WHERE thread = 'E'"
@@ -177,7 +177,7 @@ def test_the_cpus_allowed_at_each_moment_count(con: duckdb.DuckDBPyConnection) -
     ]
 
 
-def test_in_a_window_and_with_a_longer_stand_still(con: duckdb.DuckDBPyConnection) -> None:
+def test_window_and_longer_idle_time_apply(con: duckdb.DuckDBPyConnection) -> None:
     ask = "SELECT e_ns, e_beside_idle_p_ns FROM core_choice({}) WHERE thread = 'E'"
     assert con.execute(ask.format("p_from_ns := 500000, p_to_ns := 900000")).fetchone() == (
         400 * US,
@@ -186,7 +186,7 @@ def test_in_a_window_and_with_a_longer_stand_still(con: duckdb.DuckDBPyConnectio
     assert con.execute(ask.format("p_min_idle_ns := 300000")).fetchone() == (1000 * US, 350 * US)
 
 
-def test_the_finding_names_thread_and_core(con: duckdb.DuckDBPyConnection) -> None:
+def test_finding_names_thread_and_core(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = yielded(con, "core_choice")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 500 * US, 50.0)
     assert "E (" in found.detail

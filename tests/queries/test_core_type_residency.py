@@ -1,4 +1,4 @@
-"""This timeline on P and E cores, where each thread was and how long it stayed away."""
+"""Threads on P and E cores: where each one ran and how long it was away."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 CPUS = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E"),
         Cpu(2, 2, core_type="LP-E")]  # fmt: skip
@@ -15,22 +15,22 @@ CPUS = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E"),
 # cpu 0 P   A A A                       . A A A            . A        back at 500 and at 900
 # cpu 1 E             . A A A (ready 50)          . A  700-750 (waited 50, ready 50)
 # cpu 2 LP-E                  A 350-400 after 350             B 0..100, never on P
-STAYS = [
-    Stay("game/A", 0, 0, 150, end="preempted"),
-    Stay("game/A", 1, 200, 150, ready=50, wait=0, end="preempted"),
-    Stay("game/A", 2, 350, 50, ready=0, wait=0),
-    Stay("game/A", 0, 500, 100, ready=20, wait=80),
-    Stay("game/A", 1, 700, 50, ready=50, wait=50),
-    Stay("game/A", 0, 900, 50, ready=30, wait=120),
-    Stay("game/A", 1, 960, 40, ready=5, wait=5, end="trace_end"),
-    Stay("other/B", 2, 0, 100),
+SLICES = [
+    Slice("game/A", 0, 0, 150, end="preempted"),
+    Slice("game/A", 1, 200, 150, ready=50, wait=0, end="preempted"),
+    Slice("game/A", 2, 350, 50, ready=0, wait=0),
+    Slice("game/A", 0, 500, 100, ready=20, wait=80),
+    Slice("game/A", 1, 700, 50, ready=50, wait=50),
+    Slice("game/A", 0, 900, 50, ready=30, wait=120),
+    Slice("game/A", 1, 960, 40, ready=5, wait=5, end="trace_end"),
+    Slice("other/B", 2, 0, 100),
 ]
 
 
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        DrawnTrace(database, STAYS, CPUS, 1000)
+        DrawnTrace(database, SLICES, CPUS, 1000)
         yield database
 
 
@@ -58,7 +58,7 @@ def test_running_time_by_priority(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [(120, "P", 1, 300), (120, "E", 1, 240), (120, "LP-E", 2, 150)]
 
 
-def test_a_class_that_changes_while_it_runs_splits_the_stay(
+def test_class_change_while_running_splits_the_slice(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     con.execute(
@@ -72,7 +72,7 @@ def test_a_class_that_changes_while_it_runs_splits_the_stay(
     assert rows == [("P", 100, 1), ("E", 50, 0)]
 
 
-def test_each_move_away_and_back(con: duckdb.DuckDBPyConnection) -> None:
+def test_lists_each_migration_away_and_back(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT from_cpu, to_cpu, left_ns, back_ns, away_ns, run_ns, ready_ns, censored "
         "FROM core_type_move"
@@ -84,6 +84,6 @@ def test_each_move_away_and_back(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_no_moves_on_a_machine_of_one_type(con: duckdb.DuckDBPyConnection) -> None:
+def test_uniform_machine_has_no_core_type_moves(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE cpu SET core_type = 'U'")
     assert con.execute("FROM core_type_move").fetchall() == []

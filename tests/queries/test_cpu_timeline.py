@@ -1,4 +1,4 @@
-"""Two CPUs over 100 ns, asked for in ten columns and in as many as there are nanoseconds.
+"""Two CPUs over 100 ns, in ten columns and in one column per nanosecond.
 
 CPU 0   AAAAAAAAAAAAAAAAAAAAAAAAA AAABBB ____________   # A 0..25 and 25..31, B 31..34, idle
 CPU 1   unknown 0..60, an interrupt 60..68, idle 68..100
@@ -44,8 +44,8 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield con
 
 
-def test_in_ten_columns_the_longest_of_each_wins(con: duckdb.DuckDBPyConnection) -> None:
-    # Column 3 of CPU 0 holds 1 ns of A, 3 of B and 6 of idle; column 6 of CPU 1 8 of interrupt.
+def test_longest_slice_wins_each_column(con: duckdb.DuckDBPyConnection) -> None:
+    # Column 3 of CPU 0 contains 1 ns of A, 3 of B and 6 of idle; column 6 of CPU 1 8 of interrupt.
     found = con.execute(
         "SELECT cpu, start_ns, dur_ns, state, thread FROM cpu_timeline(p_columns := 10)"
     ).fetchall()
@@ -58,7 +58,7 @@ def test_in_ten_columns_the_longest_of_each_wins(con: duckdb.DuckDBPyConnection)
     ]
 
 
-def test_with_a_column_for_each_ns_every_stay_is_itself(con: duckdb.DuckDBPyConnection) -> None:
+def test_one_column_per_ns_shows_every_slice(con: duckdb.DuckDBPyConnection) -> None:
     found = con.execute(
         "SELECT start_ns, dur_ns, state, tid, thread, process FROM cpu_timeline(p_columns := 100) "
         "WHERE cpu = 0"
@@ -70,7 +70,7 @@ def test_with_a_column_for_each_ns_every_stay_is_itself(con: duckdb.DuckDBPyConn
     ]
 
 
-def test_a_window_cuts_both_ends(con: duckdb.DuckDBPyConnection) -> None:
+def test_window_clips_both_ends(con: duckdb.DuckDBPyConnection) -> None:
     found = con.execute(
         "SELECT cpu, start_ns, dur_ns, state FROM cpu_timeline(p_from_ns := 32, p_to_ns := 67, "
         "p_columns := 35)"
@@ -83,7 +83,7 @@ def test_a_window_cuts_both_ends(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_the_last_column_ends_with_the_window(con: duckdb.DuckDBPyConnection) -> None:
+def test_last_column_ends_with_the_window(con: duckdb.DuckDBPyConnection) -> None:
     # 100 ns in 30 columns: 25 columns of 4 ns; a window of 98 ns ends within the last.
     found = con.execute(
         "SELECT cpu, sum(dur_ns)::BIGINT, max(start_ns + dur_ns)::BIGINT "
@@ -92,7 +92,7 @@ def test_the_last_column_ends_with_the_window(con: duckdb.DuckDBPyConnection) ->
     assert found == [(0, 98, 98), (1, 98, 98)]
 
 
-def test_the_report_carries_the_stays_as_they_are(con: duckdb.DuckDBPyConnection) -> None:
+def test_report_contains_every_slice(con: duckdb.DuckDBPyConnection) -> None:
     shown = payload(View(con, None, 1, "drawn"))
     plot = next(s for s in shown["sections"] if s["name"] == "cpu_timeline")["figures"][0]["plot"]
     assert plot["cpus"] == ["CPU 0", "CPU 1"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import outcome, plain
 
 from schedlens.ask import judging
@@ -27,31 +27,31 @@ def judged(con: duckdb.DuckDBPyConnection, name: str = "thread_summary") -> list
     return judging.judge_all(Scope(con), only=[name]).findings
 
 
-def turns(priorities: dict[str, int], shares: dict[str, int], rounds: int) -> list[Stay]:
-    """Threads that share CPU 0 in turns of so many ms each, all of them always runnable."""
-    stays, now, last = [], 0, dict.fromkeys(shares, 0)
+def turns(priorities: dict[str, int], shares: dict[str, int], rounds: int) -> list[Slice]:
+    """Threads that share CPU 0 in turns of these lengths in ms, all of them always runnable."""
+    slices, now, last = [], 0, dict.fromkeys(shares, 0)
     for number in range(rounds):
         for name, ms in shares.items():
-            stays.append(
-                Stay(f"p/{name}", 0, now, ms * MS, ready=now - last[name],
+            slices.append(
+                Slice(f"p/{name}", 0, now, ms * MS, ready=now - last[name],
                      wait=0 if number else None, end="preempted", priority=priorities[name])
             )  # fmt: skip
             now += ms * MS
             last[name] = now
-    return stays
+    return slices
 
 
 ASKED = "SELECT thread, weight, run_ns, ready_ns, fair_ready_ns, excess_ready_ns FROM fair_share"
 
 
 # CPU 0  A 4 B 4 A 4 B 4 ... 80 ms: both always runnable, one CPU.
-def test_two_equal_threads_on_one_cpu_wait_half_the_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_equal_threads_on_one_cpu_wait_half_the_time(con: duckdb.DuckDBPyConnection) -> None:
     DrawnTrace(con, turns({"A": 120, "B": 120}, {"A": 4, "B": 4}, 10), ONE, 80 * MS)
     assert con.execute(ASKED + " ORDER BY thread").fetchall() == [
         ("A", 1024, 40 * MS, 40 * MS, 40 * MS, 0),
         ("B", 1024, 40 * MS, 40 * MS, 40 * MS, 0),
     ]
-    # 4 ms at a time, a warning once: what the load asks for is no fault.
+    # 4 ms at a time, one warning: waiting that the load explains is no fault.
     clean = outcome(con, "thread_summary")
     assert (clean.conclusion, plain(clean.reason)) == (
         "clean",
@@ -60,7 +60,7 @@ def test_two_equal_threads_on_one_cpu_wait_half_the_time(con: duckdb.DuckDBPyCon
 
 
 # Nice 5 (weight 335) against nice 0 (1024) on one CPU: 335 / 1359 is a quarter of it.
-def test_a_nice_thread_is_owed_its_weight(con: duckdb.DuckDBPyConnection) -> None:
+def test_fair_share_follows_nice_weight(con: duckdb.DuckDBPyConnection) -> None:
     DrawnTrace(con, turns({"A": 120, "N": 125}, {"A": 3, "N": 1}, 20), ONE, 80 * MS)
     assert con.execute(ASKED + " WHERE thread = 'N'").fetchall() == [
         ("N", 335, 20 * MS, 60 * MS, 60279617, -279617)
@@ -69,15 +69,15 @@ def test_a_nice_thread_is_owed_its_weight(con: duckdb.DuckDBPyConnection) -> Non
         assert outcome(con, name).conclusion == "clean"
 
 
-# The same turns at equal weight: N got 20 of the 40 ms that it was owed.
-def test_a_thread_that_gets_half_of_its_share_is_a_warning(con: duckdb.DuckDBPyConnection) -> None:
+# The same turns at equal weight: N got 20 of the 40 ms of its share.
+def test_thread_with_half_its_share_is_a_warning(con: duckdb.DuckDBPyConnection) -> None:
     DrawnTrace(con, turns({"A": 120, "N": 120}, {"A": 6, "N": 2}, 10), ONE, 80 * MS)
     (found,) = judged(con)
     assert (found.severity, found.cost_ns, found.cost_pct) == ("warning", 20 * MS, 25.0)
     assert "60 ms in total, 20 ms more than fair sharing explains" in plain(found.detail)
 
 
-# Both on CPU 0 while CPU 1 stands idle: no sharing asked for that.
+# Both on CPU 0 while CPU 1 is idle: nothing required sharing.
 def test_ready_time_with_enough_cpus_is_all_excess(con: duckdb.DuckDBPyConnection) -> None:
     DrawnTrace(con, turns({"A": 120, "B": 120}, {"A": 20, "B": 20}, 2), TWO, 80 * MS)
     rows = con.execute(
@@ -87,15 +87,15 @@ def test_ready_time_with_enough_cpus_is_all_excess(con: duckdb.DuckDBPyConnectio
     assert [f.severity for f in judged(con)] == ["critical", "critical"]
 
 
-def test_a_ready_time_that_a_gap_touches_is_not_judged(con: duckdb.DuckDBPyConnection) -> None:
+def test_ready_time_next_to_a_gap_is_not_judged(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(
         con,
-        [Stay("p/A", 0, 50 * MS, MS, ready=40 * MS), Stay("p/A", 0, 60 * MS, MS, ready=2 * MS)],
+        [Slice("p/A", 0, 50 * MS, MS, ready=40 * MS), Slice("p/A", 0, 60 * MS, MS, ready=2 * MS)],
         TWO,
         80 * MS,
     )  # fmt: skip
     assert [(f.severity, f.bound) for f in judged(con)] == [("critical", "exact")]
-    # Records of the other CPU are missing: it may have run there meanwhile.
+    # Records of the other CPU are missing: the thread may have run there meanwhile.
     trace.add("loss", cpu=1, start_ns=20 * MS, end_ns=21 * MS, signalled_by="x")
     (found,) = judged(con)
     assert (found.severity, found.bound) == ("info", "at_least")
@@ -106,8 +106,8 @@ def test_a_ready_time_that_a_gap_touches_is_not_judged(con: duckdb.DuckDBPyConne
 def test_findings_of_other_programs_are_info_and_come_last(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(
         con,
-        [Stay("other/O", 0, 60 * MS, MS, ready=50 * MS),
-         Stay("cmd/C", 1, 60 * MS, MS, ready=30 * MS)],
+        [Slice("other/O", 0, 60 * MS, MS, ready=50 * MS),
+         Slice("cmd/C", 1, 60 * MS, MS, ready=30 * MS)],
         TWO, 80 * MS,
     )  # fmt: skip
     assert [(f.utid, f.severity) for f in judged(con)] == [
@@ -120,11 +120,11 @@ def test_findings_of_other_programs_are_info_and_come_last(con: duckdb.DuckDBPyC
     ]  # fmt: skip
 
 
-def test_children_of_the_command_belong_to_it(con: duckdb.DuckDBPyConnection) -> None:
+def test_children_belong_to_the_recorded_command(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(
         con,
-        [Stay("cmd/C", 0, 0, MS), Stay("child/K", 0, 2 * MS, MS),
-         Stay("other/O", 0, 5 * MS, MS)],
+        [Slice("cmd/C", 0, 0, MS), Slice("child/K", 0, 2 * MS, MS),
+         Slice("other/O", 0, 5 * MS, MS)],
         TWO, 80 * MS,
     )  # fmt: skip
     pid = con.execute("SELECT pid FROM process WHERE name = 'cmd'").fetchall()[0][0]
@@ -135,7 +135,7 @@ def test_children_of_the_command_belong_to_it(con: duckdb.DuckDBPyConnection) ->
     assert rows == sorted([(trace.utid("cmd/C"),), (trace.utid("child/K"),)])
 
 
-def test_a_short_chain_of_threads_that_nothing_binds_is_no_fault(
+def test_short_chain_of_unbound_threads_is_not_reported(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     trace = DrawnTrace(con, turns({"A": 120, "B": 120}, {"A": 4, "B": 4}, 3), TWO, 800 * MS)
@@ -144,20 +144,20 @@ def test_a_short_chain_of_threads_that_nothing_binds_is_no_fault(
               slice_ns=4 * MS, skipped=0, yield_possible=False, serialized_ns=3_190_000,
               idle_elsewhere_ns=3_190_000, affinity_known=True)  # fmt: skip
     assert outcome(con, "quantum_end_chain").conclusion == "clean"
-    # Their masks leave out a CPU: the same time is what the binding costs.
+    # Their affinity excludes a CPU: the same time is the cost of binding.
     for utid in utids:
         trace.add("affinity", utid=utid, cpus=[0], source="snapshot")
     (found,) = judged(con, "quantum_end_chain")
     assert found.severity == "warning"
     assert "Widen the affinity" in found.advice
-    # Unbound, but for 1 % of the window.
+    # Unbound, except for 1 % of the window.
     con.execute("DELETE FROM affinity; UPDATE quantum_chain SET serialized_ns = 8000000")
     (found,) = judged(con, "quantum_end_chain")
     assert found.severity == "warning"
     assert "Widen the affinity" not in found.advice
 
 
-def test_bound_workers_are_counted_against_their_own_cpus(con: duckdb.DuckDBPyConnection) -> None:
+def test_bound_workers_are_compared_with_their_own_cpus(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(con, turns({"A": 120, "B": 120}, {"A": 4, "B": 4}, 3), TWO, 80 * MS)
     trace.add("run", step="s", workload="x", threads=2, recorded=True, oversubscribed=True,
               planned_cpus=[0, 0], start_ns=0, end_ns=80 * MS)  # fmt: skip

@@ -1,4 +1,4 @@
-"""These frames over these busy CPUs: means by frame, exact."""
+"""Frames over busy CPUs: exact means per frame."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import yielded
 
 MS = 1_000_000
@@ -16,17 +16,17 @@ CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 0, 1, "P", 1), Cpu(2, 2, 0, "E", 0)]
 # cpu 1         X X               10..20 (other)
 # cpu 2              B B          20..30 (game)
 # frames   |  0..15  | 15..35  |
-STAYS = [
-    Stay("game/A", 0, 0, 30 * MS),
-    Stay("other/X", 1, 10 * MS, 10 * MS),
-    Stay("game/B", 2, 20 * MS, 10 * MS),
+SLICES = [
+    Slice("game/A", 0, 0, 30 * MS),
+    Slice("other/X", 1, 10 * MS, 10 * MS),
+    Slice("game/B", 2, 20 * MS, 10 * MS),
 ]
 
 
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 40 * MS)
+        trace = DrawnTrace(database, SLICES, CPUS, 40 * MS)
         for begin, end, busy, p, e, smt, ready in (
             (0, 10, 1, 1, 0, 0, 0), (10, 20, 2, 1, 0, 1, 3), (20, 30, 2, 1, 1, 0, 0),
             (30, 40, 0, 0, 0, 0, 0),
@@ -40,7 +40,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def test_busy_cpus_of_each_frame(con: duckdb.DuckDBPyConnection) -> None:
+def test_counts_busy_cpus_of_each_frame(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT frame, busy, own_busy, ready, p, e, smt, p_cores, cores, cpus "
         "FROM frame_concurrency"
@@ -51,7 +51,7 @@ def test_busy_cpus_of_each_frame(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_the_finding(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = yielded(con, "frame_concurrency")
     assert (found.severity, found.kind) == ("info", "one_thread_at_a_time")
     assert "2 frames of game kept 1.4 of 3 logical CPUs busy" in found.detail

@@ -1,9 +1,9 @@
-"""These wakings and this frame: who the frame waited for."""
+"""Wakeups and one frame: which thread the frame waited for."""
 
 from __future__ import annotations
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 from schedlens.load.frames import capture
 
@@ -13,17 +13,17 @@ CPUS = [Cpu(0, 0), Cpu(1, 1)]
 # Main presents at 10 ms. It waits from 2 ms to 6 ms; at 6 ms B runs on the CPU that writes the
 # waking:   cpu 0  |main 0..2|        |main 6..10|
 #           cpu 1  |B 0..8             |
-STAYS = [
-    Stay("game/main", 0, 0, 2 * MS),
-    Stay("game/B", 1, 0, 8 * MS),
-    Stay("game/main", 0, 6 * MS, 4 * MS, wait=4 * MS, waker="game/B"),
+SLICES = [
+    Slice("game/main", 0, 0, 2 * MS),
+    Slice("game/B", 1, 0, 8 * MS),
+    Slice("game/main", 0, 6 * MS, 4 * MS, wait=4 * MS, waker="game/B"),
 ]
 
 
 @pytest.mark.parametrize("in_interrupt", [False, True])
-def test_what_a_clock_wakes_no_thread_has_woken(in_interrupt: bool) -> None:
+def test_timer_wakeup_has_no_waker(in_interrupt: bool) -> None:
     with drawn_database() as con:
-        trace = DrawnTrace(con, STAYS, CPUS, 10 * MS)
+        trace = DrawnTrace(con, SLICES, CPUS, 10 * MS)
         main, other = trace.utid("game/main"), trace.utid("game/B")
         trace.add("frame", frame=1, upid=7, utid=main, process="game", start_ns=0, dur_ns=10 * MS)
         trace.add(

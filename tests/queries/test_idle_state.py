@@ -1,4 +1,4 @@
-"""These idle states, frequencies and interrupts, how long and how fast; ends unknown stay out."""
+"""Idle states, frequencies, and interrupts: how long and how fast; unended ones are left out."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 # ns      0    100  200  300  400  500
 # cpu 0   A A A      . A A A A            A runs 0..150 and 200..400
 # kHz     ?   1000 . . 3000 . .  2000     from 100: 1000, from 300: 3000, from 450: 2000
-STAYS = [Stay("game/A", 0, 0, 150), Stay("game/A", 0, 200, 200, ready=10, wait=40)]
+SLICES = [Slice("game/A", 0, 0, 150), Slice("game/A", 0, 200, 200, ready=10, wait=40)]
 
 
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, [Cpu(0, 0)], 500)
+        trace = DrawnTrace(database, SLICES, [Cpu(0, 0)], 500)
         for ts, khz in ((100, 1000), (300, 3000), (450, 2000)):
             trace.add("cpu_frequency", ts=ts, cpu=0, khz=khz)
         for ts, dur, state in ((150, 50, 1), (400, 50, 2), (450, 10, 1), (470, None, 2)):
@@ -44,14 +44,14 @@ def test_idle_states_are_clipped_to_the_window(con: duckdb.DuckDBPyConnection) -
     assert rows == [(1, 1, 25), (2, 1, 20)]
 
 
-def test_only_an_idle_state_without_end_has_no_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_idle_state_without_end_has_no_duration(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT state, entries, idle_ns, dur_max_ns FROM idle_state(p_from_ns := 465)"
     ).fetchall()
     assert rows == [(2, 1, None, None)]
 
 
-def test_mean_frequency_of_a_cpu_and_of_its_busy_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_mean_frequency_covers_all_and_busy_time(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT cpu, changes, known_ns, avg_khz, busy_avg_khz, min_khz, max_khz FROM frequency"
     ).fetchall()
@@ -84,7 +84,7 @@ def test_time_in_interrupts(con: duckdb.DuckDBPyConnection) -> None:
     ]  # fmt: skip
 
 
-def test_only_an_interrupt_without_end_has_no_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_interrupt_without_end_has_no_duration(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT name, count, run_ns, run_pct FROM interrupt_time(p_from_ns := 480)"
     ).fetchall()

@@ -1,4 +1,4 @@
-"""These workers ran from here to there: their sections, and what their number follows."""
+"""Workers of a pool: their sections, and which count their number follows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import concluded, yielded
 
 MS = 1_000_000
@@ -17,24 +17,24 @@ CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
 # cpu 1      W2 W2 .  .  .  .                0..10
 # cpu 2         W3 W3 .                      5..20 (ready from 0)
 # cpu 3            main                      10..14
-STAYS = [
-    Stay("game/W1", 0, 0, 15 * MS),
-    Stay("game/W2", 1, 0, 10 * MS),
-    Stay("game/W3", 2, 5 * MS, 15 * MS, ready=5 * MS),
-    Stay("game/W1", 0, 25 * MS, 5 * MS),
-    Stay("game/main", 3, 10 * MS, 4 * MS),
+SLICES = [
+    Slice("game/W1", 0, 0, 15 * MS),
+    Slice("game/W2", 1, 0, 10 * MS),
+    Slice("game/W3", 2, 5 * MS, 15 * MS, ready=5 * MS),
+    Slice("game/W1", 0, 25 * MS, 5 * MS),
+    Slice("game/main", 3, 10 * MS, 4 * MS),
 ]
 # The same with one worker fewer.
 FEWER = [
-    Stay("game/W1", 0, 0, 12 * MS),
-    Stay("game/W2", 2, 0, 13 * MS),
+    Slice("game/W1", 0, 0, 12 * MS),
+    Slice("game/W2", 2, 0, 13 * MS),
 ]
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 50 * MS)
+        trace = DrawnTrace(database, SLICES, CPUS, 50 * MS)
         for begin, end, busy, ready in (
             (0, 5, 2, 1), (5, 10, 3, 0), (10, 14, 3, 0), (14, 15, 2, 0), (15, 20, 1, 0),
             (20, 25, 0, 0), (25, 30, 1, 0), (30, 50, 0, 0),
@@ -47,7 +47,7 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def test_runnable_work_against_cpus(con: duckdb.DuckDBPyConnection) -> None:
+def test_runnable_threads_are_compared_with_cpus(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute("SELECT runnable, ns, pct, ready, above_cpus FROM runnable_count").fetchall()
     assert rows == [
         (0, 25 * MS, 50.0, 0.0, False),
@@ -57,7 +57,7 @@ def test_runnable_work_against_cpus(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_sections_of_a_pool(con: duckdb.DuckDBPyConnection) -> None:
+def test_pool_has_its_parallel_sections(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT pool, ts, dur, workers, most_running, run_ns, ready_ns "
         "FROM parallel_section(p_trace_id := 1)"
@@ -66,7 +66,7 @@ def test_sections_of_a_pool(con: duckdb.DuckDBPyConnection) -> None:
         ("W#", 0, 20 * MS, 3, 3, 40 * MS, 5 * MS),
         ("W#", 25 * MS, 5 * MS, 1, 1, 5 * MS, 0),
     ]
-    # Two alike are no pool by default.
+    # Two equal threads are not a pool by default.
     assert con.execute("FROM parallel_section(p_trace_id := 2)").fetchall() == []
     rows = con.execute(
         "SELECT ts, dur, workers, run_ns FROM parallel_section(p_trace_id := 2, p_least := 2)"
@@ -82,7 +82,7 @@ def test_wall_time_against_workers(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [(1, 1, 5 * MS, 5 * MS, 0, 1.0), (3, 1, 20 * MS, 40 * MS, 5 * MS, 2.0)]
 
 
-def test_what_the_number_of_workers_follows(con: duckdb.DuckDBPyConnection) -> None:
+def test_worker_count_follows_logical_cpus(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT pool, threads, cpus, cores, p_cores, follows, most_running, run_ns, ready_ns, "
         "sections, section_mean_ns FROM worker_pool(p_trace_id := 1)"
@@ -92,7 +92,7 @@ def test_what_the_number_of_workers_follows(con: duckdb.DuckDBPyConnection) -> N
     ]  # fmt: skip
 
 
-def test_told_alone_and_a_warning_beside_a_smaller_pool_that_is_as_fast(
+def test_info_alone_and_warning_if_smaller_pool_is_as_fast(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     (found,) = yielded(con, "oversubscription")
@@ -107,14 +107,14 @@ def test_told_alone_and_a_warning_beside_a_smaller_pool_that_is_as_fast(
     assert con.execute(found.counter_evidence_sql or "").fetchall() == []
 
 
-def test_nothing_is_judged_where_the_cores_are_unknown(con: duckdb.DuckDBPyConnection) -> None:
+def test_unknown_cores_are_not_judged(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE cpu SET core = NULL, smt_index = NULL, core_type = NULL")
     outcome = concluded(con, "oversubscription")
     assert outcome.conclusion == "not_applicable"
     assert outcome.reason.endswith("which logical CPUs share a core is unknown.")
 
 
-def test_threads_without_a_name_are_no_pool(con: duckdb.DuckDBPyConnection) -> None:
+def test_unnamed_threads_are_not_a_pool(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE thread SET name = NULL")
     con.execute("DELETE FROM thread_name")
     assert con.execute("FROM worker_pool(p_trace_id := 1)").fetchall() == []

@@ -1,4 +1,4 @@
-"""These CPUs parked from here to there: how many, and what the frames and stays were meanwhile."""
+"""Parked CPUs: how many over time, and the frames and slices meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, add_many, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, add_many, drawn_database
 from judged import concluded, yielded
 
 MS = 1_000_000
@@ -15,17 +15,17 @@ CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "E", 0), Cpu(2, 2, 0, "E", 0)]
 # cpu 1   . . . P P P P     parked from 100 on (idle), soft-parked 180..190
 # cpu 2   P P P P P P .     parked by the rundown, unparked at 190
 # Frames of 10 ms up to 100, then of 18 ms; the last is cut at the end.
-STAYS = [
-    Stay("game/A", 0, 0, 20 * MS),
-    Stay("game/A", 0, 120 * MS, 30 * MS, ready=5 * MS),
-    Stay("game/A", 0, 160 * MS, 100_000, ready=MS),
+SLICES = [
+    Slice("game/A", 0, 0, 20 * MS),
+    Slice("game/A", 0, 120 * MS, 30 * MS, ready=5 * MS),
+    Slice("game/A", 0, 160 * MS, 100_000, ready=MS),
 ]
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 200 * MS)
+        trace = DrawnTrace(database, SLICES, CPUS, 200 * MS)
         database.execute("UPDATE trace SET source = 'etw'")
         add_many(
             database,
@@ -65,7 +65,7 @@ def test_time_parked_by_cpu(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_in_a_window(con: duckdb.DuckDBPyConnection) -> None:
+def test_window_clips_times(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT cpu, parked_ns, soft_parked_ns, changes "
         "FROM parking(p_from_ns := 150000000, p_to_ns := 185000000)"
@@ -73,7 +73,7 @@ def test_in_a_window(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [(0, 0, 0, 0), (1, 30 * MS, 5 * MS, 1), (2, 35 * MS, 0, 0)]
 
 
-def test_how_many_over_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_counts_parked_cpus_over_time(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute("SELECT ts, dur, parked, soft_parked, unknown FROM parked_count").fetchall()
     assert rows == [
         (0, 100 * MS, 1, 0, 0),
@@ -83,15 +83,15 @@ def test_how_many_over_time(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_before_its_first_record_a_cpu_is_unknown(con: duckdb.DuckDBPyConnection) -> None:
+def test_cpu_is_unknown_before_its_first_record(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("DELETE FROM cpu_parking WHERE cpu = 1 AND ts IS NULL")
     rows = con.execute("SELECT ts, dur, state FROM parking_spell WHERE cpu = 1").fetchall()
     assert rows[:2] == [(0, 100 * MS, "unknown"), (100 * MS, 80 * MS, "parked")]
-    # What is not known of a frame is not told.
+    # Unknown values of a frame are not reported.
     assert con.execute("SELECT parked, frames FROM frame_parking").fetchall() == [(1, 1), (2, 4)]
 
 
-def test_frames_by_the_number_parked(con: duckdb.DuckDBPyConnection) -> None:
+def test_frames_group_by_parked_cpus(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT process, parked, frames, mean_ns, longest_ns, total_ns FROM frame_parking"
     ).fetchall()
@@ -103,9 +103,9 @@ def test_frames_by_the_number_parked(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_long_stays_by_the_number_parked(con: duckdb.DuckDBPyConnection) -> None:
+def test_long_slices_group_by_parked_cpus(con: duckdb.DuckDBPyConnection) -> None:
     ask = (
-        "SELECT thread, parked, stays, run_ns, longest_ns, ready_ns, ready_max_ns "
+        "SELECT thread, parked, slices, run_ns, longest_ns, ready_ns, ready_max_ns "
         "FROM thread_parking({})"
     )
     assert con.execute(ask.format("")).fetchall() == [
@@ -118,12 +118,12 @@ def test_long_stays_by_the_number_parked(con: duckdb.DuckDBPyConnection) -> None
     ]
 
 
-def test_the_power_plan_stands_beside_it(con: duckdb.DuckDBPyConnection) -> None:
+def test_parking_lists_the_power_plan(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute("SELECT key, value FROM power_setting").fetchall()
     assert rows == [("power_plan.CPMINCORES", "10")]
 
 
-def test_frames_that_grow_with_it_are_found(con: duckdb.DuckDBPyConnection) -> None:
+def test_longer_frames_with_more_parked_cpus_are_found(con: duckdb.DuckDBPyConnection) -> None:
     # Only four frames have two parked.
     assert concluded(con, "parking").conclusion == "clean"
     con.execute("UPDATE cpu_parking SET parked = true WHERE ts = 180000000")
@@ -137,6 +137,6 @@ def test_frames_that_grow_with_it_are_found(con: duckdb.DuckDBPyConnection) -> N
     assert len(con.execute(found.counter_evidence_sql or "").fetchall()) == 2
 
 
-def test_without_records_nothing_is_said(con: duckdb.DuckDBPyConnection) -> None:
+def test_without_parking_records_nothing_is_reported(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("DELETE FROM cpu_parking")
     assert concluded(con, "parking").conclusion == "not_recorded"

@@ -1,4 +1,4 @@
-"""These pins and this timeline, who else ran there and whom it delayed."""
+"""Pinned threads: which other threads ran on their CPU and whom they delayed."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 # ns      0    100  200  300  400  500  600  700  800  900  1000
 # cpu 0   A A A A  V V V V  A A A A  K  A A A           A pinned to 0; V at 200, K at 600
 # A       run ...  ready 250-400 ... run 400-600, ready 600-650, run 650-800
 # cpu 1   V        W W W                                 isolated: W 300-500
-STAYS = [
-    Stay("game/A", 0, 0, 200),
-    Stay("other/V", 1, 0, 100, end="preempted"),
-    Stay("other/V", 0, 200, 200, ready=100, wait=0),
-    Stay("game/A", 0, 400, 200, ready=150, wait=50, end="preempted"),
-    Stay("other/W", 1, 300, 200),
-    Stay("kernel/ksoftirqd/0", 0, 600, 50),
-    Stay("game/A", 0, 650, 150, ready=50, wait=0),
+SLICES = [
+    Slice("game/A", 0, 0, 200),
+    Slice("other/V", 1, 0, 100, end="preempted"),
+    Slice("other/V", 0, 200, 200, ready=100, wait=0),
+    Slice("game/A", 0, 400, 200, ready=150, wait=50, end="preempted"),
+    Slice("other/W", 1, 300, 200),
+    Slice("kernel/ksoftirqd/0", 0, 600, 50),
+    Slice("game/A", 0, 650, 150, ready=50, wait=0),
 ]
 
 
 @pytest.fixture
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as database:
-        drawn = DrawnTrace(database, STAYS, [Cpu(0, 0), Cpu(1, 1)], 1000)
+        drawn = DrawnTrace(database, SLICES, [Cpu(0, 0), Cpu(1, 1)], 1000)
         drawn.add("affinity", utid=drawn.utid("kernel/ksoftirqd/0"), cpus=[0], source="snapshot")
         yield drawn
 
@@ -35,16 +35,16 @@ def _rows(
     con: duckdb.DuckDBPyConnection, call: str = "pinned_cpu_visitor"
 ) -> list[tuple[object, ...]]:
     return con.execute(
-        "SELECT cpu, is_isolated, owners, thread, is_bound, stays, run_ns, run_pct, longest_ns, "
+        "SELECT cpu, is_isolated, owners, thread, is_bound, slices, run_ns, run_pct, longest_ns, "
         f"owner_ready_ns FROM {call}"
     ).fetchall()
 
 
-def test_nothing_is_kept_for_anyone(trace: DrawnTrace) -> None:
+def test_no_pinned_cpu_has_no_visitors(trace: DrawnTrace) -> None:
     assert _rows(trace.con) == []
 
 
-def test_visitors_of_a_cpu_that_a_thread_is_pinned_to(trace: DrawnTrace) -> None:
+def test_lists_other_threads_on_a_pinned_cpu(trace: DrawnTrace) -> None:
     trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="snapshot")
     assert _rows(trace.con) == [
         (0, False, ["A"], "V", False, 1, 200, 20.0, 200, 150),
@@ -52,13 +52,13 @@ def test_visitors_of_a_cpu_that_a_thread_is_pinned_to(trace: DrawnTrace) -> None
     ]
 
 
-def test_a_window_clips_stays_and_delays(trace: DrawnTrace) -> None:
+def test_window_clips_slices_and_delays(trace: DrawnTrace) -> None:
     trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="pin")
     rows = _rows(trace.con, "pinned_cpu_visitor(p_from_ns := 300, p_to_ns := 500)")
     assert rows == [(0, False, ["A"], "V", False, 1, 100, 50.0, 100, 100)]
 
 
-def test_workers_are_pinned_too_and_no_visitors_of_their_own(trace: DrawnTrace) -> None:
+def test_workers_are_pinned_and_no_visitors(trace: DrawnTrace) -> None:
     for number, name in enumerate(("game/A", "other/V")):
         trace.add("run_worker", worker=number, utid=trace.utid(name), tid=trace.tid(name), cpu=0,
                   start_ns=0, end_ns=1000, cpu_time_ns=1, iterations=1, bytes=0)  # fmt: skip
@@ -66,7 +66,7 @@ def test_workers_are_pinned_too_and_no_visitors_of_their_own(trace: DrawnTrace) 
 
 
 @pytest.mark.parametrize("value", ["1", "1-1", " 1 , 7-8", "1-999999999999", "1,x-y,,-"])
-def test_isolated_cpus_are_read_from_the_setting(trace: DrawnTrace, value: str) -> None:
+def test_isolated_cpus_come_from_the_kernel_setting(trace: DrawnTrace, value: str) -> None:
     trace.add("machine_setting", key="isolated_cpus", value=value)
     assert _rows(trace.con) == [
         (1, True, None, "W", False, 1, 200, 20.0, 200, 0),
@@ -74,14 +74,14 @@ def test_isolated_cpus_are_read_from_the_setting(trace: DrawnTrace, value: str) 
     ]
 
 
-def test_the_process_filter_keeps_cpus_of_that_process_only(trace: DrawnTrace) -> None:
+def test_process_filter_keeps_only_cpus_of_that_process(trace: DrawnTrace) -> None:
     trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="pin")
     trace.add("machine_setting", key="isolated_cpus", value="1")
     assert _rows(trace.con, "pinned_cpu_visitor(p_process := 'other')") == []
     assert len(_rows(trace.con, "pinned_cpu_visitor(p_process := 'game')")) == 2
 
 
-def test_a_machine_with_one_cpu_pins_nobody(trace: DrawnTrace) -> None:
+def test_machine_with_one_cpu_has_no_pinned_threads(trace: DrawnTrace) -> None:
     trace.con.execute("DELETE FROM cpu WHERE cpu = 1")
     trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="snapshot")
     assert _rows(trace.con) == []

@@ -1,4 +1,4 @@
-"""Two threads bound to the siblings of core 0 while core 2 is idle for a part of the time."""
+"""Two threads bound to the siblings of core 0 while core 2 is idle part of the time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import concluded, yielded
 
 MS = 1_000_000
@@ -15,17 +15,17 @@ CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
 # cpu 0  A A A A A A            0..30
 # cpu 1       B B B B B B       10..40
 # cpu 2  C C C                  0..15    core 2 idle 15..40
-STAYS = [
-    Stay("game/A", 0, 0, 30 * MS),
-    Stay("game/B", 1, 10 * MS, 30 * MS),
-    Stay("other/C", 2, 0, 15 * MS),
+SLICES = [
+    Slice("game/A", 0, 0, 30 * MS),
+    Slice("game/B", 1, 10 * MS, 30 * MS),
+    Slice("other/C", 2, 0, 15 * MS),
 ]
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 40 * MS)
+        trace = DrawnTrace(database, SLICES, CPUS, 40 * MS)
         trace.add(
             "sibling_slice", core=0, ts=10 * MS, dur=20 * MS, cpu=0, utid=trace.utid("game/A"),
             other_cpu=1, other_utid=trace.utid("game/B"),
@@ -38,7 +38,7 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def test_time_together_and_beside_an_idle_core(con: duckdb.DuckDBPyConnection) -> None:
+def test_counts_time_together_and_with_another_core_idle(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT core, thread, cpus, other_thread, other_cpus, together_ns, idle_ns "
         "FROM pinned_sibling"
@@ -51,13 +51,13 @@ def test_time_together_and_beside_an_idle_core(con: duckdb.DuckDBPyConnection) -
     assert rows == [(6 * MS, 3 * MS)]
 
 
-def test_a_thread_that_may_leave_is_not_bound(con: duckdb.DuckDBPyConnection) -> None:
+def test_thread_that_may_leave_the_core_is_not_bound(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE affinity SET cpus = [1, 2] WHERE len(cpus) = 2")
     assert con.execute("FROM pinned_sibling").fetchall() == []
     assert concluded(con, "pinned_sibling").conclusion == "clean"
 
 
-def test_only_while_both_are_bound(con: duckdb.DuckDBPyConnection) -> None:
+def test_counts_only_time_while_both_are_bound(con: duckdb.DuckDBPyConnection) -> None:
     # A may leave from 20 on; B is bound to CPU 1 from 14 on, which is the same core.
     con.execute(
         "INSERT INTO affinity SELECT 1, utid, CASE WHEN len(cpus) = 1 THEN 20 ELSE 14 END "
@@ -69,7 +69,7 @@ def test_only_while_both_are_bound(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [([0], [1], 10 * MS, 5 * MS)]
 
 
-def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_the_finding(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = yielded(con, "pinned_sibling")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 15 * MS, 37.5)
     assert len(con.execute(found.evidence_sql).fetchall()) == 1

@@ -1,4 +1,4 @@
-"""These stays at these priorities: who ran in the way of whom, and who was boosted."""
+"""Slices and priorities: who ran instead of whom, and who was boosted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import concluded, yielded
 
 MS = 1_000_000
@@ -17,12 +17,12 @@ CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "P", 1), Cpu(2, 2, 0, "E", 0)]
 # cpu 1 P   mid(10)........... .  .  .  .  .  .  .  .  .            0..40
 # cpu 2 E        high(12)...............     high(13) 70..80        10..50 and 70..80
 # late(11) is ready 20..40 (no CPU), runs on cpu 1 40..50, then ready again from 50 on, unseen.
-STAYS = [
-    Stay("back/low", 0, 0, 60 * MS, priority=9),
-    Stay("game/mid", 1, 0, 40 * MS, priority=10),
-    Stay("game/high", 2, 10 * MS, 40 * MS, priority=12),
-    Stay("game/high", 2, 70 * MS, 10 * MS, priority=13),
-    Stay("game/late", 1, 40 * MS, 10 * MS, ready=20 * MS, priority=11, end="preempted"),
+SLICES = [
+    Slice("back/low", 0, 0, 60 * MS, priority=9),
+    Slice("game/mid", 1, 0, 40 * MS, priority=10),
+    Slice("game/high", 2, 10 * MS, 40 * MS, priority=12),
+    Slice("game/high", 2, 70 * MS, 10 * MS, priority=13),
+    Slice("game/late", 1, 40 * MS, 10 * MS, ready=20 * MS, priority=11, end="preempted"),
 ]
 ALL = [0, 1, 2]
 
@@ -30,7 +30,7 @@ ALL = [0, 1, 2]
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[tuple[duckdb.DuckDBPyConnection, DrawnTrace]]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 100 * MS)
+        trace = DrawnTrace(database, SLICES, CPUS, 100 * MS)
         database.execute("UPDATE trace SET source = 'etw'")
         for name in ("back/low", "game/mid", "game/high", "game/late"):
             trace.add("affinity", utid=trace.utid(name), cpus=ALL, source="rundown")
@@ -49,7 +49,7 @@ def con(
 COLUMNS = "thread, priority, cpu, run_ns, higher_ready_ns, higher_on_e_ns"
 
 
-def test_who_ran_in_the_way_of_whom(con: duckdb.DuckDBPyConnection) -> None:
+def test_lists_lower_priority_threads_that_ran_instead(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(f"SELECT {COLUMNS} FROM background_running").fetchall()
     # high is on the E core 10..50, late ready 20..40.
     assert rows == [
@@ -61,7 +61,7 @@ def test_who_ran_in_the_way_of_whom(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_in_a_window(con: duckdb.DuckDBPyConnection) -> None:
+def test_window_clips_times(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         f"SELECT {COLUMNS} FROM background_running(p_from_ns := 30000000, p_to_ns := 45000000, "
         "p_process := 'back')"
@@ -69,7 +69,7 @@ def test_in_a_window(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [("low", 9, 0, 15 * MS, 10 * MS, 15 * MS)]
 
 
-def test_only_threads_that_may_use_the_cpu_are_in_the_way(
+def test_only_threads_allowed_on_the_cpu_count(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     con.execute(
@@ -84,12 +84,12 @@ def test_only_threads_that_may_use_the_cpu_are_in_the_way(
     ]
 
 
-def test_the_cpus_allowed_at_each_moment_count(
+def test_affinity_at_each_moment_counts(
     drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace],
 ) -> None:
     con, trace = drawn
     con.execute("BEGIN")
-    # From 30 on high may use CPU 2 alone; before it was in the way of both, 10..30.
+    # From 30 on high may use only CPU 2; before that it was blocked by both, 10..30.
     trace.add("affinity", utid=trace.utid("game/high"), valid_from_ns=30 * MS, cpus=[2],
               source="event")  # fmt: skip
     rows = con.execute(
@@ -103,12 +103,12 @@ def test_the_cpus_allowed_at_each_moment_count(
     ]
 
 
-def test_the_priority_of_each_moment_counts(
+def test_priority_at_each_moment_counts(
     drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace],
 ) -> None:
     con, trace = drawn
     con.execute("BEGIN")
-    # late is raised from 8 to 11 in the middle of its ready time, low from 9 to 14 as it runs.
+    # late is raised from 8 to 11 in the middle of its ready time, low from 9 to 14 while it runs.
     for name, ts, old, new in (("game/late", 30, 8, 11), ("back/low", 45, 9, 14)):
         trace.add("priority_change", ts=ts * MS, cpu=0, utid=trace.utid(name), old_priority=old,
                   new_priority=new, kind="dynamic")  # fmt: skip
@@ -125,7 +125,7 @@ def test_the_priority_of_each_moment_counts(
     ]
 
 
-def test_nice_levels_of_linux_are_not_strict(con: duckdb.DuckDBPyConnection) -> None:
+def test_linux_nice_levels_are_not_strict_priorities(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "UPDATE trace SET source = 'perf'; UPDATE sched_slice SET priority = 110 + priority"
     )
@@ -136,7 +136,7 @@ def test_nice_levels_of_linux_are_not_strict(con: duckdb.DuckDBPyConnection) -> 
     assert concluded(con, "priority_order").conclusion == "clean"
 
 
-def test_on_linux_the_lower_number_is_the_higher_priority(
+def test_lower_linux_number_is_higher_priority(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     con.execute("UPDATE trace SET source = 'perf'")
@@ -165,7 +165,7 @@ def test_running_and_ready_by_priority(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_boosts(drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace]) -> None:
+def test_lists_priority_boosts(drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace]) -> None:
     con, trace = drawn
     con.execute("BEGIN")
     con.execute("UPDATE thread SET base_priority = 11 WHERE name = 'high'")
@@ -178,14 +178,14 @@ def test_boosts(drawn: tuple[duckdb.DuckDBPyConnection, DrawnTrace]) -> None:
             new_priority=new, kind=kind,
         )  # fmt: skip
     rows = con.execute(
-        "SELECT thread, base_priority, run_ns, boosted_ns, boosted_stays, switches_in, highest, "
+        "SELECT thread, base_priority, run_ns, boosted_ns, boosted_slices, switches_in, highest, "
         "raised, lowered FROM priority_boost"
     ).fetchall()
     con.execute("ROLLBACK")
     assert rows == [("high", 11, 50 * MS, 50 * MS, 2, 2, 1, 2, 1)]
 
 
-def test_the_findings(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_findings(con: duckdb.DuckDBPyConnection) -> None:
     found = yielded(con, "priority_order")
     ready, place = sorted(found, key=lambda f: f.cost_ns or 0)
     assert (ready.severity, ready.cost_ns) == ("critical", 40 * MS)
@@ -197,7 +197,7 @@ def test_the_findings(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(one.counter_evidence_sql or "")
 
 
-def test_a_priority_that_is_ready_half_the_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_priority_that_is_ready_half_the_time(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE sched_slice SET priority = 12, ready_ns = ts WHERE cpu = 2 AND ts > 0")
     found = yielded(con, "priority_order")
     (starved,) = [f for f in found if f.kind == "starved"]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 QUERIES = catalog.load_all()
 NAMES = [query.full_name for query in QUERIES]
-# Columns that hold times by their name; in the words of other tools, by their comment.
+# Columns that contain times by name; in terms of other tools, by comment.
 _TIME = re.compile(r"^(ns|ts|dur)$|_(ns|ts)$|^ns_per_")
 _DURATION = re.compile(r", (ns|ms|msec|microseconds)\b")
 
@@ -54,7 +54,7 @@ def test_marks_are_read_from_comments() -> None:
     assert bounds.without_mark("Time (lower bound)") == "Time (lower bound)"
 
 
-def test_limits_of_a_value_follow_its_mark() -> None:
+def test_limits_follow_the_mark() -> None:
     row = {"x_ns": 5, "unknown_ns": 2, "low_ns": 3, "high_ns": None, "y_ns": None}
     slack = bounds.Bound("slack", high="unknown_ns")
     assert slack.limits("x_ns", row) == (5, 7)
@@ -66,7 +66,7 @@ def test_limits_of_a_value_follow_its_mark() -> None:
     assert bounds.Bound("none").limits("x_ns", row) == (None, None)
 
 
-# What a row is about, by query: rows of the truth and of the recording with gaps are compared.
+# Identity columns by query: rows of the truth and of the recording with gaps are compared.
 THREAD = ("trace_id", "utid")
 KEYS = {
     "thread_summary": THREAD,
@@ -119,12 +119,12 @@ def _rows(con: duckdb.DuckDBPyConnection, name: str) -> dict[tuple[Any, ...], di
     names = [column[0] for column in cursor.description or []]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     found = {tuple(row[key] for key in KEYS[name]): row for row in rows}
-    assert len(found) == len(rows), "two rows are about the same"
+    assert len(found) == len(rows), "two rows have the same identity"
     return found
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_the_truth_lies_within_the_bounds_under_loss(
+def test_truth_is_within_bounds_under_loss(
     name: str, truth: duckdb.DuckDBPyConnection, gappy: duckdb.DuckDBPyConnection
 ) -> None:
     query = catalog.find(name)
@@ -138,14 +138,14 @@ def test_the_truth_lies_within_the_bounds_under_loss(
                 continue
             changed += true[column] != shown[column]
             low, high = bound.limits(column, shown)
-            # Shares are ratios of whole numbers: equal but for the last bit.
+            # Shares are ratios of integers: equal except for the last bit.
             near = 1e-9 if isinstance(true[column], float) else 0
             if not (low is None or low <= true[column] + near) or not (
                 high is None or true[column] <= high + near
             ):
                 outside.append((key, column, low, true[column], high))
     assert outside == []
-    assert changed > 0, "the gaps change nothing that this query returns"
+    assert changed > 0, "the gaps do not change any row of this query"
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -270,7 +270,7 @@ def _in_us(con: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("sql", "shown", "true"), DRAWN, ids=[sql for sql, _, _ in DRAWN])
-def test_a_gap_of_two_cells_lowers_times_and_shows_as_slack(
+def test_gap_of_two_cells_lowers_times_and_widens_bounds(
     drawn: tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection],
     sql: str,
     shown: list[tuple[Any, ...]],
@@ -279,7 +279,7 @@ def test_a_gap_of_two_cells_lowers_times_and_shows_as_slack(
     assert [_in_us(con, sql) for con in drawn] == [shown, true]
 
 
-def test_shares_lie_between_their_bounds(
+def test_shares_are_within_their_bounds(
     drawn: tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection],
 ) -> None:
     busy = "SELECT busy_low_pct, busy_pct, busy_high_pct FROM cpu_time WHERE cpu = 0"

@@ -1,4 +1,4 @@
-"""Every question: documented as it answers, callable as view and as macro, old shells included."""
+"""Every query is documented, works as view and as macro, and runs in older shells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 from schedlens.ask import bounds, catalog
 from schedlens.load import schema
@@ -22,18 +22,18 @@ NAMES = [query.full_name for query in QUESTIONS]
 
 # 10C of two siblings would be (n, n + 1); here two cores:    cpu 0  A A A . . B B
 #                                                             cpu 1  . B B B . . .
-STAYS = [
-    Stay("game/A", 0, 0, 30, end="preempted"),
-    Stay("game/B", 1, 10, 30, ready=5, wait=None, waker="game/A"),
-    Stay("game/B", 0, 50, 20, ready=0, wait=10),
-    Stay("game/A", 1, 60, 40, ready=30, wait=0, end="trace_end"),
+SLICES = [
+    Slice("game/A", 0, 0, 30, end="preempted"),
+    Slice("game/B", 1, 10, 30, ready=5, wait=None, waker="game/A"),
+    Slice("game/B", 0, 50, 20, ready=0, wait=10),
+    Slice("game/A", 1, 60, 40, ready=30, wait=0, end="trace_end"),
 ]
 CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1)]
 
 
 def _fill(con: duckdb.DuckDBPyConnection) -> None:
     for trace_id in (1, 2):
-        DrawnTrace(con, STAYS, CPUS, 100, trace_id=trace_id)
+        DrawnTrace(con, SLICES, CPUS, 100, trace_id=trace_id)
 
 
 def _forms(query: catalog.Query) -> list[str]:
@@ -47,7 +47,7 @@ def _forms(query: catalog.Query) -> list[str]:
 
 @pytest.fixture(scope="module")
 def empty() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Made for real, as `analyze` makes it: the others hold a copy."""
+    """Created as `analyze` creates it; other tests use a copy."""
     with duckdb.connect() as con:
         schema.create(con)
         catalog.install(con)
@@ -69,7 +69,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-# Not the text of a macro: what it leaves out with EXCLUDE has no order.
+# Not the text of a macro: columns dropped by EXCLUDE have no order.
 CATALOGUE = """
 SELECT 'table' AS kind, table_name AS name, sql, comment FROM duckdb_tables() WHERE NOT internal
 UNION ALL
@@ -84,11 +84,11 @@ ORDER BY ALL
 """
 
 
-def test_the_copy_that_tests_draw_in_has_the_tables_and_questions_of_the_original(
+def test_test_database_copy_has_all_tables_and_queries(
     empty: duckdb.DuckDBPyConnection, filled: duckdb.DuckDBPyConnection
 ) -> None:
     original = empty.execute(CATALOGUE).fetchall()
-    assert {kind for kind, *_ in original} == {"table", "view", "table_macro", "column"}
+    assert {kind for kind, *_ in original} == {"table", "view", "table_macro", "macro", "column"}
     assert filled.execute(CATALOGUE).fetchall() == original
 
 
@@ -98,7 +98,7 @@ def test_every_column_is_documented_by_its_name(
 ) -> None:
     described = empty.execute(f"DESCRIBE FROM {query.full_name}").fetchall()
     assert [name for name, _ in query.columns] == [row[0] for row in described]
-    # sum(BIGINT) is HUGEINT, which few readers know.
+    # sum(BIGINT) is HUGEINT, which few readers support.
     assert not [row[0] for row in described if row[1] == "HUGEINT"]
     assert all(bounds.without_mark(text).endswith((".", "?")) for _, text in query.columns)
 
@@ -118,7 +118,7 @@ def test_both_forms_run_on_an_empty_database(
 
 
 @pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
-def test_view_and_macro_answer_alike_and_twice_the_same(
+def test_view_and_macro_agree_and_repeat(
     query: catalog.Query, filled: duckdb.DuckDBPyConnection
 ) -> None:
     first = filled.execute(f"FROM {query.full_name}").fetchall()
@@ -128,18 +128,18 @@ def test_view_and_macro_answer_alike_and_twice_the_same(
 
 
 @pytest.mark.parametrize("query", QUESTIONS, ids=NAMES)
-def test_one_trace_alone_answers_as_in_the_sweep(
+def test_one_recording_alone_answers_as_in_the_session(
     query: catalog.Query, filled: duckdb.DuckDBPyConnection
 ) -> None:
-    assert any(p.name == "p_trace_id" for p in query.parameters), "pools a whole database"
+    assert any(p.name == "p_trace_id" for p in query.parameters), "combines a whole database"
     alone = filled.execute(f"FROM {query.full_name}(p_trace_id := 2)").fetchall()
     if "trace_id" not in (name for name, _ in query.columns):
-        pytest.skip("its rows are made of several steps: no row of the sweep is of one alone")
+        pytest.skip("its rows combine several steps")
     among = filled.execute(f"FROM {query.full_name} WHERE trace_id = 2").fetchall()
     assert sorted(map(repr, alone)) == sorted(map(repr, among))
 
 
-# Each parameter is given by its name: all of a question at once, as binding takes most of the time.
+# Parameters are passed by name, all of a query at once, as binding takes most of the time.
 SHELL_FORMS = [
     form
     for query in QUESTIONS
@@ -154,7 +154,7 @@ SHELL_FORMS = [
 
 @pytest.fixture(scope="module")
 def counts(file: Path) -> list[int]:
-    """The number of rows of each form, as this library has it."""
+    """The number of rows of each form, as this library returns it."""
     with duckdb.connect(str(file), read_only=True) as con:
         return [
             con.execute(f"SELECT count(*) FROM ({form})").fetchall()[0][0] for form in SHELL_FORMS
@@ -162,7 +162,7 @@ def counts(file: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("opening", ["direct", "attached"])
-def test_all_questions_run_in_the_shell_people_have(
+def test_all_queries_run_in_the_older_duckdb_shell(
     file: Path, counts: list[int], opening: str
 ) -> None:
     shell = shutil.which("duckdb", path=sysconfig.get_path("scripts")) or shutil.which("duckdb")
@@ -181,7 +181,7 @@ def test_all_questions_run_in_the_shell_people_have(
     assert [int(line) for line in done.stdout.split()] == counts
 
 
-def test_names_are_unique_over_all_folders() -> None:
+def test_names_are_unique_across_folders() -> None:
     assert len(NAMES) == len(set(NAMES))
     files = list(schema.folder().glob("*/*.sql"))
     assert sum(path.parent.name != "schema" for path in files) == sum("." not in n for n in NAMES)

@@ -1,4 +1,4 @@
-"""This timeline as `perf sched timehist` prints it, quirk by quirk; and real ones, row by row."""
+"""A drawn timeline as `perf sched timehist` prints it, quirk by quirk; and real ones row by row."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _rows(con: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
     return [(*row[:2], *(float(value) for value in row[2:])) for row in rows]
 
 
-def test_wait_holds_the_delay_and_times_are_cut(
+def test_wait_includes_delay_and_times_are_truncated(
     machine: Machine, con: duckdb.DuckDBPyConnection
 ) -> None:
     machine.switch(0, 0, "A", "idle0")
@@ -92,10 +92,10 @@ def test_after_a_preemption_the_delay_is_zero(
     assert _rows(con)[2] == (0, "A[10]", 4.0, 0.0, 1.0)
 
 
-def test_idle_time_of_an_unseen_switch_is_added_to_the_thread(
+def test_idle_time_of_missed_switch_is_added_to_the_thread(
     machine: Machine, con: duckdb.DuckDBPyConnection
 ) -> None:
-    """A left at 1 ms and came back at 9 ms; only the record of the other kind shows that."""
+    """A left at 1 ms and returned at 9 ms; only PERF_RECORD_SWITCH shows that."""
     machine.switch(0, 0, "idle0", "A", state=0)
     machine.seq += 1
     machine.trace.add("context_switch", ts=1000 * US, cpu=0, seq=machine.seq, prev_utid=1,
@@ -104,7 +104,7 @@ def test_idle_time_of_an_unseen_switch_is_added_to_the_thread(
     assert _rows(con)[1] == (0, "A[10]", 0.0, 0.0, 10.0)
 
 
-def test_the_first_waking_counts_even_while_it_runs(
+def test_first_wakeup_counts_even_while_running(
     machine: Machine, con: duckdb.DuckDBPyConnection
 ) -> None:
     machine.switch(0, 0, "idle0", "A", state=0)
@@ -114,12 +114,12 @@ def test_the_first_waking_counts_even_while_it_runs(
     machine.waking(350 * US, "A")
     machine.switch(400 * US, 0, "B", "A")
     machine.switch(500 * US, 0, "A", "idle0")
-    # Woken while running: the time lies after the last switch, so there is no delay.
+    # Woken while running: the time is after the last switch, so there is no delay.
     assert _rows(con)[1] == (0, "A[10]", 0.0, 0.0, 0.2)
     assert _rows(con)[3] == (0, "A[10]", 0.2, 0.1, 0.1)
 
 
-def test_a_last_switch_out_after_the_last_switch_here_gives_no_wait(
+def test_later_switch_out_on_another_cpu_gives_no_wait(
     machine: Machine, con: duckdb.DuckDBPyConnection
 ) -> None:
     machine.switch(0, 1, "idle1", "B", state=0)
@@ -128,7 +128,7 @@ def test_a_last_switch_out_after_the_last_switch_here_gives_no_wait(
     assert _rows(con)[2] == (1, "A[10]", 0.0, 0.0, 0.3)
 
 
-def test_wakeup_is_taken_only_where_no_waking_is_recorded(
+def test_wakeup_is_used_only_without_waking(
     machine: Machine, con: duckdb.DuckDBPyConnection
 ) -> None:
     machine.switch(0, 0, "A", "idle0")
@@ -140,7 +140,7 @@ def test_wakeup_is_taken_only_where_no_waking_is_recorded(
     assert _rows(con)[2] == (0, "A[10]", 0.3, 0.0, 0.1)
 
 
-def test_released_threads_are_one_thread_named_by_minus_one(
+def test_released_threads_are_one_thread_minus_one(
     machine: Machine, con: duckdb.DuckDBPyConnection
 ) -> None:
     machine.thread("C", 12, 10)
@@ -155,9 +155,7 @@ def test_released_threads_are_one_thread_named_by_minus_one(
     ]
 
 
-def test_the_name_is_the_one_of_that_moment(
-    machine: Machine, con: duckdb.DuckDBPyConnection
-) -> None:
+def test_name_is_the_one_at_that_moment(machine: Machine, con: duckdb.DuckDBPyConnection) -> None:
     machine.trace.add("thread_name", utid=machine.known["A"], name="sh")
     machine.trace.add("thread_name", utid=machine.known["A"], ts=500, name="ls")
     machine.switch(400, 0, "A", "idle0")
@@ -186,8 +184,8 @@ def view_rows(con: duckdb.DuckDBPyConnection, trace_id: int) -> list[tuple[objec
     return [(f"{row[0]:.6f}", row[1], row[2], *(f"{v:.3f}" for v in row[3:])) for row in rows]
 
 
-# A thread that is preempted between its exit record and its release keeps its id, one that is
-# preempted after the release has none for perf any more. No record tells which of the two it was.
+# A thread preempted between its exit record and its release keeps its id; perf has no id for one
+# preempted after the release. No record shows which of the two happened.
 UNDECIDED = """
 SELECT c.ts + trace.start_clock, c.cpu
 FROM context_switch AS c
@@ -200,13 +198,13 @@ WHERE c.trace_id = ? AND c.source = 'switch' AND c.prev_state & 16 = 0
 
 
 def without(rows: list[tuple[object, ...]], undecided: set[tuple[str, object]]) -> list[object]:
-    """The rows but those, and those of threads without an id, which perf takes for one thread."""
+    """The other rows, without those of threads without id, which perf takes for one thread."""
     if not undecided:
         return list(rows)
     return [row for row in rows if row[:2] not in undecided and not str(row[2]).startswith(":-1")]
 
 
-def test_the_view_equals_the_text_on_every_step_of_a_real_sweep(
+def test_view_matches_timehist_on_every_step_of_a_real_sweep(
     session: Path, analysis: duckdb.DuckDBPyConnection
 ) -> None:
     steps = analysis.execute("SELECT trace_id, label FROM trace ORDER BY trace_id").fetchall()

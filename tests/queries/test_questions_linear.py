@@ -1,4 +1,4 @@
-"""No question is worse than linear: the same recording twice as long takes at most three times."""
+"""No query is slower than linear: twice the recording takes at most three times as long."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ QUESTIONS = (
     "background_running", "pinned_sibling", "core_type_move", "short_run", "thread_timeline",
     "core_choice_timeline", "priority_timeline",
 )  # fmt: skip
-# Conditions of order answered by comparing every row with every other.
+# Order conditions answered by comparing every row with every other.
 LOOPS = {"NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "IE_JOIN"}
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A play of 0.25 s laid end to end, once and twice as often, some cores unknown at times."""
+    """A 0.25 s run repeated end to end, once and twice as often; some cores are unknown."""
     folder = tmp_path_factory.mktemp("linear")
     (play,) = [case for case in cases.CASES if case.name == "critical_path"]
     with simulated_database(folder, [("play", play.play(seed=1, seconds=0.25))]):
@@ -55,14 +55,14 @@ def _spent(con: duckdb.DuckDBPyConnection, form: str) -> float:
     return time.process_time() - before
 
 
-def test_twice_the_rows_take_at_most_three_times_as_long(files: list[Path]) -> None:
+def test_doubling_rows_at_most_triples_query_time(files: list[Path]) -> None:
     worse = {}
     once, twice = (duckdb.connect(str(file), read_only=True) for file in files)
     with once, twice:
         rows = [con.execute("SELECT count(*) FROM sched_slice").fetchall() for con in (once, twice)]
         assert rows[1][0][0] == 2 * rows[0][0][0]
         for form in QUESTIONS:
-            # 50 ms of slack for a machine that does other things: a loop over all pairs takes more.
+            # 50 ms of slack for a busy machine: a loop over all pairs takes more.
             for _ in range(3):
                 short, long = _spent(once, form), _spent(twice, form)
                 if long <= 3 * short + 0.05:
@@ -79,7 +79,7 @@ def _operators(plan: Any) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("form", [form.split("(")[0] for form in QUESTIONS if "(" not in form])
-def test_no_plan_compares_every_row_with_every_other(files: list[Path], form: str) -> None:
+def test_no_query_plan_is_quadratic(files: list[Path], form: str) -> None:
     with duckdb.connect(str(files[0]), read_only=True) as con:
         (row,) = con.execute(f"EXPLAIN (FORMAT json) FROM {form}(p_trace_id := 1)").fetchall()
     found = list(_operators(json.loads(row[1])))

@@ -20,7 +20,7 @@ YIELDS = ",syscalls:sys_enter_sched_yield"
 
 
 def judged(folder: Path, fault: str, events: str) -> tuple[list[dict[str, Any]], str]:
-    """What real_time finds in a recording of the program, and the database."""
+    """Findings of real_time in a recording of the program, and the database."""
     needs_tracing()
     file = folder / "perf.data"
     done = subprocess.run(
@@ -31,21 +31,21 @@ def judged(folder: Path, fault: str, events: str) -> tuple[list[dict[str, Any]],
     if "refused" in done.stdout:
         pytest.skip(f"this machine refuses the policy: {done.stdout.strip()}")
     assert done.returncode == 0, done.stderr
-    told = command("analyze", str(file), "--only", "real_time", "--no-report", "--json")
-    facts = json.loads(told.stdout)
+    output = command("analyze", str(file), "--only", "real_time", "--no-report", "--json")
+    facts = json.loads(output.stdout)
     return facts["findings"], facts["database"]
 
 
-def test_a_fifo_hog_is_found_with_what_it_kept_waiting(tmp_path: Path) -> None:
+def test_fifo_hog_is_found_with_the_delayed_thread(tmp_path: Path) -> None:
     found, _ = judged(tmp_path, "fifo", EVENTS)
     (hog,) = [f for f in found if f["kind"] == "hog"]
     assert hog["severity"] in ("warning", "critical")
-    # Of the 1.2 s the kernel leaves at most a twentieth to the other thread, which waits the rest.
+    # Of the 1.2 s the kernel leaves at most a twentieth to the other thread, which waits otherwise.
     assert hog["cost_ns"] >= 1_000_000_000
     assert "; others were ready for" in hog["detail"]
 
 
-def test_a_deadline_thread_that_uses_up_its_runtime_misses(tmp_path: Path) -> None:
+def test_deadline_thread_that_exhausts_its_runtime_is_reported(tmp_path: Path) -> None:
     found, database = judged(tmp_path, "deadline", EVENTS + YIELDS)
     (missed,) = [f for f in found if f["kind"] == "out_of_runtime"]
     with duckdb.connect(database, read_only=True) as con:
@@ -55,10 +55,10 @@ def test_a_deadline_thread_that_uses_up_its_runtime_misses(tmp_path: Path) -> No
     known = ("warning", "critical") if yields == [(True,)] else ("info",)
     assert missed["severity"] in known
     times = int(missed["title"].split(" time")[0].rsplit(" ", 1)[1])
-    # A job in each of 30 periods of 20 ms; the first and last may be cut.
+    # A job in each of 30 periods of 20 ms; the first and last may be incomplete.
     assert 20 <= times <= 40
 
 
-def test_a_deadline_thread_that_meets_its_deadlines_is_not_reported(tmp_path: Path) -> None:
+def test_deadline_thread_that_meets_deadlines_is_not_reported(tmp_path: Path) -> None:
     found, _ = judged(tmp_path, "meets", EVENTS)
     assert not [f for f in found if f["kind"] == "out_of_runtime"]

@@ -1,4 +1,4 @@
-"""These steps of a workload, what they got done: throughput, curve, yield, headroom, clock."""
+"""Steps of a workload: throughput, curve, yield, headroom, clock."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def test_a_step_adds_its_workers_up(con: duckdb.DuckDBPyConnection) -> None:
+def test_step_sums_its_workers(con: duckdb.DuckDBPyConnection) -> None:
     fill(con, [Step(["physical"], [0, 2], [1000, 3000])])
     row = con.execute(
         "SELECT unit, per_s, per_thread_per_s, batch_per_s, slowest_per_s, fastest_per_s, cpu_pct "
         "FROM run_throughput"
     ).fetchall()
-    # 4000 and 12000 bytes in 0.1 s; by batches 1000 and 3000 bytes a millisecond.
+    # 4000 and 12000 bytes in 0.1 s; by batches 1000 and 3000 bytes per millisecond.
     assert row == [("bytes", 160_000.0, 80_000.0, 4_000_000.0, 40_000.0, 120_000.0, 50.0)]
 
 
@@ -33,7 +33,7 @@ def test_kernels_without_data_count_iterations(con: duckdb.DuckDBPyConnection) -
     assert rows == [("iterations", 20_000.0, 500_000.0)]
 
 
-def test_a_plan_that_stands_for_two_placements_is_in_both_curves(
+def test_plan_shared_by_two_placements_is_in_both_curves(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     fill(con, [
@@ -58,7 +58,7 @@ def test_a_plan_that_stands_for_two_placements_is_in_both_curves(
     assert alone == [("physical", 2, 76_000.0, None)]
 
 
-def test_from_four_repeats_on_the_outermost_are_left_out(con: duckdb.DuckDBPyConnection) -> None:
+def test_four_or_more_repeats_drop_the_extremes(con: duckdb.DuckDBPyConnection) -> None:
     work = [1000, 1010, 1020, 1040, 5000]
     fill(con, [Step(["default"], None, [w], repeat=n) for n, w in enumerate(work, start=1)])
     rows = con.execute(
@@ -67,7 +67,7 @@ def test_from_four_repeats_on_the_outermost_are_left_out(con: duckdb.DuckDBPyCon
     assert rows == [(5, 40_800.0, 40_400.0, 41_600.0, 100 * 1200 / 40_800)]
 
 
-def test_one_repeat_has_no_spread_and_a_curve_from_two_no_speedup(
+def test_one_repeat_has_no_spread_and_curve_from_two_no_speedup(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     fill(con, [Step(["default"], None, [1000, 1000])])
@@ -123,8 +123,8 @@ def test_without_siblings_there_is_no_yield(con: duckdb.DuckDBPyConnection) -> N
     ]
 
 
-def test_table_1_of_the_articles(con: duckdb.DuckDBPyConnection) -> None:
-    """One loop of n chains on one sibling of each core: the system says 50 %, really n / 3."""
+def test_table_1_of_the_articles_is_reproduced(con: duckdb.DuckDBPyConnection) -> None:
+    """One loop of n chains on one sibling of each core: the system shows 50 %, really n / 3."""
     for chains, port in ((1, 100 / 3), (2, 200 / 3), (3, 100.0)):
         for table in ("trace", "analysis_window", "run", "run_worker", "run_sample", "cpu",
                       "core_state", "snapshot_cpu"):  # fmt: skip
@@ -147,8 +147,8 @@ def test_table_1_of_the_articles(con: duckdb.DuckDBPyConnection) -> None:
         assert row[7] == "assumed: latency 3, one multiplier per core, unless more was measured"
 
 
-def test_work_by_the_measured_yield(con: duckdb.DuckDBPyConnection) -> None:
-    """Y = 1.1: a core with one busy does 1 / 1.1, with both all it can; a quarter is idle."""
+def test_work_uses_the_measured_yield(con: duckdb.DuckDBPyConnection) -> None:
+    """Y = 1.1: a core with one busy CPU does 1 / 1.1, with both all it can; a quarter is idle."""
     fill(con, [
         Step(["physical"], [0, 2], [1000, 1000]),
         Step(["siblings"], [0, 1, 2, 3], [550, 550, 550, 550]),
@@ -166,7 +166,7 @@ def test_work_by_the_measured_yield(con: duckdb.DuckDBPyConnection) -> None:
     assert row[6:] == ("measured", None)
 
 
-def test_a_second_thread_that_costs_counts_less_than_the_core(
+def test_costly_second_thread_counts_less_than_the_core(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     fill(con, [
@@ -181,7 +181,7 @@ def test_a_second_thread_that_costs_counts_less_than_the_core(
     assert row == pytest.approx((90.0, 90.0))
 
 
-def test_a_core_without_siblings_counts_whole(con: duckdb.DuckDBPyConnection) -> None:
+def test_core_without_siblings_counts_fully(con: duckdb.DuckDBPyConnection) -> None:
     fill(con, [Step(["physical"], [0], [1000])])
     con.execute("UPDATE cpu SET core = cpu, smt_index = 0")
     core_state(con, 0, (80, 1), (20, 0))
@@ -192,8 +192,8 @@ def test_a_core_without_siblings_counts_whole(con: duckdb.DuckDBPyConnection) ->
     assert row == [(80.0, 80.0, None, "no siblings")]
 
 
-def test_the_knee_of_the_multiplications_gives_the_slots(con: duckdb.DuckDBPyConnection) -> None:
-    # An iteration takes as long up to 9 chains, then 10 / 9: latency 3 x three multipliers.
+def test_multiplication_knee_gives_the_slots(con: duckdb.DuckDBPyConnection) -> None:
+    # An iteration takes the same time up to 9 chains, then 10 / 9: latency 3 x three multipliers.
     work = {1: 9000, 3: 9000, 9: 8990, 10: 8100}
     fill(con, [Step(["physical"], [0], [w], workload=f"imul{n}") for n, w in work.items()])
     assert con.execute("FROM multiplier_slots").fetchall() == [("U", 10, 9)]
@@ -201,8 +201,8 @@ def test_the_knee_of_the_multiplications_gives_the_slots(con: duckdb.DuckDBPyCon
     assert con.execute("FROM multiplier_slots(p_trace_id := 2)").fetchall() == []
 
 
-def test_trace_time_is_cpu_time_and_steal(con: duckdb.DuckDBPyConnection) -> None:
-    """60 ms on CPU 0 in the trace, 40 ms by its clock; 30 ms stolen, of which it held 2 / 3."""
+def test_trace_time_is_cpu_time_plus_steal(con: duckdb.DuckDBPyConnection) -> None:
+    """60 ms on CPU 0 in the trace, 40 ms by its clock; 30 ms stolen, of which it had 2 / 3."""
     fill(con, [Step(["physical"], [0], [1000])])
     con.execute("UPDATE run_worker SET utid = 7, cpu_time_ns = 40 * 1000000")
     add(con, "sched_slice", trace_id=1, utid=7, cpu=0, ts=0, dur=60 * MS, is_idle=False,
@@ -218,7 +218,7 @@ def test_trace_time_is_cpu_time_and_steal(con: duckdb.DuckDBPyConnection) -> Non
     assert rows == [(60 * MS, 40 * MS, 30 * MS, 20 * MS, 0, 0.0, 0.0)]
 
 
-def test_less_in_the_trace_than_on_the_clock_is_outside(con: duckdb.DuckDBPyConnection) -> None:
+def test_less_trace_time_than_cpu_time_is_out_of_range(con: duckdb.DuckDBPyConnection) -> None:
     fill(con, [Step(["physical"], [0], [1000])])
     con.execute("UPDATE run_worker SET utid = 7")
     add(con, "sched_slice", trace_id=1, utid=7, cpu=0, ts=0, dur=40 * MS, is_idle=False,
@@ -227,7 +227,7 @@ def test_less_in_the_trace_than_on_the_clock_is_outside(con: duckdb.DuckDBPyConn
     assert rows == [(None, -10 * MS, -20.0)]
 
 
-def test_what_recording_cost(con: duckdb.DuckDBPyConnection) -> None:
+def test_recording_overhead_is_computed(con: duckdb.DuckDBPyConnection) -> None:
     fill(con, [Step(["physical"], [0], [1000]), Step(["default"], None, [1000])])
     con.execute(
         "UPDATE run SET baseline_per_s = 200, recorded_per_s = 190, "

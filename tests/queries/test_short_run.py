@@ -1,4 +1,4 @@
-"""These runs after a wake and this critical path: who carries the frame, and where it was cut."""
+"""Runs after a wakeup and a critical path: which thread is critical, and where it was preempted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import yielded
 
 MS = 1_000_000
@@ -14,22 +14,22 @@ US = 1_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "E", 0)]
 
 # Two frames of 20 ms. W wakes for 30 us four times, then for 8 ms in the middle of which it is
-# preempted for 2 ms and comes back on the E core; main presents.
+# preempted for 2 ms and returns on the E core; main presents.
 #   frame 0: main 0..2, W 2..15 (running 3..7, off 7..9, on E 9..13), main 15..20
-STAYS = [
-    Stay("game/main", 0, 0, 2 * MS),
-    *[Stay("game/W", 0, 2 * MS + n * 200 * US, 30 * US, wait=10 * US) for n in range(4)],
-    Stay("game/W", 0, 3 * MS, 4 * MS, wait=10 * US, end="preempted"),
-    Stay("other/X", 0, 7 * MS, 2 * MS),
-    Stay("game/W", 1, 9 * MS, 4 * MS, ready=2 * MS, wait=0),
-    Stay("game/main", 0, 15 * MS, 5 * MS, wait=13 * MS, waker="game/W"),
+SLICES = [
+    Slice("game/main", 0, 0, 2 * MS),
+    *[Slice("game/W", 0, 2 * MS + n * 200 * US, 30 * US, wait=10 * US) for n in range(4)],
+    Slice("game/W", 0, 3 * MS, 4 * MS, wait=10 * US, end="preempted"),
+    Slice("other/X", 0, 7 * MS, 2 * MS),
+    Slice("game/W", 1, 9 * MS, 4 * MS, ready=2 * MS, wait=0),
+    Slice("game/main", 0, 15 * MS, 5 * MS, wait=13 * MS, waker="game/W"),
 ]
 
 
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 40 * MS)
+        trace = DrawnTrace(database, SLICES, CPUS, 40 * MS)
         main, worker, upid = trace.utid("game/main"), trace.utid("game/W"), 1 << 32 | 1
         for number in range(2):
             trace.add("frame", frame=number, upid=upid, utid=main, process="game",
@@ -42,7 +42,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def test_runs_after_a_wake(con: duckdb.DuckDBPyConnection) -> None:
+def test_lists_runs_after_a_wakeup(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT thread, runs, short_runs, short_pct, run_ns, short_ns, p50_ns, longest_ns, "
         "interrupted FROM short_run"
@@ -53,7 +53,7 @@ def test_runs_after_a_wake(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_a_longer_limit_and_a_window(con: duckdb.DuckDBPyConnection) -> None:
+def test_longer_limit_and_window_apply(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT thread, runs, short_runs FROM short_run(p_short_ns := 10000000, "
         "p_from_ns := 2500000)"
@@ -61,14 +61,14 @@ def test_a_longer_limit_and_a_window(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [("W", 2, 2), ("main", 1, 1)]
 
 
-def test_who_the_frames_waited_for(con: duckdb.DuckDBPyConnection) -> None:
+def test_lists_threads_the_frames_waited_for(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT thread, frames, path_ns, path_pct, presents FROM path_thread"
     ).fetchall()
     assert rows == [("main", 2, 27 * MS, 67.5, True), ("W", 1, 13 * MS, 32.5, False)]
 
 
-def test_the_path_from_waking_to_waking(con: duckdb.DuckDBPyConnection) -> None:
+def test_path_follows_wakeups(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT hop, thread, ts, dur, waker_thread FROM path_hop(p_frame := 0)"
     ).fetchall()
@@ -81,7 +81,7 @@ def test_the_path_from_waking_to_waking(con: duckdb.DuckDBPyConnection) -> None:
     assert sorted(tiled.fetchall()) == [(0, True), (1, True)]
 
 
-def test_where_it_lost_its_cpu(con: duckdb.DuckDBPyConnection) -> None:
+def test_lists_where_it_lost_its_cpu(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT frame, out_ns, end_reason, from_cpu, from_type, to_cpu, to_type, off_ns "
         "FROM path_switch"
@@ -89,7 +89,7 @@ def test_where_it_lost_its_cpu(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [(0, 7 * MS, "preempted", 0, "P", 1, "E", 2 * MS)]
 
 
-def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_the_finding(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = yielded(con, "short_run")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("critical", 2 * MS, 5.0)
     assert "(80 % of its 5 runs after a wakeup last under 1 ms)" in found.detail

@@ -1,4 +1,4 @@
-"""Two drawn recordings with the shares a published comparison has, by all three denominators."""
+"""Two drawn recordings with the shares of a published comparison, by all three denominators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def test_a_third_less_by_which_denominator(con: duckdb.DuckDBPyConnection) -> None:
+def test_third_less_by_each_denominator(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT first, second, measure, round(first_pct, 2), round(second_pct, 2), "
         "round(less_pct, 1) FROM smt_comparison"
@@ -42,7 +42,7 @@ def test_a_third_less_by_which_denominator(con: duckdb.DuckDBPyConnection) -> No
     ]
 
 
-def test_the_other_way_round(con: duckdb.DuckDBPyConnection) -> None:
+def test_base_parameter_reverses_the_comparison(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT first_trace_id, second_trace_id, less_pct "
         "FROM smt_comparison(p_base := 2) WHERE measure = 'both of trace time'"
@@ -51,7 +51,7 @@ def test_the_other_way_round(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute("FROM smt_comparison(p_trace_id := 1)").fetchall() == []
 
 
-def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_the_finding(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = yielded(con, "smt_comparison")
     assert (found.severity, found.trace_id) == ("info", 2)
     assert found.kind == "sharing_differs"

@@ -1,4 +1,4 @@
-"""These counters at switches, alone and beside a busy sibling: CPI, and what sharing cost."""
+"""Counters at switches, alone and with SMT sibling busy: CPI, and the cost of sharing."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from math import sqrt
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import concluded, yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 0, 1, "P", 1), Cpu(2, 2, 0, "E", 0)]
-# A runs 80 intervals of 1 ms: 0..39 alone, 40..79 wholly shared, but 39 half of it; then one on E.
-STAYS = [Stay("game/A", 0, n * MS, MS) for n in range(80)] + [Stay("game/A", 2, 90 * MS, MS)]
+# A runs 80 intervals of 1 ms: 0..39 alone, 40..79 fully shared, except 39 half of it; one on E.
+SLICES = [Slice("game/A", 0, n * MS, MS) for n in range(80)] + [Slice("game/A", 2, 90 * MS, MS)]
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 100 * MS)
+        trace = DrawnTrace(database, SLICES, CPUS, 100 * MS)
         utid = trace.utid("game/A")
         trace.add("sharing_slice", utid=utid, cpu=0, ts=39 * MS + MS // 2, dur=MS // 2,
                   affinity_known=True)  # fmt: skip
         trace.add("sharing_slice", utid=utid, cpu=0, ts=40 * MS, dur=40 * MS, affinity_known=True)
         for n in range(80):
-            # Alone 1 cycle an instruction, shared 2; the second half of each kind differs by a bit.
+            # Alone 1 cycle per instruction, shared 2; the second half of each differs slightly.
             off = 10_000 if n % 2 else -10_000
             for counter, delta in (("cycles", 2_000_000 + off), ("instructions:u", 1_000_000)):
                 value = delta // 2 if counter == "cycles" and n < 40 else delta
@@ -39,7 +39,7 @@ def drawn() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def test_intervals_and_their_shared_part(con: duckdb.DuckDBPyConnection) -> None:
+def test_intervals_have_their_shared_part(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT ts, cpu, cycles, instructions, shared_ns FROM counter_interval "
         "WHERE ts IN (38000000, 39000000, 40000000, 79000000, 90000000)"
@@ -64,12 +64,12 @@ def test_speed_by_core_type(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_the_tax_and_its_interval(con: duckdb.DuckDBPyConnection) -> None:
+def test_tax_has_a_confidence_interval(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT core_type, shared_ns, alone_intervals, shared_intervals, alone_cpi, shared_cpi, "
         "tax_ns, tax_low_ns, tax_high_ns, refused FROM smt_tax"
     ).fetchall()
-    # Of the 39 alone 20 are 5,000 cycles low and 19 as much high.
+    # Of the 39 alone, 20 are 5,000 cycles low and 19 as much high.
     alone = (39_000_000 - 5_000) / 39_000_000
     away = [995_000 - alone * 1_000_000] * 20 + [1_005_000 - alone * 1_000_000] * 19
     alone_variance = 39 / 38 * sum(d * d for d in away) / 39_000_000**2
@@ -86,7 +86,7 @@ def test_the_tax_and_its_interval(con: duckdb.DuckDBPyConnection) -> None:
     ]  # fmt: skip
 
 
-def test_refused_with_too_few_intervals(con: duckdb.DuckDBPyConnection) -> None:
+def test_too_few_intervals_are_refused(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT shared_ns, alone_intervals, tax_ns, tax_low_ns, refused FROM smt_tax(p_least := 40)"
     ).fetchall()
@@ -95,7 +95,7 @@ def test_refused_with_too_few_intervals(con: duckdb.DuckDBPyConnection) -> None:
     ]  # fmt: skip
 
 
-def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_the_finding(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = yielded(con, "smt_tax")
     assert (found.severity, found.bound) == ("warning", "range")
     assert found.cost_ns == pytest.approx(20_252_596, abs=1)

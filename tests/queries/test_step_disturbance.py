@@ -1,4 +1,4 @@
-"""These workers and this timeline: who disturbed the step, how long, what findings say of it."""
+"""Workers and other threads: who disturbed the step, for how long, and what is reported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, add, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, add, drawn_database
 from judged import plain
 
 from schedlens.ask import judging
@@ -19,22 +19,22 @@ CPUS = [Cpu(0, 0), Cpu(1, 1), Cpu(2, 2)]
 # cpu 0  W0 W0 W0 W0 W0  X   W0 W0 W0 W0 W0 W0 W0 W0 W0        X from 40 to 45
 # cpu 1  W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 M  Y  W1    M of the workload at 90, Y at 92
 # cpu 2  X  X  X                                               no worker there
-STAYS = [
-    Stay("work/W0", 0, 0, 40 * MS, end="preempted"),
-    Stay("other/X", 0, 40 * MS, 5 * MS, ready=2 * MS),
-    Stay("work/W0", 0, 45 * MS, 55 * MS, ready=5 * MS, wait=0),
-    Stay("work/W1", 1, 0, 90 * MS, end="preempted"),
-    Stay("work/M", 1, 90 * MS, 2 * MS, ready=20 * MS),
-    Stay("other/Y", 1, 92 * MS, MS, ready=18 * MS),
-    Stay("work/W1", 1, 93 * MS, 7 * MS, ready=3 * MS, wait=0),
-    Stay("other/X", 2, 0, 30 * MS),
+SLICES = [
+    Slice("work/W0", 0, 0, 40 * MS, end="preempted"),
+    Slice("other/X", 0, 40 * MS, 5 * MS, ready=2 * MS),
+    Slice("work/W0", 0, 45 * MS, 55 * MS, ready=5 * MS, wait=0),
+    Slice("work/W1", 1, 0, 90 * MS, end="preempted"),
+    Slice("work/M", 1, 90 * MS, 2 * MS, ready=20 * MS),
+    Slice("other/Y", 1, 92 * MS, MS, ready=18 * MS),
+    Slice("work/W1", 1, 93 * MS, 7 * MS, ready=3 * MS, wait=0),
+    Slice("other/X", 2, 0, 30 * MS),
 ]
 
 
 def _draw(
     con: duckdb.DuckDBPyConnection, trace_id: int = 1, *, threads: int = 2, **run: object
 ) -> DrawnTrace:
-    trace = DrawnTrace(con, STAYS, CPUS, 100 * MS, trace_id=trace_id)
+    trace = DrawnTrace(con, SLICES, CPUS, 100 * MS, trace_id=trace_id)
     trace.add("run", **{"step": f"step-{trace_id}", "workload": "sha256", "placement": "default",
               "placements": ["default"], "threads": threads, "repeat": trace_id, "status": "ok",
               "recorded": True, "oversubscribed": False} | run)  # fmt: skip
@@ -55,13 +55,13 @@ def _judge(con: duckdb.DuckDBPyConnection, name: str) -> list[Finding]:
     return judging.judge_all(Scope(con), only=[name]).findings
 
 
-def test_others_on_the_workers_cpus(con: duckdb.DuckDBPyConnection) -> None:
+def test_lists_other_threads_on_worker_cpus(con: duckdb.DuckDBPyConnection) -> None:
     trace = _draw(con)
     rows = con.execute(
         "SELECT cpus, other_ns, other_pct, other_threads, other_process, other_thread, "
         "other_utid, longest_ns, steal_pct, stalled_pct, is_disturbed FROM step_disturbance"
     ).fetchall()
-    # 6 ms of 2 CPUs in 100 ms; X on CPU 2 disturbs nobody, and M is the workload's own.
+    # 6 ms of 2 CPUs in 100 ms; X on CPU 2 disturbs no worker, and M belongs to the workload.
     assert rows == [
         (2, 6 * MS, 3.0, 2, "other", "X", trace.utid("other/X"), 5 * MS, None, None, True)
     ]
@@ -72,9 +72,9 @@ def test_others_on_the_workers_cpus(con: duckdb.DuckDBPyConnection) -> None:
     assert narrow == [(MS, 1.0, False)]
 
 
-def test_work_that_is_missing_although_the_workers_ran(con: duckdb.DuckDBPyConnection) -> None:
+def test_missing_work_despite_running_is_reported(con: duckdb.DuckDBPyConnection) -> None:
     _draw(con)
-    # 960 iterations in 100 ms, of which 96 ms on a CPU; batches at 20 000 a second say 1920.
+    # 960 iterations in 100 ms, of which 96 ms on a CPU; batches at 20 000 per second mean 1920.
     for worker in range(2):
         add(con, "run_sample", trace_id=1, worker=worker, start_ns=0, end_ns=MS, cpu=worker,
             end_cpu=worker, iterations=20, bytes=0)  # fmt: skip
@@ -83,7 +83,7 @@ def test_work_that_is_missing_although_the_workers_ran(con: duckdb.DuckDBPyConne
     assert "stalled_steps" in [f.kind for f in _judge(con, "scaling_curve")]
 
 
-def test_disturbed_repeats_are_left_out_of_the_curve(con: duckdb.DuckDBPyConnection) -> None:
+def test_disturbed_repeats_are_excluded_from_the_curve(con: duckdb.DuckDBPyConnection) -> None:
     for trace_id in (1, 2, 3):
         _draw(con, trace_id)
     con.execute(f"UPDATE run_worker SET iterations = 1000 WHERE trace_id = 3;"
@@ -100,7 +100,7 @@ def test_disturbed_repeats_are_left_out_of_the_curve(con: duckdb.DuckDBPyConnect
     assert rows == [(1, 1, 0, False), (2, 2, 0, True)]
 
 
-def test_the_disturber_is_named_with_its_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_disturbing_thread_is_named_with_its_time(con: duckdb.DuckDBPyConnection) -> None:
     trace = _draw(con)
     found = [f for f in _judge(con, "scaling_curve") if f.trace_id == 1]
     assert [(f.severity, f.cost_ns, f.cost_pct, f.utid) for f in found] == [
@@ -118,8 +118,8 @@ def test_own_threads_of_a_workload_are_not_judged_one_by_one(
 ) -> None:
     _draw(con)
     _draw(con, 2)
-    # M was ready for 20 ms and is the workload's; Y for 18 ms beside it, in both steps. In these
-    # 18 ms W0, W1, M and Y share 3 CPUs: a fair share costs each a quarter of them.
+    # M of the workload was ready for 20 ms; Y for 18 ms meanwhile, in both steps. In these
+    # 18 ms W0, W1, M, and Y share 3 CPUs: a fair share costs each a quarter of them.
     fair = 18 * MS // 4
     found = _judge(con, "thread_summary")
     assert [(f.severity, f.cost_ns) for f in found] == [("info", 18 * MS - fair)]
@@ -133,14 +133,14 @@ def test_own_threads_of_a_workload_are_not_judged_one_by_one(
     ]  # fmt: skip
 
 
-def test_workers_beyond_the_cpus_are_one_line_for_the_sweep(
+def test_more_workers_than_cpus_is_one_finding_per_session(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     # Two of the four workers never ran.
     _draw(con, 1, threads=4, oversubscribed=True)
     _draw(con, 2, threads=4, oversubscribed=True)
     found = _judge(con, "concurrency")
-    # W0 is ready for 5 ms and W1 for 3: 8 of 400 ms; what M and others wait is not theirs.
+    # W0 is ready for 5 ms and W1 for 3: 8 of 400 ms; the waits of M and others are not theirs.
     assert [(f.severity, f.cost_ns) for f in found] == [("info", 8 * MS)]
     assert found[0].kind == "oversubscribed_step"
     assert plain(found[0].detail) == (
@@ -149,7 +149,7 @@ def test_workers_beyond_the_cpus_are_one_line_for_the_sweep(
     )
 
 
-def test_threads_of_the_workload(con: duckdb.DuckDBPyConnection) -> None:
+def test_lists_workload_threads(con: duckdb.DuckDBPyConnection) -> None:
     trace = _draw(con)
     rows = con.execute("SELECT utid, is_worker, is_oversubscribed FROM workload_thread").fetchall()
     assert sorted(rows) == sorted(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import judged, plain
 
 MS = 1_000_000
-STAYS = [Stay("game/A", 0, 0, 500 * MS), Stay("game/B", 1, 0, 100 * MS)]
+SLICES = [Slice("game/A", 0, 0, 500 * MS), Slice("game/B", 1, 0, 100 * MS)]
 
 
 @pytest.fixture
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as con:
-        drawn = DrawnTrace(con, STAYS, [Cpu(0, 0), Cpu(1, 1)], 1000 * MS)
+        drawn = DrawnTrace(con, SLICES, [Cpu(0, 0), Cpu(1, 1)], 1000 * MS)
         con.execute("DELETE FROM machine_setting")
         drawn.add("machine_setting", key="hz", value="250")
         # ms: the clock of A agrees, that of B shows 30 ms more; C has no thread in the trace.
@@ -54,7 +54,7 @@ def test_median_and_worst_gap_of_a_recording(trace: DrawnTrace) -> None:
     )
 
 
-def test_clock_in_ticks_is_allowed_the_error_of_ticks(trace: DrawnTrace) -> None:
+def test_clock_in_ticks_allows_tick_error(trace: DrawnTrace) -> None:
     # Without schedstat every time is a multiple of 10 ms.
     trace.con.execute(
         "UPDATE snapshot_thread SET user_ns = 0, system_ns = system_ns // 10000000 * 10000000"
@@ -77,7 +77,7 @@ def test_unknown_time_explains_a_gap(trace: DrawnTrace) -> None:
     assert gap == 0.0
 
 
-def test_recording_without_the_times_of_the_readings_reports_no_gap(trace: DrawnTrace) -> None:
+def test_missing_reading_times_report_no_difference(trace: DrawnTrace) -> None:
     trace.con.execute("UPDATE snapshot_thread SET ts = 900000000 WHERE edge = 'end'")
     rows = trace.con.execute(
         "SELECT gap_ns, reading_error_ns, clock_gap_pct FROM thread_clock_check ORDER BY gap_ns"

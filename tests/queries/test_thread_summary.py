@@ -1,4 +1,4 @@
-"""This timeline, what each thread did in it: exact times, switches, moves, ready times."""
+"""Threads on a timeline: exact times, switches, migrations, ready times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 # Cores {0,1} {2,3} share a cache; core {4} has another cache, core {6} another package.
 CPUS = [
@@ -21,20 +21,20 @@ CPUS = [
 # cpu 4                                . A  (ready 50, package)      650-700, blocked
 # cpu 6                                          A A (waited 150, ready 50, remote) 900-1000
 # cpu 3  B from 100 to 200, exits
-STAYS = [
-    Stay("game/A", 0, 0, 200, end="preempted"),
-    Stay("game/A", 1, 250, 100, ready=50, wait=0),
-    Stay("game/A", 2, 500, 100, ready=50, wait=100, end="quantum_end", priority=115),
-    Stay("game/A", 4, 650, 50, ready=50, wait=0),
-    Stay("game/A", 6, 900, 100, ready=50, wait=150, end="trace_end"),
-    Stay("other/B", 3, 100, 100, ready=10, end="exit"),
+SLICES = [
+    Slice("game/A", 0, 0, 200, end="preempted"),
+    Slice("game/A", 1, 250, 100, ready=50, wait=0),
+    Slice("game/A", 2, 500, 100, ready=50, wait=100, end="quantum_end", priority=115),
+    Slice("game/A", 4, 650, 50, ready=50, wait=0),
+    Slice("game/A", 6, 900, 100, ready=50, wait=150, end="trace_end"),
+    Slice("other/B", 3, 100, 100, ready=10, end="exit"),
 ]
 
 
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        DrawnTrace(database, STAYS, CPUS, 1000)
+        DrawnTrace(database, SLICES, CPUS, 1000)
         yield database
 
 
@@ -46,7 +46,7 @@ def _row(con: duckdb.DuckDBPyConnection, call: str, thread: str) -> dict[str, ob
     return dict(zip(names, rows[0], strict=True))
 
 
-def test_times_switches_and_moves_over_the_whole_recording(con: duckdb.DuckDBPyConnection) -> None:
+def test_times_switches_and_migrations_of_whole_recording(con: duckdb.DuckDBPyConnection) -> None:
     row = _row(con, "thread_summary", "A")
     expected = {
         "process": "game", "run_ns": 550, "run_high_ns": 550, "run_pct": 55.0,
@@ -61,7 +61,7 @@ def test_times_switches_and_moves_over_the_whole_recording(con: duckdb.DuckDBPyC
     assert {name: row[name] for name in expected} == expected
 
 
-def test_a_window_clips_times_and_keeps_only_its_switches(con: duckdb.DuckDBPyConnection) -> None:
+def test_window_clips_times_and_keeps_only_its_switches(con: duckdb.DuckDBPyConnection) -> None:
     row = _row(con, "thread_summary(p_from_ns := 300, p_to_ns := 660)", "A")
     expected = {
         "run_ns": 160, "ready_ns": 100, "wait_ns": 100, "switches_in": 2, "voluntary_out": 1,
@@ -71,32 +71,34 @@ def test_a_window_clips_times_and_keeps_only_its_switches(con: duckdb.DuckDBPyCo
     assert {name: row[name] for name in expected} == expected
 
 
-def test_a_thread_without_time_in_the_window_is_left_out(con: duckdb.DuckDBPyConnection) -> None:
+def test_thread_without_time_in_the_window_is_omitted(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT thread FROM thread_summary(p_from_ns := 300, p_to_ns := 660)"
     ).fetchall()
     assert rows == [("A",)]
 
 
-def test_the_process_filter_takes_the_name(con: duckdb.DuckDBPyConnection) -> None:
+def test_process_filter_matches_the_name(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute("SELECT thread, run_ns FROM thread_summary(p_process := 'other')").fetchall()
     assert rows == [("B", 100)]
     assert con.execute("FROM thread_summary(p_process := 'O''Brien')").fetchall() == []
 
 
-def test_unknown_topology_gives_moves_of_unknown_distance(con: duckdb.DuckDBPyConnection) -> None:
+def test_unknown_topology_gives_migrations_of_unknown_distance(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
     con.execute("UPDATE cpu SET core = NULL, llc = NULL, package = NULL")
     row = _row(con, "thread_summary", "A")
     assert (row["migrations"], row["migrations_unknown"], row["migrations_core"]) == (4, 4, 0)
 
 
-def test_ready_of_which_nothing_is_known_stays_null(con: duckdb.DuckDBPyConnection) -> None:
+def test_unknown_ready_time_is_null(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE sched_slice SET ready_ns = NULL, wait_ns = NULL")
     row = _row(con, "thread_summary", "A")
     assert (row["ready_count"], row["ready_max_ns"], row["ready_p50_ns"]) == (0, None, None)
 
 
-def test_processes_are_the_sums_of_their_threads(con: duckdb.DuckDBPyConnection) -> None:
+def test_processes_sum_their_threads(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT process, threads, run_ns, ready_ns, wait_ns, switches_in, migrations, ready_max_ns "
         "FROM process_summary"
@@ -104,7 +106,7 @@ def test_processes_are_the_sums_of_their_threads(con: duckdb.DuckDBPyConnection)
     assert rows == [("game", 1, 550, 200, 250, 5, 4, 50), ("other", 1, 100, 10, 90, 1, 0, 10)]
 
 
-def test_priorities_hold_their_own_running_and_ready_time(con: duckdb.DuckDBPyConnection) -> None:
+def test_priorities_have_their_own_running_and_ready_time(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT process, priority, threads, run_ns, ready_ns, ready_pct, switches_in, ready_max_ns "
         "FROM thread_by_priority"
@@ -116,7 +118,7 @@ def test_priorities_hold_their_own_running_and_ready_time(con: duckdb.DuckDBPyCo
     ]
 
 
-def test_time_by_cpu_adds_up_to_the_threads(con: duckdb.DuckDBPyConnection) -> None:
+def test_time_by_cpu_sums_to_thread_times(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT cpu, run_ns, switches_in, longest_ns FROM thread_cpu WHERE thread = 'A'"
     ).fetchall()
@@ -124,7 +126,7 @@ def test_time_by_cpu_adds_up_to_the_threads(con: duckdb.DuckDBPyConnection) -> N
                     (6, 100, 1, 100)]  # fmt: skip
 
 
-def test_the_parts_of_a_cpu_tile_the_window(con: duckdb.DuckDBPyConnection) -> None:
+def test_parts_of_a_cpu_tile_the_window(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT cpu, thread_ns, idle_ns, busy_pct FROM cpu_time(p_from_ns := 100, p_to_ns := 300)"
     ).fetchall()

@@ -1,22 +1,22 @@
-"""These snapshots at both edges of a step: what a quota held back, what a hypervisor took."""
+"""Snapshots at both edges of a step: time throttled by a quota, time stolen by a hypervisor."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import judged, outcome
 
-# ns      0    100  200  300  400  500      A leaves runnable at 100, comes back at 400
-STAYS = [Stay("game/A", 0, 0, 100, end="throttled_or_moved"),
-         Stay("game/A", 0, 400, 100, ready=300, wait=0, end="trace_end")]  # fmt: skip
+# ns      0    100  200  300  400  500      A leaves runnable at 100, returns at 400
+SLICES = [Slice("game/A", 0, 0, 100, end="throttled_or_moved"),
+         Slice("game/A", 0, 400, 100, ready=300, wait=0, end="trace_end")]  # fmt: skip
 
 
 @pytest.fixture
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as database:
-        drawn = DrawnTrace(database, STAYS, [Cpu(0, 0)], 500)
+        drawn = DrawnTrace(database, SLICES, [Cpu(0, 0)], 500)
         utid = drawn.utid("game/A")
         drawn.add("ready_slice", utid=utid, ts=100, dur=250, ready_ts=100, entered_cpu=0,
                   throttled=True, cgroup_throttled=False, idle_exit=False, idle_ns=250,
@@ -42,7 +42,7 @@ def trace() -> Iterator[DrawnTrace]:
         yield drawn
 
 
-def test_growth_between_the_snapshots_and_the_ready_time_under_it(trace: DrawnTrace) -> None:
+def test_throttled_time_and_ready_time_between_snapshots(trace: DrawnTrace) -> None:
     rows = trace.con.execute(
         "SELECT cgroup, quota_cpus, step_ns, usage_ns, used_cpus, throttled_ns, throttled_periods, "
         "threads, ready_ns, ready_throttled_ns FROM throttled_cgroup"
@@ -61,15 +61,15 @@ def test_ready_time_is_clipped_to_the_window(trace: DrawnTrace) -> None:
     assert rows == [(80, 50)]
 
 
-def test_what_the_system_counted_and_what_was_stolen(trace: DrawnTrace) -> None:
+def test_system_and_steal_time_are_counted(trace: DrawnTrace) -> None:
     rows = trace.con.execute(
         "SELECT cpu, step_ns, user_ns, system_ns, steal_ns, steal_pct FROM steal"
     ).fetchall()
-    # CPU 1 ran backwards and tells no system time and no steal.
+    # CPU 1 ran backwards and has no system time and no steal time.
     assert rows == [(0, 500, 250, 0, 10, 2.0), (1, 500, None, None, None, None)]
 
 
-def test_cgroup_that_ended_in_the_step_has_its_last_reading(trace: DrawnTrace) -> None:
+def test_cgroup_removed_in_the_step_has_its_last_reading(trace: DrawnTrace) -> None:
     for edge, ts, throttled in (("begin", 0, 0), ("last", 400, 70)):
         trace.add("snapshot_cgroup", ts=ts, edge=edge, cgroup="/ended", usage_ns=ts,
                   throttled_ns=throttled, nr_throttled=1, quota_ns=1, period_ns=2)  # fmt: skip
@@ -83,7 +83,7 @@ def test_cgroup_that_ended_in_the_step_has_its_last_reading(trace: DrawnTrace) -
     assert rows == [("/ended", False, 400, 70, 1, 300), ("/limited", True, 200, 300, 1, 300)]
 
 
-def test_cgroup_that_ended_before_it_was_read_is_unknown(trace: DrawnTrace) -> None:
+def test_cgroup_removed_before_reading_is_unknown(trace: DrawnTrace) -> None:
     trace.con.execute("DELETE FROM snapshot_cgroup WHERE cgroup IN ('/limited', '/silent')")
     trace.con.execute("UPDATE ready_slice SET throttled = FALSE, cgroup_throttled = TRUE")
     utid = trace.utid("game/A")
@@ -101,7 +101,7 @@ def test_cgroup_that_ended_before_it_was_read_is_unknown(trace: DrawnTrace) -> N
     assert (found.severity, found.kind) == ("warning", "unread_quota")
     assert "cgroup /limited with 1 thread ended before its counters were read" in found.detail
     assert found.bound == "range"
-    # Threads that were hardly ready cannot have been held back for long.
+    # Threads that were hardly ready cannot have been throttled for long.
     trace.con.execute("UPDATE ready_slice SET ts = 100, dur = 4 WHERE idle_exit = FALSE")
     trace.con.execute("DELETE FROM ready_slice WHERE idle_exit")
     clean = outcome(trace.con, "throttled_cgroup")

@@ -1,28 +1,28 @@
-"""These gaps, breaks and missing events: how far a recording can be trusted, what it answers."""
+"""Gaps, breaks, and missing events: how reliable a recording is, and what it can answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import judged
 
 from schedlens.ask import catalog, judging
 
 # ns      0    100  200  300  400  500
 # cpu 0   A A A A A  . . ? ? ? ? .     unknown from 350 to 450
-STAYS = [Stay("game/A", 0, 0, 250)]
+SLICES = [Slice("game/A", 0, 0, 250)]
 
 
 @pytest.fixture
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as database:
-        drawn = DrawnTrace(database, STAYS, [Cpu(0, 0, 0), Cpu(1, 0, 1)], 500)
+        drawn = DrawnTrace(database, SLICES, [Cpu(0, 0, 0), Cpu(1, 0, 1)], 500)
         yield drawn
 
 
-def test_a_whole_recording_has_no_gaps(trace: DrawnTrace) -> None:
+def test_complete_recording_has_no_gaps(trace: DrawnTrace) -> None:
     rows = trace.con.execute(
         "SELECT switches, repaired_switches, wakings, events_lost, gaps, chain_breaks, gap_events, "
         "gap_ns, problems, unknown_cpu_ns, unknown_cpu_pct, threads_ran, threads_unknown "
@@ -31,7 +31,7 @@ def test_a_whole_recording_has_no_gaps(trace: DrawnTrace) -> None:
     assert rows == [(2, 0, 0, 0, 0, 0, None, 0, 0, 0, 0.0, 1, 0)]
 
 
-def test_gaps_breaks_and_what_they_leave_unknown(trace: DrawnTrace) -> None:
+def test_gaps_and_breaks_state_the_unknown_time(trace: DrawnTrace) -> None:
     trace.add("loss", cpu=0, start_ns=350, end_ns=450, events=12, signalled_by="PERF_RECORD_LOST")
     trace.add("loss", cpu=1, start_ns=490, end_ns=600, signalled_by="chain_break")
     trace.add("loss", cpu=None, start_ns=None, end_ns=None, events=3, signalled_by="buffer_lost")
@@ -53,7 +53,7 @@ def test_gaps_breaks_and_what_they_leave_unknown(trace: DrawnTrace) -> None:
     assert narrow == [(60, 50)]
 
 
-def test_edges_are_counted_apart(trace: DrawnTrace) -> None:
+def test_edges_are_counted_separately(trace: DrawnTrace) -> None:
     trace.add("loss", cpu=0, start_ns=10, end_ns=90, signalled_by="chain_break")
     trace.add("loss", cpu=0, start_ns=90, end_ns=130, signalled_by="chain_break")
     trace.add("loss", cpu=1, start_ns=480, end_ns=500, signalled_by="stream_end")
@@ -64,7 +64,7 @@ def test_edges_are_counted_apart(trace: DrawnTrace) -> None:
         f"SELECT {asked} FROM trace_quality(p_from_ns := 100, p_to_ns := 400)"
     ).fetchall()
     assert rows == [(1, 1, 30, 2, 0, 1, 1)]
-    # The end of a stream is an edge wherever it lies; the switch at 0 is in this window.
+    # The end of a stream is an edge wherever it is; the switch at 0 is in this window.
     rows = trace.con.execute(f"SELECT {asked} FROM trace_quality").fetchall()
     assert rows == [(2, 2, 120, 1, 20, 2, 0)]
 
@@ -77,11 +77,11 @@ def _answer(trace: DrawnTrace, question: str) -> tuple[object, ...]:
     return tuple(rows[0])
 
 
-def test_what_is_recorded_is_answered(trace: DrawnTrace) -> None:
+def test_recorded_kinds_are_answered(trace: DrawnTrace) -> None:
     assert _answer(trace, "concurrency") == ("yes", None, None)
 
 
-def test_what_is_not_recorded_names_the_capture_line(trace: DrawnTrace) -> None:
+def test_unrecorded_kinds_name_the_capture_command(trace: DrawnTrace) -> None:
     assert _answer(trace, "idle_state") == (
         "no", "no idle states", "perf record -a -e power:cpu_idle"
     )  # fmt: skip
@@ -89,7 +89,7 @@ def test_what_is_not_recorded_names_the_capture_line(trace: DrawnTrace) -> None:
     assert _answer(trace, "idle_state") == ("yes", None, None)
 
 
-def test_a_limit_is_told_as_partly(trace: DrawnTrace) -> None:
+def test_limited_kind_is_reported_as_partial(trace: DrawnTrace) -> None:
     assert _answer(trace, "quantum_end_chain") == (
         "partly", "yields are not recorded: a quantum end may be one",
         "perf record -a -e syscalls:sys_enter_sched_yield",
@@ -98,7 +98,7 @@ def test_a_limit_is_told_as_partly(trace: DrawnTrace) -> None:
     assert _answer(trace, "quantum_end_chain") == ("yes", None, None)
 
 
-def test_what_no_recording_can_answer_names_none(trace: DrawnTrace) -> None:
+def test_unanswerable_question_names_no_capture_command(trace: DrawnTrace) -> None:
     trace.con.execute("UPDATE cpu SET smt_index = 0, core = cpu")
     assert _answer(trace, "smt_yield")[0:2] == (
         "no", "no core has siblings; no workload that counts its work"
@@ -107,7 +107,7 @@ def test_what_no_recording_can_answer_names_none(trace: DrawnTrace) -> None:
     assert _answer(trace, "sibling_overlap") == ("no", "no core has siblings", None)
 
 
-def test_a_recording_without_switches_answers_little(trace: DrawnTrace) -> None:
+def test_recording_without_switches_answers_little(trace: DrawnTrace) -> None:
     trace.con.execute("DELETE FROM context_switch")
     answer, why, means = _answer(trace, "thread_summary")
     assert (answer, means) == (
@@ -118,20 +118,20 @@ def test_a_recording_without_switches_answers_little(trace: DrawnTrace) -> None:
     assert why == "no context switches; no wakeups: ready time after a wait is unknown"
 
 
-def test_every_question_that_is_named_exists(trace: DrawnTrace) -> None:
-    # What an analyzer asks several questions for has the analyzer's name.
+def test_every_named_question_exists(trace: DrawnTrace) -> None:
+    # An answer that combines several queries has the analyzer's name.
     known = {query.full_name for query in catalog.load_all()} | set(judging.analyzers())
     known.add("counter_delta")
     named = {row[0] for row in trace.con.execute("SELECT question FROM answerable").fetchall()}
     assert named <= known
 
 
-def test_breaks_without_the_second_kind_of_record_ask_for_it() -> None:
+def test_breaks_without_switch_records_advise_recording_them() -> None:
     advised = {}
     for name in ("no_switch_events", "with_switch_events"):
         with drawn_database() as con:
-            stays = [Stay("game/A", 1, 0, 10_000_000)]
-            trace = DrawnTrace(con, stays, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
+            slices = [Slice("game/A", 1, 0, 10_000_000)]
+            trace = DrawnTrace(con, slices, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
             trace.add(
                 "loss", cpu=0, start_ns=2_000_000, end_ns=4_000_000, signalled_by="chain_break"
             )
@@ -160,8 +160,8 @@ def test_advice_about_loss_fits_the_recorder(
     source: str, signalled_by: str, collected: bool, advised: str, not_advised: str
 ) -> None:
     with drawn_database() as con:
-        stays = [Stay("game/A", 1, 0, 10_000_000)]
-        trace = DrawnTrace(con, stays, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
+        slices = [Slice("game/A", 1, 0, 10_000_000)]
+        trace = DrawnTrace(con, slices, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
         trace.add("loss", cpu=0, start_ns=2_000_000, end_ns=4_000_000, signalled_by=signalled_by)
         con.execute("UPDATE trace SET source = ?, events_lost = 0, buffers_lost = 0", [source])
         con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import yielded
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0, "P", 1), Cpu(1, 1, 0, "E", 0)]
 # CPU 0 runs A for 120 ms but the last 5; every 10 ms the number of active cores goes 1, 2, 3, and
 # so does its frequency: 4.9, 4.8, 4.7 GHz. On the E core A never ran at a known frequency.
-STAYS = [Stay("game/A", 0, 0, 115 * MS), Stay("game/A", 1, 116 * MS, MS)]
+SLICES = [Slice("game/A", 0, 0, 115 * MS), Slice("game/A", 1, 116 * MS, MS)]
 
 
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
-        trace = DrawnTrace(database, STAYS, CPUS, 120 * MS)
+        trace = DrawnTrace(database, SLICES, CPUS, 120 * MS)
         for n in range(12):
             active = n % 3 + 1
             trace.add("cpu_frequency", ts=n * 10 * MS, cpu=0, khz=5_000_000 - active * 100_000)
@@ -39,7 +39,7 @@ def test_frequency_at_each_number_of_active_cores(con: duckdb.DuckDBPyConnection
     ]
 
 
-def test_an_interval(con: duckdb.DuckDBPyConnection) -> None:
+def test_interval_has_frequency_and_active_cores(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT cpu, from_ns, dur, khz, busy_ns, active "
         "FROM frequency_interval(p_from_ns := 105000000)"
@@ -50,7 +50,7 @@ def test_an_interval(con: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_the_slope(con: duckdb.DuckDBPyConnection) -> None:
+def test_slope_is_computed(con: duckdb.DuckDBPyConnection) -> None:
     (row,) = con.execute(
         "SELECT core_type, intervals, busy_ns, khz_per_core, fit FROM turbo_slope"
     ).fetchall()
@@ -63,7 +63,7 @@ def test_the_slope(con: duckdb.DuckDBPyConnection) -> None:
     assert row == (None, None)
 
 
-def test_the_frequency_of_a_thread(con: duckdb.DuckDBPyConnection) -> None:
+def test_thread_has_mean_frequency(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT thread, core_type, known_ns, avg_khz FROM thread_frequency_type"
     ).fetchall()
@@ -71,7 +71,7 @@ def test_the_frequency_of_a_thread(con: duckdb.DuckDBPyConnection) -> None:
     assert rows == [("A", "P", 115 * MS, pytest.approx(mean, rel=1e-12))]
 
 
-def test_the_finding(con: duckdb.DuckDBPyConnection) -> None:
+def test_reports_the_finding(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = yielded(con, "turbo_slope")
     assert (found.severity, found.kind) == ("info", "frequency_falls")
     assert found.title == "Each active core costs 100 MHz (2.08 %)"

@@ -1,31 +1,31 @@
-"""This timeline, who woke whom and in the words of other tools."""
+"""Who woke whom, also in terms of other tools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Stay, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 # ns        0    100  200  300  400  500
-# cpu 0     A A A . . . B B          A 0..150 woken by nobody known; B 300..400 by A
+# cpu 0     A A A . . . B B          A 0..150, waker unknown; B 300..400 by A
 # cpu 1     . B B . C C C C          B 100..200 by A; C 250..450 by the interrupt on cpu 1
-STAYS = [
-    Stay("game/A", 0, 0, 150),
-    Stay("game/B", 1, 100, 100, ready=20, waker="game/A"),
-    Stay("game/B", 0, 300, 100, ready=60, wait=40, waker="game/A", end="preempted"),
-    Stay("other/C", 1, 250, 200, ready=10, waker="swapper/1", end="exit"),
+SLICES = [
+    Slice("game/A", 0, 0, 150),
+    Slice("game/B", 1, 100, 100, ready=20, waker="game/A"),
+    Slice("game/B", 0, 300, 100, ready=60, wait=40, waker="game/A", end="preempted"),
+    Slice("other/C", 1, 250, 200, ready=10, waker="swapper/1", end="exit"),
 ]
 
 
 @pytest.fixture
 def trace() -> Iterator[DrawnTrace]:
     with drawn_database() as database:
-        drawn = DrawnTrace(database, STAYS, [Cpu(0, 0), Cpu(1, 1)], 500)
+        drawn = DrawnTrace(database, SLICES, [Cpu(0, 0), Cpu(1, 1)], 500)
         yield drawn
 
 
-def test_pairs_with_their_wakings_and_ready_times(trace: DrawnTrace) -> None:
+def test_pairs_have_wakeups_and_ready_times(trace: DrawnTrace) -> None:
     rows = trace.con.execute(
         "SELECT waker_process, waker_thread, from_idle, process, thread, wakings, ready_ns, "
         "ready_max_ns, wait_ns FROM waker_pair"
@@ -36,7 +36,7 @@ def test_pairs_with_their_wakings_and_ready_times(trace: DrawnTrace) -> None:
     ]
 
 
-def test_the_process_filter_is_about_the_woken(trace: DrawnTrace) -> None:
+def test_process_filter_applies_to_the_woken_thread(trace: DrawnTrace) -> None:
     rows = trace.con.execute("SELECT thread FROM waker_pair(p_process := 'other')").fetchall()
     assert rows == [("C",)]
 
@@ -64,7 +64,7 @@ def test_cpu_usage_precise(trace: DrawnTrace) -> None:
     ]  # fmt: skip
 
 
-def test_in_view_is_of_the_window(trace: DrawnTrace) -> None:
+def test_in_view_columns_cover_the_window(trace: DrawnTrace) -> None:
     rows = trace.con.execute(
         'SELECT "Thread Name", "CPU Usage (in view) (ms)", "% CPU Usage" '
         "FROM wpa.cpu_usage_precise(p_from_ns := 50, p_to_ns := 150)"
@@ -111,7 +111,7 @@ def test_perfetto_thread_process_and_cpu(trace: DrawnTrace) -> None:
     ]  # fmt: skip
 
 
-def test_latency_has_perfs_columns_and_the_native_delays(trace: DrawnTrace) -> None:
+def test_latency_has_perf_columns_and_native_delays(trace: DrawnTrace) -> None:
     rows = trace.con.execute(
         'SELECT "Task", "Runtime ms", "Count", "Avg delay ms", "Max delay ms", "Max delay start", '
         '"Max delay end" FROM perf.latency'

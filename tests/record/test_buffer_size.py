@@ -1,4 +1,4 @@
-"""The option --buffer-size, from its text to the commands and the profile of the recorders."""
+"""The option --buffer-size, from its text to the recorders' commands and profile."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ pytestmark = pytest.mark.alone
         ("512K", "windows", BufferSize(512 << 10)),
     ],
 )
-def test_sizes_are_read_as_perf_and_etw_spell_them(
-    text: str, target: str, wanted: BufferSize
-) -> None:
+def test_sizes_accept_perf_and_etw_spelling(text: str, target: str, wanted: BufferSize) -> None:
     assert parse(text, target) == wanted
 
 
@@ -45,12 +43,12 @@ def test_sizes_are_read_as_perf_and_etw_spell_them(
         ("1Mx1", "windows", "are not enough"),
     ],
 )
-def test_sizes_that_no_recorder_takes_are_rejected(text: str, target: str, why: str) -> None:
+def test_unsupported_sizes_are_rejected(text: str, target: str, why: str) -> None:
     with pytest.raises(PlanError, match=re.escape(why)):
         parse(text, target)
 
 
-def test_perf_gets_the_buffers_asked_for(tmp_path: Path) -> None:
+def test_perf_gets_the_requested_buffers(tmp_path: Path) -> None:
     needs_tracing()
     done = collect("--seconds", "1", "-m", "1024", "--dry-run")
     assert done.returncode == 0, done.stderr
@@ -62,7 +60,7 @@ def test_perf_gets_the_buffers_asked_for(tmp_path: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_wpr_profile_and_xperf_get_the_buffers_asked_for(tmp_path: Path) -> None:
+def test_wpr_profile_and_xperf_get_the_requested_buffers(tmp_path: Path) -> None:
     paper = ["--os", "windows", "--seconds", "1", "--buffer-size", "2Mx2048", "--dry-run"]
     wpr = collect(*paper, "--recorder", "wpr", "-o", str(tmp_path))
     assert wpr.returncode == 0, wpr.stderr

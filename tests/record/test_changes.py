@@ -1,4 +1,4 @@
-"""What recording changes on the machine is written down first, and undone after."""
+"""Changes to the machine are written to a journal first and undone afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedlens.record import changes
 
 pytestmark = pytest.mark.alone
 
-# In a namespace of its own a mount is nobody else's; `%s` is what runs in it.
+# A mount in a namespace of its own affects nobody else; `%s` is what runs in it.
 ALONE = """
 while umount /sys/kernel/tracing 2>/dev/null; do :; done
 umount /sys/kernel/debug/tracing 2>/dev/null
@@ -27,7 +27,7 @@ echo "after $(mounted)"
 
 
 def alone(script: str, state: Path) -> list[str]:
-    """The lines a shell script prints in a mount namespace of its own."""
+    """The lines that a shell script prints in a mount namespace of its own."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("only root can mount")
     if not changes.TRACEFS.is_dir():
@@ -50,7 +50,7 @@ MOUNT = (
 )
 
 
-def test_a_mount_is_made_and_undone(tmp_path: Path) -> None:
+def test_mount_is_made_and_undone(tmp_path: Path) -> None:
     lines = alone(
         f'"$PY" -c "{MOUNT}; print(c.made[0]); print(c.undo()); print(c.made[0].restored)"',
         tmp_path,
@@ -67,7 +67,7 @@ def test_a_mount_is_made_and_undone(tmp_path: Path) -> None:
     assert not (tmp_path / "changes.json").exists()
 
 
-def test_what_was_there_before_stays(tmp_path: Path) -> None:
+def test_existing_mount_is_kept(tmp_path: Path) -> None:
     lines = alone(
         "mount -t tracefs nodev /sys/kernel/tracing\n"
         f'"$PY" -c "{MOUNT}; print(c.made); print(c.undo())"',
@@ -76,7 +76,7 @@ def test_what_was_there_before_stays(tmp_path: Path) -> None:
     assert lines == ["before 0", "there True", "[]", "[]", "after 1"]
 
 
-def test_a_killed_program_leaves_a_note_that_restore_mends(tmp_path: Path) -> None:
+def test_killed_program_leaves_a_journal_that_restore_undoes(tmp_path: Path) -> None:
     lines = alone(
         f'"$PY" -c "{MOUNT}; import os; os.kill(os.getpid(), 9)" >/dev/null 2>&1\n'
         'echo "killed $(mounted)"\n'
@@ -95,7 +95,7 @@ def test_a_killed_program_leaves_a_note_that_restore_mends(tmp_path: Path) -> No
     assert not (tmp_path / "changes.json").exists()
 
 
-def test_the_next_program_undoes_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_next_program_undoes_changes_of_a_killed_one(tmp_path: Path) -> None:
     lines = alone(
         f'"$PY" -c "{MOUNT}; import os; os.kill(os.getpid(), 9)" >/dev/null 2>&1\n'
         f'"$PY" -c "{MOUNT}; print(len(c.made), c.undo())"\n',
@@ -106,7 +106,7 @@ def test_the_next_program_undoes_what_a_killed_one_left(tmp_path: Path) -> None:
 
 def test_the_last_of_two_programs_undoes(tmp_path: Path) -> None:
     lines = alone(
-        # The second begins while the first runs, and ends after it.
+        # The second starts while the first runs, and ends after it.
         f'"$PY" -c "{MOUNT}; input(); c.undo(); print(c.made[0].restored)" <"$FIFO" & first=$!\n'
         'exec 3>"$FIFO"\n'
         'until [ -s "$SCHEDLENS_STATE_DIR/changes.json" ]; do sleep 0.05; done\n'
@@ -138,7 +138,7 @@ def fifo(folder: Path) -> Path:
     return folder
 
 
-def test_nothing_is_changed_that_cannot_be_written_down(tmp_path: Path) -> None:
+def test_without_journal_nothing_is_changed(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     lines = alone(
         f'SCHEDLENS_STATE_DIR=/proc/none "$PY" -c "{MOUNT}" 2>&1 | tail -n 1 | cut -c -60',
@@ -149,14 +149,14 @@ def test_nothing_is_changed_that_cannot_be_written_down(tmp_path: Path) -> None:
     assert lines[2] == "after 0"
 
 
-def test_a_reused_process_id_is_not_the_program(tmp_path: Path) -> None:
+def test_reused_process_id_is_not_the_program(tmp_path: Path) -> None:
     row = {"what": "mount /nowhere", "before": "not mounted", "after": "mounted", "restored": False}
     state = {"users": [[os.getpid(), "1"]], "pending": [row]}
     (tmp_path / "changes.json").write_text(json.dumps(state))
     assert [change.what for change in changes.left_behind(tmp_path)] == ["mount /nowhere"]
 
 
-def test_a_damaged_note_is_no_note(tmp_path: Path) -> None:
+def test_damaged_journal_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "changes.json").write_text("{")
     assert changes.left_behind(tmp_path) == []
     assert changes.restore(tmp_path) == ([], [])

@@ -1,4 +1,4 @@
-"""`collect` as a user runs it: a sweep, a program, a process, the machine."""
+"""`collect` as users run it: a sweep, a program, a process, the machine."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def sweep(workload: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_step_is_whole(sweep: Path) -> None:
+def test_every_step_is_complete(sweep: Path) -> None:
     session = read(sweep / "session.json")
     assert session["schema"] == 1
-    assert session["capture"]["rung"] == "full"
+    assert session["capture"]["mode"] == "full"
     assert session["topology"] == json.loads(json.dumps(topology.read().as_json()))
     names = [step["name"] for step in session["steps"]]
     assert sorted(names) == sorted(path.name for path in sweep.iterdir() if path.is_dir())
@@ -56,7 +56,7 @@ def test_every_step_is_whole(sweep: Path) -> None:
         assert not [name for name in left if name.endswith(".part")]
 
 
-def test_workers_ran_where_and_when_they_should(sweep: Path) -> None:
+def test_workers_ran_on_their_cpus_in_the_interval(sweep: Path) -> None:
     for row in read(sweep / "session.json")["steps"]:
         folder = sweep / row["name"]
         step, result = read(folder / "step.json"), read(folder / "workload.json")
@@ -66,16 +66,16 @@ def test_workers_ran_where_and_when_they_should(sweep: Path) -> None:
             row["planned_cpus"] or [None] * row["threads"]
         )
         for worker in result["workers"]:
-            # Between the snapshots, which lie inside the recording.
+            # Between the snapshots, which are inside the recording.
             assert step["begin_mono_ns"] <= worker["start_mono_ns"]
             assert worker["end_mono_ns"] <= step["end_mono_ns"]
             length = worker["end_mono_ns"] - worker["start_mono_ns"]
-            # A worker that gets its CPU late begins late; all end together, not before the time.
+            # A worker that gets its CPU late starts late; all end together, not early.
             assert length >= 0.1e9
             assert worker["cpu_time_ns"] <= length + 1_000_000
 
 
-def test_the_recording_holds_the_workers_interval(sweep: Path) -> None:
+def test_recording_contains_the_worker_interval(sweep: Path) -> None:
     for row in read(sweep / "session.json")["steps"]:
         step = read(sweep / row["name"] / "step.json")
         lines = subprocess.run(
@@ -83,12 +83,12 @@ def test_the_recording_holds_the_workers_interval(sweep: Path) -> None:
             capture_output=True, text=True, check=True,
         ).stdout.split()  # fmt: skip
         times = [float(line.rstrip(":")) for line in lines]
-        # Something is always switched within 50 ms: the recorder itself, if nothing else.
+        # Something switches within 50 ms: the recorder itself, if nothing else.
         assert min(times) - step["begin_mono_ns"] / 1e9 < 0.05
         assert step["end_mono_ns"] / 1e9 - max(times) < 0.05
 
 
-def test_the_workers_are_in_both_snapshots_and_as_busy_as_they_say(sweep: Path) -> None:
+def test_workers_are_in_both_snapshots_with_matching_cpu_time(sweep: Path) -> None:
     for row in read(sweep / "session.json")["steps"]:
         folder = sweep / row["name"]
         begin, end = read(folder / "begin.json"), read(folder / "end.json")
@@ -102,11 +102,11 @@ def test_the_workers_are_in_both_snapshots_and_as_busy_as_they_say(sweep: Path) 
                 assert pinned[worker["tid"]] == sorted(os.sched_getaffinity(0))
         for before, after in zip(begin["cpus"], end["cpus"], strict=True):
             grown = {key: after[key] - before[key] for key in after if key != "cpu"}
-            # idle_ns may step back on some kernels; the counters of work do not.
+            # idle_ns may step back on some kernels; busy counters do not.
             assert min(grown["user_ns"], grown["system_ns"]) >= 0
 
 
-def test_the_recorders_cost_is_that_of_the_batches(sweep: Path) -> None:
+def test_recorder_overhead_matches_batches(sweep: Path) -> None:
     step = next(row for row in read(sweep / "session.json")["steps"] if row["threads"] == 2)["name"]
     cost = read(sweep / step / "step.json")["overhead"]
     assert cost["unit"] == "bytes"
@@ -120,18 +120,18 @@ def test_the_recorders_cost_is_that_of_the_batches(sweep: Path) -> None:
         assert cost[key] == pytest.approx(sum(map(statistics.median, rates.values())))
 
 
-def test_plans_that_are_equal_run_once(sweep: Path) -> None:
+def test_equal_plans_run_once(sweep: Path) -> None:
     if topology.read().has_smt:
-        pytest.skip("siblings make the two pinned plans differ here")
+        pytest.skip("with SMT the two pinned plans differ")
     rows = read(sweep / "session.json")["steps"]
     assert [row["placements"] for row in rows] == [["default"], ["physical", "siblings"]] * 3
 
 
-def test_nothing_stays_changed_on_the_machine(sweep: Path) -> None:
+def test_machine_is_restored_after_recording(sweep: Path) -> None:
     assert all(row["restored"] for row in read(sweep / "session.json")["changed"])
 
 
-def test_a_session_is_not_overwritten(sweep: Path) -> None:
+def test_session_is_not_overwritten(sweep: Path) -> None:
     done = collect("--workload", "sha256", "-o", str(sweep))
     assert done.returncode == 2
     assert done.stderr.strip() == (
@@ -139,7 +139,7 @@ def test_a_session_is_not_overwritten(sweep: Path) -> None:
     )
 
 
-def test_a_finished_session_has_nothing_to_resume(sweep: Path) -> None:
+def test_finished_session_cannot_be_resumed(sweep: Path) -> None:
     before = (sweep / "session.json").read_bytes()
     done = collect("--resume", str(sweep))
     assert done.returncode == 0
@@ -148,7 +148,7 @@ def test_a_finished_session_has_nothing_to_resume(sweep: Path) -> None:
     assert (sweep / "session.json").read_bytes() == before
 
 
-def test_a_program_is_recorded_from_its_first_instruction(tmp_path: Path) -> None:
+def test_program_is_recorded_from_its_first_instruction(tmp_path: Path) -> None:
     needs_tracing()
     folder = tmp_path / "s"
     done = collect("-o", str(folder), "--", "sh", "-c", "sleep 0.05; echo out; exit 3")
@@ -170,18 +170,18 @@ def test_a_program_is_recorded_from_its_first_instruction(tmp_path: Path) -> Non
     assert re.search(r"sched_process_exec: filename=\S*/sleep ", text)
 
 
-def test_a_program_is_ended_after_the_time_asked_for(tmp_path: Path) -> None:
+def test_program_is_ended_after_the_given_duration(tmp_path: Path) -> None:
     needs_tracing()
     done = collect("--seconds", "0.3", "-o", str(tmp_path / "s"), "--", "sleep", "54.321")
     assert done.returncode == 0, done.stderr
     assert "the command was stopped after the requested time" in done.stderr
     step = read(tmp_path / "s/sleep-r1/step.json")
-    # Ending a program takes time on a busy machine; the one here would have slept for 54 s.
+    # Ending a program takes time on a busy machine; this one would have slept for 54 s.
     assert 0.29e9 <= step["end_mono_ns"] - step["begin_mono_ns"] < 10e9
     assert not [line for line in processes() if "54.321" in line]
 
 
-def test_a_process_by_id_and_by_name(tmp_path: Path) -> None:
+def test_process_is_recorded_by_id_and_by_name(tmp_path: Path) -> None:
     needs_tracing()
     program = tmp_path / "sl-named"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
@@ -194,7 +194,7 @@ def test_a_process_by_id_and_by_name(tmp_path: Path) -> None:
         other.kill()
 
 
-def test_the_machine_as_it_is(tmp_path: Path) -> None:
+def test_whole_machine_is_recorded(tmp_path: Path) -> None:
     needs_tracing()
     done = collect("--seconds", "0.2", "-o", str(tmp_path / "s"))
     assert done.returncode == 0, done.stderr
@@ -213,7 +213,7 @@ def test_counters_reach_the_step(tmp_path: Path) -> None:
     assert "{sched:sched_switch,msr/tsc/}:SGHD" in line or "msr/tsc/}:S" in line
 
 
-def test_the_folder_is_named_after_what_is_recorded(tmp_path: Path) -> None:
+def test_folder_is_named_after_the_target(tmp_path: Path) -> None:
     needs_tracing()
     done = collect("--seconds", "0.1", cwd=str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -221,7 +221,7 @@ def test_the_folder_is_named_after_what_is_recorded(tmp_path: Path) -> None:
     assert re.fullmatch(r"schedlens-machine-\d{8}T\d{6}Z", folder.name)
 
 
-def test_batches_that_are_cut_off_are_refused(tmp_path: Path) -> None:
+def test_truncated_batches_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "samples.bin"
     one = struct.pack("<IHHIIqqQQ", 0, 0, 0, 0, 0, 0, 1_000_000, 10, 64)
     path.write_bytes(b"SLSAMP1\0" + one * 3)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.alone
 
 
 def begun(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """A sweep of some seconds, running, with its first step finished."""
+    """A sweep of a few seconds that is running and has finished its first step."""
     running = subprocess.Popen(
         [str(BIN / "collect"), *arguments, "-o", str(folder)],
         stdout=subprocess.PIPE,
@@ -41,7 +41,7 @@ SWEEP = ("--workload", "sha256", "--threads", "1,2", "--placement", "physical", 
          "--seconds", "0.3")  # fmt: skip
 
 
-def test_a_killed_sweep_keeps_its_steps_and_goes_on(workload: str, tmp_path: Path) -> None:
+def test_killed_sweep_keeps_its_steps_and_resumes(workload: str, tmp_path: Path) -> None:
     needs_tracing()
     folder = tmp_path / "session"
     running = begun(folder, *SWEEP)
@@ -50,10 +50,10 @@ def test_a_killed_sweep_keeps_its_steps_and_goes_on(workload: str, tmp_path: Pat
     kept = {path.parent.name: path.read_bytes() for path in folder.glob("*/step.json")}
     halves = [path for path in folder.iterdir() if path.is_dir() and path.name not in kept]
     assert 1 <= len(kept) < 6
-    # Something of another kind in the unfinished step must not survive either.
+    # Files of another kind in the unfinished step must not survive either.
     for half in halves:
         (half / "perf.data").write_bytes(b"half")
-    # What the killed run started ends by itself: its recorder and its workload.
+    # The killed run's recorder and workload end by themselves.
     time.sleep(1.5)
     done = collect("--resume", str(folder))
     assert done.returncode == 0, done.stderr
@@ -67,7 +67,7 @@ def test_a_killed_sweep_keeps_its_steps_and_goes_on(workload: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_sweep_keeps_its_steps(
+def test_interrupted_sweep_keeps_its_steps(
     sign: signal.Signals, workload: str, tmp_path: Path
 ) -> None:
     needs_tracing()
@@ -80,7 +80,7 @@ def test_an_interrupted_sweep_keeps_its_steps(
     assert f"interrupted; {whole} of 6 steps are complete" in errors
     assert f"to continue: collect --resume {folder}" in errors
     assert "Traceback" not in errors
-    # Only finished steps are left, and nothing that it started still runs.
+    # Only finished steps remain, and nothing that it started still runs.
     assert len([path for path in folder.iterdir() if path.is_dir()]) == whole
     assert not [line for line in processes() if str(folder) in line]
     states = [step["state"] for step in read(folder / "session.json")["steps"]]
@@ -89,7 +89,7 @@ def test_an_interrupted_sweep_keeps_its_steps(
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("command", [["--", sys.executable, "-c", "while True: pass"], []])
-def test_interrupted_recording_is_kept_up_to_there(
+def test_interrupted_recording_is_kept(
     command: list[str], sign: signal.Signals, tmp_path: Path
 ) -> None:
     needs_tracing()
@@ -118,14 +118,14 @@ def test_interrupted_recording_is_kept_up_to_there(
     assert analyzed.returncode in (0, 1), analyzed.stderr
     (trace,) = json.loads(analyzed.stdout)["traces"]
     assert 500_000_000 <= trace["duration_ns"] < 60_000_000_000
-    # Other programs' command lines may hold the text of the loop as well.
+    # Other programs' command lines may contain the text of the loop as well.
     started = " ".join(command[1:])
     assert not [
         line for line in processes() if str(folder) in line or (command and line == started)
     ]
 
 
-def test_a_full_disk_keeps_what_is_whole(workload: str, tmp_path: Path) -> None:
+def test_full_disk_keeps_complete_steps(workload: str, tmp_path: Path) -> None:
     needs_tracing()
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -147,14 +147,41 @@ def test_a_full_disk_keeps_what_is_whole(workload: str, tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_a_session_that_is_none_is_not_resumed(tmp_path: Path) -> None:
+STEP: Json = {
+    "name": "a-r1", "workload": "sha256", "placements": [], "placement": None, "threads": 1,
+    "repeat": 1, "oversubscribed": False, "planned_cpus": None,
+}  # fmt: skip
+REQUEST: Json = {
+    "workload": None, "variant": None, "threads": None, "placements": ["default"], "cpus": None,
+    "seconds": 1.0, "repeats": 1, "pid": None, "process": None, "light": False, "counters": [],
+    "command": [],
+}  # fmt: skip
+
+
+def saved(**more: object) -> str:
+    """A session.json with all keys that a reader needs, and `more`."""
+    value: Json = {
+        "schema": 1, "tool_version": "0", "created_utc": "", "host": "", "command": [],
+        "topology": {"source": "sysfs", "cpus": [], "allowed": []}, "os": "", "kernel": "",
+        "settings": {}, "capture": {"mode": "full"}, "changed": [], "steps": [],
+    }  # fmt: skip
+    return json.dumps(value | more)
+
+
+def test_invalid_session_is_not_resumed(tmp_path: Path) -> None:
     for text, message in (
         (None, "contains no session.json"),
         ("{", "cannot read"),
         ("[]", "does not contain a JSON object"),
-        ('{"schema": 7}', "was written by a version with schema 7"),
-        ('{"schema": 1, "steps": [{"x": 1}]}', "contains an unsupported step"),
-        ('{"schema": 1, "steps": []}', "no valid request"),
+        ("[" * 100_000, "cannot read"),
+        ('{"schema": 7}', "session.json: written by a newer schedlens; its schema is 7"),
+        ('{"schema": "1"}', 'session.json: schema is "1", not a whole number'),
+        ('{"schema": 1}', "session.json: tool_version is missing"),
+        (saved(steps=[{"x": 1}]), "session.json: steps[0].name is missing"),
+        (saved(steps=[STEP | {"threads": None}]), "steps[0].threads is null, although it has a"),
+        (saved(), "session.json contains no request"),
+        (saved(request=REQUEST | {"repeats": "6"}), 'request.repeats is "6", not a whole number'),
+        (saved(request=REQUEST | {"seconds": 1e300}), "request.seconds is 1e+300, not between"),
     ):
         if text is not None:
             (tmp_path / "session.json").write_text(text)
@@ -164,21 +191,18 @@ def test_a_session_that_is_none_is_not_resumed(tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_step_cannot_lead_out_of_its_session(tmp_path: Path) -> None:
+def test_step_path_cannot_leave_its_session(tmp_path: Path) -> None:
     inside, outside = tmp_path / "s", tmp_path / "precious"
     inside.mkdir()
     outside.mkdir()
-    step: Json = {"name": "../precious", "workload": None, "placements": [], "placement": None,
-            "threads": None, "repeat": 1, "oversubscribed": False,
-            "planned_cpus": None}  # fmt: skip
-    (inside / "session.json").write_text(json.dumps({"schema": 1, "steps": [step]}))
+    (inside / "session.json").write_text(saved(steps=[STEP | {"name": "../precious"}]))
     done = collect("--resume", str(inside))
     assert done.returncode == 2
     assert "is not a folder name" in done.stderr
     assert outside.is_dir()
 
 
-def test_a_changed_machine_is_no_place_to_resume(workload: str, tmp_path: Path) -> None:
+def test_changed_machine_refuses_to_resume(workload: str, tmp_path: Path) -> None:
     needs_tracing()
     folder = tmp_path / "s"
     assert collect("--seconds", "0.1", "-o", str(folder)).returncode == 0
@@ -191,9 +215,9 @@ def test_a_changed_machine_is_no_place_to_resume(workload: str, tmp_path: Path) 
     assert "was recorded on other CPUs than this machine has now" in done.stderr
 
 
-def test_a_workload_whose_proof_fails_fails_its_step(tmp_path: Path) -> None:
+def test_failed_workload_proof_fails_its_step(tmp_path: Path) -> None:
     needs_tracing()
-    # Stands in for a program whose kernel computed a wrong value at two threads.
+    # Replaces a program whose kernel computed a wrong value at two threads.
     program = tmp_path / "workloads"
     program.write_text(STAND_IN)
     program.chmod(0o755)

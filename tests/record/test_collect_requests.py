@@ -1,19 +1,24 @@
-"""What `collect` plans, and what it refuses in one line."""
+"""Plans of `collect`, and requests that it refuses in one line."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 
+import click
 import pytest
 from collect_command import collect
+
+from schedlens.commands import cli
+from schedlens.commands.collect import collect as collect_command
 
 pytestmark = pytest.mark.alone
 
 
-def test_a_dry_run_prints_the_plan_and_writes_nothing(workload: str, tmp_path: Path) -> None:
+def test_dry_run_prints_the_plan_and_writes_nothing(workload: str, tmp_path: Path) -> None:
     done = collect("--workload", "imul1", "--threads", "1,2", "--dry-run", cwd=str(tmp_path))
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -62,7 +67,7 @@ FOOLISH = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), FOOLISH)
-def test_foolish_requests_get_one_line(
+def test_wrong_requests_print_one_line(
     arguments: list[str], message: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if "--workload" in arguments:
@@ -80,7 +85,73 @@ def test_foolish_requests_get_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_kernels_name_alone_is_met_with_the_option(workload: str, tmp_path: Path) -> None:
+SAMPLES = {
+    "experiment": "pairs", "placements": "default", "how": "spin", "target": "linux",
+    "recorder": "wpr", "seconds": "1", "repeats": "1", "depth": "1", "pid": "1", "ring_s": "1",
+    "stop_on_frame_ms": "1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [parameter for parameter in collect_command.params if parameter.name != "resume"],
+    ids=lambda parameter: parameter.name,
+)
+def test_resume_rejects_every_other_option_by_name(
+    parameter: click.Parameter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if isinstance(parameter, click.Argument):
+        words, name = ["true"], "the command"
+    else:
+        name = max(parameter.opts, key=len)
+        flag = isinstance(parameter, click.Option) and parameter.is_flag
+        words = [name] if flag else [name, SAMPLES.get(parameter.name or "", "x")]
+    code = cli.run(collect_command, ["--resume", str(tmp_path), *words], name="collect")
+    assert (code, capsys.readouterr().err) == (
+        2,
+        "collect: --resume uses the session's plan and takes no other option: "
+        f"remove {name} (see collect --help)\n",
+    )
+
+
+def test_resume_rejects_an_option_with_its_default_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--counters", "", "--resume", str(tmp_path)]
+    assert cli.run(collect_command, words, name="collect") == 2
+    assert "remove --counters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "queries"),
+    [
+        (["--workload", "game", "--threads", "2", "--placement", "default", "--seconds", "0.1"], 1),
+        (["--experiment", "pairs", "--pair", "imul1+add1", "--dry-run"], 1),
+        (["--experiment", "scaling", "--dry-run"], 1),
+        (["no-such-program"], 1),
+        (["--seconds", "0.1", "--dry-run"], 0),
+    ],
+)
+def test_program_is_queried_once_per_command(
+    words: list[str], queries: int, workload: str, tmp_path: Path
+) -> None:
+    log, wrapper = tmp_path / "log", tmp_path / "wrapper"
+    wrapper.write_text(
+        f'#!/bin/sh\necho "$1" >> {shlex.quote(str(log))}\nexec {shlex.quote(workload)} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    on_paper = "--dry-run" in words or words == ["no-such-program"]
+    folder = [] if on_paper else ["-o", str(tmp_path / "s")]
+    done = collect(*words, *folder, env={**os.environ, "SCHEDLENS_WORKLOADS": str(wrapper)})
+    assert done.returncode == (2 if words == ["no-such-program"] else 0), done.stderr
+    starts = log.read_text().split() if log.exists() else []
+    assert starts.count("list") == queries
+    if not on_paper:
+        # The step, and before it the same without the recorder.
+        assert set(starts) == {"list", "run"}
+
+
+def test_kernel_name_alone_suggests_the_option(workload: str, tmp_path: Path) -> None:
     done = collect("spin_handoff", cwd=str(tmp_path))
     assert (done.returncode, done.stderr) == (
         2,

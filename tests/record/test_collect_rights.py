@@ -1,4 +1,4 @@
-"""`collect` for those who may not record everything."""
+"""`collect` for users who may not record everything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def as_nobody(
+def as_user(
     folder: Path, *arguments: str, workloads: str = "", perf: str = ""
 ) -> subprocess.CompletedProcess[str]:
     if os.geteuid() != 0:
@@ -50,14 +50,14 @@ def tracefs_is_closed() -> bool:
     return not folder.stat().st_mode & 0o005
 
 
-def test_an_ordinary_user_records_programs_of_his_own(open_folder: Path) -> None:
+def test_ordinary_user_records_own_programs(open_folder: Path) -> None:
     needs_tracing()
     if paranoid() not in (1, 2) or not tracefs_is_closed():
-        pytest.skip("this machine permits more, or less, to an ordinary user")
-    done = as_nobody(open_folder, "collect", "-o", "s", "--", "sh", "-c", "sleep 0.05; sleep 0.05")
+        pytest.skip("ordinary users have other rights on this machine")
+    done = as_user(open_folder, "collect", "-o", "s", "--", "sh", "-c", "sleep 0.05; sleep 0.05")
     assert done.returncode == 0, done.stderr
     capture = read(open_folder / "s/session.json")["capture"]
-    assert capture["rung"] == "switch_events_own"
+    assert capture["mode"] == "switch_events_own"
     assert capture["allow"].startswith("sudo sysctl kernel.perf_event_paranoid=-1 && sudo mount ")
     assert f"to record everything: {capture['allow']}" in done.stderr
     assert "recording mode: switch_events_own" in done.stderr
@@ -70,14 +70,14 @@ def test_an_ordinary_user_records_programs_of_his_own(open_folder: Path) -> None
     assert {line.split()[0] for line in text.splitlines()} == {"sh", "sleep"}
 
 
-def test_an_ordinary_user_may_not_record_the_machine(open_folder: Path) -> None:
+def test_ordinary_user_may_not_record_the_machine(open_folder: Path) -> None:
     needs_tracing()
     if paranoid() not in (1, 2) or not tracefs_is_closed():
-        pytest.skip("this machine permits more, or less, to an ordinary user")
-    done = as_nobody(open_folder, "collect", "-o", "s", "--seconds", "0.1")
+        pytest.skip("ordinary users have other rights on this machine")
+    done = as_user(open_folder, "collect", "-o", "s", "--seconds", "0.1")
     assert done.returncode == 0, done.stderr
     session = read(open_folder / "s/session.json")
-    assert session["capture"]["rung"] == "none"
+    assert session["capture"]["mode"] == "none"
     assert "the whole machine" in session["capture"]["missing"][0]
     step = read(open_folder / "s/machine-r1/step.json")
     assert (step["recorded"], step["perf_command"], step["checks"]) == (False, None, [])
@@ -85,38 +85,38 @@ def test_an_ordinary_user_may_not_record_the_machine(open_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "rung"),
+    ("capabilities", "mode"),
     [
         ("cap_perfmon,cap_ipc_lock=ep", "switch_events_system"),
         ("cap_perfmon,cap_ipc_lock,cap_sys_ptrace,cap_syslog,cap_dac_read_search=ep", "full"),
     ],
 )
-def test_an_ordinary_user_with_a_perf_that_may_more(
-    capabilities: str, rung: str, open_folder: Path
+def test_ordinary_user_with_privileged_perf_records_the_machine(
+    capabilities: str, mode: str, open_folder: Path
 ) -> None:
     needs_tracing()
     setcap = shutil.which("setcap", path="/sbin:/usr/sbin:/bin:/usr/bin")
     if setcap is None or paranoid() < 0 or not tracefs_is_closed():
-        pytest.skip("no setcap here, or this machine permits everything")
+        pytest.skip("setcap is missing, or this machine permits everything")
     program = shutil.copy(shutil.which("perf") or "", open_folder / "perf")
     if subprocess.run([setcap, capabilities, str(program)], check=False).returncode != 0:
-        pytest.skip("this disk holds no capabilities")
-    done = as_nobody(open_folder, "collect", "-o", "s", "--seconds", "0.2", perf=str(program))
+        pytest.skip("this disk stores no file capabilities")
+    done = as_user(open_folder, "collect", "-o", "s", "--seconds", "0.2", perf=str(program))
     assert done.returncode == 0, done.stderr
     session = read(open_folder / "s/session.json")
-    assert session["capture"]["rung"] == rung
+    assert session["capture"]["mode"] == mode
     step = read(open_folder / "s/machine-r1/step.json")
     assert next(check for check in step["checks"] if check["check"] == "samples")["ok"]
     assert "-a" in step["perf_command"]
 
 
-def test_an_ordinary_users_workload_is_recorded(workload: str, open_folder: Path) -> None:
+def test_workload_of_ordinary_user_is_recorded(workload: str, open_folder: Path) -> None:
     needs_tracing()
     if paranoid() not in (1, 2) or not tracefs_is_closed():
-        pytest.skip("this machine permits more, or less, to an ordinary user")
+        pytest.skip("ordinary users have other rights on this machine")
     program = Path(shutil.copy(workload, open_folder / "workloads"))
     program.chmod(0o755)
-    done = as_nobody(
+    done = as_user(
         open_folder, "collect", "--workload", "sha256", "--threads", "2", "--placement", "default",
         "--seconds", "0.2", "-o", "s", workloads=str(program),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`schedlens doctor` and `schedlens workloads`, as a user runs them."""
+"""`schedlens doctor` and `schedlens workloads`, as users run them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, object]]
     return {row["what"]: row for row in json.loads(done.stdout)["rows"]}
 
 
-def test_what_is_recorded_here(tmp_path: Path) -> None:
+def test_doctor_lists_what_can_be_recorded(tmp_path: Path) -> None:
     needs_tracing()
     done = doctor("--json", env={**os.environ, "SCHEDLENS_STATE_DIR": str(tmp_path)})
     found = rows(done)
@@ -42,19 +42,19 @@ def test_what_is_recorded_here(tmp_path: Path) -> None:
     assert not (tmp_path / "changes.json").exists()
 
 
-def test_without_perf_it_names_the_command_that_installs_it() -> None:
+def test_without_perf_install_command_is_named() -> None:
     done = doctor("--json", env={**os.environ, "SCHEDLENS_PERF": "/nonexistent/perf"})
     found = rows(done)
     assert done.returncode == 1
     assert (found["perf"]["ok"], found["perf"]["found"]) == (False, "not installed")
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_doctor_leaves_nothing_behind(tmp_path: Path) -> None:
     done = doctor("--restore", env={**os.environ, "SCHEDLENS_STATE_DIR": str(tmp_path)})
     assert (done.returncode, done.stdout) == (0, "nothing was left behind\n")
 
 
-def test_it_mends_what_a_killed_collect_left(tmp_path: Path) -> None:
+def test_doctor_restores_the_machine_after_a_killed_collect(tmp_path: Path) -> None:
     needs_tracing()
     if shutil.which("unshare") is None or not changes.TRACEFS.is_dir():
         pytest.skip("no namespace or no tracefs here")
@@ -91,7 +91,7 @@ def test_it_mends_what_a_killed_collect_left(tmp_path: Path) -> None:
     ]
 
 
-def test_collect_mounts_and_undoes_and_says_so(tmp_path: Path) -> None:
+def test_collect_reports_its_mount_and_undoes_it(tmp_path: Path) -> None:
     needs_tracing()
     if shutil.which("unshare") is None or not changes.TRACEFS.is_dir():
         pytest.skip("no namespace or no tracefs here")
@@ -122,7 +122,7 @@ def test_collect_mounts_and_undoes_and_says_so(tmp_path: Path) -> None:
             "restored": True,
         }
     ]
-    assert session["capture"]["rung"] == "full"
+    assert session["capture"]["mode"] == "full"
 
 
 def needs_workloads() -> None:
@@ -132,7 +132,7 @@ def needs_workloads() -> None:
         pytest.skip(str(error))
 
 
-def test_the_kernels_are_listed() -> None:
+def test_kernels_are_listed() -> None:
     needs_workloads()
     done = command("schedlens", "workloads", "list", "--json")
     names = [row["kernel"] for row in json.loads(done.stdout)["kernels"]]
@@ -142,18 +142,18 @@ def test_the_kernels_are_listed() -> None:
     assert all(name in text for name in names)
 
 
-def test_a_kernel_proves_itself() -> None:
+def test_kernel_passes_its_verification() -> None:
     needs_workloads()
     done = command("schedlens", "workloads", "verify", "sha256", "--json")
     assert done.returncode == 0
-    told = json.loads(done.stdout)
-    assert told["ok"] is True
-    states = {verdict["variant"]: verdict["status"] for verdict in told["verdicts"]}
+    report = json.loads(done.stdout)
+    assert report["ok"] is True
+    states = {verdict["variant"]: verdict["status"] for verdict in report["verdicts"]}
     assert states["scalar"] == "ok"
     assert set(states.values()) <= {"ok", "unsupported"}
 
 
-def test_an_unknown_kernel_is_named_with_its_neighbours() -> None:
+def test_unknown_kernel_suggests_similar_names() -> None:
     needs_workloads()
     done = command("schedlens", "workloads", "verify", "imul11", check=False)
     assert done.returncode == 2
@@ -161,7 +161,7 @@ def test_an_unknown_kernel_is_named_with_its_neighbours() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_without_the_program_there_is_one_line(tmp_path: Path) -> None:
+def test_missing_program_prints_one_line(tmp_path: Path) -> None:
     missing = {**os.environ, "SCHEDLENS_WORKLOADS": str(tmp_path / "none")}
     done = command("schedlens", "workloads", "list", check=False, env=missing)
     assert (done.returncode, done.stderr) == (

@@ -1,4 +1,4 @@
-"""The profile and the command lines of the recorders on Windows, against recorded texts."""
+"""The profile and the command lines of the Windows recorders, against recorded texts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def providers(root: ElementTree.Element, profile: str) -> list[str]:
     return [str(names[element.get("Value")]) for element in ids]
 
 
-def test_the_shipped_profile_records_what_the_questions_need() -> None:
+def test_shipped_profile_records_what_queries_need() -> None:
     root = profiles(etw_profile.SHIPPED.read_text(encoding="utf-8"))
     keywords = {element.get("Value") for element in root.iterfind("SystemProvider//Keyword")}
     assert keywords == KEYWORDS
@@ -49,13 +49,13 @@ def test_the_shipped_profile_records_what_the_questions_need() -> None:
             assert root.find(f"EventProvider[@Name='{name}']/{state}/Keyword") is not None
 
 
-def test_each_profile_is_there_for_file_and_memory_and_names_what_is_defined() -> None:
+def test_each_profile_has_file_and_memory_mode_and_valid_names() -> None:
     root = profiles(etw_profile.SHIPPED.read_text(encoding="utf-8"))
     found = {element.get("Id"): element for element in root.iterfind("Profile")}
     names = (etw_profile.NAME, etw_profile.PRESENTS_NAME)
     modes = ("File", "Memory")
     assert set(found) == {f"{name}.Verbose.{mode}" for name in names for mode in modes}
-    # WPR takes an id only as name, detail level and logging mode, joined by dots.
+    # WPR accepts an id only as name, detail level, and logging mode, joined by dots.
     for element in found.values():
         parts = (element.get("Name"), element.get("DetailLevel"), element.get("LoggingMode"))
         assert element.get("Id") == ".".join(map(str, parts))
@@ -76,12 +76,12 @@ def test_counters_and_ring_change_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "cpus", "buffers"), [(30, 16, 480), (1, 1, 5), (30, 64, 1560)])
-def test_the_ring_grows_with_seconds_and_cpus(seconds: float, cpus: int, buffers: int) -> None:
-    # 4 MB a second, and 0.75 for each logical CPU.
+def test_ring_grows_with_seconds_and_cpus(seconds: float, cpus: int, buffers: int) -> None:
+    # 4 MB per second, and 0.75 for each logical CPU.
     assert etw_profile.ring_buffers(seconds, cpus) == buffers
 
 
-def test_a_counters_name_cannot_leave_its_attribute() -> None:
+def test_counter_name_is_escaped_in_its_attribute() -> None:
     root = profiles(etw_profile.render(('"/><Evil a="',)))
     assert [element.get("Value") for element in root.iter("Counter")] == ['"/><Evil a="']
 
@@ -90,7 +90,7 @@ STEP, PROFILE = PureWindowsPath("STEP"), PureWindowsPath("schedlens.wprp")
 
 
 def lines(capture: etw_command.Capture) -> list[str]:
-    """All commands of a recording as they are typed."""
+    """All commands of a recording as typed."""
     parts = (
         etw_command.begin(capture, STEP, PROFILE),
         etw_command.end(capture, STEP),
@@ -99,7 +99,7 @@ def lines(capture: etw_command.Capture) -> list[str]:
     return [etw_command.shown(command) for commands in parts for command in commands]
 
 
-def test_the_commands_of_wpr() -> None:
+def test_wpr_commands() -> None:
     assert lines(etw_command.Capture("wpr", "wpr", ("TotalCycles",))) == [
         "wpr -start schedlens.wprp!SchedLens -filemode -instancename schedlens",
         r"wpr -stop STEP\trace.etl -skipPdbGen -instancename schedlens",
@@ -110,7 +110,7 @@ def test_the_commands_of_wpr() -> None:
     assert ring.kernel_buffers == 480
 
 
-def test_the_commands_of_xperf() -> None:
+def test_xperf_commands() -> None:
     capture = etw_command.Capture("xperf", "xperf", ("InstructionRetired", "TotalCycles"))
     flags = (
         "CPU_CONFIG+PROC_THREAD+LOADER+CSWITCH+DISPATCHER+PRIORITY+IDLE_STATES+POWER+DPC+INTERRUPT"
@@ -137,6 +137,6 @@ def test_the_commands_of_xperf() -> None:
     assert capture.missing == ("changes of the ideal processor: xperf has no flag for them",)
 
 
-def test_a_command_is_shown_as_it_is_typed() -> None:
+def test_command_is_shown_as_typed() -> None:
     typed = etw_command.shown(["a b", "c", "", ">", "x|y", "50%"])
     assert typed == '"a b" c "" > "x|y" 50%'

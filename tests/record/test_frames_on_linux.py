@@ -1,4 +1,4 @@
-"""A real game on this machine: its own stamps against the recording, and what made frames late."""
+"""A real game on this machine: its own stamps against the recording, and why frames were late."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.alone
 
 MS = 1_000_000
 PROGRAM = Path(__file__).parents[1] / "support" / "linux_faults.py"
-# The kernel `game`, variant `stutter`: one job in so many frames has so much work.
+# The kernel `game`, variant `stutter`: one job every so many frames has this much work.
 EVERY, LONG_NS = 30, 40 * MS
 
 Rows = list[tuple[Any, ...]]
@@ -60,14 +60,14 @@ def played(tmp_path_factory: pytest.TempPathFactory, workload: str) -> Played:
     return Played(session)
 
 
-def test_each_stamp_is_a_frame_of_the_thread_that_made_it(played: Played) -> None:
+def test_each_stamp_is_a_frame_of_its_thread(played: Played) -> None:
     stamps = played.stamps()
     found = played.rows(
         "SELECT f.start_ns + trace.start_clock, f.dur_ns, f.cpu_busy_ns, f.dialect, "
         "f.clock_residual_ns, thread.tid, thread.name, f.gpu_busy_ns, f.dropped FROM frame AS f "
         "JOIN trace USING (trace_id) JOIN thread USING (utid) ORDER BY f.frame"
     )
-    # 60 a second, each 6 ms of work: a machine so busy that half of them are late tells as much.
+    # 60 per second, each 6 ms of work: even a machine where half of them are late is good enough.
     assert len(stamps) >= 60
     following = [*[stamp["start_mono_ns"] for stamp in stamps[1:]], None]
     assert found == [
@@ -86,7 +86,7 @@ def _less(end: int | None, begin: int | None) -> int | None:
 
 
 @pytest.mark.parametrize("path", ["false", "true"])
-def test_the_parts_of_each_frame_sum_to_it(played: Played, path: str) -> None:
+def test_parts_of_each_frame_sum_to_its_length(played: Played, path: str) -> None:
     frames = played.rows("SELECT frame, dur_ns FROM frame_time WHERE dur_ns > 0 ORDER BY frame")
     summed = played.rows(
         f"SELECT frame, sum(dur)::BIGINT FROM frame_ledger(p_path := {path}) "
@@ -102,15 +102,15 @@ def test_the_parts_of_each_frame_sum_to_it(played: Played, path: str) -> None:
         assert tiled == [(frame, dur, dur) for frame, dur in frames]
 
 
-def test_the_long_job_is_found_in_its_frame_on_its_thread(played: Played) -> None:
-    told = played.rows(
+def test_long_job_is_found_in_its_frame_and_thread(played: Played) -> None:
+    late = played.rows(
         f"SELECT frame, stutter FROM frame_time WHERE frame % {EVERY} = 0 AND dur_ns IS NOT NULL "
         f"AND 1.5 * usual_ns < {LONG_NS} ORDER BY frame"
     )
-    planted = [frame for frame, _ in told]
-    # Frame 30 comes after half a second, however many of those after it are late.
+    planted = [frame for frame, _ in late]
+    # Frame 30 comes after half a second, however many later ones are late.
     assert EVERY in planted
-    assert told == [(frame, True) for frame in planted]
+    assert late == [(frame, True) for frame in planted]
     for frame in planted:
         on_path: dict[str, int] = dict(
             played.rows(
@@ -127,30 +127,30 @@ def test_the_long_job_is_found_in_its_frame_on_its_thread(played: Played) -> Non
             "AND (thread.name LIKE 'game-%' OR thread.name LIKE 'job-%') "
             "GROUP BY ALL ORDER BY run_ns DESC LIMIT 1"
         )
-        # At least nine tenths of the work, however fast the clock is then, in one thread.
+        # At least nine tenths of the work, whatever the clock is then, in one thread.
         assert run_ns >= 0.9 * LONG_NS, (frame, name, run_ns, on_path)
-        # The path is on that thread, but for the time in which the render thread is busy itself:
-        # some 2 ms, or more where the host takes its CPU away meanwhile.
+        # The path is on that thread, except while the render thread is busy itself:
+        # about 2 ms, or more if the host takes its CPU away meanwhile.
         busy_ns = on_path.get("render-00", 0)
         assert on_path.get(name, 0) >= 0.9 * LONG_NS - max(0, busy_ns - 2 * MS), (frame, on_path)
     (finding,) = played.findings
     assert finding["severity"] in ("warning", "critical")
     assert finding["kind"] == "stutter"
     assert "frames of schedlens-workl cost" in finding["detail"]
-    # What the planted frames lasted longer than usual is part of what the finding says.
+    # The extra length of the planted frames is part of what the finding reports.
     over = played.rows(
         f"SELECT sum(over_ns)::BIGINT FROM frame_time WHERE frame IN ({str(planted)[1:-1]})"
     )
     assert finding["cost_ns"] >= over[0][0] >= 20 * MS * len(planted)
 
 
-def test_a_workload_that_keeps_a_beat_has_no_scaling_curve(played: Played) -> None:
+def test_fixed_rate_workload_has_no_scaling_curve(played: Played) -> None:
     assert played.rows("SELECT count(*) FROM run_throughput") == [(1,)]
     assert played.rows("FROM scaling_curve") == []
 
 
 # CPU c    render render HOG HOG HOG render ...     the hog: real-time, 40 ms of each 400 ms
-def test_frames_that_a_hog_held_up_say_so(workload: str, tmp_path: Path) -> None:
+def test_frames_delayed_by_a_hog_are_attributed_to_it(workload: str, tmp_path: Path) -> None:
     needs_tracing()
     cpu = max(os.sched_getaffinity(0))
     words = [sys.executable, str(PROGRAM), "bursts", str(cpu)]
@@ -158,7 +158,7 @@ def test_frames_that_a_hog_held_up_say_so(workload: str, tmp_path: Path) -> None
         assert hog.stdout is not None
         try:
             if hog.stdout.readline() != "ready\n":
-                pytest.skip("no thread here may be real-time: nothing can hold the frames up")
+                pytest.skip("no thread here may be real-time: nothing can delay the frames")
             done = collect(
                 "--workload", "game", "--threads", "1", "--cpus", str(cpu), "--seconds", "2",
                 "-o", str(tmp_path / "s"),
@@ -174,7 +174,7 @@ def test_frames_that_a_hog_held_up_say_so(workload: str, tmp_path: Path) -> None
     (finding,) = played.findings
     assert "render-00" in finding["detail"]
     assert "ready while all allowed CPUs were busy" in finding["detail"]
-    # Five bursts in two seconds; one may fall on the pause between two frames.
+    # Five bursts in two seconds; one may hit the pause between two frames.
     instead = played.rows(
         "SELECT f.frame, sum(least(s.ts + s.dur, f.start_ns + f.dur_ns) "
         "- greatest(s.ts, f.start_ns))::BIGINT AS ns FROM frame AS f "

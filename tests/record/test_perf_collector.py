@@ -1,4 +1,4 @@
-"""The perf recorder: its command, its counters, its checks, and what a recording holds."""
+"""The perf recorder: its command, counters, and checks, and the content of a recording."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ GIBI = 1 << 30
 
 @pytest.fixture(scope="module")
 def capture() -> Iterator[perf.Capture]:
-    """What this machine permits at best, where that is everything."""
+    """The best this machine permits, if that is everything."""
     needs_tracing()
     made = changes.Changes()
     made.mount_tracefs()
@@ -86,7 +86,7 @@ def script(path: Path, *options: str) -> list[str]:
     ).stdout.splitlines()
 
 
-def test_the_command_of_a_step() -> None:
+def test_step_command() -> None:
     full = perf.Capture("perf", "full", events=perf_command.EVENTS)
     line = perf_command.record(full, Path("STEP/perf.data"), control=(Path("c"), Path("a")))
     assert " ".join(line) == (
@@ -98,7 +98,7 @@ def test_the_command_of_a_step() -> None:
     )
 
 
-def test_light_leaves_the_switch_records_out(capture: perf.Capture, tmp_path: Path) -> None:
+def test_light_mode_omits_switch_records(capture: perf.Capture, tmp_path: Path) -> None:
     light = perf.best_capture(light=True, cpus=2, memory_bytes=GIBI)
     assert "--switch-events" not in perf.commands(light, tmp_path)[0]
     found = perf_file.read(recorded(light, tmp_path))
@@ -106,7 +106,7 @@ def test_light_leaves_the_switch_records_out(capture: perf.Capture, tmp_path: Pa
     assert found.switches == 0
 
 
-def test_counters_lead_with_the_switch() -> None:
+def test_counter_group_leads_with_the_switch_event() -> None:
     group = perf_command.CounterGroup(("cycles", "instructions"))
     full = perf.Capture("perf", "full", events=perf_command.EVENTS, groups=(group,))
     line = perf_command.record(full, Path("x"))
@@ -116,7 +116,7 @@ def test_counters_lead_with_the_switch() -> None:
     assert "sched:sched_switch" not in line[first + 3]
 
 
-def test_hybrid_parts_have_a_file_of_counters_for_each_type(tmp_path: Path) -> None:
+def test_hybrid_machine_has_a_counter_file_per_core_type(tmp_path: Path) -> None:
     groups = (
         perf_command.CounterGroup(("cpu_core/cycles/",), "SD", "cpu_core", "0-15"),
         perf_command.CounterGroup(("cpu_atom/cycles/",), "SD", "cpu_atom", "16-23"),
@@ -142,11 +142,11 @@ def test_hybrid_parts_have_a_file_of_counters_for_each_type(tmp_path: Path) -> N
         (GIBI // 4, 4, "4M"),
     ],
 )
-def test_buffers_take_a_sixteenth_of_memory_at_most(memory: int, cpus: int, text: str) -> None:
+def test_buffers_use_at_most_a_sixteenth_of_memory(memory: int, cpus: int, text: str) -> None:
     assert perf_command.size_text(perf_command.buffer_bytes(memory, cpus)) == text
 
 
-def test_a_recording_begins_and_ends_to_the_moment(capture: perf.Capture, tmp_path: Path) -> None:
+def test_recording_starts_and_ends_on_time(capture: perf.Capture, tmp_path: Path) -> None:
     recorder = perf.Recorder(capture, tmp_path)
     try:
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -162,11 +162,11 @@ def test_a_recording_begins_and_ends_to_the_moment(capture: perf.Capture, tmp_pa
     times = [float(line.strip().rstrip(":")) for line in lines if line.strip()]
     assert before / 1e9 - 1e-6 <= min(times)
     assert max(times) <= after / 1e9 + 1e-6
-    # It sleeps 0.2 s after the end: a recording that went on would be that much longer.
+    # It sleeps 0.2 s after the end: a recording that continued would be longer by that.
     assert 0.15 <= max(times) - min(times) <= (after - before) / 1e9
 
 
-def test_counted_records_are_those_of_perf(capture: perf.Capture, tmp_path: Path) -> None:
+def test_record_counts_match_perf(capture: perf.Capture, tmp_path: Path) -> None:
     path = recorded(capture, tmp_path)
     found = perf_file.read(path)
     text = subprocess.run(
@@ -184,11 +184,9 @@ def test_counted_records_are_those_of_perf(capture: perf.Capture, tmp_path: Path
     assert found.events == [name for name in names if not name.startswith("#")]
 
 
-def test_all_checks_hold_for_a_good_recording(capture: perf.Capture, tmp_path: Path) -> None:
+def test_good_recording_passes_all_checks(capture: perf.Capture, tmp_path: Path) -> None:
     rows = perf.check(recorded(capture, tmp_path), capture)
-    assert {
-        row["check"]: row["ok"] for row in rows if row["check"] not in ("chains", "switch_records")
-    } == {
+    assert {row.check: row.ok for row in rows if row.check not in ("chains", "switch_records")} == {
         "whole": True,
         "samples": True,
         "lost": True,
@@ -197,7 +195,7 @@ def test_all_checks_hold_for_a_good_recording(capture: perf.Capture, tmp_path: P
     assert perf.usable(rows) is None
 
 
-def test_a_cut_off_recording_is_not_used(capture: perf.Capture, tmp_path: Path) -> None:
+def test_truncated_recording_is_rejected(capture: perf.Capture, tmp_path: Path) -> None:
     path = recorded(capture, tmp_path)
     whole = path.read_bytes()
     for size in (0, 7, 50, 104, 200, len(whole) // 2, len(whole) - 20_000):
@@ -227,34 +225,34 @@ def record(kind: int, body: bytes = b"") -> bytes:
 
 
 def test_lost_records_are_counted_once(tmp_path: Path) -> None:
-    # LOST: id, lost. LOST_SAMPLES (13) tells of the same loss again.
+    # LOST: id, lost. LOST_SAMPLES (13) reports the same loss again.
     lost = record(2, struct.pack("<QQ", 1, 40)) + record(2, struct.pack("<QQ", 1, 2))
     path = tmp_path / "x.data"
     path.write_bytes(file_with(record(9) * 3 + lost + record(13, struct.pack("<Q", 42)), ("a:b",)))
     found = perf_file.read(path)
     assert (found.whole, found.lost, found.samples, found.events) == (True, 42, 3, ["a:b"])
     row = next(row for row in perf_checks.check(path, perf.Capture("perf", "full", events=("a:b",),
-               switch_events=False)) if row["check"] == "lost")  # fmt: skip
-    assert row["ok"] is False
-    assert row["detail"] == "42 of 48 records were lost"
+               switch_events=False)) if row.check == "lost")  # fmt: skip
+    assert row.ok is False
+    assert row.detail == "42 of 48 records were lost"
 
 
-def test_a_recording_without_samples_is_not_used(tmp_path: Path) -> None:
+def test_recording_without_samples_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "x.data"
     path.write_bytes(file_with(record(68), ("a:b",)))
     rows = perf_checks.check(path, perf.Capture("perf", "full", events=("a:b",)))
     assert perf.usable(rows) == "0 samples: `schedlens doctor` shows why"
 
 
-def test_a_renamed_event_is_named(tmp_path: Path) -> None:
+def test_renamed_event_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.data"
     path.write_bytes(file_with(record(9), ("sched:sched_switch", "context-switches:u")))
     asked = perf.Capture("perf", "full", events=("sched:sched_switch", "context-switches"))
-    row = next(row for row in perf_checks.check(path, asked) if row["check"] == "events")
-    assert (row["ok"], row["detail"]) == (False, "context-switches became context-switches:u")
+    row = next(row for row in perf_checks.check(path, asked) if row.check == "events")
+    assert (row.ok, row.detail) == (False, "context-switches became context-switches:u")
 
 
-def test_chains_that_do_not_join_are_counted(
+def test_chain_breaks_are_counted(
     capture: perf.Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = recorded(capture, tmp_path)
@@ -284,14 +282,14 @@ def test_chains_that_do_not_join_are_counted(
     monkeypatch.setitem(sys.modules, "schedlens._decoders", decoders)
 
     def chains(*window: int) -> tuple[object, ...]:
-        rows = {row["check"]: row for row in perf.check(path, capture, *window)}
-        assert rows["switch_records"]["detail"] == (
+        rows = {row.check: row for row in perf.check(path, capture, *window)}
+        assert rows["switch_records"].detail == (
             "2 switches came from PERF_RECORD_SWITCH; no data was lost"
         )
-        assert rows["switch_records"]["mended"] == 2
-        return rows["chains"]["ok"], rows["chains"]["detail"]
+        assert rows["switch_records"].from_switch_records == 2
+        return rows["chains"].ok, rows["chains"].detail
 
-    # Without a step all breaks count; with one, those between its begin and end alone.
+    # Without a step all breaks count; with one, only those between its start and end.
     assert chains() == (False, "2 breaks in the chains of switches, 2.0 ms of CPU time")
     assert chains(5_201, 3_000_000) == (
         False, "1 break in the chains of switches, 2.0 ms of CPU time",
@@ -302,7 +300,7 @@ def test_chains_that_do_not_join_are_counted(
 
 
 @pytest.mark.parametrize("length", [0, 7, 4])
-def test_a_record_of_no_length_ends_the_walk(length: int, tmp_path: Path) -> None:
+def test_zero_length_record_ends_the_walk(length: int, tmp_path: Path) -> None:
     path = tmp_path / "x.data"
     path.write_bytes(file_with(record(9) + struct.pack("<IHH", 9, 0, length) + bytes(8)))
     found = perf_file.read(path)
@@ -322,8 +320,8 @@ def test_counters_are_read_at_every_switch(capture: perf.Capture, tmp_path: Path
     path = recorded(counted, tmp_path)
     rows = perf.check(path, counted)
     assert perf.usable(rows) is None
-    assert next(row for row in rows if row["check"] == "events")["ok"]
-    # perf shows a line of each member of the group for each switch.
+    assert next(row for row in rows if row.check == "events").ok
+    # perf prints a line for each member of the group for each switch.
     events = [line.strip().rstrip(":") for line in script(path, "-F", "event")]
     assert events.count("sched:sched_switch") == events.count("msr/tsc/")
     assert events.count("sched:sched_switch") >= 4
@@ -333,7 +331,7 @@ def test_counters_of_one_core_type_have_their_own_file(
     capture: perf.Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needs_msr()
-    # Stands in for a core type: its PMU counts on CPU 0 only.
+    # Simulates a core type: its PMU counts on CPU 0 only.
     monkeypatch.setattr(perf_counters, "BASE", ())
     typed = perf_counters.add_by_type(capture, ("tsc",), {"msr": (0,)})
     assert [(group.events, group.cpus) for group in typed.groups] == [(("msr/tsc/",), "0")]
@@ -347,16 +345,16 @@ def test_counters_of_one_core_type_have_their_own_file(
         perf_counters.add_by_type(capture, ("no-such",), {"msr": (0,)})
 
 
-def test_counters_that_perf_does_not_know_are_refused(capture: perf.Capture) -> None:
+def test_counters_unknown_to_perf_are_refused(capture: perf.Capture) -> None:
     with pytest.raises(RecorderError, match="this machine cannot count no-such-event"):
         perf.add_counters(capture, ("no-such-event",), {})
 
 
-def test_counters_that_do_not_fit_together_are_refused(
+def test_counters_beyond_hardware_capacity_are_refused(
     capture: perf.Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needs_msr()
-    # Counts as a CPU does that has one counter: alone each event counts all the time, two share.
+    # Simulates a CPU with one counter: alone each event counts all the time, two share.
     stand_in = tmp_path / "perf"
     stand_in.write_text(
         "#!/bin/sh\n"
@@ -372,14 +370,14 @@ def test_counters_that_do_not_fit_together_are_refused(
         perf.add_counters(shared, ("msr/tsc/", "faults"), {})
 
 
-def test_counters_need_the_rights_for_tracepoints() -> None:
+def test_counters_need_tracepoint_rights() -> None:
     own = perf.Capture("perf", "switch_events_own", allow="sudo this")
     assert perf.add_counters(own, (), {}) is own
     with pytest.raises(RecorderError, match="sudo this"):
         perf.add_counters(own, ("cycles",), {})
 
 
-def test_perf_missing_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_perf_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHEDLENS_PERF", "/nonexistent/perf")
     found = perf.best_capture(cpus=2, memory_bytes=GIBI)
     assert (found.mode, found.version) == ("none", None)
@@ -387,7 +385,7 @@ def test_perf_missing_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None
     assert found.allow == perf_package.install_command()
 
 
-def test_a_wrapper_without_perf_behind_it_is_no_perf(tmp_path: Path) -> None:
+def test_wrapper_without_perf_counts_as_missing(tmp_path: Path) -> None:
     wrapper = tmp_path / "perf"
     wrapper.write_text("#!/bin/sh\necho 'WARNING: perf not found for kernel 6.1' >&2\nexit 2\n")
     wrapper.chmod(0o755)
@@ -405,7 +403,7 @@ def test_a_wrapper_without_perf_behind_it_is_no_perf(tmp_path: Path) -> None:
         ("ID='broken\n", None),
     ],
 )
-def test_the_package_of_each_distribution(
+def test_package_name_of_each_distribution(
     release: str, command: str | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "os-release"
@@ -414,7 +412,7 @@ def test_the_package_of_each_distribution(
     assert perf_package.install_command(tmp_path / "none") is None
 
 
-def test_perf_says_in_one_line_why() -> None:
+def test_perf_error_is_one_line() -> None:
     e1 = "Error:\nAccess to performance monitoring and observability operations is limited.\nConsi"
     e2 = (
         "event syntax error: 'sched:sched_switch'\n      \\___ can't access trace events\n\n"
@@ -425,7 +423,7 @@ def test_perf_says_in_one_line_why() -> None:
     assert perf_fallback.reason("[ perf record: Woken up 1 times ]\n") == ""
 
 
-def test_perf_ends_when_its_master_is_killed(capture: perf.Capture, tmp_path: Path) -> None:
+def test_perf_ends_when_its_parent_is_killed(capture: perf.Capture, tmp_path: Path) -> None:
     master = subprocess.Popen(
         [
             sys.executable, "-c",
@@ -448,11 +446,11 @@ def test_perf_ends_when_its_master_is_killed(capture: perf.Capture, tmp_path: Pa
     assert perf_file.read(tmp_path / perf.MAIN_FILE).whole
 
 
-def test_a_full_disk_is_a_full_disk(capture: perf.Capture, tmp_path: Path) -> None:
+def test_full_disk_is_reported(capture: perf.Capture, tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", "64k") as disk:
         recorder = perf.Recorder(capture, disk)
-        # It may be full as early as at the begin, or at the end alone. The life of each process
-        # takes at least 2 KB of records, so that 200 of them never fit.
+        # The disk may be full at the start, or only at the end. Each process takes at least 2 KB of
+        # records over its life, so 200 of them never fit.
         with contextlib.suppress(NoSpaceError):
             recorder.enable()
             for _ in range(200):
@@ -464,7 +462,7 @@ def test_a_full_disk_is_a_full_disk(capture: perf.Capture, tmp_path: Path) -> No
 
 @contextlib.contextmanager
 def tiny_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A disk of so many bytes."""
+    """A disk of this many bytes."""
     folder.mkdir()
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "schedlens-test", str(folder)],
@@ -479,7 +477,7 @@ def tiny_disk(folder: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_recorder_that_cannot_begin_says_so(tmp_path: Path) -> None:
+def test_recorder_that_cannot_start_says_why(tmp_path: Path) -> None:
     if shutil.which("false") is None:
         pytest.skip("no program `false` here")
     recorder = perf.Recorder(perf.Capture("false", "full", events=("a:b",)), tmp_path)

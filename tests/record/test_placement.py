@@ -18,7 +18,7 @@ def read(machine: fake.FakeMachine, root: Path) -> topology.Topology:
     return topology.read(machine.write(root))
 
 
-def test_physical_takes_fast_cores_then_other_cores_then_siblings(tmp_path: Path) -> None:
+def test_physical_uses_fast_cores_then_other_cores_then_siblings(tmp_path: Path) -> None:
     machine = read(fake.eight_p_eight_e(), tmp_path)
     assert placement.order(machine, "physical") == [
         *range(0, 16, 2),
@@ -27,11 +27,11 @@ def test_physical_takes_fast_cores_then_other_cores_then_siblings(tmp_path: Path
     ]
 
 
-def test_siblings_go_core_by_core(tmp_path: Path) -> None:
+def test_siblings_fill_core_by_core(tmp_path: Path) -> None:
     assert placement.order(read(fake.eight_p_eight_e(), tmp_path), "siblings") == [*range(24)]
 
 
-def test_siblings_are_not_neighbours_in_number(tmp_path: Path) -> None:
+def test_siblings_need_not_be_adjacent_numbers(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     assert placement.order(machine, "physical") == [*range(20)]
     assert placement.order(machine, "siblings") == [
@@ -54,28 +54,28 @@ def test_big_cores_come_first(tmp_path: Path) -> None:
 
 def test_offline_cpus_get_no_worker(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(offline=(3, 14)), tmp_path)
-    # Core 3 has only CPU 13 left, which is a core's first: it comes before any sibling.
+    # Core 3 has only CPU 13 left, the first of its core: it comes before any sibling.
     assert placement.order(machine, "physical") == [
         0, 1, 2, 4, 5, 6, 7, 8, 9, 13, 10, 11, 12, 15, 16, 17, 18, 19,
     ]  # fmt: skip
 
 
-def test_the_rank_is_that_among_allowed_siblings(tmp_path: Path) -> None:
+def test_rank_counts_allowed_siblings_only(tmp_path: Path) -> None:
     root = fake.ten_cores_twenty_threads().write(tmp_path)
     machine = topology.read(root, allowed=(10, 11, 1, 2))
     assert placement.order(machine, "physical") == [10, 1, 2, 11]
 
 
-def test_the_default_is_no_mask(tmp_path: Path) -> None:
+def test_default_placement_has_no_affinity(tmp_path: Path) -> None:
     assert placement.planned(read(fake.no_smt(), tmp_path), "default", 3) is None
 
 
-def test_more_threads_than_cpus_begin_anew(tmp_path: Path) -> None:
+def test_more_threads_than_cpus_wrap_around(tmp_path: Path) -> None:
     machine = read(fake.no_smt(), tmp_path)
     assert placement.planned(machine, "physical", 8) == [0, 1, 2, 3, 4, 5, 0, 1]
 
 
-def test_pinning_by_hand_keeps_order_and_repeats(tmp_path: Path) -> None:
+def test_manual_pinning_keeps_order_and_repeats(tmp_path: Path) -> None:
     machine = read(fake.no_smt(), tmp_path)
     assert placement.pinned(machine, cpu_list.parse_in_order("5,1,1"), 4) == [5, 1, 1, 5]
     with pytest.raises(PlanError, match="CPU 9 is not online and allowed here; choose from 0-5"):
@@ -84,7 +84,7 @@ def test_pinning_by_hand_keeps_order_and_repeats(tmp_path: Path) -> None:
         placement.pinned(machine, [], 2)
 
 
-def test_hidden_cores_allow_no_placement_by_core(tmp_path: Path) -> None:
+def test_hidden_cores_refuse_placement_by_core(tmp_path: Path) -> None:
     cpus = (topology.Cpu(0, online=True), topology.Cpu(1, online=True))
     machine = topology.Topology(cpus, (0, 1), {})
     with pytest.raises(PlanError, match="does not report which logical CPUs share a core"):
@@ -96,14 +96,14 @@ def test_equal_plans_run_once_and_keep_both_names(tmp_path: Path) -> None:
     machine = read(fake.no_smt(), tmp_path)
     steps = plan.sweep(machine, "sha256", [1, 7], placement.PLACEMENTS, 1, None)
     assert [(step.name, step.placements, step.oversubscribed) for step in steps] == [
-        ("sha256-default-t01-r1", ["default"], False),
-        ("sha256-physical-t01-r1", ["physical", "siblings"], False),
-        ("sha256-default-t07-r1", ["default"], True),
-        ("sha256-physical-t07-r1", ["physical", "siblings"], True),
+        ("sha256-default-t01-r1", ("default",), False),
+        ("sha256-physical-t01-r1", ("physical", "siblings"), False),
+        ("sha256-default-t07-r1", ("default",), True),
+        ("sha256-physical-t07-r1", ("physical", "siblings"), True),
     ]
 
 
-def test_a_sweep_with_siblings_has_all_its_steps(tmp_path: Path) -> None:
+def test_sweep_with_siblings_has_all_its_steps(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     steps = plan.sweep(machine, "sha256", range(1, 21), placement.PLACEMENTS, 2, None)
     # At one thread both pinned plans are CPU 0; at all others they differ.
@@ -111,13 +111,13 @@ def test_a_sweep_with_siblings_has_all_its_steps(tmp_path: Path) -> None:
     assert len({step.name for step in steps}) == len(steps)
     assert not any(step.oversubscribed for step in steps)
     fourteen = next(step for step in steps if step.name == "sha256-siblings-t14-r2")
-    assert fourteen.planned_cpus == [cpu for core in range(7) for cpu in (core, core + 10)]
+    assert fourteen.planned_cpus == tuple(cpu for core in range(7) for cpu in (core, core + 10))
 
 
 def test_two_workers_on_one_cpu_are_oversubscribed(tmp_path: Path) -> None:
     machine = read(fake.no_smt(), tmp_path)
     (step,) = plan.sweep(machine, "spin_handoff", [2], placement.PLACEMENTS, 1, [1, 1])
-    assert (step.placement, step.planned_cpus, step.oversubscribed) == ("pinned", [1, 1], True)
+    assert (step.placement, step.planned_cpus, step.oversubscribed) == ("pinned", (1, 1), True)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_two_workers_on_one_cpu_are_oversubscribed(tmp_path: Path) -> None:
         ("4,1..3,2", [1, 2, 3, 4]),
     ],
 )
-def test_numbers_of_threads(text: str, numbers: list[int]) -> None:
+def test_thread_counts_are_parsed(text: str, numbers: list[int]) -> None:
     assert thread_range.parse(text, 6) == numbers
 
 
@@ -148,18 +148,18 @@ def test_numbers_of_threads(text: str, numbers: list[int]) -> None:
         ("-1", "'-1' is not a thread count"),
     ],
 )
-def test_foolish_numbers_of_threads(text: str, message: str) -> None:
+def test_invalid_thread_counts_are_refused(text: str, message: str) -> None:
     with pytest.raises(PlanError) as caught:
         thread_range.parse(text, 6)
     assert message in str(caught.value)
 
 
 @given(st.sets(st.integers(0, 2000)))
-def test_a_list_of_cpus_reads_back(cpus: set[int]) -> None:
+def test_cpu_list_round_trips(cpus: set[int]) -> None:
     assert cpu_list.parse(cpu_list.text(cpus)) == sorted(cpus)
 
 
-def test_lists_of_the_kernel() -> None:
+def test_kernel_cpu_lists_are_parsed() -> None:
     assert cpu_list.parse("0-3,8,10-11\n") == [0, 1, 2, 3, 8, 10, 11]
     assert cpu_list.parse("0-15:2/8") == [0, 1, 8, 9]
     assert cpu_list.parse("\n") == []

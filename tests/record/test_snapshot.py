@@ -1,4 +1,4 @@
-"""Snapshots: the kernel's texts, these rows; and this machine's own, against second readings."""
+"""Snapshots: rows from the kernel's texts, and this machine's own against second readings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ STATUS = (
 )
 
 
-def test_a_thread_with_brackets_in_its_name() -> None:
+def test_thread_name_with_parentheses_is_read() -> None:
     row = snapshot.thread_row(THREAD, STATUS, None, 10_000_000, {})
     assert row == {
         "name": "a) R (b",
@@ -78,20 +78,20 @@ def test_a_thread_with_brackets_in_its_name() -> None:
     }
 
 
-def test_schedstat_gives_the_sum_to_the_ns() -> None:
+def test_schedstat_gives_run_time_in_ns() -> None:
     row = snapshot.thread_row(THREAD, STATUS, b"404000001 5 6\n", 10_000_000, {})
     assert row["system_ns"] == 404000001 * 10 // 40
     assert row["user_ns"] + row["system_ns"] == 404000001
 
 
-def test_a_thread_too_young_for_a_tick_ran_in_user_mode() -> None:
+def test_thread_younger_than_a_tick_counts_as_user_time() -> None:
     young = THREAD.replace(b" 30 10 0 0 20", b" 0 0 0 0 20")
     row = snapshot.thread_row(young, STATUS, b"123456 0 1\n", 10_000_000, {})
     assert (row["user_ns"], row["system_ns"]) == (123456, 0)
 
 
 def spin(seconds: float) -> float:
-    """Uses the CPU for so long; the CPU time it took."""
+    """Uses the CPU for this long; returns the CPU time used."""
     before = time.thread_time()
     while time.thread_time() - before < seconds:
         pass
@@ -107,14 +107,14 @@ def mine(taken: snapshot.Row) -> snapshot.Row:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
-def test_a_thread_that_works_grows_by_what_its_own_clock_says() -> None:
+def test_run_time_of_busy_thread_matches_its_clock() -> None:
     begin = mine(snapshot.take("begin"))
     before = time.thread_time_ns()
     spin(0.2)
     used_ns = time.thread_time_ns() - before
     end = mine(snapshot.take("end"))
     grown = end["user_ns"] + end["system_ns"] - begin["user_ns"] - begin["system_ns"]
-    # The snapshots themselves cost a few ms, and the counter of a running thread may lag a tick.
+    # The snapshots themselves take a few ms, and the counter of a running thread may lag a tick.
     assert used_ns - 12_000_000 <= grown <= used_ns + 200_000_000
     assert end["pid"] == os.getpid()
     assert end["state"] == "R"
@@ -122,7 +122,7 @@ def test_a_thread_that_works_grows_by_what_its_own_clock_says() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
-def test_cpus_of_this_machine() -> None:
+def test_this_machine_has_plausible_cpu_rows() -> None:
     taken = snapshot.take("end")
     now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     assert 0 <= now - taken["mono_ns"] < 5_000_000_000
@@ -137,7 +137,7 @@ def test_cpus_of_this_machine() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
-def test_threads_that_vanish_are_left_out() -> None:
+def test_vanished_threads_are_omitted() -> None:
     stop = threading.Event()
 
     def churn() -> None:
@@ -181,7 +181,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_cgroups_of_version_1(tmp_path: Path) -> None:
+def test_cgroup_v1_is_read(tmp_path: Path) -> None:
     found = cgroups.mounts(MOUNTS_V1, tmp_path)
     assert [mount.folder.name for mount in found] == ["cpu", "cpuacct", "un ified"]
     base = tmp_path / "sys/fs/cgroup"
@@ -201,7 +201,7 @@ def test_cgroups_of_version_1(tmp_path: Path) -> None:
     assert cgroups.read("/job", found)["quota_ns"] is None
 
 
-def test_cgroups_of_version_2_inside_a_namespace(tmp_path: Path) -> None:
+def test_cgroup_v2_in_a_namespace_is_read(tmp_path: Path) -> None:
     found = cgroups.mounts(MOUNTS_V2, tmp_path)
     base = tmp_path / "sys/fs/cgroup"
     write(base / "a b/cpu.stat", "usage_usec 5\nuser_usec 3\nnr_throttled 2\nthrottled_usec 7\n")
@@ -219,7 +219,7 @@ def test_cgroups_of_version_2_inside_a_namespace(tmp_path: Path) -> None:
     assert cgroups.read("/gone", found)["usage_ns"] is None
 
 
-def test_the_cgroup_that_schedules_a_thread() -> None:
+def test_scheduling_cgroup_of_a_thread_is_found() -> None:
     both = "3:memory:/m\n2:cpu,cpuacct:/c:olon\n0::/u\n"
     assert cgroups.of_thread(both) == "/c:olon"
     assert cgroups.of_thread("3:memory:/m\n0::/u\n") == "/u"
@@ -227,7 +227,7 @@ def test_the_cgroup_that_schedules_a_thread() -> None:
     assert cgroups.with_ancestors(["/a/b", "/c"]) == ["/", "/a", "/a/b", "/c"]
 
 
-def test_a_throttled_cgroup_shows_in_the_snapshots(tmp_path: Path) -> None:
+def test_throttled_cgroup_shows_in_snapshots(tmp_path: Path) -> None:
     group = throttled_group()
     try:
         worker = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -244,8 +244,8 @@ def test_a_throttled_cgroup_shows_in_the_snapshots(tmp_path: Path) -> None:
             next(row for row in taken["cgroups"] if row["cgroup"] == name) for taken in (begin, end)
         )
         assert (after["quota_ns"], after["period_ns"]) == (2_000_000, 100_000_000)
-        # It wants a CPU and gets 2 % of one, little enough to be had on a loaded machine too: it is
-        # held back for most of the rest.
+        # It wants a CPU and gets 2 % of one, little enough for a loaded machine too: it is
+        # throttled for most of the rest.
         assert after["throttled_ns"] - before["throttled_ns"] > 0.4e9 * took
         (row,) = [row for row in end["threads"] if row["tid"] == worker.pid]
         assert row["cgroup"] == name
@@ -259,7 +259,7 @@ def test_a_throttled_cgroup_shows_in_the_snapshots(tmp_path: Path) -> None:
 
 
 def throttled_group() -> Path:
-    """A new cgroup with 2 % of a CPU, where this user may make one."""
+    """A new cgroup with 2 % of a CPU, if this user may create one."""
     mounts = cgroups.mounts(Path("/proc/self/mountinfo").read_text())
     v1 = next((mount for mount in mounts if "cpu" in mount.controllers), None)
     mount = v1 or next((mount for mount in mounts if mount.unified), None)
@@ -280,7 +280,7 @@ def throttled_group() -> Path:
     return group
 
 
-def test_settings_are_the_files_of_the_system(tmp_path: Path) -> None:
+def test_settings_match_system_files(tmp_path: Path) -> None:
     cpu = tmp_path / "sys/devices/system/cpu"
     write(cpu / "cpu0/cpufreq/scaling_governor", "performance\n")
     write(cpu / "cpu1/cpufreq/scaling_governor", "powersave\n")
@@ -313,7 +313,7 @@ def test_settings_are_the_files_of_the_system(tmp_path: Path) -> None:
     assert {key: found[key] for key in wanted} == wanted
 
 
-def test_a_loaded_scheduler_is_named(tmp_path: Path) -> None:
+def test_sched_ext_scheduler_is_named(tmp_path: Path) -> None:
     write(tmp_path / "sys/kernel/sched_ext/state", "enabled\n")
     write(tmp_path / "sys/kernel/sched_ext/root/ops", "lavd\n")
     write(tmp_path / "proc/sys/kernel/osrelease", "6.12.0\n")

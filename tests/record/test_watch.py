@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 from collect_command import collect, read
 from conftest import needs_tracing
 
-from schedlens.load import session_context
+from schedlens.load import session_context, session_file
 from schedlens.load.recording import Recording
 from schedlens.record.linux import snapshot
 from schedlens.record.linux.watch import Watch
@@ -38,10 +37,10 @@ def rows_of(pid: int, found: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for row in found["threads"] if row["pid"] == pid]
 
 
-def test_affinity_that_changes_is_read_after_the_change_and_not_before() -> None:
+def test_changed_affinity_applies_only_after_the_change() -> None:
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
-        pytest.skip("one CPU alone: an affinity cannot be narrower")
+        pytest.skip("only one CPU: no affinity can be narrower")
     with sleeper() as process:
         begin = snapshot.take("begin")
         watch = Watch(begin)
@@ -57,7 +56,7 @@ def test_affinity_that_changes_is_read_after_the_change_and_not_before() -> None
     assert row["cpus_allowed"] == [cpus[1]]
     assert row["since_mono_ns"] < after_ns
     assert row["mono_ns"] > before_ns
-    # All threads in turn: a second or two on a busy machine with some hundred of them.
+    # All threads in turn: a second or two on a busy machine with a few hundred of them.
     assert row["mono_ns"] - row["since_mono_ns"] < 2_500_000_000
 
 
@@ -83,7 +82,7 @@ def reading(mono_ns: int, cpus: list[int], since: int | None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("readings", "wanted"),
     [
-        # Between two readings, only the CPUs of both are certain.
+        # Between two readings, only the CPUs in both are certain.
         ([reading(50, [1], 40)], [(None, [0, 1]), (40, [1])]),
         ([reading(50, [0, 1, 2], 40)], [(None, [0, 1]), (50, [0, 1, 2])]),
         ([reading(50, [1, 2], 40)], [(None, [0, 1]), (40, [1]), (50, [1, 2])]),
@@ -91,7 +90,7 @@ def reading(mono_ns: int, cpus: list[int], since: int | None) -> dict[str, Any]:
         ([reading(50, [0, 1], 40)], [(None, [0, 1])]),
     ],
 )
-def test_affinity_between_two_readings(
+def test_affinity_between_two_readings_is_their_intersection(
     readings: list[dict[str, Any]], wanted: list[tuple[int | None, list[int]]]
 ) -> None:
     thread = {"pid": 7, "tid": 7, "cpus_allowed": [0, 1], "cgroup": "/"}
@@ -142,7 +141,7 @@ def test_cpu_that_goes_offline_in_the_step_is_recorded(tmp_path: Path) -> None:
     recording = Recording(
         "r",
         None,
-        session=json.loads((tmp_path / "s/session.json").read_text()),
+        topology=session_file.read(tmp_path / "s/session.json").topology,
         edges={edge: read(step.parent / f"{edge}.json") for edge in ("begin", "end")},
     )
     rows = [row for row in session_context._cpus(recording) if row["cpu"] == 1]
@@ -153,7 +152,7 @@ def test_cpu_that_goes_offline_in_the_step_is_recorded(tmp_path: Path) -> None:
     ]
 
 
-def test_cgroup_that_was_created_in_the_step_counts_from_zero() -> None:
+def test_cgroup_created_in_the_step_counts_from_zero() -> None:
     def row(name: str, throttled: int, **more: object) -> dict[str, Any]:
         return {"cgroup": name, "usage_ns": throttled, "throttled_ns": throttled,
                 "nr_throttled": 1, "quota_ns": None, "period_ns": None, **more}  # fmt: skip

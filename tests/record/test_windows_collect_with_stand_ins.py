@@ -1,7 +1,7 @@
 """`collect` as on Windows, with stand-ins for wpr, PresentMon and the commands of Windows.
 
-No Windows is here: what is shown is that the commands are right, their order, and what becomes of
-their answers and refusals.
+There is no Windows here: the tests check the commands, their order, and how `collect` handles
+their output and errors.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ else:
 pytestmark = pytest.mark.slow
 
 CORPUS = shared_files.folder() / "etw" / "corpus"
-# Begin of the header-only recording in ns, by its own clock of 10 MHz.
+# Start of the header-only recording in ns, by its own clock of 10 MHz.
 BEGIN_NS = 500_000_000_000
 EDGES_NS = (BEGIN_NS + 10_000_000, BEGIN_NS + 1_010_000_000)
 
@@ -42,7 +42,7 @@ Run = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
-    """A machine that calls itself Windows, with stand-ins first on its path."""
+    """A machine that reports itself as Windows, with stand-ins first on its path."""
     return stand_ins(tmp_path, monkeypatch, header_only_etl(), EDGES_NS)
 
 
@@ -61,7 +61,7 @@ def stand_ins(
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs `collect`; its exit code and what it said."""
+    """Runs `collect`; its exit code and output."""
 
     def run(*words: str) -> tuple[int, str]:
         code = cli.run(cli.group, ["collect", *words], name="schedlens")
@@ -77,7 +77,7 @@ def load(path: Path) -> dict[str, Any]:
     return value
 
 
-def test_the_machine_is_recorded_with_what_lies_beside_it(windows: StandIns, run: Run) -> None:
+def test_machine_is_recorded_with_all_session_files(windows: StandIns, run: Run) -> None:
     code, said = run("--seconds", "0.2", "--presents", "-o", "session")
     assert (code, said.count("warning")) == (0, 0), said
     session = load(Path("session/session.json"))
@@ -88,7 +88,7 @@ def test_the_machine_is_recorded_with_what_lies_beside_it(windows: StandIns, run
     assert session["settings"]["power_plan.CPMINCORES.ac"] == "100"
     assert session["settings"]["vbs"] == "running"
     assert session["settings"]["windows_build"] == "10.0.22631.3479 (23H2)"
-    assert (session["capture"]["rung"], session["capture"]["presents"]) == ("wpr", True)
+    assert (session["capture"]["mode"], session["capture"]["presents"]) == ("wpr", True)
     step = load(Path("session/machine-r1/step.json"))
     assert (step["begin_mono_ns"], step["end_mono_ns"]) == EDGES_NS
     assert step["stopped_by"] == "time"
@@ -106,9 +106,7 @@ def test_the_machine_is_recorded_with_what_lies_beside_it(windows: StandIns, run
     ]
 
 
-def test_a_workload_runs_once_without_and_once_with_the_recorder(
-    windows: StandIns, run: Run
-) -> None:
+def test_workload_runs_without_and_with_the_recorder(windows: StandIns, run: Run) -> None:
     code, said = run(
         "--workload", "imul1", "--threads", "1", "--placement", "default", "--seconds", "0.1",
         "-o", "session",
@@ -123,9 +121,9 @@ def test_a_workload_runs_once_without_and_once_with_the_recorder(
     assert [words[0] for words in windows.calls_of("wpr")] == ["-start", "-stop"]
 
 
-def test_a_sweep_is_planned_on_the_topology_that_windows_tells(windows: StandIns, run: Run) -> None:
-    # CPU 23 is there on the machine in the buffer and, with luck, not on this one: the plan is what
-    # is looked at, the worker may not be bound.
+def test_sweep_is_planned_on_the_windows_topology(windows: StandIns, run: Run) -> None:
+    # CPU 23 exists on the machine in the buffer but perhaps not on this one: the test looks at the
+    # plan, and the worker may not be bound.
     code, said = run(
         "--workload", "imul1", "--threads", "9", "--placement", "physical", "--seconds", "0.05",
         "-o", "session",
@@ -135,7 +133,7 @@ def test_a_sweep_is_planned_on_the_topology_that_windows_tells(windows: StandIns
     assert code in (0, 2), said
 
 
-def test_a_command_is_run_and_its_code_told(windows: StandIns, run: Run) -> None:
+def test_command_is_run_and_its_exit_code_recorded(windows: StandIns, run: Run) -> None:
     program = "import sys; sys.exit(3)"
     code, said = run("-o", "session", "--", sys.executable, "-c", program)
     assert code == 0, said
@@ -145,14 +143,14 @@ def test_a_command_is_run_and_its_code_told(windows: StandIns, run: Run) -> None
     assert step["pid"] is not None
 
 
-def test_a_process_is_found_by_name_and_watched(windows: StandIns, run: Run) -> None:
+def test_process_is_found_by_name_and_recorded(windows: StandIns, run: Run) -> None:
     texts = [(list(words), text) for words, text in ANSWERS.items()]
     find = ["tasklist", "/fo", "csv", "/nh", "/fi", "imagename eq game.exe"]
     windows.texts([*texts, (find, windows_texts.TASKS)])
     code, said = run("--process", "game", "--seconds", "5", "-o", "session")
     assert code == 0, said
     step = load(Path("session/game-r1/step.json"))
-    # The stand-in for tasklist knows of no process with that number afterwards.
+    # The stand-in for tasklist finds no process with that number afterwards.
     assert (step["pid"], step["stopped_by"]) == (4711, "process_end")
     assert step["warnings"] == ["process 4711 ended before the requested time"]
     code, said = run("--process", "other", "-o", "none")
@@ -160,7 +158,7 @@ def test_a_process_is_found_by_name_and_watched(windows: StandIns, run: Run) -> 
 
 
 @pytest.mark.parametrize(
-    ("word", "number", "text", "told"),
+    ("word", "number", "text", "message"),
     [
         ("-start", 0xC5585011, "Failed to enable the policy to profile system performance.",
          "recording needs an elevated prompt. Right-click Terminal, choose 'Run as administrator'"),
@@ -178,18 +176,18 @@ def test_a_process_is_found_by_name_and_watched(windows: StandIns, run: Run) -> 
     ],
 )  # fmt: skip
 def test_each_refusal_says_what_to_do(
-    windows: StandIns, run: Run, word: str, number: int, text: str, told: str
+    windows: StandIns, run: Run, word: str, number: int, text: str, message: str
 ) -> None:
     windows.refuse(word, number, text)
     code, said = run("--seconds", "0.1", "-o", "session")
     assert code == 2
-    assert told in said
-    # A recording that was begun is not left behind.
+    assert message in said
+    # No started recording is left behind.
     assert not (windows.home / "wpr.running").exists()
     assert not Path("session/machine-r1").exists()
 
 
-def test_without_rights_nothing_is_begun(
+def test_without_rights_nothing_is_started(
     windows: StandIns, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("schedlens.record.windows.platform.elevated", lambda: False)
@@ -202,19 +200,19 @@ def test_without_rights_nothing_is_begun(
     assert elevation.elevated() is None or sys.platform == "win32"
 
 
-def test_counters_are_those_the_machine_offers(windows: StandIns, run: Run) -> None:
+def test_only_offered_counters_are_accepted(windows: StandIns, run: Run) -> None:
     names = "InstructionRetired,TotalCycles"
     code, said = run("--counters", names, "--seconds", "0.1", "-o", "session")
     assert code == 0, said
     profile = Path("session/schedlens.wprp").read_text(encoding="utf-8")
     assert '<Counter Value="InstructionRetired" />' in profile
     assert load(Path("session/session.json"))["capture"]["counters"] == names.split(",")
-    for wanted, told in (
+    for wanted, message in (
         ("LLCMisses", "this machine has no counter 'LLCMisses'. `wpr -pmcsources` lists Timer"),
         ("A,B,C,D,E", "5 counters requested, but a core can count only 4 at once"),
     ):
         code, said = run("--counters", wanted, "-o", "other")
-        assert (code, told in said, said.count("\n")) == (2, True, 1)
+        assert (code, message in said, said.count("\n")) == (2, True, 1)
     (windows.home / "wpr.pmcsources").write_text(windows_texts.ONLY_TIMER)
     code, said = run("--counters", names, "-o", "other")
     assert code == 2
@@ -222,7 +220,7 @@ def test_counters_are_those_the_machine_offers(windows: StandIns, run: Run) -> N
     assert "or record without --counters" in said
 
 
-def test_the_doctor_says_what_this_machine_permits(
+def test_doctor_lists_what_this_machine_permits(
     windows: StandIns, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def doctor(*words: str) -> tuple[int, str]:
@@ -253,7 +251,7 @@ def test_the_doctor_says_what_this_machine_permits(
     assert not (windows.home / "wpr.running").exists()
 
 
-def test_lost_events_and_another_clock_are_told(
+def test_lost_events_and_other_clock_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     stand_ins(tmp_path, monkeypatch, header_only_etl(lost=(7, 2), clock=2), EDGES_NS)
@@ -263,7 +261,7 @@ def test_lost_events_and_another_clock_are_told(
     assert "the recording's clock is system_time" in said
 
 
-def test_a_recording_that_is_none_fails_its_step(
+def test_invalid_recording_fails_its_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     stand_ins(tmp_path, monkeypatch, b"no recording", EDGES_NS)
@@ -283,7 +281,7 @@ game.exe,4711,0x1,90.0
 
 
 @pytest.mark.parametrize("column", ["msBetweenPresents", "FrameTime", "MsBetweenPresents"])
-def test_the_ring_ends_at_a_slow_frame(windows: StandIns, run: Run, column: str) -> None:
+def test_ring_stops_at_a_slow_frame(windows: StandIns, run: Run, column: str) -> None:
     (windows.home / "frames.csv").write_text(FRAMES.format(column=column, slow="55.5"))
     code, said = run(
         "--ring", "30", "--presentmon", str(windows.bin / "PresentMon"), "--stop-on-frame", "50",
@@ -306,9 +304,7 @@ def test_the_ring_ends_at_a_slow_frame(windows: StandIns, run: Run, column: str)
     assert '<Buffers Value="660" />' in Path("session/schedlens.wprp").read_text(encoding="utf-8")
 
 
-def test_the_ring_ends_with_enter(
-    windows: StandIns, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ring_stops_at_enter(windows: StandIns, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     read = iter(["\n"])
     monkeypatch.setattr(sys, "stdin", type("Keys", (), {"readline": lambda self: next(read)})())
     code, said = run("--ring", "30", "-o", "session")
@@ -316,7 +312,7 @@ def test_the_ring_ends_with_enter(
     assert load(Path("session/machine-r1/step.json"))["stopped_by"] == "enter"
 
 
-def test_presentmon_without_rights_ends_the_step(windows: StandIns, run: Run) -> None:
+def test_presentmon_without_rights_fails_the_step(windows: StandIns, run: Run) -> None:
     (windows.home / "presentmon.refusal").write_text(
         "error: failed to start trace session: access denied.\n"
     )
@@ -330,7 +326,7 @@ def test_presentmon_without_rights_ends_the_step(windows: StandIns, run: Run) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--ring", "0.5"], "--ring: 0.5 is not between 1 and 600 seconds"),
         (["--ring", "30", "--seconds", "5"], "--seconds has no effect with it"),
@@ -344,19 +340,19 @@ def test_presentmon_without_rights_ends_the_step(windows: StandIns, run: Run) ->
         (["--os", "linux"], "--os linux: this is windows"),
     ],
 )
-def test_what_contradicts_itself_is_refused(
-    windows: StandIns, run: Run, words: list[str], told: str
+def test_contradictory_options_are_refused(
+    windows: StandIns, run: Run, words: list[str], message: str
 ) -> None:
     code, said = run(*words, "-o", "session")
     assert (code, said.count("\n")) == (2, 1)
-    assert told in said
+    assert message in said
     assert not Path("session").exists()
 
 
-def test_an_interrupted_session_goes_on(windows: StandIns, run: Run) -> None:
+def test_interrupted_session_resumes(windows: StandIns, run: Run) -> None:
     code, _ = run("--seconds", "0.1", "--repeat", "2", "-o", "session")
     assert code == 0
-    # As after a run that was killed in its second step.
+    # As after a run killed in its second step.
     shutil.rmtree("session/machine-r2")
     before = Path("session/machine-r1/step.json").read_bytes()
     code, said = run("--resume", "session")
@@ -371,7 +367,7 @@ def test_an_interrupted_session_goes_on(windows: StandIns, run: Run) -> None:
 
 @shared_files.needs("etw/corpus/pv_diaghub_kernel.etl.xz")
 @shared_files.needs("etw/truth/pv_diaghub_kernel.etl.json")
-def test_a_real_recording_that_a_stand_in_copies_into_place_is_collected_and_analyzed(
+def test_real_recording_from_a_stand_in_is_collected_and_analyzed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     etl = lzma.decompress((CORPUS / "pv_diaghub_kernel.etl.xz").read_bytes())
@@ -394,7 +390,7 @@ def test_a_real_recording_that_a_stand_in_copies_into_place_is_collected_and_ana
             return found
 
         assert one("SELECT source, clock_name, label FROM trace") == ("etw", "qpc", "machine-r1")
-        # The step lies where the observer saw it: 1 ms after the begin, for 5 s.
+        # The step is where the observer saw it: 1 ms after the start, for 5 s.
         assert one("SELECT start_ns, end_ns FROM run") == (1_000_000, 5_001_000_000)
         assert one("SELECT min(ts), max(ts) FROM snapshot_cpu") == (1_000_000, 5_001_000_000)
         assert one("SELECT start_ns, end_ns FROM analysis_window") == (1_000_000, 5_001_000_000)
@@ -412,7 +408,7 @@ def test_a_real_recording_that_a_stand_in_copies_into_place_is_collected_and_ana
 
 
 @shared_files.needs("etw/corpus/MANIFEST.json")
-def test_headers_of_real_recordings_are_those_an_independent_reader_found(tmp_path: Path) -> None:
+def test_headers_of_real_recordings_match_independent_reader(tmp_path: Path) -> None:
     rows = json.loads((CORPUS / "MANIFEST.json").read_text(encoding="utf-8"))
     found, expected = {}, {}
     for row in rows:
@@ -428,7 +424,7 @@ def test_headers_of_real_recordings_are_those_an_independent_reader_found(tmp_pa
     assert found == expected
 
 
-def test_no_bytes_make_the_look_into_a_header_fail(tmp_path: Path) -> None:
+def test_header_check_survives_truncated_files(tmp_path: Path) -> None:
     path = tmp_path / "cut.etl"
     whole = header_only_etl(pointer=4)
     for size in range(0, len(whole), 7):

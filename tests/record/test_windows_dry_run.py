@@ -1,4 +1,4 @@
-"""What `collect --os windows --dry-run` prints and writes on any system, and the page about it."""
+"""Output of `collect --os windows --dry-run` on any system, and the page about it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LINES = [
     for line in block.splitlines()
 ]
 COLLECT = [line for line in LINES if line.startswith("collect ")]
-# What is not part of a recording: installing, and reading the answer.
+# Not part of a recording: installing, and reading the answer.
 BEFORE_AND_AFTER = ("winget", "py", "python", r".venv\Scripts\activate", "schedlens", "analyze",
                     "start")  # fmt: skip
 
 
 def dry_run(*words: str, cwd: Path) -> str:
-    """What the dry run of these words prints."""
-    # The options end where a command begins.
+    """Output of the dry run for these arguments."""
+    # The options end where a command starts.
     split = words.index("--") if "--" in words else len(words)
     options = [word for word in words[:split] if word not in ("--dry-run", "--os", "windows")]
     done = command(
@@ -51,12 +51,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_dry_run_prints_every_command(name: str, tmp_path: Path) -> None:
+def test_dry_run_prints_every_command(name: str, tmp_path: Path) -> None:
     expected = (EXPECTED / f"windows_dry_run_{name}.txt").read_text(encoding="utf-8")
     assert dry_run(*CASES[name], cwd=tmp_path) == expected
 
 
-def test_the_profile_is_written_for_what_was_asked(tmp_path: Path) -> None:
+def test_profile_matches_the_request(tmp_path: Path) -> None:
     dry_run(*CASES["ring"], cwd=tmp_path)
     # Lines end as Windows ends them.
     written = (tmp_path / "schedlens.wprp").read_bytes().decode("utf-8")
@@ -70,7 +70,7 @@ def test_xperf_needs_no_profile(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_system_is_only_for_paper(tmp_path: Path) -> None:
+def test_another_system_needs_dry_run(tmp_path: Path) -> None:
     done = command("collect", "--os", "windows", "-o", "session", cwd=tmp_path, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--os windows: this is linux. Add --dry-run to print the commands" in done.stderr
@@ -80,7 +80,7 @@ def test_another_system_is_only_for_paper(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_page_leads_from_an_empty_machine_to_a_report() -> None:
+def test_page_covers_install_to_report() -> None:
     first = [line.split()[0] for line in LINES]
     order = ["winget", "py", r".venv\Scripts\activate", "python", "collect", "analyze", "start"]
     assert [first.index(word) for word in order] == sorted(first.index(word) for word in order)
@@ -89,15 +89,15 @@ def test_the_page_leads_from_an_empty_machine_to_a_report() -> None:
 
 
 @pytest.mark.parametrize("line", COLLECT)
-def test_each_collect_line_of_the_page_makes_a_plan(line: str, tmp_path: Path) -> None:
-    # A backslash is no escape at a prompt of Windows.
+def test_each_collect_line_of_the_page_produces_a_plan(line: str, tmp_path: Path) -> None:
+    # A backslash is not an escape at a Windows prompt.
     words = shlex.split(line.replace("\\", "\\\\"))[1:]
     said = dry_run(*words, cwd=tmp_path)
     assert "wpr -start " in said
     assert len(list(tmp_path.rglob("schedlens.wprp"))) == 1
 
 
-def test_every_other_command_of_the_page_is_one_the_dry_run_prints(tmp_path: Path) -> None:
+def test_other_commands_of_the_page_match_the_dry_run(tmp_path: Path) -> None:
     said = dry_run("--seconds", "10", cwd=tmp_path)
     printed = {line.partition(": ")[2] for line in said.splitlines()}
     quoted = [line for line in LINES if line.split()[0] not in (*BEFORE_AND_AFTER, "collect")]
@@ -105,7 +105,7 @@ def test_every_other_command_of_the_page_is_one_the_dry_run_prints(tmp_path: Pat
     assert [line for line in quoted if line not in printed] == []
 
 
-def test_the_page_quotes_what_the_program_says() -> None:
+def test_page_quotes_the_program() -> None:
     places = {
         "collectors": "*.py",
         "src/schedlens/record/windows": "*.py",

@@ -1,7 +1,7 @@
 """Experiments as on Windows, with stand-ins for wpr, powercfg and the other commands of Windows.
 
-No Windows is here: what is shown is which commands are given, in which order, what becomes of
-their answers, and that the boost mode is put back whatever happens.
+There is no Windows here: the tests check the commands, their order, how experiments handle their
+output, and that the boost mode is always restored.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from windows_stand_ins import StandIns
 
 from schedlens.commands import cli
 from schedlens.errors import KnobError
+from schedlens.load.measured_cell import Cell, Facts, Load
 from schedlens.record import cells, changes, former_settings
-from schedlens.record.cells import Cell, Load
+from schedlens.record.option_groups import CollectOptions, ExperimentChoice, Subject, Sweep
 from schedlens.record.request import Request
 from schedlens.record.windows import boost, experiments
 from schedlens.record.windows.options import Options
@@ -50,7 +51,7 @@ SET = ["sub_processor", "perfboostmode"]
 
 
 def switched(plan: str, mode: int) -> list[list[str]]:
-    """The words that powercfg is told to set a mode."""
+    """The arguments with which powercfg sets a mode."""
     return [
         ["/setacvalueindex", plan, *SET, str(mode)],
         ["/setdcvalueindex", plan, *SET, str(mode)],
@@ -77,7 +78,7 @@ def drawn_etl(path: Path) -> bytes:
 
 @pytest.fixture
 def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
-    """A machine of one core with two siblings that calls itself Windows; boost is aggressive."""
+    """A machine of one core with SMT that reports itself as Windows; boost is aggressive."""
     made = stand_ins(tmp_path, monkeypatch, drawn_etl(tmp_path / "drawn.etl"), EDGES_NS)
     made.power(2, 2)
     (made.home / "buffer").write_bytes(windows_buffers.one_core_of_two())
@@ -85,20 +86,20 @@ def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
     return made
 
 
-def test_the_boost_mode_of_a_stand_in_powercfg_is_switched_and_read_back(
+def test_boost_mode_is_switched_and_read_back(
     windows: StandIns,
 ) -> None:
     windows.power(3, 0)
     switch, why = boost.find()
     assert switch is not None, why
-    # Mains and battery differ: neither on nor off, and yet it can be put back.
+    # Mains and battery differ: neither on nor off, and yet it can be restored.
     assert switch.state() is None
     [(name, text)] = switch.contents()
     assert (name, text) == (f"powercfg {windows_texts.PLAN} perfboostmode", "3 0")
     switch.set("off")
     assert (switch.state(), windows.boost_modes) == ("off", (0, 0))
     switch.set("on")
-    # What was found is on again; where that was off, the mode that Windows takes by itself.
+    # The initial value is restored; if it was off, Windows' default mode.
     assert (switch.state(), windows.boost_modes) == ("on", (3, 2))
     asked = [words for words in windows.calls_of("powercfg") if words[0].startswith("/set")]
     assert asked[:3] == switched(windows_texts.PLAN, 0)
@@ -108,7 +109,7 @@ def test_the_boost_mode_of_a_stand_in_powercfg_is_switched_and_read_back(
         assert former_settings.put_back([(name, wrong)]) == [name]
 
 
-def test_a_boost_mode_that_cannot_be_set_says_why(windows: StandIns) -> None:
+def test_boost_mode_that_cannot_be_set_says_why(windows: StandIns) -> None:
     windows.power(2, 2, refuses=True)
     switch, _ = boost.find()
     assert switch is not None
@@ -138,7 +139,7 @@ time.sleep(600)
 """
 
 
-def test_the_guard_puts_the_boost_mode_back_by_a_stand_in_powercfg_when_its_parent_is_killed(
+def test_guard_restores_boost_mode_when_parent_is_killed(
     windows: StandIns,
 ) -> None:
     windows.power(4, 1)
@@ -156,7 +157,7 @@ def test_the_guard_puts_the_boost_mode_back_by_a_stand_in_powercfg_when_its_pare
         parent.send_signal(signal.SIGKILL)
         assert parent.wait(60) == -signal.SIGKILL
         deadline = time.monotonic() + 60
-        # The last thing it does is to strike out what was written down.
+        # Its last action removes the entry from the journal.
         while changes.left_behind() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert (windows.boost_modes, changes.left_behind()) == ((4, 1), [])
@@ -167,7 +168,7 @@ def test_the_guard_puts_the_boost_mode_back_by_a_stand_in_powercfg_when_its_pare
             parent.stdout.close()
 
 
-def test_the_doctor_puts_back_what_even_a_killed_guard_left(
+def test_doctor_restores_boost_mode_after_a_killed_guard(
     windows: StandIns, capfd: pytest.CaptureFixture[str]
 ) -> None:
     switch, _ = boost.find()
@@ -181,7 +182,7 @@ def test_the_doctor_puts_back_what_even_a_killed_guard_left(
     assert windows.boost_modes == (2, 2)
 
 
-def test_smt_and_boost_with_a_stand_in_wpr_and_a_stand_in_powercfg(
+def test_smt_boost_runs_with_stand_ins(
     windows: StandIns, run: Run, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code, said = run(
@@ -203,14 +204,14 @@ def test_smt_and_boost_with_a_stand_in_wpr_and_a_stand_in_powercfg(
         step = load(Path("session") / name / "step.json")
         assert step["cell"]["facts"]["boost"] == name.split("-")[2]
         assert not (Path("session") / name / "baseline").exists()
-    # What the cells asked for, in their order, then what was found.
-    told = [words[4] for words in windows.calls_of("powercfg") if words[0] == "/setacvalueindex"]
+    # The modes of the cells in order, then the initial one.
+    modes = [words[4] for words in windows.calls_of("powercfg") if words[0] == "/setacvalueindex"]
     order = [row["cell"]["facts"]["boost"] for row in session["steps"]]
     wanted = {"on": "2", "off": "0"}
     expected = [
         wanted[now] for before, now in zip(["on", *order], order, strict=False) if before != now
     ]
-    assert told == [*expected, *(["2"] if order[-1] == "off" else [])]
+    assert modes == [*expected, *(["2"] if order[-1] == "off" else [])]
     assert windows.boost_modes == (2, 2)
     assert changes.left_behind() == []
     assert cli.run(cli.group, ["analyze", "session", "--json", "--no-report"], name="x") in (0, 1)
@@ -223,56 +224,55 @@ def test_smt_and_boost_with_a_stand_in_wpr_and_a_stand_in_powercfg(
 
 
 def runner(command: tuple[str, ...]) -> Runner:
-    """What runs the steps of `pairs` with a program of the user's."""
-    request = Request.checked(
-        workload=None, variant=None, threads=None, placements=(), cpus=None, seconds=30.0,
-        repeats=1, pid=None, process=None, light=False, counters=(), command=command,
-        experiment="pairs", target="windows",
-    )  # fmt: skip
+    """The runner of `pairs` steps with a user's program."""
+    options = CollectOptions(
+        subject=Subject(command=command),
+        sweep=Sweep(seconds=30.0, repeats=1),
+        choice=ExperimentChoice(experiment="pairs"),
+    )
+    request = Request.checked(options, "windows")
     kind, program = etw.find()
     capture = etw.Capture(kind, program)
     etw.write_profile(capture, Path("schedlens.wprp"))
     return Runner(request, Options(), capture, Path("schedlens.wprp"))
 
 
-def test_a_command_in_a_cell_with_a_stand_in_wpr_is_bound_and_timed(
-    windows: StandIns, tmp_path: Path
-) -> None:
+def test_command_in_a_cell_is_bound_and_timed(windows: StandIns, tmp_path: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
     program = (
         "import os, pathlib, time; time.sleep(0.2); "
         "pathlib.Path('bound').write_text(str(os.sched_getaffinity(0)))"
     )
     runs = runner((sys.executable, "-c", program))
-    facts = {"load": "command"}
-    beside = {**facts, "command_cpu": cpu}
+    facts = Facts(load="command")
+    alongside = Facts(load="command", command_cpu=cpu)
     for cell in (
         Cell("pairs", "command-alone", "alone", (cpu,), facts=facts),
-        Cell("pairs", "command+imul3", "siblings", (cpu,), (Load("imul3"),), facts=beside),
+        Cell("pairs", "command+imul3", "siblings", (cpu,), (Load("imul3"),), facts=alongside),
     ):
         folder = tmp_path / cell.name
         folder.mkdir()
-        row = runs.run(cell.step(1, 1), folder)
+        row = runs.run(cells.step(cell, 1, 1), folder)
         assert Path("bound").read_text() == f"{{{cpu}}}"
         Path("bound").unlink()
-        assert 0.2e9 <= row["command_ns"] < 30e9
-        assert row["warnings"] == []
-        # The kernel beside it ran until the program ended.
+        assert row.command_ns is not None
+        assert 0.2e9 <= row.command_ns < 30e9
+        assert row.warnings == ()
+        # The second kernel ran until the program ended.
         if cell.loads:
             worker = load(folder / "workload.json")["workers"][0]
             assert worker["end_mono_ns"] - worker["start_mono_ns"] >= 0.2e9
     failing = runner((sys.executable, "-c", "raise SystemExit(3)"))
     folder = tmp_path / "failing"
     folder.mkdir()
-    cell = Cell("pairs", "command+imul3", "siblings", (cpu,), (Load("imul3"),), facts=beside)
+    cell = Cell("pairs", "command+imul3", "siblings", (cpu,), (Load("imul3"),), facts=alongside)
     with pytest.raises(Exception, match="the command exited with code 3"):
-        failing.run(cell.step(1, 1), folder)
+        failing.run(cells.step(cell, 1, 1), folder)
     assert not (windows.home / "wpr.running").exists()
-    assert cells.from_step(cell.step(1, 1)).name == "command+imul3"
 
 
 @pytest.mark.parametrize("name", ["pairs", "scaling", "handoff", "shards", "smt-boost"])
-def test_the_dry_run_prints_what_each_cell_runs(name: str, windows: StandIns, run: Run) -> None:
+def test_dry_run_prints_what_each_cell_runs(name: str, windows: StandIns, run: Run) -> None:
     words = ["--experiment", name, "--dry-run", "--repeat", "2"]
     words += ["--pair", "imul1+add1"] if name == "pairs" else []
     code, said = run(*words)
@@ -298,13 +298,13 @@ def test_the_dry_run_prints_what_each_cell_runs(name: str, windows: StandIns, ru
         assert not any(line.startswith("boost ") for line in lines)
 
 
-def test_a_ring_is_no_experiment(windows: StandIns, run: Run) -> None:
+def test_ring_is_refused_for_experiments(windows: StandIns, run: Run) -> None:
     code, said = run("--experiment", "handoff", "--ring", "30", "-o", "session")
     assert (code, Path("session").exists()) == (2, False)
     assert "an experiment records each of its cells completely" in said
 
 
-def test_the_busy_share_is_that_between_two_snapshots() -> None:
+def test_busy_share_comes_from_two_snapshots() -> None:
     times = {"system_ns": 10, "irq_ns": 0, "softirq_ns": 5, "user_ns": 0, "idle_ns": 0}
     begin = {"cpus": [{"cpu": 0, **times}, {"cpu": 2, **times}]}
     after = {"system_ns": 20, "irq_ns": 5, "softirq_ns": 10, "user_ns": 5, "idle_ns": 75}

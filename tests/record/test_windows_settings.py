@@ -44,11 +44,11 @@ def test_every_setting_has_the_value_its_command_prints() -> None:
         "power_plan.PERFBOOSTMODE.ac": "2",
         "power_plan.PERFBOOSTMODE.dc": "2",
     }
-    # The dry run prints exactly the commands that are asked.
+    # The dry run prints exactly the commands that are run.
     assert sorted(asked) == sorted(map(list, settings.COMMANDS))
 
 
-def test_what_no_command_tells_is_unknown() -> None:
+def test_settings_without_command_are_unknown() -> None:
     found = settings.read(lambda command: None)
     assert found.pop("scheduler") == "Windows"
     assert set(found.values()) == {None}
@@ -70,26 +70,26 @@ def test_what_no_command_tells_is_unknown() -> None:
         ("{", None, None),
     ],
 )
-def test_security_based_on_virtualization(
+def test_virtualization_based_security_is_read(
     guard: str, vbs: str | None, integrity: str | None
 ) -> None:
     found = settings.read(lambda command: guard if command == settings.DEVICE_GUARD else None)
     assert (found["vbs"], found["memory_integrity"]) == (vbs, integrity)
 
 
-def test_the_language_of_the_system_does_not_matter() -> None:
+def test_system_language_does_not_matter() -> None:
     text = windows_texts.GERMAN_PROCESSOR_POWER
     assert power_plan.settings(text) == {"CPMINCORES": power_plan.Value(100, 50)}
     assert power_plan.active(text) == "Höchstleistung (8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c)"
 
 
-def test_a_text_that_is_no_power_plan_gives_none() -> None:
+def test_text_without_power_plan_gives_none() -> None:
     for text in ("", "nonsense", 'Invalid Parameters -- try "/?" for help\n', ": 0x1\n: 0x2\n"):
         assert power_plan.settings(text) == {}
         assert power_plan.active(text) is None
 
 
-def test_a_process_is_found_by_its_name() -> None:
+def test_process_is_found_by_name() -> None:
     asked = []
 
     def ask(command: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Which logical CPUs share what, from the bytes that Windows writes."""
+"""Which logical CPUs share cores and caches, from the bytes that Windows writes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from fixture_files import FIXTURES
 from windows_buffers import hybrid_8p8e, server_96
 
 from schedlens.errors import TopologyError
+from schedlens.load import described_machine
 from schedlens.record import workload_program
 from schedlens.record.placement import order
 from schedlens.record.windows import topology
 
 
-def told(tmp_path: Path, buffer: bytes) -> topology.Topology:
+def parsed(tmp_path: Path, buffer: bytes) -> topology.Topology:
     """The topology that the program reads from a buffer."""
     path = tmp_path / "buffer.bin"
     path.write_bytes(buffer)
@@ -30,8 +31,8 @@ def column(found: topology.Topology, name: str) -> list[Any]:
     return [getattr(cpu, name) for cpu in found.cpus]
 
 
-def test_a_hybrid_machine_built_by_hand_gives_p_e_and_siblings(tmp_path: Path) -> None:
-    found = told(tmp_path, hybrid_8p8e())
+def test_hybrid_machine_has_p_cores_e_cores_and_siblings(tmp_path: Path) -> None:
+    found = parsed(tmp_path, hybrid_8p8e())
     assert column(found, "core_type") == ["P"] * 16 + ["E"] * 8
     assert column(found, "efficiency_class") == [1] * 16 + [0] * 8
     assert column(found, "core") == [cpu - cpu % 2 for cpu in range(16)] + list(range(16, 24))
@@ -44,7 +45,7 @@ def test_a_hybrid_machine_built_by_hand_gives_p_e_and_siblings(tmp_path: Path) -
 
 
 def test_more_than_64_cpus_are_numbered_over_both_groups(tmp_path: Path) -> None:
-    found = told(tmp_path, server_96())
+    found = parsed(tmp_path, server_96())
     assert column(found, "cpu") == list(range(96))
     assert column(found, "group_no") == [0] * 48 + [1] * 48
     assert column(found, "number_in_group") == [*range(48), *range(48)]
@@ -56,7 +57,7 @@ def test_more_than_64_cpus_are_numbered_over_both_groups(tmp_path: Path) -> None
     assert found.allowed == tuple(range(96))
 
 
-def test_a_buffer_recorded_under_wine_is_that_machine() -> None:
+def test_buffer_recorded_under_wine_matches_its_machine() -> None:
     found = topology.from_buffer(FIXTURES / "topology" / "wine_2c2t.bin")
     assert column(found, "core") == [0, 1]
     assert column(found, "smt_index") == [0, 0]
@@ -65,7 +66,7 @@ def test_a_buffer_recorded_under_wine_is_that_machine() -> None:
     assert column(found, "core_type") == ["U", "U"]
 
 
-def test_what_goes_into_the_session_is_what_the_program_told(tmp_path: Path) -> None:
+def test_session_stores_what_the_program_returned(tmp_path: Path) -> None:
     path = tmp_path / "buffer.bin"
     path.write_bytes(hybrid_8p8e())
     raw = subprocess.run(
@@ -78,6 +79,15 @@ def test_what_goes_into_the_session_is_what_the_program_told(tmp_path: Path) -> 
     assert topology.from_buffer(path).as_json() == value
 
 
+def test_analyze_and_collect_read_the_same_from_a_buffer(tmp_path: Path) -> None:
+    buffer = hybrid_8p8e()
+    file = tmp_path / "machine.json"
+    file.write_text(json.dumps({"slpi": buffer.hex()}), encoding="utf-8")
+    unknown = {"capacity": None, "base_khz": None, "max_khz": None}
+    described = [row | unknown for row in described_machine.read(file)["cpus"]]
+    assert parsed(tmp_path, buffer).as_json()["cpus"] == described
+
+
 @pytest.mark.parametrize(
     ("buffer", "why"),
     [
@@ -88,9 +98,7 @@ def test_what_goes_into_the_session_is_what_the_program_told(tmp_path: Path) -> 
         (b"\0" * ((1 << 20) + 1), "more than 1048576 bytes"),
     ],
 )
-def test_a_buffer_that_is_none_is_refused_in_one_line(
-    tmp_path: Path, buffer: bytes, why: str
-) -> None:
+def test_invalid_buffer_is_refused_in_one_line(tmp_path: Path, buffer: bytes, why: str) -> None:
     with pytest.raises(TopologyError, match=why) as caught:
-        told(tmp_path, buffer)
+        parsed(tmp_path, buffer)
     assert "\n" not in str(caught.value)

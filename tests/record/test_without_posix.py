@@ -1,4 +1,4 @@
-"""schedlens can be imported, and a recording analyzed, without what Python on Windows lacks."""
+"""schedlens imports and analyzes a recording without the Python modules that Windows lacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPT = Path(__file__).parents[1] / "support" / "windows_lacks.py"
 def without_posix(
     *words: str, cwd: Path, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command of schedlens in a Python that lacks what Windows lacks."""
+    """Runs a command of schedlens in a Python without the modules that Windows lacks."""
     return subprocess.run(
         [sys.executable, str(SCRIPT), *words],
         capture_output=True,
@@ -40,16 +40,16 @@ def test_every_module_can_be_imported(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     count, *rest = done.stdout.splitlines()
     here = sum(1 for _ in (Path(cli.__file__).parent).glob("*.py"))
-    # The commands' own modules and those of the rooms beside them.
+    # The commands' own modules and the sibling packages.
     assert int(count.split()[0]) > here
     assert all(any(name in line for line in rest) for name in cli.COMMANDS)
 
 
-def test_a_recording_is_planned_by_the_machines_own_topology(tmp_path: Path) -> None:
-    stands = StandIns(tmp_path / "stand-ins", header_only_etl(), (0, 0))
+def test_recording_is_planned_on_the_machine_topology(tmp_path: Path) -> None:
+    stand_ins = StandIns(tmp_path / "stand-ins", header_only_etl(), (0, 0))
     done = without_posix(
         "collect", "--dry-run", "--workload", "imul1", "--threads", "9", "--placement", "physical",
-        cwd=tmp_path, environment=stands.environment,
+        cwd=tmp_path, environment=stand_ins.environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     # The P cores of the hybrid machine in the stand-in's buffer, then its first E core.
@@ -57,12 +57,14 @@ def test_a_recording_is_planned_by_the_machines_own_topology(tmp_path: Path) -> 
     assert line.split() == ["imul1-physical-t09-r1", "CPU", "0,2,4,6,8,10,12,14,16"]
 
 
-def test_the_cells_of_an_experiment_are_measured(tmp_path: Path) -> None:
-    stands = StandIns(tmp_path / "stand-ins", header_only_etl(), (500_010_000_000, 501_000_000_000))
-    (stands.home / "buffer").write_bytes(windows_buffers.one_core_of_two())
+def test_experiment_cells_are_measured(tmp_path: Path) -> None:
+    stand_ins = StandIns(
+        tmp_path / "stand-ins", header_only_etl(), (500_010_000_000, 501_000_000_000)
+    )
+    (stand_ins.home / "buffer").write_bytes(windows_buffers.one_core_of_two())
     done = without_posix(
         "collect", "--experiment", "pairs", "--pair", "imul1+imul1", "--seconds", "0.05",
-        "--repeat", "1", "-o", "session", cwd=tmp_path, environment=stands.environment,
+        "--repeat", "1", "-o", "session", cwd=tmp_path, environment=stand_ins.environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     steps = sorted(path.name for path in (tmp_path / "session").glob("*-r1"))
@@ -73,7 +75,7 @@ def test_the_cells_of_an_experiment_are_measured(tmp_path: Path) -> None:
         assert step["throughput"]["unit"] == "iterations"
 
 
-def test_a_recording_is_analyzed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_recording_is_analyzed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     trace = fixture("plain", tmp_path_factory)
     done = without_posix("analyze", str(trace), "-o", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

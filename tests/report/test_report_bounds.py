@@ -1,4 +1,4 @@
-"""Bounds in the report and in findings: shown where events were lost, absent where none were."""
+"""Bounds in the report and in findings: shown under loss, absent without."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rich.console import Console
 from schedlens.ask import bounds, catalog, judging
 from schedlens.ask.findings import Finding, Scope
 from schedlens.ask.loss import bounded
-from schedlens.commands import analyze
 from schedlens.output import wording
+from schedlens.report import overview
 from schedlens.report import page as report
 from schedlens.report import table as page_table
 from schedlens.report.sections import Answer, View
@@ -56,7 +56,7 @@ def _shown(con: duckdb.DuckDBPyConnection, sql: str, query: str) -> dict[tuple[i
     }
 
 
-def test_a_table_shows_ranges_and_lower_bounds_where_events_were_lost(
+def test_table_shows_ranges_and_lower_bounds_under_loss(
     gappy: duckdb.DuckDBPyConnection,
 ) -> None:
     sql = "SELECT * EXCLUDE (of_thread_pct) FROM thread_cpu ORDER BY tid"
@@ -71,13 +71,13 @@ def test_a_table_shows_ranges_and_lower_bounds_where_events_were_lost(
     }
 
 
-def test_a_table_shows_that_a_value_has_no_bounds(gappy: duckdb.DuckDBPyConnection) -> None:
+def test_table_marks_values_without_bounds(gappy: duckdb.DuckDBPyConnection) -> None:
     shown = _shown(gappy, "FROM runnable_count", "runnable_count")
     assert set(shown.values()) == {(None, None)}
     assert {name for _, name in shown} == {"ns", "pct", "above_ns"}
 
 
-def test_without_lost_events_a_table_has_no_bounds(whole: duckdb.DuckDBPyConnection) -> None:
+def test_table_without_loss_has_no_bounds(whole: duckdb.DuckDBPyConnection) -> None:
     assert bounds.lossy_traces(whole) == frozenset()
     for query in ("thread_cpu", "runnable_count", "thread_summary", "concurrency"):
         assert _shown(whole, f"FROM {query}", query) == {}
@@ -94,7 +94,7 @@ def test_events_lost_outside_the_window_leave_its_values_exact(
         gappy.execute("UPDATE analysis_window SET start_ns = 0")
 
 
-def test_the_ends_of_a_range_are_no_columns_of_their_own(gappy: duckdb.DuckDBPyConnection) -> None:
+def test_ends_of_a_range_are_not_separate_columns(gappy: duckdb.DuckDBPyConnection) -> None:
     cursor = gappy.execute("FROM cpu_time")
     names = tuple(column[0] for column in cursor.description or [])
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -131,7 +131,7 @@ COSTLY = Finding(
         ),
     ],
 )
-def test_a_cost_has_the_bound_that_lost_events_leave(
+def test_cost_has_a_bound_under_loss(
     gappy: duckdb.DuckDBPyConnection, found: Finding, bound: str | None, title: str
 ) -> None:
     judged = bounded(Scope(gappy), found, "ready")
@@ -151,22 +151,22 @@ def test_a_cost_has_the_bound_that_lost_events_leave(
         ),
     ],
 )
-def test_the_terminal_writes_the_bound_of_a_cost(found: Finding, line: str) -> None:
+def test_terminal_shows_the_bound_of_a_cost(found: Finding, line: str) -> None:
     console = Console(file=io.StringIO(), width=200)
-    analyze._show_finding(console, vars(found))
+    overview._show_finding(console, vars(found))
     written = console.file
     assert isinstance(written, io.StringIO)
     assert plain(written.getvalue().splitlines()[0].rstrip()) == line
 
 
-def test_a_title_that_does_not_state_the_cost_stays_as_it_is() -> None:
+def test_title_without_cost_is_unchanged() -> None:
     assert wording.with_bound("Ready in 3 of 4 frames", "3 ms", "at_least") == (
         "Ready in 3 of 4 frames"
     )
 
 
 @pytest.mark.parametrize(("length_ns", "lossy"), [(500, set()), (501, {1})])
-def test_a_stream_that_ends_a_thousandth_early_is_not_lossy(
+def test_stream_ending_a_thousandth_early_is_not_lossy(
     whole: duckdb.DuckDBPyConnection, length_ns: int, lossy: set[int]
 ) -> None:
     # The window has 500,000 ns.
@@ -182,7 +182,7 @@ def test_a_stream_that_ends_a_thousandth_early_is_not_lossy(
 @pytest.mark.skipif(
     chromium.PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"
 )
-def test_the_page_writes_bounds_in_cells_and_findings(
+def test_page_shows_bounds_in_cells_and_findings(
     gappy: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     limited = replace(COSTLY, bound="range", cost_low_ns=MS, cost_high_ns=4 * MS)

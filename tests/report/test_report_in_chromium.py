@@ -1,4 +1,4 @@
-"""The report in a real browser: drawn whole, silent, inert to hostile names, usable by keyboard."""
+"""The report in a real browser: complete, silent, inert to hostile names, usable by keyboard."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
 
 Open = Callable[[Path], chromium.Browser]
 
-# Figures are drawn when they come near the window: go down the page and wait for each.
+# Figures are drawn when they come near the window: scroll down the page and wait for each.
 DRAW_ALL = """(async () => {
   for (const plot of document.querySelectorAll('.plot')) {
     plot.scrollIntoView({behavior: 'instant'});
@@ -71,14 +71,14 @@ def states(browser: chromium.Browser) -> list[list[Any]]:
 
 
 def all_drawn(found: list[list[Any]], figures: int) -> bool:
-    """Whether so many figures are drawn, each with all of its traces."""
+    """Whether this many figures are drawn, each with all of its traces."""
     return len(found) == figures and all(
         state == "drawn" and drawn == traces >= 1 for state, drawn, traces in found
     )
 
 
 @pytest.mark.parametrize("name", ["plain", "hostile", "wide", "frames"])
-def test_every_figure_is_drawn_and_nothing_complains(
+def test_every_figure_is_drawn_without_console_errors(
     browser: chromium.Browser, folder: Path, name: str
 ) -> None:
     browser.open(folder / f"{name}.html")
@@ -95,18 +95,18 @@ def test_every_figure_is_drawn_and_nothing_complains(
     assert browser.evaluate("document.documentElement.scrollWidth") == 1280
 
 
-def test_numbers_on_axes_are_written_out(browser: chromium.Browser, folder: Path) -> None:
+def test_axis_numbers_are_written_in_full(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "wide.html")
     browser.evaluate(DRAW_ALL)
     ticks = browser.evaluate(
         "[...document.querySelectorAll('#avoidable_sharing .xtick text')].map((t) => t.textContent)"
     )
-    # 45k ms is no way to say 45,000 ms.
+    # 45k ms is not how to write 45,000 ms.
     assert any(re.fullmatch(r"[1-9]\d,000", tick) for tick in ticks), ticks
     assert [tick for tick in ticks if re.search(r"[a-zµ]", tick)] == []
 
 
-def test_the_map_has_a_box_for_each_cpu(browser: chromium.Browser, folder: Path) -> None:
+def test_machine_map_has_a_box_per_cpu(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "wide.html")
     assert browser.evaluate("document.querySelectorAll('.cpu').length") == 256
     assert browser.evaluate("document.querySelectorAll('.core').length") == 128
@@ -114,7 +114,7 @@ def test_the_map_has_a_box_for_each_cpu(browser: chromium.Browser, folder: Path)
     assert browser.evaluate("document.querySelectorAll('.package').length") == 2
 
 
-def test_hostile_names_are_text(browser: chromium.Browser, folder: Path) -> None:
+def test_hostile_names_are_shown_as_text(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "hostile.html")
     browser.evaluate("window.alert = () => { window.hurt = true; }")
     browser.evaluate(DRAW_ALL)
@@ -129,7 +129,7 @@ def test_hostile_names_are_text(browser: chromium.Browser, folder: Path) -> None
     assert any(line.startswith("<script>alert(1)</sc…") for line in label)
 
 
-def test_it_prints_with_every_figure_drawn(browser: chromium.Browser, folder: Path) -> None:
+def test_printed_page_has_every_figure(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "plain.html")
     before = states(browser)
     assert ["waiting", 0, 0] in before
@@ -140,7 +140,7 @@ def test_it_prints_with_every_figure_drawn(browser: chromium.Browser, folder: Pa
     assert browser.complaints == []
     streams = re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL)
     assert sum(len(inflated(stream)) for stream in streams) > 100_000
-    # Back on the screen, figures are as wide as their place again.
+    # Back on the screen, figures are as wide as their box again.
     widths = browser.evaluate(
         "[...document.querySelectorAll('.plot')].map((p) => "
         "p.querySelector('svg.main-svg').clientWidth - p.clientWidth)"
@@ -195,14 +195,14 @@ def test_tables_sort_by_keyboard_and_filter(browser: chromium.Browser, folder: P
     assert column(browser, table, headers.index("thread")) == ["kworker/7:1"]
 
 
-def test_the_timeline_zooms_and_singles_out(browser: chromium.Browser, folder: Path) -> None:
+def test_timeline_zooms_and_highlights_one_thread(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "plain.html")
     browser.evaluate(DRAW_ALL)
     plot = "document.querySelector('#cpu_timeline .plot')"
     assert browser.evaluate(f"{plot}._fullLayout.xaxis.range") == [10, 290]
     browser.evaluate("document.querySelector('#cpu_timeline [aria-label=\"Zoom in\"]').click()")
     assert browser.evaluate(f"{plot}._fullLayout.xaxis.range") == [80, 220]
-    # Zoomed in far enough, the kernel thread's 100 us are columns of their own.
+    # At full zoom the kernel thread's 100 us have their own columns.
     for _ in range(6):
         browser.evaluate("document.querySelector('#cpu_timeline [aria-label=\"Zoom in\"]').click()")
     begin, end = browser.evaluate(f"{plot}._fullLayout.xaxis.range")
@@ -220,76 +220,76 @@ def test_the_timeline_zooms_and_singles_out(browser: chromium.Browser, folder: P
     )
 
 
-STRIPS = "[...document.querySelectorAll('.over-time .plot')]"
+PLOTS = "[...document.querySelectorAll('.over-time .plot')]"
 # Of the report with frames: frames; in the timeline frames, parked CPUs, what each CPU ran, and how
 # many were busy; kinds of core and threads; running and ready by priority; frames, parked CPUs and
 # threads.
-STRIP_SECTIONS = [
+TIME_SECTIONS = [
     "frame_time", *["cpu_timeline"] * 4, *["core_choice"] * 2, *["priority_order"] * 2,
     *["parking"] * 3,
 ]  # fmt: skip
-STRIP_COUNT = len(STRIP_SECTIONS)
+TIME_FIGURE_COUNT = len(TIME_SECTIONS)
 
 
 def ranges(browser: chromium.Browser) -> list[list[float]]:
     """The range of the time axis of each figure on it, in ms."""
     found: list[list[float]] = browser.evaluate(
-        f"{STRIPS}.filter((p) => p.dataset.state === 'drawn').map((p) => p._fullLayout.xaxis.range)"
+        f"{PLOTS}.filter((p) => p.dataset.state === 'drawn').map((p) => p._fullLayout.xaxis.range)"
     )
     return found
 
 
-def test_a_zoom_in_one_figure_is_a_zoom_in_all_of_the_same_time(
+def test_zoom_applies_to_all_figures_of_the_same_time(
     browser: chromium.Browser, folder: Path
 ) -> None:
     browser.open(folder / "frames.html")
-    # What is drawn later takes the range that holds then.
+    # Figures drawn later use the current range.
     browser.evaluate("document.querySelector('#frame_time').scrollIntoView()")
     browser.wait("document.querySelector('#frame_time .plot').dataset.state === 'drawn'")
     browser.evaluate("document.querySelector('#frame_time [aria-label=\"Zoom in\"]').click()")
     browser.evaluate(DRAW_ALL)
-    assert browser.evaluate(f"{STRIPS}.map((p) => p.closest('section').id)") == STRIP_SECTIONS
-    assert ranges(browser) == [[80, 220]] * STRIP_COUNT
+    assert browser.evaluate(f"{PLOTS}.map((p) => p.closest('section').id)") == TIME_SECTIONS
+    assert ranges(browser) == [[80, 220]] * TIME_FIGURE_COUNT
     places = browser.evaluate(
-        f"{STRIPS}.map((p) => [p.getBoundingClientRect().left + p._fullLayout._size.l, "
+        f"{PLOTS}.map((p) => [p.getBoundingClientRect().left + p._fullLayout._size.l, "
         "p._fullLayout._size.w])"
     )
-    assert places == [places[0]] * STRIP_COUNT
+    assert places == [places[0]] * TIME_FIGURE_COUNT
     # One of each kind.
     for dragged in (0, 3, 6, 11):
         begin = 100 + dragged
         browser.evaluate(
-            f"void Plotly.relayout({STRIPS}[{dragged}], "
+            f"void Plotly.relayout({PLOTS}[{dragged}], "
             f"{{'xaxis.range[0]': {begin}, 'xaxis.range[1]': 140}})"
         )
-        browser.wait(f"{STRIPS}.every((p) => p._fullLayout.xaxis.range[0] === {begin})")
-        assert ranges(browser) == [[begin, 140]] * STRIP_COUNT
-    browser.evaluate(f"void Plotly.relayout({STRIPS}[4], {{'xaxis.autorange': true}})")
-    browser.wait(f"{STRIPS}.every((p) => p._fullLayout.xaxis.range[0] === 10)")
-    assert ranges(browser) == [[10, 290]] * STRIP_COUNT
+        browser.wait(f"{PLOTS}.every((p) => p._fullLayout.xaxis.range[0] === {begin})")
+        assert ranges(browser) == [[begin, 140]] * TIME_FIGURE_COUNT
+    browser.evaluate(f"void Plotly.relayout({PLOTS}[4], {{'xaxis.autorange': true}})")
+    browser.wait(f"{PLOTS}.every((p) => p._fullLayout.xaxis.range[0] === 10)")
+    assert ranges(browser) == [[10, 290]] * TIME_FIGURE_COUNT
     browser.evaluate(
         "document.querySelector('#cpu_timeline [aria-label=\"Go to the next stutter\"]').click()"
     )
-    assert ranges(browser) == [[30, 190]] * STRIP_COUNT
+    assert ranges(browser) == [[30, 190]] * TIME_FIGURE_COUNT
     assert browser.complaints == []
 
 
-def test_parked_cpus_and_the_stutter_are_seen_in_the_timeline(
+def test_timeline_shows_parked_cpus_and_the_stutter(
     browser: chromium.Browser, folder: Path
 ) -> None:
     browser.open(folder / "frames.html")
     browser.evaluate(DRAW_ALL)
-    plot = f"{STRIPS}[3]"
+    plot = f"{PLOTS}[3]"
     # CPU 5 is idle and unparked at 100 ms, parked at 250 ms; columns are 175 us wide.
     row = browser.evaluate(f"{plot}.layout.yaxis.ticktext.findIndex((t) => t.startsWith('CPU 5'))")
     texts = browser.evaluate(f"[90, 240].map((ms) => {plot}.data[0].text[{row}][ms / 0.175 | 0])")
     assert texts == ["idle", "parked and idle"]
-    bands = browser.evaluate(f"{STRIPS}.map((p) => p.layout.shapes.filter((s) => s.type === 'rect')"
+    bands = browser.evaluate(f"{PLOTS}.map((p) => p.layout.shapes.filter((s) => s.type === 'rect')"
                              ".map((s) => [s.x0, s.x1]))")  # fmt: skip
-    assert bands == [[[90, 130]]] * STRIP_COUNT
+    assert bands == [[[90, 130]]] * TIME_FIGURE_COUNT
     # Lines at 6 P cores, 10 cores, 16 logical CPUs.
     limits = browser.evaluate(
-        f"{STRIPS}[4].layout.shapes.filter((s) => s.type === 'line').map((s) => s.y0)"
+        f"{PLOTS}[4].layout.shapes.filter((s) => s.type === 'line').map((s) => s.y0)"
     )
     assert limits == [6, 10, 16]
 
@@ -305,9 +305,7 @@ def search(browser: chromium.Browser, text: str) -> None:
     browser.evaluate("new Promise((done) => setTimeout(done, 200))")
 
 
-def test_the_search_narrows_the_timeline_and_the_tables_of_threads(
-    browser: chromium.Browser, folder: Path
-) -> None:
+def test_search_narrows_timeline_and_thread_tables(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "plain.html")
     browser.evaluate(DRAW_ALL)
     table = "#thread_summary .answer"
@@ -326,7 +324,7 @@ def test_the_search_narrows_the_timeline_and_the_tables_of_threads(
     keys = browser.evaluate(shown)
     plot = "document.querySelector('#cpu_timeline .plot')"
     drawn = f"new Set({plot}.data[0].text.flat().filter((t) => /kworker/.test(t)))"
-    # It runs 100 us every 20 ms: it has no colour of its own, and is found all the same.
+    # It runs 100 us every 20 ms: it has no color of its own, but the search finds it.
     search(browser, "KWORKER/7:")
     assert browser.evaluate(shown) == ["kworker/7:1 (27)"]
     assert browser.evaluate(f"[...{drawn}].map((t) => t.slice(t.indexOf(' ') + 1))") == [
@@ -336,7 +334,7 @@ def test_the_search_narrows_the_timeline_and_the_tables_of_threads(
     assert browser.evaluate("document.getElementById('matches').textContent").startswith(
         "1 thread in the timeline, "
     )
-    # Tables without threads stay whole.
+    # Tables without threads are unchanged.
     assert browser.evaluate(others) == rows
     search(browser, "kworker/7:, kworker/8:")
     assert sorted(column(browser, table, thread)) == ["kworker/7:1", "kworker/8:1"]
@@ -347,9 +345,7 @@ def test_the_search_narrows_the_timeline_and_the_tables_of_threads(
     assert browser.complaints == []
 
 
-def test_the_search_narrows_bars_and_the_states_of_threads(
-    browser: chromium.Browser, folder: Path
-) -> None:
+def test_search_narrows_bars_and_thread_states(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "plain.html")
     browser.evaluate(DRAW_ALL)
     bars = "document.querySelector('#thread_summary .plot')"
@@ -358,7 +354,7 @@ def test_the_search_narrows_bars_and_the_states_of_threads(
     assert len(before) == 30
     heights = [browser.evaluate(f"{bars}._fullLayout.height")]
     states = "document.querySelector('#core_choice .over-time:last-of-type .plot')"
-    # The longest-running are shown; what is searched for may come far below them.
+    # The longest-running threads are shown; the match may be far below them.
     hidden = browser.evaluate(
         "[...document.querySelectorAll('#thread_summary tbody tr')].map((r) => "
         "r.cells[0].textContent)"
@@ -385,7 +381,7 @@ def test_the_search_narrows_bars_and_the_states_of_threads(
     assert browser.complaints == []
 
 
-def test_the_first_screen_says_what_is_wrong_what_it_costs_and_what_to_try(
+def test_first_screen_shows_problem_cost_and_advice(
     browser: chromium.Browser, folder: Path
 ) -> None:
     browser.open(folder / "frames.html")
@@ -401,7 +397,7 @@ def test_the_first_screen_says_what_is_wrong_what_it_costs_and_what_to_try(
     )
 
 
-def test_a_finding_is_copied_as_markdown_with_cost_evidence_and_sql(
+def test_finding_copies_as_markdown_with_cost_evidence_and_sql(
     browser: chromium.Browser, folder: Path
 ) -> None:
     browser.open(folder / "frames.html")
@@ -425,7 +421,7 @@ def test_a_finding_is_copied_as_markdown_with_cost_evidence_and_sql(
     assert parts[0] in browser.evaluate("window.copied")
 
 
-def test_dark_and_light_are_both_readable(browser: chromium.Browser, folder: Path) -> None:
+def test_dark_and_light_themes_are_readable(browser: chromium.Browser, folder: Path) -> None:
     browser.send(
         "Emulation.setEmulatedMedia",
         features=[{"name": "prefers-color-scheme", "value": "dark"}],
@@ -440,7 +436,7 @@ def test_dark_and_light_are_both_readable(browser: chromium.Browser, folder: Pat
     assert browser.complaints == []
 
 
-# Contrast of text against what lies behind it, by the formula of WCAG 2.
+# Contrast of text against its background, by the formula of WCAG 2.
 CONTRAST = """(() => {
   const luminance = (text) => {
     const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((v) => v / 255)

@@ -1,4 +1,4 @@
-"""The report's file without a browser: what it may do, what it holds, which step it is about."""
+"""The report file without a browser: its permissions, its content, and the step it shows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def data_of(text: str) -> dict[str, Any]:
     return shown
 
 
-def test_only_the_page_and_plotly_may_run_and_nothing_may_load(text: str) -> None:
+def test_only_page_and_plotly_scripts_run_and_nothing_loads(text: str) -> None:
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)
     library = re.search(r'id="library">([^<]*)<', text)
@@ -71,7 +71,7 @@ def test_only_the_page_and_plotly_may_run_and_nothing_may_load(text: str) -> Non
     assert re.findall(r"\b(?:https?:)?//[\w.-]+\.\w+", outside) == []
 
 
-def test_names_of_threads_stand_in_the_packed_data_alone() -> None:
+def test_thread_names_are_only_in_the_packed_data() -> None:
     with report_database.create(threads=(2,), name=report_database.HOSTILE) as con:
         shown = report.payload(report._view(con, None, None))
     text = report.page(shown, report_database.HOSTILE)
@@ -80,13 +80,11 @@ def test_names_of_threads_stand_in_the_packed_data_alone() -> None:
     assert "\u202e" not in text
 
 
-def test_it_says_that_it_holds_names(text: str) -> None:
+def test_page_warns_that_it_contains_names(text: str) -> None:
     assert "This report contains the recorded names of threads" in text
 
 
-def test_every_table_is_the_answer_of_a_query_that_ships(
-    con: duckdb.DuckDBPyConnection, text: str
-) -> None:
+def test_every_table_comes_from_a_shipped_query(con: duckdb.DuckDBPyConnection, text: str) -> None:
     shown = data_of(text)
     known = {query.full_name for query in catalog.load_all()}
     answers = [answer for section in shown["sections"] for answer in section["answers"]]
@@ -103,7 +101,7 @@ def test_every_table_is_the_answer_of_a_query_that_ships(
         assert answer["total"] == len(rows)
 
 
-def test_each_section_is_shown_or_named_with_a_reason(text: str) -> None:
+def test_each_section_is_shown_or_has_a_reason(text: str) -> None:
     shown = data_of(text)
     headings = [section["heading"] for section in shown["sections"]]
     headings += [heading for heading, _ in shown["absent"]]
@@ -116,16 +114,14 @@ def test_every_analyzer_has_a_section_of_its_name() -> None:
     assert set(judging.analyzers()) <= names
 
 
-def test_findings_come_first_and_machine_scaling_and_timeline_next(text: str) -> None:
+def test_findings_precede_machine_scaling_and_timeline(text: str) -> None:
     shown = data_of(text)
     assert [section["name"] for section in shown["sections"][:4]] == [
         "topology", "scaling_curve", "run_throughput", "cpu_timeline",
     ]  # fmt: skip
 
 
-def test_the_busy_share_of_the_map_is_that_of_the_query(
-    con: duckdb.DuckDBPyConnection, text: str
-) -> None:
+def test_map_busy_share_matches_the_query(con: duckdb.DuckDBPyConnection, text: str) -> None:
     shown = data_of(text)
     plot = shown["sections"][0]["figures"][0]["plot"]
     step = dict(shown["facts"])["step shown in detail"]
@@ -135,18 +131,18 @@ def test_the_busy_share_of_the_map_is_that_of_the_query(
         ).fetchall()
     )
     assert {cpu["cpu"]: cpu["busy_pct"] for cpu in plot["cpus"]} == expected
-    # 14 workers on 10 cores, a kernel thread of 100 us every 20 ms beside them.
+    # 14 workers on 10 cores, and a kernel thread for 100 us every 20 ms.
     assert sorted(round(share) for share in expected.values()) == [0] * 6 + [100] * 14
 
 
-def test_a_60_step_sweep_stays_under_8_megabytes(tmp_path: Path) -> None:
+def test_report_of_60_steps_is_under_8_megabytes(tmp_path: Path) -> None:
     with report_database.create(threads=range(1, 21)) as con:
         assert con.execute("SELECT count(*) FROM trace").fetchone() == (60,)
         report.write(con, tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size < 8 * MEGABYTE
 
 
-def test_the_step_is_the_one_with_the_costliest_finding_else_the_most_threads(
+def test_shown_step_has_the_costliest_finding_or_most_threads(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     kept = con.execute("FROM finding").fetchall()
@@ -180,7 +176,7 @@ def _finding(
     )  # fmt: skip
 
 
-def test_cards_go_by_severity_then_cost_and_gather_their_like(
+def test_cards_sort_by_severity_then_cost_and_group_by_kind(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     kept = con.execute("FROM finding").fetchall()
@@ -199,21 +195,25 @@ def test_cards_go_by_severity_then_cost_and_gather_their_like(
                 [replace(findings.clean("All fine."), analyzer="parking")],
             ),
         )
-        told = report.payload(report._view(con, None, None))["findings"]
-        assert [card["title"] for card in told["cards"]] == ["c1", "w2", "w3"]
-        assert told["headline"] == "1 critical finding and 3 warnings."
-        assert [told["cards"][place]["title"] for place in told["top"]] == ["c1", "w2", "w3"]
-        assert told["cards"][2]["advice"] == "a\nb\\u001b"
-        assert told["clean"] == ["parking: All fine."]
-        others = told["cards"][1]["others"]
+        shown = report.payload(report._view(con, None, None))["findings"]
+        assert [card["title"] for card in shown["cards"]] == ["c1", "w2", "w3"]
+        assert shown["headline"] == "1 critical finding and 3 warnings."
+        assert [shown["cards"][place]["title"] for place in shown["top"]] == [
+            "c1",
+            "w2",
+            "w3",
+        ]
+        assert shown["cards"][2]["advice"] == "a\nb\\u001b"
+        assert shown["clean"] == ["parking: All fine."]
+        others = shown["cards"][1]["others"]
         assert [row[2] for row in others["rows"]] == ["w1"]
-        assert "nowhere" in told["cards"][0]["evidence"]["rows"][0][0]
+        assert "nowhere" in shown["cards"][0]["evidence"]["rows"][0][0]
     finally:
         con.execute("DELETE FROM finding")
         con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
 
 
-def test_a_database_without_recordings_still_makes_a_report(tmp_path: Path) -> None:
+def test_empty_database_still_makes_a_report(tmp_path: Path) -> None:
     with duckdb.connect() as con:
         schema.create(con)
         catalog.install(con)
@@ -224,7 +224,7 @@ def test_a_database_without_recordings_still_makes_a_report(tmp_path: Path) -> N
     assert len(shown["absent"]) == len(chapters())
 
 
-def test_cells_are_exact_or_text_and_unknown_stays_unknown() -> None:
+def test_cells_are_exact_or_text_and_unknown_is_empty() -> None:
     rows: list[dict[str, object]] = [
         {"utid": 2**53 + 1, "run_ns": 5, "busy_pct": float("nan"), "name": "a\u202eb", "cpus": [1]},
         {"utid": 7, "run_ns": None, "busy_pct": 12.5, "name": "x" * 1000, "cpus": None},
@@ -239,7 +239,7 @@ def test_cells_are_exact_or_text_and_unknown_stays_unknown() -> None:
     assert [column["title"] for column in shown["columns"]][:3] == ["utid", "run", "busy"]
 
 
-def test_long_answers_are_cut_and_say_so() -> None:
+def test_long_answers_are_truncated_and_say_so() -> None:
     rows = [{"cpu": number} for number in range(12)]
     shown = page_table.table(Answer("FROM q", "q", ("cpu",), rows), most=5)
     assert (len(shown["rows"]), shown["total"]) == (5, 12)
@@ -263,7 +263,7 @@ def test_equal_labels_are_numbered() -> None:
     assert unique(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
 
 
-def test_a_cause_comes_before_the_waiting_it_leads_to() -> None:
+def test_cause_precedes_the_waiting_it_leads_to() -> None:
     rank = findings.Rank
 
     def found(name: str, rank: findings.Rank = rank.CAUSE, **more: Any) -> findings.Finding:

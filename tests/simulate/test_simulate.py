@@ -1,4 +1,4 @@
-"""The scheduler simulation: its laws, and the shapes of the three case studies."""
+"""The scheduler simulation: its invariants, and the results of the three case studies."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def on_e(simulation: Simulation, name: str) -> float:
     """Share of the running time of the threads of that name on E cores."""
     tids = {thread.tid for thread in simulation.threads if thread.name.startswith(name)}
     cpus = set(simulation.machine.of_type("E"))
-    stays = [stay for stay in simulation.truth.slices if stay.tid in tids]
-    slow = sum(stay.end - stay.start for stay in stays if stay.cpu in cpus)
-    return slow / sum(stay.end - stay.start for stay in stays)
+    slices = [slice_ for slice_ in simulation.truth.slices if slice_.tid in tids]
+    slow = sum(slice_.end - slice_.start for slice_ in slices if slice_.cpu in cpus)
+    return slow / sum(slice_.end - slice_.start for slice_ in slices)
 
 
 def frame_times(simulation: Simulation) -> list[int]:
     return sorted(b.present - a.present for a, b in pairwise(simulation.truth.frames))
 
 
-# A thread that needs 10 ms of work, alone on its core, then beside another from 4 ms on:
+# A thread that needs 10 ms of work, alone on its core, then with its sibling busy from 4 ms on:
 #   cpu 0  |A 4 ms at full speed|A at 0.6: the other 6 ms take 10 ms|
 #   cpu 1                       |B ...
-def test_a_busy_sibling_slows_both() -> None:
+def test_busy_sibling_slows_both() -> None:
     simulation = Simulation(machine(1), Rules(interrupts_per_s=0))
     process = simulation.process("p")
 
@@ -75,7 +75,7 @@ def test_a_busy_sibling_slows_both() -> None:
     assert first.end_ns == 14 * MS
 
 
-# Three threads of one priority on one CPU take turns of a quantum; one of higher priority cuts in.
+# Three threads of one priority on one CPU alternate by quantum; one of higher priority preempts.
 def test_turns_last_a_quantum_and_priority_is_strict() -> None:
     rules = Rules(clock_tick_ns=MS, quantum_ticks=2, interrupts_per_s=0, wake_boost=0)
     simulation = Simulation(machine(1, smt=False), rules)
@@ -89,20 +89,20 @@ def test_turns_last_a_quantum_and_priority_is_strict() -> None:
 
     high = simulation.thread(process, "high", urgent, priority=12)
     simulation.run(20 * MS)
-    stays = [stay for stay in simulation.truth.slices if stay.end > stay.start]
-    (cut_in,) = [stay for stay in stays if stay.tid == high.tid]
+    slices = [slice_ for slice_ in simulation.truth.slices if slice_.end > slice_.start]
+    (cut_in,) = [slice_ for slice_ in slices if slice_.tid == high.tid]
     assert (cut_in.start, cut_in.end) == (9 * MS, 10 * MS)
-    whole = [stay for stay in stays if stay.why == "quantum_end"]
-    cut = next(stay for stay in stays if stay.why == "preempted")
-    # The preempted thread has its rest first.
-    rest = next(stay for stay in stays if stay.tid == cut.tid and stay.start >= cut_in.end)
+    whole = [slice_ for slice_ in slices if slice_.why == "quantum_end"]
+    cut = next(slice_ for slice_ in slices if slice_.why == "preempted")
+    # The preempted thread finishes its quantum first.
+    rest = next(slice_ for slice_ in slices if slice_.tid == cut.tid and slice_.start >= cut_in.end)
     assert rest.start == cut_in.end
     assert (cut.end - cut.start) + (rest.end - rest.start) == 2 * MS
-    assert {stay.end - stay.start for stay in whole if stay != rest} == {2 * MS}
+    assert {slice_.end - slice_.start for slice_ in whole if slice_ != rest} == {2 * MS}
     assert len(whole) == 9
 
 
-def test_a_spinning_pair_on_one_cpu_hands_over_by_quantum() -> None:
+def test_spinning_pair_on_one_cpu_alternates_by_quantum() -> None:
     rules = Rules(clock_tick_ns=MS, quantum_ticks=4, interrupts_per_s=0)
     simulation = Simulation(machine(2, smt=False), rules)
     process = simulation.process("p")
@@ -133,7 +133,9 @@ def test_a_spinning_pair_on_one_cpu_hands_over_by_quantum() -> None:
     replaced=st.sampled_from([0.0, 0.5]),
 )
 @settings(max_examples=25, deadline=None)
-def test_laws(seed: int, p_cores: int, e_cores: int, threads: int, replaced: float) -> None:
+def test_invariants_hold(
+    seed: int, p_cores: int, e_cores: int, threads: int, replaced: float
+) -> None:
     rules = Rules(clock_tick_ns=MS, replaced_share=replaced)
     simulation = Simulation(machine(p_cores, e_cores), rules, seed=seed)
     process = simulation.process("p")
@@ -157,15 +159,15 @@ def test_laws(seed: int, p_cores: int, e_cores: int, threads: int, replaced: flo
         simulation.thread(process, f"T{number}", body, priority=8 + number % 3)
     simulation.run(60 * MS)
     by_cpu, by_thread = defaultdict(list), defaultdict(list)
-    for stay in simulation.truth.slices:
-        by_cpu[stay.cpu].append((stay.start, stay.end))
-        by_thread[stay.tid].append((stay.start, stay.end))
+    for slice_ in simulation.truth.slices:
+        by_cpu[slice_.cpu].append((slice_.start, slice_.end))
+        by_thread[slice_.tid].append((slice_.start, slice_.end))
     for span in simulation.truth.ready:
         by_thread[span.tid].append((span.start, span.end))
     # A CPU runs one thread at a time; a thread is in one place, ready or running, at a time.
     for spans in (*by_cpu.values(), *by_thread.values()):
         assert all(a[1] <= b[0] for a, b in pairwise(sorted(spans)))
-    # The records alone tell who ran: the next record's leaver.
+    # Only the next record shows who ran: its outgoing thread.
     last: dict[int, int] = {}
     wrong = 0
     for record in simulation.records:
@@ -175,7 +177,7 @@ def test_laws(seed: int, p_cores: int, e_cores: int, threads: int, replaced: flo
             last[record.cpu] = record.entered
             wrong += record.planned != record.entered
     assert wrong == simulation.truth.replaced
-    # Strict priority: nobody who is ready waits beside an idle CPU.
+    # Strict priority: no allowed thread is ready while a CPU is idle.
     for span in simulation.truth.ready:
         if span.end - span.start == 0:
             continue
@@ -187,7 +189,7 @@ def test_laws(seed: int, p_cores: int, e_cores: int, threads: int, replaced: flo
     assert any(isinstance(record, Ready) for record in simulation.records)
 
 
-def test_the_same_seed_gives_the_same_records() -> None:
+def test_same_seed_gives_the_same_records() -> None:
     def play(seed: int) -> object:
         return cases.CASES[2].play(seed=seed, seconds=0.2).records
 
@@ -200,26 +202,26 @@ def test_case_1_ready_time_falls_ten_times_on_the_hybrid_machine() -> None:
     symmetric.run(2 * S)
     (case,) = (case for case in cases.CASES if case.name == "priority")
     faulty, fixed = case.play(seconds=2.0), case.play(fixed=True, seconds=2.0)
-    # As in the talk: on the symmetric machine ready about as long as they run.
+    # As in the talk: on the symmetric machine threads are ready about as long as they run.
     assert 0.7 < ready(symmetric, "Background") / running(symmetric, "Background") < 1.4
     assert ready(faulty, "Background") * 10 <= ready(symmetric, "Background")
-    # The price: the long high priority thread is on E cores, until the background goes there.
+    # The price: the long thread of high priority is on E cores until the background moves there.
     assert on_e(faulty, "Render") > 0.4
     assert on_e(fixed, "Render") < 0.1
     assert on_e(fixed, "Background") > on_e(faulty, "Background")
 
 
-def test_case_2_fewer_workers_and_a_priority_for_the_thread_that_carries_the_frame() -> None:
+def test_case_2_fewer_workers_and_higher_priority_for_the_critical_thread() -> None:
     (case,) = (case for case in cases.CASES if case.name == "critical_path")
     faulty, fixed = case.play(seconds=2.0), case.play(fixed=True, seconds=2.0)
     mean = [sum(frame_times(one)) / len(frame_times(one)) for one in (faulty, fixed)]
     # At least the 8 % that the talk reports.
     assert mean[0] >= 1.08 * mean[1]
     (carrier,) = (thread for thread in faulty.threads if thread.name == "Worker 0")
-    stays = [stay for stay in faulty.truth.slices if stay.tid == carrier.tid]
-    short = sum(stay.end - stay.start < MS for stay in stays)
-    assert short / len(stays) == pytest.approx(0.8, abs=0.1)
-    assert any(stay.why == "preempted" for stay in stays)
+    slices = [slice_ for slice_ in faulty.truth.slices if slice_.tid == carrier.tid]
+    short = sum(slice_.end - slice_.start < MS for slice_ in slices)
+    assert short / len(slices) == pytest.approx(0.8, abs=0.1)
+    assert any(slice_.why == "preempted" for slice_ in slices)
 
 
 def test_case_3_parked_cores_and_spinning_make_frames_of_35_ms() -> None:

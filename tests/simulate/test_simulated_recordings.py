@@ -1,4 +1,4 @@
-"""A simulated schedule as base tables, as .etl and as perf.data: one answer."""
+"""A simulated schedule as base tables, as .etl, and as perf.data gives one answer."""
 
 from __future__ import annotations
 
@@ -79,44 +79,46 @@ def rows(con: duckdb.DuckDBPyConnection, sql: str, trace_id: int) -> Rows:
     return con.execute(sql, [trace_id]).fetchall()
 
 
-def test_the_etl_tells_every_stay_as_the_tables_do(con: duckdb.DuckDBPyConnection) -> None:
+def test_etl_and_tables_have_the_same_slices(con: duckdb.DuckDBPyConnection) -> None:
     expected = rows(con, SLICES, TABLES)
     assert len(expected) > 200
     assert rows(con, SLICES, ETL) == expected
 
 
-def test_both_tell_every_state_as_the_tables_do(con: duckdb.DuckDBPyConnection) -> None:
+def test_both_formats_and_tables_have_the_same_states(con: duckdb.DuckDBPyConnection) -> None:
     expected = rows(con, STATES, TABLES)
     assert rows(con, STATES, ETL) == expected
     assert rows(con, STATES, PERF) == expected
 
 
 # Linux does not record why a thread left runnable; all else is equal.
-def test_the_perf_data_tells_every_stay_as_the_tables_do(con: duckdb.DuckDBPyConnection) -> None:
+def test_perf_data_and_tables_have_the_same_slices(con: duckdb.DuckDBPyConnection) -> None:
     runnable = {"quantum_end", "quantum_end_or_yield", "throttled_or_moved", "preempted"}
     runnable |= {"runnable_other", "yield"}
 
-    def told(trace_id: int) -> Rows:
+    def rows_without_reason(trace_id: int) -> Rows:
         return [
             (*row[:4], "runnable" if row[4] in runnable else row[4], *row[5:])
             for row in rows(con, SLICES, trace_id)
         ]
 
-    assert told(PERF) == told(TABLES)
+    assert rows_without_reason(PERF) == rows_without_reason(TABLES)
 
 
-def test_the_stays_are_those_that_happened(
+def test_slices_match_the_simulation(
     con: duckdb.DuckDBPyConnection, simulation: Simulation
 ) -> None:
     happened = sorted(
         (s.start, s.cpu, s.tid, s.end - s.start) for s in simulation.truth.slices if s.end > s.start
     )
     for trace_id in (TABLES, ETL, PERF):
-        told = [(ts, cpu, tid, dur) for tid, cpu, ts, dur, *_ in rows(con, SLICES, trace_id) if dur]
-        assert told == happened
+        recorded = [
+            (ts, cpu, tid, dur) for tid, cpu, ts, dur, *_ in rows(con, SLICES, trace_id) if dur
+        ]
+        assert recorded == happened
 
 
-def test_frames_come_from_the_presents_of_the_etl(
+def test_frames_come_from_etl_presents(
     con: duckdb.DuckDBPyConnection, simulation: Simulation
 ) -> None:
     presents = [frame.present for frame in simulation.truth.frames]
@@ -124,12 +126,12 @@ def test_frames_come_from_the_presents_of_the_etl(
         "SELECT start_ns + dur_ns FROM frame WHERE trace_id = ? AND dur_ns IS NOT NULL ORDER BY 1",
         [ETL],
     ).fetchall()
-    # In the trace alone a frame is what lies between two presents.
+    # In the trace alone a frame is the time between two presents.
     assert {ns for (ns,) in found} <= set(presents)
     assert len(found) >= len(presents) - 1
 
 
-def test_frames_of_a_presentmon_file_lie_on_the_clock_of_the_etl(
+def test_presentmon_frames_are_on_the_etl_clock(
     con: duckdb.DuckDBPyConnection, simulation: Simulation, tmp_path: Path
 ) -> None:
     ((clock, path),) = con.execute(

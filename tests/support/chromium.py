@@ -1,4 +1,4 @@
-"""Headless Chromium driven through its debugging pipe: a page, its console, shots and PDF."""
+"""Headless Chromium driven through its debugging pipe: page, console, screenshots, and PDF."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FLAGS = (
 
 
 class BrowserError(Exception):
-    """Chromium answered with an error, or not in time."""
+    """Chromium answered with an error, or too late."""
 
 
 class Browser:
-    """One page in a Chromium of its own; what its console said is in `complaints`."""
+    """One page in its own Chromium; `complaints` has the console messages."""
 
     def __init__(self, profile: Path, width: int = 1280, height: int = 800) -> None:
         assert PROGRAM is not None
@@ -126,7 +126,7 @@ class Browser:
             self.requests.append(found["request"]["url"])
 
     def evaluate(self, script: str) -> Any:
-        """The value of a script; a promise is waited for."""
+        """The value of a script, after awaiting a promise."""
         found = self.send(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -135,7 +135,7 @@ class Browser:
         return found["result"].get("value")
 
     def open(self, path: Path) -> None:
-        """Opens a report and waits until it says that it is ready."""
+        """Opens a report and waits until it reports that it is ready."""
         self.send("Page.navigate", url=path.resolve().as_uri())
         self.wait("document.documentElement?.dataset.ready === 'yes'")
 

@@ -1,4 +1,4 @@
-"""The command `collect`, and what it leaves, for the tests of it."""
+"""The command `collect` and its leftovers, for tests."""
 
 from __future__ import annotations
 

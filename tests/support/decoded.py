@@ -10,7 +10,7 @@ from schedlens import _decoders
 
 
 def decoded(trace: Path) -> dict[str, pa.Table]:
-    """All rows of a recording by table, as the decoder hands them to the store."""
+    """All rows of a recording by table, as the decoder passes them to the store."""
     batches: dict[str, list[pa.RecordBatch]] = {}
     with _decoders.load(str(trace), 1, None, None, trace.name) as loader:
         for table, batch in loader:

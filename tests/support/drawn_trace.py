@@ -1,4 +1,4 @@
-"""A recording drawn by hand: rows of the base and derived tables, made from a list of stays."""
+"""A recording drawn by hand: rows of the base and derived tables, made from a list of slices."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from schedlens.load import schema
 
 
 @dataclass(frozen=True)
-class Stay:
-    """One stay of a thread (`process/thread`) on a CPU; times in ns.
+class Slice:
+    """One slice of a thread (`process/thread`) on a CPU; times in ns.
 
-    `ready` and `wait` are the parts before the switch-in: waiting, then ready. `wait` None stands
-    for a first stay: the thread waits, left-censored, from the begin of the trace.
+    `ready` and `wait` are the times before the switch-in: waiting, then ready. `wait` None marks a
+    first slice: the thread waits, left-censored, from the start of the trace.
     """
 
     thread: str
@@ -51,7 +51,7 @@ STATE_OF_END = {"blocked": 1, "exit": 16, "preempted": 256}
 
 @contextmanager
 def drawn_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database with all tables and questions, in memory or in a file that older shells read."""
+    """A database with all tables and queries, in memory or in a file that older shells can read."""
     con = duckdb.connect(
         str(path) if path else ":memory:",
         config={"storage_compatibility_version": "v1.5.0"} if path else FOR_FEW_ROWS,
@@ -89,7 +89,7 @@ class DrawnTrace:
     def __init__(
         self,
         con: duckdb.DuckDBPyConnection,
-        stays: Sequence[Stay],
+        slices: Sequence[Slice],
         cpus: Sequence[Cpu],
         duration_ns: int,
         trace_id: int = 1,
@@ -102,9 +102,9 @@ class DrawnTrace:
         for cpu in cpus:
             self.utid(f"swapper/{cpu.cpu}")
         self._machine(cpus, window or (0, duration_ns))
-        self._slices(stays, cpus)
-        self._states(stays)
-        self._wakeups(stays)
+        self._slices(slices, cpus)
+        self._states(slices)
+        self._wakeups(slices)
         self._threads(cpus)
 
     def utid(self, name: str) -> int:
@@ -117,7 +117,7 @@ class DrawnTrace:
         return 1000 + (self.utid(name) & 0xFFFFFFFF)
 
     def add(self, table: str, **values: object) -> None:
-        """One further row of this recording."""
+        """One more row of this recording."""
         add(self.con, table, trace_id=self.trace_id, **values)
 
     def _machine(self, cpus: Sequence[Cpu], window: tuple[int, int]) -> None:
@@ -135,51 +135,51 @@ class DrawnTrace:
                 package=cpu.package, online=True,
             )  # fmt: skip
 
-    def _slices(self, stays: Sequence[Stay], cpus: Sequence[Cpu]) -> None:
-        slices: list[list[object]] = []
+    def _slices(self, slices: Sequence[Slice], cpus: Sequence[Cpu]) -> None:
+        slice_rows: list[list[object]] = []
         states: list[list[object]] = []
         switches: list[list[object]] = []
         last_cpu: dict[str, int] = {}
         previous: dict[str, int | None] = {}
-        for drawn in sorted(stays, key=lambda s: (s.ts, s.ts + s.dur)):
+        for drawn in sorted(slices, key=lambda s: (s.ts, s.ts + s.dur)):
             previous[f"{drawn.thread}@{drawn.ts}"] = last_cpu.get(drawn.thread)
             last_cpu[drawn.thread] = drawn.cpu
         for cpu in cpus:
             idle = self.utid(f"swapper/{cpu.cpu}")
             now, seq, running, state = 0, 0, idle, 0
-            ahead: list[Stay | None] = [
-                *sorted((s for s in stays if s.cpu == cpu.cpu), key=lambda s: (s.ts, s.dur)),
+            ahead: list[Slice | None] = [
+                *sorted((s for s in slices if s.cpu == cpu.cpu), key=lambda s: (s.ts, s.dur)),
                 None,
             ]
-            for stay in ahead:
-                begin = stay.ts if stay else self.duration_ns
+            for slice_ in ahead:
+                begin = slice_.ts if slice_ else self.duration_ns
                 if begin > now:
                     if running != idle:
                         switches.append([self.trace_id, now, cpu.cpu, seq, running, idle, state])
                         seq, running, state = seq + 1, idle, 0
-                    slices.append([
+                    slice_rows.append([
                         self.trace_id, idle, cpu.cpu, now, begin - now, True, None, None, None,
                         None, None, None, now == 0, begin == self.duration_ns,
                     ])  # fmt: skip
                     states.append([self.trace_id, cpu.cpu, now, begin - now, "idle", None])
-                if stay is None:
+                if slice_ is None:
                     continue
-                utid = self.utid(stay.thread)
+                utid = self.utid(slice_.thread)
                 switches.append([self.trace_id, begin, cpu.cpu, seq, running, utid, state])
-                seq, running, state = seq + 1, utid, STATE_OF_END.get(stay.end, 0)
-                slices.append([
-                    self.trace_id, utid, cpu.cpu, stay.ts, stay.dur, False, stay.priority,
-                    stay.end, stay.ready, stay.wait,
-                    self.utid(stay.waker) if stay.waker else None,
-                    previous[f"{stay.thread}@{stay.ts}"], False, stay.end == "trace_end",
+                seq, running, state = seq + 1, utid, STATE_OF_END.get(slice_.end, 0)
+                slice_rows.append([
+                    self.trace_id, utid, cpu.cpu, slice_.ts, slice_.dur, False, slice_.priority,
+                    slice_.end, slice_.ready, slice_.wait,
+                    self.utid(slice_.waker) if slice_.waker else None,
+                    previous[f"{slice_.thread}@{slice_.ts}"], False, slice_.end == "trace_end",
                 ])  # fmt: skip
-                states.append([self.trace_id, cpu.cpu, stay.ts, stay.dur, "thread", utid])
-                now = stay.ts + stay.dur
+                states.append([self.trace_id, cpu.cpu, slice_.ts, slice_.dur, "thread", utid])
+                now = slice_.ts + slice_.dur
         add_many(
             self.con, "sched_slice",
             "trace_id, utid, cpu, ts, dur, is_idle, priority, end_reason, ready_ns, wait_ns, "
             "waker_utid, prev_cpu, left_censored, right_censored",
-            slices,
+            slice_rows,
         )  # fmt: skip
         add_many(self.con, "cpu_state", "trace_id, cpu, ts, dur, state, utid", states)
         add_many(
@@ -188,21 +188,21 @@ class DrawnTrace:
             [[*row, "switch"] for row in switches],
         )  # fmt: skip
 
-    def _states(self, stays: Sequence[Stay]) -> None:
+    def _states(self, slices: Sequence[Slice]) -> None:
         rows: list[list[object]] = []
-        names = dict.fromkeys(stay.thread for stay in stays)
+        names = dict.fromkeys(slice_.thread for slice_ in slices)
         for name in names:
             utid, now, left = self.utid(name), 0, "waiting"
-            mine = sorted((s for s in stays if s.thread == name), key=lambda s: (s.ts, s.dur))
-            for stay in mine:
-                woken = stay.ts - stay.ready
+            mine = sorted((s for s in slices if s.thread == name), key=lambda s: (s.ts, s.dur))
+            for slice_ in mine:
+                woken = slice_.ts - slice_.ready
                 if woken > now:
                     rows.append([self.trace_id, utid, now, woken - now, "waiting", None])
-                if stay.ready:
-                    rows.append([self.trace_id, utid, woken, stay.ready, "ready", stay.cpu])
-                rows.append([self.trace_id, utid, stay.ts, stay.dur, "running", stay.cpu])
-                now = stay.ts + stay.dur
-                left = {"blocked": "waiting", "exit": ""}.get(stay.end, "ready")
+                if slice_.ready:
+                    rows.append([self.trace_id, utid, woken, slice_.ready, "ready", slice_.cpu])
+                rows.append([self.trace_id, utid, slice_.ts, slice_.dur, "running", slice_.cpu])
+                now = slice_.ts + slice_.dur
+                left = {"blocked": "waiting", "exit": ""}.get(slice_.end, "ready")
             if left and now < self.duration_ns:
                 rows.append([self.trace_id, utid, now, self.duration_ns - now, left, None])
         add_many(
@@ -211,14 +211,14 @@ class DrawnTrace:
             [[*row, False, False] for row in rows],
         )  # fmt: skip
 
-    def _wakeups(self, stays: Sequence[Stay]) -> None:
-        """One wakeup at the begin of each ready time that follows a wait."""
+    def _wakeups(self, slices: Sequence[Slice]) -> None:
+        """One wakeup at the start of each ready time that follows a wait."""
         add_many(
             self.con, "wakeup", "trace_id, ts, cpu, seq, utid, kind, effective",
             [
-                [self.trace_id, stay.ts - stay.ready, stay.cpu, 0, self.utid(stay.thread),
+                [self.trace_id, slice_.ts - slice_.ready, slice_.cpu, 0, self.utid(slice_.thread),
                  "waking", True]
-                for stay in stays if stay.ready and stay.wait != 0
+                for slice_ in slices if slice_.ready and slice_.wait != 0
             ],
         )  # fmt: skip
 

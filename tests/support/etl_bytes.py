@@ -1,7 +1,7 @@
-"""Windows event logs byte by byte, for files that neither the corpus nor the writer holds.
+"""Windows event logs byte by byte, for files that neither the corpus nor the writer covers.
 
 Layouts: `WMI_BUFFER_HEADER`, `TRACE_LOGFILE_HEADER` and the headers of records, as in the published
-descriptions that docs/windows-traces.md rests on.
+descriptions that docs/windows-traces.md cites.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _padded(record: bytes) -> bytes:
 def perfinfo(
     hook: int, version: int, ts: int, payload: bytes, pointer: int = 8, words: bytes = b""
 ) -> bytes:
-    """`PERFINFO_TRACE_HEADER`; `words`: counters, of which `version` says how many there are."""
+    """`PERFINFO_TRACE_HEADER`; `words`: counters, whose number is `version`."""
     kind = 17 if pointer == 8 else 16
     size = 16 + len(words) + len(payload)
     return struct.pack("<HBBHHq", version, kind, 0xC0, size, hook, ts) + words + payload
@@ -78,13 +78,13 @@ def switch(
     ts: int, old: int, new: int, *, state: int = 5, reason: int = 6, pointer: int = 8,
     version: int = 4, tail: bytes = b"",
 ) -> bytes:  # fmt: skip
-    """CSwitch: who leaves in which state for which reason, and who enters; `tail` behind it."""
+    """CSwitch: outgoing thread with state and reason, and incoming thread; then `tail`."""
     payload = struct.pack("<IIbbbbbbbbII", new, old, 8, 8, 0, 0, reason, 0, state, 0, 0, 0)
     return perfinfo(0x0524, version, ts, payload + tail, pointer)
 
 
 def thread(ts: int, pid: int, tid: int, *, opcode: int = 3, version: int = 3) -> bytes:
-    """Thread start, end or rundown of a 64-bit system, with the fields of version 3."""
+    """Thread start, end, or rundown of a 64-bit system, with the fields of version 3."""
     payload = struct.pack("<II7QIBBBB", pid, tid, *[0] * 4, 0xF, 0, 0, 0, 8, 5, 2, 0)
     return system(0x0500 | opcode, version, ts, payload, ids=(pid, tid))
 
@@ -92,7 +92,7 @@ def thread(ts: int, pid: int, tid: int, *, opcode: int = 3, version: int = 3) ->
 def process(
     ts: int, pid: int, name: bytes, *, opcode: int = 3, version: int = 4, tail: bytes = b""
 ) -> bytes:
-    """Process start, end or rundown of a 64-bit system, without a user."""
+    """Process start, end, or rundown of a 64-bit system, without a user."""
     payload = struct.pack("<QIIIiQII", 0xFFFF0000 + pid, pid, 4, 1, 0, 0x1000, 0, 0)
     payload += name + b"\0" + "cmd".encode("utf-16-le") + bytes(6) + tail
     return system(0x0300 | opcode, version, ts, payload, ids=(pid, 0xFFFFFFFF))
@@ -111,11 +111,11 @@ class Buffer:
     packed: bytes | None = None
 
     def content(self) -> bytes:
-        """The records as they lie in the buffer."""
+        """The records as stored in the buffer."""
         return b"".join(_padded(record) for record in self.records)
 
     def encoded(self, size: int, state: int = 3) -> bytes:
-        """Header and records; `size`: that of a buffer that is not packed."""
+        """Header and records; `size`: that of an uncompressed buffer."""
         content = self.content()
         filled = BUFFER_HEADER + len(content)
         flags = self.flags | (COMPRESSED if self.packed is not None else 0)
@@ -129,7 +129,7 @@ class Buffer:
 
 @dataclass
 class Log:
-    """A file: what its header says, and its buffers."""
+    """A file: its header and its buffers."""
 
     buffers: Iterable[Buffer]
     mode: int = SEQUENTIAL
@@ -138,7 +138,7 @@ class Log:
     os: tuple[int, int, int] = (10, 0, 26100)
     cpus: int = 4
     end_time: int = START_TIME + 10_000_000
-    # None: as many as there are.
+    # None: the actual number.
     buffers_written: int | None = None
     pointer: int = 8
     events_lost: int = 0
@@ -150,7 +150,7 @@ class Log:
     start_time: int = START_TIME
     boot_time: int = START_TIME - 1_000_000
     state: int = 3
-    # Behind the header's record, in the same buffer.
+    # After the header's record, in the same buffer.
     first: Sequence[bytes] = field(default_factory=list)
 
     def header(self, written: int) -> bytes:
@@ -168,7 +168,7 @@ class Log:
         return system(0, 2, self.start, payload, pointer=self.pointer)
 
     def encoded(self) -> bytes:
-        """All bytes of it."""
+        """All of its bytes."""
         buffers = list(self.buffers)
         written = 1 + len(buffers) if self.buffers_written is None else self.buffers_written
         first = Buffer([self.header(written), *self.first], sequence=0, kind=4)

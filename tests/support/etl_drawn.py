@@ -1,4 +1,4 @@
-"""Windows logs of two threads on two CPUs, drawn by hand, and what is read of them."""
+"""Windows logs of two threads on two CPUs, drawn by hand, and the rows read from them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ US = 10  # ticks of the usual clock
 
 
 def at(us: int) -> int:
-    """Raw time so many us after the header's record."""
+    """Raw time this many us after the header's record."""
     return etl_bytes.START + US * us
 
 
 def life() -> list[bytes]:
-    """A process of two threads, as the rundown at the begin has them."""
+    """A process of two threads, as the rundown at the start lists them."""
     return [process(at(0), 100, b"drawn.exe"), thread(at(0), 100, 8), thread(at(0), 100, 9)]
 
 
-def stays(tid: int, from_us: int, count: int = 3) -> list[bytes]:
+def slices(tid: int, from_us: int, count: int = 3) -> list[bytes]:
     """A thread runs 50 us of every 100: in at 10, out at 60."""
     return [
         record
@@ -40,12 +40,12 @@ def stays(tid: int, from_us: int, count: int = 3) -> list[bytes]:
 def two_cpus(**first: Any) -> list[Buffer]:
     """Thread 8 on CPU 0 and thread 9, 5 us later, on CPU 1."""
     return [
-        Buffer(life() + stays(8, 0), **({"cpu": 0, "sequence": 1} | first)),
-        Buffer(stays(9, 5), cpu=1, sequence=2),
+        Buffer(life() + slices(8, 0), **({"cpu": 0, "sequence": 1} | first)),
+        Buffer(slices(9, 5), cpu=1, sequence=2),
     ]
 
 
-# CPU, thread, begin and length in ns.
+# CPU, thread, start, and length in ns.
 Rows = list[tuple[int, int, int, int]]
 TWO_CPUS: Rows = [
     *((0, 8, us * 1000, 50_000) for us in (10, 110, 210)),
@@ -60,7 +60,7 @@ def written(folder: Path, content: bytes | Log, name: str = "made.etl") -> Path:
 
 
 class Read:
-    """A file through `inspect` and through the decoder."""
+    """A file read by `inspect` and by the decoder."""
 
     def __init__(self, path: Path) -> None:
         self.facts: dict[str, Any] = json.loads(_decoders.inspect(str(path)))
@@ -72,7 +72,7 @@ class Read:
         return self.tables.get(table, [])
 
     def ran(self) -> Rows:
-        """Stays of threads by CPU and time."""
+        """Slices of threads by CPU and time."""
         tids = {row["utid"]: row["tid"] for row in self.of("thread")}
         found = [
             (row["cpu"], tids[row["utid"]], row["ts"], row["dur"])
@@ -82,7 +82,7 @@ class Read:
         return sorted(found)
 
     def problems(self) -> list[tuple[str, str, int]]:
-        """What `inspect` tells: place, the text up to its first colon, how often."""
+        """Problems in `inspect`: place, the text up to its first colon, how often."""
         return [
             (problem["place"], problem["what"].partition(":")[0], problem["count"])
             for problem in self.facts["problems"]

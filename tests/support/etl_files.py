@@ -1,4 +1,4 @@
-"""Real and generated .etl files outside the repository, and what others found in them."""
+"""Real and generated .etl files outside the repository, and what other readers found in them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def public(part: str) -> list[str]:
 
 
 def needs(part: str) -> pytest.MarkDecorator:
-    """Skips where none of the files is present; one that is missing skips its own tests."""
+    """Skips if none of the files is present; a single missing one skips only its tests."""
     absent = not any((folder() / part).glob("*.etl.xz"))
     return pytest.mark.skipif(absent, reason=shared_files.reason(f"etw/{part}"))
 
@@ -48,7 +48,7 @@ def content(name: str) -> bytes:
 
 @functools.cache
 def truth(name: str) -> dict[str, Any]:
-    """What an independent walk found in a file, or what a generated one was made of."""
+    """What an independent reader found in a file, or the script of a generated one."""
     if name.startswith("synth"):
         path = "etw/synthetic/" + name.replace(".etl", ".expected.json")
     else:

@@ -1,4 +1,4 @@
-"""The three packings of buffers, with literals alone: each byte stands for itself.
+"""The three compressions of buffers, with literals only: each byte represents itself.
 
 Sources: MS-XCA 2.1.4.3 (XPRESS with Huffman codes), 2.3.4 (plain XPRESS), 2.5 (LZNT1).
 """
@@ -22,14 +22,14 @@ def _pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def lznt1(data: bytes) -> bytes:
-    """Chunks that are stored as they are."""
+    """Chunks that are stored uncompressed."""
     return b"".join(
         struct.pack("<H", 0x3000 | (len(piece) - 1)) + piece for piece in _pieces(data, _CHUNK)
     )
 
 
 def xpress(data: bytes) -> bytes:
-    """32 literals behind each word of flags; the flags behind the end are those of matches."""
+    """32 literals after each word of flags; the flags past the end mark matches."""
     out = []
     for piece in _pieces(data, 32):
         flags = (1 << (32 - len(piece))) - 1
@@ -58,7 +58,7 @@ def _huffman_block(symbols: list[int]) -> bytes:
 
 
 def xpress_huffman(data: bytes) -> bytes:
-    """Blocks of 64 KiB, each with a table of its own."""
+    """Blocks of 64 KiB, each with its own table."""
     blocks = [list(piece) for piece in _pieces(data, _BLOCK)]
     blocks[-1].append(_END)
     return b"".join(map(_huffman_block, blocks))

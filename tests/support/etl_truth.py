@@ -1,7 +1,7 @@
-"""What another decoder read from the same bytes, in the words of this one.
+"""What another decoder read from the same bytes, in the terms of this one.
 
-Microsoft's TraceEvent names some fields otherwise, moves bits, and errs in a few places: its own
-README beside the files lists them. Everything that is not listed here must be equal.
+Microsoft's TraceEvent names some fields differently, moves bits, and errs in a few places, which
+the README next to the files lists. Everything that is not listed here must be equal.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ALIASES = {
     "TargetID": "TargetId",
     "Message": "MessageNumber",
 }
-# By event, where one name means several fields.
+# By event, if one name means several fields.
 _ALIASES_OF = {
     ("EventTraceHeader", "LogFileName"): "FileName",
     ("ReadyThread", "Flags"): "Flag",
@@ -50,18 +50,18 @@ _ALIASES_OF = {
     ("SampledProfile", "ExecutingDPC"): "Flags",
     ("SampledProfile", "ExecutingISR"): "Flags",
     ("DiskIo", "Priority"): "IrpFlags",
-    # The start address gave its place to the affinity, and kept its name in the other decoder.
+    # The affinity replaced the start address and kept its name in the other decoder.
     ("Thread", "StartAddr"): "Affinity",
 }
 
-# Its own errors and oddities: (event, property) and why the value is not taken from it.
+# Its own errors and oddities: (event, property) and why the value is not compared.
 NOT_TAKEN = {
     ("SystemConfigIRQ", "IRQNum"): "v3: read at offset 8 instead of 12",
     ("ISR", "Vector"): "one byte instead of two; v1 read with v2's layout",
     ("ISR", "ReturnValue"): "v1 read with v2's layout",
     ("CSwitch", "NewThreadQuantum"): "the layout of v1 for all versions",
     ("CSwitch", "OldThreadQuantum"): "the layout of v1 for all versions",
-    ("CSwitch", "OldThreadWaitMode"): "from v3 on the byte holds flags; it is taken whole",
+    ("CSwitch", "OldThreadWaitMode"): "from v3 on the byte contains flags; it is read whole",
     ("UdpIp", "context"): "not a field of v2",
     ("UdpIp", "dsize"): "not a field of v2",
     ("LastBranchRecord", "CaptureTimeStampRelativeMSec"): "a raw time without its clock",
@@ -69,12 +69,12 @@ NOT_TAKEN = {
     ("Thread", "ParentThreadID"): "the header's id under another name",
     ("Thread", "ParentProcessID"): "the header's id under another name",
 }
-# Ids of the header, for which the other decoder takes those of the payload in some events.
+# Header ids that the other decoder takes from the payload in some events.
 HEADER_IDS = {"@ThreadID", "@ProcessID", "@tid", "@pid"}
 
 
 def need_shared(*names: str) -> Path:
-    """The folder of the truth files; skips the test where a file of it is missing."""
+    """The folder of the truth files; skips the test if one of them is missing."""
     shared_files.need(*(f"etw/{name}" for name in names))
     return SHARED
 
@@ -137,7 +137,7 @@ def ours(event: str, version: int, name: str, fields: Json) -> Any:
 
 
 def same(name: str, theirs: Any, here: Any) -> bool:
-    """Whether two values are equal but for the sign and width that the other decoder gives."""
+    """Whether two values are equal except for the sign and width of the other decoder."""
     if isinstance(theirs, bool) or isinstance(here, bool):
         return bool(theirs) == bool(here)
     if isinstance(theirs, int) and isinstance(here, int):
@@ -154,7 +154,7 @@ def same(name: str, theirs: Any, here: Any) -> bool:
     return bool(theirs == here)
 
 
-# Properties that hold the low 32 bits only.
+# Properties with only the low 32 bits.
 _NARROW = {"ImageSize"}
 
 

@@ -1,4 +1,4 @@
-"""The exporter's table side under Mono: rows in as text, its folder out as Arrow files."""
+"""The exporter's table side under Mono: rows as text in, a folder of Arrow files out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXPORTER = ROOT / "collectors" / "etw_export"
 STAND_INS = ROOT / "tests" / "etw_export"
 TRACEPROCESSOR = shared_files.folder() / "tools" / "traceprocessor_api" / "TraceProcessorApi.cs"
-# What the command line and TraceProcessor need; the rest is the table side.
+# Code for the command line and TraceProcessor; the rest is the table side.
 OUTSIDE = ("Program.cs", "Options.cs", "ExportException.cs", "TraceProcessorReader.cs")
 
 _TYPES = {
@@ -33,7 +33,7 @@ Line = Sequence[object]
 
 
 def compiled(sources: Sequence[Path], program: Path) -> Path:
-    """A program of these sources, without a single warning; skips where there is no compiler."""
+    """A program of these sources, without a warning; skips if there is no compiler."""
     for tool in ("mcs", "mono"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed: Debian has it in mono-mcs and mono-runtime")
@@ -65,7 +65,7 @@ def run(program: Path, lines: Sequence[Line], folder: Path) -> Path:
 
 
 def _table(file: Path) -> pa.Table:
-    """What the stand-in for Apache.Arrow wrote as JSON lines."""
+    """The JSON lines that the stand-in for Apache.Arrow wrote."""
     first, *batches, last = map(json.loads, file.read_text("utf-8").splitlines())
     assert last == "end"
     schema = pa.schema([pa.field(name, _TYPES[kind], nullable) for name, kind, nullable in first])

@@ -1,6 +1,6 @@
-"""Session folders of experiments on machines that are not here, with results that are given.
+"""Session folders of experiments on machines that are not here, with given results.
 
-Steps are not recorded (no perf.data): what their workers did stands in workload.json and
+Steps are not recorded (no perf.data): the work of their workers is in workload.json and
 samples.bin, as the workload program writes them.
 """
 
@@ -17,10 +17,11 @@ import duckdb
 from prepared_database import prepare
 
 from schedlens.ask import analysis, catalog, findings, judging
-from schedlens.load import intervals, recording
+from schedlens.load import intervals, recording, step_file
+from schedlens.load.session_file import SavedCapture, SavedExperiment, SessionFile, Step
+from schedlens.machine.condition import Condition
 from schedlens.machine.topology import Topology
-from schedlens.record import batches, cells
-from schedlens.record.plan import Step
+from schedlens.record import batches
 from schedlens.report import table as page_table
 from schedlens.report.sections import Section, View, chapters
 
@@ -39,18 +40,20 @@ def write(
     experiment: Mapping[str, Any] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Path:
-    """A session whose steps ran 100 ms each; `rates` are iterations a second of each worker.
+    """A session whose steps ran 100 ms each; `rates` are iterations per second of each worker.
 
-    `rates`, `workers` (further values in a worker's object) and `machine` (that of step.json) are
-    by the name of a cell, or of a step where the repeats differ.
+    `rates`, `workers` (more values in a worker's object), and `machine` (that of step.json) are
+    by the name of a cell, or of a step if the repeats differ.
     """
     folder.mkdir(parents=True)
-    head = {
-        "schema": 1, "host": "made", "settings": {"cpu_model": "made", **(settings or {})},
-        "topology": topology.as_json(), "experiment": dict(experiment or {}),
-        "steps": [replace(step, state="done").as_json() for step in steps],
-    }  # fmt: skip
-    _json(folder / "session.json", head)
+    made = SavedExperiment(**{"missing": (), **(experiment or {})})
+    session = SessionFile(
+        tool_version="0", created_utc="2026-01-01T00:00:00Z", host="made", command=("collect",),
+        topology=topology.saved, os="made", kernel="made",
+        settings={"cpu_model": "made", **(settings or {})}, capture=SavedCapture(mode="none"),
+        changed=(), experiment=made, steps=tuple(replace(step, state="done") for step in steps),
+    )  # fmt: skip
+    _json(folder / "session.json", session.to_json())
     for number, step in enumerate(steps):
         begin = (number + 1) * 1000 * MS
         place = folder / step.name
@@ -67,9 +70,9 @@ JUDGES = (
 
 
 def analyzed(folder: Path) -> duckdb.DuckDBPyConnection:
-    """The session in a database in memory, judged by the analyzers of the experiments.
+    """The session in a database in memory, judged by the experiments' analyzers.
 
-    Without the interval sweeps: steps that were not recorded give them nothing.
+    Without the interval tables: steps that were not recorded have none.
     """
     con = duckdb.connect()
     prepare(con)
@@ -83,7 +86,7 @@ def analyzed(folder: Path) -> duckdb.DuckDBPyConnection:
 
 
 def section(con: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
-    """The section of the report by that name, as the page gets it; fails where there is none."""
+    """The report section of that name, as the page gets it; fails if there is none."""
     [chapter] = [chapter for chapter in chapters() if chapter.name == name]
     made = chapter.section(View(con, None, 1, ""))
     assert isinstance(made, Section), made.reason
@@ -95,7 +98,7 @@ def section(con: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
 
 
 def _of(values: Mapping[str, Any], step: Step) -> Any:
-    cell = (step.cell or {}).get("name", "")
+    cell = step.cell.name if step.cell is not None else ""
     return values.get(step.name, values.get(cell))
 
 
@@ -106,12 +109,11 @@ def _json(path: Path, value: object) -> None:
 def _step(
     place: Path, step: Step, topology: Topology, begin: int, machine: Mapping[str, Any]
 ) -> None:
-    row = {
-        **step.as_json(), "recorded": False, "seconds": 0.1, "cell": step.cell, "command": None,
-        "begin_mono_ns": begin, "end_mono_ns": begin + 110 * MS, "machine": dict(machine),
-        "overhead": None, "warnings": [], "checks": [],
-    }  # fmt: skip
-    _json(place / "step.json", row)
+    content = step_file.planned(
+        step, recorded=False, begin_mono_ns=begin, end_mono_ns=begin + 110 * MS
+    )
+    content = replace(content, seconds=0.1, machine=Condition(**machine))
+    _json(place / "step.json", content.to_json())
     for edge, ts in (("begin", begin), ("end", begin + 110 * MS)):
         cpus = [
             {"cpu": cpu.cpu, "user_ns": 0, "system_ns": 0, "idle_ns": ts, "irq_ns": 0,
@@ -128,7 +130,8 @@ def _workload(
     rates: Sequence[float],
     more: Sequence[Mapping[str, Any]],
 ) -> None:
-    cell = cells.from_step(step)
+    cell = step.cell
+    assert cell is not None
     rows, packed = [], [batches.MAGIC]
     for worker, rate in enumerate(rates):
         load = cell.loads[min(worker, len(cell.loads) - 1)]

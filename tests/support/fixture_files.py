@@ -1,4 +1,4 @@
-"""Unpacks the recordings in fixtures/ for tests, each once a run."""
+"""Unpacks the recordings in fixtures/ for tests, each once per run."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 def fixture(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The unpacked recording `fixtures/perf/NAME.perf.data.xz`, or the folder `NAME.tar.xz`.
 
-    It is shared by all tests of the run: copy it before changing it.
+    All tests of the run share it: copy it before changing it.
     """
     return _unpacked(name, _home(tmp_path_factory))
 
 
 def qemu_session(tmp: pytest.TempPathFactory) -> Path:
-    """The recorded session of 10 cores with 20 logical CPUs, as `collect` would have left it.
+    """The recorded session of 10 cores with 20 logical CPUs, as `collect` would leave it.
 
-    It is shared by all tests of the run: write results to another folder, or take a copy.
+    All tests of the run share it: write results to another folder, or take a copy.
     """
     return _session(_home(tmp))
 
 
 def qemu_root(tmp: pytest.TempPathFactory) -> Path:
-    """The root folder with that machine's sysfs: to inject into topology and settings."""
+    """The root folder with that machine's sysfs, to inject into topology and settings."""
     return _root(_home(tmp))
 
 
 def copied_session(tmp: pytest.TempPathFactory) -> Path:
-    """A copy of the session of its own, to analyze in place."""
+    """A separate copy of the session, to analyze in place."""
     folder = tmp.mktemp("qemu-copy") / "session"
     shutil.copytree(qemu_session(tmp), folder)
     return folder

@@ -1,4 +1,4 @@
-"""A schedule drawn by hand, with a gap on CPU 0 and without: what the records show of it.
+"""A schedule drawn by hand, with and without a gap on CPU 0, and what the records show.
 
     cell      0 1 2 3 4 5 6 7 8 9
     CPU 0     1 1 1 1 1 1 . . . .      the gap: cells 3 and 4
@@ -12,7 +12,7 @@ unknown from there. Thread 3 waits and is unknown from the gap to its wakeup in 
 from __future__ import annotations
 
 import duckdb
-from sweep_schedule import CELL, Schedule, database, fill
+from grid_schedule import CELL, Schedule, database, fill
 
 from schedlens.load import intervals
 
@@ -24,7 +24,7 @@ NAMES = {"r": "running", "w": "waiting", "?": "unknown"}
 
 
 def build(*, gap: bool) -> duckdb.DuckDBPyConnection:
-    """A database with the recording as number 1 and its sweeps."""
+    """A database with the recording as number 1 and its intervals."""
     lost = {3, 4} if gap else set()
     plan = Schedule(
         cpus={

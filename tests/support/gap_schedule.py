@@ -1,8 +1,8 @@
-"""Random schedules, each once as it was and once as a recording with gaps shows it.
+"""Random schedules, each complete and as a recording with gaps shows it.
 
-A schedule says for each cell of time what every CPU and every thread did. `fill` writes base and
-derived rows of it, either all of them (the truth) or with gaps, in which records of some CPUs are
-lost. A thread's state is then known only where it is seen running, or where no CPU has had a gap
+A schedule has for each cell of time the state of every CPU and every thread. `fill` writes its
+base and derived rows, either all of them (the truth) or with gaps, in which records of some CPUs
+are lost. A thread's state is then known only while it is seen running, or if no CPU has had a gap
 since the last record of the thread.
 """
 
@@ -27,7 +27,7 @@ CORES = (0, 0, 2, 2, 4, 4, 6, 7)
 CPUS = range(len(CORES))
 THREADS = range(1, 12)
 TRACE_UTID = 32
-# Instead of a thread on a CPU: its records are lost.
+# Marks a CPU whose records are lost.
 LOST = -1
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ def known_states(plan: Schedule, lost: dict[int, set[int]], thread: int) -> list
 
 
 def fill(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id: int) -> None:
-    """Writes the rows of one recording; the sweeps are built by `build`."""
+    """Writes the rows of one recording; `build` computes its intervals."""
     base = trace_id << TRACE_UTID
     end = CELLS * CELL
     _insert(tables, "trace", "trace_id, label, source, first_ns, duration_ns, schema_version, "
@@ -236,7 +236,7 @@ def _slices(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id:
 
 
 def build(recordings: int, *, with_gaps: bool) -> duckdb.DuckDBPyConnection:
-    """A database of so many recordings: the truth, or the same with gaps."""
+    """A database of these recordings: the truth, or the same with gaps."""
     con = duckdb.connect(config=FOR_FEW_ROWS)
     prepare(con)
     tables: Tables = {}

@@ -1,4 +1,4 @@
-"""Asks one analyzer about a database, and checks the rules that every finding keeps."""
+"""Runs one analyzer on a database, and checks the rules for every finding."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def yielded(
 
 
 def concluded(con: duckdb.DuckDBPyConnection, analyzer: str) -> Outcome:
-    """The same where it finds nothing: its one outcome."""
+    """The same if it finds nothing: its one outcome."""
     (outcome,) = judging.analyzers()[analyzer].judge(Scope(con))
     assert isinstance(outcome, Outcome), outcome
     return outcome
 
 
 def judged(con: duckdb.DuckDBPyConnection, analyzer: str) -> list[Finding]:
-    """The findings of an analyzer, as `analyze` stores them; they keep the rules."""
+    """The findings of an analyzer, as `analyze` stores them, after checking the rules."""
     found = judging.judge_all(Scope(con), [analyzer]).findings
     for finding in found:
         keeps_the_rules(finding)

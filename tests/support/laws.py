@@ -1,4 +1,4 @@
-"""Laws that hold on every recording; each gives the rows that break it, so none is the pass."""
+"""Invariants of every recording; each query returns the rows that violate it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ LAWS = {
         )
         WHERE following IS NOT NULL AND ts + dur <> following
     """,
-    "a thread's states begin with its life": """
+    "a thread's states begin with its start": """
         SELECT thread.trace_id, utid, start_ns, first_ns, min(ts) AS begins
         FROM thread JOIN thread_state USING (utid) JOIN trace ON trace.trace_id = thread.trace_id
         GROUP BY ALL
         HAVING begins <> coalesce(start_ns, first_ns)
     """,
-    "no thread state lies outside the recording": """
+    "no thread state is outside the recording": """
         SELECT * FROM thread_state JOIN trace USING (trace_id)
         WHERE ts < first_ns OR ts + dur > duration_ns OR dur < 0
     """,
@@ -72,7 +72,7 @@ LAWS = {
           USING (trace_id, utid)
         WHERE coalesce(ready, 0) <> coalesce(parts, 0)
     """,
-    "effective wakings are at most one a ready period": """
+    "each ready period has at most one effective wakeup": """
         SELECT trace_id, wakings, periods
         FROM (SELECT trace_id, count(*) AS wakings FROM wakeup WHERE effective GROUP BY ALL)
         FULL JOIN (
@@ -87,7 +87,7 @@ LAWS = {
         JOIN trace USING (trace_id)
         WHERE covered <> duration_ns - first_ns
     """,
-    "concurrency tiles the recording and counts what the CPUs are busy": """
+    "concurrency tiles the recording and counts the busy CPUs": """
         SELECT trace_id, covered, busy_ns, cpu_busy_ns, first_ns, duration_ns
         FROM (SELECT trace_id, sum(dur) AS covered, sum(dur * busy) AS busy_ns
               FROM concurrency_slice GROUP BY ALL)
@@ -96,20 +96,20 @@ LAWS = {
                    WHERE state IN ('thread', 'interrupt') GROUP BY ALL) USING (trace_id)
         WHERE covered <> duration_ns - first_ns OR busy_ns <> coalesce(cpu_busy_ns, 0)
     """,
-    "siblings share as long as their cores have more than one busy CPU": """
-        SELECT trace_id, core, shared, beside
+    "shared sibling time equals the time with more than one busy CPU in the core": """
+        SELECT trace_id, core, shared, paired
         FROM (SELECT trace_id, core, sum(dur * busy * (busy - 1) // 2) AS shared FROM core_state
               WHERE busy > 1 GROUP BY ALL)
-        FULL JOIN (SELECT trace_id, core, sum(dur) AS beside FROM sibling_slice GROUP BY ALL)
+        FULL JOIN (SELECT trace_id, core, sum(dur) AS paired FROM sibling_slice GROUP BY ALL)
           USING (trace_id, core)
-        WHERE coalesce(shared, 0) <> coalesce(beside, 0)
+        WHERE coalesce(shared, 0) <> coalesce(paired, 0)
     """,
     "every utid belongs to its trace": """
         SELECT trace_id, utid FROM thread WHERE utid >> 32 <> trace_id
         UNION ALL
         SELECT trace_id, utid FROM sched_slice WHERE utid >> 32 <> trace_id
     """,
-    "base tables lie in the order of time": """
+    "base tables are in time order": """
         SELECT * FROM (
           SELECT trace_id, ts, cpu, seq,
                  lag((ts, cpu, seq)) OVER (PARTITION BY trace_id ORDER BY rowid) AS former
@@ -121,6 +121,6 @@ LAWS = {
 
 
 def broken(con: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[object, ...]]]:
-    """The laws that do not hold on this database, each with up to five rows that break it."""
+    """The invariants that this database violates, each with up to five rows."""
     found = {law: con.execute(sql).fetchmany(5) for law, sql in LAWS.items()}
     return {law: rows for law, rows in found.items() if rows}

@@ -39,9 +39,9 @@ def crowd() -> None:
 
 
 def background() -> None:
-    """Three processes and one of a lower priority on two CPUs: prints what that one's clock says.
+    """Three processes and one of lower priority on two CPUs: prints that one's clocks.
 
-    At any time one of the three stands ready, or runs on the other CPU with another one ready.
+    At any time one of the three is ready, or runs on the other CPU with another one ready.
     """
     cpus = set(sorted(os.sched_getaffinity(0))[:2])
     children = []
@@ -61,7 +61,7 @@ def background() -> None:
 
 
 def limited(folder: str) -> None:
-    """A busy process in the cgroup whose folder is given, until it is ended."""
+    """A busy process in the cgroup of the given folder, until it is ended."""
     named("limited")
     (Path(folder) / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     print("ready", flush=True)
@@ -69,9 +69,9 @@ def limited(folder: str) -> None:
 
 
 def quota(folder: str, *, keep: bool) -> None:
-    """Makes a cgroup, starts two busy processes in it, and removes it unless `keep`.
+    """Creates a cgroup, starts two busy processes in it, and removes it unless `keep`.
 
-    5 ms of each 100 ms: the processes are held back for the rest.
+    5 ms of each 100 ms: the processes are throttled for the rest.
     """
     group = Path(folder)
     group.mkdir()
@@ -85,7 +85,7 @@ def quota(folder: str, *, keep: bool) -> None:
         child = os.fork()
         if not child:
             named("limited")
-            # It moves in while it runs, as a container's first process does.
+            # It enters the cgroup while it runs, as a container's first process does.
             spin(0.05)
             (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
             spin(SECONDS)
@@ -100,8 +100,8 @@ def quota(folder: str, *, keep: bool) -> None:
 def hog() -> None:
     """Two processes of high priority and one of the lowest, all on one CPU.
 
-    Prints of each what its clocks say from the moment when all are ready to its end: its name, the
-    time that passed, and the time that it ran. None of them ever waits.
+    For each, prints what its clocks show from the moment when all are ready to its end: its name,
+    the elapsed time, and its run time. None of them ever waits.
     """
     cpu = min(os.sched_getaffinity(0))
     ready, started = os.pipe(), os.pipe()
@@ -122,7 +122,7 @@ def hog() -> None:
         children.append(child)
     for _ in children:
         os.read(ready[0], 1)
-    # The one that is kept off comes late to a clock of its own: the parent's counts for all.
+    # The starved one starts its own clock late: the parent's clock counts for all.
     os.write(started[1], time.monotonic_ns().to_bytes(8, "little") * len(children))
     for child in children:
         os.waitpid(child, 0)

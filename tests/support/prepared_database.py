@@ -1,4 +1,4 @@
-"""Empty databases in memory that have all tables and questions: copies of one, made once a run."""
+"""Empty in-memory databases with all tables and queries: copies of one, made once per run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schedlens.ask import catalog
 from schedlens.load import schema
 from schedlens.load.schema import literal
 
-# More threads have nothing to do there, and take a third of the time.
+# More threads have no work there, and cost a third of the time.
 FOR_FEW_ROWS: dict[str, str | bool | int | float | list[str]] = {"threads": 1}
 
 
@@ -30,9 +30,9 @@ def _original() -> Path:
 
 
 def prepare(con: duckdb.DuckDBPyConnection) -> None:
-    """Gives an empty database in memory what `create_schema` and `install` give.
+    """Fills an empty in-memory database as `create_schema` and `install` do.
 
-    They bind every question, which takes seconds; a copy takes less than a tenth of one.
+    They bind every query, which takes seconds; a copy takes less than a tenth of one.
     """
     con.execute(f"ATTACH {literal(str(_original()))} AS original (READ_ONLY)")
     con.execute("COPY FROM DATABASE original TO memory")

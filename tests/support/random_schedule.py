@@ -1,7 +1,7 @@
-"""A random schedule with its truth: a small simulation that remembers who was where and why.
+"""A random schedule with its truth: a small simulation that records who ran where and why.
 
-It knows nothing of any reader: it plays threads on CPUs event by event, writes each event as a
-line for the writer, and keeps the stays, parkings and counters that a reader has to find again.
+It shares nothing with any reader: it plays threads on CPUs event by event, writes each event as a
+line for the writer, and keeps the slices, parkings, and counters that a reader must find again.
 Times are ns, all whole multiples of 100: the ticks of the usual Windows clock.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 TICK = 100
 US = 1_000
-# What a reader assumes for Linux where the recording does not tell (1 ms), and what a quantum is.
+# The default of a reader for Linux if the recording lacks it (1 ms), and the quantum.
 QUANTUM = 1_500 * US
 SYSTEM, GAME, BACKGROUND = 4, 1000, 2000
 HOGS = 3
@@ -27,8 +27,8 @@ Line = dict[str, Any]
 
 
 @dataclass
-class Stay:
-    """A stay of a thread on a CPU, as `sched_slice` has it."""
+class Slice:
+    """A slice of a thread on a CPU, as in `sched_slice`."""
 
     tid: int
     cpu: int
@@ -47,7 +47,7 @@ class Stay:
 
 @dataclass
 class Thread:
-    """A thread as the simulation knows it now."""
+    """The current state of a thread in the simulation."""
 
     tid: int
     pid: int
@@ -68,11 +68,11 @@ class Thread:
 
 @dataclass
 class Cpu:
-    """A logical CPU as the simulation knows it now."""
+    """The current state of a logical CPU in the simulation."""
 
     cpu: int
     running: int = 0
-    stay: Stay | None = None
+    slice_: Slice | None = None
     queue: deque[int] = field(default_factory=deque)
     token: int = 0
     last_switch: int = 0
@@ -82,7 +82,7 @@ class Cpu:
 
 
 def machine_cpus(p_cores: int = 8, e_cores: int = 8) -> list[Line]:
-    """Intel's part of 2021: P cores with two siblings and an L2 of their own, E cores in fours."""
+    """Intel's hybrid of 2021: P cores with two siblings and their own L2, E cores in fours."""
     cpus: list[Line] = []
     for core in range(p_cores):
         for _ in range(2):
@@ -111,12 +111,12 @@ class RandomSchedule:
     ) -> None:
         self.cpus = machine_cpus() if cpus is None else cpus
         self.length_ns = length_ns
-        # Share of the switches with others in the queue at which Windows planned one of those.
+        # Share of the switches with a queue in which Windows planned another queued thread.
         self.replanned = replanned
         self.lines: list[Line] = []
-        self.stays: list[Stay] = []
+        self.slices: list[Slice] = []
         self.threads: dict[int, Thread] = {}
-        # (cpu, tid, ts, dur, cycles, instructions) of each stay that counters tell of.
+        # (cpu, tid, ts, dur, cycles, instructions) of each slice with counters.
         self.counted: list[tuple[int, int, int, int, int, int]] = []
         # (cpu, ts, parked) of each change.
         self.parkings: list[tuple[int, int, bool]] = []
@@ -143,7 +143,7 @@ class RandomSchedule:
         """First line of the script; `etl` and `perf` are the layouts of the files."""
         return {"machine": {"cpus": self.cpus, "cpu_model": "Drawn 8P+8E"}, **layouts}
 
-    # What happens.
+    # Events.
 
     def _at(self, delay: int, happen: Callable[[], None]) -> None:
         self._order += 1
@@ -182,7 +182,7 @@ class RandomSchedule:
             if not place.parked and thread.home is None and self._chance(0.5):
                 thread.state = "running"
                 place.running = thread.tid
-                place.stay = Stay(thread.tid, place.cpu, 0, priority=thread.priority,
+                place.slice_ = Slice(thread.tid, place.cpu, 0, priority=thread.priority,
                                   left_censored=True)  # fmt: skip
                 self._line(place.cpu, "running", tid=thread.tid)
                 self._plan_leaving(place)
@@ -195,7 +195,7 @@ class RandomSchedule:
         self._at(200 * US, self._change_frequency)
 
     def _mark_edge(self) -> None:
-        """A record of both files that changes nothing: their first, and their last."""
+        """A record in both files that changes nothing: their first, and their last."""
         running = [place for place in self._cpus.values() if place.running]
         if running:
             self._line(running[0].cpu, "ready", tid=running[0].running, target=running[0].cpu)
@@ -211,7 +211,7 @@ class RandomSchedule:
         return thread
 
     def _create(self) -> None:
-        """A running thread creates another, that lives for some bursts."""
+        """A running thread creates another, which lives for a few bursts."""
         self._at(500 * US + self._below(1_500 * US), self._create)
         makers = [place for place in self._cpus.values() if place.running]
         if not makers:
@@ -231,7 +231,7 @@ class RandomSchedule:
         self._at(5 * US, begin)
 
     def _park(self) -> None:
-        """Parks or unparks an E core that runs nothing."""
+        """Parks or unparks an idle E core."""
         self._at(300 * US + self._below(1_000 * US), self._park)
         small = [cpu["cpu"] for cpu in self.cpus if self._may_park(cpu)]
         free = [n for n in small if not self._cpus[n].running and not self._cpus[n].queue]
@@ -251,12 +251,12 @@ class RandomSchedule:
         cpu, mhz = self._random.choice(list(self._cpus)), 800 + 100 * self._below(40)
         if [khz for other, _, khz in self.frequencies if other == cpu][-1:] == [mhz * 1000]:
             return
-        told_by = self._random.choice(("perf_state", "delivered", "delivered_later"))
+        reported_by = self._random.choice(("perf_state", "delivered", "delivered_later"))
         self.frequencies.append((cpu, self._now, mhz * 1000))
-        self._line(cpu, "frequency", about=cpu, mhz=mhz, told_by=told_by)
+        self._line(cpu, "frequency", about=cpu, mhz=mhz, reported_by=reported_by)
 
     def _forget_last_plans(self) -> None:
-        """The last switch of a CPU went as planned: no later record could tell otherwise."""
+        """The last switch of a CPU went as planned: no later record could correct it."""
         last = {line["cpu"]: line for line in self.lines if line["event"] == "switch"}
         for line in last.values():
             line.pop("planned", None)
@@ -299,7 +299,7 @@ class RandomSchedule:
         thread.waker = self._runner(by_cpu)
         self._send(thread, target)
         if self._chance(0.05):
-            # Made ready once more: changes nothing.
+            # Woken again: changes nothing.
             self._line(by_cpu, "ready", tid=thread.tid, target=target.cpu)
 
     def _is_free(self, place: Cpu) -> bool:
@@ -336,15 +336,15 @@ class RandomSchedule:
         self._at(QUANTUM, still(self._quantum_end))
         if self._chance(0.1):
             self._at(burst // 2, still(self._yield))
-        # Where other threads run than planned, a waking of one that is believed ready says that a
-        # record is lost: Windows makes ready only who waits.
+        # If another thread than planned runs, a wakeup of one that is believed ready means that a
+        # record is lost: Windows readies only waiting threads.
         if self._chance(0.05) and not self.replanned:
             self._at(burst // 3, still(self._wake_early))
         if self._chance(0.03):
             self._at(burst // 4, still(self._move_away))
 
     def _wake_early(self, place: Cpu) -> None:
-        """A waking comes before the thread waits: its wait ends as it begins."""
+        """A wakeup precedes the wait: the wait ends as it begins."""
         by_cpu = self._random.choice(list(self._cpus))
         self.threads[place.running].early_waker = self._runner(by_cpu)
         self._line(by_cpu, "ready", tid=place.running, target=place.cpu)
@@ -360,7 +360,7 @@ class RandomSchedule:
             self._leave_runnable(place, "yield")
 
     def _move_away(self, place: Cpu) -> None:
-        """Leaves a CPU runnable that then idles, and goes on on another."""
+        """Leaves a CPU runnable that then idles, and continues on another."""
         others = [p for p in self._cpus.values() if self._is_free(p)]
         thread = self.threads[place.running]
         if place.queue or not others or thread.home is not None:
@@ -379,11 +379,11 @@ class RandomSchedule:
             self._at(QUANTUM, lambda: self._quantum_end(place) if place.token == token else None)
 
     def _leave_runnable(self, place: Cpu, why: str | None = None) -> None:
-        """Gives the CPU to the first in the queue, for the reason that both systems would tell."""
+        """Gives the CPU to the first in the queue, for a reason that both systems would record."""
         new, old = self.threads[place.queue.popleft()], place.running
-        assert place.stay is not None
+        assert place.slice_ is not None
         assert new.ready_at is not None
-        begin = place.stay.ts
+        begin = place.slice_.ts
         if why is None and new.by_waking and new.ready_at > begin:
             why = "preempted"
         elif why is None and new.ready_at <= begin and self._now - begin >= 900 * US:
@@ -409,7 +409,7 @@ class RandomSchedule:
         thread.wait_ns, thread.waker = 0, early
         self._send(thread, place)
 
-    # What is written and remembered.
+    # Writing and bookkeeping.
 
     def _switch(self, place: Cpu, new: int, leaves: str) -> None:
         old = place.running
@@ -426,7 +426,7 @@ class RandomSchedule:
         if old:
             self._leaves(place, leaves)
         place.token += 1
-        place.running, place.stay, place.last_switch = new, None, self._now
+        place.running, place.slice_, place.last_switch = new, None, self._now
         if new:
             self._enters(place, self.threads[new])
         else:
@@ -443,10 +443,10 @@ class RandomSchedule:
         place.instructions += instructions
 
     def _leaves(self, place: Cpu, leaves: str) -> None:
-        thread, stay = self.threads[place.running], place.stay
-        assert stay is not None
-        stay.dur, stay.end_reason = self._now - stay.ts, leaves
-        self.stays.append(stay)
+        thread, slice_ = self.threads[place.running], place.slice_
+        assert slice_ is not None
+        slice_.dur, slice_.end_reason = self._now - slice_.ts, leaves
+        self.slices.append(slice_)
         thread.last_cpu, thread.since, thread.early_waker = place.cpu, self._now, None
         thread.state = {"blocked": "waiting", "exit": "gone"}.get(leaves, "ready")
         if thread.state == "ready":
@@ -455,7 +455,7 @@ class RandomSchedule:
 
     def _enters(self, place: Cpu, thread: Thread) -> None:
         assert thread.ready_at is not None
-        place.stay = Stay(
+        place.slice_ = Slice(
             thread.tid, place.cpu, self._now, priority=thread.priority,
             ready_ns=self._now - thread.ready_at, wait_ns=thread.wait_ns, waker=thread.waker,
             prev_cpu=thread.last_cpu,
@@ -466,9 +466,9 @@ class RandomSchedule:
     def _end(self) -> None:
         self._now = self.length_ns
         for place in self._cpus.values():
-            if place.stay is not None:
-                place.stay.dur, place.stay.right_censored = self._now - place.stay.ts, True
-                self.stays.append(place.stay)
+            if place.slice_ is not None:
+                place.slice_.dur, place.slice_.right_censored = self._now - place.slice_.ts, True
+                self.slices.append(place.slice_)
         self._mark_edge()
         for thread in self.threads.values():
             if thread.state != "gone":

@@ -1,4 +1,4 @@
-"""Writes recordings for tests: drives the Rust program in `tests/writer`."""
+"""Writes recordings for tests with the Rust program in `tests/writer`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Line = Mapping[str, Any]
 
 @cache
 def program() -> Path:
-    """The program, built as `cargo test` builds it; the second call costs nothing."""
+    """The program, built as `cargo test` builds it; a second call costs nothing."""
     done = subprocess.run(
         ["cargo", "build", "--locked", "--package", "schedlens-test-writer", "-j2",
          "--message-format", "json"],
@@ -46,7 +46,7 @@ def write(
 
 
 def flood(megabytes: int, target: Path, compression: str = "none") -> int:
-    """Writes context switches of about that size; the number of records."""
+    """Writes context switches of about that size; returns the number of records."""
     command = [str(program()), "flood", str(megabytes), str(target), compression]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(done.stdout)

@@ -1,7 +1,7 @@
 """A plausible database for the tests of the report, filled by code from a drawn timeline.
 
 Each worker runs on its CPU for the whole step and is preempted every 20 ms by the CPU's own
-kernel thread, for 100 us, while it stays ready:
+kernel thread, for 100 us, while it remains ready:
 
     worker   ######## ######## ######## ...      # runs, the gap is ready
     kworker          #        #        ...
@@ -62,7 +62,7 @@ class Machine:
 
 @dataclass
 class Tables:
-    """Rows by table, inserted at the end all at once."""
+    """Rows by table, all inserted at the end."""
 
     rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
 
@@ -109,7 +109,7 @@ def create(
     name: str = "sha256",
     placements: Sequence[str] = PLACEMENTS,
 ) -> duckdb.DuckDBPyConnection:
-    """A database of a whole sweep, with its sweeps built and the analyzers' findings stored."""
+    """A database of a whole sweep, with its intervals built and the analyzers' findings stored."""
     from schedlens.load import intervals
 
     machine = machine or Machine()
@@ -157,7 +157,7 @@ def _step(tables: Tables, machine: Machine, step: Step, name: str) -> None:
     tables.add("analysis_window", one, EDGE_NS, STEP_NS - EDGE_NS, "workers")
     homes = _homes(machine, step, planned)
     running: dict[int, list[tuple[int, int, int]]] = {cpu: [] for cpu in range(machine.cpus)}
-    for worker, stays in enumerate(homes):
+    for worker, slices in enumerate(homes):
         utid = base + 3000 + worker
         tables.add(
             "thread", one, utid, 101 + worker, base + 1, f"{name} {worker}", 0, None, 120, False
@@ -166,12 +166,12 @@ def _step(tables: Tables, machine: Machine, step: Step, name: str) -> None:
         tables.add(
             "affinity", one, utid, None, allowed, "pin" if shared != "default" else "snapshot"
         )
-        for cpu, begin, end in stays:
+        for cpu, begin, end in slices:
             running[cpu].append((begin, end, utid))
     for cpu in range(machine.cpus):
         _cpu(tables, one, base, cpu, sorted(running[cpu]))
-    for worker, stays in enumerate(homes):
-        _worker(tables, machine, step, worker, stays, homes)
+    for worker, slices in enumerate(homes):
+        _worker(tables, machine, step, worker, slices, homes)
     for cpu in range(machine.cpus):
         busy = sum(end - begin for begin, end, _ in running[cpu])
         for edge, at in (("begin", 0), ("end", STEP_NS)):
@@ -195,7 +195,7 @@ def _machine(tables: Tables, machine: Machine, one: int) -> None:
 
 
 def _homes(machine: Machine, step: Step, planned: list[int]) -> list[list[tuple[int, int, int]]]:
-    """Where each worker lives and when: one CPU, or two for `default`."""
+    """Where each worker runs and when: one CPU, or two for `default`."""
     if step.placement != "default" or step.threads == machine.cpus:
         return [[(cpu, 0, STEP_NS)] for cpu in planned]
     turned = planned[1:] + planned[:1]
@@ -266,7 +266,7 @@ def _cpu(
 def _between(
     running: list[tuple[int, int, int]], idle: int, start: int, end: int
 ) -> list[tuple[int, int, int]]:
-    """The stays in [start, end): those of workers, the idle thread in the gaps."""
+    """The slices in [start, end): those of workers, with the idle thread in the gaps."""
     found = []
     at = start
     for begin, stop, utid in running:
@@ -287,15 +287,15 @@ def _worker(
     machine: Machine,
     step: Step,
     worker: int,
-    stays: list[tuple[int, int, int]],
+    slices: list[tuple[int, int, int]],
     homes: list[list[tuple[int, int, int]]],
 ) -> None:
-    """What the worker measured: batches at the speed of a core alone or shared."""
+    """Measurements of the worker: batches at the speed of a core alone or shared."""
     one = step.trace_id
     utid = (one << 32) + 3000 + worker
     done = 0
     for begin in range(EDGE_NS, STEP_NS - EDGE_NS, BATCH_NS):
-        cpu = next(c for c, b, e in stays if b <= begin < e)
+        cpu = next(c for c, b, e in slices if b <= begin < e)
         others = {
             machine.core(c)
             for other, found in enumerate(homes)
@@ -309,6 +309,6 @@ def _worker(
     preempted = 14 * KERNEL_NS
     tables.add(
         "run_worker", one, worker, utid, 101 + worker,
-        stays[0][0] if step.placement != "default" else None, EDGE_NS, STEP_NS - EDGE_NS,
+        slices[0][0] if step.placement != "default" else None, EDGE_NS, STEP_NS - EDGE_NS,
         STEP_NS - 2 * EDGE_NS - preempted, done // 64, done,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The database of a report with frames, one of them late, and a CPU that is parked for a while.
+"""The database of a report with frames, one of them late, and a temporarily parked CPU.
 
 frames   |16|16|16|16|16|   40   |16|16| ...   from 10 ms to 290 ms, 16 of them
 CPU 3                      ____parked____      from 100 ms to 200 ms

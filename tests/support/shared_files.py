@@ -1,4 +1,4 @@
-"""Recordings that the repository does not contain, and what is known about them.
+"""Recordings outside the repository, and what is known about them.
 
 They are in `shared/` next to the checkout or in it, or in the folder that `SCHEDLENS_SHARED` names.
 fixtures/README.md says which of them are public and how to get them. A test that needs one skips
@@ -36,7 +36,7 @@ def reason(name: str) -> str:
 
 
 def need(*names: str) -> Path:
-    """The folder of these files; skips the test where one of them is missing."""
+    """The folder of these files; skips the test if one of them is missing."""
     place = folder()
     for name in names:
         if not (place / name).exists():
@@ -45,7 +45,7 @@ def need(*names: str) -> Path:
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    """Skips the test where that file or folder is missing."""
+    """Skips the test if that file or folder is missing."""
     return pytest.mark.skipif(not (folder() / name).exists(), reason=reason(name))
 
 

@@ -1,19 +1,19 @@
-"""A simulated schedule as the script of the writer of recordings (`tests/writer/README.md`), and
-its frames as a PresentMon file."""
+"""A simulated schedule as a script for the recording writer (`tests/writer/README.md`), and its
+frames as a PresentMon file."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from schedlens.simulate import emitted
+from schedlens.simulate import codes, emitted
 from schedlens.simulate.scheduler import Simulation
 
 Line = dict[str, Any]
 
 _LEAVES = {
-    emitted.WR_QUANTUM_END: "quantum_end",
-    emitted.WR_PREEMPTED: "preempted",
-    emitted.WR_YIELD_EXECUTION: "yield",
+    codes.WR_QUANTUM_END: "quantum_end",
+    codes.WR_PREEMPTED: "preempted",
+    codes.WR_YIELD_EXECUTION: "yield",
 }
 
 
@@ -36,7 +36,7 @@ def head(simulation: Simulation, **layouts: Line) -> Line:
 
 
 def lines(simulation: Simulation) -> list[Line]:
-    """All events by time, of a simulation that has been run."""
+    """All events by time, for a simulation that has run."""
     events = _Events(simulation)
     for record in simulation.records:
         events.add(record)
@@ -51,7 +51,7 @@ def presentmon(simulation: Simulation, start_clock: int, tick_ns: int = 100) -> 
         "Application,ProcessID,SwapChainAddress,CPUStartQPC,FrameTime,CPUBusy,GPUBusy,"
         "DisplayLatency,DisplayedTime"
     )
-    told = [names]
+    lines = [names]
     for frame in simulation.truth.frames:
         owner = owners[frame.tid]
         lengths = (
@@ -63,8 +63,8 @@ def presentmon(simulation: Simulation, start_clock: int, tick_ns: int = 100) -> 
         )
         qpc = start_clock + frame.start // tick_ns
         in_ms = ",".join(f"{length / 1e6:.4f}" for length in lengths)
-        told.append(f"{owner.name},{owner.pid},0x{owner.pid:X},{qpc},{in_ms}")
-    return "\n".join(told) + "\n"
+        lines.append(f"{owner.name},{owner.pid},0x{owner.pid:X},{qpc},{in_ms}")
+    return "\n".join(lines) + "\n"
 
 
 class _Events:
@@ -119,8 +119,8 @@ class _Events:
         elif isinstance(record, emitted.ThreadEnd):
             self._thread(ts, cpu, record.tid, "end")
         elif isinstance(record, emitted.Park):
-            told = {"soft": record.soft} if record.parked else {}
-            self._line(ts, 0, "park" if record.parked else "unpark", about=cpu, **told)
+            extra = {"soft": record.soft} if record.parked else {}
+            self._line(ts, 0, "park" if record.parked else "unpark", about=cpu, **extra)
         elif isinstance(record, emitted.Interrupt):
             if ts + record.dur <= self.simulation.now:
                 self._line(ts + record.dur, cpu, "interrupt", start=ts, kind=record.kind)
@@ -131,21 +131,21 @@ class _Events:
             self._line(ts, cpu, "present", pid=pid, tid=record.tid, swap_chain=pid)
 
     def _switch(self, record: emitted.Switch) -> None:
-        if record.prev_state == emitted.TERMINATED:
+        if record.prev_state == codes.TERMINATED:
             leaves = "exit"
-        elif record.prev_state == emitted.WAITING or record.prev == emitted.IDLE:
+        elif record.prev_state == codes.WAITING or record.prev == emitted.IDLE:
             leaves = "blocked"
         else:
             leaves = _LEAVES.get(record.wait_reason, "runnable_other")
-        told = {} if record.planned == record.entered else {"planned": record.planned}
+        extra = {} if record.planned == record.entered else {"planned": record.planned}
         if record.prev != emitted.IDLE:
             self.last_cpu[record.prev] = record.cpu
-            if record.prev_state != emitted.READY:
-                told["reason"] = record.wait_reason
+            if record.prev_state != codes.READY:
+                extra["reason"] = record.wait_reason
         self._line(
             record.ts, record.cpu, "switch", old=record.prev, new=record.entered, leaves=leaves,
             old_priority=record.prev_priority, new_priority=record.next_priority,
-            ideal=record.prev_ideal or 0, counters=[record.cycles, record.instructions], **told,
+            ideal=record.prev_ideal or 0, counters=[record.cycles, record.instructions], **extra,
         )  # fmt: skip
 
     def end(self) -> None:

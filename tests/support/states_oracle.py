@@ -1,7 +1,7 @@
-"""A second way to thread states: from the text of `perf script`, one thread at a time.
+"""A second computation of thread states: from the text of `perf script`, one thread at a time.
 
-It knows only recordings without loss and without unseen switches, and only what the rules say of
-those; nothing of it is shared with the state machine that it is held against.
+It handles only recordings without loss and without missed switches, and shares nothing with the
+state machine that is checked against it.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def states(trace: Trace, tid: int, first: int, last: int) -> list[State]:
         if move.state.startswith("R"):
             found.append((move.ns, following, "ready"))
             continue
-        stay_began = moves[position - 1].ns
+        slice_began = moves[position - 1].ns
         after = [r.ns for r in records if r.kind == "wake" and move.ns <= r.ns <= following]
-        during = [r.ns for r in records if r.kind == "wake" and stay_began <= r.ns < move.ns]
+        during = [r.ns for r in records if r.kind == "wake" and slice_began <= r.ns < move.ns]
         if after:
             ready = after[0]
         elif during:
@@ -119,7 +119,7 @@ def states(trace: Trace, tid: int, first: int, last: int) -> list[State]:
 
 
 def joined(found: list[State]) -> list[State]:
-    """Neighbours of the same state as one, so that both sides cut alike."""
+    """Equal neighboring states as one, so that both sides split alike."""
     whole: list[State] = []
     for begin, end, state in found:
         if whole and whole[-1][2] == state and whole[-1][1] == begin and state != "running":

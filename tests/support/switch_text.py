@@ -30,7 +30,7 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Stay:
+class Slice:
     """A thread on a CPU from `begin` to `end`, in ns."""
 
     cpu: int
@@ -57,11 +57,11 @@ def switches(trace: Path) -> list[Switch]:
     return found
 
 
-def stays(found: Iterable[Switch], begin: int, end: int) -> list[Stay]:
-    """What ran where in [begin, end], idle threads included.
+def slices(found: Iterable[Switch], begin: int, end: int) -> list[Slice]:
+    """What ran where in [begin, end], including idle threads.
 
-    Before the first switch of a CPU its leaver ran, after the last its taker. Raises `ValueError`
-    where the thread that leaves is not the one that entered.
+    Before the first switch of a CPU its outgoing thread ran, after the last its incoming one.
+    Raises `ValueError` if the outgoing thread is not the one that was switched in.
     """
     by_cpu: dict[int, list[Switch]] = {}
     for switch in found:
@@ -71,31 +71,37 @@ def stays(found: Iterable[Switch], begin: int, end: int) -> list[Stay]:
         edges = [(begin, rows[0].prev)] + [(row.ns, row.next) for row in rows]
         for (since, tid), row in zip(edges, rows, strict=False):
             if row.prev != tid:
-                raise ValueError(f"CPU {cpu} at {row.ns}: {tid} entered, {row.prev} leaves")
-            result.append(Stay(cpu, tid, since, row.ns))
-        result.append(Stay(cpu, rows[-1].next, rows[-1].ns, end))
-    clipped = (Stay(s.cpu, s.tid, max(s.begin, begin), min(s.end, end)) for s in result)
-    return [stay for stay in clipped if stay.end > stay.begin]
+                raise ValueError(
+                    f"CPU {cpu} at {row.ns}: {tid} was switched in, {row.prev} is switched out"
+                )
+            result.append(Slice(cpu, tid, since, row.ns))
+        result.append(Slice(cpu, rows[-1].next, rows[-1].ns, end))
+    clipped = (Slice(s.cpu, s.tid, max(s.begin, begin), min(s.end, end)) for s in result)
+    return [slice_ for slice_ in clipped if slice_.end > slice_.begin]
 
 
-def run_ns(found: Iterable[Stay], tid: int, begin: int, end: int) -> int:
+def run_ns(found: Iterable[Slice], tid: int, begin: int, end: int) -> int:
     """Time on a CPU of one thread within [begin, end]."""
     return sum(
-        max(0, min(stay.end, end) - max(stay.begin, begin)) for stay in found if stay.tid == tid
+        max(0, min(slice_.end, end) - max(slice_.begin, begin))
+        for slice_ in found
+        if slice_.tid == tid
     )
 
 
-def busy_ns(found: Iterable[Stay], cpu: int) -> int:
+def busy_ns(found: Iterable[Slice], cpu: int) -> int:
     """Time in which a CPU runs a thread that is not its idle thread."""
-    return sum(stay.end - stay.begin for stay in found if stay.cpu == cpu and stay.tid != 0)
+    return sum(
+        slice_.end - slice_.begin for slice_ in found if slice_.cpu == cpu and slice_.tid != 0
+    )
 
 
-def both_busy_ns(found: Iterable[Stay], pair: Sequence[int]) -> int:
+def both_busy_ns(found: Iterable[Slice], pair: Sequence[int]) -> int:
     """Time in which both CPUs of a pair run a thread that is not their idle thread."""
     edges: list[tuple[int, int]] = []
-    for stay in found:
-        if stay.cpu in pair and stay.tid != 0:
-            edges += [(stay.begin, 1), (stay.end, -1)]
+    for slice_ in found:
+        if slice_.cpu in pair and slice_.tid != 0:
+            edges += [(slice_.begin, 1), (slice_.end, -1)]
     total = depth = before = 0
     for ns, step in sorted(edges):
         if depth == 2:

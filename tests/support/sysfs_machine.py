@@ -130,7 +130,7 @@ def eight_p_eight_e() -> FakeMachine:
 
 
 def three_types() -> FakeMachine:
-    """Six P without siblings, eight E, two LP-E outside the L3, told apart by PMU folders."""
+    """Six P without siblings, eight E, two LP-E outside the L3, identified by PMU folders."""
     cpus = [FakeCpu(cpu, cpu, cpu) for cpu in range(6)]
     cpus += [FakeCpu(cpu, cpu, cpu, l2=100 + cpu // 4) for cpu in range(6, 14)]
     cpus += [FakeCpu(cpu, cpu, cpu, l2=200, l3=1) for cpu in range(14, 16)]
@@ -139,7 +139,7 @@ def three_types() -> FakeMachine:
 
 
 def favoured_cores() -> FakeMachine:
-    """Eight cores with siblings, two of them favoured by 4 %: one type."""
+    """Eight cores with siblings, two of them favored by 4 %: one type."""
     return FakeMachine(
         [
             FakeCpu(
@@ -172,7 +172,7 @@ def big_little() -> FakeMachine:
 
 
 def no_smt() -> FakeMachine:
-    """Six cores, one thread each, nothing told of their speed."""
+    """Six cores with one thread each, without speed information."""
     return FakeMachine([FakeCpu(cpu, cpu, cpu) for cpu in range(6)])
 
 

@@ -1,8 +1,8 @@
 """Writes or compares hashes of every table and view of analyzed recordings.
 
 `python tests/support/table_hashes.py write FILE [--shared DIR]` analyzes all fixtures, the demo
-and the recordings in a folder with more of them; `compare OLD NEW` says where two such files
-differ. A change of structure alone must leave every hash as it is. Of findings only the analyzer,
+and the recordings in a folder with more of them; `compare OLD NEW` lists where two such files
+differ. A pure refactoring must leave every hash unchanged. For findings only the analyzer,
 severity, cost, thread and times count: their wording may change.
 """
 
@@ -28,7 +28,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 FINDING = "SELECT analyzer, severity, cost_ns, utid, start_ns, end_ns FROM finding ORDER BY ALL"
 # Rows, and a number that does not depend on their order.
 HASH = "SELECT count(*), coalesce(sum(hash(row)::HUGEINT), 0)::VARCHAR FROM ({}) AS row"
-# What says where and by which version it was read.
+# Columns that state where and with which version it was read.
 OF_THE_RUN = {"main.trace": " EXCLUDE (path, tool_version)"}
 
 Hashes = dict[str, Any]

@@ -1,4 +1,4 @@
-"""A recording in the database as a folder of tables, as an exporter would have written it."""
+"""A recording in the database as a folder of tables, as an exporter would write it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from schedlens.load.arrow_folder import layout
+
+# Base tables of a recording. Session tables come from the session, `trace` from the manifest.
+TABLES = (
+    "cpu", "machine_setting", "process", "thread", "thread_name", "affinity", "context_switch",
+    "wakeup", "migration", "priority_change", "affinity_change", "ideal_cpu_change", "qos_change",
+    "sched_yield", "interrupt_slice", "cpu_idle", "cpu_frequency", "cpu_parking", "counter_sample",
+    "frame", "mark", "loss", "problem", "record_count",
+)  # fmt: skip
+NEEDED = ("cpu", "thread", "context_switch")
+# Tables whose rows are in time order.
+IN_TIME = (
+    "context_switch", "wakeup", "migration", "sched_yield", "interrupt_slice", "counter_sample",
+)  # fmt: skip
 
 # What the state machine and the store add to the decoded rows, and would add again.
 _ADDED = {
@@ -48,15 +61,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def export(
     con: duckdb.DuckDBPyConnection, folder: Path, trace_id: int = 1, batch_rows: int = 1000
 ) -> Path:
-    """Writes the decoded rows of one recording; tables without rows are left out if they may."""
+    """Writes the decoded rows of one recording; optional tables without rows are omitted."""
     folder.mkdir(parents=True)
     counts = {}
-    for table in layout.TABLES:
+    for table in TABLES:
         rows = con.sql(
             f"FROM {table} WHERE trace_id = {trace_id} AND ({_ADDED.get(table, 'true')}) "
             f"ORDER BY {_ORDER.get(table, 'ALL')}"
         ).to_arrow_table()
-        if rows.num_rows or table in layout.NEEDED:
+        if rows.num_rows or table in NEEDED:
             write_table(folder, table, rows, batch_rows)
             counts[table] = rows.num_rows
     [trace] = (

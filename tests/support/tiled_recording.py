@@ -1,12 +1,12 @@
-"""A recording laid end to end with itself: a long one of the same density, in no time."""
+"""A recording repeated end to end: a long one of the same density, quickly made."""
 
 from __future__ import annotations
 
 import duckdb
 
-# Columns that hold a time; every other column stays as it is.
+# Columns that contain a time; every other column is copied.
 _TIMES = {"ts", "start_ns", "end_ns", "valid_from_ns", "ready_ts"}
-# What holds from before the recording is there once.
+# Rows that apply from before the recording appear once.
 _ONCE = {
     "trace", "cpu", "process", "thread", "thread_name", "affinity", "machine_setting", "run",
     "run_worker", "analysis_window", "finding", "energy", "snapshot_cpu", "snapshot_thread",

@@ -1,6 +1,6 @@
 """Runs a command of schedlens as an ordinary user: `python unprivileged.py collect ...`, as root.
 
-All modules are imported first: the ordinary user may not be allowed to read where they lie.
+All modules are imported first: the ordinary user may not be allowed to read their folder.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Runs a command of schedlens without what Python on Windows lacks; the arguments are its words.
+"""Runs a command of schedlens without what Python on Windows lacks; the arguments are the command.
 
-It stands for Windows only in this: modules and names that are missing there are missing here.
+It resembles Windows only in this: modules and names that are missing there are missing here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES: dict[ModuleType, tuple[str, ...]] = {
     signal: ("SIGHUP", "SIGKILL", "SIGUSR1", "SIGALRM", "SIGCHLD", "pthread_sigmask", "alarm"),
     time: ("clock_gettime", "clock_gettime_ns", "CLOCK_MONOTONIC"),
 }  # fmt: skip
-# Python's own and the dependencies, which know how to do without.
+# Python's own modules and the dependencies, which handle this themselves.
 BEFORE = (
     "click", "pydoc", "rich.console", "rich.progress", "rich.table", "rich.markup", "duckdb",
     "pyarrow", "pyarrow.compute",
@@ -57,7 +57,7 @@ def main() -> int:
     statvfs = os.statvfs
 
     def disk_usage(path: str | Path) -> shutil._ntuple_diskusage:
-        """What Windows asks in its own way."""
+        """Windows' own calls."""
         found = statvfs(path)
         total, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
         return shutil._ntuple_diskusage(total, total - free, free)

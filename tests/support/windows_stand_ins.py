@@ -1,7 +1,7 @@
-"""Stand-ins for the programs that a recording on Windows calls: they check what they are told.
+"""Stand-ins for the programs that a recording on Windows calls: they check their arguments.
 
-A stand-in never passes for the real one: it writes down each call, refuses what the real program
-would not take, and gives texts written after Microsoft's documentation.
+A stand-in never passes for the real one: it logs each call, refuses what the real program would
+refuse, and prints texts written after Microsoft's documentation.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ if not answers:
 print(answers[0][1], end="")
 """
 
-# Keeps the boost mode of one plan; what else it is asked, the text of the processor's settings.
+# Keeps the boost mode of one plan; answers any other query with the processor settings.
 _POWERCFG = r"""
 import json, os, sys
 from pathlib import Path
@@ -179,7 +179,7 @@ def header_only_etl(
 
 
 class StandIns:
-    """A folder of stand-ins, and what they were told."""
+    """A folder of stand-ins, and the calls they received."""
 
     def __init__(self, home: Path, etl: bytes, edges_ns: tuple[int, int]) -> None:
         self.home = home
@@ -205,7 +205,7 @@ class StandIns:
         path.chmod(0o755)
 
     def power(self, ac: int, dc: int, *, refuses: bool = False) -> None:
-        """A powercfg that keeps the boost mode of the plan in force."""
+        """A powercfg that keeps the boost mode of the active plan."""
         self._program("powercfg", _POWERCFG)
         state = {"plan": windows_texts.PLAN, "ac": ac, "dc": dc, "refuses": refuses}
         (self.home / "power").write_text(json.dumps(state))
@@ -218,16 +218,16 @@ class StandIns:
         return int(state["ac"]), int(state["dc"])
 
     def texts(self, answers: list[tuple[list[str], str]]) -> None:
-        """What reg, powercfg, powershell and tasklist answer to which words."""
+        """Answers of reg, powercfg, powershell, and tasklist by arguments."""
         (self.home / "texts").write_text(json.dumps(answers))
 
     def refuse(self, word: str, code: int, text: str) -> None:
-        """Lets `wpr WORD ...` end with an error of WPR."""
+        """Makes `wpr WORD ...` fail with an error of WPR."""
         (self.home / "wpr.refusal").write_text(json.dumps([word, code, text]))
 
     @property
     def environment(self) -> dict[str, str]:
-        """What to set so that the stand-ins are found first."""
+        """The environment in which the stand-ins are found first."""
         return {
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "STAND_IN_HOME": str(self.home),
@@ -243,12 +243,12 @@ class StandIns:
         return [json.loads(line) for line in lines]
 
     def calls_of(self, name: str) -> list[list[str]]:
-        """The words of each call of one program."""
+        """The arguments of each call of one program."""
         return [words[1:] for words in self.calls if words[0] == name]
 
 
 def snapshot(mono_ns: int, edge: str) -> dict[str, object]:
-    """What the observer answers: two CPUs, one of them busy in between."""
+    """The observer's answer: two CPUs, one of them busy in between."""
     busy_ns = 0 if edge == "begin" else 1_000_000_000
     times = {"system_ns": 0, "irq_ns": 0, "softirq_ns": 0, "steal_ns": None}
     cpus = [

@@ -1,4 +1,4 @@
-"""What commands of Windows print, written after Microsoft's documentation of each."""
+"""Output of Windows commands, written after Microsoft's documentation of each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The workload program as a Windows program: cross-built, and run under Wine.
 
-Wine shows that the calls are right, not how Windows schedules.
+Wine shows that the calls are correct, not how Windows schedules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TARGET = "x86_64-pc-windows-gnu"
 LINKER = "x86_64-w64-mingw32-gcc"
 ROOT = Path(__file__).resolve().parents[2]
 
-# Rust's library takes random numbers from a library of Windows 10 that Wine 8 does not have.
+# Rust's library takes random numbers from a library of Windows 10 that Wine 8 lacks.
 _PRNG = """
 #include <windows.h>
 BOOLEAN NTAPI SystemFunction036(PVOID buffer, ULONG size);
@@ -33,46 +33,46 @@ def wine() -> str | None:
 
 
 def missing() -> str | None:
-    """What of Wine and the toolchain is not there; None: all is."""
+    """What is missing of Wine and the toolchain; None if complete."""
     if wine() is None:
         return "Wine (Debian: wine64) is not installed"
     if shutil.which(LINKER) is None:
         return f"{LINKER} (Debian: gcc-mingw-w64-x86-64-win32) is not installed"
     if shutil.which("cargo") is None:
         return "cargo is not installed"
-    told = subprocess.run(
+    done = subprocess.run(
         ["rustc", "--print", "target-libdir", "--target", TARGET],
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
     )
-    if told.returncode != 0 or not Path(told.stdout.strip()).is_dir():
+    if done.returncode != 0 or not Path(done.stdout.strip()).is_dir():
         return f"Rust's library for Windows is not installed: rustup target add {TARGET}"
     return None
 
 
 @dataclass(frozen=True)
 class Wine:
-    """A fresh Windows of its own, ended with `close`."""
+    """A fresh Windows prefix, ended with `close`."""
 
     folder: Path
     program: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """What its programs are started with."""
+        """The environment of its programs."""
         return {
             **os.environ,
             "WINEPREFIX": str(self.folder / "prefix"),
             "WINEDEBUG": "-all",
-            # Neither .NET nor a browser is looked for.
+            # Skips the search for .NET and a browser.
             "WINEDLLOVERRIDES": "mscoree,mshtml=",
             "WINEPATH": str(self.folder / "libraries"),
         }
 
     def command(self, *words: str) -> list[str]:
-        """The command that runs the workload program with these words."""
+        """The command that runs the workload program with these arguments."""
         return [str(wine()), str(self.program), *words]
 
     def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -88,7 +88,7 @@ class Wine:
         )
 
     def close(self) -> None:
-        """Ends all programs of this Windows."""
+        """Ends all programs of this Windows prefix."""
         server = Path(str(wine())).with_name("wineserver")
         known = str(server) if server.exists() else shutil.which("wineserver")
         if known:
@@ -96,7 +96,7 @@ class Wine:
 
 
 def cargo(*words: str, environment: dict[str, str] | None = None) -> str:
-    """Runs cargo for Windows; its standard output. Fails with what it said."""
+    """Runs cargo for Windows; returns its standard output. Fails with its error."""
     done = subprocess.run(
         ["cargo", *words, "--locked", "-j2", "-p", "schedlens-workloads", "--target", TARGET],
         capture_output=True,
@@ -110,7 +110,7 @@ def cargo(*words: str, environment: dict[str, str] | None = None) -> str:
 
 
 def build(folder: Path) -> Path:
-    """Builds the program and what Wine lacks; the program's path."""
+    """Builds the program and what Wine lacks; returns the program's path."""
     cargo("build", "--quiet")
     libraries(folder)
     home = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -118,7 +118,7 @@ def build(folder: Path) -> Path:
 
 
 def libraries(folder: Path) -> None:
-    """Builds what Wine lacks, for programs that run in the Windows of this folder."""
+    """Builds what Wine lacks, for programs that run in the Windows prefix of this folder."""
     place = folder / "libraries"
     place.mkdir()
     source = folder / "prng.c"

@@ -1,6 +1,6 @@
-"""The workload program, driven as a recorder drives it: exact values, whole files, no surprises.
+"""The workload program, driven as a recorder drives it: exact values and complete files.
 
-The program is the one `SCHEDLENS_WORKLOADS` names, else the one installed beside this Python,
+The program is the one in `SCHEDLENS_WORKLOADS`, else the one installed next to this Python, else
 else the one on the path.
 """
 
@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from schedlens.machine import cpu_list
 
 PROGRAM = (
     os.environ.get("SCHEDLENS_WORKLOADS")
@@ -85,7 +87,7 @@ def recorded(folder: Path, *words: str) -> dict[str, Any]:
     done = run("run", *words, "--out", str(folder))
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads((folder / "workload.json").read_text())
-    # Frames have a file of their own.
+    # Frames have their own file.
     framed = any(worker["counts"].get("frames") for worker in result["workers"])
     expected = [*(["frames.csv"] if framed else []), "samples.bin", "workload.json"]
     assert sorted(path.name for path in folder.iterdir()) == expected
@@ -100,7 +102,7 @@ def samples(folder: Path) -> list[Sample]:
 
 @contextmanager
 def gated(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """A run that has said ready and waits."""
+    """A run that has reported ready and waits."""
     assert PROGRAM is not None
     process = subprocess.Popen(
         [PROGRAM, "run", *words, "--gate"],
@@ -122,7 +124,7 @@ def gated(*words: str) -> Iterator[subprocess.Popen[str]]:
                 pipe.close()
 
 
-def tell(process: subprocess.Popen[str], line: str) -> None:
+def send(process: subprocess.Popen[str], line: str) -> None:
     assert process.stdin is not None
     process.stdin.write(line)
     process.stdin.flush()
@@ -139,15 +141,12 @@ def threads_of(pid: int) -> dict[str, tuple[str, set[int]]]:
             for line in (task / "status").read_text().splitlines()
             if ":\t" in line
         )
-        cpus: set[int] = set()
-        for part in status["Cpus_allowed_list"].split(","):
-            first, _, last = part.partition("-")
-            cpus.update(range(int(first), int(last or first) + 1))
+        cpus = set(cpu_list.parse(status["Cpus_allowed_list"]))
         found[status["Name"]] = (status["State"][0], cpus)
     return found
 
 
-def test_list_names_every_kernel_and_says_what_this_cpu_lacks() -> None:
+def test_list_names_every_kernel_and_missing_cpu_features() -> None:
     listed = json.loads(run("list", "--json").stdout)
     assert [kernel["kernel"] for kernel in listed["kernels"]] == KERNELS
     for kernel in listed["kernels"]:
@@ -160,7 +159,7 @@ def test_list_names_every_kernel_and_says_what_this_cpu_lacks() -> None:
     assert [name for name in KERNELS if f"\n{name} " not in "\n" + text] == []
 
 
-def test_every_kernel_proves_itself() -> None:
+def test_every_kernel_passes_verification() -> None:
     done = run("verify", "--json")
     verified = json.loads(done.stdout)
     wrong = [one for one in verified["verdicts"] if one["status"] not in {"ok", "unsupported"}]
@@ -170,12 +169,12 @@ def test_every_kernel_proves_itself() -> None:
     assert {*REGISTER_KERNELS, *PAIRED, "sha256", "mem_seq", "pause", "matmul", "serve"} <= always
 
 
-def test_verify_takes_names() -> None:
+def test_verify_accepts_names() -> None:
     verdicts = json.loads(run("verify", "imul3", "add1", "--json").stdout)["verdicts"]
     assert [one["kernel"] for one in verdicts] == ["imul3", "add1"]
 
 
-def test_products_are_those_python_computes(tmp_path: Path) -> None:
+def test_products_match_python(tmp_path: Path) -> None:
     result = recorded(tmp_path, "imul3", "--seconds", "0.05", "--threads", "2")
     chains = [proof for proof in result["proofs"] if "chain" in proof["proof"]]
     assert len(chains) == 6
@@ -190,7 +189,7 @@ def test_products_are_those_python_computes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["simd", "scalar", "shani", "ce"])
-def test_digests_are_those_hashlib_computes(variant: str, tmp_path: Path) -> None:
+def test_digests_match_hashlib(variant: str, tmp_path: Path) -> None:
     kernels = json.loads(run("list", "--json").stdout)["kernels"]
     sha256 = next(kernel for kernel in kernels if kernel["kernel"] == "sha256")
     here = {one["variant"] for one in sha256["variants"] if one["supported"]}
@@ -207,7 +206,7 @@ def test_digests_are_those_hashlib_computes(variant: str, tmp_path: Path) -> Non
     assert result["measured"]["mib_per_s"] == pytest.approx(worker["bytes"] / 2**20 / seconds)
 
 
-def test_batches_tile_the_interval_and_sum_to_the_workers_numbers(tmp_path: Path) -> None:
+def test_batches_tile_the_interval_and_sum_to_worker_totals(tmp_path: Path) -> None:
     result = recorded(tmp_path, "imul1", "--threads", "3", "--seconds", "0.3")
     assert (result["status"], result["interrupted"]) == ("ok", False)
     assert all(proof["ok"] for proof in result["proofs"])
@@ -224,12 +223,12 @@ def test_batches_tile_the_interval_and_sum_to_the_workers_numbers(tmp_path: Path
             assert (batch.zero, batch.bytes) == (0, 0)
         edges.append(worker["end_mono_ns"])
         assert edges == sorted(edges)
-        # Preempted batches are longer; half of them never are.
+        # Preempted batches are longer; at least half of them never are.
         middle = statistics.median(batch.end_mono_ns - batch.start_mono_ns for batch in own)
         assert 200_000 <= middle <= 2_500_000
 
 
-def test_cpu_time_is_within_what_the_system_charged(tmp_path: Path) -> None:
+def test_cpu_time_matches_the_system(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     result = recorded(tmp_path, "add8", "--threads", "3", "--seconds", "0.4")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -244,14 +243,14 @@ def test_cpu_time_is_within_what_the_system_charged(tmp_path: Path) -> None:
         assert worker["cpu_time_ns"] <= wall + 20_000
 
 
-def test_workers_stay_on_the_cpu_they_are_given(tmp_path: Path) -> None:
+def test_workers_remain_on_their_cpu(tmp_path: Path) -> None:
     cpu = max(os.sched_getaffinity(0))
     result = recorded(tmp_path, "add1", "--threads", "2", "--cpus", str(cpu), "--seconds", "0.1")
     assert [worker["cpu"] for worker in result["workers"]] == [cpu, cpu]
     assert {(one.cpu_at_start, one.cpu_at_end) for one in samples(tmp_path)} == {(cpu, cpu)}
 
 
-def test_the_gate_frames_the_measured_interval(tmp_path: Path) -> None:
+def test_gate_encloses_the_measured_interval(tmp_path: Path) -> None:
     with gated("sha256", "--threads", "2", "--seconds", "0.2", "--out", str(tmp_path)) as process:
         deadline = time.monotonic() + 10
         while {state for state, _ in threads_of(process.pid).values()} != {"S"}:
@@ -265,7 +264,7 @@ def test_the_gate_frames_the_measured_interval(tmp_path: Path) -> None:
         }
         assert list(tmp_path.iterdir()) == []
         go_ns = time.monotonic_ns()
-        tell(process, "go\n")
+        send(process, "go\n")
         assert process.stdout is not None
         assert process.stdout.readline() == "done\n"
         done_ns = time.monotonic_ns()
@@ -280,7 +279,7 @@ def test_the_gate_frames_the_measured_interval(tmp_path: Path) -> None:
         assert worker["end_mono_ns"] - worker["start_mono_ns"] >= 150_000_000
 
 
-def test_pinned_workers_have_their_mask_at_the_gate_and_the_main_thread_keeps_its_own() -> None:
+def test_workers_are_pinned_at_the_gate_and_the_main_thread_is_not() -> None:
     cpu = min(os.sched_getaffinity(0))
     with gated("pointer_chase", "--cpus", str(cpu), "--seconds", "0.05") as process:
         assert {name: cpus for name, (_, cpus) in threads_of(process.pid).items()} == {
@@ -289,7 +288,7 @@ def test_pinned_workers_have_their_mask_at_the_gate_and_the_main_thread_keeps_it
         assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(0)
 
 
-def test_a_recorder_that_goes_away_ends_the_run_without_files(tmp_path: Path) -> None:
+def test_run_ends_without_files_if_the_recorder_dies(tmp_path: Path) -> None:
     with gated("imul1", "--out", str(tmp_path)) as process:
         assert process.stdin is not None
         process.stdin.close()
@@ -297,15 +296,15 @@ def test_a_recorder_that_goes_away_ends_the_run_without_files(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_signal_at_the_gate_withdraws() -> None:
+def test_signal_at_the_gate_ends_the_run() -> None:
     with gated("queue") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 130
 
 
-def test_a_wrong_word_at_the_gate_is_one_line() -> None:
+def test_wrong_command_at_the_gate_prints_one_line() -> None:
     with gated("imul1") as process:
-        tell(process, "stop\n")
+        send(process, "stop\n")
         _, error = process.communicate(timeout=30)
         assert process.returncode == 2
         assert error.count("\n") == 1
@@ -314,11 +313,11 @@ def test_a_wrong_word_at_the_gate_is_one_line() -> None:
 
 @pytest.mark.parametrize("kernel", ["sha256", "spin_handoff", "queue"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_whole_files(
+def test_interrupted_run_leaves_complete_files(
     kernel: str, number: signal.Signals, tmp_path: Path
 ) -> None:
     with gated(kernel, "--seconds", "60", "--out", str(tmp_path)) as process:
-        tell(process, "go\n")
+        send(process, "go\n")
         time.sleep(0.2)
         process.send_signal(number)
         assert process.wait(timeout=30) == 0
@@ -329,18 +328,18 @@ def test_an_interrupted_run_leaves_whole_files(
 
 @pytest.mark.parametrize("how", ["spin", "yield", "park"])
 @pytest.mark.parametrize("one_cpu", [True, False])
-def test_a_pair_alternates_however_it_waits(how: str, one_cpu: bool, tmp_path: Path) -> None:
+def test_pair_alternates_in_every_wait_mode(how: str, one_cpu: bool, tmp_path: Path) -> None:
     pin = ["--cpus", str(min(os.sched_getaffinity(0)))] if one_cpu else []
     result = recorded(tmp_path, "spin_handoff", "--how", how, "--seconds", "0.2", *pin)
     hops = [worker["iterations"] for worker in result["workers"]]
-    # Each party's measured interval begins and ends on its own, within one hop of the other's.
+    # Each thread's measured interval starts and ends on its own, within one hop of the other's.
     assert abs(hops[0] - hops[1]) <= 1
     assert all(proof["ok"] for proof in result["proofs"])
     assert result["options"]["how"] == how
 
 
 @pytest.mark.parametrize("depth", [1, 2, 64])
-def test_what_is_produced_is_consumed_or_still_queued(depth: int, tmp_path: Path) -> None:
+def test_produced_items_are_consumed_or_queued(depth: int, tmp_path: Path) -> None:
     result = recorded(
         tmp_path, "queue", "--threads", "4", "--depth", str(depth), "--seconds", "0.2"
     )
@@ -350,7 +349,7 @@ def test_what_is_produced_is_consumed_or_still_queued(depth: int, tmp_path: Path
     assert 0 <= left <= 2 * depth
 
 
-def test_what_the_machine_cannot_do_is_unsupported_and_says_why(tmp_path: Path) -> None:
+def test_unsupported_kernel_says_why(tmp_path: Path) -> None:
     words = ["run", "mem_stride", "--variant", "1g", "--threads", "4096", "--out", str(tmp_path)]
     done = run(*words)
     assert done.returncode == 2
@@ -377,14 +376,14 @@ def test_what_the_machine_cannot_do_is_unsupported_and_says_why(tmp_path: Path) 
         ["list", "everything"],
     ],
 )
-def test_misuse_is_one_line_and_status_2(words: list[str]) -> None:
+def test_misuse_prints_one_line_and_exits_with_2(words: list[str]) -> None:
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("schedlens-workloads: ")
 
 
-def test_a_failed_run_does_not_leave_an_older_result(tmp_path: Path) -> None:
+def test_failed_run_removes_an_older_result(tmp_path: Path) -> None:
     recorded(tmp_path, "imul1", "--seconds", "0.01")
     done = run("run", "imul1", "--cpus", "65000", "--out", str(tmp_path))
     assert done.returncode == 2

@@ -31,7 +31,7 @@ SAMPLE = struct.Struct("<IHHIIqqQQ")
 
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[wine.Wine]:
-    """A fresh Windows with the program built for it."""
+    """A fresh Windows prefix with the program built for it."""
     folder = tmp_path_factory.mktemp("wine")
     made = wine.Wine(folder, wine.build(folder))
     yield made
@@ -60,15 +60,15 @@ def batches(folder: Path) -> list[tuple[int, ...]]:
     return [SAMPLE.unpack_from(data, at) for at in range(8, len(data), SAMPLE.size)]
 
 
-def test_every_kernel_proves_itself(windows: wine.Wine) -> None:
+def test_every_kernel_passes_verification(windows: wine.Wine) -> None:
     done = windows.run("verify", "--json")
     verdicts = json.loads(done.stdout)["verdicts"]
     wrong = [row for row in verdicts if row["status"] not in ("ok", "unsupported")]
     assert (done.returncode, wrong) == (0, [])
     native = {
-        (row["kernel"], variant): why
-        for row in workload_program.catalogue()
-        for variant, why in workload_program.variants(row).items()
+        (kernel.kernel, variant): why
+        for kernel in workload_program.catalogue()
+        for variant, why in kernel.refusals.items()
     }
     assert {row["kernel"] for row in verdicts} == {kernel for kernel, _ in native}
     # What this CPU can run does not depend on the system (how much memory is free may).
@@ -78,9 +78,7 @@ def test_every_kernel_proves_itself(windows: wine.Wine) -> None:
     }
 
 
-def test_a_worker_is_bound_named_and_stamped_by_the_performance_counter(
-    windows: wine.Wine, tmp_path: Path
-) -> None:
+def test_worker_is_bound_named_and_timed_by_qpc(windows: wine.Wine, tmp_path: Path) -> None:
     cpu = cpus(windows)[-1]
     result = recorded(
         windows, tmp_path, "imul1", "--threads", "1", "--cpus", str(cpu), "--seconds", "0.2"
@@ -90,7 +88,7 @@ def test_a_worker_is_bound_named_and_stamped_by_the_performance_counter(
     assert (result["status"], clock["source"]) == ("ok", "qpc")
     assert clock["hz"] == pytest.approx((last - first) * 1e9 / (last_ns - first_ns))
     assert clock["cpu_time"] in ("QueryThreadCycleTime", "GetThreadTimes")
-    # A clock interrupt under Wine is 10 ms: the coarser clock may be a step too far.
+    # A clock interrupt under Wine takes 10 ms: the coarser clock may be a step too far.
     length_ns = worker["end_mono_ns"] - worker["start_mono_ns"]
     assert 0 <= worker["cpu_time_ns"] <= length_ns * 1.05 + 20_000_000
     rows = batches(tmp_path)
@@ -127,7 +125,7 @@ def allowed_list(thread: Path) -> str:
     raise AssertionError(thread)
 
 
-def test_linux_sees_the_mask_and_the_name_that_the_program_asked_for(windows: wine.Wine) -> None:
+def test_linux_sees_the_requested_mask_and_name(windows: wine.Wine) -> None:
     planned = cpus(windows)[:2]
     words = ["run", "pause", "--threads", str(len(planned)), "--gate", "--seconds", "0.05"]
     with subprocess.Popen(
@@ -149,7 +147,7 @@ def test_linux_sees_the_mask_and_the_name_that_the_program_asked_for(windows: wi
     assert set(bound) <= os.sched_getaffinity(0)
 
 
-def test_a_cpu_that_is_not_there_is_refused_in_one_line(windows: wine.Wine) -> None:
+def test_missing_cpu_is_refused_in_one_line(windows: wine.Wine) -> None:
     done = windows.run("run", "imul1", "--cpus", "4000", "--seconds", "0.01")
     assert done.returncode == 2
     line = "schedlens-workloads: CPU 4000 is absent, offline or not allowed: "
@@ -157,28 +155,26 @@ def test_a_cpu_that_is_not_there_is_refused_in_one_line(windows: wine.Wine) -> N
     assert done.stderr.count("\n") == 1
 
 
-def test_a_closed_gate_withdraws(windows: wine.Wine, tmp_path: Path) -> None:
+def test_closed_gate_ends_the_run(windows: wine.Wine, tmp_path: Path) -> None:
     done = windows.run("run", "imul1", "--gate", "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stdout.split()) == (130, ["ready"])
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_systems_own_bytes_give_the_machines_siblings(
-    windows: wine.Wine, tmp_path: Path
-) -> None:
+def test_system_buffer_gives_the_siblings(windows: wine.Wine, tmp_path: Path) -> None:
     raw = tmp_path / "raw.bin"
-    told = topology.from_json(windows.run("topology", "--raw", str(raw)).stdout)
+    parsed = topology.from_json(windows.run("topology", "--raw", str(raw)).stdout)
     # The parser built for Linux reads the same from the same bytes.
-    assert topology.from_buffer(raw).cpus == told.cpus
+    assert topology.from_buffer(raw).cpus == parsed.cpus
     machine = sysfs.read(allowed=[])
     online = [cpu for cpu in machine.cpus if cpu.online]
-    if len(online) != len(machine.cpus) or len(told.cpus) != len(online):
-        pytest.skip("Wine numbers the CPUs otherwise where some are offline")
-    assert [cpu.core for cpu in told.cpus] == [cpu.core for cpu in online]
-    assert {cpu.group_no for cpu in told.cpus} == set(range(-(-len(online) // 64)))
+    if len(online) != len(machine.cpus) or len(parsed.cpus) != len(online):
+        pytest.skip("Wine numbers the CPUs differently if some are offline")
+    assert [cpu.core for cpu in parsed.cpus] == [cpu.core for cpu in online]
+    assert {cpu.group_no for cpu in parsed.cpus} == set(range(-(-len(online) // 64)))
 
 
-def test_the_system_is_seen_at_both_edges(windows: wine.Wine) -> None:
+def test_system_snapshots_exist_at_both_edges(windows: wine.Wine) -> None:
     done = windows.run("observe", stdin="begin\nend\n")
     assert done.returncode == 0, done.stderr
     ready, *lines = done.stdout.splitlines()
@@ -200,7 +196,7 @@ def test_the_system_is_seen_at_both_edges(windows: wine.Wine) -> None:
     }  # fmt: skip
     reported = end["reported"]
     assert [cpu["cpu"] for cpu in reported["cpus"]] == numbers
-    # Wine has no such counter: then each value is null, and the reason stands beside it.
+    # Wine has no such counter: then each value is null, with a reason.
     for key, path in (("processor_time_pct", "Time"), ("processor_utility_pct", "Utility")):
         unknown = [cpu[key] is None for cpu in reported["cpus"]]
         named = any(path in why or key in why for why in reported["missing"])
@@ -208,15 +204,15 @@ def test_the_system_is_seen_at_both_edges(windows: wine.Wine) -> None:
         assert all(unknown) or not any(unknown)
 
 
-def test_collect_drives_the_windows_program_with_a_stand_in_for_wpr(
+def test_collect_runs_the_windows_program_with_a_wpr_stand_in(
     windows: wine.Wine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The recording begins at 0 of the clock, before anything that is measured here.
-    stands = StandIns(tmp_path / "stand-ins", header_only_etl(begin_ticks=0), (0, 0))
-    for name, value in {**stands.environment, **windows.environment}.items():
+    # The recording starts at 0 of the clock, before everything measured here.
+    stand_ins = StandIns(tmp_path / "stand-ins", header_only_etl(begin_ticks=0), (0, 0))
+    for name, value in {**stand_ins.environment, **windows.environment}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PATH", stands.environment["PATH"])
-    program = stands.bin / "windows-program"
+    monkeypatch.setenv("PATH", stand_ins.environment["PATH"])
+    program = stand_ins.bin / "windows-program"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(windows.command())} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("SCHEDLENS_WORKLOADS", str(program))
@@ -228,7 +224,7 @@ def test_collect_drives_the_windows_program_with_a_stand_in_for_wpr(
     step = json.loads(Path("session/sha256-pinned-t01-r1/step.json").read_text())
     workload = json.loads(Path("session/sha256-pinned-t01-r1/workload.json").read_text())
     worker = workload["workers"][0]
-    # All of it by one clock: the snapshots lie around the measured interval.
+    # All by one clock: the snapshots enclose the measured interval.
     assert step["begin_mono_ns"] < worker["start_mono_ns"] < worker["end_mono_ns"]
     assert worker["end_mono_ns"] < step["end_mono_ns"]
     assert (step["throughput"]["unit"], workload["status"]) == ("bytes", "ok")
@@ -241,17 +237,17 @@ def test_collect_drives_the_windows_program_with_a_stand_in_for_wpr(
     )
     assert begin["mono_ns"] == step["begin_mono_ns"]
     assert "reported" not in end
-    assert [words[0] for words in stands.calls_of("wpr")] == ["-start", "-stop"]
+    assert [words[0] for words in stand_ins.calls_of("wpr")] == ["-start", "-stop"]
 
 
-def test_the_programs_own_tests_pass_as_a_windows_program(windows: wine.Wine) -> None:
+def test_program_tests_pass_on_windows_build(windows: wine.Wine) -> None:
     runner = f"CARGO_TARGET_{wine.TARGET.upper().replace('-', '_')}_RUNNER"
     said = wine.cargo("test", environment={**windows.environment, runner: str(wine.wine())})
     assert "os::windows::processors::tests::a_bound_thread_runs_where_it_is_bound ... ok" in said
     assert " 0 failed; 0 ignored;" in said
 
 
-def test_a_command_is_bound_with_what_it_starts_and_its_code_is_passed_on(
+def test_command_and_its_children_are_bound_and_exit_code_is_returned(
     windows: wine.Wine,
 ) -> None:
     cpu = cpus(windows)[-1]
@@ -260,7 +256,7 @@ def test_a_command_is_bound_with_what_it_starts_and_its_code_is_passed_on(
     done = windows.run(*bound, "topology")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["allowed"] == [cpu]
-    # One more between: the mask is that of all that the command starts.
+    # One more process in between: the affinity applies to everything that the command starts.
     done = windows.run(*bound, *bound[:3], "--", program, "topology")
     assert json.loads(done.stdout)["allowed"] == [cpu], done.stderr
     done = windows.run(*bound, "run", "imul11")

@@ -1,6 +1,10 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+
+use lexopt::prelude::*;
+use lexopt::{Error, Parser};
 
 use crate::catalogue::{self, KERNELS};
 use crate::kernel::{How, Kernel, Options, Variant};
@@ -82,20 +86,23 @@ pub fn parse(words: &[String]) -> Result<Command, String> {
     if rest.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h") {
         return Ok(Command::Help);
     }
-    match command.as_str() {
-        "--help" | "-h" | "help" => Ok(Command::Help),
-        "--version" | "-V" => Ok(Command::Version),
-        "list" => parse_list(rest),
-        "verify" => parse_verify(rest),
-        "run" => parse_run(rest),
-        "topology" => parse_topology(rest),
-        "bind" => parse_bind(rest),
-        "observe" if rest.is_empty() => Ok(Command::Observe),
-        "observe" => Err(format!("observe does not accept {:?}", rest[0])),
-        other => Err(format!(
-            "no command {other:?}: list, verify, run, topology, observe or bind (see --help)"
-        )),
-    }
+    let mut rest = Parser::from_args(rest);
+    let parsed = match command.as_str() {
+        "--help" | "-h" | "help" => return Ok(Command::Help),
+        "--version" | "-V" => return Ok(Command::Version),
+        "list" => parse_list(&mut rest),
+        "verify" => parse_verify(&mut rest),
+        "run" => parse_run(&mut rest),
+        "topology" => parse_topology(&mut rest),
+        "bind" => parse_bind(&mut rest),
+        "observe" => parse_observe(&mut rest),
+        other => {
+            return Err(format!(
+                "no command {other:?}: list, verify, run, topology, observe or bind (see --help)"
+            ));
+        }
+    };
+    parsed.map_err(|error| format!("{command}: {error}"))
 }
 
 fn kernel(name: &str) -> Result<&'static Kernel, String> {
@@ -105,27 +112,25 @@ fn kernel(name: &str) -> Result<&'static Kernel, String> {
     })
 }
 
-fn parse_list(words: &[String]) -> Result<Command, String> {
+fn parse_list(words: &mut Parser) -> Result<Command, Error> {
     let mut json = false;
-    for word in words {
-        match word.as_str() {
-            "--json" => json = true,
-            other => return Err(format!("list does not accept {other:?}")),
+    while let Some(word) = words.next()? {
+        match word {
+            Long("json") => json = true,
+            other => return Err(other.unexpected()),
         }
     }
     Ok(Command::List { json })
 }
 
-fn parse_verify(words: &[String]) -> Result<Command, String> {
+fn parse_verify(words: &mut Parser) -> Result<Command, Error> {
     let mut json = false;
     let mut kernels = Vec::new();
-    for word in words {
-        match word.as_str() {
-            "--json" => json = true,
-            option if option.starts_with('-') => {
-                return Err(format!("verify does not accept {option:?}"));
-            }
-            name => kernels.push(kernel(name)?),
+    while let Some(word) = words.next()? {
+        match word {
+            Long("json") => json = true,
+            Value(name) => kernels.push(kernel(&name.string()?)?),
+            other => return Err(other.unexpected()),
         }
     }
     if kernels.is_empty() {
@@ -134,36 +139,37 @@ fn parse_verify(words: &[String]) -> Result<Command, String> {
     Ok(Command::Verify { kernels, json })
 }
 
-fn parse_topology(words: &[String]) -> Result<Command, String> {
+fn parse_topology(words: &mut Parser) -> Result<Command, Error> {
     let (mut buffer, mut raw) = (None, None);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let file = match word.as_str() {
-            "--buffer" => &mut buffer,
-            "--raw" => &mut raw,
-            other => return Err(format!("topology does not accept {other:?}")),
-        };
-        *file = Some(PathBuf::from(words.next().ok_or_else(|| format!("{word} needs a value"))?));
+    while let Some(word) = words.next()? {
+        match word {
+            Long("buffer") => buffer = Some(PathBuf::from(words.value()?)),
+            Long("raw") => raw = Some(PathBuf::from(words.value()?)),
+            other => return Err(other.unexpected()),
+        }
     }
     if buffer.is_some() && raw.is_some() {
-        return Err("--raw is for this machine, --buffer for another: use one of them".to_owned());
+        return Err("--raw is for this machine, --buffer for another: use one of them".into());
     }
     Ok(Command::Topology { buffer, raw })
 }
 
-fn parse_bind(words: &[String]) -> Result<Command, String> {
-    let usage = || "usage: bind --cpu N -- COMMAND...".to_owned();
-    let [option, cpu, dashes, command @ ..] = words else {
-        return Err(usage());
-    };
-    if option != "--cpu" || dashes != "--" || command.is_empty() {
-        return Err(usage());
-    }
-    let cpu = number(option, cpu, 0, MOST_CPUS - 1)?;
-    Ok(Command::Bind { cpu, command: command.to_vec() })
+fn parse_observe(words: &mut Parser) -> Result<Command, Error> {
+    words.next()?.map_or(Ok(Command::Observe), |word| Err(word.unexpected()))
 }
 
-fn parse_run(words: &[String]) -> Result<Command, String> {
+fn parse_bind(words: &mut Parser) -> Result<Command, Error> {
+    let mut words = words.raw_args()?.map(OsString::string).collect::<Result<Vec<_>, _>>()?;
+    let command = words.split_off(words.len().min(3));
+    match words.as_slice() {
+        [option, cpu, dashes] if option == "--cpu" && dashes == "--" && !command.is_empty() => {
+            Ok(Command::Bind { cpu: number(option, cpu, 0, MOST_CPUS - 1)?, command })
+        }
+        _ => Err("usage: bind --cpu N -- COMMAND...".into()),
+    }
+}
+
+fn parse_run(words: &mut Parser) -> Result<Command, Error> {
     let mut chosen: Option<&'static Kernel> = None;
     let mut variant_name = None;
     let mut threads = None;
@@ -175,62 +181,60 @@ fn parse_run(words: &[String]) -> Result<Command, String> {
     let mut rate = None;
     let mut handoffs = None;
     let (mut out, mut gate, mut json) = (None, false, false);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let (option, attached) = match word.split_once('=') {
-            Some((option, value)) if option.starts_with("--") => (option, Some(value.to_owned())),
-            _ => (word.as_str(), None),
-        };
-        let mut value = || {
-            attached
-                .clone()
-                .or_else(|| words.next().cloned())
-                .ok_or_else(|| format!("{option} needs a value"))
-        };
-        match option {
-            "--variant" => variant_name = Some(value()?),
-            "--threads" => threads = Some(number(option, &value()?, 1, MOST_THREADS)?),
-            "--cpus" => cpus = cpu_list(&value()?)?,
-            "--seconds" => seconds = duration(&value()?)?,
-            "--depth" => depth = Some(number(option, &value()?, 1, 64)?),
-            "--how" => how = Some(way(&value()?)?),
-            "--rate" => rate = Some(per_second(&value()?)?),
-            "--handoffs" => handoffs = Some(number(option, &value()?, 1, MOST_HANDOFFS)? as u64),
-            "--alongside" => alongside.push(companion(&value()?)?),
-            "--out" => out = Some(PathBuf::from(value()?)),
-            "--gate" if attached.is_none() => gate = true,
-            "--json" if attached.is_none() => json = true,
-            other if other.starts_with('-') => return Err(format!("run does not accept {word:?}")),
-            _ if chosen.is_none() => chosen = Some(kernel(word)?),
-            _ => return Err(format!("run accepts only one kernel, {word:?} is a second")),
+    while let Some(word) = words.next()? {
+        match word {
+            Long("gate") => gate = true,
+            Long("json") => json = true,
+            Long("out") => out = Some(PathBuf::from(words.value()?)),
+            Long("variant") => variant_name = Some(words.value()?.string()?),
+            Long("cpus") => cpus = cpu_list(&words.value()?.string()?)?,
+            Long("seconds") => seconds = duration(&words.value()?.string()?)?,
+            Long("how") => how = Some(way(&words.value()?.string()?)?),
+            Long("rate") => rate = Some(per_second(&words.value()?.string()?)?),
+            Long("alongside") => alongside.push(companion(&words.value()?.string()?)?),
+            Long("threads") => {
+                threads = Some(number("--threads", &words.value()?.string()?, 1, MOST_THREADS)?);
+            }
+            Long("depth") => depth = Some(number("--depth", &words.value()?.string()?, 1, 64)?),
+            Long("handoffs") => {
+                let count = number("--handoffs", &words.value()?.string()?, 1, MOST_HANDOFFS)?;
+                handoffs = Some(count as u64);
+            }
+            Value(name) if chosen.is_none() => chosen = Some(kernel(&name.string()?)?),
+            Value(name) => return Err(format!("one kernel only, {name:?} is a second").into()),
+            other => return Err(other.unexpected()),
         }
     }
     let kernel = chosen.ok_or("run needs the name of a kernel (see list)")?;
     let threads = threads.unwrap_or(kernel.parties);
     if threads % kernel.parties != 0 {
-        return Err(format!("{} needs an even number of threads, not {threads}", kernel.name));
+        return Err(
+            format!("{} needs an even number of threads, not {threads}", kernel.name).into()
+        );
     }
     if depth.is_some() && kernel.name != "queue" {
-        return Err(format!("--depth works only with queue, not {}", kernel.name));
+        return Err(format!("--depth works only with queue, not {}", kernel.name).into());
     }
     if how.is_some() && !["spin_handoff", "frame", "serve"].contains(&kernel.name) {
         return Err(format!(
             "--how works only with spin_handoff, frame and serve, not {}",
             kernel.name
-        ));
+        )
+        .into());
     }
     if handoffs.is_some() && kernel.name != "frame" {
-        return Err(format!("--handoffs works only with frame, not {}", kernel.name));
+        return Err(format!("--handoffs works only with frame, not {}", kernel.name).into());
     }
     if !alongside.is_empty() && kernel.parties != 1 {
         return Err(format!(
             "{} runs workers in pairs: --alongside does not work with it",
             kernel.name
-        ));
+        )
+        .into());
     }
     let variant = variant(kernel, variant_name.as_deref())?;
     if rate.is_some() && (kernel.name, variant.name) != ("serve", "open") {
-        return Err("--rate requires serve with --variant open".to_owned());
+        return Err("--rate requires serve with --variant open".into());
     }
     let defaults = Options::default();
     let options = Options {
@@ -299,24 +303,9 @@ fn way(text: &str) -> Result<How, String> {
 
 /// Parses `0,2,4-7` in order; a CPU may appear more than once.
 fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
+    let cpus = schedlens_system::cpu_list(text, MOST_CPUS as u32).filter(|cpus| !cpus.is_empty());
     let wrong = || format!("--cpus must be a list like 0,2,4-7, not {text:?}");
-    let cpu = |part: &str| -> Result<usize, String> {
-        part.parse().ok().filter(|cpu| *cpu < MOST_CPUS).ok_or_else(wrong)
-    };
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        match part.split_once('-') {
-            None => cpus.push(cpu(part)?),
-            Some((first, last)) => {
-                let (first, last) = (cpu(first)?, cpu(last)?);
-                if first > last {
-                    return Err(wrong());
-                }
-                cpus.extend(first..=last);
-            }
-        }
-    }
-    Ok(cpus)
+    Ok(cpus.ok_or_else(wrong)?.into_iter().map(|cpu| cpu as usize).collect())
 }
 
 #[cfg(test)]
@@ -385,20 +374,20 @@ mod tests {
         for (line, part) in [
             ("", "a command is missing"),
             ("walk", "no command \"walk\""),
-            ("list all", "list does not accept"),
+            ("list all", "list: unexpected argument"),
             ("verify imul11", "no kernel \"imul11\""),
-            ("verify --fast", "verify does not accept"),
-            ("topology --json", "topology does not accept"),
-            ("topology --buffer", "--buffer needs a value"),
+            ("verify --fast", "verify: invalid option '--fast'"),
+            ("topology --json", "topology: invalid option '--json'"),
+            ("topology --buffer", "missing argument for option '--buffer'"),
             ("topology --buffer a --raw b", "use one of them"),
-            ("observe now", "observe does not accept"),
+            ("observe now", "observe: unexpected argument \"now\""),
             ("bind", "usage: bind --cpu N -- COMMAND"),
             ("bind --cpu 1 --", "usage: bind --cpu N -- COMMAND"),
             ("bind --cpu 1 true", "usage: bind --cpu N -- COMMAND"),
             ("bind --cpu x -- true", "--cpu must be a number from 0"),
             ("run", "needs the name of a kernel"),
             ("run imul1 imul2", "is a second"),
-            ("run imul1 --threads", "--threads needs a value"),
+            ("run imul1 --threads", "missing argument for option '--threads'"),
             ("run imul1 --threads 0", "from 1 to 4096"),
             ("run imul1 --threads -1", "from 1 to 4096"),
             ("run imul1 --seconds nan", "--seconds must be"),
@@ -422,7 +411,7 @@ mod tests {
             ("run frame --handoffs 0", "from 1 to 1000000"),
             ("run spin_handoff --how sleep", "--how must be"),
             ("run sha256 --variant avx", "no variant \"avx\""),
-            ("run imul1 --gate=yes", "run does not accept"),
+            ("run imul1 --gate=yes", "unexpected argument for option '--gate'"),
         ] {
             let error = parse(&words(line)).err().unwrap_or_default();
             assert!(error.contains(part), "{line}: {error}");

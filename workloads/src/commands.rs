@@ -8,10 +8,11 @@ use std::io::{self, Write};
 use crate::cli::{Command, RunArguments};
 use crate::conduct::{Gated, Timed};
 use crate::engine::{self, Failure, Outcome};
-use crate::json::Value;
+use crate::json::{list, object};
 use crate::kernel::Kernel;
 use crate::os::Waiter;
 use crate::{cli, folder, list, machine, os, report, verify};
+use serde_json::Value;
 
 /// Success.
 const OK: u8 = 0;
@@ -84,10 +85,10 @@ fn run_verify(kernels: &[&'static Kernel], json: bool) -> u8 {
     }
     let failed = verdicts.iter().any(|verdict| verdict.status == "failed");
     if json {
-        let all = Value::object([
+        let all = object([
             ("schema", Value::from(1_u64)),
             ("ok", (!failed).into()),
-            ("verdicts", Value::list(verdicts.iter().map(verify::Verdict::json))),
+            ("verdicts", list(verdicts.iter().map(verify::Verdict::json))),
         ]);
         print(&format!("{all}\n"));
     }
@@ -218,9 +219,9 @@ mod tests {
         let (status, written) = lie(0);
         let written = written.unwrap_or_default();
         assert_eq!(status, WRONG);
-        assert!(written.contains("\"status\": \"failed\""), "{written}");
-        let wrong = "{\"proof\": \"liar-01: two is two\", \"expected\": \"2\", \
-                     \"found\": \"3\", \"ok\": false}";
+        assert!(written.contains("\"status\":\"failed\""), "{written}");
+        let wrong = "{\"expected\":\"2\",\"found\":\"3\",\"ok\":false,\
+                     \"proof\":\"liar-01: two is two\"}";
         assert!(written.contains(wrong), "{written}");
     }
 
@@ -228,7 +229,7 @@ mod tests {
     fn what_cannot_run_is_written_as_unsupported_and_what_breaks_is_not_written() {
         let (status, written) = lie(1);
         assert_eq!(status, MISUSE);
-        assert!(written.unwrap_or_default().contains("\"status\": \"unsupported\""));
+        assert!(written.unwrap_or_default().contains("\"status\":\"unsupported\""));
         assert_eq!(lie(2), (MISUSE, None));
     }
 }

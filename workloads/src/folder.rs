@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::beat::FrameMark;
 use crate::frames_file;
-use crate::json::Value;
 use crate::samples::{self, Sample};
+use serde_json::Value;
 
 /// Deleted before a run, because files that this run does not write would be from an earlier one.
 const RESULTS: [&str; 2] = ["workload.json", "frames.csv"];

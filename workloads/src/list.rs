@@ -1,13 +1,14 @@
 //! `list`: the catalog, and what this machine can run.
 
 use crate::catalogue::KERNELS;
-use crate::json::Value;
+use crate::json::{list, object};
 use crate::kernel::Kernel;
+use serde_json::Value;
 
 fn variants(kernel: &Kernel) -> Value {
-    Value::list(kernel.variants.iter().map(|variant| {
+    list(kernel.variants.iter().map(|variant| {
         let refusal = (variant.refusal)(kernel.parties);
-        Value::object([
+        object([
             ("variant", Value::from(variant.name)),
             ("supported", refusal.is_none().into()),
             ("why", refusal.into()),
@@ -18,7 +19,7 @@ fn variants(kernel: &Kernel) -> Value {
 /// The catalog as one JSON object; `supported` is for the smallest possible number of threads.
 pub fn json() -> Value {
     let kernels = KERNELS.iter().map(|kernel| {
-        Value::object([
+        object([
             ("kernel", Value::from(kernel.name)),
             ("summary", kernel.summary.into()),
             ("unit", kernel.unit.name().into()),
@@ -29,7 +30,7 @@ pub fn json() -> Value {
             ("variants", variants(kernel)),
         ])
     });
-    Value::object([("schema", Value::from(1_u64)), ("kernels", Value::list(kernels))])
+    object([("schema", Value::from(1_u64)), ("kernels", list(kernels))])
 }
 
 /// The catalog as text.

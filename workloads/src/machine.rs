@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::json::Value;
-use crate::topology::Topology;
+use schedlens_system::processors::Topology;
+use serde_json::Value;
+
+use crate::json::{list, object};
 
 /// Longer than any machine's buffer: one of 2048 logical CPUs takes less than a third.
 const MOST_BYTES: u64 = 1 << 20;
@@ -24,7 +26,26 @@ pub fn recorded_topology(path: &Path) -> Result<Value, String> {
     }
     let topology = Topology::read(&bytes).map_err(|error| named(&error))?;
     let all: Vec<usize> = topology.cpus.iter().map(|cpu| cpu.cpu).collect();
-    Ok(topology.json(&all))
+    Ok(session_topology(&topology, &all))
+}
+
+/// The object `topology` of session.json; `allowed`: the CPUs this process may use.
+fn session_topology(topology: &Topology, allowed: &[usize]) -> Value {
+    let cpus = topology.cpus.iter().zip(topology.core_types()).map(|(cpu, core_type)| {
+        let known = [
+            ("cpu", Value::from(cpu.cpu)),
+            ("online", true.into()),
+            ("core_type", core_type.into()),
+        ];
+        let numbers = cpu.columns().map(|(name, number)| (name, number.into()));
+        let unknown = ["capacity", "base_khz", "max_khz"].map(|name| (name, Value::Null));
+        object(known.into_iter().chain(numbers).chain(unknown))
+    });
+    object([
+        ("source", Value::from("GetLogicalProcessorInformationEx")),
+        ("cpus", list(cpus)),
+        ("allowed", list(allowed.iter().copied())),
+    ])
 }
 
 #[cfg(windows)]
@@ -33,9 +54,11 @@ mod system {
     use std::io::{self, BufRead, Write};
     use std::path::Path;
 
-    use crate::json::Value;
+    use schedlens_system::processors::Topology;
+    use serde_json::Value;
+
+    use super::session_topology;
     use crate::os;
-    use crate::topology::Topology;
 
     /// The topology of this machine; `raw`: a file for the system's own bytes.
     ///
@@ -48,7 +71,7 @@ mod system {
             fs::write(path, &bytes).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         let topology = Topology::read(&bytes).map_err(|error| error.to_string())?;
-        Ok(topology.json(&os::allowed_cpus(&topology)))
+        Ok(session_topology(&topology, &os::allowed_cpus(&topology)))
     }
 
     fn say(line: &str) -> Result<(), String> {
@@ -81,7 +104,7 @@ mod system {
 mod system {
     use std::path::Path;
 
-    use crate::json::Value;
+    use serde_json::Value;
 
     /// Supported only on Windows.
     ///

@@ -26,7 +26,6 @@ pub mod report;
 pub mod samples;
 #[cfg(any(windows, test))]
 pub mod system_information;
-pub mod topology;
 pub mod verify;
 
 use std::process::ExitCode;

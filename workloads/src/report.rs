@@ -5,10 +5,11 @@ use std::process;
 use crate::clock::Clock;
 use crate::engine::{Outcome, WorkerResult};
 use crate::histogram::Histogram;
-use crate::json::Value;
+use crate::json::{list, object};
 use crate::kernel::{Proof, Unit};
 use crate::os;
 use crate::plan::Plan;
+use serde_json::Value;
 
 /// Version of the file format.
 const SCHEMA: u64 = 1;
@@ -105,12 +106,12 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Value {
     for (name, size) in &outcome.sizes {
         add(name, (*size).into());
     }
-    Value::Object(numbers)
+    object(numbers)
 }
 
 fn proofs(proofs: &[Proof]) -> Value {
-    Value::list(proofs.iter().map(|proof| {
-        Value::object([
+    list(proofs.iter().map(|proof| {
+        object([
             ("proof", Value::from(proof.proof.as_str())),
             ("expected", proof.expected.as_str().into()),
             ("found", proof.found.as_str().into()),
@@ -120,8 +121,8 @@ fn proofs(proofs: &[Proof]) -> Value {
 }
 
 fn workers(outcome: &Outcome) -> Value {
-    Value::list(outcome.workers.iter().enumerate().map(|(index, worker)| {
-        Value::object([
+    list(outcome.workers.iter().enumerate().map(|(index, worker)| {
+        object([
             ("worker", Value::from(index)),
             ("pid", process::id().into()),
             ("tid", worker.tid.into()),
@@ -142,10 +143,7 @@ fn workers(outcome: &Outcome) -> Value {
             ),
             ("core_ghz_before", (1.0 / worker.cycle_ns[0]).into()),
             ("core_ghz_after", (1.0 / worker.cycle_ns[1]).into()),
-            (
-                "counts",
-                Value::object(worker.counts.iter().map(|(name, count)| (*name, (*count).into()))),
-            ),
+            ("counts", object(worker.counts.iter().map(|(name, count)| (*name, (*count).into())))),
             ("latency", worker.latency.as_ref().map(latency).into()),
         ])
     }))
@@ -153,26 +151,24 @@ fn workers(outcome: &Outcome) -> Value {
 
 /// `[[upper end of a bucket in ns, requests in it], ...]` of the buckets that are not empty.
 fn latency(histogram: &Histogram) -> Value {
-    Value::list(
+    list(
         histogram
             .buckets()
-            .map(|(upper_ns, count)| Value::List(vec![upper_ns.into(), count.into()])),
+            .map(|(upper_ns, count)| Value::Array(vec![upper_ns.into(), count.into()])),
     )
 }
 
 fn clock(outcome: &Outcome) -> Value {
     let pairs = outcome.map.pairs().iter();
-    Value::object([
+    object([
         ("source", Value::from(outcome.clock.name())),
         ("hz", outcome.map.hz().into()),
         ("cpu_time", os::cpu_clock_name().into()),
         (
             "pairs",
-            Value::list(
-                pairs.map(|pair| {
-                    Value::List(vec![Value::from(pair.ticks), Value::from(pair.mono_ns)])
-                }),
-            ),
+            list(pairs.map(|pair| {
+                Value::Array(vec![Value::from(pair.ticks), Value::from(pair.mono_ns)])
+            })),
         ),
     ])
 }
@@ -195,13 +191,13 @@ fn options(plan: &Plan) -> Value {
     if plan.kernel.name == "serve" && plan.variant.name == "open" {
         options.push(("rate", plan.options.rate.into()));
     }
-    Value::object(options)
+    object(options)
 }
 
 /// The object for a finished run.
 pub fn finished(plan: &Plan, outcome: &Outcome, warnings: &[String]) -> Value {
     let memory = if outcome.sizes.iter().any(|(name, _)| *name == "memory_bytes_per_worker") {
-        Value::object([
+        object([
             ("pages", Value::from(os::PAGES)),
             ("thp_mode", os::thp_mode().into()),
             ("anon_huge_bytes", outcome.anon_huge_bytes.into()),
@@ -210,7 +206,7 @@ pub fn finished(plan: &Plan, outcome: &Outcome, warnings: &[String]) -> Value {
         Value::Null
     };
     let all_warnings = outcome.warnings.iter().chain(warnings).map(String::as_str);
-    Value::object([
+    object([
         ("schema", Value::from(SCHEMA)),
         ("kernel", plan.name().into()),
         ("variant", plan.variant.name.into()),
@@ -218,7 +214,7 @@ pub fn finished(plan: &Plan, outcome: &Outcome, warnings: &[String]) -> Value {
         ("interrupted", outcome.interrupted.into()),
         ("options", options(plan)),
         ("proofs", proofs(&outcome.proofs)),
-        ("warnings", Value::list(all_warnings)),
+        ("warnings", list(all_warnings)),
         ("clock", clock(outcome)),
         ("workers", workers(outcome)),
         ("measured", measured(plan, outcome)),
@@ -228,18 +224,18 @@ pub fn finished(plan: &Plan, outcome: &Outcome, warnings: &[String]) -> Value {
 
 /// The object for a kernel this machine cannot run.
 pub fn unsupported(plan: &Plan, reason: &str) -> Value {
-    Value::object([
+    object([
         ("schema", Value::from(SCHEMA)),
         ("kernel", plan.name().into()),
         ("variant", plan.variant.name.into()),
         ("status", "unsupported".into()),
         ("interrupted", false.into()),
         ("options", options(plan)),
-        ("proofs", Value::List(Vec::new())),
-        ("warnings", Value::list([reason])),
+        ("proofs", Value::Array(Vec::new())),
+        ("warnings", list([reason])),
         ("clock", Value::Null),
-        ("workers", Value::List(Vec::new())),
-        ("measured", Value::Object(Vec::new())),
+        ("workers", Value::Array(Vec::new())),
+        ("measured", Value::Object(serde_json::Map::new())),
         ("memory", Value::Null),
     ])
 }

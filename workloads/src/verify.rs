@@ -2,11 +2,12 @@
 
 use crate::conduct::Timed;
 use crate::engine::{self, Failure, Outcome};
-use crate::json::Value;
+use crate::json::{list, object};
 use crate::kernel::{How, Kernel, Options, Variant};
 use crate::os::Waiter;
 use crate::plan::Plan;
 use crate::report;
+use serde_json::Value;
 
 /// Length of each short run.
 const SECONDS: f64 = 0.1;
@@ -26,13 +27,13 @@ pub struct Verdict {
 impl Verdict {
     /// As JSON.
     pub fn json(&self) -> Value {
-        Value::object([
+        object([
             ("kernel", Value::from(self.kernel)),
             ("variant", self.variant.as_str().into()),
             ("status", self.status.into()),
             ("detail", self.detail.as_str().into()),
             ("core_cycles_per_iteration", self.cycles.into()),
-            ("warnings", Value::list(self.warnings.iter().map(String::as_str))),
+            ("warnings", list(self.warnings.iter().map(String::as_str))),
         ])
     }
 

@@ -35,7 +35,7 @@ pub enum Error {
     },
     /// A log with an unknown clock.
     #[error(
-        "the header of the log names a clock that is not known (type {kind}): record with the \
+        "the clock of the log is not known (type {kind}): record with the \
          performance counter (-clocktype PerfCounter)"
     )]
     LogClockKind {

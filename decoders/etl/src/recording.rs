@@ -63,9 +63,9 @@ impl Recording {
             |read| on_progress(read, all),
         );
         survey.count_from(clock.ns(scan.log().clock().start));
-        let told = scan.log().header().num_processors as usize;
+        let declared = scan.log().header().num_processors as usize;
         let seen = scan.cpus().last().map_or(0, |last| usize::from(*last) + 1);
-        survey.finish(told.max(seen));
+        survey.finish(declared.max(seen));
         survey.numbering.cover(seen);
         survey.kernel_logger_processes =
             [0x0301, 0x0302, 0x0303, 0x0304].into_iter().any(|hook| counted(&scan, hook) > 0);

@@ -104,23 +104,6 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// CPU numbers of a list like `0-3,8`; empty if the list is invalid.
-pub fn cpu_list(list: &str) -> Vec<i32> {
-    let mut cpus = Vec::new();
-    for part in list.trim().split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (Ok(first), Ok(last)) = (first.trim().parse::<i32>(), last.trim().parse::<i32>())
-        else {
-            return Vec::new();
-        };
-        if first < 0 || last < first || last >= CPU_LIMIT {
-            return Vec::new();
-        }
-        cpus.extend(first..=last);
-    }
-    cpus
-}
-
 /// Bytes: about one memory latency, measured in records.
 const PREFETCHED_AHEAD: usize = 4096;
 
@@ -149,12 +132,5 @@ mod tests {
             Err(TooShort { what: "a string", needed: 9, left: 1 }) => {}
             other => panic!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn cpu_lists_are_read_or_refused_whole() {
-        assert_eq!(cpu_list("0-2,8\n"), [0, 1, 2, 8]);
-        assert_eq!(cpu_list("0-2,x"), Vec::<i32>::new());
-        assert_eq!(cpu_list("0-4000000000"), Vec::<i32>::new());
     }
 }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapOptions;
 
@@ -54,25 +53,12 @@ pub struct Spill {
 
 impl Spill {
     /// An empty file in the system's temporary folder.
+    ///
+    /// # Errors
+    /// The operating system returns an error.
     pub fn new() -> io::Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let folder = std::env::temp_dir();
-        loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!("schedlens-{}-{number}", std::process::id()));
-            let opened = File::options().read(true).write(true).create_new(true).open(&path);
-            match opened {
-                Ok(file) => {
-                    std::fs::remove_file(&path)?;
-                    return Ok(Self {
-                        file: io::BufWriter::with_capacity(1 << 20, file),
-                        length: 0,
-                    });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let file = io::BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
+        Ok(Self { file, length: 0 })
     }
 
     /// Bytes written so far.
@@ -108,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spill_gives_back_what_was_written_and_leaves_no_file() {
+    fn spill_returns_what_was_written_and_leaves_no_file() {
         let mut spill = Spill::new().expect("made");
         spill.write_all(b"records").expect("written");
         assert_eq!(spill.length(), 7);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_places_of_one_kind_end_in_one_row() {
+    fn further_locations_of_one_kind_share_a_row() {
         let mut problems = Problems::default();
         for offset in 0..1000 {
             problems.add(format!("offset {offset}"), "a record that does not fit");

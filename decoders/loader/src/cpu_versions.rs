@@ -49,13 +49,13 @@ pub(crate) fn with_offline(
     for span in offline.iter().filter(|span| !said(span.cpu)) {
         let begins = |row: usize| if from.is_valid(row) { from.value(row) } else { i64::MIN };
         let before = (0..cpus.num_rows()).filter(|row| given(*row) == span.cpu);
-        let Some(held) =
+        let Some(in_force) =
             before.filter(|row| begins(*row) <= span.from_ns).max_by_key(|r| begins(*r))
         else {
             continue;
         };
-        rows.push((held, Some((false, span.from_ns))));
-        rows.extend(span.until_ns.map(|until| (held, Some((true, until)))));
+        rows.push((in_force, Some((false, span.from_ns))));
+        rows.extend(span.until_ns.map(|until| (in_force, Some((true, until)))));
     }
     rows.sort_by_key(|(row, version)| {
         let own = from.is_valid(*row).then(|| from.value(*row));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_already_say_when_a_cpu_was_offline_are_kept() {
+    fn rows_that_already_have_offline_times_are_kept() {
         let cpus = table(&[(1, true, None), (1, false, Some(40)), (1, true, Some(95))]);
         let offline = [Offline { cpu: 1, from_ns: 50, until_ns: Some(90) }];
         assert_eq!(seen(&with_offline(&cpus, &offline).expect("built")), seen(&cpus));

@@ -7,6 +7,8 @@ use schedlens_etl as etl;
 use schedlens_perf_data as perf_data;
 use schedlens_schedule::states::StateError;
 
+use crate::tables;
+
 /// Who can act on an error, and thus which Python exception it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
@@ -37,6 +39,9 @@ pub enum DecodeError {
     /// A log cannot be read.
     #[error(transparent)]
     Etl(etl::Error),
+    /// A folder of tables cannot be read.
+    #[error(transparent)]
+    Tables(#[from] tables::Error),
     /// A log inside an archive cannot be read.
     #[error("{name} in the archive: {cause}")]
     Member {
@@ -91,11 +96,25 @@ impl DecodeError {
             }
             Self::Perf(Perf::BigEndian | Perf::FirstVersion | Perf::NoTimes { .. })
             | Self::NotTogether { .. } => ErrorKind::Unsupported,
+            Self::Tables(error) => of_tables(error),
             Self::Perf(_) | Self::Etl(_) | Self::Internal { .. } => ErrorKind::Damaged,
             Self::Member { cause, .. } => cause.kind(),
             Self::Context { .. } => ErrorKind::Context,
             Self::Io(_) => ErrorKind::Io,
         }
+    }
+}
+
+fn of_tables(error: &tables::Error) -> ErrorKind {
+    use tables::Error;
+    match error {
+        Error::NoTables | Error::Format => ErrorKind::NotATrace,
+        Error::Version { .. }
+        | Error::Source { .. }
+        | Error::NoSuchTable { .. }
+        | Error::NoEvents
+        | Error::Table { fault: tables::TableFault::Compressed, .. } => ErrorKind::Unsupported,
+        _ => ErrorKind::Damaged,
     }
 }
 

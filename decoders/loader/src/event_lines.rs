@@ -16,6 +16,7 @@ use schedlens_perf_data::Recording;
 use crate::background::{THREAD_NAME, without_panic};
 use crate::error::DecodeError;
 use crate::format::{self, Format};
+use crate::tables;
 
 /// Events in a batch.
 const BATCH: usize = 1 << 12;
@@ -160,10 +161,11 @@ fn read(
         collected.count < BATCH || sender.send(collected.batch()).is_ok()
     };
     let first = paths.first().ok_or_else(|| DecodeError::Internal { what: "no file".into() })?;
-    if paths.len() == 1 && format::of(first)? == Format::Perf {
-        Recording::open(first)?.events(wanted, each);
-    } else {
-        decoded::events(Log::open(&paths)?, wanted, each);
+    let format = if paths.len() == 1 { format::of(first)? } else { Format::Etl };
+    match format {
+        Format::Perf => Recording::open(first)?.events(wanted, each),
+        Format::Etl => decoded::events(Log::open(&paths)?, wanted, each),
+        Format::Tables => return Err(tables::Error::NoEvents.into()),
     }
     // The receiver is gone, so nobody needs the rest.
     let _ = sender.send(collected.batch());

@@ -7,6 +7,7 @@ use std::path::Path;
 use schedlens_etl as etl;
 
 use crate::error::DecodeError;
+use crate::tables;
 
 /// Formats of recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +16,12 @@ pub enum Format {
     Perf,
     /// A Windows event trace log, or a zip archive that contains one.
     Etl,
+    /// A folder of tables that another program wrote.
+    Tables,
 }
 
 /// Bytes that identify a log: the headers of its first buffer and first record.
-const TOLD_BY: u64 = 4096;
+const HEADERS: u64 = 4096;
 const ZIP: &[u8] = b"PK\x03\x04";
 
 /// The format of a file or folder.
@@ -26,12 +29,15 @@ const ZIP: &[u8] = b"PK\x03\x04";
 /// # Errors
 /// It cannot be opened.
 pub fn of(path: &Path) -> Result<Format, DecodeError> {
+    if tables::is_folder(path) {
+        return Ok(Format::Tables);
+    }
     // Reading from a fifo consumes the data, and only perf writes to one.
     if !path.is_file() {
         return Ok(Format::Perf);
     }
     let mut begin = Vec::new();
-    File::open(path)?.take(TOLD_BY).read_to_end(&mut begin)?;
+    File::open(path)?.take(HEADERS).read_to_end(&mut begin)?;
     Ok(of_begin(&begin))
 }
 
@@ -44,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_tell() {
+    fn first_bytes_decide_the_format() {
         assert_eq!(of_begin(b"PERFILE2"), Format::Perf);
         assert_eq!(of_begin(b""), Format::Perf);
         assert_eq!(of_begin(b"PK\x03\x04 and more"), Format::Etl);

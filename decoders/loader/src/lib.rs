@@ -1,8 +1,8 @@
 //! Recordings as finished Arrow batches: each passes through its reader and the state machine.
 //!
 //! [`load::Load`] reads a recording of any format in the background. [`perf`] and [`etl`] turn the
-//! records of a reader into chunks of base tables; [`reader`] is the interface between them and the
-//! driver.
+//! records of a reader into chunks of base tables, [`tables`] reads such tables from a folder, and
+//! [`reader`] is the interface between them and the driver.
 
 mod background;
 mod cpu_versions;
@@ -14,5 +14,6 @@ pub mod load;
 pub mod perf;
 pub mod reader;
 pub mod session;
+pub mod tables;
 
 pub use self::background::{THREAD_NAME, without_panic};

@@ -18,6 +18,7 @@ use crate::error::DecodeError;
 use crate::format::{self, Format};
 use crate::reader::{Reader, TraceFacts};
 use crate::session;
+use crate::tables::{self, Folder};
 use crate::{etl, perf};
 
 /// Maximum number of batches waiting to be consumed, so that reading continues while one table is
@@ -65,7 +66,7 @@ impl Progress {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    fn goes_on(&self) -> bool {
+    fn is_wanted(&self) -> bool {
         !self.stopped.load(Ordering::Relaxed)
     }
 }
@@ -136,9 +137,9 @@ fn load(
     let recording = open(&request.paths, |read, all| {
         progress.all.store(2 * all.max(1), Ordering::Relaxed);
         progress.read.store(read, Ordering::Relaxed);
-        progress.goes_on()
+        progress.is_wanted()
     })?;
-    if !progress.goes_on() {
+    if !progress.is_wanted() {
         return Ok(());
     }
     // If there is a first pass, it is half of the work.
@@ -157,10 +158,11 @@ fn load(
         None => recording.cpu_batch(&batcher)?,
     };
     let settings = plain("machine_setting")?;
-    let tick_ns = settings.as_ref().and_then(|settings| setting(settings, "hz")).and_then(|hz| {
-        let hz: i64 = hz.parse().ok()?;
-        NS_PER_S.checked_div(hz).filter(|tick| *tick > 0)
-    });
+    let hz = settings.as_ref().and_then(|settings| setting(settings, "hz")?.parse().ok());
+    let tick_ns = hz
+        .or_else(|| recording.tick_hz())
+        .and_then(|hz| NS_PER_S.checked_div(hz))
+        .filter(|tick| *tick > 0);
     let mut machine = StateMachine::new(Settings {
         trace_id: request.trace_id,
         source: recording.source(),
@@ -172,12 +174,12 @@ fn load(
     let mut frames = recording.frames(&batcher, request.trace_id, core_types);
     let mut on_progress = |read: u64| {
         progress.read.store(before + read, Ordering::Relaxed);
-        progress.goes_on()
+        progress.is_wanted()
     };
     while let Some(frame) = frames.next_frame(&mut on_progress)? {
         sink.send_all(machine.push(&frame)?);
         hand_on(frame, &mut sink);
-        if !sink.open || !progress.goes_on() {
+        if !sink.open || !progress.is_wanted() {
             return Ok(());
         }
     }
@@ -186,21 +188,21 @@ fn load(
     let threads = finished.batches.iter().find(|(table, _)| *table == "thread");
     let threads = threads
         .map(|(_, batch)| batch.clone())
-        .ok_or_else(|| DecodeError::Internal { what: "no table of threads".to_owned() })?;
-    let mut beside = Vec::new();
+        .ok_or_else(|| DecodeError::Internal { what: "missing table thread".to_owned() })?;
+    let mut context = Vec::new();
     for (table, batch) in &request.context {
         let Some(name) = declared_name(table) else {
             return Err(DecodeError::Context {
                 table: table.clone(),
-                what: "no such table is declared".to_owned(),
+                what: "this table is not declared".to_owned(),
             });
         };
         if name != "cpu" {
             let found = session::rows(table, batch, shift, |tid, ts| frames.utid_at(tid, ts))?;
-            beside.push((name, found));
+            context.push((name, found));
         }
     }
-    let snapshot = beside.iter().find(|(table, _)| *table == "snapshot_thread");
+    let snapshot = context.iter().find(|(table, _)| *table == "snapshot_thread");
     let end = End {
         first_ns: finished.first_ns.unwrap_or_default(),
         last_ns: finished.last_ns.unwrap_or_default(),
@@ -219,7 +221,7 @@ fn load(
     };
     sink.send("trace", recording.trace_batch(&batcher, facts)?);
     sink.send("cpu", cpus);
-    for (table, batch) in finished.batches.into_iter().chain(beside) {
+    for (table, batch) in finished.batches.into_iter().chain(context) {
         sink.send(table, batch);
     }
     if let Some(samples) = &request.samples {
@@ -288,11 +290,13 @@ pub fn open(
 ) -> Result<Box<dyn Reader>, DecodeError> {
     match only_format(paths)? {
         (path, Format::Perf) => Ok(Box::new(schedlens_perf_data::Recording::open(path)?)),
-        _ => Ok(Box::new(schedlens_etl::Recording::open(paths, on_progress)?)),
+        (_, Format::Etl) => Ok(Box::new(schedlens_etl::Recording::open(paths, on_progress)?)),
+        (path, Format::Tables) => Ok(Box::new(Folder::open(path)?)),
     }
 }
 
-/// The contents of a recording as JSON: see [`crate::perf::inspect`] and [`crate::etl::inspect`].
+/// The contents of a recording as JSON: see [`crate::perf::inspect`],
+/// [`crate::etl::inspect`] and [`crate::tables::inspect`].
 ///
 /// # Errors
 /// As [`open`].
@@ -301,7 +305,10 @@ pub fn inspect(paths: &[PathBuf]) -> Result<String, DecodeError> {
         (path, Format::Perf) => {
             Ok(perf::inspect(&schedlens_perf_data::Recording::open(path)?).to_string())
         }
-        _ => Ok(etl::inspect(&schedlens_etl::Recording::open(paths, |_, _| true)?).to_string()),
+        (_, Format::Etl) => {
+            Ok(etl::inspect(&schedlens_etl::Recording::open(paths, |_, _| true)?).to_string())
+        }
+        (path, Format::Tables) => Ok(tables::inspect(&Folder::open(path)?)?.to_string()),
     }
 }
 
@@ -312,7 +319,7 @@ fn only_format(paths: &[PathBuf]) -> Result<(&PathBuf, Format), DecodeError> {
     let (Some(path), Some(first)) = (paths.first(), formats.first()) else {
         return Err(schedlens_perf_data::Error::NoData.into());
     };
-    if paths.len() > 1 && formats.contains(&Format::Perf) {
+    if paths.len() > 1 && formats.iter().any(|format| *format != Format::Etl) {
         return Err(DecodeError::NotTogether {
             what: "only .etl files can be given together".to_owned(),
         });

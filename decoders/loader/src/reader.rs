@@ -8,6 +8,8 @@ use schedlens_schedule::batcher::Batcher;
 use schedlens_schedule::frame::{Batches, Frame};
 use schedlens_schedule::states::Source;
 
+use crate::error::DecodeError;
+
 /// The parts of a `trace` row that are not in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceFacts<'a> {
@@ -63,16 +65,20 @@ pub trait Reader {
         self.start_clock()
     }
     /// Name of the timestamp clock.
-    fn clock_name(&self) -> &'static str;
+    fn clock_name(&self) -> &str;
     /// Calls of `sched_yield` were recorded.
     fn has_yields(&self) -> bool;
     /// Wakeups were recorded.
     fn has_wakings(&self) -> bool;
+    /// Scheduler ticks per second, if the recording has this setting.
+    fn tick_hz(&self) -> Option<i64> {
+        None
+    }
     /// Rows of `cpu`, as far as the file describes the CPUs.
     ///
     /// # Errors
-    /// Fails only if a value contradicts the schema.
-    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, ArrowError>;
+    /// A value contradicts the schema, or the rows of a folder of tables cannot be read.
+    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError>;
     /// The row of `trace`.
     ///
     /// # Errors
@@ -97,17 +103,18 @@ pub trait FrameSource {
     /// unit of [`Reader::extent`], and returns whether to continue.
     ///
     /// # Errors
-    /// Fails only if a value contradicts the schema; never because of the recording's contents.
+    /// A value contradicts the schema, or a folder of tables contradicts itself; never because of
+    /// the contents of any other recording.
     fn next_frame(
         &mut self,
         on_progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Option<Frame>, ArrowError>;
+    ) -> Result<Option<Frame>, DecodeError>;
     /// The thread that had an id at a time (without a time: at the start), once all chunks are
     /// read.
     fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64>;
     /// Everything that is known only at the end.
     ///
     /// # Errors
-    /// Fails only if a value contradicts the schema.
-    fn finish(&mut self) -> Result<Finished, ArrowError>;
+    /// As [`FrameSource::next_frame`].
+    fn finish(&mut self) -> Result<Finished, DecodeError>;
 }

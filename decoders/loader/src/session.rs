@@ -46,7 +46,8 @@ pub fn rows(
     (trace_id, start_clock): (i64, i64),
     utid_at: impl Fn(i64, Option<i64>) -> Option<i64>,
 ) -> Result<RecordBatch, DecodeError> {
-    let declared = schema::table(table).ok_or_else(|| wrong(table, "no such table is declared"))?;
+    let declared =
+        schema::table(table).ok_or_else(|| wrong(table, "this table is not declared"))?;
     let count = batch.num_rows();
     let shifted = |name: &str| -> Result<Option<Int64Array>, DecodeError> {
         let found = longs(table, batch, name)?;
@@ -90,7 +91,7 @@ pub fn rows(
 
 /// Rows of `affinity` whose thread is in the trace.
 fn without_unknown_threads(columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, DecodeError> {
-    let odd = || wrong("affinity", "columns are not those declared");
+    let odd = || wrong("affinity", "columns differ from the declaration");
     let mut columns = columns.into_iter();
     let mut next = || columns.next().ok_or_else(odd);
     let (trace, utid, from, cpus, source) = (next()?, next()?, next()?, next()?, next()?);
@@ -130,7 +131,7 @@ pub fn run_samples(
     let table = "run_sample";
     let body = bytes
         .strip_prefix(SAMPLES_MAGIC)
-        .ok_or_else(|| wrong(table, "samples.bin does not begin with SLSAMP1"))?;
+        .ok_or_else(|| wrong(table, "samples.bin does not start with SLSAMP1"))?;
     let records = body.chunks_exact(SAMPLE_SIZE);
     let torn = records.remainder().len();
     let word = |record: &[u8], at: usize, size: usize| -> u64 {
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn times_move_and_threads_are_found_at_their_time() {
+    fn times_are_shifted_and_threads_found_at_their_time() {
         let fields = vec![
             arrow_schema::Field::new("tid", arrow_schema::DataType::Int64, true),
             arrow_schema::Field::new("valid_from_ns", arrow_schema::DataType::Int64, true),

@@ -181,7 +181,7 @@ fn is_of_the_recorder(name: &str) -> bool {
 }
 
 #[test]
-fn each_recording_holds_the_same_records_for_both_readers() {
+fn both_readers_find_the_same_records_in_each_recording() {
     // Switches by perf's own count (fixtures/MANIFEST.json).
     let fixtures = [
         ("plain", 285),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_cut_anywhere_gives_the_same_bytes() {
+    fn stream_split_anywhere_gives_the_same_bytes() {
         let plain: Vec<u8> = (0..200_000_u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
         let packed = zstd::bulk::compress(&plain, 1).expect("packed");
         for piece in [1, 1000, packed.len()] {

@@ -45,18 +45,18 @@ pub enum Error {
         least: u64,
     },
     /// The file was written on a big-endian machine.
-    #[error("recorded on a big-endian machine, which is not read")]
+    #[error("recorded on a big-endian machine: not supported")]
     BigEndian,
     /// The first version of the format, not written since 2012.
     #[error(
-        "first version of perf.data (PERFFILE), which is not read: record with perf 3.6 or later"
+        "first version of perf.data (PERFFILE) is not supported: record with perf 3.6 or later"
     )]
     FirstVersion,
     /// No event is described, so records cannot be distinguished.
-    #[error("describes no event: the recorder did not get as far as recording")]
+    #[error("contains no event description: perf stopped before it started recording")]
     NoEvents,
     /// The records contain no times.
-    #[error("records of {event} carry no times: record with `perf record -T`")]
+    #[error("records of {event} have no timestamps: record with `perf record -T`")]
     NoTimes {
         /// Name of an event without times.
         event: String,

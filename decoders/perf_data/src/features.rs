@@ -1,6 +1,7 @@
 //! `HEADER_*` features: the machine description that perf writes next to the records.
 
-use schedlens_input::bytes::{Bytes, CPU_LIMIT, cpu_list};
+use schedlens_input::bytes::{Bytes, CPU_LIMIT};
+use schedlens_system::cpu_list;
 
 use crate::attrs::Attr;
 use crate::error::Error;
@@ -136,10 +137,10 @@ pub(crate) fn name(number: u32) -> &'static str {
 }
 
 impl Features {
-    /// Takes one feature in.
+    /// Reads one feature.
     ///
     /// # Errors
-    /// A feature that does not hold what its own lengths say; what was read of it stays.
+    /// The lengths in the feature exceed it. Parts already read are kept.
     pub(crate) fn add(&mut self, number: u32, data: &[u8]) -> Result<(), Error> {
         self.present.push(name(number));
         let mut bytes = Bytes::new(data, name(number));
@@ -196,15 +197,15 @@ impl Features {
         Ok(())
     }
 
-    /// CPUs of a list. A few bytes can name many CPUs, so the total over all lists is bounded.
+    /// CPUs of a list, none if it is malformed. A few bytes can name many CPUs, so the total over all lists is bounded.
     fn cpus(&mut self, list: &str) -> Result<Vec<i32>, Error> {
-        let cpus = cpu_list(list);
+        let cpus = cpu_list(list, CPU_LIMIT.cast_unsigned()).unwrap_or_default();
         self.listed += cpus.len();
         if self.listed > MOST_LISTED {
             let (needed, left) = (self.listed as u64, MOST_LISTED as u64);
             return Err(Error::TooShort { what: "a list of CPUs", needed, left });
         }
-        Ok(cpus)
+        Ok(cpus.into_iter().map(u32::cast_signed).collect())
     }
 
     fn event_desc(&mut self, bytes: &mut Bytes<'_>) -> Result<(), Error> {
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_data_ties_two_clocks() {
+    fn clock_data_relates_two_clocks() {
         let mut data = words(&[1, 1]);
         data.extend(5_u64.to_le_bytes());
         data.extend(3_u64.to_le_bytes());

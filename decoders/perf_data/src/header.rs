@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_files_are_told_apart() {
+    fn foreign_files_are_refused() {
         let error = |bytes: &[u8]| Header::read(bytes).expect_err("refused").to_string();
         assert_eq!(error(b""), "the file is empty: give a perf.data file");
         assert_eq!(

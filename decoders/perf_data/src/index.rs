@@ -210,7 +210,7 @@ impl Index {
     ) {
         let Some(placed) = place(events, found) else {
             let what = if found.kind == record::SAMPLE {
-                "a sample of no known event"
+                "a sample of an unknown event"
             } else {
                 "a record without time"
             };
@@ -236,7 +236,7 @@ impl Index {
         // Records about what existed before the recording have no time, but they are never samples.
         let early = placed.ts == 0 && found.kind != record::SAMPLE;
         if !early && (!known_cpu || placed.ts == 0 || !self.is_near(placed.ts)) {
-            problems.add(format!("{name}, offset {}", span.start), "a time or CPU that cannot be");
+            problems.add(format!("{name}, offset {}", span.start), "an impossible time or CPU");
             if known_cpu {
                 self.miss(events, here, placed.cpu);
             } else {
@@ -256,7 +256,7 @@ impl Index {
         if let Some((lane, last)) = self.conflict(placed.cpu, placed.ts).filter(|_| !lost) {
             match self.judge(events, here, (placed.cpu, placed.ts), lane) {
                 Verdict::Record => return,
-                Verdict::Mended => {}
+                Verdict::Fixed => {}
                 Verdict::Stepped => reached = Some(last),
             }
         }

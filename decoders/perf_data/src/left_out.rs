@@ -19,15 +19,15 @@ const FAR_RATIO: u64 = 10;
 /// Maximum records of one position that are searched for elsewhere in the file.
 const MOST_COMPARED: usize = 1 << 16;
 
-const BEFORE_STEP: &str = "records from before the time that had been reached: left out";
+const BEFORE_STEP: &str = "records earlier than the time already reached: left out";
 const STEPPED: &str = "the clock went back and stayed there: its later records are left out";
 const TWICE: &str = "records that are in the file twice: left out once";
-const DISORDER: &str = "records that are not in the order of time: sorted";
+const DISORDER: &str = "records that are not in time order: sorted";
 
 impl Index {
-    /// Skips records that their neighbors in the file do not show to be wrong: first and last
-    /// records far from everything else, and repeated times after a step back. A skipped record may
-    /// belong at its file position or at its time, so both become gaps. A file that contains
+    /// Skips wrong records that their neighbors in the file did not reveal: first and last records
+    /// far from everything else, and records that repeat a time after a step back. A skipped record
+    /// may belong at its file position or at its time, so both become gaps. A file that contains
     /// records twice is sorted instead, and nothing is skipped.
     pub(crate) fn leave_out<'a>(
         &mut self,

@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
     /// The record.
     Record,
     /// The wrong records before it have been removed.
-    Mended,
+    Fixed,
     /// The clock stepped back, or the CPU writes into several buffers.
     Stepped,
 }

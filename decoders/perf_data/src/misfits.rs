@@ -58,7 +58,7 @@ impl Index {
         let place = late.first().map_or(here.start as u64, |(_, span)| span.start);
         let place = format!("{}, offset {place}", here.name);
         self.set_apart(place, late, gap_of(cpu, before, Some(ts)));
-        Verdict::Mended
+        Verdict::Fixed
     }
 
     /// Keeps records of one position in the file separately until the whole file has been read.

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_after_damage_at_the_next_believable_records() {
+    fn reading_continues_after_damage_at_plausible_records() {
         let mut data = record(SAMPLE, 40);
         data.extend([0xff; 64]);
         for _ in 0..4 {

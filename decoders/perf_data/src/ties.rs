@@ -33,8 +33,8 @@ fn family<'a>(record: &Merged<'_>, recording: &'a Recording) -> Option<&'a Famil
 fn chain(switches: &mut [Merged<'_>], recording: &Recording) {
     for at in 1..switches.len() {
         let rest: Vec<_> = switches[at - 1..].iter().map(|one| recording.switch_ids(one)).collect();
-        let entered = |leaver: i32| rest.iter().flatten().any(|(_, enters)| *enters == leaver);
-        let first = rest.iter().position(|one| one.is_some_and(|(leaver, _)| !entered(leaver)));
+        let entered = |outgoing: i32| rest.iter().flatten().any(|(_, enters)| *enters == outgoing);
+        let first = rest.iter().position(|one| one.is_some_and(|(outgoing, _)| !entered(outgoing)));
         switches[at - 1..].swap(0, first.unwrap_or(0));
     }
 }

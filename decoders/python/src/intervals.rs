@@ -40,7 +40,7 @@ impl PySweep {
 ///
 /// `facts` contains `first_ns`, `end_ns`, `tick_ns` (integers), `parking_needed`, `by_tick` and
 /// `yields_recorded` (booleans); `inputs` a `RecordBatchReader` for each of `cpu`, `affinity`,
-/// `seen`, `parking`, `throttled`, `standing`, `stay`, `cpu_state` and `ready`. Raises `KeyError`
+/// `seen`, `parking`, `throttled`, `not_running`, `slices`, `cpu_state` and `ready`. Raises `KeyError`
 /// if one is missing and `ValueError` if a stream is invalid.
 #[pyfunction]
 fn sweep(
@@ -70,8 +70,8 @@ fn sweep(
         seen: stream("seen")?,
         parking: stream("parking")?,
         throttled: stream("throttled")?,
-        standing: stream("standing")?,
-        stay: stream("stay")?,
+        not_running: stream("not_running")?,
+        slices: stream("slices")?,
         cpu_state: stream("cpu_state")?,
         ready: stream("ready")?,
     };

@@ -1,7 +1,6 @@
 //! The Python module `schedlens._decoders`.
 
 mod intervals;
-mod states;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,6 +23,8 @@ use schedlens_loader::load::{Load, Request, decode_only as decode};
 use schedlens_loader::session;
 use schedlens_loader::{THREAD_NAME, without_panic};
 use schedlens_schedule::schema;
+use schedlens_system::processors::Topology;
+use schedlens_system::thread_states::{KWAIT_REASON, LINUX_LETTERS};
 
 /// How long to wait for a batch before checking for Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -176,7 +177,8 @@ impl Paths {
     }
 }
 
-/// Starts loading a recording: a perf.data file or folder, or the .etl files of one recording.
+/// Starts loading a recording: a perf.data file or folder, the .etl files of one recording, or a
+/// folder of tables.
 ///
 /// `context`: tables of the session by name, with raw times and, if a table has a column `utid`,
 /// thread ids in a column `tid`. `samples`: path of `samples.bin`.
@@ -208,7 +210,7 @@ fn load(
 #[pyo3(signature = (*paths))]
 fn inspect(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
     let Some(path) = paths.first().cloned() else {
-        return Err(PyValueError::new_err("no recording is given"));
+        return Err(PyValueError::new_err("no recording given"));
     };
     apart(py, &path, move || schedlens_loader::load::inspect(&paths))
 }
@@ -229,7 +231,7 @@ fn etl_records(py: Python<'_>, paths: Vec<PathBuf>, by_time: bool) -> PyResult<B
 fn etl_span(py: Python<'_>, path: PathBuf) -> PyResult<Option<(u64, u64, Option<u64>)>> {
     let file = path.clone();
     apart(py, &path, move || {
-        if format::of(&file)? == Format::Perf {
+        if format::of(&file)? != Format::Etl {
             return Ok(None);
         }
         let log = Log::open(&[file])?;
@@ -298,10 +300,10 @@ fn events(
         "json" => Style::Json,
         "csv" => Style::Csv,
         "arrow" => Style::Arrow,
-        other => return Err(PyValueError::new_err(format!("there is no style {other}"))),
+        other => return Err(PyValueError::new_err(format!("unknown style {other}"))),
     };
     let Some(path) = paths.first().cloned() else {
-        return Err(PyValueError::new_err("no recording is given"));
+        return Err(PyValueError::new_err("no recording given"));
     };
     let wanted = Wanted { providers, names, from_ns, to_ns };
     let batches = EventBatches::start(paths, wanted, style)
@@ -367,11 +369,32 @@ fn core_types(classes: Vec<u32>) -> Vec<String> {
     schedlens_core_types::names(&classes)
 }
 
+/// Rows of the table `cpu` from the bytes of `GetLogicalProcessorInformationEx(RelationAll)`.
+#[pyfunction]
+fn windows_cpus<'py>(py: Python<'py>, buffer: &[u8]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let topology =
+        Topology::read(buffer).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let rows = topology.cpus.iter().zip(topology.core_types());
+    rows.map(|(cpu, core_type)| {
+        let row = PyDict::new(py);
+        row.set_item("cpu", cpu.cpu)?;
+        row.set_item("online", true)?;
+        row.set_item("core_type", core_type)?;
+        for (name, number) in cpu.columns() {
+            row.set_item(name, number)?;
+        }
+        Ok(row)
+    })
+    .collect()
+}
+
 #[pymodule]
 fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     silence_readers();
     module.add_class::<Loader>()?;
     module.add("SCHEMA_VERSION", schema::VERSION)?;
+    module.add("KWAIT_REASON", KWAIT_REASON.to_vec())?;
+    module.add("LINUX_LETTERS", LINUX_LETTERS.to_vec())?;
     module.add_function(wrap_pyfunction!(core_types, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
@@ -384,6 +407,6 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(etl_payload, module)?)?;
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;
     module.add_function(wrap_pyfunction!(schemas, module)?)?;
-    states::register(module)?;
+    module.add_function(wrap_pyfunction!(windows_cpus, module)?)?;
     intervals::register(module)
 }

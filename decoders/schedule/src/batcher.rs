@@ -28,6 +28,11 @@ impl Batcher {
         }
     }
 
+    /// Number of the recording.
+    pub fn trace_id(&self) -> i64 {
+        self.trace_id
+    }
+
     fn trace_column(&self, rows: usize) -> ArrayRef {
         let mut numbers = self.numbers.borrow_mut();
         if numbers.len() < rows {
@@ -99,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_has_the_declared_columns_and_null_where_nothing_was_given() {
+    fn batch_has_the_declared_columns_and_null_for_missing_ones() {
         let mut ts = Column::default();
         ts.push(7_i64);
         let mut cpu = Column::default();

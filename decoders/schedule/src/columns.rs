@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_value_can_be_filled_in_later() {
+    fn unknown_value_can_be_set_later() {
         let mut column = Column::default();
         column.push_option(None::<i64>);
         column.push_option(None);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_come_out_as_they_went_in_over_the_borders_of_words() {
+    fn bits_survive_word_boundaries() {
         for parts in [vec![0], vec![1], vec![63, 1, 1], vec![64, 64], vec![10, 200, 3, 0, 61]] {
             let mut bits = Bits::default();
             let mut all = Vec::new();

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_comes_back_when_the_last_reader_is_gone_and_not_before() {
+    fn memory_returns_once_the_last_reader_is_gone() {
         let pool = Pool::<i64>::default();
         let mut column = pool.take();
         column.extend([1, 2, 3]);

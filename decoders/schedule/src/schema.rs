@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_declared_column_has_the_type_it_is_declared_with() {
+    fn every_column_has_its_declared_type() {
         let switches = table("context_switch").expect("declared");
         assert_eq!(switches.fields().len(), 15);
         assert_eq!(switches.field_with_name("ts").expect("ts").data_type(), &DataType::Int64);

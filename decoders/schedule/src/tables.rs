@@ -1,6 +1,7 @@
 //! The base tables of one chunk, filled row by row. Switches and wakeups have the columns that the
 //! reader's system records.
 
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::ArrowError;
 
 use crate::batcher::Batcher;
@@ -20,7 +21,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// A copy for a rarely called function, so that the original stays in registers.
+    /// A copy for a rarely called function, so that the original can remain in registers.
     #[inline(always)]
     pub fn apart(self) -> Self {
         Self { ts: self.ts, cpu: self.cpu, seq: self.seq }
@@ -39,36 +40,91 @@ pub trait Busy {
     fn columns(self, pools: &Pools) -> Result<Vec<Named>, ArrowError>;
 }
 
-#[derive(Debug, Default)]
-struct Moments {
-    ts: Column<i64>,
-    cpu: Column<i32>,
-    seq: Column<i64>,
+/// A column that knows its Arrow type.
+trait Finish {
+    fn finish(self) -> Result<ArrayRef, ArrowError>;
 }
 
-impl Moments {
-    #[inline]
-    fn push(&mut self, moment: Moment) {
-        self.ts.push(moment.ts);
-        self.cpu.push(moment.cpu);
-        self.seq.push(moment.seq);
+impl Finish for Column<i64> {
+    fn finish(self) -> Result<ArrayRef, ArrowError> {
+        Ok(self.array())
     }
 }
 
-#[derive(Debug, Default)]
-struct Migrations {
-    moments: Moments,
-    utid: Column<i64>,
-    orig: Column<i32>,
-    dest: Column<i32>,
+impl Finish for Column<i32> {
+    fn finish(self) -> Result<ArrayRef, ArrowError> {
+        Ok(self.array())
+    }
 }
 
-#[derive(Debug, Default)]
-struct Interrupts {
-    moments: Moments,
+impl Finish for Words {
+    fn finish(self) -> Result<ArrayRef, ArrowError> {
+        self.array()
+    }
+}
+
+/// Declares the columns of a table, by their names in the schema.
+macro_rules! table {
+    ($table:ident { $($column:ident: $kind:ty),* $(,)? }) => {
+        #[derive(Debug, Default)]
+        struct $table {
+            $($column: $kind),*
+        }
+
+        impl $table {
+            fn columns(self) -> Result<Vec<Named>, ArrowError> {
+                Ok(vec![$((stringify!($column), self.$column.finish()?)),*])
+            }
+        }
+    };
+}
+
+table!(Migrations {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    seq: Column<i64>,
+    utid: Column<i64>,
+    orig_cpu: Column<i32>,
+    dest_cpu: Column<i32>,
+});
+table!(Yields { ts: Column<i64>, cpu: Column<i32>, seq: Column<i64>, utid: Column<i64> });
+table!(InterruptRows {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    seq: Column<i64>,
     dur: Column<i64>,
     kind: Words,
     name: Words,
+});
+table!(Idles { ts: Column<i64>, cpu: Column<i32>, dur: Column<i64>, state: Column<i32> });
+table!(Frequencies { ts: Column<i64>, cpu: Column<i32>, khz: Column<i64> });
+table!(Counters {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    utid: Column<i64>,
+    counter: Words,
+    core_type: Words,
+    value: Column<i64>,
+});
+table!(Priorities {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    utid: Column<i64>,
+    old_priority: Column<i32>,
+    new_priority: Column<i32>,
+    kind: Words,
+});
+table!(Losses {
+    cpu: Column<i32>,
+    start_ns: Column<i64>,
+    end_ns: Column<i64>,
+    events: Column<i64>,
+    signalled_by: Words,
+});
+
+#[derive(Debug, Default)]
+struct Interrupts {
+    rows: InterruptRows,
     /// Rows whose position among the others is known only later.
     late: Vec<LateInterrupt>,
 }
@@ -88,58 +144,43 @@ pub struct LateInterrupt {
 
 impl Interrupts {
     fn push(&mut self, begin: Moment, dur: Option<i64>, kind: Option<&str>, name: Option<&str>) {
-        self.moments.push(begin);
-        self.dur.push_option(dur);
-        self.kind.push(kind);
-        self.name.push(name);
+        let rows = &mut self.rows;
+        rows.ts.push(begin.ts);
+        rows.cpu.push(begin.cpu);
+        rows.seq.push(begin.seq);
+        rows.dur.push_option(dur);
+        rows.kind.push(kind);
+        rows.name.push(name);
     }
 
     /// The rows ordered by start.
-    fn in_order(self) -> Self {
-        if self.late.is_empty() {
-            return self;
+    fn in_order(self) -> InterruptRows {
+        let Self { rows, mut late } = self;
+        if late.is_empty() {
+            return rows;
         }
         let moment = |row: usize| Moment {
-            ts: self.moments.ts.values()[row],
-            cpu: self.moments.cpu.values()[row],
-            seq: self.moments.seq.values()[row],
+            ts: rows.ts.values()[row],
+            cpu: rows.cpu.values()[row],
+            seq: rows.seq.values()[row],
         };
         let key = |at: Moment| (at.ts, at.cpu, at.seq);
-        let mut late = self.late.clone();
         late.sort_by_key(|row| key(row.begin));
         let mut late = late.iter().peekable();
-        let mut rows = Self::default();
-        for row in 0..self.dur.len() {
+        let mut sorted = Self::default();
+        for row in 0..rows.dur.len() {
             while let Some(earlier) = late.next_if(|late| key(late.begin) < key(moment(row))) {
-                rows.late_row(earlier);
+                sorted.late_row(earlier);
             }
-            rows.push(moment(row), self.dur.get(row), self.kind.get(row), self.name.get(row));
+            sorted.push(moment(row), rows.dur.get(row), rows.kind.get(row), rows.name.get(row));
         }
-        late.for_each(|row| rows.late_row(row));
-        rows
+        late.for_each(|row| sorted.late_row(row));
+        sorted.rows
     }
 
     fn late_row(&mut self, row: &LateInterrupt) {
         self.push(row.begin, Some(row.dur), Some(row.kind), row.name.as_deref());
     }
-}
-
-#[derive(Debug, Default)]
-struct Idles {
-    ts: Column<i64>,
-    cpu: Column<i32>,
-    dur: Column<i64>,
-    state: Column<i32>,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    ts: Column<i64>,
-    cpu: Column<i32>,
-    utid: Column<i64>,
-    counter: Words,
-    core_type: Words,
-    value: Column<i64>,
 }
 
 /// A gap in which records were lost.
@@ -155,38 +196,6 @@ pub struct Loss {
     pub events: Option<i64>,
     /// How the loss was detected, as in `loss.signalled_by`.
     pub signalled_by: &'static str,
-}
-
-#[derive(Debug, Default)]
-struct Losses {
-    cpu: Column<i32>,
-    start: Column<i64>,
-    end: Column<i64>,
-    events: Column<i64>,
-    signalled_by: Words,
-}
-
-#[derive(Debug, Default)]
-struct Priorities {
-    ts: Column<i64>,
-    cpu: Column<i32>,
-    utid: Column<i64>,
-    old: Column<i32>,
-    new: Column<i32>,
-    kind: Words,
-}
-
-#[derive(Debug, Default)]
-struct Frequencies {
-    ts: Column<i64>,
-    cpu: Column<i32>,
-    khz: Column<i64>,
-}
-
-#[derive(Debug, Default)]
-struct Yields {
-    moments: Moments,
-    utid: Column<i64>,
 }
 
 /// All tables that grow while records are read.
@@ -233,17 +242,23 @@ impl<S: Busy, W: Busy> Tables<S, W> {
 
     /// Adds a row of `migration`.
     pub fn migration(&mut self, moment: Moment, utid: Option<i64>, orig: i32, dest: i32) {
-        self.migrations.moments.push(moment);
-        self.migrations.utid.push_option(utid);
-        self.migrations.orig.push(orig);
-        self.migrations.dest.push(dest);
+        let table = &mut self.migrations;
+        table.ts.push(moment.ts);
+        table.cpu.push(moment.cpu);
+        table.seq.push(moment.seq);
+        table.utid.push_option(utid);
+        table.orig_cpu.push(orig);
+        table.dest_cpu.push(dest);
         self.rows += 1;
     }
 
     /// Adds a row of `sched_yield`.
     pub fn sched_yield(&mut self, moment: Moment, utid: Option<i64>) {
-        self.yields.moments.push(moment);
-        self.yields.utid.push_option(utid);
+        let table = &mut self.yields;
+        table.ts.push(moment.ts);
+        table.cpu.push(moment.cpu);
+        table.seq.push(moment.seq);
+        table.utid.push_option(utid);
         self.rows += 1;
     }
 
@@ -251,7 +266,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
     pub fn interrupt(&mut self, moment: Moment, kind: &str, name: Option<&str>) -> usize {
         self.interrupts.push(moment, None, Some(kind), name);
         self.rows += 1;
-        self.interrupts.dur.len() - 1
+        self.interrupts.rows.dur.len() - 1
     }
 
     /// An interrupt that began earlier than the rows before it.
@@ -262,7 +277,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
 
     /// Sets the duration of an interrupt, by its row.
     pub fn interrupt_end(&mut self, row: usize, dur: i64) {
-        self.interrupts.dur.set(row, dur);
+        self.interrupts.rows.dur.set(row, dur);
     }
 
     /// Adds a row of `cpu_idle`; without a duration, the idle state lasts to the end.
@@ -313,8 +328,8 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         table.ts.push(moment.ts);
         table.cpu.push(moment.cpu);
         table.utid.push_option(utid);
-        table.old.push_option(old);
-        table.new.push_option(new);
+        table.old_priority.push_option(old);
+        table.new_priority.push_option(new);
         table.kind.push(Some(kind));
         self.rows += 1;
     }
@@ -323,8 +338,8 @@ impl<S: Busy, W: Busy> Tables<S, W> {
     pub fn loss(&mut self, row: Loss) {
         let table = &mut self.losses;
         table.cpu.push_option(row.cpu);
-        table.start.push_option(row.start_ns);
-        table.end.push_option(row.end_ns);
+        table.start_ns.push_option(row.start_ns);
+        table.end_ns.push_option(row.end_ns);
         table.events.push_option(row.events);
         table.signalled_by.push(Some(row.signalled_by));
         self.rows += 1;
@@ -333,93 +348,23 @@ impl<S: Busy, W: Busy> Tables<S, W> {
     /// The tables that have rows.
     pub fn finish(self, batcher: &Batcher, pools: &Pools) -> Result<Batches, ArrowError> {
         let mut batches = Batches::new();
-        let mut add = |table: &'static str, rows: usize, columns| -> Result<(), ArrowError> {
+        let mut add = |table: &'static str, columns: Vec<Named>| -> Result<(), ArrowError> {
+            let rows = columns.first().map_or(0, |(_, array)| array.len());
             if rows > 0 {
                 batches.push((table, batcher.batch(table, rows, columns)?));
             }
             Ok(())
         };
-        let positioned = |moments: Moments, mut columns: Vec<Named>| {
-            columns.push(("ts", moments.ts.array()));
-            columns.push(("cpu", moments.cpu.array()));
-            columns.push(("seq", moments.seq.array()));
-            columns
-        };
-
-        let rows = self.switches.rows();
-        add("context_switch", rows, self.switches.columns(pools)?)?;
-
-        let rows = self.wakeups.rows();
-        add("wakeup", rows, self.wakeups.columns(pools)?)?;
-
-        let t = self.migrations;
-        let rows = t.utid.len();
-        let columns = vec![
-            ("utid", t.utid.array()),
-            ("orig_cpu", t.orig.array()),
-            ("dest_cpu", t.dest.array()),
-        ];
-        add("migration", rows, positioned(t.moments, columns))?;
-
-        let t = self.yields;
-        let rows = t.utid.len();
-        add("sched_yield", rows, positioned(t.moments, vec![("utid", t.utid.array())]))?;
-
-        let t = self.interrupts.in_order();
-        let rows = t.dur.len();
-        let columns =
-            vec![("dur", t.dur.array()), ("kind", t.kind.array()?), ("name", t.name.array()?)];
-        add("interrupt_slice", rows, positioned(t.moments, columns))?;
-
-        let t = self.idles;
-        let rows = t.ts.len();
-        let columns = vec![
-            ("ts", t.ts.array()),
-            ("cpu", t.cpu.array()),
-            ("dur", t.dur.array()),
-            ("state", t.state.array()),
-        ];
-        add("cpu_idle", rows, columns)?;
-
-        let t = self.frequencies;
-        let rows = t.ts.len();
-        let columns = vec![("ts", t.ts.array()), ("cpu", t.cpu.array()), ("khz", t.khz.array())];
-        add("cpu_frequency", rows, columns)?;
-
-        let t = self.counters;
-        let rows = t.ts.len();
-        let columns = vec![
-            ("ts", t.ts.array()),
-            ("cpu", t.cpu.array()),
-            ("utid", t.utid.array()),
-            ("counter", t.counter.array()?),
-            ("core_type", t.core_type.array()?),
-            ("value", t.value.array()),
-        ];
-        add("counter_sample", rows, columns)?;
-
-        let t = self.priorities;
-        let rows = t.ts.len();
-        let columns = vec![
-            ("ts", t.ts.array()),
-            ("cpu", t.cpu.array()),
-            ("utid", t.utid.array()),
-            ("old_priority", t.old.array()),
-            ("new_priority", t.new.array()),
-            ("kind", t.kind.array()?),
-        ];
-        add("priority_change", rows, columns)?;
-
-        let t = self.losses;
-        let rows = t.start.len();
-        let columns = vec![
-            ("cpu", t.cpu.array()),
-            ("start_ns", t.start.array()),
-            ("end_ns", t.end.array()),
-            ("events", t.events.array()),
-            ("signalled_by", t.signalled_by.array()?),
-        ];
-        add("loss", rows, columns)?;
+        add("context_switch", self.switches.columns(pools)?)?;
+        add("wakeup", self.wakeups.columns(pools)?)?;
+        add("migration", self.migrations.columns()?)?;
+        add("sched_yield", self.yields.columns()?)?;
+        add("interrupt_slice", self.interrupts.in_order().columns()?)?;
+        add("cpu_idle", self.idles.columns()?)?;
+        add("cpu_frequency", self.frequencies.columns()?)?;
+        add("counter_sample", self.counters.columns()?)?;
+        add("priority_change", self.priorities.columns()?)?;
+        add("loss", self.losses.columns()?)?;
         Ok(batches)
     }
 }
@@ -435,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupt_that_is_known_late_gets_its_place_in_time() {
+    fn late_interrupt_is_sorted_by_start() {
         let at = |ts, seq| Moment { ts, cpu: 0, seq };
         let mut rows = Interrupts::default();
         rows.push(at(5, 0), Some(2), Some("irq"), None);
@@ -444,8 +389,8 @@ mod tests {
             |ts, seq| LateInterrupt { begin: at(ts, seq), dur: 7, kind: "softirq", name: None };
         rows.late = vec![late(40, 5), late(10, 1)];
         let rows = rows.in_order();
-        assert_eq!(rows.moments.ts.values(), [5, 10, 30, 40]);
-        assert_eq!(rows.moments.seq.values(), [0, 1, 4, 5]);
+        assert_eq!(rows.ts.values(), [5, 10, 30, 40]);
+        assert_eq!(rows.seq.values(), [0, 1, 4, 5]);
         let durations: Vec<_> = (0..4).map(|row| rows.dur.get(row)).collect();
         assert_eq!(durations, [Some(2), Some(7), None, Some(7)]);
         let names: Vec<_> = (0..4).map(|row| rows.name.get(row)).collect();

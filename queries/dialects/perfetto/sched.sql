@@ -38,14 +38,10 @@ SELECT
     END
     WHEN left_at.prev_state & 255 = 0
       THEN CASE WHEN left_at.prev_state & 256 <> 0 THEN 'R+' ELSE 'R' END
-    WHEN left_at.prev_state & 1 <> 0 THEN 'S'
-    WHEN left_at.prev_state & 2 <> 0 THEN 'D'
-    WHEN left_at.prev_state & 4 <> 0 THEN 'T'
-    WHEN left_at.prev_state & 8 <> 0 THEN 't'
-    WHEN left_at.prev_state & 16 <> 0 THEN 'X'
-    WHEN left_at.prev_state & 32 <> 0 THEN 'Z'
-    WHEN left_at.prev_state & 64 <> 0 THEN 'P'
-    WHEN left_at.prev_state & 128 <> 0 THEN 'I'
+    -- The letter of the lowest bit.
+    ELSE substr(
+      'SDTtXZPI', length(bin((left_at.prev_state & 255) & -(left_at.prev_state & 255))), 1
+    )
   END AS end_state,
   -- Priority as recorded.
   s.priority,

@@ -158,10 +158,10 @@ SELECT
   -- Idle state that the CPU was in before.
   switch_in.prev_cstate AS "Prev CState",
   -- Length of this slice within the window, ms. (at least)
-  greatest(0, least(slice.ts + slice.dur, span.end_ns) - greatest(slice.ts, span.start_ns)) / 1e6
+  greatest(0, clipped_ns(slice.ts, slice.dur, span.start_ns, span.end_ns)) / 1e6
     AS "CPU Usage (in view) (ms)",
   -- This slice as a share of the window times the logical CPUs, percent. (at least)
-  100.0 * greatest(0, least(slice.ts + slice.dur, span.end_ns) - greatest(slice.ts, span.start_ns))
+  100.0 * greatest(0, clipped_ns(slice.ts, slice.dur, span.start_ns, span.end_ns))
     / nullif(span.dur_ns * cpus.n, 0) AS "% CPU Usage",
 FROM slice
 JOIN span ON span.trace_id = slice.trace_id

@@ -22,7 +22,7 @@ def load(
 ) -> list[store.Failure]:
     """Loads all recordings as `store.load_rows` does, and installs the views of all queries."""
     failures = store.load_rows(con, recordings, window, progress)
-    if len(failures) < len(recordings):
+    if len(failures) < len(recordings) and not catalog.is_installed(con):
         catalog.install(con)
     return failures
 

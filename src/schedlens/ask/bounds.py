@@ -1,7 +1,7 @@
 """The bounds that the columns of the queries state, read from their comments.
 
-The comment of a column that holds a time ends with a mark in parentheses. It says where the value
-of a recording without lost events lies, given the value in the row:
+The comment of a column with times ends with a mark in parentheses. It says what the value would
+be without lost events, given the value in the row:
 
     (exact)                               it is the value
     (time)                                a position on the time axis, not a duration
@@ -83,7 +83,7 @@ class Bound:
 def shown_limits(bound: Bound, column: str, row: Mapping[str, Any]) -> tuple[Any, Any] | None:
     """The limits to show alongside a value of a recording with lost events.
 
-    None where the value stands alone: it is exact, unknown, a position or a bound, or its limits
+    None if the value needs no limits: it is exact, unknown, a position or a bound, or its limits
     differ by at most 0.1 %. (None, None) says that the value has no bounds.
     """
     value = row[column]
@@ -111,8 +111,7 @@ def lossy_traces(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
             > span.start_ns
           AND NOT (
             l.signalled_by = 'stream_end'
-            AND least(coalesce(l.end_ns, span.end_ns), span.end_ns)
-              - greatest(coalesce(l.start_ns, span.start_ns), span.start_ns)
+            AND overlap_ns(l.start_ns, l.end_ns, span.start_ns, span.end_ns)
               <= {SHOWN_FROM} * span.dur_ns
           )
         """

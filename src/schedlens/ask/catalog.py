@@ -54,11 +54,16 @@ class Query:
 
 def load_all() -> list[Query]:
     """All questions, dialects included, each after those that it uses."""
+    return _in_order([read(path, schema) for path, schema in _files()])
+
+
+def _files() -> list[tuple[Path, str]]:
+    """The file of each question, with its schema."""
     own = [path for path in folder().glob("*/*.sql") if path.parent.name != "schema"]
-    found = [read(path, "main") for path in sorted(own, key=lambda path: path.name)]
-    for path in sorted((folder() / "dialects").glob("*/*.sql")):
-        found.append(read(path, path.parent.name))
-    return _in_order(found)
+    dialects = sorted((folder() / "dialects").glob("*/*.sql"))
+    return [(path, "main") for path in sorted(own, key=lambda path: path.name)] + [
+        (path, path.parent.name) for path in dialects
+    ]
 
 
 def find(name: str) -> Query:
@@ -162,6 +167,15 @@ def _in_order(queries: list[Query]) -> list[Query]:
     for query in queries:
         place(query, ())
     return list(ordered.values())
+
+
+def is_installed(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database has the views of all questions."""
+    views = con.execute(
+        "SELECT count(*) FROM duckdb_views() WHERE NOT internal "
+        "AND database_name = current_database()"
+    ).fetchall()
+    return bool(views[0][0] == len(_files()))
 
 
 def install(con: duckdb.DuckDBPyConnection) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
 import duckdb
 import pyarrow as pa
 
+from schedlens.ask.timings import Timings
 from schedlens.load.schema import literal
 
 Severity = Literal["critical", "warning", "info"]
-Conclusion = Literal["found", "clean", "not_applicable", "not_recorded"]
+Conclusion = Literal["found", "clean", "not_applicable", "not_recorded", "left_out"]
 Bound = Literal["exact", "at_least", "range"]
 # What a cost is made of, and so which lost records change it: running and idle time, ready time,
 # frames, or measurements that no trace record contributes to.
@@ -42,7 +43,7 @@ class Finding:
     what to do. `evidence_sql` returns the rows that the finding is computed from. `judge_all`
     fills in `analyzer`, the name of the file that yields the finding.
 
-    `bound` says where the true cost lies: at `cost_ns` (exact), at or above it (at_least), between
+    The true cost by `bound`: `cost_ns` (exact), at or above it (at_least), between
     `cost_low_ns` and `cost_high_ns` or, without these, at or below it (range); None: not known.
     `cost_pct` is a share `cost_of` something, by default of the window.
     """
@@ -129,24 +130,38 @@ def ordered(found: Iterable[Finding]) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Scope:
-    """A database with all questions in it, and what the user wants to know about.
+    """A database with all queries, and the part that the user asked about.
 
-    The window asked for stands in the table `analysis_window`, so that every question without
-    arguments answers for it.
+    The requested window is in the table `analysis_window`, so that every query without arguments
+    uses it.
     """
 
     con: duckdb.DuckDBPyConnection
     process: str | None = None
+    timings: Timings = field(default_factory=Timings, kw_only=True)
+    _kinds: dict[int, list[dict[str, Any]]] = field(default_factory=dict, kw_only=True, repr=False)
+    """Rows of `recorded_kind` of the recordings that were asked about; every section needs them."""
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query, each as column name to value."""
-        cursor = self.con.execute(sql)
-        names = [column[0] for column in cursor.description or []]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return self.named_rows(sql)[1]
+
+    def named_rows(self, sql: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+        """The names of the columns of a query, and its rows."""
+        with self.timings.query(sql):
+            cursor = self.con.execute(sql)
+            names = tuple(column[0] for column in cursor.description or [])
+            return names, [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def table(self, sql: str) -> pa.Table:
         """The rows of a query as an Arrow table."""
-        return self.con.sql(sql).to_arrow_table()
+        with self.timings.query(sql):
+            return self.con.sql(sql).to_arrow_table()
+
+    def execute(self, sql: str) -> None:
+        """Runs a statement without rows, such as the creation of a temporary table."""
+        with self.timings.query(sql):
+            self.con.execute(sql)
 
     def call(self, query: str, **arguments: object) -> str:
         """`FROM query(p_a := 1)`: the SQL that asks a question with arguments; None is left out."""
@@ -159,11 +174,13 @@ class Scope:
 
     def lacks(self, trace_id: int, needs: Iterable[str]) -> list[str]:
         """Names of those of the kinds `needs` that this recording does not contain."""
-        listed = ", ".join(literal(kind) for kind in needs) or "NULL"
+        if trace_id not in self._kinds:
+            self._kinds[trace_id] = self.rows(
+                f"FROM recorded_kind(p_trace_id := {trace_id}) ORDER BY kind"
+            )
+        wanted = set(needs)
         return [
             row["name"]
-            for row in self.rows(
-                f"FROM recorded_kind(p_trace_id := {trace_id}) "
-                f"WHERE kind IN ({listed}) AND NOT recorded ORDER BY kind"
-            )
+            for row in self._kinds[trace_id]
+            if row["kind"] in wanted and not row["recorded"]
         ]

@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, cast
 
 import duckdb
@@ -16,6 +17,11 @@ from schedlens.ask.loss import bounded
 from schedlens.output.wording import unbroken
 
 Judge = Callable[[Scope], Iterable[Finding | Outcome]]
+
+LEFT_OUT = (
+    "Its query needs more memory than --max-memory allows. Allow more, or choose a shorter window "
+    "(--from, --to)."
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Judgement:
     outcomes: list[Outcome]
 
 
+@cache
 def analyzers() -> dict[str, Analyzer]:
     """The analyzers by name."""
     package = importlib.import_module("schedlens.analyzers")
@@ -53,12 +60,17 @@ def analyzers() -> dict[str, Analyzer]:
     return found
 
 
-def judge_all(scope: Scope, only: Iterable[str] = ()) -> Judgement:
+def judge_all(
+    scope: Scope,
+    only: Iterable[str] = (),
+    progress: Callable[[str, float], None] = lambda name, share: None,
+) -> Judgement:
     """Runs all analyzers, or those named, on the recordings that contain what each needs.
 
     Every finding gets its analyzer's name and the bound that the loss in its recording permits.
     Each analyzer has one outcome about the session, and one for each recording that it left out
-    because the recording lacks events.
+    because the recording lacks events. An analyzer whose query needs more memory than the database
+    may use is left out; the others continue.
     """
     wanted = set(only)
     kinds = scope.rows("FROM recorded_kind")
@@ -68,9 +80,9 @@ def judge_all(scope: Scope, only: Iterable[str] = ()) -> Judgement:
         commands.setdefault(row["trace_id"], set()).add(row["utid"])
     findings: list[Finding] = []
     outcomes: list[Outcome] = []
-    for name, analyzer in analyzers().items():
-        if wanted and name not in wanted:
-            continue
+    chosen = {name: each for name, each in analyzers().items() if not wanted or name in wanted}
+    for number, (name, analyzer) in enumerate(chosen.items()):
+        progress(name, number / len(chosen))
         missing = [row for row in kinds if row["kind"] in analyzer.needs and not row["recorded"]]
         blind = sorted({row["trace_id"] for row in missing})
         if not traces:
@@ -79,8 +91,12 @@ def judge_all(scope: Scope, only: Iterable[str] = ()) -> Judgement:
         if analyzer.needs and len(blind) == len(traces):
             outcomes.append(_not_recorded(analyzer, missing))
             continue
-        with _without(scope, set(blind)):
-            concluded = list(analyzer.judge(scope))
+        try:
+            with scope.timings.of(name), _without(scope, set(blind)):
+                concluded = list(analyzer.judge(scope))
+        except duckdb.OutOfMemoryException:
+            outcomes.append(Outcome("left_out", LEFT_OUT, analyzer=name))
+            continue
         own = [
             _worded(bounded(scope, _of_command(finding, commands), analyzer.metric), name)
             for finding in concluded
@@ -92,10 +108,10 @@ def judge_all(scope: Scope, only: Iterable[str] = ()) -> Judgement:
         if analyzer.metric != "measured":
             outcomes += [
                 replace(
-                    _not_recorded(analyzer, [row for row in missing if row["trace_id"] == number]),
-                    trace_id=number,
+                    _not_recorded(analyzer, [row for row in missing if row["trace_id"] == blank]),
+                    trace_id=blank,
                 )
-                for number in blind
+                for blank in blind
             ]
     return Judgement(ordered(findings), outcomes)
 

@@ -50,7 +50,7 @@ def _touched(scope: Scope, finding: Finding, metric: Metric) -> bool:
         # The frames come from a file of their own.
         return False
     tests = [
-        # A gap of which an end is not known may lie anywhere.
+        # A gap without a known end may be anywhere.
         "SELECT 1 FROM loss, span WHERE loss.trace_id = span.trace_id "
         "AND coalesce(loss.start_ns, span.start_ns) < span.end_ns "
         "AND coalesce(loss.end_ns, span.end_ns) > span.start_ns"

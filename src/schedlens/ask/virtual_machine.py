@@ -13,8 +13,8 @@ _CLAIM = (
 def claim(scope: Scope, trace_id: int | None, before: str = "") -> str:
     """`before`, followed by the warning that the host claims this recording's topology.
 
-    `before` alone for a recording that is not known to be of a virtual machine; None asks for any
-    recording. On Windows a hypervisor also runs where the system is no guest: nothing is said.
+    Returns only `before` if the recording is not known to be of a virtual machine; None means any
+    recording. On Windows a hypervisor also runs on the host itself, so there is no warning.
     """
     of_one = "" if trace_id is None else f"AND trace_id = {trace_id}"
     guests = scope.rows(

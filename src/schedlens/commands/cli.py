@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 import click
@@ -57,6 +60,7 @@ def group() -> None:
 
 def run(command: click.Command, arguments: Sequence[str] | None = None, name: str = "") -> int:
     """Runs a command; a user error becomes one line on stderr and exit code 2."""
+    interrupted = _interrupts()
     try:
         result: Any = command.main(
             args=None if arguments is None else list(arguments),
@@ -80,6 +84,10 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
         click.echo(f"{name}: interrupted", err=True)
         return 130
     except SchedlensError as error:
+        # A library may turn the interrupt into an error of its own.
+        if interrupted:
+            click.echo(f"{name}: interrupted", err=True)
+            return 130
         return _failed(f"{name}: {error}")
     except SystemExit:
         # rich exits this way when the reader is gone; it has already closed the output.
@@ -95,6 +103,20 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
     except MemoryError:
         return _failed(f"{name}: not enough memory: analyze fewer recordings at once")
     return result if isinstance(result, int) else 0
+
+
+def _interrupts() -> list[int]:
+    """The interrupts (Ctrl-C) from now on; each still raises `KeyboardInterrupt`."""
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
+    return seen
 
 
 def _failed(line: str) -> int:

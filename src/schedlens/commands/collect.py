@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from schedlens.record.experiment_defaults import NAMES
+
+T = TypeVar("T")
+
+
+def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """The parts of a list that is separated by commas."""
+    return tuple(filter(None, (text or "").split(",")))
 
 
 @click.command("collect")
@@ -46,6 +55,7 @@ from schedlens.record.experiment_defaults import NAMES
 @click.option("--light", is_flag=True, help="Record tracepoints only, without PERF_RECORD_SWITCH.")
 @click.option(
     "--counters",
+    callback=_names,
     help="Events to count at each switch, with perf's names or those of "
     "`wpr -pmcsources`: EVENT,...",
 )
@@ -68,9 +78,12 @@ from schedlens.record.experiment_defaults import NAMES
 )
 @click.option("--presents", is_flag=True, help="Windows: also record presents (DXGI, DxgKrnl).")
 @click.option("--presentmon", help="Windows: path of PresentMon, to run alongside the recording.")
-@click.option("--ring", type=float, help="Windows: keep the last RING seconds, until Enter.")
+@click.option(
+    "--ring", "ring_s", type=float, help="Windows: keep the last RING seconds, until Enter."
+)
 @click.option(
     "--stop-on-frame",
+    "stop_on_frame_ms",
     type=float,
     help="Windows: end --ring at a frame longer than this many ms; requires --presentmon.",
 )
@@ -84,34 +97,16 @@ from schedlens.record.experiment_defaults import NAMES
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the plan and the commands; record nothing.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
 def collect(
-    experiment: str | None,
-    full: bool,
-    pairs: tuple[str, ...],
-    workload: str | None,
-    variant: str | None,
-    threads: str | None,
-    placements: tuple[str, ...],
-    cpus: str | None,
-    seconds: float | None,
-    repeats: int | None,
-    depth: int | None,
-    how: str | None,
-    pid: int | None,
-    process: str | None,
-    light: bool,
-    counters: str | None,
-    buffer_size: str | None,
+    ctx: click.Context,
+    /,
+    *,
     target: str | None,
-    recorder: Literal["wpr", "xperf"] | None,
-    presents: bool,
-    presentmon: str | None,
-    ring: float | None,
-    stop_on_frame: float | None,
     output: Path | None,
     resume: Path | None,
     dry_run: bool,
-    command: tuple[str, ...],
+    **given: Any,
 ) -> int:
     """Record how threads are scheduled, into a session folder.
 
@@ -127,54 +122,60 @@ def collect(
     """
     from schedlens.experiments import conduct
     from schedlens.machine import operating_system
-    from schedlens.record import loop, targets
+    from schedlens.record import loop, option_groups, targets
     from schedlens.record.request import Request
     from schedlens.record.session import Session
     from schedlens.record.windows.options import Options
 
-    options = Options(recorder, presents, presentmon, ring, stop_on_frame)
     here = operating_system.name()
+    if resume is not None:
+        others = [name for name in ctx.params if name != "resume" and _is_given(ctx, name)]
+        if others:
+            raise click.UsageError(
+                "--resume uses the session's plan and takes no other option: remove "
+                f"{_typed(ctx, others[0])}"
+            )
+        session = Session.resume(resume)
+        return loop.resume(targets.of_session(here, session), session, conduct.of)
     target = target or here
     if target != here and not dry_run:
         raise click.UsageError(
             f"--os {target}: this is {here}. Add --dry-run to print the commands for {target}"
         )
-    if options.given and target != "windows":
+    stray = [field.name for field in fields(Options) if _is_given(ctx, field.name)]
+    if stray and target != "windows":
         raise click.UsageError(
-            f"{options.given[0]} works only on Windows. --os windows --dry-run prints the commands"
+            f"{_typed(ctx, stray[0])} works only on Windows. "
+            "--os windows --dry-run prints the commands"
         )
-    if resume is not None:
-        given = (
-            workload, variant, threads, cpus, seconds, depth, how, pid, process, counters, output,
-            experiment, repeats, buffer_size,
-        )  # fmt: skip
-        flags = (placements, command, light, dry_run, full, pairs, options.given)
-        if any(value is not None for value in given) or any(flags):
-            raise click.UsageError("--resume uses the session's plan and takes no other option")
-        session = Session.resume(resume)
-        return loop.resume(targets.of_session(target, session), session, conduct.of)
-    request = Request.checked(
-        workload=workload,
-        variant=variant,
-        threads=threads,
-        placements=placements,
-        cpus=cpus,
-        seconds=seconds,
-        repeats=repeats,
-        pid=pid,
-        process=process,
-        light=light,
-        counters=tuple(filter(None, (counters or "").split(","))),
-        buffer_size=buffer_size,
-        command=command,
-        depth=depth,
-        how=how,
-        experiment=experiment,
-        full=full,
-        pairs=pairs,
-        target=target,
+    options = option_groups.CollectOptions(
+        subject=_group(option_groups.Subject, given),
+        sweep=_group(option_groups.Sweep, given),
+        choice=_group(option_groups.ExperimentChoice, given),
+        recorder=_group(option_groups.RecorderSettings, given),
     )
+    on_windows = _group(Options, given)
+    request = Request.checked(options, target)
     if target == "windows":
-        options.check(request, seconds_given=seconds is not None)
+        on_windows.check(request, seconds_given=options.sweep.seconds is not None)
     run = loop.dry_run if dry_run else loop.begin
-    return run(targets.of(target, options), request, output, conduct.of)
+    return run(targets.of(target, on_windows), request, output, conduct.of)
+
+
+def _group(kind: type[T], given: dict[str, Any]) -> T:
+    """A group of options; its fields are the names of the parameters of `collect`."""
+    return kind(**{field.name: given[field.name] for field in fields(kind)})  # type: ignore[arg-type]
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    """Whether the user typed an option or the command, also with the default value."""
+    # Some versions of click report an empty argument as typed.
+    if name == "command":
+        return bool(ctx.params[name])
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def _typed(ctx: click.Context, name: str) -> str:
+    """An option as the user types it in full; the only argument is the command."""
+    (parameter,) = (known for known in ctx.command.params if known.name == name)
+    return "the command" if isinstance(parameter, click.Argument) else max(parameter.opts, key=len)

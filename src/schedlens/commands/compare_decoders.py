@@ -25,6 +25,7 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
     FOLDER was written by another reader, such as etw_export on Windows; schedlens reads TRACE.
     Exit code 0: only known differences. 1: other differences. 2: one of them cannot be read.
     """
+    from schedlens import _decoders
     from schedlens.errors import NotATraceError
     from schedlens.load import recording, store
     from schedlens.load.arrow_folder import layout
@@ -39,8 +40,10 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
         raise NotATraceError(f"{folder} is a file: name the folder of tables first, then its trace")
     if layout.is_one(trace):
         raise NotATraceError(f"{trace} is a folder of tables: name its trace second")
-    opened = layout.open_folder(folder)
-    reasons = known(opened.source, frozenset(opened.rows))
+    if not layout.is_one(folder):
+        raise NotATraceError(f"{folder} contains no tables: name the folder that an export wrote")
+    contents = json.loads(_decoders.inspect(str(folder)))
+    reasons = known(contents["source"], frozenset(contents["records_by_event"]))
     with TemporaryFolder() as work:
         database = work / "both.duckdb"
         with store.create(database) as con:
@@ -52,8 +55,8 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
     facts: dict[str, Any] = {
         "folder": str(folder),
         "trace": str(trace),
-        "written_by": opened.written_by,
-        "source": opened.source,
+        "written_by": contents["written_by"],
+        "source": contents["source"],
         "shift_ns": shift,
         "unexplained": sum(table.unexplained for table in tables),
         "tables": [table.as_json() for table in tables],

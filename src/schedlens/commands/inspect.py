@@ -23,16 +23,18 @@ def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
     """
     from schedlens import _decoders
     from schedlens.errors import NothingToReadError
-    from schedlens.load.arrow_folder import contents, layout
+    from schedlens.load import recording
 
     for path in paths:
         if not path.exists():
             raise NothingToReadError(f"{path} does not exist: name a perf.data or .etl file")
-    facts: dict[str, Any]
-    if len(paths) == 1 and layout.is_one(paths[0]):
-        facts = contents.facts(paths[0])
-    else:
-        facts = json.loads(_decoders.inspect(*map(str, paths)))
+        if (path / "session.json").exists():
+            traces = [step.trace for step in recording.gather([path]) if step.trace is not None]
+            todo = (
+                f"name a recording in it, such as {traces[0]}" if traces else "it has no recording"
+            )
+            raise NothingToReadError(f"{path} is a session folder: {todo}")
+    facts: dict[str, Any] = json.loads(_decoders.inspect(*map(str, paths)))
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:

@@ -37,7 +37,7 @@ def _hand_on(arguments: Sequence[str]) -> int:
     from schedlens.record import workload_program
 
     names = [word for word in arguments[1:] if not word.startswith("-")]
-    known = [str(row.get("kernel")) for row in workload_program.catalogue()] if names else []
+    known = [row.kernel for row in workload_program.catalogue()] if names else []
     for name in names:
         if name not in known:
             raise UnknownWorkloadError(name, known)

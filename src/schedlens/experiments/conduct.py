@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
 
 from schedlens.errors import PlanError, WorkloadError
 from schedlens.experiments import (
@@ -16,12 +15,12 @@ from schedlens.experiments import (
     shards,
     smt_boost,
 )
+from schedlens.load.measured_cell import Cell, Load
+from schedlens.load.session_file import SavedExperiment, Step
 from schedlens.machine.topology import Topology
 from schedlens.record import cells, host, workload_program
-from schedlens.record.cells import Cell, Load
 from schedlens.record.conductor import Conductor
 from schedlens.record.host import Host
-from schedlens.record.plan import Step
 from schedlens.record.request import Request
 from schedlens.record.session import Session
 
@@ -39,9 +38,10 @@ class Experiment(Conductor):
     def steps(self, topology: Topology) -> list[Step]:
         return cells.shuffled(self.cells(topology), self.request.repeats, self.request.seed)
 
-    def head(self) -> dict[str, Any]:
-        about = {"name": self.request.experiment, "missing": self.missing}
-        return {"experiment": {**about, "other_users": self.host.other_users()}}
+    def about(self) -> SavedExperiment:
+        return SavedExperiment(
+            self.request.experiment, tuple(self.missing), self.host.other_users()
+        )
 
     def said_first(self) -> list[str]:
         lines = [f"not measured here: {text}" for text in self.missing]
@@ -83,8 +83,8 @@ class Handoff(Experiment):
         first = cells.shuffled(hops, repeats, seed)
         return first + cells.shuffled(frames, repeats, seed + 1, after=len(first))
 
-    def enter(self, step: Step, session: Session) -> None:
-        handoff.enter(step, session.folder, session.steps)
+    def enter(self, step: Step, session: Session) -> Step:
+        return handoff.entered(step, session.folder, session.steps)
 
 
 class Shards(Experiment):
@@ -134,16 +134,15 @@ class SmtBoost(Experiment):
         offered = 0.0 if command else offered_load.rate(first) * cores
         return smt_boost.plan(self._found, command, offered)
 
-    def preview(self, step: Step, topology: Topology) -> None:
-        facts = step.cell["facts"] if step.cell is not None else {}
-        if facts.get("smt") == "off":
+    def preview(self, step: Step, topology: Topology) -> Step:
+        if step.cell is not None and step.cell.facts.smt == "off":
             # Without SMT, the first CPU of each core is online.
             first = [cpu.cpu for cpu in topology.usable if cpu.smt_index in (0, None)]
             topology = replace(topology, allowed=tuple(first))
-        smt_boost.fill(step, topology)
+        return smt_boost.filled(step, topology)
 
-    def enter(self, step: Step, session: Session) -> None:
-        self._states.enter(step)
+    def enter(self, step: Step, session: Session) -> Step:
+        return self._states.enter(step)
 
 
 EXPERIMENTS: dict[str, type[Experiment]] = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from schedlens.errors import PlanError, SessionError
 from schedlens.experiments import places
+from schedlens.load.measured_cell import Cell, Facts, Load
+from schedlens.load.session_file import Step
 from schedlens.machine.topology import Topology
 from schedlens.output.whole_file import read_json
-from schedlens.record import cells
-from schedlens.record.cells import Cell, Load
-from schedlens.record.plan import Step
 
 NAME = "handoff"
 SAME_CPU = "same_cpu"
@@ -44,7 +44,7 @@ def plan(topology: Topology) -> tuple[list[Cell], list[Cell], list[str]]:
 def _cell(kernel: str, place: str, cpus: tuple[int, int], how: str) -> Cell:
     return Cell(
         NAME, f"{kernel}-{place}-{how}", place, cpus, (Load(kernel),), threads=2,
-        options=("--how", how), facts={"how": how},
+        options=("--how", how), facts=Facts(how=how),
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def measured_slice_ns(folder: Path, steps: Sequence[Step]) -> float | None:
     """One-way time on one CPU if both threads spin: the median of the finished steps."""
     found = []
     for step in steps:
-        if step.cell is None or step.cell.get("name") != f"spin_handoff-{SAME_CPU}-spin":
+        if step.cell is None or step.cell.name != f"spin_handoff-{SAME_CPU}-spin":
             continue
         try:
             measured = read_json(folder / step.name / "workload.json").get("measured") or {}
@@ -69,12 +69,13 @@ def measured_slice_ns(folder: Path, steps: Sequence[Step]) -> float | None:
     return statistics.median(found) if found else None
 
 
-def enter(step: Step, folder: Path, steps: Sequence[Step]) -> None:
-    """Sets the number of hand-offs of a frame once the length of a slice is known."""
-    if step.cell is None or step.workload != "frame":
-        return
+def entered(step: Step, folder: Path, steps: Sequence[Step]) -> Step:
+    """The step with the number of hand-offs of a frame, once the length of a slice is known."""
+    cell = step.cell
+    if cell is None or step.workload != "frame":
+        return step
     slice_ns = measured_slice_ns(folder, steps)
     count = _USUAL_HANDOFFS if slice_ns is None else handoffs_for(slice_ns)
-    how = cells.from_step(step).options[:2]
-    step.cell["options"] = [*how, "--handoffs", str(count)]
-    step.cell["facts"] = {**step.cell["facts"], "handoffs": count}
+    options = (*cell.options[:2], "--handoffs", str(count))
+    facts = replace(cell.facts, handoffs=count)
+    return replace(step, cell=replace(cell, options=options, facts=facts))

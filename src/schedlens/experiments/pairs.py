@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement
-from typing import Any
 
 from schedlens.errors import PlanError
 from schedlens.experiments import places, port_model
 from schedlens.experiments.places import Place
+from schedlens.load.measured_cell import Cell, Facts, Load, Prediction
 from schedlens.machine.topology import Topology
 from schedlens.record import cells
-from schedlens.record.cells import ALONE, Cell, Load
+from schedlens.record.cells import ALONE
 from schedlens.record.experiment_defaults import CELL_S
 
 NAME = "pairs"
@@ -110,17 +111,17 @@ def _stride() -> tuple[str, list[str]]:
 def _with_command(there: list[Place], topology: Topology) -> list[Cell]:
     """The user's program alone and alongside a kernel of each class, in every place."""
     loads = [load for label in COMMAND_PARTNERS if cells.refusal(load := cells.load(label)) is None]
-    facts = {"load": "command"}
+    facts = Facts(load="command")
     made = [Cell(NAME, "command-alone", ALONE, there[0].cpus[:1], facts=facts)]
     made += [
         Cell(NAME, f"{load.label}-alone-cpu{cpu}", ALONE, (cpu,), (load,),
-             facts={"seconds": CELL_S[NAME]})
+             facts=Facts(seconds=CELL_S[NAME]))
         for load in loads
         for cpu in places.first_of_types(topology, there)
     ]  # fmt: skip
     made += [
         Cell(NAME, f"command+{load.label}-{place.name}", place.name, place.cpus[1:], (load,),
-             facts={**facts, "command_cpu": place.cpus[0]})
+             facts=replace(facts, command_cpu=place.cpus[0]))
         for load in loads
         for place in there
     ]  # fmt: skip
@@ -131,8 +132,8 @@ def _every_kernel() -> list[str]:
     from schedlens.record import workload_program
 
     names = []
-    for row in workload_program.catalogue():
-        name, variants = str(row.get("kernel")), list(workload_program.variants(row))
+    for kernel in workload_program.catalogue():
+        name, variants = kernel.kernel, list(kernel.refusals)
         names += [f"{name}:{v}" for v in variants] if name == "pointer_chase" else [name]
     return ["mem_stride:1g" if name == "mem_stride" else name for name in names]
 
@@ -166,7 +167,7 @@ def _cell(place: Place, loads: tuple[Load, Load], core: port_model.Core) -> Cell
 
 def _predicted(
     place: Place, loads: tuple[Load, Load], core: port_model.Core
-) -> tuple[dict[str, Any] | None, ...]:
+) -> tuple[Prediction | None, ...]:
     """How much slower each load is expected to be, and why; None if there is no prediction."""
     first, second = (load.kernel for load in loads)
     if place.name == places.TWO_CPUS:
@@ -174,13 +175,13 @@ def _predicted(
     if not (port_model.known(first) and port_model.known(second)):
         if first == second == "sha256" and place.on_one_core:
             slower = round(2 / _SHA256_TOGETHER, 3)
-            row = {"slowdown": slower, "basis": "the articles' Haswell: 6 % more together"}
-            return (row, dict(row))
+            row = Prediction(slower, "the articles' Haswell: 6 % more together")
+            return (row, row)
         return (None, None)
     if not place.on_one_core:
-        row = {"slowdown": 1.0, "basis": "registers only: two cores share nothing of it"}
-        return (row, dict(row))
+        row = Prediction(1.0, "registers only: two cores share nothing of it")
+        return (row, row)
     return tuple(
-        {"slowdown": round(slower, 4), "basis": core.basis}
+        Prediction(round(slower, 4), core.basis)
         for slower in port_model.slowdowns(first, second, core)
     )

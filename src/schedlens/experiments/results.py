@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from schedlens.load.recording import Json
+from schedlens.load.session_file import SessionFile
 
 if TYPE_CHECKING:
     import duckdb
+
+Json = dict[str, Any]
 
 # The queries that answer each experiment, and their keys in the object.
 _ANSWERS = {
@@ -29,7 +31,7 @@ _ANSWERS = {
 }
 
 
-def read(con: duckdb.DuckDBPyConnection, session: Json) -> Json | None:
+def read(con: duckdb.DuckDBPyConnection, session: SessionFile | None) -> Json | None:
     """The results of the experiments in a database; None if it has none."""
     names = [
         row[0]
@@ -39,7 +41,8 @@ def read(con: duckdb.DuckDBPyConnection, session: Json) -> Json | None:
     ]
     if not names:
         return None
-    found: Json = {"missing": (session.get("experiment") or {}).get("missing", [])}
+    known = session.experiment if session is not None else None
+    found: Json = {"missing": list(known.missing) if known is not None else []}
     for name in names:
         answers = _ANSWERS.get(name, {})
         found[name] = {key: _rows(con, query) for key, query in answers.items()}

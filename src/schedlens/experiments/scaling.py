@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schedlens.errors import PlanError
+from schedlens.load.measured_cell import Cell, Load
 from schedlens.machine.topology import Cpu, Topology
 from schedlens.record import cells, placement, plan, thread_range
-from schedlens.record.cells import ALONE, Cell, Load
+from schedlens.record.cells import ALONE
 
 NAME = "scaling"
 SWEEP = "sweep"
@@ -69,10 +70,10 @@ def _sweep(topology: Topology, kernel: Load, counts: Sequence[int]) -> list[Cell
     """Every number of threads in every placement; identical plans are one cell."""
     made = []
     for step in plan.sweep(topology, kernel.kernel, counts, _placements(topology), 1, None):
-        cpus = None if step.planned_cpus is None else tuple(step.planned_cpus)
+        cpus = step.planned_cpus
         made.append(
             Cell(NAME, f"sweep-{step.placement}-t{step.threads:02d}", SWEEP, cpus, (kernel,),
-                 threads=step.threads or 1, placements=tuple(step.placements))
+                 threads=step.threads or 1, placements=step.placements)
         )  # fmt: skip
     return made
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from schedlens.errors import PlanError
+from schedlens.load.measured_cell import Cell, Facts, Load
 from schedlens.machine import cpu_list
 from schedlens.machine.topology import Topology
 from schedlens.record import placement
-from schedlens.record.cells import Cell, Load
 
 NAME = "shards"
 BY_NUMBER = "by_number"
@@ -47,7 +47,7 @@ def plan(topology: Topology, requested: str | None, rate: float) -> tuple[list[C
         Cell(
             NAME, f"{shards}-shards-{name}", name, tuple(cpus), (Load("serve", "open"),),
             threads=shards, options=("--rate", f"{rate:g}"),
-            facts={"load": "open", "how": "spin", "offered_per_s": rate * shards},
+            facts=Facts(load="open", how="spin", offered_per_s=rate * shards),
         )
         for name, cpus in chosen.items()
     ]  # fmt: skip

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
-from schedlens.errors import KnobError
+from schedlens.errors import KnobError, SessionError
+from schedlens.load.measured_cell import Cell, Facts, Load
+from schedlens.load.session_file import Step
 from schedlens.machine.knobs import OFF, ON, Knobs
 from schedlens.machine.topology import Topology
 from schedlens.record.boost_guard import Guard
-from schedlens.record.cells import Cell, Load
 from schedlens.record.host import Host
-from schedlens.record.plan import Step
 
 NAME = "smt-boost"
 
@@ -27,38 +28,45 @@ def plan(knobs: Knobs, command: Sequence[str], offered_per_s: float) -> list[Cel
     choices = [[(name, state) for state in (OFF, ON)] for name in sorted(knobs)]
     made = []
     for state in itertools.product(*choices):
-        facts = dict(state)
+        states = dict(state)
+        facts = Facts(boost=states.get("boost"), smt=states.get("smt"))
         name = "-".join(f"{knob}-{value}" for knob, value in state) or "as-found"
         if command:
             made.append(
-                Cell(NAME, f"command-{name}", name, None, facts={**facts, "load": _COMMAND})
+                Cell(NAME, f"command-{name}", name, None, facts=replace(facts, load=_COMMAND))
             )
             continue
         made.append(
             Cell(NAME, f"closed-{name}", name, None, (Load("serve", "closed"),),
-                 facts={**facts, "load": _CLOSED})
+                 facts=replace(facts, load=_CLOSED))
         )  # fmt: skip
         made.append(
             Cell(NAME, f"open-{name}", name, None, (Load("serve", "open"),),
-                 facts={**facts, "load": _OPEN, "how": "park", "offered_per_s": offered_per_s})
+                 facts=replace(facts, load=_OPEN, how="park", offered_per_s=offered_per_s))
         )  # fmt: skip
     return made
 
 
-def fill(step: Step, machine: Topology) -> None:
-    """Assigns a machine's CPUs to a cell, and a share of the load to each."""
-    if step.workload is None or step.cell is None:
-        return
-    facts = step.cell["facts"]
-    cpus = [cpu.cpu for cpu in machine.usable]
-    step.threads, step.planned_cpus = len(cpus), cpus
-    step.placements, step.placement = ["pinned"], "pinned"
-    step.cell |= {"threads": len(cpus), "cpus": cpus}
-    offered = facts.get("offered_per_s")
+def filled(step: Step, machine: Topology) -> Step:
+    """The step with a machine's CPUs, and a share of the load for each."""
+    cell = step.cell
+    if step.workload is None or cell is None:
+        return step
+    cpus = tuple(cpu.cpu for cpu in machine.usable)
+    cell = replace(cell, threads=len(cpus), cpus=cpus)
+    offered = cell.facts.offered_per_s
     if offered is not None:
         rate = max(10.0, offered / len(cpus))
-        step.cell["options"] = ["--rate", f"{rate:g}", "--how", "park"]
-        step.cell["facts"] = {**facts, "offered_per_s": rate * len(cpus)}
+        facts = replace(cell.facts, offered_per_s=rate * len(cpus))
+        cell = replace(cell, options=("--rate", f"{rate:g}", "--how", "park"), facts=facts)
+    return replace(
+        step,
+        threads=len(cpus),
+        planned_cpus=cpus,
+        placements=("pinned",),
+        placement="pinned",
+        cell=cell,
+    )
 
 
 class States:
@@ -80,18 +88,22 @@ class States:
                 # If the guard is killed too, `doctor --restore` can still restore the settings.
                 remember(self._before)
 
-    def enter(self, step: Step) -> Topology:
-        """Sets the knobs of a cell, then assigns it all CPUs that are online."""
+    def enter(self, step: Step) -> Step:
+        """Sets the knobs of a cell; returns the step with all CPUs that are online then.
+
+        Raises `KnobError`, or `SessionError` for a step without a cell.
+        """
+        if step.cell is None:
+            raise SessionError(f"session.json: step {step.name} has no cell")
         self.begin()
-        assert step.cell is not None
-        facts = step.cell["facts"]
+        wanted = {"boost": step.cell.facts.boost, "smt": step.cell.facts.smt}
         for name, knob in self._knobs.items():
-            if knob.state() != facts[name]:
-                knob.set(facts[name])
+            state = wanted[name]
+            if state is not None and knob.state() != state:
+                knob.set(state)
         machine = self._host.topology()
-        step.cell["topology"] = machine.as_json()
-        fill(step, machine)
-        return machine
+        step = replace(step, cell=replace(step.cell, topology=machine.saved))
+        return filled(step, machine)
 
     def close(self) -> None:
         """Restores all settings. Raises `KnobError` if one cannot be restored."""

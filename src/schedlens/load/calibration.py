@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlens.errors import NoSpaceError, SessionError
-from schedlens.load.recording import Json, Recording
+from schedlens.load.recording import Recording
 from schedlens.output.whole_file import write_json
 
 if TYPE_CHECKING:
@@ -36,38 +37,46 @@ def folder() -> Path:
     return (Path(data) if data else Path.home() / ".local/share") / "schedlens/calibration"
 
 
-def machine(session: Json) -> Json | None:
-    """What identifies a machine; None if the session lacks it."""
-    model = (session.get("settings") or {}).get("cpu_model")
-    cpus = (session.get("topology") or {}).get("cpus")
-    host = session.get("host")
-    if not host or not model or not cpus:
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What identifies a machine; `cpus` is the number of logical CPUs."""
+
+    host: str
+    cpu_model: str
+    cpus: int
+
+
+def machine(recording: Recording) -> Machine | None:
+    """The machine of a recording; None if its session does not identify it."""
+    session, topology = recording.session, recording.topology
+    model = session.settings.get("cpu_model") if session is not None else None
+    if session is None or topology is None or not (session.host and model and topology.cpus):
         return None
-    return {"host": str(host), "cpu_model": str(model), "cpus": len(cpus)}
+    return Machine(session.host, model, len(topology.cpus))
 
 
-def path(of: Json) -> Path:
+def path(of: Machine) -> Path:
     """The file of a machine."""
-    text = json.dumps(of, sort_keys=True)
+    text = json.dumps(asdict(of), sort_keys=True)
     return folder() / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
-def store(con: duckdb.DuckDBPyConnection, session: Json) -> Path | None:
+def store(con: duckdb.DuckDBPyConnection, recording: Recording) -> Path | None:
     """Writes what the experiment `scaling` in a database measured; None if there is none.
 
     Also returns None if the folder is not writable; an older calibration is then kept.
     """
-    of = machine(session)
+    of = machine(recording)
     rows = con.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM core_yield WHERE alone_per_s IS NOT NULL"
     ).fetchall()
-    if of is None or not rows:
+    if of is None or not rows or recording.session is None:
         return None
     file = path(of)
     value = {
         "schema": SCHEMA,
-        "machine": of,
-        "measured_utc": str(session.get("created_utc") or "at an unknown time"),
+        "machine": asdict(of),
+        "measured_utc": recording.session.created_utc,
         "yields": [dict(zip(_COLUMNS, row, strict=True)) for row in rows],
     }
     try:
@@ -83,7 +92,7 @@ def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) ->
 
     A malformed file is ignored and reported in `problem`.
     """
-    of = machine(recording.session)
+    of = machine(recording)
     if of is None or not path(of).exists():
         return
     try:
@@ -99,9 +108,9 @@ def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) ->
         con.executemany(f"INSERT INTO calibration VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
 
-def _rows(file: Path, of: Json, trace_id: int) -> list[list[Any]]:
+def _rows(file: Path, of: Machine, trace_id: int) -> list[list[Any]]:
     value = json.loads(file.read_text(encoding="utf-8"))
-    if value["schema"] != SCHEMA or value["machine"] != of:
+    if value["schema"] != SCHEMA or value["machine"] != asdict(of):
         return []
     found = []
     for row in value["yields"][:_MOST_ROWS]:

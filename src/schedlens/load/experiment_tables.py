@@ -6,25 +6,31 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from schedlens.errors import NothingToReadError
-from schedlens.load.recording import Json, Recording
+from schedlens.load.measured_cell import Cell
+from schedlens.load.recording import Recording
+from schedlens.load.step_file import StepFile
+from schedlens.machine.condition import Condition
 
 if TYPE_CHECKING:
     import duckdb
 
-_FACTS = ("smt", "boost", "load", "how", "handoffs", "offered_per_s")
 _COUNTS = ("requests", "late_starts", "busy_ns", "interval_ns", "frames", "missed_frames")
 
 
 def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
     """Fills `energy` from any step, and the experiment tables from a cell.
 
-    Raises `NothingToReadError` if step.json or workload.json is malformed.
+    Raises `NothingToReadError` if workload.json is malformed.
     """
+    step = recording.step
+    if step is None:
+        return
+    _energy(con, step, trace_id)
+    if step.cell is None:
+        return
+    _cell(con, step, step.cell, trace_id)
     try:
-        _energy(con, recording.step, trace_id)
-        if recording.step.get("cell"):
-            _cell(con, recording.step, trace_id)
-            _workers(con, recording, trace_id)
+        _workers(con, recording, step.cell, trace_id)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise NothingToReadError(
             f"{recording.label}: cannot read its cell ({type(error).__name__}: {error}): "
@@ -32,40 +38,39 @@ def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) ->
         ) from None
 
 
-def _energy(con: duckdb.DuckDBPyConnection, step: Json, trace_id: int) -> None:
-    used = (step.get("machine") or {}).get("energy") or {}
-    rows = [(trace_id, str(domain), float(joules)) for domain, joules in used.items()]
+def _energy(con: duckdb.DuckDBPyConnection, step: StepFile, trace_id: int) -> None:
+    used = step.machine.energy if step.machine is not None else {}
+    rows = [(trace_id, domain, joules) for domain, joules in used.items()]
     if rows:
         con.executemany("INSERT INTO energy VALUES (?, ?, ?)", rows)
 
 
-def _cell(con: duckdb.DuckDBPyConnection, step: Json, trace_id: int) -> None:
-    cell, machine = step["cell"], step.get("machine") or {}
-    facts = cell.get("facts") or {}
-    khz = machine.get("khz")
-    row: list[Any] = [trace_id, cell["experiment"], cell["name"], cell["place"]]
-    row += [int(step["repeat"]), int(cell["position"]), *(facts.get(key) for key in _FACTS)]
-    row += [step.get("command_ns"), machine.get("throttles"), machine.get("load")]
-    row += [round(statistics.median(khz)) if khz else None, machine.get("energy_ns")]
+def _cell(con: duckdb.DuckDBPyConnection, step: StepFile, cell: Cell, trace_id: int) -> None:
+    machine, facts = step.machine or Condition(), cell.facts
+    row: list[Any] = [trace_id, cell.experiment, cell.name, cell.place, step.repeat, cell.position]
+    row += [facts.smt, facts.boost, facts.load, facts.how, facts.handoffs, facts.offered_per_s]
+    row += [step.command_ns, machine.throttles, machine.load]
+    row += [round(statistics.median(machine.khz)) if machine.khz else None, machine.energy_ns]
     con.execute(f"INSERT INTO experiment_cell VALUES ({', '.join('?' * len(row))})", row)
 
 
-def _workers(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
-    cell = recording.step["cell"]
-    loads, predicted = cell.get("loads") or [], cell.get("predicted") or []
+def _workers(
+    con: duckdb.DuckDBPyConnection, recording: Recording, cell: Cell, trace_id: int
+) -> None:
+    loads, predicted = cell.loads, cell.predicted
     rows, latencies = [], []
     for worker in recording.workload.get("workers", []):
         number = int(worker["worker"])
         load = loads[min(number, len(loads) - 1)]
-        variant = load.get("variant")
-        expected = (predicted[number] if number < len(predicted) else None) or {}
+        expected = predicted[number] if number < len(predicted) else None
         counts = worker.get("counts") or {}
         rows.append(
             [
-                trace_id, number, f"{load['kernel']}:{variant}" if variant else load["kernel"],
+                trace_id, number, load.label,
                 worker["kernel"], worker.get("variant"), worker.get("ns_per_iteration"),
                 worker.get("core_cycles_per_iteration"), worker.get("core_ghz_before"),
-                worker.get("core_ghz_after"), expected.get("slowdown"), expected.get("basis"),
+                worker.get("core_ghz_after"), expected.slowdown if expected else None,
+                expected.basis if expected else None,
                 *(counts.get(key) for key in _COUNTS),
             ]
         )  # fmt: skip

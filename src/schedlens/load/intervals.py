@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Length of a tick if the recording lacks HZ, as in the state machine.
 _TICK_NS = 1_000_000
 # KWAIT_REASON of a thread that its job's CPU rate control throttles.
-_RATE_CONTROL = 24
+_RATE_CONTROL = _decoders.KWAIT_REASON.index("WrCpuRateControl")
 _BATCH = 1 << 17
 # Row groups to insert at once, so that DuckDB's threads can share them.
 _INSERT_ROW_GROUPS = 4
@@ -139,9 +139,9 @@ JOIN (
 WHERE thread.utid IS NOT NULL
 ORDER BY ALL
 """,
-    "standing": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",
+    "not_running": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",
     # A thread that was ready before the recording has no ready_ns: take the start of its state.
-    "stay": """
+    "slices": """
 SELECT
   slice.ts,
   slice.dur,

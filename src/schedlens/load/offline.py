@@ -71,7 +71,7 @@ GROUP BY cpu, ts, state, utid
 HAVING min(off_ns) > ts
 UNION ALL BY NAME
 SELECT $trace_id AS trace_id, cpu, greatest(ts, off_ns) AS ts,
-  least(end_ns, on_ns) - greatest(ts, off_ns) AS dur, 'offline' AS state, NULL::BIGINT AS utid
+  overlap_ns(ts, end_ns, off_ns, on_ns) AS dur, 'offline' AS state, NULL::BIGINT AS utid
 FROM offline_tile
 UNION ALL BY NAME
 SELECT $trace_id AS trace_id, cpu, on_ns AS ts,

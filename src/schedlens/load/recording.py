@@ -8,10 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from schedlens.errors import NothingToReadError
+from schedlens.errors import NothingToReadError, SessionError
+from schedlens.load import session_file, step_file
 from schedlens.load.arrow_folder import layout
 from schedlens.load.frames import presentmon, program_stamps
+from schedlens.load.session_file import SessionFile
+from schedlens.load.step_file import StepFile
+from schedlens.machine.topology import SavedTopology
 
+# workload.json, the snapshots and watch.json, which pass to the tables row by row.
 Json = dict[str, Any]
 
 # The recording of a step, by recorder.
@@ -29,8 +34,10 @@ class Recording:
     label: str
     trace: Path | None
     folder: Path | None = None
-    session: Json = field(default_factory=dict)
-    step: Json = field(default_factory=dict)
+    session: SessionFile | None = None
+    step: StepFile | None = None
+    topology: SavedTopology | None = None
+    """The machine: as the session or its experiment found it, or as the user describes it."""
     workload: Json = field(default_factory=dict)
     edges: dict[str, Json] = field(default_factory=dict)
     watch: Json = field(default_factory=dict)
@@ -45,9 +52,9 @@ class Recording:
         """All files of the recording."""
         return [str(path) for path in (self.trace, *self.more_files) if path]
 
-    def described(self, topology: Json) -> Recording:
-        """The same recording with another machine: `cpus` as rows of the table `cpu`."""
-        return replace(self, session=self.session | {"topology": topology})
+    def described(self, topology: SavedTopology) -> Recording:
+        """The same recording with another machine."""
+        return replace(self, topology=topology)
 
     @property
     def samples(self) -> Path | None:
@@ -62,7 +69,7 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
     A session folder means its finished steps, a step's folder that step. A file, a
     `perf record --threads` folder or a folder of tables is one recording, and so are the kernel and
     user files of one Windows recording. A file of frames belongs to the recording before it, or to
-    the only one. Raises `NothingToReadError`.
+    the only one. Raises `NothingToReadError`, or `SessionError` for a malformed session.json.
     """
     from schedlens.load import etl_parts
 
@@ -76,10 +83,11 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             )
         if path.is_file() and (presentmon.is_presentmon(path) or program_stamps.is_one(path)):
             captures.append((max(0, len(found) - 1), path))
-        elif path.is_dir() and (path / "session.json").exists():
+        elif path.is_dir() and (path / session_file.NAME).exists():
             found.extend(_session(path))
-        elif path.is_dir() and (path / "step.json").exists():
-            found.append(_step(path, _read(path.parent / "session.json")))
+        elif path.is_dir() and (path / step_file.NAME).exists():
+            above = path.parent / session_file.NAME
+            found.append(_step(path, session_file.read(above) if above.exists() else None))
         elif layout.is_one(path):
             found.append(Recording(path.name, path))
         elif path.is_dir() and not (path / "data").exists():
@@ -137,9 +145,9 @@ def _distinct_label(place: Path, others: set[Path]) -> str:
 
 
 def _session(folder: Path) -> list[Recording]:
-    session = _read(folder / "session.json")
-    names = [step["name"] for step in session.get("steps", [])]
-    known = [folder / name for name in names if (folder / name / "step.json").exists()]
+    session = session_file.read(folder / session_file.NAME)
+    names = [step.name for step in session.steps]
+    known = [folder / name for name in names if (folder / name / step_file.NAME).exists()]
     if not known:
         raise NothingToReadError(
             f"{folder} has no finished step (0 of {len(names)}): "
@@ -148,13 +156,17 @@ def _session(folder: Path) -> list[Recording]:
     return [_step(step, session) for step in known]
 
 
-def _step(folder: Path, session: Json) -> Recording:
+def _step(folder: Path, session: SessionFile | None) -> Recording:
     traces = [folder / name for name in TRACES if (folder / name).exists()]
-    step = _read(folder / "step.json")
-    cell = step.get("cell")
-    if isinstance(cell, dict) and cell.get("topology"):
+    try:
+        step = step_file.read(folder / step_file.NAME)
+    except SessionError as error:
+        raise NothingToReadError(f"{error}: record the step again") from None
+    cell = step.cell
+    topology = session.topology if session is not None else None
+    if cell is not None and cell.topology is not None:
         # The experiment took CPUs off- or online for this cell.
-        session = {**session, "topology": cell["topology"]}
+        topology = cell.topology
     # An experiment evaluates its frames as a whole (handoff_time), not each late one.
     frames = [] if cell else [folder / name for name in FRAMES if (folder / name).exists()]
     return Recording(
@@ -163,6 +175,7 @@ def _step(folder: Path, session: Json) -> Recording:
         folder=folder,
         session=session,
         step=step,
+        topology=topology,
         workload=_read(folder / "workload.json"),
         edges={edge: _read(folder / f"{edge}.json") for edge in ("begin", "end")},
         watch=_read(folder / "watch.json"),
@@ -176,7 +189,7 @@ def _read(path: Path) -> Json:
         return {}
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise NothingToReadError(f"cannot read {path} ({error}): record the step again") from None
     if not isinstance(value, dict):
         raise NothingToReadError(f"{path} contains no JSON object: record the step again")

@@ -1,13 +1,18 @@
-"""The tables: declared once in `queries/schema/`, created with their comments."""
+"""The tables and macros: declared once in `queries/schema/`, created with their comments."""
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schedlens.errors import QueryFileError
+
 if TYPE_CHECKING:
     import duckdb
+
+_COMMENT = re.compile(r"-- (.+)")
 
 
 def folder() -> Path:
@@ -16,24 +21,47 @@ def folder() -> Path:
 
 
 def schema_files() -> list[Path]:
-    """The files that declare the tables, in order of execution."""
-    return [
-        folder() / "schema" / f"{name}.sql" for name in ("base", "derived", "sweeps", "experiments")
-    ]
+    """The files that declare macros and tables, in order of execution."""
+    names = ("macros", "base", "derived", "sweeps", "experiments")
+    return [folder() / "schema" / f"{name}.sql" for name in names]
 
 
-def create(con: duckdb.DuckDBPyConnection) -> None:
-    """Creates the tables; the comment after each column becomes its documentation."""
+def create(con: duckdb.DuckDBPyConnection) -> dict[str, Path]:
+    """Fills an empty database with macros and tables; returns the file of each table, in order.
+
+    The comment after each column becomes its documentation. Raises `QueryFileError` if a column
+    has none.
+    """
+    files: dict[str, Path] = {}
     for path in schema_files():
-        sql = path.read_text(encoding="utf-8")
-        con.execute(sql)
-        table = ""
-        for line in sql.splitlines():
-            code, _, text = line.partition("-- ")
-            if code.startswith("CREATE TABLE "):
-                table = code.split()[2]
-            elif text and code.startswith("  "):
-                con.execute(f'COMMENT ON COLUMN {table}."{code.split()[0]}" IS {literal(text)}')
+        statements = con.extract_statements(path.read_text(encoding="utf-8"))
+        for statement in statements:
+            con.execute(statement)
+        tables = _new_tables(con, files)
+        for (table, columns), statement in zip(tables.items(), statements, strict=bool(tables)):
+            files[table] = path
+            # What follows the columns introduces the next table.
+            texts = _COMMENT.findall(statement.query.partition("\n)")[0])
+            if len(texts) != len(columns):
+                raise QueryFileError(
+                    path.name, f"{table} has {len(columns)} columns, but {len(texts)} comments"
+                )
+            for column, text in zip(columns, texts, strict=True):
+                con.execute(f'COMMENT ON COLUMN {table}."{column}" IS {literal(text)}')
+    return files
+
+
+def _new_tables(con: duckdb.DuckDBPyConnection, known: dict[str, Path]) -> dict[str, list[str]]:
+    """The columns of each table that is not in `known`, in order of creation."""
+    found: dict[str, list[str]] = {}
+    for table, column in con.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal "
+        "AND database_name = current_database() AND NOT list_contains(?, table_name) "
+        "ORDER BY table_oid, column_index",
+        [list(known)],
+    ).fetchall():
+        found.setdefault(table, []).append(column)
+    return found
 
 
 def literal(text: str) -> str:

@@ -7,11 +7,13 @@ the trace and finds the `utid` of each `tid`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
+from schedlens.errors import NothingToReadError
 from schedlens.load.recording import Json, Recording
 
 Rows = list[dict[str, Any]]
@@ -23,7 +25,22 @@ TIMES = ("ts", "start_ns", "end_ns", "valid_from_ns")
 def tables(
     recording: Recording, trace_id: int, schemas: Mapping[str, pa.Schema]
 ) -> dict[str, pa.RecordBatch]:
-    """Batches by table name, only for tables with rows; columns as in the base tables."""
+    """Batches by table name, only for tables with rows; columns as in the base tables.
+
+    Raises `NothingToReadError` if a file of the step is malformed.
+    """
+    try:
+        return _tables(recording, trace_id, schemas)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise NothingToReadError(
+            f"{recording.label}: a file of the step is malformed ({type(error).__name__}: "
+            f"{error}): record the step again"
+        ) from None
+
+
+def _tables(
+    recording: Recording, trace_id: int, schemas: Mapping[str, pa.Schema]
+) -> dict[str, pa.RecordBatch]:
     made: dict[str, Rows] = {
         "cpu": list(_cpus(recording)),
         "machine_setting": _settings(recording),
@@ -55,56 +72,57 @@ def _batch(rows: Rows, schema: pa.Schema, trace_id: int, *, with_tid: bool) -> p
 def _cpus(recording: Recording) -> Iterable[dict[str, Any]]:
     """The CPUs of the session, and those that a snapshot shows in another state."""
     begin, end = (recording.edges.get(edge, {}) for edge in ("begin", "end"))
-    for cpu in recording.session.get("topology", {}).get("cpus", []):
-        number, online = cpu["cpu"], cpu.get("online")
+    for cpu in recording.topology.cpus if recording.topology is not None else ():
+        number, online, row = cpu.cpu, cpu.online, asdict(cpu)
         if "online" in begin:
             online = number in begin["online"]
-        yield {**cpu, "online": online, "valid_from_ns": None}
+        yield {**row, "online": online, "valid_from_ns": None}
         if "online" in end and (number in end["online"]) != online:
-            yield {**cpu, "online": not online, "valid_from_ns": end["mono_ns"]}
+            yield {**row, "online": not online, "valid_from_ns": end["mono_ns"]}
 
 
 def _settings(recording: Recording) -> Rows:
-    session = recording.session
-    rows: Rows = [
-        {"key": key, "value": None if value is None else str(value)}
-        for key, value in session.get("settings", {}).items()
-    ]
-    allowed = session.get("topology", {}).get("allowed")
-    if allowed is not None:
-        rows.append({"key": "allowed_cpus", "value": ",".join(str(cpu) for cpu in allowed)})
-    if recording.step.get("command") and recording.step.get("pid") is not None:
-        rows.append({"key": "command_pid", "value": str(recording.step["pid"])})
+    session, topology, step = recording.session, recording.topology, recording.step
+    settings = session.settings if session is not None else {}
+    rows: Rows = [{"key": key, "value": value} for key, value in settings.items()]
+    if topology is not None and topology.allowed is not None:
+        rows.append({"key": "allowed_cpus", "value": ",".join(map(str, topology.allowed))})
+    if step is not None and step.command and step.pid is not None:
+        rows.append({"key": "command_pid", "value": str(step.pid)})
     return rows
 
 
 def _run(recording: Recording) -> Rows:
     step = recording.step
-    if not step:
+    if step is None:
         return []
-    overhead = step.get("overhead") or {}
-    command = step.get("command")
+    overhead = step.overhead
     return [
         {
-            "step": step["name"],
-            "workload": step.get("workload"),
+            "step": step.name,
+            "workload": step.workload,
             "variant": recording.workload.get("variant"),
-            "command": shlex.join(command) if command else None,
-            "placement": step.get("placement"),
-            "placements": step.get("placements"),
-            "threads": step.get("threads"),
-            "repeat": step.get("repeat"),
-            "oversubscribed": step.get("oversubscribed"),
-            "recorded": bool(step.get("recorded")),
-            "start_ns": step.get("begin_mono_ns"),
-            "end_ns": step.get("end_mono_ns"),
-            "planned_cpus": step.get("planned_cpus"),
+            "command": _shown(step.command) if step.command else None,
+            "placement": step.placement,
+            "placements": step.placements,
+            "threads": step.threads,
+            "repeat": step.repeat,
+            "oversubscribed": step.oversubscribed,
+            "recorded": step.recorded,
+            "start_ns": step.begin_mono_ns,
+            "end_ns": step.end_mono_ns,
+            "planned_cpus": step.planned_cpus,
             "status": recording.workload.get("status"),
-            "baseline_per_s": overhead.get("baseline_per_s"),
-            "recorded_per_s": overhead.get("recorded_per_s"),
-            "overhead_unit": overhead.get("unit"),
+            "baseline_per_s": overhead.baseline_per_s if overhead else None,
+            "recorded_per_s": overhead.recorded_per_s if overhead else None,
+            "overhead_unit": overhead.unit if overhead else None,
         }
     ]
+
+
+def _shown(command: Sequence[str]) -> str:
+    """A command as one line; bytes of it that are not UTF-8 become question marks."""
+    return shlex.join(command).encode("utf-8", "replace").decode("utf-8")
 
 
 def _workers(workload: Json) -> Rows:

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schedlens import __version__, _decoders
-from schedlens.errors import DatabaseError, NoSpaceError, NothingToReadError, SchedlensError
+from schedlens.errors import (
+    DatabaseError,
+    NoSpaceError,
+    NothingToReadError,
+    SchedlensError,
+    SizeError,
+)
 from schedlens.load import (
     calibration,
     core_type_counters,
@@ -23,11 +28,10 @@ from schedlens.load import (
     schema,
     session_context,
 )
-from schedlens.load.arrow_folder import layout
-from schedlens.load.arrow_folder import loader as tables_load
 from schedlens.load.frames import capture
 from schedlens.load.recording import Recording
 from schedlens.load.row_groups import RowGroups
+from schedlens.machine import memory
 from schedlens.output import leftover
 from schedlens.output.whole_file import cannot_write
 
@@ -39,6 +43,11 @@ STORAGE_VERSION = "v1.5.0"
 # trying others. Columns that hardly change specify their own, and texts cannot use this.
 _COMPRESSION = "bitpacking"
 
+FILE_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "storage_compatibility_version": STORAGE_VERSION,
+    "force_compression": _COMPRESSION,
+}
+
 # DuckDB uses a nested loop for an ASOF join if it expects few rows on the left, and it expects few
 # even if there are millions. What a query joins last is hard to foresee.
 _ANSWERING = "SET asof_loop_join_threshold = 0"
@@ -46,13 +55,10 @@ _ANSWERING = "SET asof_loop_join_threshold = 0"
 # Row groups to pass to DuckDB at once: its threads share them while the decoder continues.
 INSERT_ROW_GROUPS = 8
 
-# Tables of corrections to rows of the named table; the state machine declares them.
-_CORRECTIONS = {
-    "wakeup_mend": (
-        "trace_id BIGINT, cpu INTEGER, seq BIGINT, effective BOOLEAN, target_cpu INTEGER"
-    ),
-    "context_switch_mend": "trace_id BIGINT, cpu INTEGER, seq BIGINT, next_utid BIGINT",
-}
+# What identifies a row that was passed on before the records that correct it, and the columns that
+# the state machine corrects, by table.
+_PLACE = ("trace_id", "cpu", "seq")
+_CORRECTED = {"wakeup": ("effective", "target_cpu"), "context_switch": ("next_utid",)}
 
 Progress = Callable[[str, float], None]
 
@@ -72,49 +78,100 @@ class Failure:
         return self.why if named else f"{self.label}: {self.why}"
 
 
+# DuckDB takes this share of the memory of the machine or of its cgroup, if nothing else is set.
+_DUCKDB_SHARE = 0.8
+# What the decoder, Python, and Arrow use next to the database: buffered batches and row groups.
+_BESIDES = 400 << 20
+# DuckDB cannot sort or join with less.
+LEAST_MEMORY = _BESIDES + (200 << 20)
+
+
 @contextmanager
-def create(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def create(
+    path: Path,
+    *,
+    max_memory: int | None = None,
+    temp_folder: Path | None = None,
+    place: Callable[[Path], None] | None = None,
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A new database with all tables; it gets its name only when the block succeeds.
 
-    A shell that has the old file open keeps it. Raises `DatabaseError`.
+    `max_memory` is what this process may use, in bytes, by default half of what is installed;
+    queries that need more spill to `temp_folder`, by default next to the database. `place` makes
+    an empty database that already has the tables. A shell that has the old file open keeps it.
+    Raises `DatabaseError`, `NoSpaceError` or `SizeError`.
     """
+    allowed = max_memory or max(LEAST_MEMORY, _installed() // 2)
+    if allowed < LEAST_MEMORY:
+        raise SizeError(f"--max-memory must be at least {LEAST_MEMORY >> 20}M")
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     leftover.remove_databases(path)
     remove(aside)
     try:
+        if place is not None:
+            place(aside)
         con = duckdb.connect(
             str(aside),
             config={
-                "storage_compatibility_version": STORAGE_VERSION,
-                "force_compression": _COMPRESSION,
+                **FILE_CONFIG,
+                "memory_limit": f"{(allowed - _BESIDES) >> 10}KiB",
+                **({"temp_directory": str(temp_folder)} if temp_folder else {}),
             },
         )
-    except duckdb.Error as error:
-        raise DatabaseError(
-            f"cannot write {path}: {_first_line(error)}; choose another place with -o"
-        ) from None
+    except (OSError, duckdb.Error) as error:
+        remove(aside)
+        raise _failure(path, aside, allowed, error) from None
     try:
         con.execute(_ANSWERING)
-        schema.create(con)
+        if place is None:
+            schema.create(con)
         yield con
         con.execute("CHECKPOINT")
         con.close()
         aside.replace(path)
-    except OSError as error:
-        named = Path(error.filename) if error.filename else path
-        raise cannot_write(path if named == aside else named, error) from None
-    except duckdb.Error as error:
-        if "No space left on device" in str(error):
-            raise NoSpaceError(
-                f"cannot write {path}: no space left on its disk; free some, or choose another "
-                "place with -o. An existing file is unchanged"
-            ) from None
-        raise DatabaseError(
-            f"cannot write {path}: {_first_line(error)}; an existing file is unchanged"
-        ) from None
+    except (OSError, duckdb.Error) as error:
+        raise _failure(path, aside, allowed, error) from None
     finally:
         con.close()
         remove(aside)
+
+
+def _failure(
+    path: Path, aside: Path, allowed: int, error: OSError | duckdb.Error
+) -> SchedlensError:
+    """The error to raise for a database that could not be written as `aside`."""
+    text = str(error)
+    if isinstance(error, OSError):
+        named = Path(error.filename) if error.filename else path
+        return cannot_write(path if named == aside else named, error)
+    # DuckDB reports a full disk for spilled data in the same way as a full memory.
+    full = "No space left" in text or "max_temp_directory_size" in text
+    if full and isinstance(error, duckdb.OutOfMemoryException):
+        return NoSpaceError(
+            f"cannot analyze {path}: no space left for temporary files; choose another place "
+            "with --temp-folder. An existing file is unchanged"
+        )
+    if full:
+        return NoSpaceError(
+            f"cannot write {path}: no space left on its disk; free some, or choose another "
+            "place with -o. An existing file is unchanged"
+        )
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return DatabaseError(
+            f"cannot analyze {path}: loading needs more than {allowed >> 20} MiB; allow more with "
+            "--max-memory. An existing file is unchanged"
+        )
+    return DatabaseError(
+        f"cannot write {path}: {_first_line(error)}; choose another place with -o. An existing "
+        "file is unchanged"
+    )
+
+
+def _installed() -> int:
+    """The memory of this machine in bytes, or less where a cgroup limits it."""
+    with duckdb.connect(":memory:") as con:
+        limit = con.execute("SELECT current_setting('memory_limit')").fetchall()[0][0]
+    return int(memory.size(limit) / _DUCKDB_SHARE)
 
 
 def remove(path: Path) -> None:
@@ -135,9 +192,29 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
             f"cannot open {file}: {_first_line(error)} Name a folder that `analyze` wrote, or the "
             "analysis.duckdb in it"
         ) from None
+    try:
+        _check_version(con, file)
+    except BaseException:
+        con.close()
+        raise
     # Not in the configuration, which must be the same for all connections to this file.
     con.execute(_ANSWERING)
     return con
+
+
+def _check_version(con: duckdb.DuckDBPyConnection, file: Path) -> None:
+    """Raises `DatabaseError` for a database of another program or of another version."""
+    again = f"run `analyze` on its recordings again, into {file.parent} or elsewhere with -o"
+    try:
+        rows = con.execute("SELECT DISTINCT schema_version, tool_version FROM trace").fetchall()
+    except duckdb.Error:
+        raise DatabaseError(f"{file} is no analysis of schedlens: {again}") from None
+    for version, tool in rows:
+        if version != _decoders.SCHEMA_VERSION:
+            raise DatabaseError(
+                f"{file} has schema version {version} (schedlens {tool}), but this version reads "
+                f"{_decoders.SCHEMA_VERSION}: {again}"
+            )
 
 
 def load_rows(
@@ -204,10 +281,19 @@ def load_base_and_derived(
     if recording.trace is None:
         _load_untraced(con, recording, trace_id)
         return
-    loader = _loader(recording, recording.trace, trace_id)
+    loader = _decoders.load(
+        recording.files,
+        trace_id,
+        session_context.tables(recording, trace_id, _decoders.schemas()),
+        str(recording.samples) if recording.samples else None,
+        recording.label,
+    )
     buffered: dict[str, RowGroups] = {}
-    for table, columns in _CORRECTIONS.items():
-        con.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({columns})")
+    for table, columns in _CORRECTED.items():
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE {table}_mend AS "
+            f"SELECT {', '.join(_PLACE + columns)} FROM {table} LIMIT 0"
+        )
     with loader:
         for table, batch in loader:
             groups = buffered.setdefault(table, RowGroups())
@@ -217,8 +303,8 @@ def load_base_and_derived(
             progress(loader.progress())
     for table, groups in buffered.items():
         _insert(con, table, groups.take_all())
-    _correct(con, "wakeup", "effective = correction.effective, target_cpu = correction.target_cpu")
-    _correct(con, "context_switch", "next_utid = correction.next_utid, next_priority = NULL")
+    for table in _CORRECTED:
+        _correct(con, table)
     gaps.apply(con, trace_id)
     if recording.folder:
         core_type_counters.load(con, recording.folder, trace_id)
@@ -244,43 +330,32 @@ def load_base_and_derived(
     )
 
 
-def _loader(
-    recording: Recording, trace: Path, trace_id: int
-) -> _decoders.Loader | tables_load.Loader:
-    context = session_context.tables(recording, trace_id, _decoders.schemas())
-    if layout.is_one(trace):
-        return tables_load.Loader(trace, trace_id, recording.label, context.get("cpu"))
-    return _decoders.load(
-        recording.files,
-        trace_id,
-        context,
-        str(recording.samples) if recording.samples else None,
-        recording.label,
-    )
-
-
-def _correct(con: duckdb.DuckDBPyConnection, table: str, assignments: str) -> None:
+def _correct(con: duckdb.DuckDBPyConnection, table: str) -> None:
     """Applies what was learned about rows after their batches had been passed on."""
     corrections = con.execute(f"SELECT count(*) FROM {table}_mend").fetchone()
-    if corrections and corrections[0]:
-        con.execute(
-            f"UPDATE {table} SET {assignments} FROM {table}_mend AS correction "
-            f"WHERE {table}.trace_id = correction.trace_id AND {table}.cpu = correction.cpu "
-            f"AND {table}.seq = correction.seq"
-        )
+    if not corrections or not corrections[0]:
+        return
+    changes = [f"{column} = correction.{column}" for column in _CORRECTED[table]]
+    if "next_utid" in _CORRECTED[table]:
+        # The recorded priority is that of the thread that did not switch in.
+        changes.append("next_priority = NULL")
+    same = " AND ".join(f"{table}.{column} = correction.{column}" for column in _PLACE)
+    con.execute(
+        f"UPDATE {table} SET {', '.join(changes)} FROM {table}_mend AS correction WHERE {same}"
+    )
 
 
 def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:
     """Loads a step without a recording: the workload's own measurements and the snapshots.
 
-    ns 0 is the start of the step; what needs a thread of the trace stays NULL.
+    ns 0 is the start of the step; columns that need a thread of the trace are NULL.
     """
-    start = recording.step.get("begin_mono_ns")
-    end = recording.step.get("end_mono_ns")
-    if start is None or end is None:
+    step = recording.step
+    if step is None:
         raise NothingToReadError(
             f"{recording.label} has neither a recording nor a measured step: record it again"
         )
+    start, end = step.begin_mono_ns, step.end_mono_ns
     con.execute(
         "INSERT INTO trace BY NAME SELECT ? AS trace_id, ? AS label, 'none' AS source, "
         "'monotonic' AS clock_name, ? AS start_clock, 1000000000 AS clock_hz, 0 AS first_ns, "
@@ -303,6 +378,9 @@ def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_i
 
 def _shifted(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """The batch with its clock times shifted to ns 0."""
+    # Imported here because that takes 0.1 s, and few recordings need it.
+    import pyarrow.compute as pc
+
     columns = [
         pc.subtract(column, start) if name in session_context.TIMES else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from schedlens.machine.energy_events import EnergyEvents, names
-
-Json = dict[str, Any]
 
 _ENERGY = "sys/class/powercap"
 _THROTTLE = "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle"
 _CLOCK = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The object `machine` of step.json.
+
+    `load` is the load average (1 minute) at the start. `throttles` counts how often a core was
+    slowed down because of heat, None if unknown. `khz` are the clocks that the kernel reports at
+    the end, None if it does not. `energy` is joules by domain over `energy_ns`.
+    """
+
+    load: float | None = None
+    throttles: int | None = None
+    khz: tuple[int, ...] | None = None
+    energy: Mapping[str, float] = field(default_factory=dict)
+    energy_ns: int | None = None
 
 
 class MachineState:
@@ -27,27 +42,22 @@ class MachineState:
         self._events = None if self._energy else EnergyEvents(root)
         self._begin_ns = time.monotonic_ns()
 
-    def end(self) -> Json:
-        """What changed since: the object `machine` of step.json.
-
-        `load` is the load average (1 minute) at the start. `throttles` counts how often a core was
-        slowed down because of heat, None if unknown. `khz` are the clocks that the kernel reports
-        at the end. `energy` is joules by domain over `energy_ns`.
-        """
+    def end(self) -> Condition:
+        """What changed since."""
         took_ns = time.monotonic_ns() - self._begin_ns
         if self._events is not None:
-            used: Json = dict(self._events.end())
+            used = dict(self._events.end())
         else:
             used = joules(self._energy, energy_uj(self._root), ranges_uj(self._root))
         after = throttles(self._root)
-        known = self._throttles is not None and after is not None
-        return {
-            "load": self._load,
-            "throttles": after - self._throttles if known else None,  # type: ignore[operator]
-            "khz": clocks(self._root),
-            "energy": used,
-            "energy_ns": took_ns,
-        }
+        khz = clocks(self._root)
+        return Condition(
+            load=self._load,
+            throttles=None if after is None or self._throttles is None else after - self._throttles,
+            khz=None if khz is None else tuple(khz),
+            energy=used,
+            energy_ns=took_ns,
+        )
 
 
 def energy_uj(root: Path) -> dict[str, int]:
@@ -71,9 +81,11 @@ def ranges_uj(root: Path) -> dict[str, int]:
     return {name: value for name, value in ranges.items() if value}
 
 
-def joules(before: dict[str, int], after: dict[str, int], ranges: dict[str, int]) -> Json:
+def joules(
+    before: dict[str, int], after: dict[str, int], ranges: dict[str, int]
+) -> dict[str, float]:
     """Energy by domain between two readings; a counter may wrap once."""
-    found: Json = {}
+    found: dict[str, float] = {}
     for name, value in after.items():
         if name not in before:
             continue

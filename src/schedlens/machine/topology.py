@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from schedlens import _decoders
 from schedlens.errors import TopologyError
 from schedlens.machine import cpu_list
+from schedlens.output import typed_json
+from schedlens.output.typed_json import ABSENT_IF_NONE
 
 # Two CPUs are in different classes only if their values differ by more than this: favored cores
 # of one type differ by about 4 %, core types by a third or more.
@@ -23,14 +25,13 @@ CLASS_GAP = 0.15
 # PMU folders that name the core types of hybrid x86 parts, slowest first.
 HYBRID_PMUS = ("cpu_lowpower", "cpu_atom", "cpu_core")
 
-_GROUP_COLUMNS = ("group_no", "number_in_group")
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cpu:
     """One logical CPU; the columns of the table `cpu`, None if the system does not report them.
 
-    `core`, `l2` and `llc` are the lowest online CPU number of the group.
+    `core`, `l2` and `llc` are the lowest online CPU number of the group. Only a system with
+    processor groups has `group_no` and `number_in_group`.
     """
 
     cpu: int
@@ -46,8 +47,17 @@ class Cpu:
     numa_node: int | None = None
     base_khz: int | None = None
     max_khz: int | None = None
-    group_no: int | None = None
-    number_in_group: int | None = None
+    group_no: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    number_in_group: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTopology:
+    """The object `topology` of session.json. A described machine has no source and no `allowed`."""
+
+    source: str | None = None
+    cpus: tuple[Cpu, ...] = ()
+    allowed: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,19 +80,15 @@ class Topology:
         """Whether any core has more than one online CPU."""
         return any(cpu.smt_index for cpu in self.cpus if cpu.online)
 
+    @property
+    def saved(self) -> SavedTopology:
+        """The part that session.json contains."""
+        return SavedTopology(self.source, self.cpus, self.allowed)
+
     def as_json(self) -> dict[str, Any]:
         """The object `topology` of session.json."""
-        return {
-            "source": self.source,
-            "cpus": [_row(cpu) for cpu in self.cpus],
-            "allowed": list(self.allowed),
-        }
-
-
-def _row(cpu: Cpu) -> dict[str, Any]:
-    """The columns of a CPU; processor group columns only if there are groups."""
-    row = asdict(cpu)
-    return row if cpu.group_no is not None else {k: row[k] for k in row if k not in _GROUP_COLUMNS}
+        row: dict[str, Any] = typed_json.written(self.saved)
+        return row
 
 
 def read(root: Path = Path("/"), allowed: Sequence[int] | None = None) -> Topology:

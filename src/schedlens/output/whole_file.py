@@ -46,7 +46,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a file. Raises `SessionError` if there is none."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SessionError(f"cannot read {path}: {error}") from None
     if not isinstance(value, dict):
         raise SessionError(f"{path} does not contain a JSON object")

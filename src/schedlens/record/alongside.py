@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from schedlens.errors import WorkloadError
+from schedlens.load.session_file import Step
 from schedlens.record.gate import GatedCommand
-from schedlens.record.plan import Step
 
 
 class Companion:
@@ -42,18 +42,18 @@ def pin(pid: int, cpus: Sequence[int]) -> None:
     """Pins a program that has not started. Raises `WorkloadError`."""
     try:
         os.sched_setaffinity(pid, cpus)
-    except OSError as error:
-        raise WorkloadError(f"cannot pin the command to CPU {cpus}: {error.strerror}") from None
+    except (OSError, OverflowError, ValueError) as error:
+        raise WorkloadError(f"cannot pin the command to CPU {cpus}: {error}") from None
 
 
 @contextlib.contextmanager
 def companion(step: Step, command: Sequence[str]) -> Iterator[Companion | None]:
     """The user's program of a cell, on the cell's first CPU; None if the cell has none."""
-    facts = (step.cell or {}).get("facts") or {}
-    if "command_cpu" not in facts:
+    cpu = step.cell.facts.command_cpu if step.cell is not None else None
+    if cpu is None:
         yield None
         return
-    made = Companion(command, int(facts["command_cpu"]))
+    made = Companion(command, cpu)
     try:
         yield made
     finally:
@@ -62,5 +62,5 @@ def companion(step: Step, command: Sequence[str]) -> Iterator[Companion | None]:
 
 def seconds(step: Step, requested: float | None) -> float | None:
     """How long a step runs: the time in its cell, else the requested time."""
-    facts = (step.cell or {}).get("facts") or {}
-    return float(facts["seconds"]) if "seconds" in facts else requested
+    own = step.cell.facts.seconds if step.cell is not None else None
+    return requested if own is None else own

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from schedlens.load.session_file import SavedExperiment, Step
 from schedlens.machine.topology import Topology
 from schedlens.record.host import Host
-from schedlens.record.plan import Step
 from schedlens.record.request import Request
 from schedlens.record.session import Session
 
@@ -36,22 +36,24 @@ class Conductor:
         """The plan on this machine. Raises `PlanError`."""
         return self.request.steps(topology)
 
-    def head(self) -> dict[str, Any]:
-        """What session.json contains in addition to the plan."""
-        return {}
+    def about(self) -> SavedExperiment | None:
+        """The object `experiment` of session.json."""
+        return None
 
     def said_first(self) -> list[str]:
         """Lines to print before the first step."""
         return []
 
-    def preview(self, step: Step, topology: Topology) -> None:
-        """For a dry run, fills in what is otherwise decided right before the step."""
+    def preview(self, step: Step, topology: Topology) -> Step:
+        """For a dry run, the step with what is otherwise decided right before it."""
+        return step
 
     def begin(self, topology: Topology) -> None:
         """Called before the first step."""
 
-    def enter(self, step: Step, session: Session) -> None:
-        """Called before each step of the session."""
+    def enter(self, step: Step, session: Session) -> Step:
+        """Prepares the machine for a step; returns the step as it will run."""
+        return step
 
 
 # Creates the conductor of a request on a host.

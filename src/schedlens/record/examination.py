@@ -148,7 +148,7 @@ def _recording() -> list[Row]:
         finally:
             recorder.abort()
         for check in perf.check(folder / perf.MAIN_FILE, capture, begin, end):
-            rows.append(Row(check["check"], check["ok"], check["detail"], check["advice"]))
+            rows.append(Row(check.check, check.ok, check.detail, check.advice))
     return rows
 
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 import contextlib
 import platform as python_platform
 import sys
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
 import schedlens
 from schedlens.errors import NoSpaceError, SchedlensError, SessionError
+from schedlens.load.session_file import SessionFile, Step
+from schedlens.load.step_file import StepFile
 from schedlens.machine import stop_signals
 from schedlens.machine.topology import Topology
 from schedlens.output.progress import Sweep
 from schedlens.output.wording import minutes
 from schedlens.record.conductor import Conductor, Conducts
-from schedlens.record.plan import Step
-from schedlens.record.platform import Json, Platform
+from schedlens.record.platform import Platform
 from schedlens.record.request import Request
-from schedlens.record.request import from_json as request_from_json
 from schedlens.record.session import Session
 
 
@@ -36,27 +36,29 @@ def begin(platform: Platform, request: Request, output: Path | None, conducts: C
         folder = output or Path(f"schedlens-{request.name}-{stamp:%Y%m%dT%H%M%SZ}")
         platform.prepare(request, machine)
         stop_signals.check()
-        head = {
-            "tool_version": schedlens.__version__,
-            "created_utc": f"{stamp:%Y-%m-%dT%H:%M:%SZ}",
-            "host": python_platform.node(),
-            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-            "request": request.as_json(),
-            "topology": machine.as_json(),
-            **platform.head(),
-            **conductor.head(),
-        }
-        session = Session.create(folder, head, steps)
+        system = platform.facts()
+        file = SessionFile(
+            tool_version=schedlens.__version__,
+            created_utc=f"{stamp:%Y-%m-%dT%H:%M:%SZ}",
+            host=python_platform.node(),
+            command=(Path(sys.argv[0]).name, *sys.argv[1:]),
+            request=request,
+            topology=machine.saved,
+            **{field.name: getattr(system, field.name) for field in fields(system)},
+            experiment=conductor.about(),
+            steps=tuple(steps),
+        )
+        session = Session.create(folder, file)
         return _run(platform, session, conductor, machine)
 
 
 def resume(platform: Platform, session: Session, conducts: Conducts) -> int:
     """Records the missing steps of a session. Raises `SessionError` on another machine."""
     folder = session.folder
-    request = request_from_json(session.head.get("request"))
+    request = Request.of_session(session.file)
     with stop_signals.handled(), platform.changing():
         machine = platform.topology()
-        if machine.as_json() != session.head.get("topology"):
+        if machine.saved != session.file.topology:
             raise SessionError(
                 f"{folder} was recorded on other CPUs than this machine has now: start a new "
                 "session"
@@ -69,7 +71,7 @@ def resume(platform: Platform, session: Session, conducts: Conducts) -> int:
             return 0
         platform.prepare(request, machine)
         stop_signals.check()
-        platform.check_same(session.head, folder)
+        platform.check_same(session.file, folder)
         return _run(platform, session, conducts(request, platform.host), machine)
 
 
@@ -87,36 +89,38 @@ def dry_run(platform: Platform, request: Request, output: Path | None, conducts:
 def _run(platform: Platform, session: Session, conductor: Conductor, machine: Topology) -> int:
     request = conductor.request
     recorder = platform.recorder(request, session)
-    todo = [step for step in session.steps if step.state != "done"]
-    costs = [platform.cost_s(step, request) for step in todo]
+    todo = [number for number, step in enumerate(session.steps) if step.state != "done"]
+    costs = [platform.cost_s(session.steps[number], request) for number in todo]
     for line in [*platform.lacks(), *conductor.said_first()]:
         click.echo(line, err=True)
     if request.experiment:
         click.echo(f"{len(todo)} steps, about {minutes(sum(costs))}", err=True)
     stopped: str | None = None
     code = 0
-    rows: list[Json] = []
+    rows: list[StepFile] = []
     with conductor, Sweep(costs) as bar:
         conductor.begin(machine)
-        for step in todo:
+        for number in todo:
+            step = session.steps[number]
             try:
                 stop_signals.check()
                 bar.begin(step.name)
-                conductor.enter(step, session)
+                step = conductor.enter(step, session)
                 row = recorder.run(step, session.begin(step))
             except KeyboardInterrupt:
                 stopped, code = "interrupted", 130
             except NoSpaceError as error:
                 stopped = str(error)
             except SchedlensError as error:
-                step.state, step.why = "failed", str(error)
+                step = replace(step, state="failed", why=str(error))
                 bar.end(f"{step.name}: failed: {error}")
             else:
-                step.state, step.why = "done", None
+                step = replace(step, state="done", why=None)
                 bar.end(_outcome(platform, step, row))
                 rows.append(row)
-                if row.get("interrupted"):
+                if row.interrupted:
                     stopped, code = "interrupted", 130
+            session.steps[number] = step
             if step.state != "done":
                 session.discard(step)
             if stopped:
@@ -158,17 +162,16 @@ def _save(session: Session) -> None:
         session.save()
 
 
-def _outcome(platform: Platform, step: Step, row: dict[str, Any]) -> str:
+def _outcome(platform: Platform, step: Step, row: StepFile) -> str:
     """One line about a finished step."""
-    parts = [f"{step.name}:", f"{(row['end_mono_ns'] - row['begin_mono_ns']) / 1e9:.2f} s"]
-    done = row.get("throughput")
-    if done:
-        rate, unit = done["per_s"], done["unit"]
+    parts = [f"{step.name}:", f"{(row.end_mono_ns - row.begin_mono_ns) / 1e9:.2f} s"]
+    if row.throughput is not None:
+        rate, unit = row.throughput.per_s, row.throughput.unit
         parts.append(f"{rate / 2**20:.1f} MiB/s" if unit == "bytes" else f"{rate:.4g} {unit}/s")
     parts += platform.remarks(row)
     if len(step.placements) > 1:
         parts.append(f"same plan for {' and '.join(step.placements)}")
     if step.oversubscribed:
         parts.append("more threads than CPUs")
-    parts += [f"warning: {text}" for text in row["warnings"]]
+    parts += [f"warning: {text}" for text in row.warnings]
     return "  ".join(parts)

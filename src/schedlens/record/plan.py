@@ -4,63 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
-from schedlens.errors import PlanError, SessionError
+from schedlens.errors import PlanError
+from schedlens.load.session_file import Step
 from schedlens.machine.topology import Topology
 from schedlens.record import placement as placements_
-
-
-@dataclass
-class Step:
-    """One recorded run; `placements` are all placements with this plan.
-
-    `planned_cpus` has one CPU per worker; None: no mask. `cell` is what an experiment measures.
-    """
-
-    name: str
-    workload: str | None
-    placements: list[str]
-    placement: str | None
-    threads: int | None
-    repeat: int
-    oversubscribed: bool
-    planned_cpus: list[int] | None
-    state: str = "planned"
-    why: str | None = None
-    cell: dict[str, Any] | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """The part of the plan that step.json keeps."""
-        return {
-            "schema": 1,
-            "name": self.name,
-            "workload": self.workload,
-            "placement": self.placement,
-            "placements": self.placements,
-            "threads": self.threads,
-            "repeat": self.repeat,
-            "oversubscribed": self.oversubscribed,
-            "planned_cpus": self.planned_cpus,
-            "cell": self.cell,
-        }
-
-    def as_json(self) -> dict[str, Any]:
-        """The object in `steps` of session.json."""
-        row = asdict(self)
-        for key in ("why", "cell"):
-            if row[key] is None:
-                del row[key]
-        return row
-
-
-def from_json(row: dict[str, Any]) -> Step:
-    """A step from session.json. Raises `SessionError`."""
-    try:
-        return Step(**row)
-    except TypeError as error:
-        raise SessionError(f"session.json contains an unsupported step: {error}") from None
 
 
 def sweep(
@@ -98,12 +46,12 @@ def sweep(
                     Step(
                         name=f"{workload}-{names[0]}-t{count:02d}-r{repeat}",
                         workload=workload,
-                        placements=names,
+                        placements=tuple(names),
                         placement=names[0],
                         threads=count,
                         repeat=repeat,
                         oversubscribed=count > room,
-                        planned_cpus=planned,
+                        planned_cpus=None if planned is None else tuple(planned),
                     )
                 )
     return made
@@ -114,7 +62,7 @@ def single(name: str, repeats: int) -> list[Step]:
     if repeats < 1:
         raise PlanError("--repeat must be at least 1")
     return [
-        Step(f"{folder_name(name)}-r{repeat}", None, [], None, None, repeat, False, None)
+        Step(f"{folder_name(name)}-r{repeat}", None, (), None, None, repeat, False, None)
         for repeat in range(1, repeats + 1)
     ]
 

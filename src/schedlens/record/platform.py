@@ -5,23 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from schedlens.load.session_file import SessionFile, Step, SystemFacts
+from schedlens.load.step_file import StepFile
 from schedlens.machine.topology import Topology
 from schedlens.record.conductor import Conductor
 from schedlens.record.host import Host
-from schedlens.record.plan import Step
 from schedlens.record.request import Request
 from schedlens.record.session import Session
-
-Json = dict[str, Any]
 
 
 class Recorder(Protocol):
     """Records the steps of one session."""
 
-    def run(self, step: Step, folder: Path) -> Json:
-        """Runs a step in its empty folder and writes step.json last; returns its object.
+    def run(self, step: Step, folder: Path) -> StepFile:
+        """Runs a step in its empty folder and writes step.json last; returns its content.
 
         If the user interrupts a recording, it is kept (`interrupted`); in the step of a workload
         or an experiment, KeyboardInterrupt is raised instead. Raises `NoSpaceError` for a full
@@ -55,11 +54,11 @@ class Platform(ABC):
         """Finds the best permitted recorder. Raises `RecorderError` or `PlanError`."""
 
     @abstractmethod
-    def head(self) -> Json:
-        """What session.json keeps of the system: os, kernel, settings, capture, changed, ..."""
+    def facts(self) -> SystemFacts:
+        """What session.json contains about the system."""
 
     @abstractmethod
-    def check_same(self, head: Json, folder: Path) -> None:
+    def check_same(self, before: SessionFile, folder: Path) -> None:
         """Raises `SessionError` if the recorder differs from that of the session."""
 
     @abstractmethod
@@ -75,11 +74,11 @@ class Platform(ABC):
         """Seconds that a step is expected to take."""
 
     @abstractmethod
-    def remarks(self, row: Json) -> list[str]:
+    def remarks(self, row: StepFile) -> list[str]:
         """What the line about a finished step says in addition to duration and throughput."""
 
     @abstractmethod
-    def summary(self, rows: list[Json]) -> list[str]:
+    def summary(self, rows: list[StepFile]) -> list[str]:
         """Lines about all finished steps."""
 
     @abstractmethod

@@ -6,18 +6,19 @@ import os
 import random
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from schedlens.errors import PlanError, SessionError, WorkloadError
+from schedlens.load.session_file import SavedRequest, SessionFile, Step
 from schedlens.machine import cpu_list, operating_system
 from schedlens.machine.topology import Topology
 from schedlens.record import buffer_size as buffer_size_
 from schedlens.record import experiment_defaults, gate, plan, thread_range, workload_program
 from schedlens.record.buffer_size import BufferSize
+from schedlens.record.option_groups import CollectOptions, ExperimentChoice, Subject, Sweep
 from schedlens.record.placement import PLACEMENTS
-from schedlens.record.plan import Step
+from schedlens.record.workload_program import Kernel
 
 WORKLOAD_S = 1.0
 # For a kernel with 60 frames a second: enough frames to see which are late.
@@ -31,134 +32,72 @@ _DEEP = ("queue",)
 _WAITING = ("spin_handoff", "frame")
 
 
-@dataclass(frozen=True)
-class Request:
+@dataclass(frozen=True, slots=True)
+class Request(SavedRequest):
     """One kind of job: a workload, a command, a process, or the machine as it is."""
 
-    workload: str | None
-    variant: str | None
-    threads: str | None
-    placements: tuple[str, ...]
-    cpus: str | None
-    seconds: float | None
-    repeats: int
-    pid: int | None
-    process: str | None
-    light: bool
-    counters: tuple[str, ...]
-    command: tuple[str, ...]
-    depth: int | None = None
-    how: str | None = None
-    experiment: str | None = None
-    full: bool = False
-    pairs: tuple[str, ...] = ()
-    seed: int = 0
-    buffer_size: str | None = None
-
     @classmethod
-    def checked(
-        cls,
-        *,
-        workload: str | None,
-        variant: str | None,
-        threads: str | None,
-        placements: Sequence[str],
-        cpus: str | None,
-        seconds: float | None,
-        repeats: int | None,
-        pid: int | None,
-        process: str | None,
-        light: bool,
-        counters: tuple[str, ...],
-        command: tuple[str, ...],
-        depth: int | None = None,
-        how: str | None = None,
-        experiment: str | None = None,
-        full: bool = False,
-        pairs: tuple[str, ...] = (),
-        buffer_size: str | None = None,
-        target: str = "linux",
-    ) -> Request:
+    def checked(cls, options: CollectOptions, target: str) -> Request:
         """The request with defaults filled in. Raises `PlanError` for contradictions.
 
         `target`: the system to record on. Programs and processes are looked up only on this system.
         """
-        kinds = {
-            "--workload": workload,
-            "--pid": pid,
-            "--process": process,
-            "a command": command or None,
-        }
-        given = [name for name, value in kinds.items() if value is not None]
-        if len(given) > 1:
-            raise PlanError(f"{' and '.join(given)} exclude each other: use one of them")
-        only = {
-            "--variant": variant,
-            "--threads": threads,
-            "--cpus": cpus,
-            "--depth": depth,
-            "--how": how,
-        }
-        stray = [name for name, value in only.items() if value is not None]
-        stray += ["--placement"] if placements else []
-        if experiment is not None:
-            _check_experiment(experiment, [*given, *stray])
-        elif workload is None and stray:
-            raise PlanError(f"{stray[0]} needs --workload")
-        if (full or pairs) and experiment != "pairs":
-            raise PlanError(f"{'--full' if full else '--pair'} requires --experiment pairs")
-        if cpus is not None and placements:
-            raise PlanError("--cpus and --placement exclude each other: use one of them")
-        if seconds is not None and not SHORTEST_S <= seconds <= LONGEST_S:
-            raise PlanError(
-                f"--seconds: {seconds:g} is not between {SHORTEST_S:g} and {LONGEST_S:g}"
-            )
-        if seconds is None and experiment is not None:
-            seconds = (
-                experiment_defaults.COMMAND_S if command else experiment_defaults.CELL_S[experiment]
-            )
-        if seconds is None and not command:
-            seconds = _workload_s(workload) if workload else RECORDING_S
-        if repeats is None:
-            repeats = experiment_defaults.REPEATS if experiment else 1
+        subject, sweep, choice = options.subject, options.sweep, options.choice
+        recorder = options.recorder
+        _check_combination(subject, sweep, choice)
         here = target == operating_system.name()
-        if command and here and shutil.which(command[0]) is None:
-            raise PlanError(f"no program named '{command[0]}' on the path{_hint(command[0])}")
-        if buffer_size is not None:
-            buffer_size_.parse(buffer_size, target)
+        if subject.command and here and shutil.which(subject.command[0]) is None:
+            word = subject.command[0]
+            raise PlanError(f"no program named '{word}' on the path{_hint(word)}")
+        if recorder.buffer_size is not None:
+            buffer_size_.parse(recorder.buffer_size, target)
+        pid = subject.pid
         if target == "windows":
             # The Windows platform looks them up when recording begins.
             pass
-        elif process is not None:
-            pid = _find(process)
+        elif subject.process is not None:
+            pid = _find(subject.process)
         elif pid is not None and not gate.running(pid):
             raise PlanError(f"--pid: no process {pid} is running")
-        if workload is not None:
-            _check_kernel(workload, variant)
-        for option, value, kernels in (("--depth", depth, _DEEP), ("--how", how, _WAITING)):
-            if value is not None and workload not in kernels:
-                raise PlanError(f"{option} works only with {' and '.join(kernels)}, not {workload}")
+        if subject.workload is not None:
+            _check_kernel(subject.workload, subject.variant)
+        _check_kernel_options(subject)
+        experiment = choice.experiment
+        repeats = experiment_defaults.REPEATS if experiment else 1
         return cls(
-            workload,
-            variant,
-            threads,
-            tuple(name for name in PLACEMENTS if name in placements) or PLACEMENTS,
-            cpus,
-            seconds,
-            repeats,
-            pid,
-            process,
-            light,
-            counters,
-            command,
-            depth,
-            how,
-            experiment,
-            full,
-            pairs,
-            random.SystemRandom().randrange(1 << 32) if experiment else 0,
-            buffer_size,
+            workload=subject.workload,
+            variant=subject.variant,
+            threads=sweep.threads,
+            placements=tuple(n for n in PLACEMENTS if n in sweep.placements) or PLACEMENTS,
+            cpus=sweep.cpus,
+            seconds=_seconds(subject, sweep, experiment),
+            repeats=repeats if sweep.repeats is None else sweep.repeats,
+            pid=pid,
+            process=subject.process,
+            light=recorder.light,
+            counters=recorder.counters,
+            command=subject.command,
+            depth=subject.depth,
+            how=subject.how,
+            experiment=experiment,
+            full=choice.full,
+            pairs=choice.pairs,
+            seed=random.SystemRandom().randrange(1 << 32) if experiment else 0,
+            buffer_size=recorder.buffer_size,
         )
+
+    @classmethod
+    def of_session(cls, session: SessionFile) -> Request:
+        """The request of a session. Raises `SessionError` if session.json contains no valid one."""
+        saved = session.request
+        if saved is None:
+            raise SessionError("session.json contains no request: start a new session")
+        if saved.seconds is not None and not SHORTEST_S <= saved.seconds <= LONGEST_S:
+            raise SessionError(
+                f"session.json: request.seconds is {saved.seconds:g}, not between {SHORTEST_S:g} "
+                f"and {LONGEST_S:g}: start a new session"
+            )
+        return cls(**{field.name: getattr(saved, field.name) for field in fields(saved)})
 
     def steps(self, topology: Topology) -> list[Step]:
         """The plan on this machine. Raises `PlanError`."""
@@ -168,7 +107,7 @@ class Request:
         kernel = workload_program.kernel(self.workload)
         pinned = cpu_list.parse_in_order(self.cpus) if self.cpus is not None else None
         counts = thread_range.parse(self.threads or self._default_threads(kernel, pinned), usable)
-        parties = int(kernel.get("parties") or 1)
+        parties = kernel.parties
         odd = [count for count in counts if count % parties]
         if odd and self.threads is not None and len(odd) == len(counts):
             raise PlanError(
@@ -178,10 +117,10 @@ class Request:
         counts = [count for count in counts if count % parties == 0]
         return plan.sweep(topology, self.workload, counts, self.placements, self.repeats, pinned)
 
-    def _default_threads(self, kernel: dict[str, Any], pinned: Sequence[int] | None) -> str:
+    def _default_threads(self, kernel: Kernel, pinned: Sequence[int] | None) -> str:
         if pinned:
             return str(len(pinned))
-        one_game = kernel.get("keeps_beat") and int(kernel.get("parties") or 1) == 1
+        one_game = kernel.keeps_beat and kernel.parties == 1
         return str(FRAMES_THREADS) if one_game else "1..max"
 
     @property
@@ -210,36 +149,76 @@ class Request:
             return plan.folder_name(self.process)
         return f"pid-{self.pid}" if self.pid is not None else "machine"
 
-    def as_json(self) -> dict[str, Any]:
-        """The object `request` of session.json."""
-        return asdict(self)
 
-
-def from_json(value: object) -> Request:
-    """The request of a session. Raises `SessionError`."""
-    lists = ("placements", "counters", "command", "pairs")
-    try:
-        given: dict[str, Any] = dict(value)  # type: ignore[call-overload]
-        given |= {key: tuple(given[key]) for key in lists if key in given}
-        return Request(**given)
-    except (TypeError, ValueError, KeyError) as error:
-        raise SessionError(f"session.json contains no valid request: {error}") from None
+def _check_combination(subject: Subject, sweep: Sweep, choice: ExperimentChoice) -> None:
+    """Raises `PlanError` for options that contradict each other, or for impossible values."""
+    kinds = {
+        "--workload": subject.workload,
+        "--pid": subject.pid,
+        "--process": subject.process,
+        "a command": subject.command or None,
+    }
+    given = [name for name, value in kinds.items() if value is not None]
+    if len(given) > 1:
+        raise PlanError(f"{' and '.join(given)} exclude each other: use one of them")
+    only = {
+        "--variant": subject.variant,
+        "--threads": sweep.threads,
+        "--cpus": sweep.cpus,
+        "--depth": subject.depth,
+        "--how": subject.how,
+        "--placement": sweep.placements or None,
+    }
+    stray = [name for name, value in only.items() if value is not None]
+    if choice.experiment is not None:
+        _check_experiment(choice.experiment, [*given, *stray])
+    elif subject.workload is None and stray:
+        raise PlanError(f"{stray[0]} needs --workload")
+    if (choice.full or choice.pairs) and choice.experiment != "pairs":
+        raise PlanError(f"{'--full' if choice.full else '--pair'} requires --experiment pairs")
+    if sweep.cpus is not None and sweep.placements:
+        raise PlanError("--cpus and --placement exclude each other: use one of them")
+    if sweep.seconds is not None and not SHORTEST_S <= sweep.seconds <= LONGEST_S:
+        raise PlanError(
+            f"--seconds: {sweep.seconds:g} is not between {SHORTEST_S:g} and {LONGEST_S:g}"
+        )
 
 
 def _check_kernel(name: str, variant: str | None) -> None:
     """Raises `UnknownWorkloadError`, `PlanError` or `WorkloadError` for one that cannot run."""
-    row = workload_program.kernel(name)
-    variants = workload_program.variants(row)
-    if variant is not None and variant not in variants:
-        raise PlanError(f"--variant: {name} has no '{variant}', choose from {', '.join(variants)}")
-    why = variants.get(variant or str(row.get("default_variant")))
+    kernel = workload_program.kernel(name)
+    known = kernel.refusals
+    if variant is not None and variant not in known:
+        raise PlanError(f"--variant: {name} has no '{variant}', choose from {', '.join(known)}")
+    why = kernel.refusal(variant)
     if why is not None:
         raise WorkloadError(f"{name} is not supported here: {why}")
 
 
-def _workload_s(name: str) -> float:
-    """The default duration of a kernel."""
-    return FRAMES_S if workload_program.kernel(name).get("keeps_beat") else WORKLOAD_S
+def _check_kernel_options(subject: Subject) -> None:
+    """Raises `PlanError` for an option that the kernel does not accept."""
+    for option, value, kernels in (
+        ("--depth", subject.depth, _DEEP),
+        ("--how", subject.how, _WAITING),
+    ):
+        if value is not None and subject.workload not in kernels:
+            raise PlanError(
+                f"{option} works only with {' and '.join(kernels)}, not {subject.workload}"
+            )
+
+
+def _seconds(subject: Subject, sweep: Sweep, experiment: str | None) -> float | None:
+    """The length of a recording in seconds; None: until the program ends."""
+    if sweep.seconds is not None:
+        return sweep.seconds
+    if experiment is not None:
+        by_experiment = experiment_defaults.CELL_S[experiment]
+        return experiment_defaults.COMMAND_S if subject.command else by_experiment
+    if subject.command:
+        return None
+    if subject.workload is None:
+        return RECORDING_S
+    return FRAMES_S if workload_program.kernel(subject.workload).keeps_beat else WORKLOAD_S
 
 
 # What each experiment accepts in addition to the time and the repeats.
@@ -262,7 +241,7 @@ def _check_experiment(name: str, given: Sequence[str]) -> None:
 def _hint(word: str) -> str:
     """A hint if an argument is a kernel's name."""
     try:
-        known = {row.get("kernel") for row in workload_program.catalogue()}
+        known = {row.kernel for row in workload_program.catalogue()}
     except WorkloadError:
         return ""
     return f": did you mean --workload {word}?" if word in known else ""

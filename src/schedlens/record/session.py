@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from schedlens.errors import SessionError
-from schedlens.output.whole_file import cannot_write, read_json, write_json
+from schedlens.load import session_file, step_file
+from schedlens.load.session_file import SavedChange, SessionFile, Step
+from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import plan
-from schedlens.record.plan import Step
-
-SCHEMA = 1
 
 
 class Session:
-    """A folder with session.json; `head` is all of it except the steps."""
+    """A folder with session.json; `file` is its content, but `steps` are the current steps."""
 
-    def __init__(self, folder: Path, head: dict[str, Any], steps: list[Step]) -> None:
+    def __init__(self, folder: Path, file: SessionFile) -> None:
         self.folder = folder
-        self.head = head
-        self.steps = steps
+        self.file = file
+        self.steps = list(file.steps)
 
     @classmethod
-    def create(cls, folder: Path, head: dict[str, Any], steps: list[Step]) -> Session:
+    def create(cls, folder: Path, file: SessionFile) -> Session:
         """Creates the folder. Raises `SessionError` if it is not empty."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -31,29 +30,30 @@ class Session:
         except OSError as error:
             raise cannot_write(folder, error) from None
         if occupied:
-            begun = (folder / "session.json").exists()
+            begun = (folder / session_file.NAME).exists()
             again = f", or `collect --resume {folder}`" if begun else ""
             raise SessionError(f"{folder} is not empty: choose another folder{again}")
-        session = cls(folder, head, steps)
+        session = cls(folder, file)
         session.save()
         return session
 
     @classmethod
     def resume(cls, folder: Path) -> Session:
-        """Opens an existing session; removes what its last run left unfinished."""
-        if not (folder / "session.json").exists():
+        """Opens an existing session; removes what its last run left unfinished.
+
+        Raises `SessionError` if session.json is missing or malformed.
+        """
+        if not (folder / session_file.NAME).exists():
             raise SessionError(f"{folder} contains no session.json: nothing to resume")
-        head = read_json(folder / "session.json")
-        if head.get("schema") != SCHEMA:
-            raise SessionError(
-                f"{folder} was written by a version with schema {head.get('schema')}; "
-                f"this version supports only {SCHEMA}"
-            )
-        steps = [plan.from_json(row) for row in head.pop("steps", [])]
-        session = cls(folder, head, steps)
-        for step in steps:
-            done = (session.path(step) / "step.json").exists()
-            step.state, step.why = ("done" if done else "planned"), None
+        session = cls(folder, session_file.read(folder / session_file.NAME))
+        for number, step in enumerate(session.steps):
+            if step.workload is not None and step.cell is None and step.threads is None:
+                raise SessionError(
+                    f"{folder / session_file.NAME}: steps[{number}].threads is null, although it "
+                    "has a workload"
+                )
+            done = (session.path(step) / step_file.NAME).exists()
+            session.steps[number] = replace(step, state="done" if done else "planned", why=None)
             if not done:
                 session.discard(step)
         return session
@@ -77,7 +77,11 @@ class Session:
         """Removes what an unfinished step left."""
         shutil.rmtree(self.path(step), ignore_errors=True)
 
+    def set_changes(self, changes: tuple[SavedChange, ...]) -> None:
+        """Replaces the list of changes to the machine; `save` writes it."""
+        self.file = replace(self.file, changed=changes)
+
     def save(self) -> None:
         """Writes session.json again."""
-        rows = [step.as_json() for step in self.steps]
-        write_json(self.folder / "session.json", {"schema": SCHEMA, **self.head, "steps": rows})
+        content = replace(self.file, steps=tuple(self.steps))
+        write_json(self.folder / session_file.NAME, content.to_json())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from schedlens.record.platform import Platform
 from schedlens.record.session import Session
-from schedlens.record.windows import options as windows_options
 from schedlens.record.windows.options import Options
 
 
@@ -21,4 +20,4 @@ def of(name: str, options: Options) -> Platform:
 
 def of_session(name: str, session: Session) -> Platform:
     """The platform of that name with the options of a resumed session."""
-    return of(name, windows_options.from_json(session.head.get("windows")))
+    return of(name, Options.of_session(session.file.windows))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlens.errors import NoSpaceError, WorkloadError
+from schedlens.load.step_file import Overhead, Throughput
 from schedlens.output.whole_file import read_json
 from schedlens.record import batches
 
@@ -29,7 +30,7 @@ def result(code: int | None, said: str, folder: Path) -> Json:
     return account
 
 
-def overhead(folder: Path, baseline: Json) -> Json | None:
+def overhead(folder: Path, baseline: Json) -> Overhead | None:
     """Units a second of all running workers, without and with the recorder.
 
     `baseline` is the workload's report of the run without it, in `folder`/baseline. `spread_pct` is
@@ -41,15 +42,10 @@ def overhead(folder: Path, baseline: Json) -> Json | None:
     if not all(rates):
         return None
     spread = max(batches.spread_pct(file, unit) for file in files)
-    return {
-        "baseline_per_s": rates[0],
-        "recorded_per_s": rates[1],
-        "spread_pct": spread,
-        "unit": unit,
-    }
+    return Overhead(baseline_per_s=rates[0], recorded_per_s=rates[1], spread_pct=spread, unit=unit)
 
 
-def throughput(result: Json) -> Json | None:
+def throughput(result: Json) -> Throughput | None:
     """Units a second of all workers, from the first start to the last end; None if nothing."""
     workers = result["workers"]
     unit = unit_of(result)
@@ -58,7 +54,7 @@ def throughput(result: Json) -> Json | None:
         return None
     begin = min(worker["start_mono_ns"] for worker in workers)
     end = max(worker["end_mono_ns"] for worker in workers)
-    return {"per_s": done * 1e9 / (end - begin), "unit": unit} if end > begin else None
+    return Throughput(done * 1e9 / (end - begin), unit) if end > begin else None
 
 
 def unit_of(result: Json) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -9,13 +10,55 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
 
 from schedlens.errors import UnknownWorkloadError, WorkloadError
 from schedlens.machine import cpu_list
+from schedlens.output import typed_json
 
 NAME = "schedlens-workloads"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A variant of a kernel; `why` says why this machine cannot run it."""
+
+    variant: str
+    supported: bool
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of the catalog.
+
+    `parties` is the number of workers that run together. `keeps_beat`: it runs frames at a fixed
+    rate.
+    """
+
+    kernel: str
+    default_variant: str | None = None
+    parties: int = 1
+    keeps_beat: bool = False
+    variants: tuple[Variant, ...] = ()
+
+    @property
+    def refusals(self) -> dict[str, str | None]:
+        """The variants by name, each with why it is not supported here, or None."""
+        return {
+            variant.variant: None if variant.supported else variant.why or "no reason was reported"
+            for variant in self.variants
+        }
+
+    def refusal(self, variant: str | None) -> str | None:
+        """Why this machine cannot run a variant (None: the default one); None: it can."""
+        return self.refusals.get(variant or self.default_variant or "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalogue:
+    kernels: tuple[Kernel, ...]
 
 
 def program() -> str:
@@ -38,35 +81,37 @@ def program() -> str:
     return found
 
 
-def catalogue() -> list[dict[str, Any]]:
-    """What the program reports about each kernel. Raises `WorkloadError`."""
+def catalogue() -> tuple[Kernel, ...]:
+    """What the program reports about each kernel. Raises `WorkloadError`.
+
+    Starts the program only once in this process.
+    """
+    return _queried(program())
+
+
+@functools.cache
+def _queried(path: str) -> tuple[Kernel, ...]:
     try:
         done = subprocess.run(
-            [program(), "list", "--json"], capture_output=True, text=True, timeout=60, check=False
+            [path, "list", "--json"], capture_output=True, text=True, timeout=60, check=False
         )
         value = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired) as error:
         raise WorkloadError(f"{NAME} list failed: {error}") from None
-    rows = value.get("kernels") if isinstance(value, dict) else value
-    if not isinstance(rows, list):
-        raise WorkloadError(f"cannot parse the output of {NAME} list: is it from this version?")
-    return rows
+    try:
+        return typed_json.parsed(_Catalogue, value).kernels
+    except typed_json.FieldError as error:
+        raise WorkloadError(
+            f"cannot parse the output of {NAME} list ({error}): is it from this version?"
+        ) from None
 
 
-def kernel(name: str) -> dict[str, Any]:
+def kernel(name: str) -> Kernel:
     """The catalog entry of a kernel. Raises `UnknownWorkloadError` with the nearest names."""
-    rows = {str(row.get("kernel")): row for row in catalogue()}
-    if name not in rows:
-        raise UnknownWorkloadError(name, sorted(rows))
-    return rows[name]
-
-
-def variants(row: dict[str, Any]) -> dict[str, str | None]:
-    """The variants of a catalog entry, each with why it is not supported here, or None."""
-    return {
-        str(variant.get("variant")): None if variant.get("supported") else str(variant.get("why"))
-        for variant in row.get("variants", [])
-    }
+    known = {row.kernel: row for row in catalogue()}
+    if name not in known:
+        raise UnknownWorkloadError(name, sorted(known))
+    return known[name]
 
 
 def run_command(

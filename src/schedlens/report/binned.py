@@ -18,7 +18,7 @@ _PRIORITIES = 6
 
 _KINDS = (
     ("p_alone", "on a P core alone", "@blue", ""),
-    ("p_shared", "on a P core beside a busy sibling", "@teal", "/"),
+    ("p_shared", "on a P core with SMT sibling busy", "@teal", "/"),
     ("e", "on an E core", "@green", "."),
     ("other", "core type unknown", "@mid", "x"),
 )
@@ -37,10 +37,10 @@ STATES = (
     ("ready", "ready, without a CPU", "r", "@red"),
 )
 
-Strip = tuple[Answer, Figure]
+TimeFigure = tuple[Answer, Figure]
 
 
-def core_kinds(view: View, span: Span) -> Strip | None:
+def core_kinds(view: View, span: Span) -> TimeFigure | None:
     """How many threads ran on each kind of core at each moment."""
     call = view.call("core_choice_timeline", trace_id=view.trace_id, process=view.process)
     rows = view.rows(call)
@@ -60,7 +60,7 @@ def core_kinds(view: View, span: Span) -> Strip | None:
     )
 
 
-def priorities(view: View, span: Span) -> list[Strip]:
+def priorities(view: View, span: Span) -> list[TimeFigure]:
     """How many threads of each priority ran, and how many stood ready, at each moment."""
     call = view.call("priority_timeline", trace_id=view.trace_id)
     rows = [row for row in view.rows(call) if row["priority"] is not None]
@@ -100,7 +100,7 @@ def priorities(view: View, span: Span) -> list[Strip]:
     return made
 
 
-def frequencies(view: View, span: Span) -> list[Strip]:
+def frequencies(view: View, span: Span) -> list[TimeFigure]:
     """Mean frequency of the CPUs of each core type, and the cores with work, at each moment."""
     call = view.call("frequency_timeline", trace_id=view.trace_id)
     rows = view.rows(call)
@@ -154,16 +154,16 @@ def frame_load(view: View, rows: Sequence[dict[str, Any]], span: Span) -> Figure
         )
     ]  # fmt: skip
     starts = [group[0]["start_ns"] for group in groups]
-    told = "" if every == 1 else f", means of {every} neighbours"
+    means = "" if every == 1 else f", means of {every} neighbours"
     caption = (
-        f"Logical CPUs busy on average during each of {len(rows):,} frames{told}, with what the "
+        f"Logical CPUs busy on average during each of {len(rows):,} frames{means}, with what the "
         "machine can run at once."
     )
     plot = steps_plot(span, [layer(starts, span, series)], capacity(view), "CPUs")
     return Figure(caption, plot, kind="steps", height=280)
 
 
-def thread_states(view: View, span: Span) -> Strip | None:
+def thread_states(view: View, span: Span) -> TimeFigure | None:
     """What the busiest threads did at each moment: one row a thread."""
     columns = span["dur_ns"]
     counted = view.rows(

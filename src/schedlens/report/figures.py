@@ -12,7 +12,7 @@ Plot = dict[str, Any]
 # Rows of bars carried for the search for threads; only the first few are shown without one.
 MOST_SOUGHT = 240
 
-# Each colour goes with its own hatching, dash and symbol.
+# Each color has its own hatching, dash and symbol.
 COLOURS = ("@blue", "@orange", "@green", "@purple", "@red", "@teal", "@brown", "@pink")
 PATTERNS = ("", "/", ".", "x", "\\", "-", "+", "|")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
@@ -45,7 +45,7 @@ def unique(labels: Iterable[str]) -> list[str]:
 
 
 def ms(value: float | None) -> float | None:
-    """Nanoseconds as milliseconds; None stays None."""
+    """Nanoseconds as milliseconds; None for None."""
     return None if value is None else value / 1e6
 
 
@@ -150,7 +150,7 @@ def axis(title: str, **more: object) -> Plot:
 def thread_words(row: dict[str, Any], *, before: str = "") -> str:
     """What the search for threads looks at: name, number and process of the thread of a row.
 
-    `before` stands before the names of the columns: `waker_` for `waker_thread` and its siblings.
+    `before` is a prefix of the column names: `waker_` for `waker_thread` and its siblings.
     """
     parts = (row.get(f"{before}thread"), row.get(f"{before}tid"), row.get(f"{before}process"))
     return " ".join(short(part, 80) for part in parts if part is not None)

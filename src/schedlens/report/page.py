@@ -8,6 +8,8 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,8 @@ import duckdb
 
 from schedlens.ask import bounds, catalog
 from schedlens.ask.findings import Rank
+from schedlens.ask.judging import LEFT_OUT
+from schedlens.ask.timings import Timings
 from schedlens.errors import UnknownNameError
 from schedlens.output.terminal import visible
 from schedlens.output.whole_file import cannot_write
@@ -46,35 +50,85 @@ def write(
 ) -> None:
     """Writes the report of a database whose tables of findings are filled, aside and renamed.
 
-    `process` is the process the questions are about, `step` the label of the recording whose
-    threads and timeline are shown; without it the one with the costliest finding, else the one
-    with the most threads. Raises `UnknownNameError` for a step that is not there, and
-    `NoSpaceError` or `SessionError` where the file cannot be written.
+    Takes the arguments of `text`. Raises `NoSpaceError` or `SessionError` where the file cannot be
+    written.
     """
-    view = _view(con, process, step)
-    text = page(payload(view), title or _title(view))
+    with saved(path) as save:
+        save(text(con, process=process, step=step, title=title))
+
+
+@contextmanager
+def saved(path: Path) -> Iterator[Callable[[str], None]]:
+    """A function that writes the text of a report; it gets its name only when the block succeeds.
+
+    Raises `NoSpaceError` or `SessionError`.
+    """
     aside = path.with_name(f".{path.name}.new")
+    written = False
+
+    def save(content: str) -> None:
+        nonlocal written
+        try:
+            aside.write_text(content, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        written = True
+
     try:
-        aside.write_text(text, encoding="utf-8", newline="\n")
+        yield save
+        if written:
+            _replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _replace(aside: Path, path: Path) -> None:
+    try:
         aside.replace(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise cannot_write(path, error) from None
+
+
+def text(
+    con: duckdb.DuckDBPyConnection,
+    *,
+    process: str | None = None,
+    step: str | None = None,
+    title: str | None = None,
+    timings: Timings | None = None,
+    progress: Callable[[str, float], None] = lambda name, share: None,
+) -> str:
+    """The report of a database whose tables of findings are filled.
+
+    `process` is the process the questions are about, `step` the label of the recording whose
+    threads and timeline are shown; without it the one with the costliest finding, else the one
+    with the most threads. Raises `UnknownNameError` for a step that is not there.
+    """
+    view = _view(con, process, step, timings)
+    return page(payload(view, progress), title or _title(view))
 
 
 # Behind the window of a section whose numbers rest on lost events.
 _LOST = " Events were lost: text and figures show the time that is known, the tables its bounds."
 
 
-def payload(view: View) -> dict[str, Any]:
+def payload(
+    view: View, progress: Callable[[str, float], None] = lambda name, share: None
+) -> dict[str, Any]:
     """All that the page shows, as JSON values."""
     known = {query.full_name: query for query in catalog.load_all()}
     lossy = bounds.lossy_traces(view.con)
     sections: list[dict[str, Any]] = []
     absent: list[list[str]] = []
-    for chapter in chapters():
+    listed = chapters()
+    for number, chapter in enumerate(listed):
+        progress(chapter.heading, number / len(listed))
         try:
-            shown = made(view, chapter)
+            with view.timings.of(chapter.heading):
+                shown = made(view, chapter)
+        except duckdb.OutOfMemoryException:
+            absent.append([chapter.heading, f"left out: {LEFT_OUT}"])
+            continue
         except duckdb.Error as error:
             absent.append([chapter.heading, f"its query failed: {str(error).splitlines()[0]}"])
             continue
@@ -96,10 +150,15 @@ def payload(view: View) -> dict[str, Any]:
     names = {section["name"] for section in sections}
     return {
         "facts": _facts(view),
-        "findings": summary.payload(view, names),
+        "findings": _findings(view, names),
         "sections": sections,
         "absent": absent,
     }
+
+
+def _findings(view: View, names: set[str]) -> dict[str, Any]:
+    with view.timings.of("evidence of the findings"):
+        return summary.payload(view, names)
 
 
 def script() -> str:
@@ -130,15 +189,21 @@ def page(shown: dict[str, Any], title: str) -> str:
     return _MARK.sub(lambda mark: parts[mark[1]], _file("page.html"))
 
 
-def _view(con: duckdb.DuckDBPyConnection, process: str | None, step: str | None) -> View:
-    plain = View(con, process)
+def _view(
+    con: duckdb.DuckDBPyConnection,
+    process: str | None,
+    step: str | None,
+    timings: Timings | None = None,
+) -> View:
+    timings = timings or Timings()
+    plain = View(con, process, timings=timings)
     labels = {row["label"]: row["trace_id"] for row in plain.rows("FROM trace ORDER BY trace_id")}
     if step is not None:
         if step not in labels:
             raise UnknownNameError(
                 "step", step, sorted(labels), '`schedlens sql SESSION "SELECT label FROM trace"`'
             )
-        return View(con, process, labels[step], step)
+        return View(con, process, labels[step], step, timings=timings)
     chosen = plain.rows(
         "SELECT t.trace_id, t.label FROM trace AS t LEFT JOIN run AS r USING (trace_id) "
         "LEFT JOIN (SELECT trace_id, max(cost_ns) AS cost, "
@@ -150,8 +215,8 @@ def _view(con: duckdb.DuckDBPyConnection, process: str | None, step: str | None)
         "t.trace_id LIMIT 1"
     )
     if not chosen:
-        return View(con, process, 0, "")
-    return View(con, process, chosen[0]["trace_id"], chosen[0]["label"])
+        return View(con, process, 0, "", timings=timings)
+    return View(con, process, chosen[0]["trace_id"], chosen[0]["label"], timings=timings)
 
 
 def _title(view: View) -> str:

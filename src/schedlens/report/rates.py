@@ -25,7 +25,7 @@ def digits(value: float) -> str:
 
 
 def scaled(rows: list[dict[str, Any]], column: str, size: float) -> list[float | None]:
-    """A column divided by the unit; unknown stays None."""
+    """A column divided by the unit; None if unknown."""
     return [None if row[column] is None else row[column] / size for row in rows]
 
 

@@ -18,9 +18,9 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Answer:
-    """A question as it was asked, and its rows; `columns` are those to show, empty for all.
+    """A query and its rows; `columns` are those to show, empty for all.
 
-    A `folded` answer shows its table only when opened: a figure above tells the same.
+    A `folded` answer shows its table only when opened: a figure above shows the same.
     """
 
     sql: str
@@ -47,10 +47,10 @@ class Answer:
 class Figure:
     """A figure: `plot` (plain Plotly data and layout), or the words of one of the page's own.
 
-    `timeline`, `frames`, `steps` and `threads` lie on the page's one time axis.
+    `timeline`, `frames`, `steps`, and `threads` share the page's time axis.
 
     Colours are tokens (`@blue`, see page/page.css) that the page resolves for light and dark.
-    `caption` tells the same in words. `height` is in CSS pixels; None where the kind decides.
+    `caption` says the same in words. `height` is in CSS pixels; None where the kind decides.
     """
 
     caption: str
@@ -71,7 +71,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Nothing:
-    """There is nothing to show, and why; goes into the list of what was looked at."""
+    """There is nothing to show, and why; listed on the page."""
 
     reason: str
 
@@ -84,7 +84,7 @@ class View(Scope):
     label: str = ""
 
     def ask(self, query: str, **arguments: object) -> Answer:
-        """Asks a question with arguments (None is left out) and keeps the SQL beside the rows."""
+        """Runs a query with arguments (None is omitted) and keeps its SQL with the rows."""
         return self._answer(query, self.call(query, **arguments))
 
     def ask_each(self, query: str, order: str = "trace_id", **arguments: object) -> Answer:
@@ -97,9 +97,7 @@ class View(Scope):
         return self._answer(query, sql).without("trace_id", "utid")
 
     def _answer(self, query: str, sql: str) -> Answer:
-        cursor = self.con.execute(sql)
-        names = tuple(column[0] for column in cursor.description or [])
-        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        names, rows = self.named_rows(sql)
         return Answer(sql, query, names, rows)
 
     def ask_step(self, query: str, **arguments: object) -> Answer:
@@ -134,7 +132,7 @@ class View(Scope):
             "workers": "the common measured interval of the workers",
             "step": "between the two snapshots of the step",
             "trace": "the whole recording",
-            "asked": "the window asked for",
+            "asked": "the requested window",
         }.get(span["kind"], span["kind"])
         return f"{where}: {what}, {span['dur_ns'] / 1e6:,.1f} ms."
 

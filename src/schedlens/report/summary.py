@@ -18,6 +18,8 @@ CARDS = 12
 EVIDENCE_ROWS = 50
 # Findings on the first screen.
 TOP = 3
+# Outcomes of analyzers without findings.
+CONCLUSIONS = ("clean", "not_applicable", "not_recorded", "left_out")
 
 _LIST = "SELECT * FROM finding ORDER BY finding_id"
 _OUTCOMES = (
@@ -28,7 +30,7 @@ _OUTCOMES = (
 def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     """What the page shows above all sections; `section_names` are those a card may point to."""
     found = view.rows(_LIST)
-    concluded: dict[str, list[str]] = {"clean": [], "not_applicable": [], "not_recorded": []}
+    concluded: dict[str, list[str]] = {name: [] for name in CONCLUSIONS}
     for row in view.rows(_OUTCOMES):
         reason = f"{row['analyzer']}: {visible(row['reason'] or 'no problems found')}"
         if row["record_with"]:
@@ -157,13 +159,12 @@ def _rows_of(view: View, sql: str | None, name: str, most: int = EVIDENCE_ROWS) 
     """The first rows of a finding's SQL as a table; a failing one says so in its place."""
     text = (sql or "").strip().rstrip(";")
     try:
-        cursor = view.con.execute(text)
-        names = tuple(column[0] for column in cursor.description or [])
-        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(most + 1)]
+        # Sorting for the first rows alone needs no memory for the others; the order is the SQL's.
+        names, rows = view.named_rows(f"FROM ({text}) LIMIT {most + 1}")
+        total = len(rows)
+        if total > most:
+            total = int(view.rows(f"SELECT count(*) AS n FROM ({text})")[0]["n"])
     except duckdb.Error as error:
         names, rows = ("problem",), [{"problem": str(error).splitlines()[0]}]
-    total = len(rows)
-    if total > most:
-        counted = view.con.execute(f"SELECT count(*) FROM ({text})").fetchone()
-        total = int(counted[0]) if counted else total
+        total = 1
     return table(Answer(text, name, names, rows), most=most, total=total)

@@ -51,7 +51,7 @@ def kind(name: str, values: list[Any]) -> str:
 
 
 def heading(name: str) -> str:
-    """A column's name in words: the unit goes behind it on the page."""
+    """A column's name in words: the page appends the unit."""
     words = {"ns": "time", "pct": "share", "ts": "begin", "dur": "length", "ready_ts": "ready from"}
     return words.get(name, re.sub(r"_(ns|pct|khz|ts|dur)$", "", name).replace("_", " "))
 

@@ -13,7 +13,7 @@ Span = dict[str, Any]
 # Changes carried as they are; of more only the means in columns.
 MOST_CHANGES = 40_000
 COLUMNS = 4_000
-# Frames drawn at most, of more every so many-th; as many stutters, the longest, are marked beside.
+# Most frames drawn, beyond that every n-th; the same number of the longest stutters is marked.
 MOST_FRAMES = 8_000
 
 _LAYERS = (
@@ -187,7 +187,7 @@ def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
     if crowded:
         caption += (
             "More threads wanted to run than there are CPUs for "
-            f"{100 * crowded / span['dur_ns']:.1f} % of the time: there the line lies above the "
+            f"{100 * crowded / span['dur_ns']:.1f} % of the time: there the line is above the "
             "highest capacity line."
         )
     elif over and not changes["unknown"]:

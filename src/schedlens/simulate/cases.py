@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schedlens.simulate import engine
+from schedlens.simulate.codes import WR_QUEUE
 from schedlens.simulate.engine import MS, Game
 from schedlens.simulate.machine import Machine, machine
 from schedlens.simulate.rules import Rules
 from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.script import (
-    WR_QUEUE,
     Gate,
     Present,
     Run,

@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# KTHREAD_STATE, as Windows numbers it.
-READY = 1
-TERMINATED = 4
-WAITING = 5
-DEFERRED_READY = 7
-
-# KWAIT_REASON of a thread that leaves although it could continue.
-WR_QUANTUM_END = 30
-WR_PREEMPTED = 32
-WR_YIELD_EXECUTION = 33
-
 IDLE = 0
 """Thread and process id of every CPU's idle thread."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from schedlens.simulate.codes import WR_QUEUE
 from schedlens.simulate.scheduler import Simulation
 from schedlens.simulate.script import (
-    WR_QUEUE,
     Body,
     Gate,
     Present,

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from schedlens.simulate import (
+    codes,
     emitted,
     script,
 )
@@ -137,7 +138,7 @@ class Simulation:
                 thread.steps = None
                 thread.end_ns = self.now
                 self.records.append(emitted.ThreadEnd(self.now, core.description.cpu, thread.tid))
-                self._leave(core, thread, "exit", emitted.TERMINATED, script.EXECUTIVE)
+                self._leave(core, thread, "exit", codes.TERMINATED, codes.EXECUTIVE)
             elif isinstance(action, script.Run):
                 thread.work = action.work_ns / TICK_NS
             elif isinstance(action, script.Signal):
@@ -155,7 +156,7 @@ class Simulation:
                 until = self.now + action.ns if isinstance(action, script.Sleep) else action.at_ns
                 if until > self.now:
                     self.at(until, lambda: self._alarm(thread))
-                    self._leave(core, thread, "blocked", emitted.WAITING, script.DELAY_EXECUTION)
+                    self._leave(core, thread, "blocked", codes.WAITING, codes.DELAY_EXECUTION)
             elif isinstance(action, script.SetPriority):
                 self._set_priority(core, thread, action.priority)
             elif isinstance(action, script.Present):
@@ -172,7 +173,7 @@ class Simulation:
             gate.count -= 1
             return
         gate.waiting.append(thread)
-        self._leave(core, thread, "blocked", emitted.WAITING, reason)
+        self._leave(core, thread, "blocked", codes.WAITING, reason)
 
     def _signal(self, action: script.Signal, core: Core, thread: Thread) -> None:
         for _ in range(action.count):
@@ -212,7 +213,7 @@ class Simulation:
         other = core.queued()
         thread.work = SIGNAL_NS / TICK_NS
         if other is not None and other.priority >= thread.priority:
-            self._leave(core, thread, "yield", emitted.READY, emitted.WR_YIELD_EXECUTION)
+            self._leave(core, thread, "yield", codes.READY, codes.WR_YIELD_EXECUTION)
 
     def _present(self, core: Core, thread: Thread, gpu_ns: int) -> None:
         """The GPU renders frames in order, shows them at the next vsync, and blocks a thread
@@ -240,7 +241,7 @@ class Simulation:
         thread.work = SIGNAL_NS / TICK_NS
         if back > self.now:
             self.at(back, lambda: self._alarm(thread))
-            self._leave(core, thread, "blocked", emitted.WAITING, script.USER_REQUEST)
+            self._leave(core, thread, "blocked", codes.WAITING, codes.USER_REQUEST)
 
     # Ready threads.
 
@@ -334,14 +335,14 @@ class Simulation:
         if taker is None or taker.priority < thread.priority:
             if self._placement.moves_off(core, thread):
                 thread.quantum_left = self.rules.quantum_ns
-                self._leave(core, thread, "quantum_end", emitted.READY, emitted.WR_QUANTUM_END)
+                self._leave(core, thread, "quantum_end", codes.READY, codes.WR_QUANTUM_END)
                 return
             core.quantum_end = self.now + self.rules.quantum_ns
             self._reschedule(core)
             return
         self.truth.handoffs.append(Handoff(self.now, core.description.cpu, thread.tid, taker.tid))
         thread.quantum_left = self.rules.quantum_ns
-        self._leave(core, thread, "quantum_end", emitted.READY, emitted.WR_QUANTUM_END)
+        self._leave(core, thread, "quantum_end", codes.READY, codes.WR_QUANTUM_END)
 
     def _preempt(self, core: Core, thread: Thread) -> None:
         victim = core.running
@@ -357,7 +358,7 @@ class Simulation:
         )
         shown = planned if replaced and planned is not None else thread
         self._end_slice(core, victim, "preempted")
-        self._switch(core, victim, thread, shown, emitted.READY, emitted.WR_PREEMPTED)
+        self._switch(core, victim, thread, shown, codes.READY, codes.WR_PREEMPTED)
         self._place(victim, head=True)
         self._after_entry(core, thread)
 
@@ -376,7 +377,7 @@ class Simulation:
 
     def _enter(self, core: Core, thread: Thread) -> None:
         """A thread enters an idle CPU."""
-        self._switch(core, None, thread, thread, emitted.READY, script.EXECUTIVE)
+        self._switch(core, None, thread, thread, codes.READY, codes.EXECUTIVE)
         self._after_entry(core, thread)
 
     def _after_entry(self, core: Core, thread: Thread) -> None:

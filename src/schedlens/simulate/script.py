@@ -7,14 +7,10 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from schedlens.simulate.codes import USER_REQUEST
+
 if TYPE_CHECKING:
     from schedlens.simulate.thread import Thread
-
-# KWAIT_REASON, as Windows numbers it.
-EXECUTIVE = 0
-DELAY_EXECUTION = 4
-USER_REQUEST = 6
-WR_QUEUE = 15
 
 
 @dataclass(eq=False)

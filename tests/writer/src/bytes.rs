@@ -5,7 +5,7 @@ pub type Guid = [u8; 16];
 
 /// Reads the text of a GUID, 8-4-4-4-12 hexadecimal digits.
 ///
-/// `None` for a text that is none.
+/// `None` for any other text.
 #[must_use]
 pub fn guid(text: &str) -> Option<Guid> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guid_is_stored_with_its_first_three_parts_reversed() {
+    fn guid_is_stored_with_its_first_three_parts_reversed() {
         let found = guid("00112233-4455-6677-8899-aabbccddeeff").expect("a guid");
         let stored = [
             0x33, 0x22, 0x11, 0x00, 0x55, 0x44, 0x77, 0x66, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd,

@@ -1,4 +1,4 @@
-//! What happens: the events of a script.
+//! The events of a script.
 
 use serde::Deserialize;
 
@@ -57,15 +57,15 @@ pub enum Header {
 pub struct Switch {
     /// Thread that leaves; 0 is the idle thread.
     pub old: u32,
-    /// Thread that enters.
+    /// Incoming thread.
     pub new: u32,
-    /// Thread that Windows planned to let in; by default the one that enters.
+    /// Thread that Windows planned to switch in; by default the incoming thread.
     #[serde(default)]
     pub planned: Option<u32>,
     /// How the old one leaves.
     #[serde(default)]
     pub leaves: Leaves,
-    /// `KWAIT_REASON`, where the one that goes with `leaves` is not wanted.
+    /// `KWAIT_REASON`, if not the one implied by `leaves`.
     #[serde(default)]
     pub reason: Option<u8>,
     /// Windows' thread state, likewise.
@@ -95,7 +95,7 @@ pub struct Switch {
     /// Running values of the CPU's counters, in the order of `counters`.
     #[serde(default)]
     pub counters: Vec<u64>,
-    /// Stack of the one that enters.
+    /// Stack of the incoming thread.
     #[serde(default)]
     pub stack: Vec<u64>,
     /// Version of the record, where not the file's.
@@ -143,7 +143,7 @@ pub enum Interrupt {
     Isr,
 }
 
-/// In which event Windows tells a frequency.
+/// The event in which Windows reports a frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrequencyEvent {
@@ -323,9 +323,9 @@ pub enum Event {
         about: u16,
         /// The frequency.
         mhz: u32,
-        /// Event that tells it.
+        /// Event that reports it.
         #[serde(default)]
-        told_by: FrequencyEvent,
+        reported_by: FrequencyEvent,
     },
     /// Names of the counters in switches.
     Counters {

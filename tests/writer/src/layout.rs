@@ -46,7 +46,7 @@ pub struct EtlOptions {
     pub compression: Compression,
     /// Seed of the order in which buffers are flushed; without: as they fill.
     pub shuffle: Option<u64>,
-    /// So many buffers beside the header; later ones take the place of the oldest.
+    /// Number of buffers after the header; later ones replace the oldest.
     pub circular: Option<u32>,
     /// In the style of a merge: relogger's header, rundown records and what is injected at the end.
     pub merged: bool,
@@ -58,7 +58,7 @@ pub struct EtlOptions {
     pub switch_version: u8,
     /// Processor index in 16 bits instead of 8.
     pub wide_index: bool,
-    /// The header tells end time and counts; false: the recorder was killed.
+    /// The header has end time and counts; false: the recorder was killed.
     pub closed: bool,
     /// `ProviderVersion`.
     pub os_build: u32,

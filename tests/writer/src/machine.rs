@@ -1,4 +1,4 @@
-//! The machine of a script: its logical CPUs and how they hang together.
+//! The machine of a script: its logical CPUs and what they share.
 
 use serde::Deserialize;
 
@@ -74,7 +74,7 @@ impl Machine {
         (group, known.and_then(|known| known.number).unwrap_or((cpu % 64) as u8))
     }
 
-    /// CPUs that share what `of` tells, in groups by their first CPU.
+    /// CPUs that share the value of `of`, in groups by their first CPU.
     pub fn sharing<K: PartialEq>(&self, of: impl Fn(&Cpu) -> Option<K>) -> Vec<Vec<&Cpu>> {
         let mut groups: Vec<(K, Vec<&Cpu>)> = Vec::new();
         for cpu in &self.cpus {

@@ -1,4 +1,4 @@
-//! Who is who, and who runs where, as far as the script has told.
+//! Threads and processes, and who runs where, as far as the script has said.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What comes in: JSON lines, the machine and the files' options first, then one event a line.
+//! The input: JSON lines, the machine and the files' options first, then one event a line.
 
 use std::io::BufRead;
 
@@ -31,7 +31,7 @@ pub struct Line {
     pub ts: i64,
     /// CPU on which it is recorded.
     pub cpu: u16,
-    /// What happens.
+    /// The event.
     pub event: Event,
 }
 
@@ -92,7 +92,7 @@ impl<R: BufRead> Script<R> {
         let cpu = number("cpu").map_err(|what| self.wrong(what))?;
         let cpu = u16::try_from(cpu).map_err(|_| self.wrong("cpu is out of range"))?;
         if ts < self.latest {
-            return Err(self.wrong(format!("{ts} lies before {}", self.latest)));
+            return Err(self.wrong(format!("{ts} is before {}", self.latest)));
         }
         self.latest = ts;
         let event = Event::deserialize(Value::Object(fields))
@@ -113,7 +113,7 @@ mod tests {
     const HEAD: &str = r#"{"machine": {"cpus": [{"cpu": 0, "core": 0}]}}"#;
 
     #[test]
-    fn a_line_is_an_event_with_its_time_and_cpu() {
+    fn line_becomes_event_with_time_and_cpu() {
         let text = format!(
             "{HEAD}\n\n{{\"ts\": 100, \"cpu\": 3, \"event\": \"switch\", \"old\": 0, \"new\": 7}}\n"
         );
@@ -123,24 +123,24 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_understood_is_named() {
-        for (line, told) in [
+    fn invalid_line_is_named() {
+        for (line, message) in [
             (r#"{"ts": 1, "cpu": 0, "event": "idle", "stat": 1}"#, "line 2: unknown field `stat`"),
             (r#"{"cpu": 0, "event": "idle"}"#, "line 2: ts is missing"),
             (r#"{"ts": 1, "cpu": -1, "event": "idle"}"#, "line 2: cpu is out of range"),
             (r#"{"ts": 1, "cpu": 0, "event": "sleep"}"#, "line 2: unknown variant `sleep`"),
         ] {
             let error = lines(&format!("{HEAD}\n{line}\n")).expect_err("refused").to_string();
-            assert!(error.starts_with(told), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
 
     #[test]
-    fn time_does_not_go_back() {
+    fn earlier_time_is_refused() {
         let text = format!(
             "{HEAD}\n{}\n{}\n",
             r#"{"ts": 5, "cpu": 0, "event": "idle"}"#, r#"{"ts": 4, "cpu": 0, "event": "idle"}"#
         );
-        assert_eq!(lines(&text).expect_err("refused").to_string(), "line 3: 4 lies before 5");
+        assert_eq!(lines(&text).expect_err("refused").to_string(), "line 3: 4 is before 5");
     }
 }

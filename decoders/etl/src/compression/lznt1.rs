@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_at_each_place_splits_its_bits_there() {
+    fn token_bits_split_by_position() {
         // One literal, then as many of the longest matches as fit, each from 1 byte back.
         let mut chunk = vec![];
         let (mut made, mut flags_at, mut bit) = (0_usize, 0, 8);

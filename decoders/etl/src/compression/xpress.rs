@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn each_distance_repeats_what_lies_there() {
+    fn each_distance_repeats_the_bytes_there() {
         for offset in 1..40_u16 {
             let literals: Vec<u8> = (0..offset as u8).collect();
             let mut packed = Vec::new();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_points_before_the_begin_ends_there() {
+    fn truncated_or_out_of_range_input_ends_there() {
         let packed = [0, 0, 0, 0x40, b'a', 0x08, 0x00];
         assert_eq!(unpacked(&packed, 20), (vec![b'a'], false));
         assert_eq!(unpacked(&[0, 0, 0, 0, b'a', b'b'], 20), (vec![b'a', b'b'], false));

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_has_no_code_ends_there() {
+    fn truncated_input_or_missing_code_ends_there() {
         let packed = alphabet();
         assert!(!unpacked(&packed[..TABLE + 8], 26).1);
         assert_eq!(unpacked(&packed[..TABLE - 1], 26), (vec![], false));

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_buffer_is_given_as_far_as_it_goes() {
+    fn cut_off_buffer_is_returned_as_far_as_present() {
         let mut file = [buffer(0, SESSION, 0x60, 0), buffer(1, SESSION, 0x90, 0)].concat();
         file.truncate(SESSION as usize + 0x50);
         assert_eq!(texts(&file), ["0 256", "1 80"]);
@@ -249,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn room_that_was_never_written_is_no_damage() {
+    fn unwritten_space_is_not_damage() {
         let file = [buffer(0, SESSION, 0x60, 0), vec![0; 0x140], buffer(1, SESSION, 0x60, 0)];
         let found = texts(&file.concat());
         assert_eq!(found, ["0 256", "unused 256", "damage 64", "1 256"]);
     }
 
     #[test]
-    fn flags_and_types_of_later_systems_do_not_cost_a_buffer() {
+    fn unknown_flags_and_types_keep_the_buffer() {
         let mut file = [
             buffer(0, SESSION, 0x60, 0),
             buffer(1, SESSION, 0x60, 0x120),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_leads_nowhere_gives_way_to_the_sessions() {
+    fn wrong_size_falls_back_to_the_session_size() {
         let mut file = [buffer(0, SESSION, 0x60, 0), buffer(1, SESSION, 0x60, 0)].concat();
         file[0..4].copy_from_slice(&0x180_u32.to_le_bytes());
         assert_eq!(texts(&file), ["0 256", "1 256"]);

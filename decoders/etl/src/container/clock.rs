@@ -95,7 +95,7 @@ impl Clock {
     /// machine.
     pub(crate) fn differs(&self, other: &Self) -> Option<&'static str> {
         if (self.kind, self.hz) != (other.kind, other.hz) {
-            return Some("its clock counts other ticks");
+            return Some("its clock differs");
         }
         // Wall time may be set while one of them records; a boot shifts it by more.
         let ticks = self.ns(other.start);

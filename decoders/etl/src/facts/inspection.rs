@@ -257,7 +257,7 @@ fn documentation_only(scan: &Scan, names: &Names<'_>) -> Vec<String> {
         found.push(format!("clock {}", scan.log().clock().name()));
     }
     if header.has(mode::CIRCULAR) {
-        found.push("circular files that have begun anew".to_owned());
+        found.push("circular files that have wrapped".to_owned());
     }
     let packed = scan.log.files.iter().filter(|file| file.buffers.iter().any(|b| b.packed));
     for file in packed.filter(|file| file.packing != crate::compression::Packing::Xpress) {
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filetimes_are_told_to_the_tick() {
+    fn filetimes_keep_every_digit() {
         assert_eq!(utc(116_444_736_000_000_000).as_deref(), Some("1970-01-01T00:00:00.0000000Z"));
         assert_eq!(utc(132_264_173_104_203_138).as_deref(), Some("2020-02-17T12:48:30.4203138Z"));
         assert_eq!(utc(133_536_383_999_999_999).as_deref(), Some("2024-02-28T23:59:59.9999999Z"));

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_several_processes_and_orders_make_whole_texts() {
+    fn chunks_of_several_processes_in_any_order_make_whole_texts() {
         let mut all = Manifests::default();
         assert_eq!(take(&mut all, &event(8, (3, 2), MAGIC, b"c")), None);
         assert_eq!(take(&mut all, &event(9, (2, 0), MAGIC, b"x")), None);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_of_chunks_begins_anew() {
+    fn another_chunk_count_starts_a_new_manifest() {
         let mut all = Manifests::default();
         assert_eq!(take(&mut all, &event(8, (3, 0), MAGIC, b"a")), None);
         assert_eq!(take(&mut all, &event(8, (2, 1), MAGIC, b"z")), None);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_refused_and_what_is_kept_is_bounded() {
+    fn invalid_chunks_are_refused_and_memory_is_bounded() {
         let mut all = Manifests::default();
         for wrong in [
             event(8, (1, 0), 0, b"a"),

@@ -15,10 +15,10 @@ const MOST_CPUS: usize = 1 << 11;
 impl Numbering {
     /// From the records that contain it (hook 0B1B), else from the group masks (hook 0B1A), because
     /// the system numbers its processors group by group. Otherwise up to 64 CPUs form one group.
-    pub fn new(told: &[(u16, u8)], masks: &[u64], cpus: usize) -> Self {
+    pub fn new(recorded: &[(u16, u8)], masks: &[u64], cpus: usize) -> Self {
         let cpus = cpus.min(MOST_CPUS);
-        let places: Vec<Option<(u16, u8)>> = if !told.is_empty() {
-            told.iter().take(MOST_CPUS).copied().map(Some).collect()
+        let places: Vec<Option<(u16, u8)>> = if !recorded.is_empty() {
+            recorded.iter().take(MOST_CPUS).copied().map(Some).collect()
         } else if !masks.is_empty() {
             let places = masks.iter().enumerate().flat_map(|(group, mask)| {
                 let group = group as u16;
@@ -85,17 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_told_or_follow_from_their_masks() {
-        let told = Numbering::new(&[(0, 0), (0, 1), (1, 0), (1, 1)], &[], 4);
+    fn groups_come_from_records_or_masks() {
+        let recorded = Numbering::new(&[(0, 0), (0, 1), (1, 0), (1, 1)], &[], 4);
         let by_mask = Numbering::new(&[], &[3, 3], 4);
-        assert_eq!(told, by_mask);
-        assert_eq!((told.cpu(1, 1), told.place(2), told.cpu(2, 0)), (Some(3), Some((1, 0)), None));
-        assert_eq!(told.cpus(1, 0b111), [2, 3]);
-        assert_eq!(told.only_group(), None);
+        assert_eq!(recorded, by_mask);
+        assert_eq!(
+            (recorded.cpu(1, 1), recorded.place(2), recorded.cpu(2, 0)),
+            (Some(3), Some((1, 0)), None)
+        );
+        assert_eq!(recorded.cpus(1, 0b111), [2, 3]);
+        assert_eq!(recorded.only_group(), None);
     }
 
     #[test]
-    fn a_cpu_that_is_not_told_of_has_no_place() {
+    fn unlisted_cpu_has_no_group() {
         for mut short in [Numbering::new(&[(0, 0), (0, 1)], &[], 3), Numbering::new(&[], &[3], 3)] {
             assert_eq!(short.len(), 2);
             short.cover(3);

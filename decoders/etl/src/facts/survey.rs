@@ -37,7 +37,7 @@ const MOST_UPDATES: usize = 1 << 16;
 
 /// A CPU's class becomes known or changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ClassTold {
+pub(crate) struct ClassRecord {
     pub(crate) ts: i64,
     pub(crate) group: u16,
     pub(crate) number: u8,
@@ -72,7 +72,7 @@ pub struct Facts {
     pub(crate) winsat: Option<winsat::Processors>,
     /// APIC id by group and number (event 68).
     pub(crate) apic: HashMap<(u16, u8), u32>,
-    pub(crate) classes: Vec<ClassTold>,
+    pub(crate) classes: Vec<ClassRecord>,
     /// Nominal MHz by group and number.
     pub(crate) nominal: HashMap<(u16, u8), u32>,
     /// Rows of `machine_setting`.
@@ -143,7 +143,7 @@ impl Survey {
 
     /// Times count from a later moment than expected.
     pub fn count_from(&mut self, start_ns: i64) {
-        self.facts.classes.iter_mut().for_each(|told| told.ts -= start_ns);
+        self.facts.classes.iter_mut().for_each(|class| class.ts -= start_ns);
     }
 
     /// Call this after the last record; `cpus` is from the header.
@@ -367,7 +367,7 @@ impl Survey {
         }
         let class = fields.number("EfficiencyClass").and_then(|class| u8::try_from(class).ok());
         if let Some(class) = class.filter(|_| facts.classes.len() < MOST_UPDATES) {
-            facts.classes.push(ClassTold { ts, group, number, class, update: id == 118 });
+            facts.classes.push(ClassRecord { ts, group, number, class, update: id == 118 });
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::numbering::Numbering;
-use crate::facts::survey::{ClassTold, Facts};
+use crate::facts::survey::{ClassRecord, Facts};
 
 /// One row of `cpu`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,8 +44,7 @@ pub(crate) fn cpus(facts: &Facts, numbering: &Numbering) -> (Vec<Cpu>, Vec<&'sta
         })
         .collect();
     if !from_winsat(facts, numbering, &mut rows) {
-        problems
-            .push("the description of the machine that WinSAT left is of another one: not used");
+        problems.push("WinSAT describes another machine: not used");
     }
     if rows.iter().any(|row| row.core.is_none()) {
         from_flags(facts, numbering, &mut rows);
@@ -68,7 +67,7 @@ pub(crate) fn cpus(facts: &Facts, numbering: &Numbering) -> (Vec<Cpu>, Vec<&'sta
 const CLUSTER: usize = 4;
 
 /// Core types of hybrid processors whose classes were not recorded. Cores with two SMT siblings are
-/// P if cores without siblings share an L2 cache by four, as only E cores do. Other cores stay
+/// P if cores without siblings share an L2 cache by four, as only E cores do. Other cores are
 /// unknown.
 fn infer_core_types(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) {
     let Some(winsat) = facts.winsat.as_ref() else { return };
@@ -120,14 +119,14 @@ fn from_winsat(facts: &Facts, numbering: &Numbering, rows: &mut [Cpu]) -> bool {
         .filter_map(|row| row.place)
         .filter(|(group, _)| *group == 0)
         .fold(0_u64, |mask, (_, number)| mask | 1_u64.checked_shl(number.into()).unwrap_or(0));
-    let told = winsat.cores.iter().fold(0, |all, mask| all | mask);
+    let described = winsat.cores.iter().fold(0, |all, mask| all | mask);
     let disjoint = winsat.cores.iter().map(|mask| mask.count_ones()).sum::<u32>();
     // This recording's flags state which CPUs share a core; an older description may not match
     // them.
     let shared = winsat.cores.iter().filter(|mask| mask.count_ones() > 1);
     let shared = shared.fold(0, |all, mask| all | mask);
     let flags_agree = facts.sharing.is_none_or(|sharing| sharing == shared);
-    if told != here || disjoint != told.count_ones() || !flags_agree {
+    if described != here || disjoint != described.count_ones() || !flags_agree {
         return false;
     }
     let mut set = |mask: u64, give: &mut dyn FnMut(&mut Cpu, i32, i32)| {
@@ -199,37 +198,37 @@ fn core_types(classes: &[Option<u8>]) -> Vec<Option<String>> {
 
 /// Rows for each time at which a class, or the type derived from it, changes.
 fn with_classes(facts: &Facts, numbering: &Numbering, rows: Vec<Cpu>) -> Vec<Cpu> {
-    let mut told: Vec<(Option<i64>, i32, u8)> = Vec::new();
+    let mut changes: Vec<(Option<i64>, i32, u8)> = Vec::new();
     let mut known: BTreeSet<i32> = BTreeSet::new();
-    let mut events: Vec<&ClassTold> = facts.classes.iter().collect();
+    let mut events: Vec<&ClassRecord> = facts.classes.iter().collect();
     events.sort_by_key(|event| event.ts);
     for event in events {
         let Some(cpu) = numbering.cpu(event.group, event.number) else { continue };
         // Values from a rundown apply from the start, unless an update came earlier.
         let begins = known.insert(cpu) && !event.update;
-        told.push((if begins { None } else { Some(event.ts) }, cpu, event.class));
+        changes.push((if begins { None } else { Some(event.ts) }, cpu, event.class));
     }
-    told.sort_by_key(|(from, ..)| *from);
+    changes.sort_by_key(|(from, ..)| *from);
     let mut classes: Vec<Option<u8>> = vec![None; rows.len()];
     let mut shown: Vec<Cpu> = rows;
     let mut all: Vec<Cpu> = Vec::new();
     let mut next = 0;
     let mut from = None;
     loop {
-        while let Some((_, cpu, class)) = told.get(next).filter(|(at, ..)| *at <= from) {
+        while let Some((_, cpu, class)) = changes.get(next).filter(|(at, ..)| *at <= from) {
             classes[*cpu as usize] = Some(*class);
             next += 1;
         }
         for (row, kind) in shown.iter_mut().zip(core_types(&classes)) {
             let class = classes[row.cpu as usize];
-            let kind = if told.is_empty() { row.core_type.clone() } else { kind };
+            let kind = if changes.is_empty() { row.core_type.clone() } else { kind };
             if from.is_some() && row.class == class && row.core_type == kind {
                 continue;
             }
             (row.class, row.core_type, row.valid_from_ns) = (class, kind, from);
             all.push(row.clone());
         }
-        match told.get(next) {
+        match changes.get(next) {
             Some((at, ..)) => from = *at,
             None => break,
         }
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn winsat_tells_cores_caches_and_nodes() {
+    fn winsat_describes_cores_caches_and_nodes() {
         let cache = |mask, level, kind: &str| Cache { mask, level, kind: kind.to_owned() };
         let winsat = Processors {
             cores: vec![0b0011, 0b0100, 0b1000],
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn smt_pairs_beside_a_cluster_of_four_are_p_and_e_cores() {
+    fn smt_pairs_with_a_cluster_of_four_are_p_and_e_cores() {
         let facts = hybrid(&[0xf0]);
         let (rows, _) = cpus(&facts, &one_group(8));
         let names: Vec<_> = rows.iter().map(|row| row.core_type.as_deref().unwrap_or("")).collect();
@@ -312,7 +311,7 @@ mod tests {
     fn core_types_are_not_inferred_without_a_cluster_or_where_classes_are_recorded() {
         let (rows, _) = cpus(&hybrid(&[0x30, 0xc0]), &one_group(8));
         assert!(rows.iter().all(|row| row.core_type.is_none()));
-        let classes = (0..8).map(|number| told(0, number, 0, false)).collect();
+        let classes = (0..8).map(|number| class(0, number, 0, false)).collect();
         let facts = Facts { classes, ..hybrid(&[0xf0]) };
         let (rows, _) = cpus(&facts, &one_group(8));
         assert!(rows.iter().all(|row| row.core_type.as_deref() == Some("U")));
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_alone_tells_who_shares_but_not_with_whom() {
+    fn flag_alone_shows_that_a_core_is_shared_but_not_by_whom() {
         let facts = Facts { sharing: Some(0b0011), ..Facts::default() };
         let (rows, _) = cpus(&facts, &one_group(3));
         assert_eq!(cores(&rows), [(None, None), (None, None), (Some(2), Some(0))]);
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_tells_nothing_of_other_groups_unless_it_is_empty() {
+    fn flag_covers_other_groups_only_if_empty() {
         let two = Numbering::new(&[(0, 0), (0, 1), (1, 0), (1, 1)], &[], 4);
         let (rows, _) = cpus(&Facts { sharing: Some(0b10), ..Facts::default() }, &two);
         assert_eq!(cores(&rows), [(Some(0), Some(0)), (None, None), (None, None), (None, None)]);
@@ -340,8 +339,8 @@ mod tests {
         assert!(rows.iter().all(|row| row.core == Some(row.cpu)));
     }
 
-    fn told(ts: i64, number: u8, class: u8, update: bool) -> ClassTold {
-        ClassTold { ts, group: 0, number, class, update }
+    fn class(ts: i64, number: u8, class: u8, update: bool) -> ClassRecord {
+        ClassRecord { ts, group: 0, number, class, update }
     }
 
     /// CPU, start of validity, class, type.
@@ -355,7 +354,7 @@ mod tests {
 
     #[test]
     fn classes_may_change_while_the_recording_runs() {
-        let classes = vec![told(5, 0, 1, false), told(6, 1, 0, false), told(70, 1, 1, true)];
+        let classes = vec![class(5, 0, 1, false), class(6, 1, 0, false), class(70, 1, 1, true)];
         let (rows, _) = cpus(&Facts { classes, ..Facts::default() }, &one_group(2));
         assert_eq!(
             types(&rows),
@@ -370,7 +369,7 @@ mod tests {
 
     #[test]
     fn before_an_update_the_class_is_unknown_without_a_rundown() {
-        let classes = vec![told(5, 0, 0, true), told(9, 1, 0, true)];
+        let classes = vec![class(5, 0, 0, true), class(9, 1, 0, true)];
         let (rows, _) = cpus(&Facts { classes, ..Facts::default() }, &one_group(2));
         assert_eq!(
             types(&rows),
@@ -386,7 +385,7 @@ mod tests {
 
     #[test]
     fn three_classes_have_three_names() {
-        let classes = vec![told(0, 0, 2, false), told(0, 1, 1, false), told(0, 2, 0, false)];
+        let classes = vec![class(0, 0, 2, false), class(0, 1, 1, false), class(0, 2, 0, false)];
         let (rows, _) = cpus(&Facts { classes, ..Facts::default() }, &one_group(3));
         let names: Vec<_> = rows.iter().map(|row| row.core_type.as_deref()).collect();
         assert_eq!(names, [Some("P"), Some("E"), Some("LP-E")]);

@@ -55,7 +55,7 @@ struct Damage {
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     damage: Vec<Damage>,
-    told: Vec<Gap>,
+    reported: Vec<Gap>,
     left_out: usize,
 }
 
@@ -84,7 +84,7 @@ impl Signs {
             events: None,
             signalled_by,
         };
-        if self.told.len() >= LISTED {
+        if self.reported.len() >= LISTED {
             self.left_out += 1;
             return;
         }
@@ -93,7 +93,7 @@ impl Signs {
                 let count = u32_at(record.payload, 0).unwrap_or_default() as usize;
                 let times = (0..count.min(LISTED)).map_while(|n| u64_at(record.payload, 8 + 8 * n));
                 for time in times.map(u64::cast_signed).filter(|time| *time != 0) {
-                    self.told.push(gap(Some(time), time, "last_dropped_times"));
+                    self.reported.push(gap(Some(time), time, "last_dropped_times"));
                 }
             }
             Id::Classic { opcode, .. } => {
@@ -102,7 +102,7 @@ impl Signs {
                     0x21 => "rt_lost_buffer",
                     _ => "rt_lost_file",
                 };
-                self.told.push(gap(None, record.ts, word));
+                self.reported.push(gap(None, record.ts, word));
             }
             _ => {}
         }
@@ -141,15 +141,15 @@ impl<'a> Stream<'a> {
 
 /// All gaps by their end, and the number of unlisted ones.
 pub(crate) fn gaps(files: &[LogFile], signs: &Signs) -> (Vec<Gap>, usize) {
-    let mut gaps = signs.told.clone();
+    let mut gaps = signs.reported.clone();
     let mut left_out = signs.left_out;
     for (number, file) in files.iter().enumerate() {
         let damage = signs.damage.iter().filter(|damage| usize::from(damage.file) == number);
         let mut found = file_gaps(file, damage);
         let header = &file.header;
         let lost = i64::from(header.events_lost);
-        let told = found.iter().any(|gap| gap.signalled_by.ends_with("_lost"));
-        if !told && (header.events_lost > 0 || header.buffers_lost > 0) {
+        let explained = found.iter().any(|gap| gap.signalled_by.ends_with("_lost"));
+        if !explained && (header.events_lost > 0 || header.buffers_lost > 0) {
             found.push(Gap {
                 cpu: None,
                 start: None,
@@ -252,7 +252,7 @@ fn overwrites(header: &LogHeader) -> bool {
 }
 
 /// Whether the session filled another file before it continued in this one.
-fn goes_on(file: &LogFile) -> bool {
+fn continues_another(file: &LogFile) -> bool {
     file.header.has(mode::NEW_FILE) && lacks_first(file)
 }
 
@@ -274,7 +274,7 @@ struct Sequences {
 impl Sequences {
     fn of(file: &LogFile) -> Self {
         // The header remains when old buffers are overwritten, and every file starts with it.
-        let anywhere = overwrites(&file.header) || goes_on(file);
+        let anywhere = overwrites(&file.header) || continues_another(file);
         let counted = file.buffers.iter().filter(|buffer| !(buffer.header && anywhere));
         let mut numbers: Vec<i64> = counted.map(|buffer| buffer.sequence).collect();
         numbers.sort_unstable();
@@ -288,7 +288,7 @@ impl Sequences {
     fn fewer(&self, file: &LogFile) -> bool {
         let written = u64::from(file.header.buffers_written);
         // With several files, the count may be that of each file or of all together.
-        let elsewhere = goes_on(file) && written <= self.last.unsigned_abs() + 1;
+        let elsewhere = continues_another(file) && written <= self.last.unsigned_abs() + 1;
         (file.buffers.len() as u64) < written && !overwrites(&file.header) && !elsewhere
     }
 

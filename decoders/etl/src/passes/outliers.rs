@@ -435,7 +435,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_run_leaves_out_what_steps_out_of_line() {
+    fn longest_run_skips_values_out_of_order() {
         let members = |values: &[i64]| longest_run(values).iter().map(|m| u8::from(*m)).collect();
         let found: Vec<u8> = members(&[1, 2, 90, 3, 4]);
         assert_eq!(found, [1, 1, 0, 1, 1]);
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn small_steps_back_are_no_damage() {
+    fn small_steps_back_are_not_damage() {
         let times: Vec<Timed> = [10, 30, 20, 500, 40].into_iter().map(|ts| (0, ts)).collect();
         let all = (i64::MIN, i64::MAX);
         assert_eq!(misfits(&times, all, 100), [false, false, false, true, false]);

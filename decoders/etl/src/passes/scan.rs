@@ -71,27 +71,27 @@ impl Troubles {
 const CUT_OFF: &str = "a buffer that the end of the file cuts off";
 const NOT_WHOLE: &str = "a packed buffer that does not unpack to its size";
 const NO_BUFFER: &str = "bytes that are no buffer";
-const UNSORTED: &str = "a buffer whose records are not in the order of time";
-const TOO_MUCH: &str = "a packed buffer that unpacks to far more than logs do: not read";
+const UNSORTED: &str = "a buffer whose records are not in time order";
+const TOO_MUCH: &str = "a packed buffer that unpacks far too large: skipped";
 /// Bytes packed buffers may unpack to, in addition to [`UNPACKED_RATIO`] times the file's size.
 const UNPACKED: u64 = 64 << 20;
 /// Real logs compress to about a tenth; a higher ratio is an attempt to exhaust readers.
 const UNPACKED_RATIO: u64 = 200;
 const NO_START: &str = "the time of the header's record does not fit the others: times are \
                         counted from the earliest record, and the wall time is unknown";
-const TOO_MANY: &str = "a packed buffer that overlaps too many others in time: not read";
+const TOO_MANY: &str = "a packed buffer that overlaps too many others in time: skipped";
 
 impl Log {
     /// Reads all records once in file order and passes on the chosen ones.
     ///
-    /// `goes_on` receives the number of bytes read; if it returns `false`, reading ends early.
+    /// `keep_going` receives the number of bytes read; if it returns `false`, reading ends early.
     pub fn scan(
         self,
         chosen: &Chosen,
         visit: impl FnMut(&Record<'_>),
-        goes_on: impl FnMut(u64) -> bool,
+        keep_going: impl FnMut(u64) -> bool,
     ) -> Scan {
-        scan(self, chosen, visit, goes_on)
+        scan(self, chosen, visit, keep_going)
     }
 }
 
@@ -99,7 +99,7 @@ fn scan(
     mut log: Log,
     chosen: &Chosen,
     mut visit: impl FnMut(&Record<'_>),
-    mut goes_on: impl FnMut(u64) -> bool,
+    mut keep_going: impl FnMut(u64) -> bool,
 ) -> Scan {
     let clock = log.clock();
     let mut reading = Reading {
@@ -118,7 +118,7 @@ fn scan(
     for number in 0..files.len() {
         let many = files.len() > 1;
         let file = &mut files[number];
-        reading.file(number as u16, many, file, &mut visit, &mut |bytes| goes_on(done + bytes));
+        reading.file(number as u16, many, file, &mut visit, &mut |bytes| keep_going(done + bytes));
         done += file.source.bytes().len() as u64;
     }
     log.files = files;
@@ -145,7 +145,7 @@ fn scan(
     let mut problems = reading.troubles.finish();
     notes::add(&log, &mut problems);
     if left_out > 0 {
-        problems.add_many("loss", "gaps beyond those that are listed", left_out as i64);
+        problems.add_many("loss", "further gaps, not listed", left_out as i64);
     }
     let described = std::mem::take(&mut reading.counts.described);
     Scan {
@@ -180,7 +180,7 @@ impl Reading<'_> {
         many: bool,
         file: &mut LogFile,
         visit: &mut impl FnMut(&Record<'_>),
-        goes_on: &mut dyn FnMut(u64) -> bool,
+        keep_going: &mut dyn FnMut(u64) -> bool,
     ) {
         let prefix = if many { format!("{}, ", file.name) } else { String::new() };
         for (offset, bytes, buffer) in &file.damage {
@@ -202,7 +202,7 @@ impl Reading<'_> {
                 file.source.fetch(range.start..end);
                 file.source.let_go(range.start.saturating_sub(2 * STRETCH)..range.start);
                 fetched = end;
-                if !goes_on(range.start as u64) {
+                if !keep_going(range.start as u64) {
                     break;
                 }
             }

@@ -15,7 +15,7 @@ pub(crate) struct Walk {
     ts: i64,
 }
 
-const FAR: &str = "a record whose time cannot be";
+const FAR: &str = "a record with an impossible time";
 
 impl Walk {
     /// At the start of a buffer.

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_is_not_known_is_read_as_the_one_before() {
+    fn unknown_version_is_read_like_the_one_before() {
         let payload: Vec<u8> = (1..=32).collect();
         for (version, fields) in [(1, 3), (2, 5), (9, 5)] {
             let (name, found) = hook(0x0f2e, version, &payload, 8).expect("known");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_of_images_lie_in_the_process_group() {
+    fn image_loads_are_in_the_process_group() {
         assert_eq!(hook_of_class(0x2cb1_5d1d, 10), Some(0x030a));
         assert_eq!(hook_of_class(0x2cb1_5d1d, 2), Some(0x1402));
         assert_eq!(hook_of_class(0x3d6f_a8d0, 39), Some(0x0327));

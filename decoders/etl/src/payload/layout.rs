@@ -242,12 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn a_count_from_the_payload_is_bound_by_the_payload() {
+    fn count_from_the_payload_is_bounded_by_its_size() {
         assert_eq!(read("n:u32 v:u8#n", &[255; 6]), r#"{"n":4294967295,"v":[255,255]}"#);
     }
 
     #[test]
-    fn descriptions_that_are_none_are_refused() {
+    fn invalid_descriptions_are_refused() {
         for text in ["a", "a:u7", "a:text[x]", "a:ptr[3]"] {
             assert!(Layout::parse(text).is_none(), "{text}");
         }

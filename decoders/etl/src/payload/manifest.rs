@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::schema::{Property, Schema, Size};
-use super::tags::{Tag, tags};
+use super::xml::{Part, Tag, parts};
 use crate::guid::Guid;
 
 /// Maximum fields of an event; more means damaged data.
@@ -67,7 +67,7 @@ struct Template {
 
 impl Template {
     fn add(&mut self, tag: &Tag<'_>) {
-        let field = if tag.name == "data" { self.field(tag) } else { None };
+        let field = if tag.name() == "data" { self.field(tag) } else { None };
         match field {
             Some(field) if !self.ended && self.fields.len() < MOST_FIELDS => {
                 self.fields.push(field);
@@ -102,8 +102,16 @@ pub(crate) fn schemas(xml: &str, provider: Guid, most: usize) -> Option<Vec<Sche
     let mut events = Vec::new();
     let mut templates: HashMap<String, Template> = HashMap::new();
     let mut template = None;
-    for tag in tags(xml) {
-        match tag.name {
+    for part in parts(xml) {
+        let tag = match part {
+            Part::Start(tag) => tag,
+            Part::End(name) => {
+                template = template.filter(|_| name != "template");
+                continue;
+            }
+            Part::Text(_) => continue,
+        };
+        match tag.name() {
             "provider" => {
                 let guid = tag.get("guid").unwrap_or_default();
                 ours = guid.trim_matches(['{', '}']).eq_ignore_ascii_case(&wanted);
@@ -114,7 +122,6 @@ pub(crate) fn schemas(xml: &str, provider: Guid, most: usize) -> Option<Vec<Sche
             _ if !ours => {}
             "event" if events.len() < most => events.extend(Event::of(&tag)),
             "template" => template = tag.get("tid"),
-            "/template" => template = None,
             "data" | "struct" => {
                 if let Some(tid) = &template
                     && (templates.len() < most || templates.contains_key(tid))
@@ -189,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_manifest_of_the_provider_give_none() {
+    fn other_texts_give_no_manifest() {
         let other = Guid::from_text_order(1);
         assert!(schemas(XML, other, 100).is_none());
         assert!(schemas("<provider", PROVIDER, 100).is_none());

@@ -9,7 +9,7 @@ pub(crate) mod reader;
 pub(crate) mod schema;
 pub mod switching;
 mod system_layouts;
-mod tags;
 pub(crate) mod tracelogging;
 pub mod value;
 pub(crate) mod winsat;
+mod xml;

@@ -24,11 +24,11 @@ pub struct CSwitch {
 pub struct Details(u64);
 
 impl Details {
-    /// Bit offset of a byte among the values.
+    /// Bit offset of the new thread's priority, for [`Details::signed`].
     pub const NEW_PRIORITY: u32 = 0;
-    /// The old thread's priority.
+    /// Bit offset of the old thread's priority.
     pub const OLD_PRIORITY: u32 = 8;
-    /// The C state; valid if [`Details::has_cstate`].
+    /// Bit offset of the C state; valid if [`Details::has_cstate`].
     pub const CSTATE: u32 = 16;
     /// `KWAIT_REASON`
     pub const WAIT_REASON: u32 = 32;
@@ -136,10 +136,10 @@ impl CSwitch {
     /// All fields common to every version; the C state only if an idle thread is switched out.
     #[inline(always)]
     pub fn details(&self) -> Details {
-        let told = u64::from(self.has_cstate && self.old_tid == 0);
+        let has_cstate = u64::from(self.has_cstate && self.old_tid == 0);
         let classes = if self.has_flags { 0xfe << Details::WAIT_MODE } else { 0 };
         let spare = 0xff << Details::HAS_CSTATE;
-        Details(self.details & !(classes | spare) | told << Details::HAS_CSTATE)
+        Details(self.details & !(classes | spare) | has_cstate << Details::HAS_CSTATE)
     }
 
     /// All fields by Microsoft's names.

@@ -1,5 +1,10 @@
 //! The machine as measured by WinSAT: XML that merging adds to a recording.
 
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use super::xml::{Part, parts};
+
 /// A cache from `LogicalProcessorInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cache {
@@ -19,59 +24,72 @@ pub(crate) struct Processors {
     pub(crate) packages: Vec<u64>,
 }
 
-/// The text in the first element of that name, and the text after the element.
-fn element<'a>(xml: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
-    let mut rest = xml;
-    loop {
-        let at = rest.find('<')?;
-        rest = rest.get(at + 1..)?;
-        let Some(after) = rest.strip_prefix(name) else { continue };
-        let Some(after) = after.strip_prefix('>') else { continue };
-        let (text, behind) = after.split_once(&format!("</{name}>"))?;
-        return Some((text, behind));
+/// A `Relation...` element: the texts of the elements in it.
+#[derive(Default)]
+struct Relation {
+    kind: String,
+    fields: HashMap<String, String>,
+}
+
+impl Relation {
+    fn number<T: FromStr>(&self, field: &str) -> Option<T> {
+        self.fields.get(field)?.parse().ok()
     }
-}
 
-/// All elements of that name.
-fn elements<'a>(xml: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
-    let mut rest = xml;
-    std::iter::from_fn(move || {
-        let (text, behind) = element(rest, name)?;
-        rest = behind;
-        Some(text)
-    })
-}
-
-fn text<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
-    element(xml, name).map(|(text, _)| text.trim())
-}
-
-fn mask(xml: &str) -> Option<u64> {
-    let digits = text(xml, "Mask")?;
-    u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok().filter(|mask| *mask != 0)
+    fn mask(&self) -> Option<u64> {
+        let digits = self.fields.get("Mask")?.trim_start_matches("0x");
+        u64::from_str_radix(digits, 16).ok().filter(|mask| *mask != 0)
+    }
 }
 
 impl Processors {
     /// Reads the XML of the system configuration; missing parts are omitted.
     pub(crate) fn read(xml: &str) -> Self {
-        let name = text(xml, "ProcessorName").filter(|name| !name.is_empty()).map(str::to_owned);
-        let Some((info, _)) = element(xml, "LogicalProcessorInfo") else {
-            return Self { name, ..Self::default() };
-        };
-        let cache = |xml: &str| {
-            Some(Cache {
-                mask: mask(xml)?,
-                level: text(xml, "Level")?.parse().ok()?,
-                kind: text(xml, "Type")?.to_owned(),
-            })
-        };
-        let node = |xml: &str| Some((text(xml, "NodeNum")?.parse().ok()?, mask(xml)?));
-        Self {
-            name,
-            cores: elements(info, "RelationProcessorCore").filter_map(mask).collect(),
-            caches: elements(info, "RelationCache").filter_map(cache).collect(),
-            nodes: elements(info, "RelationNumaNode").filter_map(node).collect(),
-            packages: elements(info, "RelationProcessorPackage").filter_map(mask).collect(),
+        let mut found = Self::default();
+        let mut text = String::new();
+        let mut relation: Option<Relation> = None;
+        for part in parts(xml) {
+            match part {
+                Part::Text(more) => text.push_str(&more),
+                Part::Start(tag) => {
+                    text.clear();
+                    if tag.name().starts_with("Relation") {
+                        relation =
+                            Some(Relation { kind: tag.name().into(), ..Relation::default() });
+                    }
+                }
+                Part::End(name) => match &mut relation {
+                    Some(whole) if whole.kind == name => {
+                        found.add(whole);
+                        relation = None;
+                    }
+                    Some(whole) => {
+                        whole.fields.insert(name, text.trim().to_owned());
+                    }
+                    None if name == "ProcessorName" && found.name.is_none() => {
+                        found.name = Some(text.trim().to_owned()).filter(|name| !name.is_empty());
+                    }
+                    None => {}
+                },
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, relation: &Relation) {
+        let Some(mask) = relation.mask() else { return };
+        match relation.kind.as_str() {
+            "RelationProcessorCore" => self.cores.push(mask),
+            "RelationProcessorPackage" => self.packages.push(mask),
+            "RelationNumaNode" => {
+                self.nodes.extend(relation.number("NodeNum").map(|node| (node, mask)));
+            }
+            "RelationCache" => {
+                let parts = relation.number("Level").zip(relation.fields.get("Type"));
+                let cache = parts.map(|(level, kind)| Cache { mask, level, kind: kind.clone() });
+                self.caches.extend(cache);
+            }
+            _ => {}
         }
     }
 }
@@ -100,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_such_xml_tells_nothing() {
+    fn other_text_gives_nothing() {
         for xml in ["", "<", "<LogicalProcessorInfo>", "<ProcessorName>x", "<a></a>"] {
             assert_eq!(Processors::read(xml), Processors::default(), "{xml}");
         }

@@ -27,7 +27,7 @@ impl Fault {
         match self {
             Self::Marker => "bytes that are no record",
             Self::Size => "a record whose size cannot be",
-            Self::Items { .. } => "a record whose extended items do not fit into it",
+            Self::Items { .. } => "a record whose extended items exceed its size",
         }
     }
 }

@@ -8,7 +8,7 @@ fn problems(scan: &Scan) -> Vec<(String, String, i64)> {
 }
 
 #[test]
-fn records_behind_a_damaged_one_are_read() {
+fn records_after_a_damaged_one_are_read() {
     let mut bytes = plain(&[Built::new(0, 1, &[1_010, 1_020, 1_030, 1_040])]);
     // The second record of the second buffer.
     let at = BUFFER + 0x48 + 24;
@@ -29,14 +29,14 @@ fn records_behind_a_damaged_one_are_read() {
 }
 
 #[test]
-fn a_time_that_cannot_be_is_not_believed() {
+fn implausible_time_is_rejected() {
     let mut bytes = plain(&[Built::new(0, 1, &[1_010, 1_020, 1_030])]);
     let at = BUFFER + 0x48 + 24 + 8;
     bytes[at + 7] = 0x7f;
     let scan = scanned(bytes);
     let times: Vec<i64> = merged(&scan).into_iter().map(|(ts, _, _)| ts).collect();
     assert_eq!(times, [1_010, 1_030]);
-    assert_eq!(problems(&scan)[0].1, "a record whose time cannot be");
+    assert_eq!(problems(&scan)[0].1, "a record with an impossible time");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_cut_off_buffer_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn trouble_of_one_kind_is_a_few_rows_with_all_of_it_counted() {
+fn problems_of_one_kind_are_a_few_rows_with_the_full_count() {
     let buffers: Vec<Built> = (1..60).map(|n| Built::new(0, n, &[1_000 + n])).collect();
     let mut bytes = plain(&buffers);
     for number in 1..60 {
@@ -84,14 +84,14 @@ fn a_header_without_a_clock_is_refused() {
 }
 
 #[test]
-fn reading_ends_where_it_is_told_to() {
+fn reading_stops_on_request() {
     let bytes = plain(&[Built::new(0, 1, &[1_010])]);
     let log = Log::from_bytes("built", bytes).expect("a log");
     assert_eq!(log.scan(&Chosen::none(), |_| {}, |_| false).records(), 0);
 }
 
 #[test]
-fn buffers_that_unpack_to_far_too_much_are_not_read() {
+fn buffers_that_unpack_far_too_large_are_skipped() {
     // 16 MiB of zeros from a few bytes, repeatedly.
     let mut file = plain(&[]);
     let want = 16_u32 << 20;
@@ -106,7 +106,7 @@ fn buffers_that_unpack_to_far_too_much_are_not_read() {
         file.extend(body);
     }
     let scan = scanned(file);
-    let refused = "a packed buffer that unpacks to far more than logs do: not read";
+    let refused = "a packed buffer that unpacks far too large: skipped";
     let rows = problems(&scan);
     let count: i64 = rows.iter().filter(|row| row.1 == refused).map(|row| row.2).sum();
     // 64 MiB and 200 times the file of 19 kB is four of them.

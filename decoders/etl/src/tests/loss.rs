@@ -29,12 +29,12 @@ fn four() -> [Built; 4] {
 }
 
 #[test]
-fn nothing_is_missing_where_nothing_says_so() {
+fn without_evidence_nothing_is_missing() {
     assert_eq!(gaps(plain(&four())), []);
 }
 
 #[test]
-fn flags_tell_of_the_time_since_the_buffer_before() {
+fn flags_cover_the_time_since_the_previous_buffer() {
     let [a, b, c, d] = four();
     let bytes = plain(&[a, b.clone().flags(2), c.flags(4), d.flags(6)]);
     let expected = [
@@ -63,7 +63,7 @@ fn a_missing_number_may_be_of_any_cpu() {
 }
 
 #[test]
-fn a_circular_file_begins_anywhere_but_has_no_holes() {
+fn circular_file_starts_anywhere_but_has_no_holes() {
     let old = four().map(|mut built| {
         built.sequence += 100;
         built
@@ -107,7 +107,7 @@ fn a_log_with_fewer_buffers_than_were_written_is_cut_off() {
 }
 
 #[test]
-fn a_log_with_nothing_behind_its_first_buffer_is_cut_off_nobody_knows_where() {
+fn log_with_only_its_first_buffer_is_cut_off_at_an_unknown_time() {
     let mut bytes = plain(&four());
     bytes.truncate(super::built::BUFFER);
     let expected =
@@ -117,7 +117,7 @@ fn a_log_with_nothing_behind_its_first_buffer_is_cut_off_nobody_knows_where() {
 }
 
 #[test]
-fn losses_that_only_the_header_tells_have_no_place() {
+fn losses_only_in_the_header_have_no_time() {
     let nowhere =
         Gap { cpu: None, start: None, end: None, events: Some(7), signalled_by: "header" };
     // They may have been the last ones of any CPU.
@@ -126,12 +126,12 @@ fn losses_that_only_the_header_tells_have_no_place() {
     assert_eq!(found.len(), 3);
     assert!(found.contains(&nowhere) && last.iter().all(|gap| found.contains(gap)), "{found:?}");
     let [a, b, c, d] = four();
-    let told = gaps(log(1, true, 7, &[a, b, c.flags(2), d]));
-    assert_eq!(told, [gap(0, 1_020, 1_030, "events_lost"), last[0], last[1]]);
+    let found = gaps(log(1, true, 7, &[a, b, c.flags(2), d]));
+    assert_eq!(found, [gap(0, 1_020, 1_030, "events_lost"), last[0], last[1]]);
 }
 
 /// The gaps reported by one record.
-fn told(bytes: &[u8]) -> Vec<Gap> {
+fn reported(bytes: &[u8]) -> Vec<Gap> {
     let head = Head::at(bytes, 0, 0).expect("a record");
     let place = Place { file: 0, buffer: 0, at: 72 };
     let mut signs = Signs::default();
@@ -140,7 +140,7 @@ fn told(bytes: &[u8]) -> Vec<Gap> {
 }
 
 #[test]
-fn times_of_the_last_drops_are_told_without_a_cpu() {
+fn last_dropped_times_have_no_cpu() {
     // Hook 0052: three times, one of them never.
     let mut bytes = vec![2, 0, 2, 0xc0, 64, 0, 0x52, 0];
     bytes.extend([0; 8]);
@@ -156,11 +156,11 @@ fn times_of_the_last_drops_are_told_without_a_cpu() {
         events: None,
         signalled_by: "last_dropped_times",
     };
-    assert_eq!(told(&bytes), [gap(1_100), gap(1_200)]);
+    assert_eq!(reported(&bytes), [gap(1_100), gap(1_200)]);
 }
 
 #[test]
-fn what_a_real_time_session_lost_is_told() {
+fn losses_of_a_real_time_session_are_reported() {
     for (opcode, signalled_by) in
         [(0x20, "rt_lost_event"), (0x21, "rt_lost_buffer"), (0x22, "rt_lost_file")]
     {
@@ -173,7 +173,7 @@ fn what_a_real_time_session_lost_is_told() {
         let class = Guid::from_text_order(0x6a399ae0_4bc6_4de9_870b_3657f8947e7e);
         assert_eq!(Guid::at(&bytes, 24), Some(class));
         let expected = Gap { cpu: None, start: None, end: Some(1_500), events: None, signalled_by };
-        assert_eq!(told(&bytes), [expected]);
+        assert_eq!(reported(&bytes), [expected]);
     }
 }
 

@@ -30,7 +30,7 @@ fn buffers_of_several_cpus_are_merged_by_time() {
 }
 
 #[test]
-fn at_equal_times_cpu_sequence_and_place_decide() {
+fn at_equal_times_cpu_sequence_and_position_decide() {
     let scan = scanned(plain(&[
         Built::new(2, 1, &[1_010, 1_010]),
         Built::new(0, 3, &[1_010, 1_010]),
@@ -52,7 +52,7 @@ fn buffers_of_a_cpu_that_overlap_in_time_are_merged_too() {
 }
 
 #[test]
-fn a_buffer_that_is_not_in_order_is_sorted_and_told() {
+fn unordered_buffer_is_sorted_and_reported() {
     let scan = scanned(plain(&[
         Built::new(0, 1, &[1_030, 1_010, 1_020, 1_010]),
         Built::new(1, 2, &[1_015]),
@@ -61,11 +61,11 @@ fn a_buffer_that_is_not_in_order_is_sorted_and_told() {
     let expected = [(1_010, 0, 1), (1_010, 0, 3), (1_015, 1, 4), (1_020, 0, 2), (1_030, 0, 0)];
     assert_eq!(found, expected);
     let problems: Vec<&str> = scan.problems().map(|(_, what, _)| what).collect();
-    assert_eq!(problems, ["a buffer whose records are not in the order of time"]);
+    assert_eq!(problems, ["a buffer whose records are not in time order"]);
 }
 
 #[test]
-fn where_buffers_mix_processors_no_record_has_one() {
+fn records_of_mixed_buffers_have_no_processor() {
     let buffers = [Built::new(0, 1, &[1_030, 1_010]), Built::new(1, 2, &[1_015])];
     let scan = scanned(log(1 << 28, true, 0, &buffers));
     let cpus: Vec<u16> = merged(&scan).into_iter().map(|(_, cpu, _)| cpu).collect();
@@ -75,7 +75,7 @@ fn where_buffers_mix_processors_no_record_has_one() {
 }
 
 #[test]
-fn another_order_of_the_buffers_changes_nothing() {
+fn buffer_order_changes_nothing() {
     // Times with ties across CPUs, three buffers per CPU.
     let mut buffers = Vec::new();
     for cpu in 0..4_u16 {

@@ -26,7 +26,7 @@ fn bytes(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn perfinfo_counters_and_pebs_lie_before_the_payload() {
+fn perfinfo_counters_and_pebs_precede_the_payload() {
     // Version 4, two counters, 64 bit, size 36, hook 0524.
     let two =
         bytes("0402 11c0 2400 2405 0100000000000000 380f000000000000 b824000000000000 e9000000");
@@ -96,7 +96,7 @@ fn event(items: &str) -> Vec<u8> {
 }
 
 #[test]
-fn extended_items_lie_between_header_and_payload() {
+fn extended_items_are_between_header_and_payload() {
     let event = event(
         "1800 0800 0100 1000 01000000000000000200000000000000 1000 0c00 0000 0300 616200 0000000000 ff",
     );
@@ -119,7 +119,7 @@ fn items_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn messages_carry_what_their_flags_say() {
+fn messages_contain_the_parts_in_their_flags() {
     let message =
         bytes("2200 0090 0c00 2900 01000000 0900000000000000 05000000 04000000 aabbccddeeff");
     let record = read(&message);
@@ -131,7 +131,7 @@ fn messages_carry_what_their_flags_say() {
 }
 
 #[test]
-fn sizes_and_markers_that_cannot_be_are_refused() {
+fn invalid_sizes_and_markers_are_refused() {
     let fault = |text: &str| {
         assert_eq!(Head::usual(&bytes(text), 0), None);
         Head::at(&bytes(text), 0, 7).err()

@@ -11,7 +11,7 @@ const KEPT_ROWS: usize = 1 << 18;
 impl Session<'_> {
     /// Starts a new chunk at a time.
     #[inline(never)]
-    pub(super) fn begin_frame(&mut self, from_ns: i64) {
+    pub(super) fn begin_chunk(&mut self, from_ns: i64) {
         let next = Filling {
             tables: Tables::new(&self.pools),
             rows: Rows::default(),
@@ -24,23 +24,23 @@ impl Session<'_> {
     }
 
     /// The oldest closed chunk and its end, if no later record is expected to change it.
-    pub(super) fn unchanging_frame(&mut self) -> Option<(Filling, i64)> {
-        let first = self.closed.frames.front()?.number;
+    pub(super) fn unchanging_chunk(&mut self) -> Option<(Filling, i64)> {
+        let first = self.closed.chunks.front()?.number;
         if self.closed.rows <= KEPT_ROWS {
             // Data for the last records of a chunk may come with the first records after it.
-            let alone = self.closed.frames.len() < 2;
+            let alone = self.closed.chunks.len() < 2;
             let awaited = self.scheduling.oldest_given().is_some_and(|oldest| oldest <= first);
             if alone || awaited || self.expects_stacks {
                 return None;
             }
         }
-        self.oldest_frame()
+        self.oldest_chunk()
     }
 
     /// The oldest closed chunk and its end.
-    pub(super) fn oldest_frame(&mut self) -> Option<(Filling, i64)> {
+    pub(super) fn oldest_chunk(&mut self) -> Option<(Filling, i64)> {
         let filling = self.closed.take_first()?;
-        let next = self.closed.frames.front().unwrap_or(&self.current);
+        let next = self.closed.chunks.front().unwrap_or(&self.current);
         self.scheduling.settle(next.number);
         Some((filling, next.from_ns))
     }

@@ -27,7 +27,7 @@ pub(super) fn finish(
         (
             session.placeless,
             "buffers",
-            "events of buffers that mix processors: on which CPU they were written is not told, \
+            "events of buffers that mix processors: the CPU that wrote them is unknown; \
              record without EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING",
         ),
         (
@@ -39,21 +39,19 @@ pub(super) fn finish(
         (
             without_group,
             "Thread",
-            "affinity masks of a machine with several processor groups: the records do not tell \
-             the group",
+            "affinity masks of a machine with several processor groups: the records lack the group",
         ),
         (
             session.power.not_described,
             "Kernel-Processor-Power",
-            "parking events of a version whose structs no public description tells: what events \
-             14, 15 and 64 say of each CPU is used alone",
+            "parking events with undocumented structs: only events 14, 15 and 64 are used",
         ),
-        (session.survey.damaged_schemas, "EventMetadata", "schemas of events that are damaged"),
-        (manifests.refused, "EventSource", "manifests, or parts of them, that cannot be read"),
+        (session.survey.damaged_schemas, "EventMetadata", "damaged event schemas"),
+        (manifests.refused, "EventSource", "unreadable manifests or parts of them"),
         (
             manifests.not_whole(),
             "EventSource",
-            "manifests of which parts were not recorded: events of these providers have no fields",
+            "manifests with missing parts: events of these providers have no fields",
         ),
     ];
     for (count, place, what) in counted {
@@ -64,7 +62,7 @@ pub(super) fn finish(
     if unnamed && recording.has_counters() {
         session.problems.add(
             "PmcCounterConfig",
-            "counters at switches without the record that names them: they are numbered",
+            "counters at switches without the record that names them: shown by number",
         );
     }
     if let Some(what) = clock_limit(recording) {
@@ -118,12 +116,12 @@ fn clock_limit(recording: &Recording) -> Option<String> {
     match recording.scan().log().clock().kind {
         ClockKind::Qpc => None,
         ClockKind::SystemTime => Some(format!(
-            "the clock is the system time, which goes on in steps of up to {} us: what is shorter \
-             is not told, record with the performance counter",
+            "the clock is the system time, which goes on in steps of up to {} us: anything shorter \
+             is unknown; record with the performance counter",
             header.timer_resolution / 10
         )),
         ClockKind::Cycles => Some(format!(
-            "the clock counts cycles, of which the header tells {} million a second, rounded: all \
+            "the clock counts cycles, at {} million a second by the rounded value of the header: all \
              lengths may be off by one part in {}",
             header.cpu_mhz,
             2 * u64::from(header.cpu_mhz)

@@ -13,7 +13,8 @@ use schedlens_schedule::frame::Frame;
 use schedlens_schedule::tables::Loss;
 
 use super::session::Session;
-use super::state::filling::{FRAME_ROWS, Filling};
+use super::state::filling::{CHUNK_ROWS, Filling};
+use crate::error::DecodeError;
 use crate::reader::{Finished, FrameSource};
 
 /// Records between two progress reports.
@@ -30,7 +31,7 @@ pub(super) struct Frames<'a> {
     next_gap: usize,
     /// End of that gap.
     gap_due: i64,
-    threads_told: usize,
+    threads_written: usize,
     last_ns: i64,
     read: u64,
     /// Record count at which to report progress next.
@@ -82,7 +83,7 @@ impl<'a> Frames<'a> {
             gaps,
             next_gap: 0,
             gap_due: i64::MIN,
-            threads_told: 0,
+            threads_written: 0,
             last_ns: i64::MIN,
             read: 0,
             next_step: STEP,
@@ -93,15 +94,15 @@ impl<'a> Frames<'a> {
     }
 
     fn hand_out(&mut self, (mut filling, until_ns): (Filling, i64)) -> Result<Frame, ArrowError> {
-        filling.tables.switches.tells_ideal = self.session.tells_ideal;
+        filling.tables.switches.has_ideal = self.session.has_ideal;
         let mut batches = filling.tables.finish(self.batcher, &self.session.pools)?;
         filling.rows.finish(self.batcher, &mut batches)?;
         let lives = &self.session.lives;
         let known = lives.all.len();
-        if known > self.threads_told {
-            let told = self.threads_told..known;
-            batches.push(("thread", super::life_rows::threads(lives, self.batcher, told)?));
-            self.threads_told = known;
+        if known > self.threads_written {
+            let new = self.threads_written..known;
+            batches.push(("thread", super::life_rows::threads(lives, self.batcher, new)?));
+            self.threads_written = known;
         }
         Ok(Frame { batches, until_ns })
     }
@@ -110,13 +111,13 @@ impl<'a> Frames<'a> {
     fn fill(&mut self, on_progress: &mut dyn FnMut(u64) -> bool) -> Option<(Filling, i64)> {
         let (merge, session) = (&mut self.merge, &mut self.session);
         let clock = session.clock;
-        let mut goes_on = true;
-        while goes_on && let Some(ahead) = merge.ahead() {
+        let mut keep_going = true;
+        while keep_going && let Some(ahead) = merge.ahead() {
             let begin = ahead.begin();
             if self.full && self.last_ns < clock.ns(begin) {
                 self.full = false;
-                session.begin_frame(clock.ns(begin));
-                if let Some(ready) = session.unchanging_frame() {
+                session.begin_chunk(clock.ns(begin));
+                if let Some(ready) = session.unchanging_chunk() {
                     return Some(ready);
                 }
             }
@@ -140,11 +141,11 @@ impl<'a> Frames<'a> {
                 self.last_ns = clock.ns(raw);
             }
             merge.pass(passed);
-            self.full = session.current.len() >= FRAME_ROWS;
+            self.full = session.current.len() >= CHUNK_ROWS;
             self.read += passed as u64;
             if self.read >= self.next_step {
                 self.next_step = self.read + STEP;
-                goes_on = on_progress(merge.read());
+                keep_going = on_progress(merge.read());
             }
         }
         self.close();
@@ -204,24 +205,24 @@ impl FrameSource for Frames<'_> {
     fn next_frame(
         &mut self,
         on_progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Option<Frame>, ArrowError> {
+    ) -> Result<Option<Frame>, DecodeError> {
         while !self.done {
-            let ready = self.session.unchanging_frame().or_else(|| self.fill(on_progress));
+            let ready = self.session.unchanging_chunk().or_else(|| self.fill(on_progress));
             if let Some(ready) = ready {
-                return self.hand_out(ready).map(Some);
+                return Ok(Some(self.hand_out(ready)?));
             }
         }
-        if let Some(oldest) = self.session.oldest_frame() {
-            return self.hand_out(oldest).map(Some);
+        if let Some(oldest) = self.session.oldest_chunk() {
+            return Ok(Some(self.hand_out(oldest)?));
         }
-        self.last.take().map(|last| self.hand_out((last, i64::MAX))).transpose()
+        Ok(self.last.take().map(|last| self.hand_out((last, i64::MAX))).transpose()?)
     }
 
     fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
         self.session.lives.at(tid, ts)
     }
 
-    fn finish(&mut self) -> Result<Finished, ArrowError> {
-        super::finish::finish(self.recording, &mut self.session, self.batcher)
+    fn finish(&mut self) -> Result<Finished, DecodeError> {
+        Ok(super::finish::finish(self.recording, &mut self.session, self.batcher)?)
     }
 }

@@ -29,7 +29,7 @@ fn lives(recording: &Recording) -> (Json, Json) {
         session.take(&record, clock.ns(record.ts));
     }
     let lives = &session.lives;
-    let processes = lives.processes.all.iter().filter(|process| process.told);
+    let processes = lives.processes.all.iter().filter(|process| process.has_record);
     let processes = processes.map(|process| {
         json!({
             "pid": process.pid,

@@ -94,7 +94,7 @@ impl Session<'_> {
             session_id: fields.id("SessionId"),
             command_line: fields.text("CommandLine").map(str::to_owned),
         };
-        self.lives.processes.told(event, facts, ts);
+        self.lives.processes.record(event, facts, ts);
         Some(())
     }
 
@@ -123,7 +123,7 @@ impl Session<'_> {
             session_id: fields.id("SessionID"),
             command_line: None,
         };
-        self.lives.processes.told(event, facts, ts);
+        self.lives.processes.record(event, facts, ts);
     }
 
     /// A FILETIME as ns from ns 0.
@@ -139,14 +139,14 @@ impl Session<'_> {
             0x0503 => Event::RundownAtBegin,
             _ => Event::RundownAtEnd,
         };
-        let told = ThreadFacts {
+        let facts = ThreadFacts {
             tid: fields.id("TThreadId")?,
             pid: fields.id("ProcessId")?,
             name: fields.text("ThreadName").map(str::to_owned),
             base_priority: fields.number("BasePriority").and_then(|p| u8::try_from(p).ok()),
             affinity: fields.number("Affinity"),
         };
-        self.lives.told(event, told, ts);
+        self.lives.record(event, facts, ts);
         Some(())
     }
 

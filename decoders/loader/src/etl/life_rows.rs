@@ -8,7 +8,7 @@ use schedlens_etl::facts::numbering::Numbering;
 use schedlens_schedule::batcher::Batcher;
 use schedlens_schedule::columns::{Column, texts};
 
-use super::lives::{Life, Lives, Told};
+use super::lives::{AffinitySource, Life, Lives};
 use super::rows::cpu_lists;
 
 /// Rows of `thread`.
@@ -111,11 +111,11 @@ pub(super) fn affinities(
                 continue;
             }
             utid.push(lives.utid(number as u32));
-            from.push_option(lives.held_from(life, allowed.from_ns));
+            from.push_option(lives.valid_from(life, allowed.from_ns));
             cpus.push(list);
-            sources.push(match allowed.told {
-                Told::Rundown => "rundown",
-                Told::Event => "event",
+            sources.push(match allowed.source {
+                AffinitySource::Rundown => "rundown",
+                AffinitySource::Event => "event",
             });
         }
     }

@@ -15,7 +15,7 @@ const IDLE: &str = "Idle";
 
 /// The source of an affinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum AffinitySource {
     /// A rundown: the current value of an existing thread.
     Rundown,
     /// The thread's start, or a change.
@@ -29,7 +29,7 @@ pub(super) struct Allowed {
     pub(super) mask: u64,
     /// `None` if the record does not contain it.
     pub(super) group: Option<u16>,
-    pub(super) told: Told,
+    pub(super) source: AffinitySource,
 }
 
 /// What the records contain about a thread.
@@ -138,9 +138,9 @@ impl Lives {
     }
 
     /// From when the first name and affinity of a lifetime apply; `None`: since before the
-    /// recording. If a rundown at the start lists other threads but not this one, it began shortly
-    /// before its first record.
-    pub(super) fn held_from(&self, life: &Life, from: Option<i64>) -> Option<i64> {
+    /// recording. If a rundown at the start lists other threads but not this one, it began some
+    /// time before its first record.
+    pub(super) fn valid_from(&self, life: &Life, from: Option<i64>) -> Option<i64> {
         let is_unlisted = self.lists_threads && !life.is_listed && !life.idle;
         from.or(is_unlisted.then_some(life.first_ns))
     }
@@ -265,7 +265,7 @@ impl Lives {
         }
         let life = self.create(0, None, i64::MIN);
         self.idle[at] = life;
-        let process = self.processes.bearing(0);
+        let process = self.processes.with_pid(0);
         self.processes.name_if_none(process, IDLE);
         let idle = &mut self.all[life as usize];
         idle.idle = true;
@@ -282,20 +282,20 @@ impl Lives {
         if let Some((life, false)) = self.look_up(tid)
             && self.all[life as usize].process.is_none()
         {
-            self.all[life as usize].process = Some(self.processes.bearing(pid));
+            self.all[life as usize].process = Some(self.processes.with_pid(pid));
         }
     }
 
     /// Processes a lifetime record of a thread.
-    pub(super) fn told(&mut self, event: Event, told: ThreadFacts, ts: i64) {
-        if told.tid == 0 {
+    pub(super) fn record(&mut self, event: Event, facts: ThreadFacts, ts: i64) {
+        if facts.tid == 0 {
             return;
         }
-        let current = self.look_up(told.tid);
+        let current = self.look_up(facts.tid);
         let ended = |life: &Life| life.end_ns.is_some();
         let life = match (event, current) {
-            (Event::Start, _) => self.begin(told.tid, Some(ts), ts),
-            (_, None) => self.begin(told.tid, None, ts),
+            (Event::Start, _) => self.begin(facts.tid, Some(ts), ts),
+            (_, None) => self.begin(facts.tid, None, ts),
             // The end may be recorded after the thread has exited.
             (Event::End, Some((life, _))) if !ended(&self.all[life as usize]) => life,
             (Event::RundownAtBegin | Event::RundownAtEnd, Some((life, false)))
@@ -303,9 +303,9 @@ impl Lives {
             {
                 life
             }
-            (_, Some(_)) => self.begin(told.tid, Some(ts), ts),
+            (_, Some(_)) => self.begin(facts.tid, Some(ts), ts),
         };
-        let process = self.processes.bearing(told.pid);
+        let process = self.processes.with_pid(facts.pid);
         let only_group = self.only_group;
         let thread = &mut self.all[life as usize];
         thread.process = Some(process);
@@ -318,23 +318,27 @@ impl Lives {
             // normally.
             thread.end_ns = Some(ts);
         } else {
-            thread.base_priority = told.base_priority.or(thread.base_priority);
+            thread.base_priority = facts.base_priority.or(thread.base_priority);
         }
         // Values from a rundown apply since before the recording, unless an earlier event set them.
         let existed = thread.start_ns.is_none();
-        if let Some(name) = told.name.filter(|name| !name.is_empty())
+        if let Some(name) = facts.name.filter(|name| !name.is_empty())
             && thread.names.last().is_none_or(|(_, known)| *known != name)
         {
             let from = if existed && thread.names.is_empty() { None } else { Some(ts) };
             thread.names.push((from, name));
         }
-        if let Some(mask) = told.affinity.filter(|mask| *mask != 0 && event != Event::End) {
+        if let Some(mask) = facts.affinity.filter(|mask| *mask != 0 && event != Event::End) {
             let same = |known: &Allowed| known.mask == mask;
             if !thread.allowed.last().is_some_and(same) {
                 let first = thread.allowed.is_empty();
                 let from_ns = if existed && first { None } else { Some(ts) };
-                let told = if event == Event::Start { Told::Event } else { Told::Rundown };
-                thread.allowed.push(Allowed { from_ns, mask, group: only_group, told });
+                let source = if event == Event::Start {
+                    AffinitySource::Event
+                } else {
+                    AffinitySource::Rundown
+                };
+                thread.allowed.push(Allowed { from_ns, mask, group: only_group, source });
             }
         }
     }
@@ -348,14 +352,15 @@ impl Lives {
         let thread = &mut self.all[life as usize];
         thread.names.push((Some(ts), name));
         if thread.process.is_none() {
-            thread.process = Some(self.processes.bearing(pid));
+            thread.process = Some(self.processes.with_pid(pid));
         }
     }
 
     /// The allowed CPUs of a thread change; returns its number.
     pub(super) fn confined(&mut self, tid: u32, ts: i64, (group, mask): (u16, u64)) -> u32 {
         let life = self.now(tid, 0, ts);
-        let allowed = Allowed { from_ns: Some(ts), mask, group: Some(group), told: Told::Event };
+        let allowed =
+            Allowed { from_ns: Some(ts), mask, group: Some(group), source: AffinitySource::Event };
         self.all[life as usize].allowed.push(allowed);
         life
     }
@@ -375,7 +380,7 @@ impl Lives {
 mod tests {
     use super::*;
 
-    fn told(tid: u32, pid: u32) -> ThreadFacts {
+    fn facts(tid: u32, pid: u32) -> ThreadFacts {
         ThreadFacts { tid, pid, ..ThreadFacts::default() }
     }
 
@@ -386,12 +391,12 @@ mod tests {
     #[test]
     fn an_id_that_is_reused_is_another_thread() {
         let mut lives = lives();
-        lives.told(Event::RundownAtBegin, told(8, 4), 0);
+        lives.record(Event::RundownAtBegin, facts(8, 4), 0);
         let first = lives.now(8, 0, 10);
-        lives.told(Event::End, told(8, 4), 20);
+        lives.record(Event::End, facts(8, 4), 20);
         assert_eq!(lives.now(8, 0, 21), first, "it still leaves its CPU");
         lives.leaves_for_good(8);
-        lives.told(Event::Start, told(8, 12), 30);
+        lives.record(Event::Start, facts(8, 12), 30);
         let second = lives.now(8, 0, 31);
         assert_ne!(first, second);
         assert_eq!((lives.all[0].end_ns, lives.all[1].start_ns), (Some(20), Some(30)));
@@ -401,37 +406,37 @@ mod tests {
     }
 
     #[test]
-    fn a_rundown_at_the_end_tells_of_the_whole_recording() {
+    fn rundown_at_the_end_applies_from_the_start() {
         let mut lives = lives();
         let life = lives.now(8, 0, 10);
         let more = ThreadFacts {
             name: Some("worker".into()),
             base_priority: Some(9),
             affinity: Some(3),
-            ..told(8, 4)
+            ..facts(8, 4)
         };
-        lives.told(Event::RundownAtEnd, more, 99);
+        lives.record(Event::RundownAtEnd, more, 99);
         let thread = &lives.all[life as usize];
         assert_eq!((thread.start_ns, thread.base_priority), (None, Some(9)));
         assert_eq!(thread.names, [(None, "worker".to_owned())]);
         assert_eq!(
             thread.allowed,
-            [Allowed { from_ns: None, mask: 3, group: Some(0), told: Told::Rundown }]
+            [Allowed { from_ns: None, mask: 3, group: Some(0), source: AffinitySource::Rundown }]
         );
     }
 
     #[test]
-    fn a_thread_that_only_the_rundown_at_the_end_lists_holds_from_its_first_record() {
+    fn thread_only_in_the_end_rundown_applies_from_its_first_record() {
         let mut lives = lives();
-        lives.told(Event::RundownAtBegin, told(4, 4), 0);
+        lives.record(Event::RundownAtBegin, facts(4, 4), 0);
         let life = lives.now(8, 0, 10);
-        lives.told(Event::RundownAtEnd, told(8, 4), 99);
-        let from = |life: u32| lives.held_from(&lives.all[life as usize], None);
+        lives.record(Event::RundownAtEnd, facts(8, 4), 99);
+        let from = |life: u32| lives.valid_from(&lives.all[life as usize], None);
         assert_eq!((from(life), from(0)), (Some(10), None));
     }
 
     #[test]
-    fn a_thread_seen_after_its_id_was_given_up_began_in_between() {
+    fn thread_seen_after_its_id_was_freed_began_in_between() {
         let mut lives = lives();
         lives.now(8, 0, 10);
         lives.leaves_for_good(8);
@@ -441,9 +446,9 @@ mod tests {
     }
 
     #[test]
-    fn every_cpu_has_an_idle_thread_of_its_own() {
+    fn each_cpu_has_its_own_idle_thread() {
         let mut lives = lives();
-        lives.told(Event::RundownAtBegin, told(0, 0), 0);
+        lives.record(Event::RundownAtBegin, facts(0, 0), 0);
         let (a, b) = (lives.now(0, 0, 1), lives.now(0, 3, 1));
         assert_ne!(a, b);
         assert_eq!(lives.now(0, 3, 2), b);

@@ -107,8 +107,8 @@ impl Session<'_> {
         }
     }
 
-    /// A rundown contains a CPU's state. It applies since changes are recorded, because there was
-    /// no change.
+    /// A rundown states whether a CPU is parked. Without an earlier record of the CPU, the state
+    /// applies from the first recorded change on any CPU.
     fn found_parked(&mut self, cpu: i32, ts: i64, state: Parked) {
         let known = self.power.parked.get(&cpu).copied();
         let merged = Parked { soft: state.soft.or(known.and_then(|known| known.soft)), ..state };

@@ -66,7 +66,7 @@ impl Session<'_> {
         let number = presents.frames.entry(key.0).or_insert(0);
         let frame = *number;
         *number += 1;
-        let process = self.lives.processes.bearing(key.0);
+        let process = self.lives.processes.with_pid(key.0);
         let thread = (tid != 0).then(|| self.lives.now(tid, 0, ts));
         let known = self.lives.processes.all[process as usize].name.clone();
         let name = known.or_else(|| self.survey.late_names.get(&key.0).cloned());

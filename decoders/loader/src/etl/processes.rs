@@ -15,7 +15,7 @@ pub(super) struct Process {
     pub(super) session_id: Option<u32>,
     pub(super) command_line: Option<String>,
     /// Whether the process itself has a record, not just one of its threads.
-    pub(super) told: bool,
+    pub(super) has_record: bool,
 }
 
 /// A record of the life of a process.
@@ -55,7 +55,7 @@ pub(super) struct Processes {
 
 impl Processes {
     /// The process that has an id now.
-    pub(super) fn bearing(&mut self, pid: u32) -> u32 {
+    pub(super) fn with_pid(&mut self, pid: u32) -> u32 {
         match self.by_pid.get(&pid) {
             Some(process) => *process,
             None => self.begin(pid, None),
@@ -78,7 +78,7 @@ impl Processes {
     }
 
     /// Processes a lifetime record of a process.
-    pub(super) fn told(&mut self, event: Event, facts: ProcessFacts, ts: i64) {
+    pub(super) fn record(&mut self, event: Event, facts: ProcessFacts, ts: i64) {
         let pid = facts.pid;
         let key = facts.key.filter(|key| *key != 0);
         let current = self.by_pid.get(&pid).copied();
@@ -86,7 +86,7 @@ impl Processes {
             let other = key.is_some() && process.key.is_some() && process.key != key;
             match event {
                 // One of its threads may have been recorded before.
-                Event::Start => !process.told && process.end_ns.is_none(),
+                Event::Start => !process.has_record && process.end_ns.is_none(),
                 Event::Defunct(_) => !other && (process.end_ns.is_some() || process.key == key),
                 Event::End | Event::Rundown => !other && process.end_ns.is_none(),
             }
@@ -116,7 +116,7 @@ impl Processes {
             },
         };
         let process = &mut self.all[process as usize];
-        process.told = true;
+        process.has_record = true;
         process.key = key.or(process.key);
         match event {
             Event::Start => process.start_ns = Some(ts),
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn a_pid_that_is_reused_is_another_process() {
         let mut processes = Processes::default();
-        processes.told(Event::Rundown, facts(4, Some(1), Some("a")), 0);
-        processes.told(Event::End, facts(4, Some(1), Some("a")), 10);
-        processes.told(Event::Start, facts(4, Some(2), Some("b")), 20);
-        processes.told(Event::Rundown, facts(4, Some(2), Some("b")), 90);
+        processes.record(Event::Rundown, facts(4, Some(1), Some("a")), 0);
+        processes.record(Event::End, facts(4, Some(1), Some("a")), 10);
+        processes.record(Event::Start, facts(4, Some(2), Some("b")), 20);
+        processes.record(Event::Rundown, facts(4, Some(2), Some("b")), 90);
         let found: Vec<_> = processes
             .all
             .iter()
@@ -158,21 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_may_be_told_of_before_its_process() {
+    fn thread_may_be_recorded_before_its_process() {
         let mut processes = Processes::default();
-        let early = processes.bearing(8);
-        processes.told(Event::Start, facts(8, Some(3), Some("x")), 5);
-        assert_eq!(processes.bearing(8), early);
+        let early = processes.with_pid(8);
+        processes.record(Event::Start, facts(8, Some(3), Some("x")), 5);
+        assert_eq!(processes.with_pid(8), early);
         assert_eq!(processes.all[early as usize].start_ns, Some(5));
     }
 
     #[test]
-    fn a_defunct_process_leaves_the_id_to_the_one_that_bears_it() {
+    fn defunct_process_does_not_take_the_id_from_its_new_owner() {
         let mut processes = Processes::default();
-        processes.told(Event::Rundown, facts(8, Some(3), Some("now")), 5);
-        processes.told(Event::Defunct(Some(-7)), facts(8, Some(2), Some("before")), 6);
-        processes.told(Event::Defunct(None), facts(12, Some(9), Some("gone")), 6);
-        let bearer = processes.bearing(8);
+        processes.record(Event::Rundown, facts(8, Some(3), Some("now")), 5);
+        processes.record(Event::Defunct(Some(-7)), facts(8, Some(2), Some("before")), 6);
+        processes.record(Event::Defunct(None), facts(12, Some(9), Some("gone")), 6);
+        let bearer = processes.with_pid(8);
         assert_eq!(processes.all[bearer as usize].name.as_deref(), Some("now"));
         assert_eq!(processes.all[1].end_ns, Some(-7));
         assert_eq!(processes.all.len(), 3);

@@ -10,6 +10,7 @@ use schedlens_schedule::states::Source;
 
 use super::frames::Frames;
 use super::machine;
+use crate::error::DecodeError;
 use crate::reader::{FrameSource, Reader, TraceFacts};
 
 impl Reader for Recording {
@@ -33,7 +34,7 @@ impl Reader for Recording {
         self.scan().log().clock().session_ns()
     }
 
-    fn clock_name(&self) -> &'static str {
+    fn clock_name(&self) -> &str {
         self.scan().log().clock().name()
     }
 
@@ -45,8 +46,8 @@ impl Reader for Recording {
         Recording::has_wakings(self)
     }
 
-    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, ArrowError> {
-        machine::cpu_batch(self, batcher)
+    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
+        Ok(machine::cpu_batch(self, batcher)?)
     }
 
     fn trace_batch(

@@ -2,6 +2,7 @@
 
 use schedlens_etl::payload::switching::{CSwitch, ReadyThread};
 use schedlens_schedule::tables::{Busy, Moment};
+use schedlens_system::thread_states::kthread_state::TERMINATED;
 
 use super::lives::Seen;
 use super::rows::{Change, Interrupt};
@@ -9,9 +10,6 @@ use super::session::Session;
 use super::state::cpus::UNKNOWN;
 use super::switches::Switch;
 use super::wakeups::Wakeup;
-
-/// `KTHREAD_STATE` of a thread that has exited.
-const TERMINATED: i8 = 4;
 
 impl Session<'_> {
     #[inline(always)]
@@ -29,12 +27,12 @@ impl Session<'_> {
         let (prev, next) = (self.lives.utid(old), self.lives.utid(new));
         let qos = read.qos();
         if read.old_tid != 0 {
-            let ideal = self.tells_ideal.then_some(read.ideal_processor());
+            let ideal = self.has_ideal.then_some(read.ideal_processor());
             let old_qos = qos.map(|(old, _)| old);
             if let Some(before) = self.lives.saw_leave(old, ideal, old_qos) {
-                self.note_leaver(prev, (before, ideal, old_qos), at);
+                self.note_outgoing(prev, (before, ideal, old_qos), at);
             }
-            if read.state() == TERMINATED {
+            if i32::from(read.state()) == TERMINATED {
                 self.lives.leaves_for_good(read.old_tid);
             }
         }
@@ -51,7 +49,7 @@ impl Session<'_> {
     }
 
     #[inline(never)]
-    fn note_leaver(
+    fn note_outgoing(
         &mut self,
         utid: i64,
         (before, ideal, qos): (Seen, Option<u8>, Option<u8>),
@@ -82,7 +80,7 @@ impl Session<'_> {
         let given = std::mem::take(&mut self.scheduling.cpu(cpu).given);
         for (frame, row) in &given {
             if let Some(tables) = self.frame(*frame) {
-                tables.wakeups.mend_waker(*row, waker);
+                tables.wakeups.correct_waker(*row, waker);
             }
         }
         let mut given = given;
@@ -94,7 +92,7 @@ impl Session<'_> {
         if self.current.number == number {
             return Some(&mut self.current.tables);
         }
-        self.closed.numbered(number).map(|frame| &mut frame.tables)
+        self.closed.numbered(number).map(|chunk| &mut chunk.tables)
     }
 
     #[inline(never)]
@@ -181,7 +179,7 @@ impl Session<'_> {
         let life = self.lives.now(tid, waking_cpu, ts);
         let waker = self.lives.utid(life);
         if let Some(tables) = self.frame(number) {
-            tables.wakeups.mend_waker(row, waker);
+            tables.wakeups.correct_waker(row, waker);
         }
         self.scheduling.cpu(waking_cpu).given.retain(|given| *given != (number, row));
     }
@@ -213,7 +211,7 @@ impl Session<'_> {
 
     #[inline(never)]
     fn scheduling_damage(&mut self) {
-        self.problems.add("DPC and ISR", "an interrupt whose begin cannot be");
+        self.problems.add("DPC and ISR", "an interrupt with an impossible start");
     }
 }
 

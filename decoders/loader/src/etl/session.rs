@@ -60,7 +60,7 @@ pub(super) struct Session<'a> {
     /// Core type name of each CPU, if known.
     pub(super) core_types: Vec<Option<String>>,
     /// Whether the ideal-processor byte is valid.
-    pub(super) tells_ideal: bool,
+    pub(super) has_ideal: bool,
     /// Memory of finished columns.
     pub(super) pools: Pools,
 }
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
             placeless: 0,
             compact_switches: 0,
             core_types,
-            tells_ideal: survey.numbering.len() <= IDEAL_LIMIT,
+            has_ideal: survey.numbering.len() <= IDEAL_LIMIT,
             pools: Pools::default(),
         }
     }

@@ -33,7 +33,7 @@ struct Block {
 pub(super) struct Switches {
     rows: usize,
     /// Whether the ideal processor is valid, for all rows.
-    pub(super) tells_ideal: bool,
+    pub(super) has_ideal: bool,
     block: Block,
     ts: Column<i64>,
     cpu: Column<i32>,
@@ -102,7 +102,7 @@ impl Busy for Switches {
         let short = || Column::within(pools.int32.take());
         Self {
             rows: 0,
-            tells_ideal: false,
+            has_ideal: false,
             block: Block {
                 ts: [0; BLOCK],
                 cpu: [0; BLOCK],
@@ -150,7 +150,7 @@ impl Busy for Switches {
             ("prev_cstate", self.cstate.array_where(&pools.int32, self.has_cstate)),
             ("source", pools.repeated.column("switch", rows)?),
         ];
-        if self.tells_ideal {
+        if self.has_ideal {
             columns.push(("prev_ideal_cpu", short(self.ideal_cpu)));
         }
         Ok(columns)

@@ -68,7 +68,7 @@ impl Wakeups {
     }
 
     /// Replaces the assumed waker.
-    pub(super) fn mend_waker(&mut self, row: usize, waker: i64) {
+    pub(super) fn correct_waker(&mut self, row: usize, waker: i64) {
         if row >= self.ts.len() {
             let at = row % BLOCK;
             self.block.waker[at] = waker;
@@ -163,7 +163,7 @@ mod tests {
     use arrow_array::{Array, BooleanArray, Int64Array};
 
     #[test]
-    fn wakers_are_mended_in_and_behind_the_block() {
+    fn wakers_are_corrected_in_and_after_the_block() {
         let mut table = Wakeups::new(&Pools::default());
         for row in 0..600_i64 {
             let moment = Moment { ts: row * 10, cpu: 1, seq: row };
@@ -173,12 +173,12 @@ mod tests {
                 table.settle();
                 assert_eq!((table.times().len(), table.latest()), (301, Some(3000)));
                 assert!(table.waker_unknown(300));
-                table.mend_waker(300, -1);
+                table.correct_waker(300, -1);
                 assert!(!table.waker_unknown(300));
             }
         }
-        table.mend_waker(3, -2);
-        table.mend_waker(597, -3);
+        table.correct_waker(3, -2);
+        table.correct_waker(597, -3);
         let columns = table.columns(&Pools::default()).expect("columns");
         let find = |name| &columns.iter().find(|(known, _)| *known == name).expect("there").1;
         let wakers: &Int64Array = find("waker_utid").as_any().downcast_ref().expect("numbers");

@@ -11,7 +11,7 @@ use schedlens_schedule::batcher::Batcher;
 use schedlens_schedule::frame::Frame;
 use schedlens_schedule::pool::Pools;
 
-use super::held::Held;
+use super::pending::Pending;
 use super::record_counts;
 use super::rows::Rows;
 use crate::reader::{Finished, Offline};
@@ -23,8 +23,8 @@ pub struct Frames<'a> {
     merge: Merge<'a>,
     rows: Rows<'a>,
     pools: Pools,
-    threads_told: usize,
-    frame_rows: usize,
+    threads_written: usize,
+    chunk_rows: usize,
     done: bool,
     problems: Problems,
     read: u64,
@@ -37,7 +37,7 @@ impl<'a> Frames<'a> {
         batcher: &'a Batcher,
         trace_id: i64,
         core_types: HashMap<i32, String>,
-        frame_rows: usize,
+        chunk_rows: usize,
     ) -> Self {
         let pools = Pools::default();
         Self {
@@ -46,8 +46,8 @@ impl<'a> Frames<'a> {
             merge: Merge::new(recording),
             rows: Rows::new(recording, trace_id, core_types, &pools),
             pools,
-            threads_told: 0,
-            frame_rows,
+            threads_written: 0,
+            chunk_rows,
             done: false,
             problems: recording.problems.clone(),
             read: 0,
@@ -77,8 +77,8 @@ impl<'a> Frames<'a> {
         mut on_progress: impl FnMut(u64) -> bool,
     ) -> Result<Option<Frame>, ArrowError> {
         loop {
-            if let Some(held) = self.rows.release(self.done) {
-                return self.hand_out(held).map(Some);
+            if let Some(pending) = self.rows.release(self.done) {
+                return self.hand_out(pending).map(Some);
             }
             if self.done {
                 return Ok(None);
@@ -88,15 +88,15 @@ impl<'a> Frames<'a> {
         }
     }
 
-    fn hand_out(&mut self, held: Held) -> Result<Frame, ArrowError> {
-        let mut batches = held.tables.finish(self.batcher, &self.pools)?;
+    fn hand_out(&mut self, pending: Pending) -> Result<Frame, ArrowError> {
+        let mut batches = pending.tables.finish(self.batcher, &self.pools)?;
         let threads = &self.rows.threads;
         let known = threads.len();
-        if known > self.threads_told {
-            batches.push(("thread", threads.batch(self.batcher, self.threads_told, known)?));
-            self.threads_told = known;
+        if known > self.threads_written {
+            batches.push(("thread", threads.batch(self.batcher, self.threads_written, known)?));
+            self.threads_written = known;
         }
-        Ok(Frame { batches, until_ns: held.until_ns })
+        Ok(Frame { batches, until_ns: pending.until_ns })
     }
 
     /// Reads records until the chunk is full or all are read; returns its end.
@@ -104,7 +104,7 @@ impl<'a> Frames<'a> {
         let mut last = None;
         while let Some(time) = self.merge.next_time() {
             let ts = self.rows.since(time);
-            if self.rows.current.rows() >= self.frame_rows && last.is_some_and(|last| last < ts) {
+            if self.rows.current.rows() >= self.chunk_rows && last.is_some_and(|last| last < ts) {
                 return ts;
             }
             last = Some(ts);
@@ -134,7 +134,7 @@ impl<'a> Frames<'a> {
             (
                 odd.placeless,
                 "PERF_SAMPLE_CPU",
-                "records that do not say on which CPU they were written: record with --sample-cpu",
+                "records without their CPU: record with --sample-cpu",
             ),
             (
                 odd.shared_counters,

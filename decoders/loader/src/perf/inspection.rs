@@ -174,7 +174,7 @@ fn questions(recording: &Recording) -> Vec<Question> {
             why: if with_cpu {
                 "neither sched:sched_switch nor --switch-events was recorded"
             } else {
-                "records do not carry their CPU"
+                "records do not contain their CPU"
             },
             record_with: if with_cpu { all } else { "perf record --sample-cpu --switch-events" },
         },
@@ -215,7 +215,7 @@ fn questions(recording: &Recording) -> Vec<Question> {
             record_with: "perf record -a -e power:cpu_frequency",
         },
         Question {
-            question: "cycles and instructions of each stay",
+            question: "cycles and instructions of each slice",
             answerable: group && switches,
             why: "no counters are read at switches",
             record_with: "perf record -a -e '{sched:sched_switch,cycles,instructions}:S'",
@@ -229,7 +229,7 @@ fn questions(recording: &Recording) -> Vec<Question> {
         Question {
             question: "wall time of the recording",
             answerable: recording.features.clock.is_some(),
-            why: "the file does not tie its clock to the wall clock",
+            why: "the file does not relate its clock to wall time",
             record_with: "perf record -k CLOCK_MONOTONIC",
         },
     ]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use schedlens_schedule::tables::{LateInterrupt, Moment};
 
 use super::Tables;
-use super::held::Held;
+use super::pending::Pending;
 
 /// Deeper nesting means damaged data.
 const DEEPEST: usize = 16;
@@ -42,7 +42,7 @@ pub(super) struct Which<'a> {
 pub(super) struct Filling<'a> {
     pub(super) frame: u64,
     pub(super) current: &'a mut Tables,
-    pub(super) held: &'a mut VecDeque<Held>,
+    pub(super) pending: &'a mut VecDeque<Pending>,
 }
 
 impl Filling<'_> {
@@ -51,7 +51,10 @@ impl Filling<'_> {
         if frame == self.frame {
             return Some(self.current);
         }
-        self.held.iter_mut().find(|held| held.number == frame).map(|held| &mut held.tables)
+        self.pending
+            .iter_mut()
+            .find(|pending| pending.number == frame)
+            .map(|pending| &mut pending.tables)
     }
 }
 

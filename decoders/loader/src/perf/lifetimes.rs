@@ -23,11 +23,12 @@ impl Threads {
         };
         let same = known.filter(|life| {
             let thread = &self.lives[*life as usize];
-            let told_by_other = thread.told_by != 0 && thread.told_by & birth as u8 == 0;
+            let reported_by_other =
+                thread.reported_by != 0 && thread.reported_by & birth as u8 == 0;
             // It was listed from /proc after recording had started.
             let active = self.cached[*life as usize].active;
-            let listed = thread.told_by == 0 && !active && thread.start_ns.is_none();
-            thread.end_ns.is_none() && (told_by_other || listed)
+            let listed = thread.reported_by == 0 && !active && thread.start_ns.is_none();
+            thread.end_ns.is_none() && (reported_by_other || listed)
         });
         let life = match same {
             Some(life) => life,
@@ -36,7 +37,7 @@ impl Threads {
         let parent = self.look_up(parent_tid);
         let inherited = parent.and_then(|parent| self.lives[parent as usize].name.clone());
         let thread = &mut self.lives[life as usize];
-        thread.told_by |= birth as u8;
+        thread.reported_by |= birth as u8;
         thread.start_ns = Some(thread.start_ns.map_or(ts, |start| start.min(ts)));
         if let Some(pid) = pid.filter(|pid| *pid > 0) {
             let fresh = pid == tid && self.lives[life as usize].process.is_none();

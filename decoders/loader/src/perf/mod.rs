@@ -3,16 +3,17 @@
 //! [`Frames`] reads the records of a [`schedlens_perf_data::Recording`] in time order.
 
 mod frames;
-mod held;
 mod inspection;
 mod interrupts;
 mod lifetimes;
 mod machine;
 mod names;
+mod pending;
 mod processes;
 mod reader;
 mod record_counts;
 mod rows;
+mod staged_table;
 mod switches;
 mod thread_tables;
 mod threads;

@@ -8,7 +8,7 @@ impl Threads {
         if thread.name.as_ref() == Some(&name) {
             return;
         }
-        // A name read before the recording is replaced if the scheduler does not know it.
+        // Replace a name that was read before the recording, unless the scheduler gave it.
         let cached = self.cached[life as usize];
         let early = !cached.named && !cached.active && thread.start_ns.is_none();
         let first = thread.name.is_none() || early;

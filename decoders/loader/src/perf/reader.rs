@@ -11,10 +11,11 @@ use schedlens_schedule::states::Source;
 
 use super::frames::Frames;
 use super::machine;
+use crate::error::DecodeError;
 use crate::reader::{Finished, FrameSource, Reader, TraceFacts};
 
 /// A chunk with this many rows is closed at the next later time.
-const FRAME_ROWS: usize = 1 << 18;
+const CHUNK_ROWS: usize = 1 << 18;
 
 impl Reader for Recording {
     fn extent(&self) -> u64 {
@@ -33,7 +34,7 @@ impl Reader for Recording {
         Recording::start_clock(self)
     }
 
-    fn clock_name(&self) -> &'static str {
+    fn clock_name(&self) -> &str {
         Recording::clock_name(self)
     }
 
@@ -45,8 +46,8 @@ impl Reader for Recording {
         Recording::has_wakings(self)
     }
 
-    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, ArrowError> {
-        machine::cpu_batch(self, batcher)
+    fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
+        Ok(machine::cpu_batch(self, batcher)?)
     }
 
     fn trace_batch(
@@ -63,7 +64,7 @@ impl Reader for Recording {
         trace_id: i64,
         core_types: HashMap<i32, String>,
     ) -> Box<dyn FrameSource + 'a> {
-        Box::new(Frames::new(self, batcher, trace_id, core_types, FRAME_ROWS))
+        Box::new(Frames::new(self, batcher, trace_id, core_types, CHUNK_ROWS))
     }
 }
 
@@ -71,15 +72,15 @@ impl FrameSource for Frames<'_> {
     fn next_frame(
         &mut self,
         on_progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Option<Frame>, ArrowError> {
-        Frames::next_frame(self, on_progress)
+    ) -> Result<Option<Frame>, DecodeError> {
+        Ok(Frames::next_frame(self, on_progress)?)
     }
 
     fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
         Frames::utid_at(self, tid, ts)
     }
 
-    fn finish(&mut self) -> Result<Finished, ArrowError> {
-        Frames::finish(self)
+    fn finish(&mut self) -> Result<Finished, DecodeError> {
+        Ok(Frames::finish(self)?)
     }
 }

@@ -13,8 +13,8 @@ use schedlens_schedule::pool::Pools;
 use schedlens_schedule::tables::{Loss, Moment};
 
 use super::Tables;
-use super::held::Held;
 use super::interrupts::{Filling, Interrupts, Which};
+use super::pending::Pending;
 use super::switches::Switch;
 use super::threads::{Birth, Threads};
 
@@ -22,7 +22,7 @@ use super::threads::{Birth, Threads};
 const IDLE_EXIT: i64 = 0xffff_ffff;
 
 /// Maximum rows that wait for the ends of their interrupts.
-const HELD_ROWS: usize = 1 << 20;
+const PENDING_ROWS: usize = 1 << 20;
 
 /// The open state of a CPU.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ pub(super) struct Rows<'a> {
     pub(super) threads: Threads,
     pub(super) current: Tables,
     pub(super) frame: u64,
-    held: VecDeque<Held>,
+    pending: VecDeque<Pending>,
     pub(super) interrupts: Interrupts,
     pub(super) odd: Odd,
     start: u64,
@@ -83,7 +83,7 @@ impl<'a> Rows<'a> {
             threads: Threads::new(trace_id),
             current: Tables::new(pools),
             frame: 0,
-            held: VecDeque::new(),
+            pending: VecDeque::new(),
             interrupts: Interrupts::default(),
             odd: Odd::default(),
             start: recording.index.first.unwrap_or_default(),
@@ -140,18 +140,18 @@ impl<'a> Rows<'a> {
     /// Ends the chunk at that time and starts the next one.
     pub(super) fn cut(&mut self, until_ns: i64, pools: &Pools) {
         let tables = std::mem::replace(&mut self.current, Tables::new(pools));
-        self.held.push_back(Held { number: self.frame, tables, until_ns });
+        self.pending.push_back(Pending { number: self.frame, tables, until_ns });
         self.frame += 1;
     }
 
     /// Returns the first pending chunk once its interrupts have ended or too many rows wait for
     /// that; at the end, in any case.
-    pub(super) fn release(&mut self, at_the_end: bool) -> Option<Held> {
-        let first = self.held.front()?;
+    pub(super) fn release(&mut self, at_the_end: bool) -> Option<Pending> {
+        let first = self.pending.front()?;
         let complete = self.interrupts.earliest_open().is_none_or(|open| open > first.number);
-        let waiting: usize = self.held.iter().map(|held| held.tables.rows()).sum();
-        let due = at_the_end || complete || waiting > HELD_ROWS;
-        if due { self.held.pop_front() } else { None }
+        let waiting: usize = self.pending.iter().map(|chunk| chunk.tables.rows()).sum();
+        let due = at_the_end || complete || waiting > PENDING_ROWS;
+        if due { self.pending.pop_front() } else { None }
     }
 
     /// Time since the start of the recording.
@@ -241,7 +241,7 @@ impl<'a> Rows<'a> {
         cpu.leaving = None;
         cpu.idle = None;
         let filling =
-            Filling { frame: self.frame, current: &mut self.current, held: &mut self.held };
+            Filling { frame: self.frame, current: &mut self.current, pending: &mut self.pending };
         self.interrupts.lost(before, after, filling);
     }
 
@@ -297,22 +297,24 @@ impl<'a> Rows<'a> {
             return;
         }
         let own = self.threads.now(tid, moment.cpu);
-        let beside = self.threads.now(other_tid, moment.cpu);
+        let other_life = self.threads.now(other_tid, moment.cpu);
         if let Some(own) = own {
             self.threads.belongs(own, pid);
         }
-        if let (Some(beside), Some((pid, _))) = (beside, other) {
-            self.threads.belongs(beside, pid);
+        if let (Some(other_life), Some((pid, _))) = (other_life, other) {
+            self.threads.belongs(other_life, pid);
         }
-        let (own, beside) =
-            (own.map(|life| self.threads.utid(life)), beside.map(|life| self.threads.utid(life)));
-        let (prev, next) = if out { (own, beside) } else { (beside, own) };
+        let (own, other_life) = (
+            own.map(|life| self.threads.utid(life)),
+            other_life.map(|life| self.threads.utid(life)),
+        );
+        let (prev, next) = if out { (own, other_life) } else { (other_life, own) };
         let preempted = out.then_some(misc & record::MISC_SWITCH_OUT_PREEMPT != 0);
         let row = Switch {
             prev,
             next,
             prev_preempted: preempted,
-            by_switch_event: true,
+            source: Switch::SWITCH_EVENT,
             ..Switch::default()
         };
         self.current.switches.put(moment, row);
@@ -354,7 +356,7 @@ impl<'a> Rows<'a> {
 
     pub(super) fn interrupt_end(&mut self, which: Which<'_>, moment: Moment) {
         let (frame, current) = (self.frame, &mut self.current);
-        let filling = Filling { frame, current, held: &mut self.held };
+        let filling = Filling { frame, current, pending: &mut self.pending };
         self.interrupts.end(which, moment, filling);
     }
 

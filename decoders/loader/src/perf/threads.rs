@@ -19,7 +19,7 @@ pub(super) enum Birth {
     Tracepoint = 2,
 }
 
-/// The data every record of a thread needs, small enough to stay in the cache.
+/// The data every record of a thread needs, small enough to remain in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cached {
     /// The name bytes last recorded by the scheduler, if `named`.
@@ -39,7 +39,7 @@ pub(super) struct Life {
     pub(super) name: Option<String>,
     /// Names with the time from which each applies.
     pub(super) names: Vec<(Option<i64>, String)>,
-    pub(super) told_by: u8,
+    pub(super) reported_by: u8,
 }
 
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Threads {
             end_ns: None,
             name: None,
             names: Vec::new(),
-            told_by: 0,
+            reported_by: 0,
         });
         self.cached.push(Cached::default());
         life
@@ -216,7 +216,7 @@ mod tests {
 
     // 100: exists | 200 forked at 10, exits at 20 | 200 forked again at 30
     #[test]
-    fn an_id_that_is_used_again_is_another_life() {
+    fn reused_id_is_another_thread() {
         let mut threads = Threads::new(1);
         threads.comm((100, 100), None, "parent".into());
         for (birth, ts) in [(Birth::Record, 10), (Birth::Tracepoint, 11)] {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cpu_has_an_idle_thread_of_its_own() {
+    fn each_cpu_has_its_own_idle_thread() {
         let mut threads = Threads::new(0);
         let (one, other) = (threads.now(0, 3), threads.now(0, 1));
         assert_ne!(one, other);

@@ -132,7 +132,7 @@ impl Rows<'_> {
             prev_priority,
             next_priority,
             prev_preempted: plus_mask.map(|mask| state & mask != 0),
-            by_switch_event: false,
+            source: Switch::TRACEPOINT,
         };
         self.current.switches.put(moment, row);
         if !around.parts.read.is_empty() {

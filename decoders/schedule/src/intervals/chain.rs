@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::input::StayRow;
+use super::input::SliceRow;
 
 /// Minimum hand-offs in a chain.
 const HAND_OFFS: i32 = 3;
@@ -62,14 +62,14 @@ struct Holder {
 }
 
 impl Holder {
-    fn new(stay: &StayRow) -> Self {
+    fn new(slice: &SliceRow) -> Self {
         Self {
-            utid: stay.utid,
-            start_ns: stay.ts,
-            end_ns: stay.ts + stay.dur,
-            ran_ns: stay.dur,
+            utid: slice.utid,
+            start_ns: slice.ts,
+            end_ns: slice.ts + slice.dur,
+            ran_ns: slice.dur,
             pieces: 1,
-            ended: stay.ended,
+            ended: slice.ended,
             skipped: 0,
         }
     }
@@ -90,7 +90,7 @@ struct Track {
     holder: Option<Holder>,
     /// Threads whose short slices are being skipped, with their running time.
     aside: Vec<(i64, i64)>,
-    aside_stays: i32,
+    skipped_slices: i32,
     last_end_ns: i64,
     last_ended: i8,
     open: Option<Open>,
@@ -110,28 +110,28 @@ impl Chains {
     }
 
     /// The next slice of a thread other than an idle thread.
-    pub fn push(&mut self, stay: &StayRow) {
-        let track = self.tracks.entry(stay.cpu).or_default();
-        let follows = track.holder.is_some() && track.last_end_ns == stay.ts;
+    pub fn push(&mut self, slice: &SliceRow) {
+        let track = self.tracks.entry(slice.cpu).or_default();
+        let follows = track.holder.is_some() && track.last_end_ns == slice.ts;
         let preempts = follows && track.last_ended == PREEMPTED;
-        if stay.dur == 0 {
+        if slice.dur == 0 {
             // It takes no time from the chain: count it if it preempts, otherwise ignore it.
             if preempts {
-                track.aside_stays += 1;
-                track.last_ended = stay.ended;
+                track.skipped_slices += 1;
+                track.last_ended = slice.ended;
             }
             return;
         }
-        track.last_end_ns = stay.ts.saturating_add(stay.dur);
-        track.last_ended = stay.ended;
-        let stay = StayRow { dur: track.last_end_ns - stay.ts, ..*stay };
+        track.last_end_ns = slice.ts.saturating_add(slice.dur);
+        track.last_ended = slice.ended;
+        let slice = SliceRow { dur: track.last_end_ns - slice.ts, ..*slice };
         if !follows {
-            track.close(stay.cpu, &mut self.found);
-            track.begin(&stay);
-        } else if track.resumes(&stay) || track.steps_aside(&stay, preempts) {
+            track.close(slice.cpu, &mut self.found);
+            track.begin(&slice);
+        } else if track.resumes(&slice) || track.skip_if_short(&slice, preempts) {
             // Either a slice that continues what came before, or one that is skipped.
         } else {
-            track.hand_over(&stay, self.rules, &mut self.found);
+            track.hand_over(&slice, self.rules, &mut self.found);
         }
     }
 
@@ -146,60 +146,60 @@ impl Chains {
 }
 
 impl Track {
-    fn begin(&mut self, stay: &StayRow) {
-        self.holder = Some(Holder::new(stay));
+    fn begin(&mut self, slice: &SliceRow) {
+        self.holder = Some(Holder::new(slice));
         self.aside.clear();
-        self.aside_stays = 0;
+        self.skipped_slices = 0;
     }
 
     /// Whether the thread that ran before the skipped slices resumes.
-    fn resumes(&mut self, stay: &StayRow) -> bool {
-        let Some(holder) = self.holder.as_mut().filter(|holder| holder.utid == stay.utid) else {
+    fn resumes(&mut self, slice: &SliceRow) -> bool {
+        let Some(holder) = self.holder.as_mut().filter(|holder| holder.utid == slice.utid) else {
             return false;
         };
-        holder.end_ns = stay.ts + stay.dur;
-        holder.ran_ns += stay.dur;
+        holder.end_ns = slice.ts + slice.dur;
+        holder.ran_ns += slice.dur;
         holder.pieces += 1;
-        holder.ended = stay.ended;
-        holder.skipped += self.aside_stays;
+        holder.ended = slice.ended;
+        holder.skipped += self.skipped_slices;
         self.aside.clear();
-        self.aside_stays = 0;
+        self.skipped_slices = 0;
         true
     }
 
     /// Whether this is a short slice that began with a preemption, or the rest of one that was
     /// itself preempted.
-    fn steps_aside(&mut self, stay: &StayRow, preempts: bool) -> bool {
-        if let Some(at) = self.aside.iter().position(|(utid, _)| *utid == stay.utid) {
-            if self.aside[at].1 + stay.dur >= SHORT_NS {
+    fn skip_if_short(&mut self, slice: &SliceRow, preempts: bool) -> bool {
+        if let Some(at) = self.aside.iter().position(|(utid, _)| *utid == slice.utid) {
+            if self.aside[at].1 + slice.dur >= SHORT_NS {
                 return false;
             }
             self.aside.truncate(at + 1);
-            self.aside[at].1 += stay.dur;
+            self.aside[at].1 += slice.dur;
             return true;
         }
-        if preempts && stay.dur < SHORT_NS {
-            self.aside.push((stay.utid, stay.dur));
-            self.aside_stays += 1;
+        if preempts && slice.dur < SHORT_NS {
+            self.aside.push((slice.utid, slice.dur));
+            self.skipped_slices += 1;
             return true;
         }
         false
     }
 
-    fn hand_over(&mut self, stay: &StayRow, rules: ChainRules, found: &mut Vec<Chain>) {
-        let Some(holder) = &self.holder else { return self.begin(stay) };
+    fn hand_over(&mut self, slice: &SliceRow, rules: ChainRules, found: &mut Vec<Chain>) {
+        let Some(holder) = &self.holder else { return self.begin(slice) };
         let by = self.leaves_by_quantum_end(holder, rules);
-        let was_ready = stay.ready_from_ns.is_some_and(|from| from <= holder.start_ns);
+        let was_ready = slice.ready_from_ns.is_some_and(|from| from <= holder.start_ns);
         let (Some(may_be_yield), true) = (by, was_ready) else {
-            self.close(stay.cpu, found);
-            return self.begin(stay);
+            self.close(slice.cpu, found);
+            return self.begin(slice);
         };
         let ninth = self
             .open
             .as_ref()
-            .is_some_and(|open| open.utids.len() == THREADS && !open.utids.contains(&stay.utid));
+            .is_some_and(|open| open.utids.len() == THREADS && !open.utids.contains(&slice.utid));
         if ninth {
-            self.close(stay.cpu, found);
+            self.close(slice.cpu, found);
         }
         let Some(holder) = &self.holder else { return };
         let open = self.open.get_or_insert_with(|| Open {
@@ -212,12 +212,12 @@ impl Track {
         });
         open.hand_offs += 1;
         open.slices.push(holder.ran_ns);
-        open.skipped += holder.skipped + self.aside_stays;
+        open.skipped += holder.skipped + self.skipped_slices;
         open.yield_possible |= may_be_yield;
-        if !open.utids.contains(&stay.utid) {
-            open.utids.push(stay.utid);
+        if !open.utids.contains(&slice.utid) {
+            open.utids.push(slice.utid);
         }
-        self.begin(stay);
+        self.begin(slice);
     }
 
     /// `Some` if the holder's slice ended by quantum end; the value states whether it may have been
@@ -235,7 +235,7 @@ impl Track {
             PREEMPTED
                 if rules.by_tick
                     && !rules.yields_recorded
-                    && self.aside_stays > 0
+                    && self.skipped_slices > 0
                     && slice_used =>
             {
                 Some(false)
@@ -281,11 +281,11 @@ mod tests {
     const RULES: ChainRules = ChainRules { tick_ns: 4 * MS, by_tick: true, yields_recorded: false };
 
     /// Consecutive slices (thread, length, end reason, ready since) on CPU 3 from 0.
-    fn chains(rules: ChainRules, stays: &[(i64, i64, i8, Option<i64>)]) -> Vec<Chain> {
+    fn chains(rules: ChainRules, slices: &[(i64, i64, i8, Option<i64>)]) -> Vec<Chain> {
         let mut chains = Chains::new(rules);
         let mut ts = 0;
-        for (utid, dur, ended, ready_from_ns) in stays.iter().copied() {
-            chains.push(&StayRow { ts, dur, cpu: 3, utid, ready_from_ns, ended });
+        for (utid, dur, ended, ready_from_ns) in slices.iter().copied() {
+            chains.push(&SliceRow { ts, dur, cpu: 3, utid, ready_from_ns, ended });
             ts += dur;
         }
         chains.finish()
@@ -294,7 +294,7 @@ mod tests {
     // CPU 3: A 0..4, B 4..8, A 8..12, B 12..16, then B blocks: three hand-offs.
     #[test]
     fn three_hand_offs_of_a_pair_are_a_chain() {
-        let stays = [
+        let slices = [
             (1, 4 * MS, QUANTUM_END_OR_YIELD, None),
             (2, 4 * MS, QUANTUM_END, Some(-5)),
             (1, 3 * MS, QUANTUM_END, Some(4 * MS)),
@@ -310,32 +310,32 @@ mod tests {
             skipped: 0,
             yield_possible: true,
         };
-        assert_eq!(chains(RULES, &stays), [expected]);
-        assert_eq!(chains(RULES, &stays[..3]), []);
+        assert_eq!(chains(RULES, &slices), [expected]);
+        assert_eq!(chains(RULES, &slices[..3]), []);
     }
 
     // At the third hand-off the next thread became ready 1 ns after the switch-in of the previous
     // one.
     #[test]
-    fn a_taker_ready_after_the_leavers_switch_in_is_no_hand_off() {
-        let mut stays = [
+    fn thread_ready_after_the_switch_in_of_the_previous_one_is_no_hand_off() {
+        let mut slices = [
             (1, 4 * MS, QUANTUM_END, None),
             (2, 4 * MS, QUANTUM_END, Some(0)),
             (1, 4 * MS, QUANTUM_END, Some(4 * MS)),
             (2, 4 * MS, 0, Some(8 * MS + 1)),
         ];
-        assert_eq!(chains(RULES, &stays), []);
-        stays[3].3 = None;
-        assert_eq!(chains(RULES, &stays), []);
-        stays[3].3 = Some(8 * MS);
-        assert_eq!(chains(RULES, &stays).len(), 1);
+        assert_eq!(chains(RULES, &slices), []);
+        slices[3].3 = None;
+        assert_eq!(chains(RULES, &slices), []);
+        slices[3].3 = Some(8 * MS);
+        assert_eq!(chains(RULES, &slices).len(), 1);
     }
 
     // A 0..2, X 20 us, A ..4 | B | A, X 20 us, then B at once | A
     #[test]
     fn a_short_preemption_is_skipped_and_counted() {
         let us = 1000;
-        let stays = [
+        let slices = [
             (1, 2 * MS, PREEMPTED, None),
             (9, 20 * us, 0, None),
             (1, 2 * MS, RUNNABLE_OTHER, None),
@@ -345,25 +345,25 @@ mod tests {
             (2, 4 * MS, QUANTUM_END, Some(8 * MS + 20 * us)),
             (1, MS, 0, Some(8 * MS)),
         ];
-        let found = chains(RULES, &stays);
+        let found = chains(RULES, &slices);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].hand_offs, found[0].skipped, found[0].slice_ns), (4, 2, 4 * MS));
         assert_eq!(found[0].end_ns, 17 * MS + 40 * us);
         assert!(found[0].yield_possible);
         // With sched_yield recorded, the length of the third slice no longer proves a quantum end.
         let recorded = ChainRules { yields_recorded: true, ..RULES };
-        assert_eq!(chains(recorded, &stays), []);
-        let mut stays = stays.to_vec();
-        stays[4].2 = QUANTUM_END;
-        stays.remove(5);
-        assert!(!chains(recorded, &stays)[0].yield_possible);
+        assert_eq!(chains(recorded, &slices), []);
+        let mut slices = slices.to_vec();
+        slices[4].2 = QUANTUM_END;
+        slices.remove(5);
+        assert!(!chains(recorded, &slices)[0].yield_possible);
     }
 
     // X preempts A, Y preempts X, X resumes: two slices are skipped, and X's rest counts with X.
     #[test]
-    fn what_preempts_a_skipped_stay_is_skipped_with_it() {
+    fn preemptor_of_a_skipped_slice_is_skipped_too() {
         let us = 1000;
-        let stays = [
+        let slices = [
             (1, 4 * MS, QUANTUM_END, None),
             (2, 4 * MS, PREEMPTED, Some(0)),
             (8, 20 * us, PREEMPTED, None),
@@ -372,7 +372,7 @@ mod tests {
             (1, 4 * MS, QUANTUM_END, Some(4 * MS)),
             (2, 4 * MS, 0, Some(8 * MS)),
         ];
-        let found = chains(RULES, &stays);
+        let found = chains(RULES, &slices);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].hand_offs, found[0].skipped), (3, 2));
         assert_eq!(found[0].utids, [1, 2]);
@@ -381,30 +381,30 @@ mod tests {
     // A slice of 1 ms that began with a preemption is not short, so it ends the chain.
     #[test]
     fn a_preemption_of_a_millisecond_is_not_skipped() {
-        let mut stays = vec![
+        let mut slices = vec![
             (1, 4 * MS, QUANTUM_END, None),
             (2, 4 * MS, QUANTUM_END, Some(0)),
             (1, 4 * MS, PREEMPTED, Some(4 * MS)),
             (9, MS - 1, 0, None),
             (2, 4 * MS, 0, Some(8 * MS)),
         ];
-        assert_eq!(chains(RULES, &stays).len(), 1);
-        stays[3].1 = MS;
-        assert_eq!(chains(RULES, &stays), []);
+        assert_eq!(chains(RULES, &slices).len(), 1);
+        slices[3].1 = MS;
+        assert_eq!(chains(RULES, &slices), []);
         // A quantum that was not used up before the preemption is not a hand-off either.
-        stays[3].1 = MS - 1;
-        stays[2].1 = 36 * MS / 10 - 1;
-        assert_eq!(chains(RULES, &stays), []);
-        stays[2].1 = 36 * MS / 10;
-        assert_eq!(chains(RULES, &stays).len(), 1);
+        slices[3].1 = MS - 1;
+        slices[2].1 = 36 * MS / 10 - 1;
+        assert_eq!(chains(RULES, &slices), []);
+        slices[2].1 = 36 * MS / 10;
+        assert_eq!(chains(RULES, &slices).len(), 1);
     }
 
     // Threads 1..=12 hand over in turn: 1..8 are one chain, then 8 -> 9 begins the next.
     #[test]
-    fn a_ninth_thread_begins_a_new_chain_at_its_own_hand_off() {
-        let stays: Vec<_> =
+    fn ninth_thread_starts_a_new_chain() {
+        let slices: Vec<_> =
             (1..=12).map(|utid| (utid, 4 * MS, QUANTUM_END, Some(-100 * MS))).collect();
-        let found = chains(RULES, &stays);
+        let found = chains(RULES, &slices);
         let shape: Vec<_> =
             found.iter().map(|c| (c.start_ns / MS, c.end_ns / MS, c.hand_offs)).collect();
         assert_eq!(shape, [(0, 32, 7), (28, 48, 4)]);
@@ -416,18 +416,18 @@ mod tests {
     #[test]
     fn windows_slice_ended_by_preemption_is_no_hand_off() {
         let windows = ChainRules { by_tick: false, ..RULES };
-        let mut stays = [
+        let mut slices = [
             (1, 4 * MS, QUANTUM_END, None),
             (2, 4 * MS, QUANTUM_END, Some(0)),
             (1, 4 * MS, PREEMPTED, Some(4 * MS)),
             (9, 20_000, 0, None),
             (2, 4 * MS, 0, Some(8 * MS)),
         ];
-        assert_eq!(chains(RULES, &stays).len(), 1);
-        assert_eq!(chains(windows, &stays), []);
+        assert_eq!(chains(RULES, &slices).len(), 1);
+        assert_eq!(chains(windows, &slices), []);
         // A resumes after X and leaves by quantum end: that is one slice and a hand-off.
-        stays[3] = (1, MS, QUANTUM_END, None);
-        assert_eq!(chains(windows, &stays).len(), 1);
+        slices[3] = (1, MS, QUANTUM_END, None);
+        assert_eq!(chains(windows, &slices).len(), 1);
     }
 
     // Z is switched in and out at one time between A and B, and between B and A.
@@ -439,10 +439,10 @@ mod tests {
             (1, 4 * MS, QUANTUM_END, Some(4 * MS)),
             (2, 4 * MS, 0, Some(8 * MS)),
         ];
-        let mut stays = plain.to_vec();
-        stays.insert(1, (7, 0, 0, Some(0)));
-        stays.insert(3, (7, 0, QUANTUM_END, Some(0)));
-        assert_eq!(chains(RULES, &stays), chains(RULES, &plain));
+        let mut slices = plain.to_vec();
+        slices.insert(1, (7, 0, 0, Some(0)));
+        slices.insert(3, (7, 0, QUANTUM_END, Some(0)));
+        assert_eq!(chains(RULES, &slices), chains(RULES, &plain));
         assert_eq!(chains(RULES, &plain).len(), 1);
         // Z preempts A, which has used up its quantum, and B is switched in: one skipped slice.
         let mut preempted = plain.to_vec();
@@ -458,7 +458,7 @@ mod tests {
         for (ts, utid) in [(0, 1), (4 * MS, 2), (8 * MS + 1, 1), (12 * MS + 1, 2)] {
             let ready_from_ns = Some(-1);
             let ended = QUANTUM_END;
-            chains.push(&StayRow { ts, dur: 4 * MS, cpu: 0, utid, ready_from_ns, ended });
+            chains.push(&SliceRow { ts, dur: 4 * MS, cpu: 0, utid, ready_from_ns, ended });
         }
         assert_eq!(chains.finish(), []);
     }

@@ -2,7 +2,7 @@
 //!
 //! At the frame's end the path is on the thread that presents. Where the thread on the path became
 //! ready because another thread woke it, the path continues with the waker at that moment. Where an
-//! interrupt or an unknown waker woke it, the path stays on the waiting thread. The pieces of a
+//! interrupt or an unknown waker woke it, the path continues on the waiting thread. The pieces of a
 //! frame tile it.
 
 use super::input::{Batches, IntervalError, PathFrame, PathState, read_all};
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_an_interrupt_ended_is_its_own() {
+    fn wait_ended_by_an_interrupt_continues_on_the_thread() {
         let found =
             path(&[(1, 5, 50)], &[(1, 0, 10, 0, None), (1, 10, 30, 2, None), (1, 40, 10, 1, None)]);
         assert_eq!(found, [(1, 0, 1, 5, 45)]);
     }
 
     #[test]
-    fn two_that_wake_each_other_at_one_moment_end_the_walk_there() {
+    fn threads_waking_each_other_at_one_time_end_the_walk() {
         let both = |utid: i64, other: i64| {
             [(utid, 0, 10, 2, None), (utid, 10, 5, 1, Some(other)), (utid, 15, 5, 0, None)]
         };
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_nobody_knows_keeps_its_frame() {
+    fn unknown_thread_keeps_its_frame() {
         assert_eq!(path(&[(9, 3, 8)], &[]), [(1, 0, 9, 3, 5)]);
         assert_eq!(path(&[], &[(1, 0, 5, 0, None)]), []);
     }

@@ -12,7 +12,7 @@ pub type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Se
 #[derive(Debug, thiserror::Error)]
 pub enum IntervalError {
     /// An input lacks a column, or the column has another type.
-    #[error("input {input}: no column {column} of the type that is needed")]
+    #[error("input {input}: no column {column} of the required type")]
     Column {
         /// Input name.
         input: &'static str,
@@ -20,7 +20,7 @@ pub enum IntervalError {
         column: &'static str,
     },
     /// An input is not in time order.
-    #[error("input {input}: the row at {ts} ns follows one at {before} ns")]
+    #[error("input {input}: the row at {ts} ns comes after one at {before} ns")]
     Order {
         /// Input name.
         input: &'static str,
@@ -202,7 +202,7 @@ row! {
 }
 row! {
     /// A slice of a thread other than an idle thread.
-    StayRow, "stay", {
+    SliceRow, "slices", {
         /// Switch-in.
         ts: long,
         /// Length, ns.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::continuations::{Continuations, Part};
 use super::input::{CpuKind, CpuRow, ParkingRow};
 use super::mask::Mask;
-use super::standing::{Continuations, Part};
 
 /// One logical CPU.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub struct Machine {
     /// Idle CPUs that are parked or soft-parked.
     pub idle_parked: Mask,
     /// CPUs in state unknown, and idle ones with unknown parking or unknown length of idle time.
-    pub untold: Mask,
+    pub uncertain: Mask,
     /// Cores that are idle as a whole.
     pub idle_cores: Mask,
     /// Cores with more than one busy CPU, one of which runs a thread.
@@ -174,7 +174,7 @@ impl Machine {
             usable: Mask::new(len),
             idle_soft: Mask::new(len),
             idle_parked: Mask::new(len),
-            untold: Mask::new(len),
+            uncertain: Mask::new(len),
             idle_cores: Mask::new(cores_len),
             shared_cores: Mask::new(cores_len),
             dirty: Vec::new(),
@@ -254,13 +254,13 @@ impl Machine {
     /// Applies a parking record.
     pub fn park(&mut self, row: &ParkingRow) {
         let Some(at) = self.place(row.cpu) else { return };
-        let untold = match (row.parked, row.soft_parked) {
+        let unknown = match (row.parked, row.soft_parked) {
             (None, Some(true)) | (Some(_), _) => false,
             (None, _) => self.parking_needed,
         };
         self.parked.set(at, row.parked == Some(true));
         self.soft_parked.set(at, row.soft_parked == Some(true));
-        self.parking_unknown.set(at, untold);
+        self.parking_unknown.set(at, unknown);
         let core = self.cpus[at].core;
         self.mark(core);
         self.idle_changed = true;
@@ -274,7 +274,7 @@ impl Machine {
         kind: CpuKind,
         utid: Option<i64>,
         end_ns: i64,
-        standing: &Continuations,
+        continuations: &Continuations,
     ) {
         let cpu = &mut self.cpus[at];
         let (old, core) = (cpu.kind, cpu.core);
@@ -286,10 +286,10 @@ impl Machine {
         }
         cpu.utid = utid;
         if kind == CpuKind::Idle && old != CpuKind::Idle {
-            let idle_end_ns = standing.idle_end(cpu.number, end_ns);
+            let idle_end_ns = continuations.idle_end(cpu.number, end_ns);
             cpu.idle_ns = idle_end_ns.saturating_sub(now_ns);
             cpu.idle_open = !first && old == CpuKind::Unknown
-                || standing.is_unknown_from(cpu.number, idle_end_ns);
+                || continuations.is_unknown_from(cpu.number, idle_end_ns);
         }
         if old != kind {
             cpu.kind = kind;
@@ -297,24 +297,24 @@ impl Machine {
             self.count(core, kind, 1);
             self.idle.set(at, kind == CpuKind::Idle);
             self.unknown.set(at, kind == CpuKind::Unknown);
-            let tells = |kind| matches!(kind, CpuKind::Idle | CpuKind::Unknown);
-            self.idle_changed |= tells(old) || tells(kind);
+            let affects = |kind| matches!(kind, CpuKind::Idle | CpuKind::Unknown);
+            self.idle_changed |= affects(old) || affects(kind);
         }
         self.mark(core);
     }
 
     /// Updates the derived sets after all changes of a moment.
-    pub fn settle(&mut self, now_ns: i64, standing: &Continuations) {
+    pub fn settle(&mut self, now_ns: i64, continuations: &Continuations) {
         if self.idle_changed {
             for at in 0..self.cpus.len() {
                 let idle = self.idle.has(at);
                 let (parked, soft) = (self.parked.has(at), self.soft_parked.has(at));
-                let untold = self.parking_unknown.has(at);
+                let parking_unknown = self.parking_unknown.has(at);
                 let open = self.cpus[at].idle_open;
-                self.usable.set(at, idle && !parked && !soft && !untold);
+                self.usable.set(at, idle && !parked && !soft && !parking_unknown);
                 self.idle_soft.set(at, idle && soft && !parked);
                 self.idle_parked.set(at, idle && (parked || soft));
-                self.untold.set(at, self.unknown.has(at) || idle && (untold || open));
+                self.uncertain.set(at, self.unknown.has(at) || idle && (parking_unknown || open));
             }
         }
         for place in 0..self.dirty.len() {
@@ -333,7 +333,7 @@ impl Machine {
                     let offline = cpu.kind == CpuKind::Offline;
                     (cpu.number, Part { start_ns: cpu.start_ns, end_ns: cpu.end_ns, offline })
                 });
-                core.idle_ns = Some(standing.core_end(parts).saturating_sub(now_ns));
+                core.idle_ns = Some(continuations.core_end(parts).saturating_sub(now_ns));
             } else if !idle {
                 core.idle_ns = None;
             }

@@ -135,20 +135,20 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_gives_way_to_one_with_less_choice() {
+    fn thread_moves_for_one_with_less_choice() {
         // Thread 0 may run on 0 or 1, thread 1 only on 0.
         let items = [item(0, 1, &[0, 1]), item(1, 1, &[0])];
         assert_eq!(largest(&[1, 1], &items, &mask(&[0, 1])), 2);
     }
 
     #[test]
-    fn a_group_gives_no_more_than_its_limit() {
+    fn group_is_limited() {
         let items = [item(0, 1, &[0]), item(0, 1, &[1])];
         assert_eq!(largest(&[1], &items, &mask(&[0, 1])), 1);
     }
 
     #[test]
-    fn the_other_thread_of_a_group_goes_where_that_frees_a_place() {
+    fn other_thread_of_a_group_is_used_if_that_frees_a_place() {
         // Group 0 may move one of two threads: one to place 0, one to place 1. Group 1 can only use
         // 0.
         let items = [item(0, 1, &[0]), item(0, 1, &[1]), item(1, 1, &[0])];

@@ -9,6 +9,7 @@
 mod affinity;
 mod chain;
 mod concurrency;
+mod continuations;
 mod critical_path;
 mod input;
 mod machine;
@@ -18,7 +19,6 @@ mod overlap;
 mod ready;
 mod serialized;
 mod sharing;
-mod standing;
 mod tables;
 mod threads;
 
@@ -29,8 +29,9 @@ use crate::frame::Output;
 use affinity::{Affinity, AffinityChange};
 use chain::{ChainRules, Chains};
 use concurrency::Concurrency;
+use continuations::Continuations;
 use input::{
-    AffinityRow, CpuKind, CpuRow, Cursor, ParkingRow, ReadyRow, Row, SeenRow, StateRow, StayRow,
+    AffinityRow, CpuKind, CpuRow, Cursor, ParkingRow, ReadyRow, Row, SeenRow, SliceRow, StateRow,
     ThrottledRow, read_all,
 };
 use machine::Machine;
@@ -38,7 +39,6 @@ use overlap::Overlap;
 use ready::{Begun, Ready};
 use serialized::Serialized;
 use sharing::Sharing;
-use standing::Continuations;
 
 pub use critical_path::critical_path;
 pub use input::{Batches, IntervalError};
@@ -80,9 +80,9 @@ pub struct Inputs {
     /// Threads whose cgroup was throttled in the step: utid.
     pub throttled: Batches,
     /// Idle, unknown and offline states in time order, with the columns of `cpu_state`.
-    pub standing: Batches,
+    pub not_running: Batches,
     /// Slices of threads in time order: ts, dur, cpu, utid, ready_from_ns, ended.
-    pub stay: Batches,
+    pub slices: Batches,
     /// CPU states in time order: ts, dur, cpu, state, utid.
     pub cpu_state: Batches,
     /// Ready periods in time order: ts, dur, utid, entered_cpu, left_cpu, cut, rate_controlled.
@@ -110,7 +110,7 @@ pub struct Intervals {
     facts: Facts,
     machine: Machine,
     affinity: Affinity,
-    standing: Continuations,
+    continuations: Continuations,
     throttled: HashSet<i64>,
     changes: VecDeque<(i64, Change)>,
     timers: BinaryHeap<Reverse<(i64, Timer)>>,
@@ -161,18 +161,18 @@ impl Intervals {
         changes.extend(later.into_iter().map(|change| (change.ts, Change::Affinity(change))));
         changes.sort_by_key(|(ts, _)| *ts);
         let throttled: Vec<ThrottledRow> = read_all(inputs.throttled)?;
-        let standing = Continuations::read(inputs.standing)?;
+        let continuations = Continuations::read(inputs.not_running)?;
         let rules = ChainRules {
             tick_ns: facts.tick_ns,
             by_tick: facts.by_tick,
             yields_recorded: facts.yields_recorded,
         };
         let mut chains = Chains::new(rules);
-        let mut stays = Cursor::<StayRow>::new(inputs.stay);
+        let mut slices = Cursor::<SliceRow>::new(inputs.slices);
         let mut before = i64::MIN;
-        while let Some(row) = stays.peek()? {
-            stays.skip();
-            in_order::<StayRow>(row.ts, &mut before)?;
+        while let Some(row) = slices.peek()? {
+            slices.skip();
+            in_order::<SliceRow>(row.ts, &mut before)?;
             chains.push(&row);
         }
         let mut intervals = Self {
@@ -184,7 +184,7 @@ impl Intervals {
             facts,
             machine,
             affinity,
-            standing,
+            continuations,
             throttled: throttled.into_iter().map(|row| row.utid).collect(),
             changes: changes.into(),
             timers: BinaryHeap::new(),
@@ -228,7 +228,7 @@ impl Intervals {
         self.apply_states(now_ns)?;
         self.apply_timers(now_ns);
         self.apply_ready(now_ns)?;
-        self.machine.settle(now_ns, &self.standing);
+        self.machine.settle(now_ns, &self.continuations);
         self.overlap.look(&self.machine, now_ns);
         self.sharing.look(&self.machine, &self.affinity, allowed_changed, now_ns);
         self.ready.look(&self.machine, &self.affinity, now_ns);
@@ -280,7 +280,7 @@ impl Intervals {
                 continue;
             }
             let utid = row.utid.filter(|_| row.state == CpuKind::Thread);
-            self.machine.enter(at, now_ns, row.state, utid, end_ns, &self.standing);
+            self.machine.enter(at, now_ns, row.state, utid, end_ns, &self.continuations);
             self.timers.push(Reverse((end_ns, Timer::CpuEnds(at))));
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Intervals {
                 // Nothing follows, so this CPU's states have a gap.
                 Timer::CpuEnds(at) if self.machine.cpus[at].end_ns <= now_ns => {
                     let kind = CpuKind::Unknown;
-                    self.machine.enter(at, now_ns, kind, None, i64::MAX, &self.standing);
+                    self.machine.enter(at, now_ns, kind, None, i64::MAX, &self.continuations);
                 }
                 Timer::CpuEnds(_) => {}
                 Timer::ReadyEnds(utid) => self.ready.finish(utid, now_ns),

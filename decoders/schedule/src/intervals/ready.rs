@@ -17,7 +17,7 @@ use crate::frame::Output;
 struct Offer {
     idle_ns: Option<i64>,
     parked_ns: Option<i64>,
-    untold: bool,
+    uncertain: bool,
     /// Longest idle interval of a usable CPU outside the set.
     outside_ns: Option<i64>,
 }
@@ -349,10 +349,11 @@ impl View<'_> {
             && (offer.idle_ns.is_some() || offer.parked_ns.is_some());
         let throttled = begun.rate_controlled || begun.left.is_some_and(unparked);
         // It may be unknown whether the CPU that it left to the idle thread is parked.
-        let hidden_quota = !throttled && begun.left.is_some_and(|cpu| self.machine.untold.has(cpu));
+        let hidden_quota =
+            !throttled && begun.left.is_some_and(|cpu| self.machine.uncertain.has(cpu));
         let hidden = hidden_exit || hidden_quota;
         if hidden {
-            offer = Offer { untold: true, idle_ns: None, parked_ns: None, ..offer };
+            offer = Offer { uncertain: true, idle_ns: None, parked_ns: None, ..offer };
         }
         let obstacle = Obstacle {
             throttled,
@@ -391,7 +392,7 @@ fn write_slot(table: &mut Table, trace_id: i64, slot: &Slot, now_ns: i64) {
         Value::Flag(obstacle.idle_exit),
         Value::OptLong(obstacle.offer.idle_ns),
         Value::OptLong(obstacle.offer.parked_ns),
-        Value::Flag(obstacle.offer.untold),
+        Value::Flag(obstacle.offer.uncertain),
         Value::Flag(obstacle.known),
         Value::OptLong(obstacle.offer.outside_ns),
     ]);
@@ -399,16 +400,16 @@ fn write_slot(table: &mut Table, trace_id: i64, slot: &Slot, now_ns: i64) {
 
 fn offer(machine: &Machine, allowed: &Allowed) -> Offer {
     // A thread of unknown affinity may also be allowed on CPUs outside its set.
-    let untold = allowed.cpus.meets(&machine.untold)
-        || (!allowed.known && machine.untold.iter().next().is_some());
-    let mut offer = Offer { untold, ..Offer::default() };
+    let uncertain = allowed.cpus.meets(&machine.uncertain)
+        || (!allowed.known && machine.uncertain.iter().next().is_some());
+    let mut offer = Offer { uncertain, ..Offer::default() };
     for at in machine.idle.iter() {
         let idle_ns = Some(machine.cpus[at].idle_ns);
         if !allowed.cpus.has(at) {
             if machine.usable.has(at) {
                 offer.outside_ns = offer.outside_ns.max(idle_ns);
             } else if machine.idle_parked.has(at) {
-                offer.untold |= !allowed.known;
+                offer.uncertain |= !allowed.known;
             }
         } else if machine.usable.has(at) {
             offer.idle_ns = offer.idle_ns.max(idle_ns);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_and_gaps_come_out_as_they_went_in() {
+    fn values_and_nulls_round_trip() {
         let mut column = Column::<Int64Type>::of(2);
         column.push(7);
         column.push_option(Some(8));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_behind_those_handed_out_stay() {
+    fn later_rows_remain() {
         let mut column = Column::<Int64Type>::of(2);
         let mut flags = FlagColumn::default();
         for row in 0..7 {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_come_out_as_they_went_in() {
+    fn flags_round_trip() {
         let mut column = FlagColumn::default();
         for row in 0..70 {
             column.push(row % 3 == 0);

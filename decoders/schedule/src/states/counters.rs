@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 
 use super::StateError;
 use super::input::{Cursor, Ints, Longs, numbered};
-use super::problem::{Problems, Trouble};
+use super::problem::{ProblemKind, Problems};
 use super::rows::{BATCH_ROWS, batch};
 use super::switches::Switch;
 use super::words::Words;
@@ -141,7 +141,7 @@ impl Counters {
         }
         let delta = value.wrapping_sub(before.value);
         if delta < 0 {
-            problems.add(Trouble::CounterFell);
+            problems.add(ProblemKind::CounterFell);
             return;
         }
         self.cpu.append_value(cpu);

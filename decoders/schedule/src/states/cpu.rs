@@ -1,7 +1,7 @@
 //! One logical CPU: who is on it, and how its time divides into pieces.
 
 use super::rows::{BEGIN, Rows, Tile};
-use super::thread::Stay;
+use super::thread::OpenSlice;
 use super::words::CpuWord;
 
 /// Who is on a CPU.
@@ -21,7 +21,7 @@ pub(super) enum Occupant {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Orphan {
     pub(super) thread: u32,
-    pub(super) stay: Stay,
+    pub(super) slice: OpenSlice,
     pub(super) priority: Option<i32>,
     /// Time at which it was first seen elsewhere.
     pub(super) until: i64,

@@ -8,16 +8,16 @@ use arrow_array::RecordBatch;
 use super::cpu::Occupant;
 use super::gap::{self, IDLE_EXIT_NS};
 use super::input::{Flags, Ints, Longs, numbered};
-use super::problem::Trouble;
+use super::problem::ProblemKind;
 use super::rows::BEGIN;
-use super::thread::{Entry, Phase, Stay, Thread};
+use super::thread::{Entry, OpenSlice, Phase, Thread};
 use super::words::EndReason;
 use super::{End, Source, StateError, StateMachine};
 use crate::frame::Output;
 
 /// A thread that both snapshots show on a CPU, and the time between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sitter {
+struct Resident {
     thread: u32,
     begin: i64,
     end: i64,
@@ -28,7 +28,7 @@ struct Sitter {
 type Versions = Vec<(i64, Option<bool>)>;
 
 /// A thread ran throughout the step if its CPU time grew by at least this share of it.
-const SITTING_PCT: i128 = 95;
+const RESIDENT_PCT: i128 = 95;
 
 impl StateMachine {
     /// Closes everything and returns the remaining outputs.
@@ -41,8 +41,8 @@ impl StateMachine {
         self.settle_plans();
         let silent = self.silent_cpus(last);
         let online = self.online(&end.cpus)?;
-        let sitters = match &end.snapshot_thread {
-            Some(batch) => self.sitters(batch)?,
+        let residents = match &end.snapshot_thread {
+            Some(batch) => self.residents(batch)?,
             None => BTreeMap::new(),
         };
         for cpu in 0..self.cpus.len() as i32 {
@@ -52,7 +52,7 @@ impl StateMachine {
                     self.stream_end(cpu, start, last);
                 }
                 let versions = online.get(&cpu).map_or(&[][..], Vec::as_slice);
-                self.close_cpu(cpu, (first, last), versions, sitters.get(&cpu).copied());
+                self.close_cpu(cpu, (first, last), versions, residents.get(&cpu).copied());
             }
         }
         self.close_threads(&end.threads, (first, last))?;
@@ -130,7 +130,7 @@ impl StateMachine {
     }
 
     /// For each CPU, the thread that ran on it throughout the step according to its own CPU time.
-    fn sitters(&mut self, batch: &RecordBatch) -> Result<BTreeMap<i32, Sitter>, StateError> {
+    fn residents(&mut self, batch: &RecordBatch) -> Result<BTreeMap<i32, Resident>, StateError> {
         const TABLE: &str = "snapshot_thread";
         let ts = Longs::of(TABLE, "ts", batch)?;
         let utid = Longs::of(TABLE, "utid", batch)?;
@@ -150,22 +150,22 @@ impl StateMachine {
             let edge = if is_begin { &mut begins } else { &mut ends };
             edge.entry(thread).or_insert((ts.at(row), cpu, user.saturating_add(system)));
         }
-        let mut sitters: BTreeMap<i32, Sitter> = BTreeMap::new();
+        let mut residents: BTreeMap<i32, Resident> = BTreeMap::new();
         for (thread, (begin, cpu, before)) in begins {
             let Some(&(end, cpu_then, after)) = ends.get(&thread) else { continue };
             let grown = i128::from(after) - i128::from(before);
             let step = i128::from(end) - i128::from(begin);
-            if cpu != cpu_then || step <= 0 || grown * 100 < step * SITTING_PCT {
+            if cpu != cpu_then || step <= 0 || grown * 100 < step * RESIDENT_PCT {
                 continue;
             }
             let grown_ns = i64::try_from(grown).unwrap_or(i64::MAX);
-            let sitter = Sitter { thread, begin, end, grown_ns };
-            let best = sitters.entry(cpu).or_insert(sitter);
-            if sitter.grown_ns > best.grown_ns {
-                *best = sitter;
+            let resident = Resident { thread, begin, end, grown_ns };
+            let best = residents.entry(cpu).or_insert(resident);
+            if resident.grown_ns > best.grown_ns {
+                *best = resident;
             }
         }
-        Ok(sitters)
+        Ok(residents)
     }
 
     fn close_cpu(
@@ -173,7 +173,7 @@ impl StateMachine {
         cpu: i32,
         (first, last): (i64, i64),
         versions: &[(i64, Option<bool>)],
-        sitter: Option<Sitter>,
+        resident: Option<Resident>,
     ) {
         self.end_silence(cpu, last);
         let place = self.cpu(cpu);
@@ -181,7 +181,7 @@ impl StateMachine {
             (place.occupant, place.orphan.is_none(), place.last_record);
         match occupant {
             Occupant::Thread(number) if joined && self.is_here(cpu, number) => {
-                let mut ended = self.end_stay(cpu, number, last, true);
+                let mut ended = self.end_slice(cpu, number, last, true);
                 let thread = &mut self.threads[number as usize];
                 if !thread.is_idle {
                     ended.slice.end_reason = Some(EndReason::TraceEnd);
@@ -195,7 +195,7 @@ impl StateMachine {
                 self.cpu(cpu).unknown(last);
             }
             Occupant::AfterGap(_) | Occupant::Unnamed => self.cpu(cpu).unknown(last),
-            Occupant::First => self.close_quiet(cpu, (first, last), versions, sitter),
+            Occupant::First => self.close_quiet(cpu, (first, last), versions, resident),
         }
         if let Some(place) = self.cpus[cpu as usize].as_deref_mut() {
             place.flush(&mut self.rows);
@@ -208,7 +208,7 @@ impl StateMachine {
         cpu: i32,
         (first, last): (i64, i64),
         versions: &[(i64, Option<bool>)],
-        sitter: Option<Sitter>,
+        resident: Option<Resident>,
     ) {
         if versions.iter().any(|&(_, online)| online == Some(false)) {
             for (place, &(from, online)) in versions.iter().enumerate() {
@@ -226,11 +226,11 @@ impl StateMachine {
             return;
         }
         let mut idles = std::mem::take(&mut self.cpu(cpu).idles);
-        let sits = |thread: &Thread| !thread.is_idle && thread.phase == Phase::Untouched;
-        match sitter.filter(|sitter| sits(&self.threads[sitter.thread as usize])) {
-            Some(sitter) => {
-                let begin = if sitter.begin <= first { BEGIN } else { sitter.begin.min(last) };
-                self.sit(cpu, sitter.thread, begin, sitter.end.min(last));
+        let is_resident = |thread: &Thread| !thread.is_idle && thread.phase == Phase::Untouched;
+        match resident.filter(|resident| is_resident(&self.threads[resident.thread as usize])) {
+            Some(resident) => {
+                let begin = if resident.begin <= first { BEGIN } else { resident.begin.min(last) };
+                self.write_resident(cpu, resident.thread, begin, resident.end.min(last));
             }
             None => {
                 idles.sort_unstable();
@@ -246,15 +246,15 @@ impl StateMachine {
     }
 
     /// One slice without a known start and end.
-    fn sit(&mut self, cpu: i32, number: u32, begin: i64, end: i64) {
+    fn write_resident(&mut self, cpu: i32, number: u32, begin: i64, end: i64) {
         let place = self.cpu(cpu);
         place.unknown(begin);
         place.from = begin;
         let thread = &mut self.threads[number as usize];
         thread.write_unknown(BEGIN, begin, false, &mut self.rows);
-        let stay = Stay { cpu, from: begin, left_censored: true, prev_cpu: None, entry: None };
-        thread.stay = Some(stay);
-        let mut ended = self.end_stay(cpu, number, end.max(begin), true);
+        let open = OpenSlice { cpu, from: begin, left_censored: true, prev_cpu: None, entry: None };
+        thread.open_slice = Some(open);
+        let mut ended = self.end_slice(cpu, number, end.max(begin), true);
         ended.slice.end_reason = Some(EndReason::TraceEnd);
         let thread = &mut self.threads[number as usize];
         thread.phase = Phase::Unknown { out_seen: false };
@@ -306,7 +306,7 @@ impl StateMachine {
                 );
                 thread.write_unknown(woken, until, end.is_some(), &mut self.rows);
             } else if thread.phase == Phase::Untouched {
-                // Its switches are missing, so it is unknown whether it was awake.
+                // No switch of this thread was seen, so it is unknown whether it was awake.
                 let woken = thread.woken(until).filter(|_| all_switch).unwrap_or(until);
                 thread.write_unknown(BEGIN, woken, end.is_some(), &mut self.rows);
                 if woken < until {
@@ -338,7 +338,7 @@ impl StateMachine {
             early.slice.ts = first;
             early.slice.end = early.slice.end.max(first);
             if early.decide(&self.settings) {
-                self.problems.add(Trouble::TickUnknown);
+                self.problems.add(ProblemKind::TickUnknown);
             }
             self.rows.slices.push(&early.slice);
         }

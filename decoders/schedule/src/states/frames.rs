@@ -8,7 +8,7 @@ use super::counters::Counters;
 use super::cpu::Occupant;
 use super::gap::{self, Gap, OPEN};
 use super::input::{Cursor, Flags, Ints, Longs, numbered};
-use super::problem::Trouble;
+use super::problem::ProblemKind;
 use super::rows::BEGIN;
 use super::switches::Switch;
 use super::thread::Phase;
@@ -99,7 +99,7 @@ struct Interrupts<'a> {
 
 impl StateMachine {
     /// Takes the rows of a chunk.
-    pub(super) fn take_frame(
+    pub(super) fn take_chunk(
         &mut self,
         frame: &Frame,
         out: &mut Vec<Output>,
@@ -127,7 +127,7 @@ impl StateMachine {
         let mut samples =
             frame.batch("counter_sample").map(|b| self.counters.open(b)).transpose()?;
         if let Some(batch) = frame.batch("context_switch") {
-            self.records.hold(batch);
+            self.records.push(batch);
         }
         // Switches and wakeups number in the millions; the rest is rare.
         let mut rare_ts = i64::MIN;
@@ -164,7 +164,7 @@ impl StateMachine {
             // Times reserved for the start of the trace are not record times.
             let now = next.max(self.now).max(BEGIN + 1);
             if next < self.now {
-                self.problems.add(Trouble::Backwards);
+                self.problems.add(ProblemKind::Backwards);
             }
             self.begin_gaps(now);
             self.earliest = self.earliest.min(now);
@@ -246,7 +246,7 @@ impl StateMachine {
             samples.as_ref().map(|t| &t.cursor),
         ];
         let backwards = cursors.iter().flatten().map(|cursor| cursor.backwards).sum();
-        self.problems.add_many(Trouble::Backwards, backwards);
+        self.problems.add_many(ProblemKind::Backwards, backwards);
         self.hand_out(frame, out)
     }
 
@@ -297,12 +297,12 @@ impl StateMachine {
         let prev_cpu = Ints::of(TABLE, "prev_cpu", batch)?;
         let target = Ints::of(TABLE, "target_cpu", batch)?;
         let sent = kind.iter().enumerate().map(|(row, kind)| match kind {
-            // This record precedes the CPU choice: without a migration the thread stays where it
+            // This record precedes the CPU choice: without a migration the thread remains where it
             // was.
             Some(Kind::Waking) => prev_cpu.get(row).or_else(|| target.get(row)),
             _ => target.get(row),
         });
-        self.wakeups.hold(batch, sent.collect());
+        self.wakeups.push(batch, sent.collect());
         Ok(Wakings {
             cursor: Cursor::new(&ts, &cpu, Some(&seq)),
             ts,
@@ -359,7 +359,7 @@ impl StateMachine {
         let (prev, next, now) = (switches.prev.get(row), switches.next.get(row), self.now);
         let place = self.cpu(cpu);
         if switches.is_event[row] {
-            let same = |seen: Option<i64>, told: Option<i64>| told.is_none() || told == seen;
+            let same = |seen: Option<i64>, given: Option<i64>| given.is_none() || given == seen;
             if let Some((prev_seen, next_seen)) = place.unmatched.take()
                 && same(prev_seen, prev)
                 && same(next_seen, next)

@@ -9,10 +9,10 @@ use arrow_array::{ArrayRef, DictionaryArray, Int64Array, StringArray};
 
 use super::cpu::{Occupant, Orphan};
 use super::leaving::Ended;
-use super::problem::Trouble;
+use super::problem::ProblemKind;
 use super::rows::{BEGIN, Slice, batch};
 use super::switches::Switch;
-use super::thread::{Phase, Stay};
+use super::thread::{OpenSlice, Phase};
 use super::words::EndReason;
 use super::{Source, StateError, StateMachine};
 use crate::frame::Output;
@@ -106,7 +106,7 @@ impl StateMachine {
         let known = place.last_switch.unwrap_or(BEGIN);
         let is_late = gap.start < known && !matches!(place.occupant, Occupant::AfterGap(_));
         if gap.start > gap.end || is_late {
-            self.problems.add(Trouble::BadGap);
+            self.problems.add(ProblemKind::BadGap);
         }
         let end = gap.end.max(gap.start);
         self.gap(gap.cpu, gap.start.max(known).min(end), end);
@@ -128,11 +128,11 @@ impl StateMachine {
         match (occupant, orphan) {
             (Occupant::Thread(_), Some(orphan)) => self.give_up(cpu, &orphan, start),
             (Occupant::Thread(number), None) if self.is_here(cpu, number) => {
-                let mut ended = self.end_stay(cpu, number, start, true);
+                let mut ended = self.end_slice(cpu, number, start, true);
                 if !self.threads[number as usize].is_idle {
                     ended.slice.end_reason = Some(EndReason::Unknown);
                     let thread = &mut self.threads[number as usize];
-                    thread.be_unknown(start);
+                    thread.set_unknown(start);
                     thread.drop_wakings(|waking| waking.ts >= start, &mut self.wakeups);
                 }
                 self.ended(ended);
@@ -155,12 +155,12 @@ impl StateMachine {
 
     /// Writes the slice of a thread that was seen elsewhere before its CPU recorded its switch-out.
     fn give_up(&mut self, cpu: i32, orphan: &Orphan, start: i64) {
-        let at = start.min(orphan.until).max(orphan.stay.from);
+        let at = start.min(orphan.until).max(orphan.slice.from);
         let thread = &self.threads[orphan.thread as usize];
-        thread.write_stay(&orphan.stay, at, true, &mut self.rows);
+        thread.write_slice(&orphan.slice, at, true, &mut self.rows);
         thread.write_unknown(at, orphan.until, false, &mut self.rows);
         let utid = thread.utid;
-        let entry = orphan.stay.entry;
+        let entry = orphan.slice.entry;
         let place = self.cpus[cpu as usize].as_deref_mut();
         if let Some(place) = place {
             place.thread(at, utid, &mut self.rows);
@@ -168,18 +168,18 @@ impl StateMachine {
         let slice = Slice {
             utid,
             cpu,
-            ts: orphan.stay.from,
+            ts: orphan.slice.from,
             end: at,
             is_idle: false,
             priority: orphan.priority,
             end_reason: Some(EndReason::Unknown),
             ready_ns: entry
                 .and_then(|e| e.ready_from)
-                .map(|ready| orphan.stay.from.saturating_sub(ready)),
+                .map(|ready| orphan.slice.from.saturating_sub(ready)),
             wait_ns: entry.and_then(|e| e.wait_ns),
             waker: entry.and_then(|e| e.waker),
-            prev_cpu: orphan.stay.prev_cpu,
-            left_censored: orphan.stay.left_censored,
+            prev_cpu: orphan.slice.prev_cpu,
+            left_censored: orphan.slice.left_censored,
             right_censored: true,
         };
         self.ended(Ended::settled(slice));
@@ -187,7 +187,7 @@ impl StateMachine {
 
     /// Makes the outgoing thread of a record the occupant of its CPU if it is not yet: it ran there
     /// before the first record, or since a gap, or was not planned to run, or the chain is broken.
-    pub(super) fn find_leaver(&mut self, switch: &Switch) {
+    pub(super) fn find_outgoing(&mut self, switch: &Switch) {
         let place = self.cpu(switch.cpu);
         let (occupant, from, broken_since) = (place.occupant, place.from, place.last_switch);
         let joined = place.orphan.is_none();
@@ -233,19 +233,19 @@ impl StateMachine {
     /// Whether the occupant of a CPU has its open slice there.
     pub(super) fn is_here(&self, cpu: i32, number: u32) -> bool {
         let thread = &self.threads[number as usize];
-        thread.is_idle || thread.stay.is_some_and(|stay| stay.cpu == cpu)
+        thread.is_idle || thread.open_slice.is_some_and(|open| open.cpu == cpu)
     }
 
     /// Notes a gap between a CPU's records that no record reports.
     pub(super) fn chain_break(&mut self, cpu: i32, start: i64, end: i64) {
-        self.problems.add(Trouble::ChainBreak);
+        self.problems.add(ProblemKind::ChainBreak);
         self.losses.push(Loss { sign: Sign::ChainBreak, cpu, start, end });
         self.gap(cpu, start, end);
     }
 
     /// Notes that nothing is known about a CPU from its last record to the end.
     pub(super) fn stream_end(&mut self, cpu: i32, start: i64, end: i64) {
-        self.problems.add(Trouble::StreamEnd);
+        self.problems.add(ProblemKind::StreamEnd);
         self.losses.push(Loss { sign: Sign::StreamEnd, cpu, start, end });
         self.gap(cpu, start, end);
     }
@@ -274,7 +274,7 @@ impl StateMachine {
     /// A CPU that lost records has one again, or the recording ends.
     pub(super) fn end_silence(&mut self, cpu: i32, end: i64) {
         if let Some(start) = self.cpu(cpu).silent_since.take() {
-            self.problems.add(Trouble::SilentCpu);
+            self.problems.add(ProblemKind::SilentCpu);
             self.losses.push(Loss { sign: Sign::Silent, cpu, start, end });
         }
     }
@@ -293,7 +293,8 @@ impl StateMachine {
         thread.phase = Phase::Running;
         thread.since = from;
         let prev_cpu = thread.cpu;
-        thread.stay = Some(Stay { cpu, from, left_censored: true, prev_cpu, entry: None });
+        thread.open_slice =
+            Some(OpenSlice { cpu, from, left_censored: true, prev_cpu, entry: None });
     }
 
     /// A thread is found on a CPU after a gap. Its state is unknown from the gap's start, or from
@@ -305,7 +306,7 @@ impl StateMachine {
             return;
         }
         let thread = &self.threads[number as usize];
-        let since = thread.stay.map_or(thread.since, |stay| stay.from);
+        let since = thread.open_slice.map_or(thread.since, |open| open.from);
         let mut end = end;
         if since > end {
             // It was elsewhere after the gap, so this switch-in is missing too.
@@ -353,8 +354,10 @@ impl StateMachine {
         let thread = &self.threads[planned as usize];
         let at = match thread.phase {
             Phase::Running => {
-                let Some(stay) = thread.stay.filter(|stay| stay.cpu != cpu) else { return false };
-                if stay.from > from || thread.wakings.iter().any(|w| w.ts > stay.from) {
+                let Some(open) = thread.open_slice.filter(|open| open.cpu != cpu) else {
+                    return false;
+                };
+                if open.from > from || thread.wakings.iter().any(|w| w.ts > open.from) {
                     return false;
                 }
                 self.undo_plan(planned);
@@ -363,7 +366,7 @@ impl StateMachine {
             Phase::Runnable | Phase::Replanned => from.max(thread.since),
             _ => return false,
         };
-        self.problems.add(Trouble::Planned);
+        self.problems.add(ProblemKind::Planned);
         self.cpu(cpu).unknown(at);
         self.enter_late(cpu, planned, at);
         true
@@ -377,7 +380,7 @@ impl StateMachine {
         if self.is_here(cpu, number) && self.is_planned(other, number) {
             let from = self.cpu(other).from;
             self.set_aside(number, from);
-            self.threads[number as usize].be_unknown(from);
+            self.threads[number as usize].set_unknown(from);
             self.enter_late(other, number, from);
         }
     }
@@ -409,8 +412,8 @@ impl StateMachine {
         thread.last_record = seen;
     }
 
-    /// Windows: the planned thread did not run. It stays ready, and the thread that leaves now ran
-    /// in its place. False if that is impossible.
+    /// Windows: the planned thread did not run. It remains ready, and the thread that leaves now
+    /// ran in its place. False if that is impossible.
     fn replan(&mut self, switch: &Switch) -> bool {
         let place = self.cpu(switch.cpu);
         let (from, row, seq) = (place.from, place.last_row, place.last_seq);
@@ -421,7 +424,7 @@ impl StateMachine {
             return false;
         }
         let ran = &self.threads[prev as usize];
-        let since = ran.stay.map_or(ran.since, |stay| stay.from);
+        let since = ran.open_slice.map_or(ran.since, |open| open.from);
         if !ran.is_idle && (since > from || (ran.phase == Phase::Running && since == from)) {
             return false;
         }
@@ -436,7 +439,7 @@ impl StateMachine {
         if waited || has_left || has_run {
             return false;
         }
-        self.problems.add(Trouble::Planned);
+        self.problems.add(ProblemKind::Planned);
         if !self.threads[planned as usize].is_idle && self.is_here(switch.cpu, planned) {
             self.undo_plan(planned);
             if let Some(other) = self.threads[planned as usize].also_planned.take()
@@ -447,7 +450,7 @@ impl StateMachine {
             }
         }
         let utid = self.threads[prev as usize].utid;
-        self.records.mend(row, switch.cpu, seq, utid);
+        self.records.correct(row, switch.cpu, seq, utid);
         if !self.threads[prev as usize].is_idle
             && self.threads[prev as usize].phase == Phase::Running
         {
@@ -461,14 +464,14 @@ impl StateMachine {
     /// Windows: reverts a switch-in that was only planned.
     pub(super) fn undo_plan(&mut self, number: u32) {
         let thread = &mut self.threads[number as usize];
-        let Some(stay) = thread.stay.take() else { return };
-        let Some(entry) = stay.entry else {
-            thread.stay = Some(stay);
-            self.set_aside(number, stay.from);
-            self.threads[number as usize].be_unknown(stay.from);
+        let Some(open) = thread.open_slice.take() else { return };
+        let Some(entry) = open.entry else {
+            thread.open_slice = Some(open);
+            self.set_aside(number, open.from);
+            self.threads[number as usize].set_unknown(open.from);
             return;
         };
-        thread.cpu = stay.prev_cpu;
+        thread.cpu = open.prev_cpu;
         if entry.ready_from.is_some() {
             thread.phase = Phase::Replanned;
             thread.since = entry.ready_from.unwrap_or(entry.since);

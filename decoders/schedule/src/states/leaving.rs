@@ -1,5 +1,12 @@
 //! Why a thread leaves its CPU.
 
+use schedlens_system::thread_states::kthread_state::{
+    DEFERRED_READY, READY, STANDBY, TERMINATED, WAITING,
+};
+use schedlens_system::thread_states::kwait_reason::{
+    WR_DEFERRED_PREEMPT, WR_DISPATCH_INT, WR_PREEMPTED, WR_QUANTUM_END, WR_YIELD_EXECUTION,
+};
+
 use super::rows::Slice;
 use super::words::{EndReason, Words};
 use super::{Settings, Source};
@@ -36,14 +43,18 @@ impl Left {
             (_, None) if preempted.is_none() => Self::Unknown,
             (_, None) if preempted == Some(true) => Self::Runnable(None),
             (_, None) => Self::Blocked(None),
-            (Source::Etw, Some(4)) => Self::Exit(None),
-            (Source::Etw, Some(5)) => Self::Blocked(words.wait_reason(wait_reason)),
-            (Source::Etw, Some(1 | 3 | 7)) => Self::Runnable(Some(match wait_reason {
-                Some(30) => EndReason::QuantumEnd,
-                Some(31 | 32 | 38) => EndReason::Preempted,
-                Some(33) => EndReason::Yield,
-                _ => EndReason::RunnableOther,
-            })),
+            (Source::Etw, Some(TERMINATED)) => Self::Exit(None),
+            (Source::Etw, Some(WAITING)) => Self::Blocked(words.wait_reason(wait_reason)),
+            (Source::Etw, Some(READY | STANDBY | DEFERRED_READY)) => {
+                Self::Runnable(Some(match wait_reason {
+                    Some(WR_QUANTUM_END) => EndReason::QuantumEnd,
+                    Some(WR_DISPATCH_INT | WR_PREEMPTED | WR_DEFERRED_PREEMPT) => {
+                        EndReason::Preempted
+                    }
+                    Some(WR_YIELD_EXECUTION) => EndReason::Yield,
+                    _ => EndReason::RunnableOther,
+                }))
+            }
             (Source::Etw, Some(_)) => Self::Unknown,
             (_, Some(state)) if state & 0xff == 0 => Self::Runnable(None),
             (_, Some(state)) if state & 0x30 != 0 => Self::Exit(words.linux_state(state)),
@@ -95,8 +106,8 @@ impl Ended {
             EndReason::Preempted
         } else if self.next.from.is_some_and(|ready| ready <= from) {
             assumed = settings.tick_ns.is_none();
-            let stay = i128::from(at) - i128::from(from);
-            match (stay * 10 >= tick * 9, settings.yields_recorded) {
+            let length = i128::from(at) - i128::from(from);
+            match (length * 10 >= tick * 9, settings.yields_recorded) {
                 (true, true) => EndReason::QuantumEnd,
                 (true, false) => EndReason::QuantumEndOrYield,
                 (false, _) => EndReason::RunnableOther,

@@ -168,7 +168,7 @@ impl StateMachine {
     /// A batch does not have its declared columns. The contents of a recording never cause an error.
     pub fn push(&mut self, frame: &Frame) -> Result<Vec<Output>, StateError> {
         let mut out = Vec::new();
-        self.take_frame(frame, &mut out)?;
+        self.take_chunk(frame, &mut out)?;
         Ok(out)
     }
 

@@ -41,7 +41,7 @@ impl Scratch {
 }
 
 impl StateMachine {
-    /// Applies the switches, wakings, moves and yields collected for one time.
+    /// Applies the switches, wakeups, migrations and yields collected for one time.
     pub(super) fn apply_moment(&mut self) {
         let mut moment = std::mem::take(&mut self.moment);
         for &thread in &moment.yields {
@@ -55,7 +55,7 @@ impl StateMachine {
             [] => self.apply_off_cpu(&moment),
             [only] => {
                 let only = *only;
-                self.find_leaver(&only);
+                self.find_outgoing(&only);
                 let ended = self.leave(&only);
                 self.apply_off_cpu(&moment);
                 self.take_over(&only, ended);
@@ -129,7 +129,7 @@ impl StateMachine {
         let mut late = Vec::new();
         for (place, switch) in switches.iter().enumerate() {
             if first_on_cpu(place) {
-                if self.leaver_is_here(switch) {
+                if self.outgoing_is_here(switch) {
                     ended[place] = self.leave(switch);
                 } else {
                     late.push(place);
@@ -137,7 +137,7 @@ impl StateMachine {
             }
         }
         for place in late {
-            self.find_leaver(&switches[place]);
+            self.find_outgoing(&switches[place]);
             ended[place] = self.leave(&switches[place]);
         }
         self.apply_off_cpu(moment);
@@ -147,7 +147,7 @@ impl StateMachine {
                 let reason = ended[place].take();
                 self.take_over(switch, reason);
                 let following = &switches[place + 1];
-                self.find_leaver(following);
+                self.find_outgoing(following);
                 ended[place + 1] = self.leave(following);
             }
         }
@@ -167,7 +167,7 @@ impl StateMachine {
         moment.ended = ended;
     }
 
-    fn leaver_is_here(&mut self, switch: &Switch) -> bool {
+    fn outgoing_is_here(&mut self, switch: &Switch) -> bool {
         let place = self.cpu(switch.cpu);
         let (occupant, joined) = (place.occupant, place.orphan.is_none());
         match (occupant, switch.prev) {

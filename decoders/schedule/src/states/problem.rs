@@ -10,7 +10,7 @@ use crate::frame::Output;
 
 /// Kinds of problems, in the order of their texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum ProblemKind {
     NoWaking = 0,
     ChainBreak = 1,
     Planned = 2,
@@ -26,33 +26,33 @@ pub(super) enum Trouble {
 }
 
 const TEXTS: [&str; 12] = [
-    "switch-in without a waking since the switch-out: waiting up to it, ready time unknown",
+    "switch-in without a waking since the switch-out: counted as waiting until then, ready time unknown",
     "the thread that leaves is not the one that entered last: taken as loss",
-    "switch-in that was planned and did not happen: the thread that ran put in its place",
-    "tick unknown: 1 ms assumed to tell the end of a time slice",
-    "record earlier than one before it: taken at the time of that one",
-    "thread number of another recording or out of range: taken as unknown",
+    "switch-in that was planned but did not happen: replaced by the thread that ran",
+    "tick unknown: quantum ends assume 1 ms",
+    "record earlier than the previous one: moved to its time",
+    "thread number of another recording or out of range: treated as unknown",
     "CPU number out of range: record left out of the states",
     "the records of a CPU end before the recording does: unknown from there",
-    "counter fell: interval left out",
-    "gap that ends before it begins or before the last switch of its CPU: shortened",
-    "record of a thread before its creation: creation taken at the record",
-    "CPU without a record of a thread that was sent there and ran: unknown up to its next record",
+    "counter decreased: interval skipped",
+    "gap that ends before its start or before the last switch of its CPU: shortened",
+    "record of a thread before its creation: creation moved to the record",
+    "CPU without a record of a thread that was sent there and ran: unknown until its next record",
 ];
 
-/// Counts by [`Trouble`].
+/// Counts by [`ProblemKind`].
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     counts: [u64; TEXTS.len()],
 }
 
 impl Problems {
-    pub(super) fn add(&mut self, trouble: Trouble) {
-        self.add_many(trouble, 1);
+    pub(super) fn add(&mut self, kind: ProblemKind) {
+        self.add_many(kind, 1);
     }
 
-    pub(super) fn add_many(&mut self, trouble: Trouble, count: u64) {
-        let place = &mut self.counts[trouble as usize];
+    pub(super) fn add_many(&mut self, kind: ProblemKind, count: u64) {
+        let place = &mut self.counts[kind as usize];
         *place = place.saturating_add(count);
     }
 

@@ -28,56 +28,61 @@ pub fn context_switch_mend_schema() -> Schema {
     ])
 }
 
-struct Held {
+struct Pending {
     first: u64,
     batch: RecordBatch,
     dropped: Vec<u32>,
-    mends: Vec<(usize, i64)>,
+    corrections: Vec<(usize, i64)>,
 }
 
 /// Batches of `context_switch` not yet handed out.
 #[derive(Default)]
 pub(super) struct Records {
-    held: VecDeque<Held>,
+    pending: VecDeque<Pending>,
     next_row: u64,
     cpu: Int32Builder,
     seq: Int64Builder,
     next: Int64Builder,
-    mends: usize,
+    corrections: usize,
 }
 
 impl Records {
     /// Adds a batch.
-    pub(super) fn hold(&mut self, batch: &RecordBatch) {
-        let (dropped, mends) = (Vec::new(), Vec::new());
-        self.held.push_back(Held { first: self.next_row, batch: batch.clone(), dropped, mends });
+    pub(super) fn push(&mut self, batch: &RecordBatch) {
+        let (dropped, corrections) = (Vec::new(), Vec::new());
+        self.pending.push_back(Pending {
+            first: self.next_row,
+            batch: batch.clone(),
+            dropped,
+            corrections,
+        });
         self.next_row += batch.num_rows() as u64;
     }
 
     /// Number, across all batches, of a row of the latest batch.
     pub(super) fn number(&self, row: usize) -> u64 {
-        self.held.back().map_or(self.next_row, |held| held.first) + row as u64
+        self.pending.back().map_or(self.next_row, |entry| entry.first) + row as u64
     }
 
     /// Drops a row of the latest batch.
     pub(super) fn drop_row(&mut self, row: usize) {
-        if let Some(held) = self.held.back_mut() {
-            held.dropped.push(row as u32);
+        if let Some(entry) = self.pending.back_mut() {
+            entry.dropped.push(row as u32);
         }
     }
 
     /// Replaces the planned thread with another one.
-    pub(super) fn mend(&mut self, number: u64, cpu: i32, seq: i64, next_utid: i64) {
-        for held in self.held.iter_mut().rev() {
-            if number >= held.first {
-                held.mends.push(((number - held.first) as usize, next_utid));
+    pub(super) fn correct(&mut self, number: u64, cpu: i32, seq: i64, next_utid: i64) {
+        for entry in self.pending.iter_mut().rev() {
+            if number >= entry.first {
+                entry.corrections.push(((number - entry.first) as usize, next_utid));
                 return;
             }
         }
         self.cpu.append_value(cpu);
         self.seq.append_value(seq);
         self.next.append_value(next_utid);
-        self.mends += 1;
+        self.corrections += 1;
     }
 
     /// Hands out all batches except the last `keep`, and the corrections so far.
@@ -87,19 +92,19 @@ impl Records {
         keep: usize,
         out: &mut Vec<Output>,
     ) -> Result<(), StateError> {
-        while self.held.len() > keep {
-            let Some(held) = self.held.pop_front() else { break };
-            let batch = without(mended(held.batch, &held.mends)?, held.dropped)?;
+        while self.pending.len() > keep {
+            let Some(entry) = self.pending.pop_front() else { break };
+            let batch = without(corrected(entry.batch, &entry.corrections)?, entry.dropped)?;
             out.push(Output { table: "context_switch", batch });
         }
-        if self.mends > 0 {
+        if self.corrections > 0 {
             let columns: Vec<ArrayRef> = vec![
-                Arc::new(Int64Array::from_value(trace_id, self.mends)),
+                Arc::new(Int64Array::from_value(trace_id, self.corrections)),
                 Arc::new(self.cpu.finish()),
                 Arc::new(self.seq.finish()),
                 Arc::new(self.next.finish()),
             ];
-            self.mends = 0;
+            self.corrections = 0;
             let batch = RecordBatch::try_new(Arc::new(context_switch_mend_schema()), columns)?;
             out.push(Output { table: "context_switch_mend", batch });
         }
@@ -107,8 +112,8 @@ impl Records {
     }
 }
 
-fn mended(batch: RecordBatch, mends: &[(usize, i64)]) -> Result<RecordBatch, StateError> {
-    if mends.is_empty() {
+fn corrected(batch: RecordBatch, corrections: &[(usize, i64)]) -> Result<RecordBatch, StateError> {
+    if corrections.is_empty() {
         return Ok(batch);
     }
     let schema = batch.schema();
@@ -116,7 +121,7 @@ fn mended(batch: RecordBatch, mends: &[(usize, i64)]) -> Result<RecordBatch, Sta
     let place = schema.index_of("next_utid")?;
     if let Some(array) = columns[place].as_any().downcast_ref::<PrimitiveArray<Int64Type>>() {
         let mut values: Vec<Option<i64>> = array.iter().collect();
-        for &(row, utid) in mends {
+        for &(row, utid) in corrections {
             values[row] = Some(utid);
         }
         columns[place] = Arc::new(Int64Array::from(values));
@@ -124,7 +129,7 @@ fn mended(batch: RecordBatch, mends: &[(usize, i64)]) -> Result<RecordBatch, Sta
     let place = schema.index_of("next_priority")?;
     if let Some(array) = columns[place].as_any().downcast_ref::<PrimitiveArray<Int32Type>>() {
         let mut values: Vec<Option<i32>> = array.iter().collect();
-        for &(row, _) in mends {
+        for &(row, _) in corrections {
             values[row] = None;
         }
         columns[place] = Arc::new(PrimitiveArray::<Int32Type>::from(values));

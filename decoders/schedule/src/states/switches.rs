@@ -2,9 +2,9 @@
 
 use super::cpu::{Cpu, Occupant, Orphan};
 use super::leaving::{Ended, Left, NextReady};
-use super::problem::Trouble;
+use super::problem::ProblemKind;
 use super::rows::{BEGIN, Slice};
-use super::thread::{Phase, Stay, Thread};
+use super::thread::{OpenSlice, Phase, Thread};
 use super::words::EndReason;
 use super::{Source, StateMachine};
 
@@ -55,7 +55,7 @@ impl StateMachine {
         let utid = utid?;
         let number = utid.wrapping_sub(self.base);
         if !(0..MAX_THREADS).contains(&number) {
-            self.problems.add(Trouble::BadThread);
+            self.problems.add(ProblemKind::BadThread);
             return None;
         }
         while self.threads.len() as i64 <= number {
@@ -68,7 +68,7 @@ impl StateMachine {
     /// Whether a CPU number is accepted; makes room for it.
     pub(super) fn has_cpu(&mut self, cpu: i32) -> bool {
         if !(0..MAX_CPUS).contains(&cpu) {
-            self.problems.add(Trouble::BadCpu);
+            self.problems.add(ProblemKind::BadCpu);
             return false;
         }
         let place = cpu as usize;
@@ -102,7 +102,7 @@ impl StateMachine {
             switch.preempted,
             &mut self.rows.reasons,
         );
-        let mut ended = self.end_stay(switch.cpu, number, switch.ts, false);
+        let mut ended = self.end_slice(switch.cpu, number, switch.ts, false);
         let thread = &mut self.threads[number as usize];
         if thread.is_idle {
             return Some(ended);
@@ -123,10 +123,10 @@ impl StateMachine {
                 thread.reason = reason;
                 ended.slice.end_reason = Some(EndReason::Blocked);
             }
-            Left::Runnable(told) => {
+            Left::Runnable(reason) => {
                 thread.phase = Phase::Runnable;
-                ended.slice.end_reason = told;
-                ended.runnable = told.is_none();
+                ended.slice.end_reason = reason;
+                ended.runnable = reason.is_none();
                 ended.yielded_at = thread.last_yield;
                 ended.next_idle =
                     switch.next.is_some_and(|next| self.threads[next as usize].is_idle);
@@ -151,7 +151,7 @@ impl StateMachine {
     }
 
     /// Ends a slice at a time: its rows, but not yet its reason or what the thread does next.
-    pub(super) fn end_stay(&mut self, cpu: i32, number: u32, at: i64, cut: bool) -> Ended {
+    pub(super) fn end_slice(&mut self, cpu: i32, number: u32, at: i64, cut: bool) -> Ended {
         let thread = &mut self.threads[number as usize];
         let place = self.cpus[cpu as usize].get_or_insert_with(|| Box::new(Cpu::new(cpu)));
         let mut slice = Slice {
@@ -173,11 +173,11 @@ impl StateMachine {
             place.idle(at, &mut self.rows);
         } else {
             place.thread(at, thread.utid, &mut self.rows);
-            if let Some(stay) = thread.stay.take() {
-                thread.write_stay(&stay, at, cut, &mut self.rows);
-                slice.prev_cpu = stay.prev_cpu;
-                if let Some(entry) = stay.entry {
-                    slice.ready_ns = entry.ready_from.map(|ready| stay.from.saturating_sub(ready));
+            if let Some(open) = thread.open_slice.take() {
+                thread.write_slice(&open, at, cut, &mut self.rows);
+                slice.prev_cpu = open.prev_cpu;
+                if let Some(entry) = open.entry {
+                    slice.ready_ns = entry.ready_from.map(|ready| open.from.saturating_sub(ready));
                     slice.wait_ns = entry.wait_ns;
                     slice.waker = entry.waker;
                 }
@@ -194,7 +194,7 @@ impl StateMachine {
             return;
         }
         if ended.decide(&self.settings) {
-            self.problems.add(Trouble::TickUnknown);
+            self.problems.add(ProblemKind::TickUnknown);
         }
         self.rows.slices.push(&ended.slice);
     }
@@ -229,12 +229,12 @@ impl StateMachine {
             None
         } else {
             if thread.phase == Phase::New && thread.since > switch.ts {
-                self.problems.add(Trouble::BeforeLife);
+                self.problems.add(ProblemKind::BeforeLife);
                 thread.since = switch.ts;
             }
             let entry = thread.settle(switch.ts, &mut self.wakeups);
             if matches!(entry.was, Phase::Blocked | Phase::Exited) && entry.ready_from.is_none() {
-                self.problems.add(Trouble::NoWaking);
+                self.problems.add(ProblemKind::NoWaking);
             }
             if let (Source::Perf, Some(woken), true) =
                 (self.settings.source, entry.ready_from, entry.by_waking)
@@ -247,7 +247,7 @@ impl StateMachine {
         thread.phase = Phase::Running;
         thread.since = switch.ts;
         thread.also_planned = None;
-        thread.stay = Some(Stay {
+        thread.open_slice = Some(OpenSlice {
             cpu: switch.cpu,
             from: switch.ts,
             left_censored: false,
@@ -262,15 +262,15 @@ impl StateMachine {
 
     /// Windows: a switch-in is recorded for a thread that seems to run elsewhere. If it was made
     /// ready since, it has left its CPU without a record. If not, the next records of both CPUs
-    /// decide where it is; until then it stays where it was (false).
+    /// decide where it is; until then it remains where it was (false).
     fn leave_other(&mut self, number: u32, cpu: i32) -> bool {
         let thread = &mut self.threads[number as usize];
-        let Some(stay) = thread.stay else { return true };
-        let woken = thread.wakings.iter().map(|w| w.ts).find(|&ts| ts > stay.from);
+        let Some(open) = thread.open_slice else { return true };
+        let woken = thread.wakings.iter().map(|w| w.ts).find(|&ts| ts > open.from);
         if let Some(woken) = woken {
             self.set_aside(number, woken);
-            self.threads[number as usize].be_unknown(woken);
-        } else if stay.cpu != cpu {
+            self.threads[number as usize].set_unknown(woken);
+        } else if open.cpu != cpu {
             thread.also_planned = Some(cpu);
             return false;
         } else {
@@ -283,10 +283,11 @@ impl StateMachine {
     pub(super) fn set_aside(&mut self, number: u32, until: i64) {
         let thread = &mut self.threads[number as usize];
         thread.drop_wakings(|waking| waking.ts >= until, &mut self.wakeups);
-        let Some(stay) = thread.stay.take() else { return };
-        thread.cpu = Some(stay.cpu);
-        let cpu = self.cpu(stay.cpu);
+        let Some(open) = thread.open_slice.take() else { return };
+        thread.cpu = Some(open.cpu);
+        let cpu = self.cpu(open.cpu);
         let priority = cpu.priority;
-        cpu.orphan = Some(Orphan { thread: number, stay, priority, until: until.max(stay.from) });
+        cpu.orphan =
+            Some(Orphan { thread: number, slice: open, priority, until: until.max(open.from) });
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct Entry {
 
 /// A slice that has not ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stay {
+pub(super) struct OpenSlice {
     pub(super) cpu: i32,
     pub(super) from: i64,
     pub(super) left_censored: bool,
@@ -69,7 +69,7 @@ pub(super) struct Thread {
     /// The start of the phase was not recorded.
     pub(super) left_censored: bool,
     pub(super) reason: Option<u8>,
-    pub(super) stay: Option<Stay>,
+    pub(super) open_slice: Option<OpenSlice>,
     /// CPU of the last slice.
     pub(super) cpu: Option<i32>,
     /// CPU whose run queue contains it, by the last wakeup or migration.
@@ -95,7 +95,7 @@ impl Thread {
             since: BEGIN,
             left_censored: true,
             reason: None,
-            stay: None,
+            open_slice: None,
             cpu: None,
             queue: None,
             last_yield: None,
@@ -106,7 +106,7 @@ impl Thread {
         }
     }
 
-    /// Adds a wakeup; it stays undecided until the thread is switched in.
+    /// Adds a wakeup; it is undecided until the thread is switched in.
     pub(super) fn wake(&mut self, waking: Waking, wakeups: &mut Wakeups) {
         self.last_record = Some(waking.ts);
         self.queue = waking.target;
@@ -241,12 +241,12 @@ impl Thread {
         }
         let entry = Entry { ready_from: None, ..self.settle(waking.ts, wakeups) };
         self.write_entry(&entry, ready_from, true, rows);
-        self.be_unknown(ready_from);
+        self.set_unknown(ready_from);
         self.drop_wakings(|_| false, wakeups);
     }
 
     /// Its state is unknown from a time on.
-    pub(super) fn be_unknown(&mut self, since: i64) {
+    pub(super) fn set_unknown(&mut self, since: i64) {
         self.phase = Phase::Unknown { out_seen: false };
         self.since = since;
         self.left_censored = true;
@@ -321,19 +321,25 @@ impl Thread {
     }
 
     /// Writes a slice that ended at `at`, and what came before it.
-    pub(super) fn write_stay(&self, stay: &Stay, at: i64, right_censored: bool, rows: &mut Rows) {
-        if let Some(entry) = &stay.entry {
-            self.write_entry(entry, stay.from, true, rows);
+    pub(super) fn write_slice(
+        &self,
+        open: &OpenSlice,
+        at: i64,
+        right_censored: bool,
+        rows: &mut Rows,
+    ) {
+        if let Some(entry) = &open.entry {
+            self.write_entry(entry, open.from, true, rows);
         }
         rows.span(Span {
             utid: self.utid,
-            ts: stay.from,
+            ts: open.from,
             end: at,
             state: State::Running,
-            cpu: Some(stay.cpu),
+            cpu: Some(open.cpu),
             reason: None,
             waker: None,
-            left_censored: stay.left_censored,
+            left_censored: open.left_censored,
             right_censored,
         });
     }

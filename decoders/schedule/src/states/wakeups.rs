@@ -52,7 +52,7 @@ pub(super) struct Waking {
     pub(super) seq: i64,
 }
 
-struct Held {
+struct Pending {
     first: u64,
     batch: RecordBatch,
     effective: Vec<bool>,
@@ -62,13 +62,13 @@ struct Held {
 /// The wakeup batches not yet handed out, and corrections to those that are.
 #[derive(Default)]
 pub(super) struct Wakeups {
-    held: VecDeque<Held>,
+    pending: VecDeque<Pending>,
     next_row: u64,
     cpu: Int32Builder,
     seq: Int64Builder,
     effective: BooleanBuilder,
     target: Int32Builder,
-    mends: usize,
+    corrections: usize,
 }
 
 /// Schema of `wakeup_mend`: corrections to wakeups whose row was already written. The store sets
@@ -85,10 +85,15 @@ pub fn wakeup_mend_schema() -> Schema {
 
 impl Wakeups {
     /// Adds a batch. Its rows are ineffective and have the CPUs of `target` until decided.
-    pub(super) fn hold(&mut self, batch: &RecordBatch, target: Vec<Option<i32>>) {
+    pub(super) fn push(&mut self, batch: &RecordBatch, target: Vec<Option<i32>>) {
         let rows = batch.num_rows();
         let effective = vec![false; rows];
-        self.held.push_back(Held { first: self.next_row, batch: batch.clone(), effective, target });
+        self.pending.push_back(Pending {
+            first: self.next_row,
+            batch: batch.clone(),
+            effective,
+            target,
+        });
         self.next_row += rows as u64;
     }
 
@@ -101,8 +106,8 @@ impl Wakeups {
         kind: Kind,
         waker: Option<i64>,
     ) -> Waking {
-        let (first, target) = match self.held.back() {
-            Some(held) => (held.first, held.target[row]),
+        let (first, target) = match self.pending.back() {
+            Some(entry) => (entry.first, entry.target[row]),
             None => (self.next_row, None),
         };
         let row = first + row as u64;
@@ -115,11 +120,11 @@ impl Wakeups {
         if !effective && !waking.moved {
             return;
         }
-        for held in self.held.iter_mut().rev() {
-            if waking.row >= held.first {
-                let row = (waking.row - held.first) as usize;
-                held.effective[row] = effective;
-                held.target[row] = waking.target;
+        for entry in self.pending.iter_mut().rev() {
+            if waking.row >= entry.first {
+                let row = (waking.row - entry.first) as usize;
+                entry.effective[row] = effective;
+                entry.target[row] = waking.target;
                 return;
             }
         }
@@ -127,7 +132,7 @@ impl Wakeups {
         self.seq.append_value(waking.seq);
         self.effective.append_value(effective);
         self.target.append_option(waking.target);
-        self.mends += 1;
+        self.corrections += 1;
     }
 
     /// Hands out all batches except the last `keep`, and the corrections so far.
@@ -137,27 +142,27 @@ impl Wakeups {
         keep: usize,
         out: &mut Vec<Output>,
     ) -> Result<(), StateError> {
-        while self.held.len() > keep {
-            let Some(held) = self.held.pop_front() else { break };
-            let schema = held.batch.schema();
-            let mut columns = held.batch.columns().to_vec();
-            let effective: ArrayRef = Arc::new(BooleanArray::from(held.effective));
-            let target: ArrayRef = Arc::new(Int32Array::from(held.target));
+        while self.pending.len() > keep {
+            let Some(entry) = self.pending.pop_front() else { break };
+            let schema = entry.batch.schema();
+            let mut columns = entry.batch.columns().to_vec();
+            let effective: ArrayRef = Arc::new(BooleanArray::from(entry.effective));
+            let target: ArrayRef = Arc::new(Int32Array::from(entry.target));
             for (name, array) in [("effective", effective), ("target_cpu", target)] {
                 let place = schema.index_of(name)?;
                 columns[place] = array;
             }
             out.push(Output { table: "wakeup", batch: RecordBatch::try_new(schema, columns)? });
         }
-        if self.mends > 0 {
+        if self.corrections > 0 {
             let columns: Vec<ArrayRef> = vec![
-                Arc::new(Int64Array::from_value(trace_id, self.mends)),
+                Arc::new(Int64Array::from_value(trace_id, self.corrections)),
                 Arc::new(self.cpu.finish()),
                 Arc::new(self.seq.finish()),
                 Arc::new(self.effective.finish()),
                 Arc::new(self.target.finish()),
             ];
-            self.mends = 0;
+            self.corrections = 0;
             let batch = RecordBatch::try_new(Arc::new(wakeup_mend_schema()), columns)?;
             out.push(Output { table: "wakeup_mend", batch });
         }

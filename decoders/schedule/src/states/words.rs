@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt8Type;
 use arrow_array::{ArrayRef, DictionaryArray, StringArray, UInt8Array};
+use schedlens_system::thread_states::{KWAIT_REASON, LINUX_LETTERS};
 
 /// State of a thread, in the order of [`STATES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,56 +81,6 @@ pub(super) const END_REASONS: [&str; 10] = [
     "trace_end",
 ];
 
-/// Letters of the Linux states, by bit number.
-const LETTERS: [&str; 8] = ["S", "D", "T", "t", "X", "Z", "P", "I"];
-
-/// Names of `KWAIT_REASON` by number.
-const KWAIT_REASON: [&str; 43] = [
-    "Executive",
-    "FreePage",
-    "PageIn",
-    "PoolAllocation",
-    "DelayExecution",
-    "Suspended",
-    "UserRequest",
-    "WrExecutive",
-    "WrFreePage",
-    "WrPageIn",
-    "WrPoolAllocation",
-    "WrDelayExecution",
-    "WrSuspended",
-    "WrUserRequest",
-    "WrEventPair",
-    "WrQueue",
-    "WrLpcReceive",
-    "WrLpcReply",
-    "WrVirtualMemory",
-    "WrPageOut",
-    "WrRendezvous",
-    "WrKeyedEvent",
-    "WrTerminated",
-    "WrProcessInSwap",
-    "WrCpuRateControl",
-    "WrCalloutStack",
-    "WrKernel",
-    "WrResource",
-    "WrPushLock",
-    "WrMutex",
-    "WrQuantumEnd",
-    "WrDispatchInt",
-    "WrPreempted",
-    "WrYieldExecution",
-    "WrFastMutex",
-    "WrGuardedMutex",
-    "WrRundown",
-    "WrAlertByThreadId",
-    "WrDeferredPreempt",
-    "WrPhysicalFault",
-    "WrIoRing",
-    "WrMdlCache",
-    "WrRcu",
-];
-
 /// Texts in order of first use, at most 256.
 #[derive(Debug, Default)]
 pub(super) struct Words {
@@ -150,11 +101,11 @@ impl Words {
     /// Letter of a sleeping Linux state: that of its highest bit, as the kernel prints it.
     pub(super) fn linux_state(&mut self, state: i32) -> Option<u8> {
         let low = state as u32 & 0xff;
-        let letter = LETTERS.get(low.checked_ilog2()? as usize)?;
+        let letter = LINUX_LETTERS.get(low.checked_ilog2()? as usize)?;
         self.number(letter)
     }
 
-    /// Name of a `KWAIT_REASON`; unnamed numbers stay numbers.
+    /// Name of a `KWAIT_REASON`; unnamed numbers remain numbers.
     pub(super) fn wait_reason(&mut self, reason: Option<i32>) -> Option<u8> {
         let reason = reason?;
         match usize::try_from(reason).ok().and_then(|number| KWAIT_REASON.get(number)) {

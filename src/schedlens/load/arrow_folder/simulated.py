@@ -55,15 +55,9 @@ def write_tables(tables: dict[str, pa.RecordBatch], folder: Path) -> None:
         "format_version": layout.VERSION,
         "source": "etw",
         "written_by": f"schedlens {__version__}, simulated",
-        "trace": {
-            name: facts[name]
-            for name in (
-                "os", "cpu_model", "clock_name", "start_clock", "clock_hz", "first_ns",
-                "duration_ns", "events_lost", "buffers_lost",
-            )
-        },
+        "trace": {name: facts[name] for name in layout.FACTS if facts.get(name) is not None},
         "tables": {table: rows.num_rows for table, rows in tables.items()},
-    }  # fmt: skip
+    }
     whole_file.write_json(folder / layout.MANIFEST, manifest)
 
 

@@ -7,12 +7,20 @@ import os
 import platform
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedlens.errors import PlanError, SessionError
+from schedlens.load.session_file import (
+    SavedCapture,
+    SavedChange,
+    SessionFile,
+    Step,
+    SystemFacts,
+)
+from schedlens.load.step_file import Overhead, StepFile
 from schedlens.machine import settings, topology
 from schedlens.machine.topology import Topology
 from schedlens.output.wording import minutes
@@ -21,8 +29,7 @@ from schedlens.record.changes import Changes
 from schedlens.record.conductor import Conductor
 from schedlens.record.host import Host
 from schedlens.record.linux.runner import Job, Runner
-from schedlens.record.plan import Step
-from schedlens.record.platform import Json, Platform
+from schedlens.record.platform import Platform
 from schedlens.record.request import Request
 from schedlens.record.session import Session
 
@@ -40,7 +47,7 @@ class Linux(Platform):
 
     def __init__(self) -> None:
         self._changes = Changes()
-        self._before: list[Json] = []
+        self._before: list[SavedChange] = []
         self._capture: perf.Capture | None = None
 
     @property
@@ -91,27 +98,27 @@ class Linux(Platform):
             capture = replace(capture, mode="none", missing=(why, perf.NOTHING))
         self._capture = capture
 
-    def head(self) -> Json:
+    def facts(self) -> SystemFacts:
         capture = self.capture
-        return {
-            "os": _os_name(),
-            "kernel": platform.release(),
-            "settings": settings.read(),
-            "capture": {
-                "rung": capture.mode,
-                "missing": list(capture.missing),
-                "allow": capture.allow,
-                "perf_version": capture.version,
-                "counters": [event for group in capture.groups for event in group.events],
-            },
-            "changed": self._changed(),
-        }
+        return SystemFacts(
+            os=_os_name(),
+            kernel=platform.release(),
+            settings=settings.read(),
+            capture=SavedCapture(
+                mode=capture.mode,
+                missing=tuple(capture.missing),
+                allow=capture.allow,
+                perf_version=capture.version,
+                counters=tuple(event for group in capture.groups for event in group.events),
+            ),
+            changed=tuple(self._changed()),
+        )
 
-    def check_same(self, head: Json, folder: Path) -> None:
-        before, capture = head.get("capture", {}).get("rung"), self.capture
-        if before != capture.mode:
+    def check_same(self, before: SessionFile, folder: Path) -> None:
+        capture = self.capture
+        if before.capture.mode != capture.mode:
             raise SessionError(
-                f"{folder} contains recordings of mode '{before}', but now only "
+                f"{folder} contains recordings of mode '{before.capture.mode}', but now only "
                 f"'{capture.mode}' is possible{f': {capture.allow}' if capture.allow else ''}"
             )
 
@@ -127,10 +134,10 @@ class Linux(Platform):
     def recorder(self, request: Request, session: Session) -> Runner:
         # Changes of earlier runs are kept; those of this run may change until it ends.
         own = self._changed()
-        self._before = list(session.head.get("changed", []))
+        self._before = list(session.file.changed)
         if own and self._before[-len(own) :] == own:
             del self._before[-len(own) :]
-        session.head["changed"] = [*self._before, *own]
+        session.set_changes((*self._before, *own))
         job = Job(
             request.seconds, request.variant, request.command, request.pid, request.kernel_options
         )
@@ -146,17 +153,18 @@ class Linux(Platform):
         )
         return STEP_COST_S + seconds * (2 if has_baseline else 1)
 
-    def remarks(self, row: Json) -> list[str]:
-        return [recorder_cost(row["overhead"])] if row["overhead"] else []
+    def remarks(self, row: StepFile) -> list[str]:
+        return [recorder_cost(row.overhead)] if row.overhead else []
 
-    def summary(self, rows: list[Json]) -> list[str]:
-        missed = [check["mended"] for row in rows for check in row["checks"] if check.get("mended")]
+    def summary(self, rows: list[StepFile]) -> list[str]:
+        counts = [check.from_switch_records for row in rows for check in row.checks]
+        missed = [count for count in counts if count]
         return [missed_switches(len(missed), sum(missed))] if missed else []
 
     def undo(self, session: Session) -> list[str]:
         self._changes.undo()
-        session.head["changed"] = [*self._before, *self._changed()]
-        return [self._change_line(row) for row in session.head["changed"]]
+        session.set_changes((*self._before, *self._changed()))
+        return [self._change_line(row) for row in session.file.changed]
 
     def quoted(self, folder: Path) -> str:
         return shlex.quote(str(folder))
@@ -167,9 +175,8 @@ class Linux(Platform):
         request = conductor.request
         self.prepare(request, machine)
         lines = [*self.lacks(), *conductor.said_first()]
-        for step in steps:
-            conductor.preview(step, machine)
-            lines.append(_described(step))
+        steps = [conductor.preview(step, machine) for step in steps]
+        lines += [_described(step) for step in steps]
         place = Path("STEP")
         if self.capture.mode != "none":
             commands = perf.commands(self.capture, place, request.pid)
@@ -191,17 +198,20 @@ class Linux(Platform):
         took = minutes(sum(self.cost_s(step, request) for step in steps))
         return [*lines, f"{len(steps)} steps, about {took}"]
 
-    def _changed(self) -> list[Json]:
-        return [asdict(change) for change in self._changes.made]
+    def _changed(self) -> list[SavedChange]:
+        return [
+            SavedChange(change.what, change.before, change.after, change.restored)
+            for change in self._changes.made
+        ]
 
-    def _change_line(self, row: Json) -> str:
-        if row["restored"]:
+    def _change_line(self, row: SavedChange) -> str:
+        if row.restored:
             state = "undone"
         elif self._changes.is_shared:
             state = "another run still uses it and will undo it"
         else:
             state = "not undone: run `schedlens doctor --restore`"
-        return f"changed on this machine: {row['what']} ({state})"
+        return f"changed on this machine: {row.what} ({state})"
 
 
 def _described(step: Step) -> str:
@@ -216,14 +226,14 @@ def _described(step: Step) -> str:
     return "  ".join(parts).rstrip()
 
 
-def recorder_cost(overhead: Json) -> str:
+def recorder_cost(overhead: Overhead) -> str:
     """What the recorder cost, or that it is too small to measure."""
-    cost = 100 * (1 - overhead["recorded_per_s"] / overhead["baseline_per_s"])
-    spread = overhead["spread_pct"]
+    cost = 100 * (1 - overhead.recorded_per_s / overhead.baseline_per_s)
+    spread = overhead.spread_pct
     if abs(cost) <= spread:
         return f"recorder's cost below the noise (spread {spread:.1f} %)"
     if cost < 0:
-        behind = 100 * (1 - overhead["baseline_per_s"] / overhead["recorded_per_s"])
+        behind = 100 * (1 - overhead.baseline_per_s / overhead.recorded_per_s)
         return f"recorder's cost unknown: the run without it was disturbed ({behind:.1f} % slower)"
     return f"recorder: {cost:.1f} % slower"
 

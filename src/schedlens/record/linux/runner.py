@@ -6,17 +6,19 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlens.errors import NoSpaceError, RecorderError
+from schedlens.load import step_file
+from schedlens.load.session_file import Step
+from schedlens.load.step_file import Check, StepFile
 from schedlens.machine import condition, stop_signals
 from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import alongside, cells, gate, work_done, workload_program
 from schedlens.record.linux import snapshot
 from schedlens.record.linux.watch import Watch
-from schedlens.record.plan import Step
 
 if TYPE_CHECKING:
     from collectors import perf
@@ -51,8 +53,8 @@ class Runner:
         self._job = job
         self._capture = capture
 
-    def run(self, step: Step, folder: Path) -> Json:
-        """Runs a step in its empty folder and writes step.json last; returns its object.
+    def run(self, step: Step, folder: Path) -> StepFile:
+        """Runs a step in its empty folder and writes step.json last; returns its content.
 
         If the user interrupts a recording, it is kept (`interrupted` in step.json); in the step
         of a workload or an experiment, KeyboardInterrupt is raised instead. Raises `NoSpaceError`
@@ -65,29 +67,27 @@ class Runner:
             # The file may be a temporary one, on another disk than the session.
             raise cannot_write(Path(error.filename or folder), error) from None
 
-    def _run(self, step: Step, folder: Path) -> Json:
+    def _run(self, step: Step, folder: Path) -> StepFile:
         free = os.statvfs(folder)
         if free.f_bavail * free.f_frsize < FREE_BYTES:
             raise NoSpaceError(f"no space left on the disk of {folder.parent}")
         baseline = self._baseline(step, folder)
-        facts = self._workload(step, folder) if step.workload else self._program(step, folder)
+        run = self._workload if step.workload else self._program
+        row, stolen_pct = run(step, folder)
         if baseline is not None:
-            facts["overhead"] = work_done.overhead(folder, baseline)
+            row = replace(row, overhead=work_done.overhead(folder, baseline))
         try:
-            facts["checks"], facts["warnings"] = self._checks(folder, facts)
+            checks = self._checks(folder, row)
         except RecorderError:
-            if facts["interrupted"]:
+            if row.interrupted:
                 # The user stopped it before anything was recorded, so this is not a failure.
                 raise KeyboardInterrupt from None
             raise
-        row = {
-            **step.facts(),
-            "command": list(self._job.command) or None,
-            "seconds": self._job.seconds,
-            "missing": list(self._capture.missing),
-            **facts,
-        }
-        write_json(folder / "step.json", row)
+        warnings = [*row.warnings, *(f"{c.detail}: {c.advice}" for c in checks if not c.ok)]
+        if stolen_pct is not None and stolen_pct > STEAL_PCT:
+            warnings.append(f"the hypervisor took {stolen_pct:.0f} % of the CPU time")
+        row = replace(row, checks=checks, warnings=tuple(warnings))
+        write_json(folder / step_file.NAME, row.to_json())
         return row
 
     def _baseline(self, step: Step, folder: Path) -> Json | None:
@@ -120,7 +120,8 @@ class Runner:
             self._job.kernel_options,
         )
 
-    def _workload(self, step: Step, folder: Path) -> Json:
+    def _workload(self, step: Step, folder: Path) -> tuple[StepFile, float | None]:
+        """What is known about a step of a workload, and the share of stolen CPU time in percent."""
         with (
             _workload(self._command(step, folder)) as program,
             self._recorder(folder, program.pid) as recorder,
@@ -138,12 +139,16 @@ class Runner:
             end = _end(recorder)
             found = state.end()
             result = work_done.result(program.finish(), program.said, folder)
-        facts = _facts(folder, recorder, begin, end, [])
-        facts |= {"throughput": work_done.throughput(result), "machine": found}
-        return facts if other is None else {**facts, "command_ns": took_ns}
+        row = self._measured(step, folder, recorder, (begin, end))
+        throughput = work_done.throughput(result)
+        row = replace(row, throughput=throughput, machine=found, command_ns=took_ns)
+        return row, steal_pct(begin, end)
 
-    def _program(self, step: Step, folder: Path) -> Json:
-        """Records a command, a process or the machine, for `seconds` or until it ends."""
+    def _program(self, step: Step, folder: Path) -> tuple[StepFile, float | None]:
+        """Records a command, a process or the machine, for `seconds` or until it ends.
+
+        Returns what is known about it, and the share of stolen CPU time in percent.
+        """
         command = gate.GatedCommand(self._job.command) if self._job.command else None
         warnings = []
         interrupted = False
@@ -184,11 +189,18 @@ class Runner:
                     warnings.append(f"the command exited with code {code}")
                 elif self._job.pid is not None and not gate.running(self._job.pid):
                     warnings.append(f"process {self._job.pid} ended before the requested time")
-            facts = _facts(folder, recorder, begin, end, warnings)
+            row = self._measured(step, folder, recorder, (begin, end))
             if watch is not None:
                 write_json(folder / "watch.json", watch.found())
-            facts |= {"pid": pid, "machine": found, "command_ns": took_ns}
-            return {**facts, "interrupted": interrupted}
+            row = replace(
+                row,
+                interrupted=interrupted,
+                pid=pid,
+                machine=found,
+                command_ns=took_ns,
+                warnings=tuple(warnings),
+            )
+            return row, steal_pct(begin, end)
         finally:
             if command:
                 command.kill()
@@ -207,25 +219,43 @@ class Runner:
         finally:
             recorder.abort()
 
-    def _checks(self, folder: Path, facts: Json) -> tuple[list[Json], list[str]]:
-        """Rows of `checks`, and warnings. Raises `RecorderError` for an unusable recording."""
-        warnings = list(facts.pop("warnings"))
-        rows: list[Json] = []
-        if facts["recorded"]:
-            rows = perf.check(
-                folder / perf.MAIN_FILE,
-                self._capture,
-                facts["begin_mono_ns"],
-                facts["end_mono_ns"],
-            )
-            why = perf.usable(rows)
-            if why:
-                raise RecorderError(why)
-            warnings += [f"{row['detail']}: {row['advice']}" for row in rows if not row["ok"]]
-        stolen = facts.pop("steal_pct")
-        if stolen is not None and stolen > STEAL_PCT:
-            warnings.append(f"the hypervisor took {stolen:.0f} % of the CPU time")
-        return rows, warnings
+    def _checks(self, folder: Path, row: StepFile) -> tuple[Check, ...]:
+        """Checks the recording. Raises `RecorderError` if it is unusable."""
+        if not row.recorded:
+            return ()
+        path = folder / perf.MAIN_FILE
+        checks = perf.check(path, self._capture, row.begin_mono_ns, row.end_mono_ns)
+        why = perf.usable(checks)
+        if why:
+            raise RecorderError(why)
+        return tuple(checks)
+
+    def _measured(
+        self,
+        step: Step,
+        folder: Path,
+        recorder: perf.Recorder | None,
+        edges: tuple[Json, Json],
+    ) -> StepFile:
+        """Writes what is known, after the recorder has ended, so that it is not in the trace."""
+        begin, end = edges
+        write_json(folder / "begin.json", begin)
+        write_json(folder / "end.json", end)
+        row = step_file.planned(
+            step,
+            recorded=recorder is not None,
+            begin_mono_ns=begin["mono_ns"],
+            end_mono_ns=end["mono_ns"],
+        )
+        commands = tuple(tuple(command) for command in recorder.commands) if recorder else ()
+        return replace(
+            row,
+            command=self._job.command or None,
+            seconds=self._job.seconds,
+            missing=tuple(self._capture.missing),
+            perf_command=commands[0] if commands else None,
+            counters_commands=commands[1:],
+        )
 
 
 @contextlib.contextmanager
@@ -253,26 +283,6 @@ def _wait(pid: int | None, seconds: float) -> None:
         if pid is not None and not gate.running(pid):
             return
         time.sleep(min(left, WATCH_S) if pid is not None else left)
-
-
-def _facts(
-    folder: Path, recorder: perf.Recorder | None, begin: Json, end: Json, warnings: list[str]
-) -> Json:
-    """Writes what is known, after the recorder has ended, so that it is not in the trace."""
-    write_json(folder / "begin.json", begin)
-    write_json(folder / "end.json", end)
-    commands = recorder.commands if recorder else []
-    return {
-        "recorded": recorder is not None,
-        "begin_mono_ns": begin["mono_ns"],
-        "end_mono_ns": end["mono_ns"],
-        "perf_command": commands[0] if commands else None,
-        "counters_commands": commands[1:],
-        "overhead": None,
-        "interrupted": False,
-        "warnings": warnings,
-        "steal_pct": steal_pct(begin, end),
-    }
 
 
 def steal_pct(begin: Json, end: Json) -> float | None:

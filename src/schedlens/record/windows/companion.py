@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 
 from schedlens.errors import WorkloadError
+from schedlens.load.session_file import Step
 from schedlens.machine import stop_signals
 from schedlens.record import workload_program
-from schedlens.record.plan import Step
 from schedlens.record.windows import conversation
 
 
@@ -22,16 +22,15 @@ def command(words: Sequence[str], cpu: int | None) -> list[str]:
 
 def cpu_of(step: Step) -> int | None:
     """The CPU of the user's program in a cell; None: any."""
-    facts = (step.cell or {}).get("facts") or {}
-    if "command_cpu" in facts:
-        return int(facts["command_cpu"])
+    if step.cell is not None and step.cell.facts.command_cpu is not None:
+        return step.cell.facts.command_cpu
     alone = step.workload is None and step.planned_cpus
     return step.planned_cpus[0] if alone and step.planned_cpus else None
 
 
 def runs_alongside(step: Step) -> bool:
     """Whether a cell runs the user's program alongside its kernel."""
-    return "command_cpu" in ((step.cell or {}).get("facts") or {})
+    return step.cell is not None and step.cell.facts.command_cpu is not None
 
 
 class TimedCommand:

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from schedlens.load.session_file import Step
 from schedlens.machine.knobs import Knobs
 from schedlens.machine.topology import Topology
 from schedlens.record import changes, host
 from schedlens.record.host import Host
-from schedlens.record.plan import Step
 from schedlens.record.windows import boost, power_plan
 from schedlens.record.windows import topology as windows_topology
 from schedlens.record.windows.observer import Observer
@@ -54,7 +54,7 @@ def elsewhere(machine: Topology) -> Host:
 
 def switching(step: Step) -> list[tuple[str, list[str]]]:
     """The commands that set the state of a cell, each with its purpose."""
-    state = ((step.cell or {}).get("facts") or {}).get(boost.NAME)
+    state = step.cell.facts.boost if step.cell is not None else None
     if state is None:
         return []
     mode = boost.DISABLED if state == "off" else boost.AGGRESSIVE
@@ -63,7 +63,7 @@ def switching(step: Step) -> list[tuple[str, list[str]]]:
 
 
 def putting_back() -> list[tuple[str, list[str]]]:
-    """The commands that restore the original state; AC and DC stand for the old values."""
+    """The commands that restore the original state; AC and DC represent the old values."""
     mains, battery, active = boost.setting(boost.CURRENT, boost.AGGRESSIVE, boost.AGGRESSIVE)
     commands = [[*mains[:-1], "AC"], [*battery[:-1], "DC"], active]
     return [(f"{boost.NAME} as it was", command) for command in commands]

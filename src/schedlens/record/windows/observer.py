@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from schedlens.errors import RecorderError, WorkloadError
+from schedlens.load.step_file import Reported
+from schedlens.output import typed_json
 from schedlens.record import workload_program
 from schedlens.record.windows.conversation import Conversation
 
@@ -17,6 +19,18 @@ LIMIT_S = 60.0
 def command() -> list[str]:
     """The command of the observer."""
     return [workload_program.program(), "observe"]
+
+
+def reported(end: Json) -> Reported | None:
+    """Takes the load that the system reports out of the snapshot at the end; None: not reported.
+
+    Raises `RecorderError` if the observer sent another form of it.
+    """
+    value = end.pop("reported", None)
+    try:
+        return None if value is None else typed_json.parsed(Reported, value, "reported")
+    except typed_json.FieldError as error:
+        raise RecorderError(f"cannot observe the system: {error}") from None
 
 
 class Observer:

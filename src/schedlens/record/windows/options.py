@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, fields
 
-from schedlens.errors import PlanError, SessionError
+from schedlens.errors import PlanError
+from schedlens.load.session_file import SavedOptions
 from schedlens.record.request import Request
 
 SHORTEST_RING_S, LONGEST_RING_S = 1.0, 600.0
 
 
-@dataclass(frozen=True)
-class Options:
+@dataclass(frozen=True, slots=True)
+class Options(SavedOptions):
     """The recorder, presented frames, and the ring that keeps only the last seconds."""
 
-    recorder: Literal["wpr", "xperf"] | None = None
-    presents: bool = False
-    presentmon: str | None = None
-    ring_s: float | None = None
-    stop_on_frame_ms: float | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """The options that differ from their default, as the user types them."""
-        named = {
-            "--recorder": self.recorder,
-            "--presents": self.presents or None,
-            "--presentmon": self.presentmon,
-            "--ring": self.ring_s,
-            "--stop-on-frame": self.stop_on_frame_ms,
-        }
-        return [name for name, value in named.items() if value is not None]
+    @classmethod
+    def of_session(cls, saved: SavedOptions | None) -> Options:
+        """The options of a session; None: the defaults."""
+        saved = saved or SavedOptions()
+        return cls(**{field.name: getattr(saved, field.name) for field in fields(saved)})
 
     def check(self, request: Request, *, seconds_given: bool) -> None:
         """Raises `PlanError` for options that contradict each other or the request."""
@@ -61,16 +49,3 @@ class Options:
                                 "PresentMon reports frames as they happen")  # fmt: skip
         if request.light:
             raise PlanError("--light works only on Linux: the WPR profile has no second record")
-
-    def as_json(self) -> dict[str, Any]:
-        """The object `windows` of session.json."""
-        return asdict(self)
-
-
-def from_json(value: object) -> Options:
-    """The options of a session. Raises `SessionError`."""
-    try:
-        given: dict[str, Any] = dict(value or {})  # type: ignore[call-overload]
-        return Options(**given)
-    except (TypeError, ValueError) as error:
-        raise SessionError(f"session.json contains no valid options: {error}") from None

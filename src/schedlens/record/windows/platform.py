@@ -13,14 +13,15 @@ from pathlib import Path, PurePath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from schedlens.errors import RecorderError, SessionError
+from schedlens.load.session_file import SavedCapture, SessionFile, Step, SystemFacts
+from schedlens.load.step_file import StepFile
 from schedlens.machine import operating_system, topology
 from schedlens.machine.topology import Topology
 from schedlens.output.wording import minutes
 from schedlens.record import workload_program
 from schedlens.record.conductor import Conductor
 from schedlens.record.host import Host
-from schedlens.record.plan import Step
-from schedlens.record.platform import Json, Platform
+from schedlens.record.platform import Platform
 from schedlens.record.request import Request
 from schedlens.record.session import Session
 from schedlens.record.windows import companion, experiments, processes, settings
@@ -90,31 +91,28 @@ class Windows(Platform):
             raise RecorderError(f"--presentmon: there is no program {options.presentmon}")
         self._capture = etw.checked_counters(_with_buffers(capture, request), request.counters)
 
-    def head(self) -> Json:
+    def facts(self) -> SystemFacts:
         capture = self.capture
-        return {
-            "os": "Windows",
-            "kernel": platform.version(),
-            "windows": self._options.as_json(),
-            "settings": settings.read(),
-            "capture": {
-                "rung": capture.kind,
-                "missing": list(capture.missing),
-                "allow": None,
-                "perf_version": None,
-                "counters": list(capture.counters),
-                "presents": capture.presents,
-                "ring_s": capture.ring_s,
-            },
-            "changed": [],
-        }
+        return SystemFacts(
+            os="Windows",
+            kernel=platform.version(),
+            windows=self._options,
+            settings=settings.read(),
+            capture=SavedCapture(
+                mode=capture.kind,
+                missing=tuple(capture.missing),
+                counters=tuple(capture.counters),
+                presents=capture.presents,
+                ring_s=capture.ring_s,
+            ),
+            changed=(),
+        )
 
-    def check_same(self, head: Json, folder: Path) -> None:
-        before = head.get("capture", {}).get("rung")
-        if self.capture.kind != before:
+    def check_same(self, before: SessionFile, folder: Path) -> None:
+        if self.capture.kind != before.capture.mode:
             raise SessionError(
-                f"{folder} was recorded with {before}, but only {self.capture.kind} is found: "
-                "start a new session"
+                f"{folder} was recorded with {before.capture.mode}, but only {self.capture.kind} "
+                "is found: start a new session"
             )
 
     def lacks(self) -> list[str]:
@@ -138,11 +136,11 @@ class Windows(Platform):
         has_baseline = step.cell is None and step.workload is not None and step.repeat == 1
         return STEP_COST_S + (request.seconds or 10.0) * (2 if has_baseline else 1)
 
-    def remarks(self, row: Json) -> list[str]:
-        slow = row["slow_frame_ms"]
+    def remarks(self, row: StepFile) -> list[str]:
+        slow = row.slow_frame_ms
         return [] if slow is None else [f"ended by a frame of {slow:.1f} ms"]
 
-    def summary(self, rows: list[Json]) -> list[str]:
+    def summary(self, rows: list[StepFile]) -> list[str]:
         return []
 
     def undo(self, session: Session) -> list[str]:
@@ -156,8 +154,7 @@ class Windows(Platform):
     ) -> list[str]:
         request, options = conductor.request, self._options
         elsewhere = operating_system.name() != "windows"
-        for step in steps:
-            conductor.preview(step, machine)
+        steps = [conductor.preview(step, machine) for step in steps]
         kind = options.recorder or "wpr"
         cpus = CPUS_ELSEWHERE if elsewhere else len(machine.usable)
         capture = _with_buffers(

@@ -6,18 +6,20 @@ import contextlib
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from schedlens.errors import NoSpaceError
+from schedlens.load import step_file
+from schedlens.load.session_file import Step
+from schedlens.load.step_file import StepFile
 from schedlens.machine import stop_signals
 from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import alongside, cells, work_done, workload_program
 from schedlens.record.gate import GRACE_S, READY_LIMIT_S
-from schedlens.record.plan import Step
 from schedlens.record.request import Request
-from schedlens.record.windows import companion, processes
+from schedlens.record.windows import companion, observer, processes
 from schedlens.record.windows.companion import TimedCommand
 from schedlens.record.windows.conversation import Conversation
 from schedlens.record.windows.enter import Enter
@@ -59,8 +61,8 @@ class Runner:
         self._capture = capture
         self._profile = profile
 
-    def run(self, step: Step, folder: Path) -> Json:
-        """Runs a step in its empty folder and writes step.json last; returns its object.
+    def run(self, step: Step, folder: Path) -> StepFile:
+        """Runs a step in its empty folder and writes step.json last; returns its content.
 
         Raises `NoSpaceError` for a full disk, `WorkloadError` or `RecorderError` for a failed step,
         which has no step.json.
@@ -70,29 +72,24 @@ class Runner:
         except OSError as error:
             raise cannot_write(Path(error.filename or folder), error) from None
 
-    def _run(self, step: Step, folder: Path) -> Json:
+    def _run(self, step: Step, folder: Path) -> StepFile:
         if shutil.disk_usage(folder).free < FREE_BYTES:
             raise NoSpaceError(f"less than {FREE_BYTES >> 20} MB left on the disk of {folder}")
         baseline = self._baseline(step, folder)
-        facts = self._workload(step, folder) if step.workload else self._watched(step, folder)
+        row = self._workload(step, folder) if step.workload else self._watched(step, folder)
         if baseline is not None:
-            facts["overhead"] = work_done.overhead(folder, baseline)
-        checks = etw.check(folder / etw.MAIN_FILE, facts["begin_mono_ns"])
-        warnings = facts.pop("warnings")
-        warnings += [f"{row['detail']}: {row['advice']}" for row in checks if not row["ok"]]
-        row = {
-            **step.facts(),
-            "command": list(self._request.command) or None,
-            "seconds": self._request.seconds,
-            "missing": list(self._capture.missing),
-            "recorded": True,
-            "perf_command": None,
-            "counters_commands": [],
-            **facts,
-            "checks": checks,
-            "warnings": warnings,
-        }
-        write_json(folder / "step.json", row)
+            row = replace(row, overhead=work_done.overhead(folder, baseline))
+        checks = tuple(etw.check(folder / etw.MAIN_FILE, row.begin_mono_ns))
+        wrong = tuple(f"{check.detail}: {check.advice}" for check in checks if not check.ok)
+        row = replace(
+            row,
+            command=self._request.command or None,
+            seconds=self._request.seconds,
+            missing=tuple(self._capture.missing),
+            checks=checks,
+            warnings=row.warnings + wrong,
+        )
+        write_json(folder / step_file.NAME, row.to_json())
         return row
 
     def _baseline(self, step: Step, folder: Path) -> Json | None:
@@ -121,17 +118,18 @@ class Runner:
         with stop_signals.waiting():
             program.expect("done", (self._request.seconds or 0.0) + GRACE_S)
 
-    def _workload(self, step: Step, folder: Path) -> Json:
-        took: Json = {}
+    def _workload(self, step: Step, folder: Path) -> StepFile:
+        took_ns = None
         with self._ready(step, folder) as program, self._recorded(folder, None) as recording:
             recording.begin()
             if companion.runs_alongside(step):
-                took = {"command_ns": self._measure_alongside(step, program)}
+                took_ns = self._measure_alongside(step, program)
             else:
                 self._measure(program)
             recording.end()
             result = work_done.result(program.finish(GRACE_S), program.said, folder)
-        return {**recording.facts(_Interval()), "throughput": work_done.throughput(result), **took}
+        row = recording.measured(step, _Interval())
+        return replace(row, throughput=work_done.throughput(result), command_ns=took_ns)
 
     def _measure_alongside(self, step: Step, program: Conversation) -> int | None:
         """How long the user's program took alongside the kernel, which runs until it ends."""
@@ -146,7 +144,7 @@ class Runner:
             program.expect("done", GRACE_S)
         return command.took_ns
 
-    def _watched(self, step: Step, folder: Path) -> Json:
+    def _watched(self, step: Step, folder: Path) -> StepFile:
         """Records a command, a running process or the machine as it is."""
         interval = _Interval(pid=self._request.pid)
         warnings = []
@@ -175,9 +173,12 @@ class Runner:
         finally:
             if command is not None:
                 command.kill()
-        facts = recording.facts(interval)
-        facts |= {"warnings": facts["warnings"] + warnings, "throughput": None}
-        return facts if command is None else {**facts, "command_ns": command.took_ns}
+        row = recording.measured(step, interval)
+        return replace(
+            row,
+            warnings=(*row.warnings, *warnings),
+            command_ns=None if command is None else command.took_ns,
+        )
 
     def _ring(self, recording: _Recording, interval: _Interval) -> None:
         """Records until Enter, or until a frame takes too long."""
@@ -254,10 +255,13 @@ class _Recording:
         if self.presentmon is not None:
             self.presentmon.kill()
 
-    def facts(self, interval: _Interval) -> Json:
-        """Writes what is known, after the recorder has ended, so that it is not in the trace."""
+    def measured(self, step: Step, interval: _Interval) -> StepFile:
+        """Writes what is known, after the recorder has ended, so that it is not in the trace.
+
+        Raises `RecorderError` if the observer reported the load in another form.
+        """
         begin, end = self._edges["begin"], self._edges["end"]
-        reported = end.pop("reported", None)
+        reported = observer.reported(end)
         write_json(self._folder / "begin.json", begin)
         write_json(self._folder / "end.json", end)
         warnings = []
@@ -266,18 +270,19 @@ class _Recording:
             warnings.append("PresentMon recorded no frame: does the process present any?")
         elif watch is not None and watch.blind and watch.limit_ms is not None:
             warnings.append("PresentMon reports no frame times: --stop-on-frame had no effect")
-        return {
-            "begin_mono_ns": begin["mono_ns"],
-            "end_mono_ns": end["mono_ns"],
-            "pid": interval.pid,
-            "stopped_by": interval.stopped_by,
-            "slow_frame_ms": interval.slow_frame_ms,
-            "recorder_commands": self.recorder.commands,
-            "presentmon_command": self.presentmon.command if self.presentmon else None,
-            "reported": reported,
-            "overhead": None,
-            "warnings": warnings,
-        }
+        row = step_file.planned(
+            step, recorded=True, begin_mono_ns=begin["mono_ns"], end_mono_ns=end["mono_ns"]
+        )
+        return replace(
+            row,
+            pid=interval.pid,
+            stopped_by=interval.stopped_by,
+            slow_frame_ms=interval.slow_frame_ms,
+            recorder_commands=tuple(tuple(command) for command in self.recorder.commands),
+            presentmon_command=tuple(self.presentmon.command) if self.presentmon else None,
+            reported=reported,
+            warnings=tuple(warnings),
+        )
 
 
 def _watch(interval: _Interval, seconds: float) -> None:

@@ -164,7 +164,7 @@ impl<W: Write + Seek> Buffers<W> {
     }
 }
 
-/// What the header of a buffer tells of it.
+/// Fields of a buffer's header.
 #[derive(Clone, Copy)]
 struct Place {
     cpu: u16,

@@ -1,4 +1,4 @@
-//! What tells of the machine: SystemConfig records, and the XML that WinSAT keeps.
+//! Description of the machine: SystemConfig records, and WinSAT's XML.
 
 use std::fmt::Write as _;
 

@@ -6,7 +6,7 @@ use crate::layout::{Clock, Compression, EtlOptions};
 /// FILETIME of ns 0: a moment of 2025.
 pub const START_TIME: i64 = 133_900_000_000_000_000;
 
-/// What is known of a file only when it is whole.
+/// Values known only when the file is complete.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) buffers: u32,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fields_lie_where_the_format_has_them() {
+    fn fields_are_at_documented_offsets() {
         let word = |bytes: &[u8], at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_between_two_ticks_is_refused() {
+    fn time_between_two_ticks_is_refused() {
         let options = EtlOptions { start_ticks: 50, ..EtlOptions::default() };
         assert_eq!(ticks(&options, 3000, 1_000), Some(60));
         assert_eq!(ticks(&options, 3000, 1_001), None);

@@ -29,7 +29,7 @@ pub(super) fn opcode(phase: Phase) -> u16 {
     }
 }
 
-/// `KTHREAD_STATE` and `KWAIT_REASON` of a thread that leaves.
+/// `KTHREAD_STATE` and `KWAIT_REASON` of the outgoing thread.
 fn state_and_reason(switch: &Switch) -> (u8, u8) {
     let (state, reason) = match switch.leaves {
         _ if switch.old == 0 => (2, 0),
@@ -43,7 +43,7 @@ fn state_and_reason(switch: &Switch) -> (u8, u8) {
     (switch.state.unwrap_or(state), switch.reason.unwrap_or(reason))
 }
 
-/// CSwitch of that version; the thread that enters is the planned one.
+/// CSwitch of that version; the incoming thread is the planned one.
 pub(super) fn switch(out: &mut Bytes, version: u8, switch: &Switch) {
     let (state, reason) = state_and_reason(switch);
     out.u32(switch.planned.unwrap_or(switch.new)).u32(switch.old);

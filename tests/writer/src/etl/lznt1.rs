@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_comes_back() {
+    fn compressed_data_round_trips() {
         let mut random = Random::new(3);
         for size in [0, 1, 5, 100, 4095, 4096, 4097, 20_000] {
             for kinds in [1, 3, 200] {

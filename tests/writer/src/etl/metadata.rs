@@ -52,7 +52,7 @@ impl Schema {
         known(self.provider)
     }
 
-    /// What tells two schemas apart.
+    /// Identity of a schema.
     pub(super) fn key(&self) -> (&'static str, u16, u8) {
         (self.provider, self.descriptor.id, self.descriptor.version)
     }
@@ -60,7 +60,7 @@ impl Schema {
 
 /// A GUID that is written in this program.
 pub(super) fn known(text: &str) -> Result<Guid, WriteError> {
-    guid(text).ok_or_else(|| WriteError::Value(format!("{text} is no GUID")))
+    guid(text).ok_or_else(|| WriteError::Value(format!("{text} is not a GUID")))
 }
 
 const FIXED: usize = 112;

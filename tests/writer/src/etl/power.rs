@@ -216,7 +216,7 @@ pub(super) fn selection(
     &SELECTION
 }
 
-/// What ProcessorPerformanceRundown tells.
+/// Content of ProcessorPerformanceRundown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rundown {
     pub(super) parked: bool,
@@ -265,14 +265,14 @@ pub(super) fn class_update(out: &mut Bytes, about: About, class: u8) -> &'static
     &CLASS
 }
 
-/// One of the events that tell a frequency.
+/// One of the events that report a frequency.
 pub(super) fn frequency(
     out: &mut Bytes,
     about: About,
     mhz: u32,
-    told_by: FrequencyEvent,
+    reported_by: FrequencyEvent,
 ) -> &'static Schema {
-    match told_by {
+    match reported_by {
         FrequencyEvent::PerfState => {
             out.u32(0).u32(mhz);
             about.place(out);
@@ -282,7 +282,7 @@ pub(super) fn frequency(
         FrequencyEvent::Delivered | FrequencyEvent::DeliveredLater => {
             about.place(out);
             out.u32(80).u64(15_000).u32(mhz);
-            if told_by == FrequencyEvent::Delivered { &DELIVERED } else { &DELIVERED_LATER }
+            if reported_by == FrequencyEvent::Delivered { &DELIVERED } else { &DELIVERED_LATER }
         }
     }
 }

@@ -140,5 +140,5 @@ fn class(hook: u16) -> Result<Guid, WriteError> {
             return Err(WriteError::Value(format!("group {group:#04x} has no class here")));
         }
     };
-    crate::bytes::guid(text).ok_or_else(|| WriteError::Value(format!("{text} is no GUID")))
+    crate::bytes::guid(text).ok_or_else(|| WriteError::Value(format!("{text} is not a GUID")))
 }

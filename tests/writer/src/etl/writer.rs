@@ -93,7 +93,7 @@ impl<W: Write + Seek> Writer<W> {
         self.kernel((self.totals.last_ns, 0), hook, 2, Header::System)
     }
 
-    /// Writes `payload` as a kernel record of nobody's.
+    /// Writes `payload` as a kernel record without a thread.
     fn kernel(
         &mut self,
         at: (i64, u16),
@@ -154,7 +154,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(About { group, number, ticks: self.ticks(ns)? })
     }
 
-    /// Writes what a line tells.
+    /// Writes the event of a line.
     ///
     /// # Errors
     /// A time between two ticks, a record that is too long, the disk.
@@ -298,7 +298,7 @@ impl<W: Write + Seek> Writer<W> {
         }
     }
 
-    /// A context switch, and the stack of the one that enters.
+    /// A context switch, and the stack of the incoming thread.
     ///
     /// # Errors
     /// As [`Self::line`].
@@ -359,8 +359,8 @@ impl<W: Write + Seek> Writer<W> {
             Event::ClassUpdate { about: cpu, efficiency_class } => {
                 power::class_update(out, about(*cpu)?, *efficiency_class)
             }
-            Event::Frequency { about: cpu, mhz, told_by } => {
-                power::frequency(out, about(*cpu)?, *mhz, *told_by)
+            Event::Frequency { about: cpu, mhz, reported_by } => {
+                power::frequency(out, about(*cpu)?, *mhz, *reported_by)
             }
             _ => return Err(WriteError::Value("this event has no record here".to_owned())),
         };
@@ -433,7 +433,7 @@ fn check(options: &EtlOptions) -> Result<(), WriteError> {
             wrong("buffer_size is 4 KB to 16 MB")
         }
         EtlOptions { circular: Some(_), .. } if packed => {
-            wrong("a circular file holds buffers of one size: it is not compressed")
+            wrong("a circular file has buffers of one size and cannot be compressed")
         }
         _ => Ok(()),
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_comes_back() {
+    fn compressed_data_round_trips() {
         let mut random = Random::new(7);
         let mut runs = vec![b"".to_vec(), b"abc".to_vec(), vec![7; 100], vec![9; 200_000]];
         runs.push((0..255).chain(0..255).collect());
@@ -189,7 +189,7 @@ mod tests {
 
     // The examples of MS-XCA 3.1: a run of 26 letters, and 300 times "abc".
     #[test]
-    fn the_published_examples_come_out() {
+    fn the_published_examples_match() {
         let alphabet: Vec<u8> = (b'a'..=b'z').collect();
         let mut expected = 0x3f_u32.to_le_bytes().to_vec();
         expected.extend(&alphabet);

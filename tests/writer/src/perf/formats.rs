@@ -169,7 +169,7 @@ impl Tracepoint {
     }
 }
 
-/// A page of the ring buffer: perf wants it told, samples do not need it.
+/// A page of the ring buffer: perf requires it, samples do not.
 fn header_page() -> String {
     let fields = [("u64 timestamp", 0, 8), ("local_t commit", 8, 8), ("int overwrite", 8, 1)];
     let mut text = String::new();

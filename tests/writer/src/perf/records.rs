@@ -1,4 +1,4 @@
-//! Records that are no samples.
+//! Records that are not samples.
 
 use crate::bytes::Bytes;
 

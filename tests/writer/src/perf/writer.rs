@@ -18,7 +18,7 @@ use crate::script::Line;
 
 /// `sizeof(struct perf_file_header)`
 const FILE_HEADER: usize = 104;
-/// cpu_idle's state that stands for leaving.
+/// cpu_idle's state for leaving.
 const IDLE_EXIT: u32 = u32::MAX;
 /// `TASK_INTERRUPTIBLE`, `EXIT_ZOMBIE`
 const INTERRUPTIBLE: u64 = 1;
@@ -39,7 +39,7 @@ pub struct Writer {
     machine: Machine,
     options: PerfOptions,
     roster: Roster,
-    /// Names of the counters, once told.
+    /// Names of the counters, once known.
     counters: Vec<String>,
     switches: BTreeMap<u16, u64>,
     early: Vec<Vec<u8>>,
@@ -72,10 +72,10 @@ impl Writer {
             .start_ns
             .checked_add_signed(ns)
             .filter(|time| *time > 0)
-            .ok_or_else(|| WriteError::Value(format!("{ns} ns lies before the clock's begin")))
+            .ok_or_else(|| WriteError::Value(format!("{ns} ns is before the clock's start")))
     }
 
-    /// What a record tells of itself, written in the context of the thread that runs there.
+    /// Fields of a record's context: the thread that runs there.
     fn stamp(&self, (ns, cpu): (i64, u16), event: usize) -> Result<Stamp, WriteError> {
         let tid = self.roster.on(cpu);
         let id = self.id(event, cpu);
@@ -88,7 +88,7 @@ impl Writer {
                 *count += 1;
                 return Ok(());
             }
-            // perf tells of a loss in front of the next record that there is room for.
+            // perf reports a loss before the next record that fits.
             let count = *count;
             self.lost.remove(&cpu);
             let stamp = self.stamp((ns, cpu), 0)?;
@@ -123,7 +123,7 @@ impl Writer {
         if tid == 0 { 120 } else { i32::from(self.roster.known(tid).priority).cast_unsigned() }
     }
 
-    /// Writes what a line tells; what perf does not record leaves no trace.
+    /// Writes the event of a line; events that perf does not record are ignored.
     ///
     /// # Errors
     /// A time before the clock's begin.

@@ -1,11 +1,16 @@
 //! The state of the system at both edges of a step, and the load it reports between them.
 
+use schedlens_system::processors::{Numbering, Topology};
+use schedlens_system::thread_states::kthread_state::{
+    DEFERRED_READY, READY, RUNNING, STANDBY, TERMINATED, WAITING,
+};
+
 use super::processors::processor_information;
 use super::reported_load::ReportedLoad;
 use super::{monotonic_ns, system_information};
-use crate::json::Value;
+use crate::json::{list, object};
 use crate::system_information::Thread;
-use crate::topology::{Numbering, Topology};
+use serde_json::Value;
 
 /// Takes the snapshots at the start and at the end of a step.
 pub struct Observer {
@@ -47,7 +52,7 @@ impl Observer {
         let Value::Object(mut pairs) = snapshot(mono_ns, cpus, &threads) else {
             return Err("a snapshot is an object".to_owned());
         };
-        pairs.push(("reported".to_owned(), self.reported()));
+        pairs.insert("reported".to_owned(), self.reported());
         Ok(Value::Object(pairs))
     }
 
@@ -59,7 +64,7 @@ impl Observer {
             let numbers = (0..64_u8).filter(|number| group.active_mask >> number & 1 == 1);
             let times = system_information::processor_times(group.group, alone)?;
             for (number, times) in numbers.zip(times) {
-                rows.push(Value::object([
+                rows.push(object([
                     ("cpu", Value::from(self.numbering.cpu(group.group, number))),
                     ("user_ns", times.user_ns.into()),
                     ("system_ns", times.system_ns.into()),
@@ -82,26 +87,25 @@ impl Observer {
                     values.iter().find(|row| row.key == key && (row.group, row.number) == place);
                 Value::from(row.map(|row| row.value))
             };
-            Value::object([
+            object([
                 ("cpu", Value::from(cpu.cpu)),
                 ("processor_time_pct", of("processor_time_pct")),
                 ("processor_utility_pct", of("processor_utility_pct")),
             ])
         });
-        Value::object([
-            ("cpus", Value::list(cpus)),
-            ("missing", Value::list(self.load.missing.iter().map(String::as_str))),
+        object([
+            ("cpus", list(cpus)),
+            ("missing", list(self.load.missing.iter().map(String::as_str))),
         ])
     }
 }
 
 /// The letter that Linux uses for a `KTHREAD_STATE`; `None` if it has none.
 fn letter(state: u32) -> Option<&'static str> {
-    match state {
-        // Ready, Running, Standby, DeferredReady.
-        1 | 2 | 3 | 7 => Some("R"),
-        4 => Some("X"),
-        5 => Some("S"),
+    match i32::try_from(state).ok()? {
+        READY | RUNNING | STANDBY | DEFERRED_READY => Some("R"),
+        TERMINATED => Some("X"),
+        WAITING => Some("S"),
         _ => None,
     }
 }
@@ -109,7 +113,7 @@ fn letter(state: u32) -> Option<&'static str> {
 fn snapshot(mono_ns: i64, cpus: Vec<Value>, threads: &[Thread]) -> Value {
     // All idle threads have the id 0.
     let threads = threads.iter().filter(|thread| thread.tid != 0).map(|thread| {
-        Value::object([
+        object([
             ("pid", Value::from(thread.pid)),
             ("tid", thread.tid.into()),
             ("name", thread.name.as_str().into()),
@@ -123,10 +127,10 @@ fn snapshot(mono_ns: i64, cpus: Vec<Value>, threads: &[Thread]) -> Value {
             ("cpus_allowed", Value::Null),
         ])
     });
-    Value::object([
+    object([
         ("mono_ns", Value::from(mono_ns)),
-        ("cpus", Value::List(cpus)),
-        ("threads", Value::list(threads)),
-        ("cgroups", Value::List(Vec::new())),
+        ("cpus", Value::Array(cpus)),
+        ("threads", list(threads)),
+        ("cgroups", Value::Array(Vec::new())),
     ])
 }

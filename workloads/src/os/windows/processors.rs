@@ -4,6 +4,7 @@ use std::io;
 use std::ptr;
 use std::sync::OnceLock;
 
+use schedlens_system::processors::{Numbering, Topology};
 use windows_sys::Win32::Foundation::{ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER};
 use windows_sys::Win32::System::Kernel::PROCESSOR_NUMBER;
 use windows_sys::Win32::System::SystemInformation::{
@@ -13,8 +14,6 @@ use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, GetCurrentProcessorNumberEx, GetCurrentThread, GetProcessAffinityMask,
     GetThreadGroupAffinity, SetThreadGroupAffinity,
 };
-
-use crate::topology::{Numbering, Topology};
 
 /// What `GetLogicalProcessorInformationEx(RelationAll)` writes.
 ///

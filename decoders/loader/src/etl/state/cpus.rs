@@ -2,7 +2,7 @@
 
 use schedlens_schedule::tables::Moment;
 
-/// With this many CPUs or more, the ideal-processor byte is not valid.
+/// With more CPUs than this, the ideal-processor byte is not valid.
 pub(in crate::etl) const IDEAL_LIMIT: usize = 256;
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use crate::etl::rows::Rows;
 
 /// A chunk with this many rows is closed at the next later time. It is small enough to be in the
 /// CPU cache when the next stage reads it.
-pub(in crate::etl) const FRAME_ROWS: usize = 1 << 14;
+pub(in crate::etl) const CHUNK_ROWS: usize = 1 << 14;
 
 /// Rows of one chunk.
 #[derive(Debug, Default)]
@@ -30,35 +30,35 @@ impl Filling {
 /// Closed chunks that have not been handed out, by time.
 #[derive(Debug, Default)]
 pub(in crate::etl) struct Closed {
-    pub(in crate::etl) frames: VecDeque<Filling>,
+    pub(in crate::etl) chunks: VecDeque<Filling>,
     pub(in crate::etl) rows: usize,
 }
 
 impl Closed {
     /// The chunk with that number.
     pub(in crate::etl) fn numbered(&mut self, number: u64) -> Option<&mut Filling> {
-        let first = self.frames.front()?.number;
-        self.frames.get_mut(usize::try_from(number.checked_sub(first)?).ok()?)
+        let first = self.chunks.front()?.number;
+        self.chunks.get_mut(usize::try_from(number.checked_sub(first)?).ok()?)
     }
 
     /// The chunk that contains a time; the oldest if the time is earlier than all chunks.
     pub(in crate::etl) fn at(&mut self, ts: i64) -> Option<&mut Filling> {
-        let behind = self.frames.partition_point(|frame| frame.from_ns <= ts);
-        self.frames.get_mut(behind.saturating_sub(1))
+        let behind = self.chunks.partition_point(|chunk| chunk.from_ns <= ts);
+        self.chunks.get_mut(behind.saturating_sub(1))
     }
 
     /// The chunk closed last.
     pub(in crate::etl) fn last(&self) -> Option<&Filling> {
-        self.frames.back()
+        self.chunks.back()
     }
 
     pub(in crate::etl) fn add(&mut self, filling: Filling) {
         self.rows += filling.len();
-        self.frames.push_back(filling);
+        self.chunks.push_back(filling);
     }
 
     pub(in crate::etl) fn take_first(&mut self) -> Option<Filling> {
-        let filling = self.frames.pop_front()?;
+        let filling = self.chunks.pop_front()?;
         self.rows = self.rows.saturating_sub(filling.len());
         Some(filling)
     }
@@ -77,16 +77,16 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_found_by_number_and_by_time() {
+    fn chunks_are_found_by_number_and_by_time() {
         let mut closed = closed();
         for (number, found) in [(6, None), (7, Some(7)), (9, Some(9)), (10, None)] {
-            assert_eq!(closed.numbered(number).map(|frame| frame.number), found);
+            assert_eq!(closed.numbered(number).map(|chunk| chunk.number), found);
         }
         for (ts, found) in [(i64::MIN, 7), (99, 7), (100, 8), (249, 8), (250, 9), (i64::MAX, 9)] {
-            assert_eq!(closed.at(ts).map(|frame| frame.number), Some(found));
+            assert_eq!(closed.at(ts).map(|chunk| chunk.number), Some(found));
         }
-        assert_eq!(closed.take_first().map(|frame| frame.number), Some(7));
-        assert_eq!(closed.at(3).map(|frame| frame.number), Some(8));
+        assert_eq!(closed.take_first().map(|chunk| chunk.number), Some(7));
+        assert_eq!(closed.at(3).map(|chunk| chunk.number), Some(8));
         assert!(closed.numbered(7).is_none());
     }
 }

@@ -167,15 +167,19 @@ impl Answer {
     /// By (time, seq): whether the wakeup was effective, and its target CPU, with all corrections
     /// applied.
     pub(crate) fn wakings(&self) -> Vec<(i64, bool, Option<i64>)> {
-        let mends = self.rows("wakeup_mend", |batch, row| {
+        let corrections = self.rows("wakeup_mend", |batch, row| {
             let get = |column| number(batch, column, row);
             (get("cpu"), get("seq"), get("effective"), get("target_cpu"))
         });
         let mut rows = self.rows("wakeup", |batch, row| {
             let get = |column| number(batch, column, row);
-            let mend = mends.iter().find(|mend| (mend.0, mend.1) == (get("cpu"), get("seq")));
-            let (effective, target) =
-                mend.map_or((get("effective"), get("target_cpu")), |mend| (mend.2, mend.3));
+            let correction = corrections
+                .iter()
+                .find(|correction| (correction.0, correction.1) == (get("cpu"), get("seq")));
+            let (effective, target) = correction
+                .map_or((get("effective"), get("target_cpu")), |correction| {
+                    (correction.2, correction.3)
+                });
             (get("ts").expect("ts"), get("seq"), effective.expect("decided") == 1, target)
         });
         rows.sort();
@@ -215,7 +219,7 @@ impl Answer {
     }
 
     /// Number of corrections to wakeups already written.
-    pub(crate) fn mends(&self) -> usize {
+    pub(crate) fn corrections(&self) -> usize {
         self.rows("wakeup_mend", |_, _| ()).len()
     }
 
@@ -250,15 +254,15 @@ impl Answer {
 
     /// `TIME: PREV>NEXT SOURCE` of `context_switch`, with all corrections applied.
     pub(crate) fn switches(&self) -> Vec<String> {
-        let mends = self.rows("context_switch_mend", |batch, row| {
+        let corrections = self.rows("context_switch_mend", |batch, row| {
             let get = |column| number(batch, column, row);
             (get("cpu"), get("seq"), get("next_utid"))
         });
         self.rows("context_switch", |batch, row| {
             let get = |column| number(batch, column, row);
-            let mend = mends.iter().find(|m| (m.0, m.1) == (get("cpu"), get("seq")));
+            let correction = corrections.iter().find(|m| (m.0, m.1) == (get("cpu"), get("seq")));
             let (next, priority) =
-                mend.map_or((get("next_utid"), get("next_priority")), |m| (m.2, None));
+                correction.map_or((get("next_utid"), get("next_priority")), |m| (m.2, None));
             let show = |utid_found: Option<i64>| {
                 utid_found.map_or_else(|| "?".to_owned(), |n| (n - utid(0)).to_string())
             };

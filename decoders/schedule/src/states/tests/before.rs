@@ -6,7 +6,7 @@ use super::{R, S};
 // cpu0  10 |10------|S    0
 //       0 (begin)   20         100
 #[test]
-fn before_its_first_switch_a_cpu_runs_the_thread_that_leaves_there() {
+fn cpu_runs_the_outgoing_thread_before_its_first_switch() {
     let answer = Timeline::linux(1, 100).thread(10).switch(20, 0, 10, 0, S).run();
     assert_eq!(answer.cpu(0), ["thread 0..20 10", "idle 20..100"]);
     assert_eq!(answer.states_of(10), ["running 0..20 cpu0 <", "waiting 20..100 S >"]);
@@ -28,7 +28,7 @@ fn the_window_begins_at_the_earliest_record() {
 
 // The first record is a switch: it ends an empty slice, which is kept.
 #[test]
-fn a_switch_at_the_first_time_ends_an_empty_stay() {
+fn switch_at_the_first_time_ends_an_empty_slice() {
     let answer = Timeline::linux(1, 100).thread(10).switch(0, 0, 10, 0, S).run();
     assert_eq!(answer.slices(), ["10 cpu0 0..0 blocked <", "0 cpu0 0..100 - >"]);
     assert_eq!(answer.states_of(10), ["running 0..0 cpu0 <", "waiting 0..100 S >"]);
@@ -44,7 +44,7 @@ fn a_cpu_without_a_switch_is_unknown() {
 
 // An idle record proves the time between its records; the last one lasts to the end.
 #[test]
-fn a_cpu_without_a_switch_is_idle_where_idle_records_show_it() {
+fn cpu_without_a_switch_is_idle_where_idle_records_show_it() {
     let idle = |ts: i64, dur: Option<i64>| {
         let mut row =
             vec![("ts", Value::Long(ts)), ("cpu", Value::Long(1)), ("state", Value::Long(1))];
@@ -61,7 +61,7 @@ fn a_cpu_without_a_switch_is_idle_where_idle_records_show_it() {
 
 // A wakeup proves who ran at its own time only.
 #[test]
-fn a_cpu_without_a_switch_is_unknown_whoever_wakes_others_there() {
+fn cpu_without_a_switch_is_unknown_despite_wakeups() {
     let answer = Timeline::linux(2, 100)
         .thread(10)
         .thread(20)
@@ -75,7 +75,7 @@ fn a_cpu_without_a_switch_is_unknown_whoever_wakes_others_there() {
 
 // Step from 10 to 90; 20 grew by 76 of 80 ns (95 %), 21 by 75.
 #[test]
-fn a_thread_that_both_snapshots_show_and_that_used_the_step_ran_throughout() {
+fn thread_in_both_snapshots_that_used_the_step_ran_throughout() {
     let answer = Timeline::linux(3, 100)
         .thread(20)
         .thread(21)
@@ -103,7 +103,7 @@ fn a_step_longer_than_the_recording_is_cut() {
 
 // Switches take precedence over snapshots.
 #[test]
-fn snapshots_do_not_tell_about_a_cpu_that_switches() {
+fn snapshots_are_ignored_for_a_cpu_that_switches() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(20)
@@ -123,7 +123,7 @@ fn a_thread_without_any_record_is_unknown() {
 // cpu0   0------|10 ... ; wakeup of 10 before that
 //        0  15  20      100
 #[test]
-fn a_waking_then_a_switch_in_means_it_waited() {
+fn wakeup_then_switch_in_means_it_waited() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -140,7 +140,7 @@ fn a_waking_then_a_switch_in_means_it_waited() {
 }
 
 #[test]
-fn a_waking_then_a_switch_out_means_it_ran() {
+fn wakeup_then_switch_out_means_it_ran() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -159,7 +159,7 @@ fn a_waking_then_a_switch_out_means_it_ran() {
 }
 
 #[test]
-fn a_switch_in_without_a_waking_means_unknown() {
+fn switch_in_without_a_wakeup_means_unknown() {
     let answer = Timeline::linux(1, 100).thread(10).switch(20, 0, 0, 10, R).run();
     assert_eq!(answer.states_of(10), ["unknown 0..20 <", "running 20..100 cpu0 >"]);
     assert_eq!(answer.slices_of(10), ["cpu0 20..100 trace_end >"]);
@@ -168,7 +168,7 @@ fn a_switch_in_without_a_waking_means_unknown() {
 
 // What it did before is unknown; after the wakeup it is ready.
 #[test]
-fn a_thread_that_is_woken_and_never_switched_in_is_ready_to_the_end() {
+fn thread_woken_and_never_switched_in_is_ready_to_the_end() {
     let timeline = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -215,7 +215,7 @@ fn a_cpu_that_is_not_online_is_offline() {
 
 // Its records begin at 40 (a circular buffer): a gap without a start, and thread 10 leaves at 70.
 #[test]
-fn a_cpu_whose_stream_begins_later_is_unknown_before() {
+fn cpu_whose_records_start_later_is_unknown_before() {
     let answer =
         Timeline::linux(1, 100).thread(10).lost(0, None, Some(40)).switch(70, 0, 10, 0, S).run();
     assert_eq!(answer.cpu(0), ["unknown 0..40", "thread 40..70 10", "idle 70..100"]);

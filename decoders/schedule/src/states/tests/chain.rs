@@ -5,7 +5,7 @@ use super::{R, S};
 
 // Each sched_switch is followed by its pair of PERF_RECORD_SWITCH.
 #[test]
-fn a_pair_that_the_record_before_it_shows_is_dropped() {
+fn pair_that_duplicates_the_record_before_is_dropped() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -24,7 +24,7 @@ fn a_pair_that_the_record_before_it_shows_is_dropped() {
 // cpu0  10 |0----------|11------|0 ...
 //       0  20          40       60       100
 #[test]
-fn a_pair_that_no_record_shows_is_kept_and_mends_the_chain() {
+fn pair_without_a_record_is_kept_and_repairs_the_chain() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -64,7 +64,7 @@ fn one_record_explains_one_pair() {
 
 // Half a pair matches the record before it in the fields that it has.
 #[test]
-fn half_a_pair_is_dropped_where_it_agrees() {
+fn half_a_pair_is_dropped_if_it_matches() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -79,7 +79,7 @@ fn half_a_pair_is_dropped_where_it_agrees() {
 // cpu0  10 |11 ???????? 12|0 ...
 //       0  20             50    100
 #[test]
-fn what_nothing_mends_is_loss_from_the_earlier_record_to_the_later() {
+fn unrepaired_break_is_loss_between_its_two_records() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -183,7 +183,7 @@ fn the_first_record_of_a_cpu_may_break_the_chain_too() {
 
 // A recording of one program's own threads does not name the other threads that run.
 #[test]
-fn threads_that_are_not_told_make_a_cpu_unknown() {
+fn unnamed_threads_make_a_cpu_unknown() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .event(20, 0, None, Some(10), false)

@@ -38,14 +38,14 @@ fn threads_of_another_recording_are_unknown_threads() {
         answer.problems(),
         [
             "1 switch-in without a waking since the switch-out: \
-             waiting up to it, ready time unknown",
-            "2 thread number of another recording or out of range: taken as unknown",
+             counted as waiting until then, ready time unknown",
+            "2 thread number of another recording or out of range: treated as unknown",
         ]
     );
 }
 
 #[test]
-fn a_record_earlier_than_one_before_it_is_taken_at_its_time() {
+fn record_earlier_than_the_previous_one_gets_its_time() {
     let timeline =
         Timeline::linux(1, 100).thread(10).switch(20, 0, 10, 0, S).switch(50, 0, 0, 10, R);
     let mut late = timeline.clone();
@@ -64,7 +64,7 @@ fn a_record_earlier_than_one_before_it_is_taken_at_its_time() {
 }
 
 #[test]
-fn cpus_out_of_range_are_left_out() {
+fn cpus_out_of_range_are_ignored() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .switch(20, 0, 10, 0, S)

@@ -105,7 +105,7 @@ fn a_lossless_schedule_has_no_loss_and_no_thread_in_two_places() {
 }
 
 #[test]
-fn frames_cut_anywhere_change_nothing() {
+fn chunk_boundaries_change_nothing() {
     for seed in 0..200 {
         for timeline in [lossless(seed, 60), lossy(seed, 60)] {
             let whole = all(&timeline.run());
@@ -135,7 +135,7 @@ fn permuting_records_of_equal_time_on_different_cpus_changes_nothing() {
 
 /// A slice, found by chaining the switches of a CPU.
 #[derive(Clone, Debug)]
-struct Stay {
+struct SeenSlice {
     from: Option<i64>,
     to: Option<i64>,
     cpu: i64,
@@ -145,7 +145,7 @@ struct Stay {
     state: i64,
 }
 
-impl Stay {
+impl SeenSlice {
     /// Whether its CPU recorded a wakeup after its switch-in at the same time.
     fn precedes(&self, row: &Row) -> bool {
         let here = long(row, "cpu") == self.cpu && Some(long(row, "ts")) == self.from;
@@ -169,16 +169,16 @@ fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
     };
     let mut switches = table("context_switch");
     switches.sort_by_key(|row| (long(row, "cpu"), long(row, "ts"), long(row, "seq")));
-    let mut stays: BTreeMap<i64, Vec<Stay>> = BTreeMap::new();
+    let mut by_thread: BTreeMap<i64, Vec<SeenSlice>> = BTreeMap::new();
     for (place, row) in switches.iter().enumerate() {
         let (cpu, ts, seq) = (long(row, "cpu"), long(row, "ts"), long(row, "seq"));
         if place == 0 || long(switches[place - 1], "cpu") != cpu {
             let state = long(row, "prev_state");
-            let first = Stay { from: None, to: Some(ts), cpu, seq: 0, out_seq: seq, state };
-            stays.entry(long(row, "prev_utid")).or_default().push(first);
+            let first = SeenSlice { from: None, to: Some(ts), cpu, seq: 0, out_seq: seq, state };
+            by_thread.entry(long(row, "prev_utid")).or_default().push(first);
         }
         let next = switches.get(place + 1).filter(|next| long(next, "cpu") == cpu);
-        stays.entry(long(row, "next_utid")).or_default().push(Stay {
+        by_thread.entry(long(row, "next_utid")).or_default().push(SeenSlice {
             from: Some(ts),
             to: next.map(|next| long(next, "ts")),
             cpu,
@@ -198,9 +198,9 @@ fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
             continue;
         }
         let start = row.iter().any(|(name, _)| *name == "start_ns").then(|| long(row, "start_ns"));
-        let mut stays = stays.remove(&thread).unwrap_or_default();
-        stays.sort_by_key(|stay| {
-            (stay.from.unwrap_or(i64::MIN), stay.to.unwrap_or(i64::MAX), stay.cpu, stay.seq)
+        let mut slices = by_thread.remove(&thread).unwrap_or_default();
+        slices.sort_by_key(|slice| {
+            (slice.from.unwrap_or(i64::MIN), slice.to.unwrap_or(i64::MAX), slice.cpu, slice.seq)
         });
         let mut wakings: Vec<&Row> =
             table("wakeup").into_iter().filter(|row| long(row, "utid") == thread).collect();
@@ -209,7 +209,7 @@ fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
         let take = |wakings: &mut Vec<&Row>,
                     wakeup: bool,
                     (from, to): (i64, i64),
-                    slices: [Option<&Stay>; 2],
+                    slices: [Option<&SeenSlice>; 2],
                     last: bool| {
             let fits = |row: &&Row| {
                 let is_wakeup = row.contains(&("kind", Value::Text("wakeup")));
@@ -226,32 +226,32 @@ fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
                 if last { wakings.iter().rposition(fits) } else { wakings.iter().position(fits) };
             place.map(|place| wakings.remove(place).clone())
         };
-        let mut before: Option<Stay> = None;
-        for stay in stays {
-            let Some(entered) = stay.from else {
-                before = Some(stay);
+        let mut before: Option<SeenSlice> = None;
+        for slice in slices {
+            let Some(entered) = slice.from else {
+                before = Some(slice);
                 continue;
             };
-            let out = before.as_ref().and_then(|stay| stay.to);
-            let runnable = before.as_ref().is_some_and(|stay| stay.state & 0xff == 0);
+            let out = before.as_ref().and_then(|slice| slice.to);
+            let runnable = before.as_ref().is_some_and(|slice| slice.state & 0xff == 0);
             let (mut ready, mut wait, mut waker) = (None, None, None);
             if let (Some(out), true) = (out, runnable) {
                 (ready, wait) = (Some(entered - out), Some(0));
             } else {
                 let from = out.or(start).unwrap_or(i64::MIN);
-                let stay_from = before.as_ref().and_then(|stay| stay.from);
+                let slice_from = before.as_ref().and_then(|slice| slice.from);
                 // During the previous slice: neither at its first nor at its last time.
-                let during = out.map(|out| (stay_from.map_or(i64::MIN, |from| from + 1), out - 1));
+                let during = out.map(|out| (slice_from.map_or(i64::MIN, |from| from + 1), out - 1));
                 let mut found = None;
-                let slices = [before.as_ref(), Some(&stay)];
+                let pair = [before.as_ref(), Some(&slice)];
                 for wakeup in [false, true] {
                     if found.is_none() {
-                        found = take(&mut wakings, wakeup, (from, entered), slices, false)
+                        found = take(&mut wakings, wakeup, (from, entered), pair, false)
                             .map(|row| (long(&row, "ts"), row));
                     }
                     if let (None, Some(during)) = (&found, during) {
                         found =
-                            take(&mut wakings, wakeup, during, slices, true).map(|row| (from, row));
+                            take(&mut wakings, wakeup, during, pair, true).map(|row| (from, row));
                     }
                 }
                 if let Some((ready_from, row)) = found {
@@ -265,19 +265,19 @@ fn by_hand(timeline: &Timeline) -> (Vec<Entry>, Vec<i64>) {
                 }
             }
             lines.push((thread - utid(0), entered, ready, wait, waker));
-            before = Some(stay);
+            before = Some(slice);
         }
         // Ready at the end of the recording.
-        if let Some(Stay { from, to: Some(out), state, .. }) = before
+        if let Some(SeenSlice { from, to: Some(out), state, .. }) = before
             && state & 0x30 == 0
             && state & 0xff != 0
         {
-            let stay_from = from.map_or(i64::MIN, |from| from + 1);
-            let during = (stay_from, out - 1);
-            let slices = [before.as_ref(), None];
+            let slice_from = from.map_or(i64::MIN, |from| from + 1);
+            let during = (slice_from, out - 1);
+            let pair = [before.as_ref(), None];
             let open = [false, true].into_iter().find_map(|wakeup| {
-                take(&mut wakings, wakeup, (out, i64::MAX), slices, false)
-                    .or_else(|| take(&mut wakings, wakeup, during, slices, true))
+                take(&mut wakings, wakeup, (out, i64::MAX), pair, false)
+                    .or_else(|| take(&mut wakings, wakeup, during, pair, true))
             });
             effective.extend(open.map(|row| long(&row, "seq")));
         } else if before.is_none() && (start.is_some() || all_switch) {

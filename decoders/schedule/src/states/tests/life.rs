@@ -12,7 +12,7 @@ fn a_life_starts_new_at_its_creation() {
 
 // Exit record at 40; it runs on and leaves in state X or Z at 50.
 #[test]
-fn a_life_ends_at_the_last_switch_out_in_state_x_or_z_and_not_at_the_exit_record() {
+fn life_ends_at_the_last_switch_out_in_state_x_or_z() {
     for state in [X, Z] {
         let answer = Timeline::linux(1, 100)
             .life(10, None, Some(40))
@@ -27,7 +27,7 @@ fn a_life_ends_at_the_last_switch_out_in_state_x_or_z_and_not_at_the_exit_record
 
 // PERF_RECORD_SWITCH shows only that it was not preempted.
 #[test]
-fn without_states_a_life_ends_at_the_last_switch_out_behind_the_exit_record() {
+fn without_states_a_life_ends_at_the_last_switch_out_after_the_exit_record() {
     let timeline = Timeline::linux(1, 100).life(10, None, Some(40));
     let answer = timeline.event(50, 0, Some(10), Some(0), false).run();
     assert_eq!(answer.states_of(10), ["running 0..50 cpu0 <"]);
@@ -35,7 +35,7 @@ fn without_states_a_life_ends_at_the_last_switch_out_behind_the_exit_record() {
 
 // Created while its CPU lost records, so it was not waiting before.
 #[test]
-fn a_thread_that_is_first_seen_when_it_is_woken_as_new_is_unknown_before() {
+fn thread_first_seen_at_wakeup_new_is_unknown_before() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .wake(30, 0, "wakeup_new", 10, 0)
@@ -47,9 +47,9 @@ fn a_thread_that_is_first_seen_when_it_is_woken_as_new_is_unknown_before() {
     );
 }
 
-// A switch-out in state Z that is not the last one: the life goes on.
+// A switch-out in state Z that is not the last one: the life continues.
 #[test]
-fn a_thread_seen_again_after_it_left_as_a_zombie_lives_on() {
+fn thread_seen_after_a_zombie_switch_out_lives_on() {
     let answer = Timeline::linux(1, 100)
         .life(10, None, Some(40))
         .switch(50, 0, 10, 0, Z)
@@ -71,7 +71,7 @@ fn without_such_a_switch_it_ends_at_its_exit_record_if_nothing_follows() {
 }
 
 #[test]
-fn else_at_the_end_of_the_trace() {
+fn otherwise_a_life_ends_with_the_trace() {
     let answer = Timeline::linux(1, 100)
         .life(10, None, Some(40))
         .switch(20, 0, 10, 0, S)

@@ -6,7 +6,7 @@ use super::{R, S};
 // cpu0  10 |11 ......| ????????? | 11 ....|0
 //       0  20        30         50        70   100
 #[test]
-fn a_gap_ends_the_stay_before_it_and_begins_the_one_after_it_also_of_the_same_thread() {
+fn gap_separates_slices_even_of_the_same_thread() {
     for cuts in [&[][..], &[25, 35, 50, 51, 60]] {
         let answer = Timeline::linux(1, 100)
             .thread(10)
@@ -51,7 +51,7 @@ fn a_gap_ends_the_stay_before_it_and_begins_the_one_after_it_also_of_the_same_th
 
 // 12 leaves after the gap, so it was switched in inside it. It was waiting when the gap began.
 #[test]
-fn a_thread_switched_in_inside_a_gap_is_unknown_from_its_begin() {
+fn thread_switched_in_inside_a_gap_is_unknown_from_its_start() {
     let answer = Timeline::linux(2, 100)
         .thread(10)
         .thread(11)
@@ -81,7 +81,7 @@ fn a_thread_switched_in_inside_a_gap_is_unknown_from_its_begin() {
 
 // It was ready since 25 when the gap began at 30.
 #[test]
-fn a_thread_that_was_ready_when_the_gap_began_is_unknown_from_there_too() {
+fn thread_ready_at_the_start_of_a_gap_is_unknown_from_there() {
     let answer = Timeline::linux(2, 100)
         .thread(10)
         .thread(11)
@@ -111,7 +111,7 @@ fn a_thread_that_was_ready_when_the_gap_began_is_unknown_from_there_too() {
 
 // 11 was running when the gap began; it is woken at 60 and switched in on cpu1 at 65.
 #[test]
-fn a_thread_that_ran_into_a_gap_is_unknown_up_to_its_next_waking() {
+fn thread_running_into_a_gap_is_unknown_until_its_next_wakeup() {
     let answer = Timeline::linux(2, 100)
         .thread(10)
         .thread(11)
@@ -136,7 +136,7 @@ fn a_thread_that_ran_into_a_gap_is_unknown_up_to_its_next_waking() {
 }
 
 #[test]
-fn or_up_to_its_next_switch_in() {
+fn thread_running_into_a_gap_is_unknown_until_its_next_switch_in() {
     let answer = Timeline::linux(2, 100)
         .thread(10)
         .thread(11)
@@ -153,7 +153,7 @@ fn or_up_to_its_next_switch_in() {
 
 // A wakeup inside the gap, written on another CPU, also ends the unknown time.
 #[test]
-fn a_waking_on_another_cpu_inside_the_gap_counts() {
+fn wakeup_on_another_cpu_inside_the_gap_counts() {
     for cuts in [&[][..], &[35, 45]] {
         let answer = Timeline::linux(2, 100)
             .thread(10)
@@ -192,7 +192,7 @@ fn gaps_without_a_record_between_them_are_one() {
 
 // A gap without an end lasts to the end of the recording.
 #[test]
-fn a_gap_without_an_end_reaches_to_the_end_of_the_trace() {
+fn gap_without_an_end_lasts_to_the_end_of_the_trace() {
     let answer =
         Timeline::linux(1, 100).thread(10).switch(20, 0, 0, 10, R).lost(0, Some(30), None).run();
     assert_eq!(answer.cpu(0), ["idle 0..20", "thread 20..30 10", "unknown 30..100"]);
@@ -204,7 +204,7 @@ fn a_gap_without_an_end_reaches_to_the_end_of_the_trace() {
 
 // A broken chain inside a reported gap belongs to that gap.
 #[test]
-fn a_signalled_gap_explains_a_broken_chain() {
+fn reported_gap_explains_a_broken_chain() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -233,7 +233,7 @@ fn idle_time_is_cut_by_a_gap() {
 
 // A gap on an unknown CPU cuts nothing; its row only appears in `loss`.
 #[test]
-fn a_gap_on_no_known_cpu_is_passed_on() {
+fn gap_without_a_cpu_is_passed_on() {
     let mut timeline =
         Timeline::linux(1, 100).thread(10).switch(20, 0, 10, 0, S).lost(0, Some(30), Some(50));
     if let Some((_, row)) = timeline.tables.last_mut() {

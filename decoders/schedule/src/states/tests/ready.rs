@@ -12,7 +12,7 @@ fn quiet(timeline: Timeline) -> super::answer::Answer {
 // cpu0  10 |10------|S   0        |10 ...... 100
 //       0         20     30 wakeup 35
 #[test]
-fn ready_starts_at_the_waking_between_switch_out_and_switch_in() {
+fn ready_starts_at_the_wakeup_between_switch_out_and_switch_in() {
     let answer = quiet(
         Timeline::linux(1, 100)
             .thread(10)
@@ -44,7 +44,7 @@ fn ready_starts_at_the_waking_between_switch_out_and_switch_in() {
 
 // Wakeups at 15 (it runs), 30, 32 and 34: the one at 30 counts, the others change nothing.
 #[test]
-fn the_first_waking_after_the_switch_out_counts_before_any_other() {
+fn first_wakeup_after_the_switch_out_counts() {
     let answer = quiet(
         Timeline::linux(1, 100)
             .thread(10)
@@ -66,7 +66,7 @@ fn the_first_waking_after_the_switch_out_counts_before_any_other() {
 // Wakeups at 12 and 15 find it running: the last one explains the switch-out at 20. The
 // sched_wakeup at 25 counts only if no sched_waking does.
 #[test]
-fn else_the_last_waking_during_the_stay_answers() {
+fn without_a_later_wakeup_the_last_one_in_the_slice_counts() {
     let answer = quiet(
         Timeline::linux(1, 100)
             .thread(10)
@@ -85,7 +85,7 @@ fn else_the_last_waking_during_the_stay_answers() {
 
 // A wakeup during an earlier slice no longer explains anything.
 #[test]
-fn each_waking_answers_one_switch_out_at_most() {
+fn each_wakeup_explains_at_most_one_switch_out() {
     let timeline = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -103,13 +103,13 @@ fn each_waking_answers_one_switch_out_at_most() {
     assert_eq!(
         answer.problems(),
         ["1 switch-in without a waking since the switch-out: \
-          waiting up to it, ready time unknown"]
+          counted as waiting until then, ready time unknown"]
     );
 }
 
 // Only sched_wakeup was recorded: the same two rules.
 #[test]
-fn only_else_sched_wakeup() {
+fn sched_wakeup_counts_only_without_sched_waking() {
     let answer = quiet(
         Timeline::linux(1, 100)
             .thread(10)
@@ -154,7 +154,7 @@ fn a_new_thread_is_ready_from_its_wakeup_new() {
 }
 
 #[test]
-fn a_new_thread_without_a_waking_is_new_up_to_its_switch_in() {
+fn new_thread_without_a_wakeup_is_new_until_its_switch_in() {
     let answer =
         quiet(Timeline::linux(1, 100).thread(10).life(20, Some(10), None).switch(20, 0, 10, 20, S));
     assert_eq!(answer.states_of(20), ["new 10..20", "running 20..100 cpu0 >"]);
@@ -184,7 +184,7 @@ fn a_thread_that_leaves_runnable_is_ready_from_there() {
 
 // A recording of switches only.
 #[test]
-fn without_any_waking_it_waits_up_to_the_switch_in() {
+fn without_wakeups_it_waits_until_the_switch_in() {
     let mut timeline = Timeline::linux(1, 100)
         .thread(10)
         .switch(20, 0, 10, 0, S)
@@ -210,7 +210,7 @@ fn without_any_waking_it_waits_up_to_the_switch_in() {
     assert_eq!(
         answer.problems(),
         ["2 switch-in without a waking since the switch-out: \
-          waiting up to it, ready time unknown"]
+          counted as waiting until then, ready time unknown"]
     );
 }
 
@@ -231,7 +231,7 @@ fn idle_slices_have_no_ready_wait_waker_and_previous_cpu() {
 // Only pairs of PERF_RECORD_SWITCH: the preempt flag alone shows whether the outgoing thread is
 // runnable.
 #[test]
-fn a_leaver_without_a_state_is_ready_if_preempted_else_blocked() {
+fn outgoing_thread_without_a_state_is_ready_if_preempted_else_blocked() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -272,7 +272,7 @@ fn a_ready_period_may_be_open_at_the_end() {
 
 // The wakeup is paired with the switch-out that follows it, whether or not a switch-in follows.
 #[test]
-fn a_waking_in_the_last_slice_makes_the_thread_ready_from_its_end() {
+fn wakeup_in_the_last_slice_makes_the_thread_ready_from_its_end() {
     let answer = quiet(
         Timeline::linux(1, 100)
             .thread(10)

@@ -8,7 +8,7 @@ fn asleep() -> Timeline {
 }
 
 #[test]
-fn a_waking_leads_to_the_cpu_of_the_first_migration_before_the_switch_in() {
+fn wakeup_target_is_the_first_migration_before_the_switch_in() {
     let answer = asleep()
         .wake(30, 0, "waking", 10, 11)
         .migrate(31, 0, 10, 2)
@@ -22,7 +22,7 @@ fn a_waking_leads_to_the_cpu_of_the_first_migration_before_the_switch_in() {
 }
 
 #[test]
-fn else_it_leads_to_the_cpu_it_last_ran_on() {
+fn without_a_migration_the_target_is_the_last_cpu() {
     let answer =
         asleep().migrate(25, 0, 10, 2).wake(30, 0, "waking", 10, 11).switch(35, 1, 1, 10, R).run();
     assert_eq!(answer.wakings(), [(30, true, Some(0))]);
@@ -30,7 +30,7 @@ fn else_it_leads_to_the_cpu_it_last_ran_on() {
 
 // A second wakeup changes nothing, but it too precedes the migration.
 #[test]
-fn an_ineffective_waking_is_sent_like_any_other() {
+fn ineffective_wakeup_gets_a_target_too() {
     let answer = asleep()
         .wake(28, 0, "waking", 10, 11)
         .wake(30, 0, "waking", 10, 11)
@@ -58,16 +58,16 @@ fn sched_wakeup_and_wakeup_new_carry_their_own_cpu() {
 
 // The thread waits for its switch-in across chunks: the row of its wakeup has been written by then.
 #[test]
-fn what_becomes_known_after_the_batch_has_gone_out_is_a_mend() {
+fn result_known_after_the_batch_was_written_is_a_correction() {
     let timeline = asleep()
         .wake(30, 0, "waking", 10, 11)
         .wake(32, 0, "waking", 11, 10)
         .migrate(60, 0, 10, 2)
         .switch(80, 2, 2, 10, R);
     let whole = timeline.run();
-    assert_eq!(whole.mends(), 0);
+    assert_eq!(whole.corrections(), 0);
     let cut = timeline.run_cut(&[31, 40, 50, 70]);
-    assert_eq!(cut.mends(), 1);
+    assert_eq!(cut.corrections(), 1);
     assert_eq!(cut.wakings(), whole.wakings());
     assert_eq!(cut.wakings(), [(30, true, Some(2)), (32, false, Some(0))]);
 }

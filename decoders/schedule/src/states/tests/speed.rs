@@ -91,9 +91,9 @@ fn speed() {
             ts += 100 + dice.roll(3000) as i64;
             seq += 2;
             let cpu = dice.roll(CPUS as u64) as usize;
-            let leaver = on[cpu];
+            let outgoing = on[cpu];
             let place = dice.roll(off.len() as u64) as usize;
-            let next = if leaver >= 10 && dice.roll(3) == 0 {
+            let next = if outgoing >= 10 && dice.roll(3) == 0 {
                 cpu as i64
             } else {
                 let (thread, blocked) = off.swap_remove(place);
@@ -102,21 +102,21 @@ fn speed() {
                     wakings.cpu.push(cpu as i32);
                     wakings.seq.push(seq);
                     wakings.first.push(Some(utid(thread)));
-                    wakings.second.push(Some(utid(leaver)));
+                    wakings.second.push(Some(utid(outgoing)));
                 }
                 thread
             };
             let blocks = dice.roll(4) > 0;
-            if leaver >= 10 {
-                off.push((leaver, blocks));
+            if outgoing >= 10 {
+                off.push((outgoing, blocks));
             }
             on[cpu] = next;
             switches.ts.push(ts);
             switches.cpu.push(cpu as i32);
             switches.seq.push(seq + 1);
-            switches.first.push(Some(utid(leaver)));
+            switches.first.push(Some(utid(outgoing)));
             switches.second.push(Some(utid(next)));
-            switches.state.push(Some(i32::from(leaver >= 10 && blocks)));
+            switches.state.push(Some(i32::from(outgoing >= 10 && blocks)));
         }
         let batches = vec![
             ("thread", batch("thread", &timeline.threads)),

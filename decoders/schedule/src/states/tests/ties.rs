@@ -22,7 +22,7 @@ fn a_switch_out_comes_before_a_switch_in_on_another_cpu() {
 
 // Switch-out, wakeup and switch-in of 10 all at 50.
 #[test]
-fn a_waking_lies_between_switch_out_and_switch_in() {
+fn wakeup_is_between_switch_out_and_switch_in() {
     let answer = Timeline::linux(3, 100)
         .thread(10)
         .thread(11)
@@ -38,7 +38,7 @@ fn a_waking_lies_between_switch_out_and_switch_in() {
 
 // 10 leaves cpu2, has an empty slice on cpu1 and continues on cpu0, all at 50.
 #[test]
-fn an_empty_stay_lies_after_the_one_that_ends_and_before_the_one_that_begins() {
+fn empty_slice_is_between_the_one_that_ends_and_the_one_that_starts() {
     let answer = Timeline::linux(3, 100)
         .thread(10)
         .switch(50, 0, 0, 10, R)
@@ -64,7 +64,7 @@ fn an_empty_stay_lies_after_the_one_that_ends_and_before_the_one_that_begins() {
 
 // Two wakeups at 50 and an empty slice between them: each explains one switch-out.
 #[test]
-fn two_wakings_at_one_time_answer_two_switch_outs() {
+fn two_wakeups_at_one_time_explain_two_switch_outs() {
     let answer = Timeline::linux(3, 100)
         .thread(10)
         .thread(11)
@@ -89,7 +89,7 @@ fn two_wakings_at_one_time_answer_two_switch_outs() {
 
 // Only one wakeup: the second switch-out has none.
 #[test]
-fn one_waking_does_not_answer_two_switch_outs() {
+fn one_wakeup_does_not_explain_two_switch_outs() {
     let answer = Timeline::linux(2, 100)
         .thread(10)
         .thread(11)
@@ -107,13 +107,13 @@ fn one_waking_does_not_answer_two_switch_outs() {
     assert_eq!(
         answer.problems(),
         ["1 switch-in without a waking since the switch-out: \
-          waiting up to it, ready time unknown"]
+          counted as waiting until then, ready time unknown"]
     );
 }
 
 // 11 takes over from 10 at 50 and was woken at 50, on another CPU: after the slice's start.
 #[test]
-fn the_reason_is_decided_when_all_records_of_the_time_are_in() {
+fn end_reason_uses_all_records_of_the_time() {
     let answer = Timeline::linux(2, 100)
         .thread(10)
         .thread(11)

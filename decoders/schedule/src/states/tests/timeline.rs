@@ -325,13 +325,13 @@ impl Timeline {
     }
 
     /// A counter value read at a switch.
-    pub(crate) fn count(self, ts: i64, cpu: i64, leaver: i64, value: i64) -> Self {
+    pub(crate) fn count(self, ts: i64, cpu: i64, outgoing: i64, value: i64) -> Self {
         self.row(
             "counter_sample",
             vec![
                 ("ts", Value::Long(ts)),
                 ("cpu", Value::Long(cpu)),
-                ("utid", Value::Long(utid(leaver))),
+                ("utid", Value::Long(utid(outgoing))),
                 ("counter", Value::Text("cycles")),
                 ("value", Value::Long(value)),
             ],

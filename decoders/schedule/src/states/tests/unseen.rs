@@ -142,7 +142,7 @@ fn an_interrupt_that_lasts_into_idle_time_is_busy_up_to_its_end() {
     assert_eq!(answer.states_of(10)[0], "running 0..50 cpu0 <");
 }
 
-// 10 was planned at 20, but the idle thread ran: the interrupt lies in idle time.
+// 10 was planned at 20, but the idle thread ran: the interrupt is in idle time.
 #[test]
 fn an_interrupt_under_a_corrected_plan_is_busy_time() {
     let answer = Timeline::windows(1, 100)

@@ -6,7 +6,7 @@ use super::{R, S};
 // cpu0  10 |0 .. [30 .. 34] .. [40 ..... 46] ..|10
 //       0  20        [32 .. 36]                50    100
 #[test]
-fn interrupt_work_in_the_idle_thread_is_told_apart() {
+fn interrupt_work_in_the_idle_thread_is_separate() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .interrupt(10, 0, 5)
@@ -34,7 +34,7 @@ fn interrupt_work_in_the_idle_thread_is_told_apart() {
 
 // Before the first switch, at the very switch, and beyond the end.
 #[test]
-fn interrupts_are_cut_to_the_idle_stay() {
+fn interrupts_are_cut_to_the_idle_slice() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .interrupt(5, 0, 5)
@@ -59,7 +59,7 @@ fn interrupts_are_cut_to_the_idle_stay() {
 
 // Interrupts where the chain breaks are not idle time.
 #[test]
-fn interrupts_in_lost_time_stay_unknown() {
+fn interrupts_in_lost_time_remain_unknown() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
@@ -72,7 +72,7 @@ fn interrupts_in_lost_time_stay_unknown() {
 
 // The value at 20 is the first of its CPU; each later one counts for the outgoing thread.
 #[test]
-fn deltas_belong_to_the_thread_that_leaves() {
+fn deltas_belong_to_the_outgoing_thread() {
     let answer = Timeline::linux(2, 100)
         .thread(10)
         .switch(20, 0, 10, 0, S)
@@ -103,7 +103,7 @@ fn an_interval_that_spans_a_switch_without_a_value_is_dropped() {
 
 // A pair that duplicates a record is not a switch of its own.
 #[test]
-fn a_double_does_not_drop_an_interval() {
+fn duplicate_does_not_drop_an_interval() {
     let answer = Timeline::linux(1, 100)
         .thread(10)
         .switch(20, 0, 10, 0, S)
@@ -142,17 +142,17 @@ fn counters_wrap_and_may_not_fall() {
         .count(40, 0, 11, i64::MIN)
         .run();
     assert_eq!(answer.deltas(), ["0 cpu0 20..30 5"]);
-    assert_eq!(answer.problems(), ["1 counter fell: interval left out"]);
+    assert_eq!(answer.problems(), ["1 counter decreased: interval skipped"]);
 }
 
 // Two counters, by name and core type.
 #[test]
-fn counters_are_kept_apart() {
-    let sample = |ts: i64, counter: &'static str, value: i64, leaver: i64| {
+fn counters_are_separate() {
+    let sample = |ts: i64, counter: &'static str, value: i64, outgoing: i64| {
         vec![
             ("ts", Value::Long(ts)),
             ("cpu", Value::Long(0)),
-            ("utid", Value::Long(super::timeline::utid(leaver))),
+            ("utid", Value::Long(super::timeline::utid(outgoing))),
             ("counter", Value::Text(counter)),
             ("core_type", Value::Text("E")),
             ("value", Value::Long(value)),

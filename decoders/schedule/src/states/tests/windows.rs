@@ -28,7 +28,7 @@ fn ready_thread_begins_a_ready_period() {
 }
 
 #[test]
-fn the_record_tells_why_a_thread_left() {
+fn record_contains_the_end_reason() {
     for (state, reason, expected) in [
         (4, 0, "exit"),
         (5, 6, "blocked"),
@@ -83,7 +83,7 @@ fn suspended_is_a_reason_of_its_own() {
 // cpu0  10 |12 (planned: 11) |11 ...
 //       0  20                50    100
 #[test]
-fn the_thread_that_ran_takes_the_place_of_the_planned_one() {
+fn thread_that_ran_replaces_the_planned_one() {
     for cuts in [&[][..], &[15, 21, 30, 50, 60], &[45]] {
         let answer = Timeline::windows(1, 100)
             .thread(10)
@@ -121,15 +121,14 @@ fn the_thread_that_ran_takes_the_place_of_the_planned_one() {
         assert_eq!(answer.losses(), Vec::<String>::new());
         assert_eq!(
             answer.problems(),
-            ["1 switch-in that was planned and did not happen: \
-              the thread that ran put in its place"]
+            ["1 switch-in that was planned but did not happen: replaced by the thread that ran"]
         );
     }
 }
 
 // 11 was planned on cpu0 at 20 and is switched in on cpu1 at 30 instead; 12 ran on cpu0.
 #[test]
-fn a_planned_thread_may_enter_elsewhere() {
+fn planned_thread_may_be_switched_in_elsewhere() {
     let answer = Timeline::windows(2, 100)
         .thread(10)
         .thread(11)
@@ -167,7 +166,7 @@ fn the_idle_thread_may_have_run_instead() {
 
 // With a reported gap in between it is loss, not a failed plan.
 #[test]
-fn a_signalled_gap_makes_it_loss() {
+fn reported_gap_makes_it_loss() {
     let answer = Timeline::windows(1, 100)
         .thread(10)
         .thread(11)
@@ -232,7 +231,7 @@ fn a_planned_thread_that_is_woken_again_has_run() {
 
 // 12 waits up to 30: it cannot have been switched in at 20, whoever was planned.
 #[test]
-fn a_thread_that_is_woken_later_cannot_have_entered() {
+fn thread_woken_later_cannot_have_been_switched_in() {
     let answer = Timeline::windows(1, 100)
         .thread(10)
         .thread(12)

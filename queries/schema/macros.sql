@@ -1,0 +1,12 @@
+-- Scalar macros for lengths inside a window. DuckDB stores them in the database, so they can be
+-- used in a shell too. least() and greatest() ignore NULL: an unknown end limits nothing.
+
+CREATE MACRO overlap_ns(begin_ns, end_ns, from_ns, to_ns) AS
+  least(end_ns, to_ns) - greatest(begin_ns, from_ns);
+COMMENT ON MACRO overlap_ns IS
+  'Length of the part of an interval that is inside a window, ns. Negative if they are disjoint; a NULL end limits nothing.';
+
+CREATE MACRO clipped_ns(ts, dur, from_ns, to_ns) AS
+  overlap_ns(ts, ts + dur, from_ns, to_ns);
+COMMENT ON MACRO clipped_ns IS
+  'Length of the part of a row (ts, dur) that is inside a window, ns. Negative if they are disjoint; a row with NULL dur lasts to the end of the window.';

@@ -1,0 +1,60 @@
+"""The options of `collect` in groups, before they are checked.
+
+Each field has the name of its parameter in `commands/collect.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is recorded: a kernel, a program, a process, or else the machine."""
+
+    workload: str | None = None
+    variant: str | None = None
+    depth: int | None = None
+    how: str | None = None
+    command: tuple[str, ...] = ()
+    pid: int | None = None
+    process: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Thread counts, placements or CPUs, the length of a recording in seconds, and the repeats."""
+
+    threads: str | None = None
+    placements: tuple[str, ...] = ()
+    cpus: str | None = None
+    seconds: float | None = None
+    repeats: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentChoice:
+    """The experiment, and which pairs of kernels `pairs` measures."""
+
+    experiment: str | None = None
+    full: bool = False
+    pairs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderSettings:
+    """What the recorder records, and its buffers."""
+
+    light: bool = False
+    counters: tuple[str, ...] = ()
+    buffer_size: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectOptions:
+    """All groups that apply on every system."""
+
+    subject: Subject = Subject()
+    sweep: Sweep = Sweep()
+    choice: ExperimentChoice = ExperimentChoice()
+    recorder: RecorderSettings = RecorderSettings()

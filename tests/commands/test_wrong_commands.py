@@ -1,0 +1,114 @@
+"""Typical mistakes print one line that says what to do next."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import BIN, command
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with files that are no recordings, and an analysis without its recordings."""
+    (tmp_path / "empty.etl").touch()
+    (tmp_path / "text.perf.data").write_text("hello\n")
+    (tmp_path / "asked").mkdir()
+    (tmp_path / "asked" / "analysis.duckdb").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ["analyze", "empty.etl"],
+            "analyze: empty.etl: the file is empty: give a perf.data or .etl file",
+        ),
+        (
+            ["analyze", "text.perf.data", "-o", "out"],
+            'analyze: text.perf.data: begins with "hello\\n", not with PERFILE2 nor as an .etl '
+            "file: give a perf.data or .etl file",
+        ),
+        (
+            ["analyze", "asked"],
+            "analyze: asked contains an analysis but no recordings: "
+            "query it with `schedlens sql asked QUERY`",
+        ),
+        (
+            ["analyze", "empty.etl", "-o", "/proc/none"],
+            "analyze: cannot write /proc/none: No such file or directory. Choose a writable place",
+        ),
+        (
+            ["schedlens", "demo", "--no-open", "-o", "/proc/none"],
+            "schedlens: cannot write /proc/none: No such file or directory. "
+            "Choose a writable place",
+        ),
+    ],
+)
+def test_mistyped_command_prints_one_line(words: list[str], line: str, folder: Path) -> None:
+    done = command(*words, check=False, cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line + "\n")
+
+
+def test_unknown_analyzer_lists_existing_ones(folder: Path) -> None:
+    done = command("analyze", "empty.etl", "--only", "trace_qualty", check=False, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "analyze: no analyzer named 'trace_qualty': did you mean trace_quality"
+    )
+    assert "? choose from avoidable_sharing, " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_file_that_is_no_database_is_reported(folder: Path) -> None:
+    done = command("schedlens", "sql", "text.perf.data", "SELECT 1", check=False, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("schedlens: cannot open text.perf.data: ")
+    assert done.stderr.endswith(
+        " Name a folder that `analyze` wrote, or the analysis.duckdb in it\n"
+    )
+    assert done.stderr.count("\n") == 1
+
+
+def test_closed_pipe_and_full_disk_leave_no_traceback(tmp_path: Path) -> None:
+    pipe = f"set -o pipefail; {BIN}/schedlens queries 2>&1 | head -n 1"
+    done = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("affinity_spell ")
+    with Path("/dev/full").open("w") as full:
+        full_disk = subprocess.run(
+            [BIN / "schedlens", "queries", "affinity_spell"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert full_disk.returncode == 2
+    assert full_disk.stderr == (
+        "schedlens: No space left on device: free some, or write elsewhere\n"
+    )
+
+
+def test_no_arguments_print_the_help(folder: Path) -> None:
+    done = command("schedlens", check=False, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: schedlens [OPTIONS] COMMAND [ARGS]...")
+    assert done.stderr.splitlines()[-1].lstrip().startswith("workloads ")
+
+
+@pytest.mark.parametrize("option", ["--from", "--to"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e+300"])
+def test_invalid_window_time_is_rejected_in_one_line(option: str, value: str, folder: Path) -> None:
+    done = command("analyze", "empty.etl", option, value, check=False, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"analyze: Invalid value for '{option}': {value} is not a time in a trace; give seconds, "
+        "such as 0.2 (see analyze --help)\n"
+    )
+
+
+def test_escape_sequence_in_process_name_is_printed_escaped(folder: Path) -> None:
+    done = command("analyze", "\x1b[2Jx.etl", check=False, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("analyze: \\u001b[2Jx.etl does not exist: ")

@@ -1,0 +1,91 @@
+"""Kernels that run alongside each other, and those that time requests and frames."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from workloads.test_workloads import recorded, run
+
+pytestmark = pytest.mark.alone
+
+
+def test_second_kernel_has_its_own_numbers(tmp_path: Path) -> None:
+    result = recorded(
+        tmp_path, "imul3", "--threads", "2", "--alongside", "add1", "--alongside",
+        "pointer_chase:shared", "--seconds", "0.05",
+    )  # fmt: skip
+    assert result["kernel"] == "imul3+add1+pointer_chase"
+    found = [(worker["name"], worker["kernel"], worker["variant"]) for worker in result["workers"]]
+    assert found == [
+        ("imul3-00", "imul3", "default"), ("imul3-01", "imul3", "default"),
+        ("add1-02", "add1", "default"), ("pointer_chas-03", "pointer_chase", "shared"),
+    ]  # fmt: skip
+    # Three chains each, a sum, and two proofs of the path through memory.
+    assert [proof["ok"] for proof in result["proofs"]] == [True] * 9
+    for worker in result["workers"]:
+        cycle_ns = (1 / worker["core_ghz_before"] + 1 / worker["core_ghz_after"]) / 2
+        cycles = worker["ns_per_iteration"] / cycle_ns
+        assert abs(worker["core_cycles_per_iteration"] / cycles - 1) < 1e-9
+
+
+def test_pointer_chase_is_shared_or_private(tmp_path: Path) -> None:
+    for variant in ("private", "shared"):
+        place = tmp_path / variant
+        result = recorded(
+            place, "pointer_chase", "--variant", variant, "--threads", "2", "--seconds", "0.05"
+        )
+        nodes = [p["found"] for p in result["proofs"] if p["proof"].endswith("nodes in one cycle")]
+        assert len(nodes) == 2
+        assert len(set(nodes)) == 1
+
+
+def test_every_request_is_in_the_histogram(tmp_path: Path) -> None:
+    result = recorded(
+        tmp_path, "serve", "--variant", "open", "--rate", "2000", "--how", "park", "--threads", "2",
+        "--seconds", "0.3",
+    )  # fmt: skip
+    assert result["options"]["rate"] == 2000
+    for worker in result["workers"]:
+        counts, latency = worker["counts"], worker["latency"]
+        assert sum(count for _, count in latency) == counts["requests"]
+        assert [upper for upper, _ in latency] == sorted({upper for upper, _ in latency})
+        assert counts["late_starts"] <= counts["requests"]
+        # The worker is busy for at most the whole time.
+        assert counts["busy_ns"] <= counts["interval_ns"]
+        slowest = latency[-1][0]
+        assert slowest <= counts["interval_ns"] * 65 / 64
+
+
+def test_frame_takes_at_least_a_sixtieth_of_a_second(tmp_path: Path) -> None:
+    result = recorded(tmp_path, "frame", "--how", "park", "--handoffs", "3", "--seconds", "0.3")
+    main, partner = result["workers"]
+    assert result["options"] == {
+        "threads": 2, "seconds": 0.3, "unit": "iterations", "how": "park", "handoffs": 3,
+    }  # fmt: skip
+    frames = sum(count for _, count in main["latency"])
+    assert frames == main["counts"]["frames"] <= 0.3 * 60 + 1
+    assert partner["latency"] is None
+
+
+def test_kernel_that_must_run_alone_is_refused_alongside_another() -> None:
+    done = run("run", "imul1", "--alongside", "spin_handoff")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "schedlens-workloads: run: --alongside: spin_handoff runs workers in pairs\n"
+    )
+
+
+def test_command_is_bound_and_its_exit_code_returned() -> None:
+    cpu = max(os.sched_getaffinity(0))
+    program = "import os, sys; print(os.sched_getaffinity(0)); sys.exit(3)"
+    done = run("bind", "--cpu", str(cpu), "--", sys.executable, "-c", program)
+    assert (done.returncode, done.stdout) == (3, f"{{{cpu}}}\n")
+    done = run("bind", "--cpu", "60000", "--", sys.executable)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("schedlens-workloads: CPU 60000: ")
+    done = run("bind", "--cpu", str(cpu), "--", "/no/such/program")
+    assert done.returncode == 2
+    assert done.stderr.startswith("schedlens-workloads: /no/such/program: No such file")
