@@ -1,6 +1,6 @@
 //! Recordings as finished Arrow batches: each passes through its reader and the state machine.
 //!
-//! [`load::Load`] reads a recording of any format in the background. [`perf`] and [`etl`] turn the
+//! [`open::open`] finds the reader of a recording, and [`load::Load`] reads it in the background. [`perf`] and [`etl`] turn the
 //! records of a reader into chunks of base tables, [`tables`] reads such tables from a folder, and
 //! [`reader`] is the interface between them and the driver.
 
@@ -11,6 +11,7 @@ pub mod etl;
 pub mod event_lines;
 pub mod format;
 pub mod load;
+pub mod open;
 pub mod perf;
 pub mod reader;
 pub mod session;

@@ -9,17 +9,15 @@ use std::thread::JoinHandle;
 
 use arrow_array::{Array, Int32Array, RecordBatch, StringArray};
 use schedlens_schedule::batcher::Batcher;
-use schedlens_schedule::frame::{Frame, Output};
+use schedlens_schedule::chunk::{Batches, Chunk, Output};
 use schedlens_schedule::states::{End, Settings, StateMachine};
 
 use crate::background::{THREAD_NAME, without_panic};
 use crate::cpu_versions;
 use crate::error::DecodeError;
-use crate::format::{self, Format};
-use crate::reader::{Reader, TraceFacts};
+use crate::open::open;
+use crate::reader::{ChunkSource, Reader, TraceFacts};
 use crate::session;
-use crate::tables::{self, Folder};
-use crate::{etl, perf};
 
 /// Maximum number of batches waiting to be consumed, so that reading continues while one table is
 /// written.
@@ -147,75 +145,49 @@ fn load(
     progress.all.store(before + recording.extent().max(1), Ordering::Relaxed);
     let batcher = Batcher::new(request.trace_id);
     let mut sink = Sink { sender, open: true };
-    let shift = (request.trace_id, recording.session_ns());
-    // Tables without threads can be converted before any thread is known.
-    let plain = |table: &str| {
-        let given = request.context.get(table);
-        given.map(|batch| session::rows(table, batch, shift, |_, _| None)).transpose()
-    };
-    let cpus = match plain("cpu")? {
+    let session = Session { request, session_ns: recording.session_ns() };
+    let cpus = match session.without_threads("cpu")? {
         Some(cpus) => cpus,
         None => recording.cpu_batch(&batcher)?,
     };
-    let settings = plain("machine_setting")?;
-    let hz = settings.as_ref().and_then(|settings| setting(settings, "hz")?.parse().ok());
-    let tick_ns = hz
-        .or_else(|| recording.tick_hz())
-        .and_then(|hz| NS_PER_S.checked_div(hz))
-        .filter(|tick| *tick > 0);
     let mut machine = StateMachine::new(Settings {
         trace_id: request.trace_id,
         source: recording.source(),
-        tick_ns,
+        tick_ns: tick_ns(session.without_threads("machine_setting")?, recording.as_ref()),
         yields_recorded: recording.has_yields(),
         has_wakings: recording.has_wakings(),
     });
-    let core_types = core_types(&cpus);
-    let mut frames = recording.frames(&batcher, request.trace_id, core_types);
+    let mut chunks = recording.chunks(&batcher, request.trace_id, core_types(&cpus));
     let mut on_progress = |read: u64| {
         progress.read.store(before + read, Ordering::Relaxed);
         progress.is_wanted()
     };
-    while let Some(frame) = frames.next_frame(&mut on_progress)? {
-        sink.send_all(machine.push(&frame)?);
-        hand_on(frame, &mut sink);
+    while let Some(chunk) = chunks.next_chunk(&mut on_progress)? {
+        sink.send_all(machine.push(&chunk)?);
+        hand_on(chunk, &mut sink);
         if !sink.open || !progress.is_wanted() {
             return Ok(());
         }
     }
-    let finished = frames.finish()?;
+    let finished = chunks.finish()?;
     let cpus = cpu_versions::with_offline(&cpus, &finished.offline)?;
     let threads = finished.batches.iter().find(|(table, _)| *table == "thread");
     let threads = threads
         .map(|(_, batch)| batch.clone())
         .ok_or_else(|| DecodeError::Internal { what: "missing table thread".to_owned() })?;
-    let mut context = Vec::new();
-    for (table, batch) in &request.context {
-        let Some(name) = declared_name(table) else {
-            return Err(DecodeError::Context {
-                table: table.clone(),
-                what: "this table is not declared".to_owned(),
-            });
-        };
-        if name != "cpu" {
-            let found = session::rows(table, batch, shift, |tid, ts| frames.utid_at(tid, ts))?;
-            context.push((name, found));
-        }
-    }
+    let context = session.tables(chunks.as_ref())?;
     let snapshot = context.iter().find(|(table, _)| *table == "snapshot_thread");
-    let end = End {
+    sink.send_all(machine.finish(&End {
         first_ns: finished.first_ns.unwrap_or_default(),
         last_ns: finished.last_ns.unwrap_or_default(),
         threads,
         cpus: cpus.clone(),
         snapshot_thread: snapshot.map(|(_, batch)| batch.clone()),
-    };
-    sink.send_all(machine.finish(&end)?);
+    })?);
     let path: Vec<_> = request.paths.iter().map(|path| path.to_string_lossy()).collect();
-    let path = path.join(" + ");
     let facts = TraceFacts {
         label: &request.label,
-        path: &path,
+        path: &path.join(" + "),
         window: (finished.first_ns, finished.last_ns),
         events_lost: finished.events_lost,
     };
@@ -224,32 +196,89 @@ fn load(
     for (table, batch) in finished.batches.into_iter().chain(context) {
         sink.send(table, batch);
     }
-    if let Some(samples) = &request.samples {
-        let (batch, torn) = session::run_samples(&std::fs::read(samples)?, shift)?;
+    session.send_samples(&batcher, &mut sink)?;
+    session.compare_clocks(recording.clock_name(), &batcher, &mut sink)?;
+    progress.read.store(before + recording.extent(), Ordering::Relaxed);
+    Ok(())
+}
+
+/// What the session folder adds to the recording.
+struct Session<'a> {
+    request: &'a Request,
+    /// Its clock at ns 0 of the recording.
+    session_ns: i64,
+}
+
+impl Session<'_> {
+    fn shift(&self) -> (i64, i64) {
+        (self.request.trace_id, self.session_ns)
+    }
+
+    /// A table without threads: it can be converted before any thread is known.
+    fn without_threads(&self, table: &str) -> Result<Option<RecordBatch>, DecodeError> {
+        let given = self.request.context.get(table);
+        given.map(|batch| session::rows(table, batch, self.shift(), |_, _| None)).transpose()
+    }
+
+    /// All tables but `cpu`, once all chunks are read.
+    fn tables(&self, chunks: &dyn ChunkSource) -> Result<Batches, DecodeError> {
+        let mut found = Vec::new();
+        for (table, batch) in self.request.context.iter().filter(|(table, _)| *table != "cpu") {
+            let Some(name) = declared_name(table) else {
+                return Err(DecodeError::Context {
+                    table: table.clone(),
+                    what: "this table is not declared".to_owned(),
+                });
+            };
+            let utid = |tid, ts| chunks.utid_at(tid, ts);
+            found.push((name, session::rows(table, batch, self.shift(), utid)?));
+        }
+        Ok(found)
+    }
+
+    fn send_samples(&self, batcher: &Batcher, sink: &mut Sink<'_>) -> Result<(), DecodeError> {
+        let Some(samples) = &self.request.samples else { return Ok(()) };
+        let (batch, torn) = session::run_samples(&std::fs::read(samples)?, self.shift())?;
         sink.send("run_sample", batch);
         if torn > 0 {
             let what = "the last batch in samples.bin is cut off";
             sink.send("problem", batcher.problem("samples.bin", what, 1)?);
         }
+        Ok(())
     }
-    // A description of the machine has no times.
-    let has_times = request.context.keys().any(|table| table != "cpu");
-    // On Windows a session uses the clock of the trace itself.
-    let joins = matches!(recording.clock_name(), "monotonic" | "qpc");
-    if has_times && !joins {
-        let what = format!(
-            "times of the session are CLOCK_MONOTONIC, those of the recording are {}: they do not \
-             join, record with -k CLOCK_MONOTONIC",
-            recording.clock_name()
-        );
-        sink.send("problem", batcher.problem("clock", &what, 1)?);
+
+    /// Reports times of the session that do not join those of the recording.
+    fn compare_clocks(
+        &self,
+        clock: &str,
+        batcher: &Batcher,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), DecodeError> {
+        // A description of the machine has no times.
+        let has_times = self.request.context.keys().any(|table| table != "cpu");
+        // On Windows a session uses the clock of the trace itself.
+        if has_times && !matches!(clock, "monotonic" | "qpc") {
+            let what = format!(
+                "times of the session are CLOCK_MONOTONIC, those of the recording are {clock}: \
+                 they do not join, record with -k CLOCK_MONOTONIC"
+            );
+            sink.send("problem", batcher.problem("clock", &what, 1)?);
+        }
+        Ok(())
     }
-    progress.read.store(before + recording.extent(), Ordering::Relaxed);
-    Ok(())
 }
 
-fn hand_on(frame: Frame, sink: &mut Sink<'_>) {
-    for (table, batch) in frame.batches {
+/// Length of a scheduler tick, from the settings of the machine or from the recording.
+fn tick_ns(settings: Option<RecordBatch>, recording: &dyn Reader) -> Option<i64> {
+    settings
+        .and_then(|settings| setting(&settings, "hz")?.parse().ok())
+        .or_else(|| recording.tick_hz())
+        .and_then(|hz| NS_PER_S.checked_div(hz))
+        .filter(|tick| *tick > 0)
+}
+
+fn hand_on(chunk: Chunk, sink: &mut Sink<'_>) {
+    for (table, batch) in chunk.batches {
         if !THROUGH_THE_MACHINE.contains(&table) {
             sink.send(table, batch);
         }
@@ -277,69 +306,4 @@ fn core_types(cpus: &RecordBatch) -> HashMap<i32, String> {
         .filter(|row| types.is_valid(*row) && numbers.is_valid(*row))
         .map(|row| (numbers.value(row), types.value(row).to_owned()))
         .collect()
-}
-
-/// Opens a recording of any format; `on_progress` receives the bytes read and the total.
-///
-/// # Errors
-/// The format is unknown, nothing in the recording can be read, or several files are not all Windows
-/// logs.
-pub fn open(
-    paths: &[PathBuf],
-    on_progress: impl FnMut(u64, u64) -> bool,
-) -> Result<Box<dyn Reader>, DecodeError> {
-    match only_format(paths)? {
-        (path, Format::Perf) => Ok(Box::new(schedlens_perf_data::Recording::open(path)?)),
-        (_, Format::Etl) => Ok(Box::new(schedlens_etl::Recording::open(paths, on_progress)?)),
-        (path, Format::Tables) => Ok(Box::new(Folder::open(path)?)),
-    }
-}
-
-/// The contents of a recording as JSON: see [`crate::perf::inspect`],
-/// [`crate::etl::inspect`] and [`crate::tables::inspect`].
-///
-/// # Errors
-/// As [`open`].
-pub fn inspect(paths: &[PathBuf]) -> Result<String, DecodeError> {
-    match only_format(paths)? {
-        (path, Format::Perf) => {
-            Ok(perf::inspect(&schedlens_perf_data::Recording::open(path)?).to_string())
-        }
-        (_, Format::Etl) => {
-            Ok(etl::inspect(&schedlens_etl::Recording::open(paths, |_, _| true)?).to_string())
-        }
-        (path, Format::Tables) => Ok(tables::inspect(&Folder::open(path)?)?.to_string()),
-    }
-}
-
-/// The first file, and the common format of all files.
-fn only_format(paths: &[PathBuf]) -> Result<(&PathBuf, Format), DecodeError> {
-    let formats: Vec<Format> =
-        paths.iter().map(|path| format::of(path)).collect::<Result<_, _>>()?;
-    let (Some(path), Some(first)) = (paths.first(), formats.first()) else {
-        return Err(schedlens_perf_data::Error::NoData.into());
-    };
-    if paths.len() > 1 && formats.iter().any(|format| *format != Format::Etl) {
-        return Err(DecodeError::NotTogether {
-            what: "only .etl files can be given together".to_owned(),
-        });
-    }
-    Ok((path, *first))
-}
-
-/// Reads a recording into base-table batches and discards them; returns records, rows and seconds.
-///
-/// # Errors
-/// As [`open`].
-pub fn decode_only(paths: &[PathBuf]) -> Result<(u64, u64, f64), DecodeError> {
-    let begin = std::time::Instant::now();
-    let recording = open(paths, |_, _| true)?;
-    let batcher = Batcher::new(1);
-    let mut frames = recording.frames(&batcher, 1, HashMap::new());
-    let mut rows = 0;
-    while let Some(frame) = frames.next_frame(&mut |_| true)? {
-        rows += frame.batches.iter().map(|(_, batch)| batch.num_rows() as u64).sum::<u64>();
-    }
-    frames.finish()?;
-    Ok((recording.records(), rows, begin.elapsed().as_secs_f64()))
 }

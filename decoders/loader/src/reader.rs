@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use schedlens_schedule::batcher::Batcher;
-use schedlens_schedule::frame::{Batches, Frame};
+use schedlens_schedule::chunk::{Batches, Chunk};
 use schedlens_schedule::states::Source;
 
 use crate::error::DecodeError;
@@ -89,32 +89,32 @@ pub trait Reader {
         facts: TraceFacts<'_>,
     ) -> Result<RecordBatch, ArrowError>;
     /// Reads from the start; `core_types` by CPU, if known.
-    fn frames<'a>(
+    fn chunks<'a>(
         &'a self,
         batcher: &'a Batcher,
         trace_id: i64,
         core_types: HashMap<i32, String>,
-    ) -> Box<dyn FrameSource + 'a>;
+    ) -> Box<dyn ChunkSource + 'a>;
 }
 
 /// Reads a recording chunk by chunk.
-pub trait FrameSource {
+pub trait ChunkSource {
     /// The next chunk; `None` after the last. `on_progress` receives the amount read so far, in the
     /// unit of [`Reader::extent`], and returns whether to continue.
     ///
     /// # Errors
     /// A value contradicts the schema, or a folder of tables contradicts itself; never because of
     /// the contents of any other recording.
-    fn next_frame(
+    fn next_chunk(
         &mut self,
         on_progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Option<Frame>, DecodeError>;
+    ) -> Result<Option<Chunk>, DecodeError>;
     /// The thread that had an id at a time (without a time: at the start), once all chunks are
     /// read.
     fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64>;
     /// Everything that is known only at the end.
     ///
     /// # Errors
-    /// As [`FrameSource::next_frame`].
+    /// As [`ChunkSource::next_chunk`].
     fn finish(&mut self) -> Result<Finished, DecodeError>;
 }

@@ -15,7 +15,7 @@ use arrow_array::types::{Int32Type, Int64Type, UInt8Type};
 use arrow_array::{RecordBatch, StringArray};
 use linux_perf_data::linux_perf_event_reader::EventRecord;
 use linux_perf_data::{AttributeDescription, PerfFileReader, PerfFileRecord};
-use schedlens_loader::perf::Frames;
+use schedlens_loader::perf::Chunks;
 use schedlens_perf_data::Recording;
 use schedlens_schedule::batcher::Batcher;
 
@@ -106,12 +106,12 @@ fn by_the_reader(path: &Path) -> Contents {
     let recording = Recording::open(path).expect("opens");
     let batcher = Batcher::new(1);
     // Small chunks, so that the boundaries between them are tested too.
-    let mut frames = Frames::new(&recording, &batcher, 1, HashMap::new(), 64);
+    let mut chunks = Chunks::new(&recording, &batcher, 1, HashMap::new(), 64);
     let mut tables: Vec<RecordBatch> = Vec::new();
-    while let Some(frame) = frames.next_frame(|_| true).expect("a frame") {
-        tables.extend(frame.batch("context_switch").cloned());
+    while let Some(chunk) = chunks.next_chunk(|_| true).expect("a chunk") {
+        tables.extend(chunk.batch("context_switch").cloned());
     }
-    let finished = frames.finish().expect("the end");
+    let finished = chunks.finish().expect("the end");
     let table = |name: &str| {
         let found = finished.batches.iter().find(|(table, _)| *table == name);
         found.map(|(_, batch)| batch.clone()).expect("a table")

@@ -19,7 +19,8 @@ use schedlens_input::event::{CSV_HEADER, Wanted};
 use schedlens_loader::error::{DecodeError, ErrorKind};
 use schedlens_loader::event_lines::{Batch, EventBatches, Style};
 use schedlens_loader::format::{self, Format};
-use schedlens_loader::load::{Load, Request, decode_only as decode};
+use schedlens_loader::load::{Load, Request};
+use schedlens_loader::open::{decode_only as decode, inspect as inspect_files};
 use schedlens_loader::session;
 use schedlens_loader::{THREAD_NAME, without_panic};
 use schedlens_schedule::schema;
@@ -212,7 +213,7 @@ fn inspect(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
     let Some(path) = paths.first().cloned() else {
         return Err(PyValueError::new_err("no recording given"));
     };
-    apart(py, &path, move || schedlens_loader::load::inspect(&paths))
+    apart(py, &path, move || inspect_files(&paths))
 }
 
 /// The records of a Windows log in time order or file order, as a table with one row per record.

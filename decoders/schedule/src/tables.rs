@@ -5,8 +5,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::ArrowError;
 
 use crate::batcher::Batcher;
+use crate::chunk::Batches;
 use crate::columns::{Column, Named, Words};
-use crate::frame::Batches;
 use crate::pool::Pools;
 
 /// Time, CPU and position in the CPU's stream.

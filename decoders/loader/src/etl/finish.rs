@@ -4,8 +4,8 @@ use arrow_schema::ArrowError;
 use schedlens_etl::Recording;
 use schedlens_etl::container::clock::ClockKind;
 use schedlens_schedule::batcher::Batcher;
+use schedlens_schedule::chunk::Batches;
 use schedlens_schedule::columns::{Column, texts};
-use schedlens_schedule::frame::Batches;
 
 use super::life_rows;
 use super::session::Session;

@@ -1,8 +1,8 @@
 //! Turns records of Windows event trace logs into rows of the base tables.
 
 mod boundaries;
+mod chunks;
 mod finish;
-mod frames;
 mod inspection;
 mod life;
 mod life_rows;

@@ -8,10 +8,10 @@ use schedlens_etl::Recording;
 use schedlens_schedule::batcher::Batcher;
 use schedlens_schedule::states::Source;
 
-use super::frames::Frames;
+use super::chunks::Chunks;
 use super::machine;
 use crate::error::DecodeError;
-use crate::reader::{FrameSource, Reader, TraceFacts};
+use crate::reader::{ChunkSource, Reader, TraceFacts};
 
 impl Reader for Recording {
     fn extent(&self) -> u64 {
@@ -58,12 +58,12 @@ impl Reader for Recording {
         machine::trace_batch(self, batcher, facts)
     }
 
-    fn frames<'a>(
+    fn chunks<'a>(
         &'a self,
         batcher: &'a Batcher,
         trace_id: i64,
         core_types: HashMap<i32, String>,
-    ) -> Box<dyn FrameSource + 'a> {
-        Box::new(Frames::new(self, self.chosen(), batcher, trace_id, core_types))
+    ) -> Box<dyn ChunkSource + 'a> {
+        Box::new(Chunks::new(self, self.chosen(), batcher, trace_id, core_types))
     }
 }

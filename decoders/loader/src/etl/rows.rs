@@ -7,8 +7,8 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, ListArray};
 use arrow_schema::ArrowError;
 use schedlens_schedule::batcher::Batcher;
+use schedlens_schedule::chunk::Batches;
 use schedlens_schedule::columns::{Column, Words, texts};
-use schedlens_schedule::frame::Batches;
 use schedlens_schedule::tables::Moment;
 
 /// Words of `interrupt_slice.kind` and the matching `name`.

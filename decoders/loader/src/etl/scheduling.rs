@@ -78,8 +78,8 @@ impl Session<'_> {
     fn give_wakeups(&mut self, cpu: i32, life: u32) {
         let waker = self.lives.utid(life);
         let given = std::mem::take(&mut self.scheduling.cpu(cpu).given);
-        for (frame, row) in &given {
-            if let Some(tables) = self.frame(*frame) {
+        for (chunk, row) in &given {
+            if let Some(tables) = self.chunk(*chunk) {
                 tables.wakeups.correct_waker(*row, waker);
             }
         }
@@ -88,7 +88,7 @@ impl Session<'_> {
         self.scheduling.cpu(cpu).given = given;
     }
 
-    fn frame(&mut self, number: u64) -> Option<&mut super::Tables> {
+    fn chunk(&mut self, number: u64) -> Option<&mut super::Tables> {
         if self.current.number == number {
             return Some(&mut self.current.tables);
         }
@@ -178,7 +178,7 @@ impl Session<'_> {
         let waking_cpu = filling.tables.wakeups.cpu(row).unwrap_or(cpu);
         let life = self.lives.now(tid, waking_cpu, ts);
         let waker = self.lives.utid(life);
-        if let Some(tables) = self.frame(number) {
+        if let Some(tables) = self.chunk(number) {
             tables.wakeups.correct_waker(row, waker);
         }
         self.scheduling.cpu(waking_cpu).given.retain(|given| *given != (number, row));

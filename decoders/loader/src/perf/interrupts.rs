@@ -16,7 +16,7 @@ struct Open {
     softirq: bool,
     number: i64,
     ts: i64,
-    frame: u64,
+    chunk: u64,
     row: usize,
 }
 
@@ -40,20 +40,20 @@ pub(super) struct Which<'a> {
 
 /// The current chunk and earlier ones whose interrupts may still end.
 pub(super) struct Filling<'a> {
-    pub(super) frame: u64,
+    pub(super) chunk: u64,
     pub(super) current: &'a mut Tables,
     pub(super) pending: &'a mut VecDeque<Pending>,
 }
 
 impl Filling<'_> {
     /// The tables of a chunk; `None` if the chunk is finished.
-    fn tables(&mut self, frame: u64) -> Option<&mut Tables> {
-        if frame == self.frame {
+    fn tables(&mut self, chunk: u64) -> Option<&mut Tables> {
+        if chunk == self.chunk {
             return Some(self.current);
         }
         self.pending
             .iter_mut()
-            .find(|pending| pending.number == frame)
+            .find(|pending| pending.number == chunk)
             .map(|pending| &mut pending.tables)
     }
 }
@@ -86,7 +86,7 @@ impl Interrupts {
             open.truncate(stale);
         }
         if open.len() < DEEPEST {
-            open.push(Open { softirq, number, ts, frame: at.0, row: at.1 });
+            open.push(Open { softirq, number, ts, chunk: at.0, row: at.1 });
         }
         self.unpaired += dropped as i64;
     }
@@ -100,8 +100,8 @@ impl Interrupts {
         else {
             self.unpaired += 1;
             let resumed = self.resumed.get(at.cpu.max(0) as usize).copied().flatten();
-            if let Some((begin, frame)) = resumed
-                && let Some(tables) = to.tables(frame)
+            if let Some((begin, chunk)) = resumed
+                && let Some(tables) = to.tables(chunk)
             {
                 let kind = if softirq { "softirq" } else { "irq" };
                 let (dur, name) = (at.ts - begin.ts, name.map(str::to_owned));
@@ -113,7 +113,7 @@ impl Interrupts {
         let dropped = open.len() - place - 1;
         open.truncate(place);
         self.unpaired += dropped as i64;
-        match to.tables(found.frame) {
+        match to.tables(found.chunk) {
             Some(tables) => tables.interrupt_end(found.row, at.ts - found.ts),
             None => self.unpaired += 1,
         }
@@ -121,7 +121,7 @@ impl Interrupts {
 
     /// The first chunk with an open interrupt.
     pub(super) fn earliest_open(&self) -> Option<u64> {
-        self.open.iter().flatten().map(|open| open.frame).min()
+        self.open.iter().flatten().map(|open| open.chunk).min()
     }
 
     /// Records of this CPU were lost between these moments. Open interrupts last up to the gap;
@@ -130,7 +130,7 @@ impl Interrupts {
         for open in std::mem::take(self.of(after.cpu)) {
             if let Some(before) = before
                 && before > open.ts
-                && let Some(tables) = to.tables(open.frame)
+                && let Some(tables) = to.tables(open.chunk)
             {
                 tables.interrupt_end(open.row, before - open.ts);
             }
@@ -139,7 +139,7 @@ impl Interrupts {
         if self.resumed.len() <= at {
             self.resumed.resize(at + 1, None);
         }
-        self.resumed[at] = Some((after, to.frame));
+        self.resumed[at] = Some((after, to.chunk));
     }
 
     /// A switch ends every interrupt.

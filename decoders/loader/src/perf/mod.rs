@@ -1,8 +1,8 @@
 //! Turns records of perf.data into rows of the base tables.
 //!
-//! [`Frames`] reads the records of a [`schedlens_perf_data::Recording`] in time order.
+//! [`Chunks`] reads the records of a [`schedlens_perf_data::Recording`] in time order.
 
-mod frames;
+mod chunks;
 mod inspection;
 mod interrupts;
 mod lifetimes;
@@ -23,5 +23,5 @@ mod wakeups;
 /// The base tables of a chunk.
 type Tables = schedlens_schedule::tables::Tables<switches::Switches, wakeups::Wakeups>;
 
-pub use self::frames::Frames;
+pub use self::chunks::Chunks;
 pub use self::inspection::inspect;

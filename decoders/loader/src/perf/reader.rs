@@ -6,13 +6,13 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use schedlens_perf_data::recording::Recording;
 use schedlens_schedule::batcher::Batcher;
-use schedlens_schedule::frame::Frame;
+use schedlens_schedule::chunk::Chunk;
 use schedlens_schedule::states::Source;
 
-use super::frames::Frames;
+use super::chunks::Chunks;
 use super::machine;
 use crate::error::DecodeError;
-use crate::reader::{Finished, FrameSource, Reader, TraceFacts};
+use crate::reader::{ChunkSource, Finished, Reader, TraceFacts};
 
 /// A chunk with this many rows is closed at the next later time.
 const CHUNK_ROWS: usize = 1 << 18;
@@ -58,29 +58,29 @@ impl Reader for Recording {
         machine::trace_batch(self, batcher, facts)
     }
 
-    fn frames<'a>(
+    fn chunks<'a>(
         &'a self,
         batcher: &'a Batcher,
         trace_id: i64,
         core_types: HashMap<i32, String>,
-    ) -> Box<dyn FrameSource + 'a> {
-        Box::new(Frames::new(self, batcher, trace_id, core_types, CHUNK_ROWS))
+    ) -> Box<dyn ChunkSource + 'a> {
+        Box::new(Chunks::new(self, batcher, trace_id, core_types, CHUNK_ROWS))
     }
 }
 
-impl FrameSource for Frames<'_> {
-    fn next_frame(
+impl ChunkSource for Chunks<'_> {
+    fn next_chunk(
         &mut self,
         on_progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Option<Frame>, DecodeError> {
-        Ok(Frames::next_frame(self, on_progress)?)
+    ) -> Result<Option<Chunk>, DecodeError> {
+        Ok(Chunks::next_chunk(self, on_progress)?)
     }
 
     fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
-        Frames::utid_at(self, tid, ts)
+        Chunks::utid_at(self, tid, ts)
     }
 
     fn finish(&mut self) -> Result<Finished, DecodeError> {
-        Ok(Frames::finish(self)?)
+        Ok(Chunks::finish(self)?)
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct Rows<'a> {
     pub(super) recording: &'a Recording,
     pub(super) threads: Threads,
     pub(super) current: Tables,
-    pub(super) frame: u64,
+    pub(super) chunk: u64,
     pending: VecDeque<Pending>,
     pub(super) interrupts: Interrupts,
     pub(super) odd: Odd,
@@ -82,7 +82,7 @@ impl<'a> Rows<'a> {
             recording,
             threads: Threads::new(trace_id),
             current: Tables::new(pools),
-            frame: 0,
+            chunk: 0,
             pending: VecDeque::new(),
             interrupts: Interrupts::default(),
             odd: Odd::default(),
@@ -140,8 +140,8 @@ impl<'a> Rows<'a> {
     /// Ends the chunk at that time and starts the next one.
     pub(super) fn cut(&mut self, until_ns: i64, pools: &Pools) {
         let tables = std::mem::replace(&mut self.current, Tables::new(pools));
-        self.pending.push_back(Pending { number: self.frame, tables, until_ns });
-        self.frame += 1;
+        self.pending.push_back(Pending { number: self.chunk, tables, until_ns });
+        self.chunk += 1;
     }
 
     /// Returns the first pending chunk once its interrupts have ended or too many rows wait for
@@ -241,7 +241,7 @@ impl<'a> Rows<'a> {
         cpu.leaving = None;
         cpu.idle = None;
         let filling =
-            Filling { frame: self.frame, current: &mut self.current, pending: &mut self.pending };
+            Filling { chunk: self.chunk, current: &mut self.current, pending: &mut self.pending };
         self.interrupts.lost(before, after, filling);
     }
 
@@ -355,8 +355,8 @@ impl<'a> Rows<'a> {
     }
 
     pub(super) fn interrupt_end(&mut self, which: Which<'_>, moment: Moment) {
-        let (frame, current) = (self.frame, &mut self.current);
-        let filling = Filling { frame, current, pending: &mut self.pending };
+        let (chunk, current) = (self.chunk, &mut self.current);
+        let filling = Filling { chunk, current, pending: &mut self.pending };
         self.interrupts.end(which, moment, filling);
     }
 

@@ -218,12 +218,12 @@ impl Rows<'_> {
                 let vec = vec.read(raw)?;
                 let name = names.iter().find(|(number, _)| *number == vec).map(|(_, name)| &**name);
                 let row = self.current.interrupt(moment, "softirq", name);
-                self.interrupts.begin(moment.cpu, true, vec, ts, (self.frame, row));
+                self.interrupts.begin(moment.cpu, true, vec, ts, (self.chunk, row));
             }
             Family::IrqEntry { irq, name } => {
                 let irq = irq.read(raw)?;
                 let row = self.current.interrupt(moment, "irq", name.text(raw).as_deref());
-                self.interrupts.begin(moment.cpu, false, irq, ts, (self.frame, row));
+                self.interrupts.begin(moment.cpu, false, irq, ts, (self.chunk, row));
             }
             Family::SoftirqExit { vec, names } => {
                 let number = vec.read(raw)?;

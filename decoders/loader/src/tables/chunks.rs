@@ -1,139 +1,168 @@
-//! The tables in time order, cut at common times; rows with equal times are kept together.
+//! A folder of tables divided into chunks.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 
-use arrow_array::{Int64Array, RecordBatch};
+use arrow_array::{Array, Int64Array, RecordBatch};
 use schedlens_schedule::batcher::Batcher;
-use schedlens_schedule::frame::{Batches, Frame};
+use schedlens_schedule::chunk::{Batches, Chunk};
+use schedlens_schedule::columns::{Column, texts};
 
 use super::error::{Error, TableFault};
 use super::folder::Folder;
-use super::names::IN_TIME;
-use super::order::{Positions, column};
+use super::names::{IN_TIME, TABLES, WHOLE};
+use super::order::column;
 use super::table::Table;
+use super::time_order::TimeOrder;
+use crate::error::DecodeError;
+use crate::reader::{ChunkSource, Finished};
 
-/// Chunks of the tables in time order.
-pub(super) struct Chunks {
-    streams: Vec<Stream>,
-    positions: Positions,
-    /// Times of the earliest and the latest row so far.
-    pub(super) window: Option<(i64, i64)>,
-    done: bool,
+/// A chunk that ends before every record.
+const BEFORE_ALL: i64 = i64::MIN;
+
+/// The start and the number of each life of a thread id, by start.
+type Lives = Vec<(i64, i64)>;
+
+/// Reads a folder chunk by chunk: threads and losses, then tables of any order, then the tables in
+/// time order.
+pub(super) struct Chunks<'a> {
+    folder: &'a Folder,
+    batcher: &'a Batcher,
     chunk_rows: usize,
+    threads: Option<RecordBatch>,
+    lives: HashMap<i64, Lives>,
+    /// Tables of any order that have not been opened.
+    unordered: Vec<&'static str>,
+    current: Option<Table>,
+    in_time: Option<TimeOrder>,
+    read: u64,
 }
 
-impl Chunks {
-    /// Opens the tables.
-    pub(super) fn open(folder: &Folder, chunk_rows: usize) -> Result<Self, Error> {
-        let mut streams = Vec::new();
-        for name in IN_TIME {
-            if let Some(table) = folder.table(name, chunk_rows)? {
-                streams.push(Stream { table, is_open: true, buffered: VecDeque::new(), rows: 0 });
-            }
+impl<'a> Chunks<'a> {
+    pub(super) fn new(folder: &'a Folder, batcher: &'a Batcher, chunk_rows: usize) -> Self {
+        let is_unordered = |table: &&str| !IN_TIME.contains(table) && !WHOLE.contains(table);
+        Self {
+            folder,
+            batcher,
+            chunk_rows,
+            threads: None,
+            lives: HashMap::new(),
+            unordered: TABLES.into_iter().filter(is_unordered).rev().collect(),
+            current: None,
+            in_time: None,
+            read: 0,
         }
-        let positions = Positions::default();
-        Ok(Self { streams, positions, window: None, done: false, chunk_rows })
     }
 
-    /// The next chunk; `None` after the last.
-    pub(super) fn next(&mut self, batcher: &Batcher) -> Result<Option<Frame>, Error> {
-        while !self.done {
-            for stream in &mut self.streams {
-                while stream.is_open && stream.rows < self.chunk_rows {
-                    stream.add()?;
-                }
-            }
-            // Later rows of an open table may have its last time.
-            let mut until = None;
-            for stream in self.streams.iter().filter(|stream| stream.is_open) {
-                until = [until, stream.last()?].into_iter().flatten().min();
-            }
-            let mut batches = Batches::new();
-            for stream in &mut self.streams {
-                let parts = stream.take(until)?;
-                if !parts.is_empty() {
-                    batches.push((stream.table.name(), stream.table.declared(batcher, &parts)?));
-                }
-            }
-            self.done = until.is_none();
-            if batches.is_empty() && !self.done {
-                // All buffered rows of a table have the same time: read until that time ends.
-                for stream in &mut self.streams {
-                    if stream.is_open && stream.last()? == until {
-                        stream.add()?;
+    fn threads(&mut self) -> Result<RecordBatch, Error> {
+        if let Some(threads) = &self.threads {
+            return Ok(threads.clone());
+        }
+        let found = self.folder.whole("thread", self.batcher)?;
+        let threads = found.ok_or(Error::NoTable { table: "thread" })?;
+        self.lives = lives(&threads).map_err(|fault| fault.of("thread"))?;
+        self.threads = Some(threads.clone());
+        Ok(threads)
+    }
+
+    /// What the state machine needs before any record: it applies each gap where it starts.
+    fn first(&mut self) -> Result<Chunk, DecodeError> {
+        let mut batches: Batches = vec![("thread", self.threads()?)];
+        batches.extend(self.folder.whole("loss", self.batcher)?.map(|rows| ("loss", rows)));
+        if self.folder.manifest.rows.get("sched_yield") == Some(&0) {
+            // An empty table means that these calls were recorded; a count of 0 keeps that.
+            let mut count = Column::default();
+            count.push(0_i64);
+            let columns = vec![
+                ("record", texts([Some("sched_yield")].into_iter())),
+                ("count", count.array()),
+            ];
+            batches.push(("record_count", self.batcher.batch("record_count", 1, columns)?));
+        }
+        Ok(Chunk { batches, until_ns: BEFORE_ALL })
+    }
+
+    /// The next rows of a table of any order.
+    fn unordered(&mut self) -> Result<Option<Chunk>, Error> {
+        loop {
+            if let Some(table) = &mut self.current {
+                match table.next_part()? {
+                    Some(part) => {
+                        let rows = table.declared(self.batcher, &[part])?;
+                        let batches = vec![(table.name(), rows)];
+                        return Ok(Some(Chunk { batches, until_ns: BEFORE_ALL }));
                     }
-                }
-                continue;
-            }
-            for (table, rows) in &batches {
-                self.positions.check(table, rows)?;
-                let times = times(rows).map_err(|fault| fault.of(table))?;
-                if let (Some(&first), Some(&last)) = (times.first(), times.last()) {
-                    let known = self.window.unwrap_or((first, last));
-                    self.window = Some((known.0.min(first), known.1.max(last)));
+                    None => self.current = None,
                 }
             }
-            return Ok(Some(Frame { batches, until_ns: until.unwrap_or(i64::MAX) }));
+            let Some(name) = self.unordered.pop() else { return Ok(None) };
+            self.current = self.folder.table(name, self.chunk_rows)?;
         }
-        Ok(None)
     }
 }
 
-fn times(rows: &RecordBatch) -> Result<&[i64], TableFault> {
-    let found: &Int64Array = column(rows, "ts")?;
-    Ok(found.values())
-}
-
-/// The rows of one table that have been read but not yet taken.
-struct Stream {
-    table: Table,
-    is_open: bool,
-    buffered: VecDeque<RecordBatch>,
-    rows: usize,
-}
-
-impl Stream {
-    /// Reads one more batch.
-    fn add(&mut self) -> Result<(), Error> {
-        match self.table.next_part()? {
-            Some(part) if part.num_rows() > 0 => {
-                self.rows += part.num_rows();
-                self.buffered.push_back(part);
-            }
-            Some(_) => {}
-            None => self.is_open = false,
-        }
-        Ok(())
-    }
-
-    fn times<'a>(&self, rows: &'a RecordBatch) -> Result<&'a [i64], Error> {
-        times(rows).map_err(|fault| fault.of(self.table.name()))
-    }
-
-    /// The last buffered time.
-    fn last(&self) -> Result<Option<i64>, Error> {
-        let Some(batch) = self.buffered.back() else { return Ok(None) };
-        Ok(self.times(batch)?.last().copied())
-    }
-
-    /// Removes and returns the rows before a time; all rows if there is none.
-    fn take(&mut self, until: Option<i64>) -> Result<Vec<RecordBatch>, Error> {
-        let mut taken = Vec::new();
-        while let Some(batch) = self.buffered.pop_front() {
-            let all = batch.num_rows();
-            let count = match until {
-                Some(until) => self.times(&batch)?.partition_point(|ts| *ts < until),
-                None => all,
+impl ChunkSource for Chunks<'_> {
+    fn next_chunk(
+        &mut self,
+        on_progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<Chunk>, DecodeError> {
+        let chunk = if self.threads.is_none() {
+            Some(self.first()?)
+        } else if let Some(chunk) = self.unordered()? {
+            Some(chunk)
+        } else {
+            let in_time = match self.in_time.take() {
+                Some(in_time) => in_time,
+                None => TimeOrder::open(self.folder, self.chunk_rows)?,
             };
-            self.rows -= count;
-            if count > 0 {
-                taken.push(batch.slice(0, count));
-            }
-            if count < all {
-                self.buffered.push_front(batch.slice(count, all - count));
-                break;
+            self.in_time.insert(in_time).next(self.batcher)?
+        };
+        if let Some(chunk) = &chunk {
+            self.read += chunk.batches.iter().map(|(_, rows)| rows.num_rows() as u64).sum::<u64>();
+            if !on_progress(self.read) {
+                return Ok(None);
             }
         }
-        Ok(taken)
+        Ok(chunk)
     }
+
+    fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
+        let lives = self.lives.get(&tid)?;
+        let found = match ts {
+            Some(ts) => lives.iter().rev().find(|(start, _)| *start <= ts)?,
+            None => lives.first().filter(|(start, _)| *start == i64::MIN).or(lives.last())?,
+        };
+        Some(found.1)
+    }
+
+    fn finish(&mut self) -> Result<Finished, DecodeError> {
+        let mut batches: Batches = vec![("thread", self.threads()?)];
+        let settings = self.folder.whole("machine_setting", self.batcher)?;
+        batches.extend(settings.map(|rows| ("machine_setting", rows)));
+        let manifest = &self.folder.manifest;
+        let seen = self.in_time.as_ref().and_then(|in_time| in_time.window);
+        // The window of the manifest, extended to rows outside it.
+        let firsts = [manifest.number("first_ns"), seen.map(|window| window.0)];
+        let lasts = [manifest.number("duration_ns"), seen.map(|window| window.1)];
+        let first = firsts.into_iter().flatten().min().unwrap_or_default();
+        Ok(Finished {
+            batches,
+            first_ns: Some(first),
+            last_ns: Some(lasts.into_iter().flatten().max().unwrap_or(first)),
+            events_lost: manifest.number("events_lost"),
+            offline: Vec::new(),
+        })
+    }
+}
+
+fn lives(threads: &RecordBatch) -> Result<HashMap<i64, Lives>, TableFault> {
+    let (tids, utids): (&Int64Array, &Int64Array) =
+        (column(threads, "tid")?, column(threads, "utid")?);
+    let starts: &Int64Array = column(threads, "start_ns")?;
+    let mut found: HashMap<i64, Lives> = HashMap::new();
+    for row in 0..threads.num_rows() {
+        let start = if starts.is_valid(row) { starts.value(row) } else { i64::MIN };
+        found.entry(tids.value(row)).or_default().push((start, utids.value(row)));
+    }
+    found.values_mut().for_each(|lives| lives.sort_unstable());
+    Ok(found)
 }

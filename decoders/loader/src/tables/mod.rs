@@ -8,7 +8,6 @@ mod columns;
 mod error;
 mod file;
 mod folder;
-mod frames;
 mod inspection;
 mod manifest;
 mod names;
@@ -18,6 +17,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod texts;
+mod time_order;
 
 pub use self::error::{Error, TableFault};
 pub use self::folder::Folder;

@@ -10,11 +10,11 @@ use schedlens_schedule::columns::{Column, texts};
 use schedlens_schedule::schema;
 use schedlens_schedule::states::Source;
 
+use super::chunks::Chunks;
 use super::error::Error;
 use super::folder::{CHUNK_ROWS, Folder};
-use super::frames::Frames;
 use crate::error::DecodeError;
-use crate::reader::{FrameSource, Reader, TraceFacts};
+use crate::reader::{ChunkSource, Reader, TraceFacts};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
@@ -101,12 +101,12 @@ impl Reader for Folder {
         batcher.batch("trace", 1, columns)
     }
 
-    fn frames<'a>(
+    fn chunks<'a>(
         &'a self,
         batcher: &'a Batcher,
         _trace_id: i64,
         _core_types: HashMap<i32, String>,
-    ) -> Box<dyn FrameSource + 'a> {
-        Box::new(Frames::new(self, batcher, CHUNK_ROWS))
+    ) -> Box<dyn ChunkSource + 'a> {
+        Box::new(Chunks::new(self, batcher, CHUNK_ROWS))
     }
 }

@@ -4,7 +4,7 @@ use arrow_schema::ArrowError;
 
 use super::machine::Totals;
 use super::tables::{Table, Value};
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// The open row of the table.
 pub struct Concurrency {

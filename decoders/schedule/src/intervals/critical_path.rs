@@ -8,7 +8,7 @@
 use super::input::{Batches, IntervalError, PathFrame, PathState, read_all};
 use super::tables::{Table, Value};
 use super::threads::ByThread;
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// After this many hops, the rest of the frame is charged to the current thread.
 const MOST_HOPS: usize = 10_000;

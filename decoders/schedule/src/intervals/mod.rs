@@ -25,7 +25,7 @@ mod threads;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
-use crate::frame::Output;
+use crate::chunk::Output;
 use affinity::{Affinity, AffinityChange};
 use chain::{ChainRules, Chains};
 use concurrency::Concurrency;

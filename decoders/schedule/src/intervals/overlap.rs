@@ -4,7 +4,7 @@ use arrow_schema::ArrowError;
 
 use super::machine::{CoreCounts, Machine};
 use super::tables::{Table, Value};
-use crate::frame::Output;
+use crate::chunk::Output;
 
 struct Pair {
     lower: usize,

@@ -10,7 +10,7 @@ use super::mask::Mask;
 use super::matching::{self, Item};
 use super::tables::{Table, Value};
 use super::threads::ByThread;
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// What a set of allowed CPUs offers at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

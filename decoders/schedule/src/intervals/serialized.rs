@@ -7,7 +7,7 @@ use super::chain::Chain;
 use super::machine::Machine;
 use super::ready::Ready;
 use super::tables::{Table, Value};
-use crate::frame::Output;
+use crate::chunk::Output;
 
 struct Running {
     chain: usize,

@@ -10,7 +10,7 @@ use super::machine::Machine;
 use super::mask::Mask;
 use super::matching::{self, Item};
 use super::tables::{Table, Value};
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// The idle cores a thread could use: the longest idle interval of each kind of core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

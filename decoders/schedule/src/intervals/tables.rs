@@ -6,7 +6,7 @@ use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, ListBuild
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// Rows in a batch: the size of a DuckDB row group.
 const BATCH: usize = 122_880;

@@ -11,7 +11,7 @@ use super::problem::{ProblemKind, Problems};
 use super::rows::{BATCH_ROWS, batch};
 use super::switches::Switch;
 use super::words::Words;
-use crate::frame::Output;
+use crate::chunk::Output;
 
 #[derive(Clone, Copy)]
 struct Read {

@@ -13,7 +13,7 @@ use super::rows::BEGIN;
 use super::thread::{Entry, OpenSlice, Phase, Thread};
 use super::words::EndReason;
 use super::{End, Source, StateError, StateMachine};
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// A thread that both snapshots show on a CPU, and the time between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::switches::Switch;
 use super::thread::{OpenSlice, Phase};
 use super::words::EndReason;
 use super::{Source, StateError, StateMachine};
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// A reported gap that has not been applied yet; ordered by its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

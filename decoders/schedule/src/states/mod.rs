@@ -5,11 +5,11 @@
 //! before a slice is written when the slice ends, because a gap or a failed plan may still change
 //! it.
 
+mod chunks;
 mod column;
 mod counters;
 mod cpu;
 mod finish;
-mod frames;
 mod gap;
 mod input;
 mod leaving;
@@ -32,7 +32,7 @@ use arrow_schema::ArrowError;
 
 pub use self::records::context_switch_mend_schema;
 pub use self::wakeups::wakeup_mend_schema;
-use crate::frame::{Frame, Output};
+use crate::chunk::{Chunk, Output};
 
 /// Source of the recording; it decides how an outgoing thread's state is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,9 +166,9 @@ impl StateMachine {
     ///
     /// # Errors
     /// A batch does not have its declared columns. The contents of a recording never cause an error.
-    pub fn push(&mut self, frame: &Frame) -> Result<Vec<Output>, StateError> {
+    pub fn push(&mut self, chunk: &Chunk) -> Result<Vec<Output>, StateError> {
         let mut out = Vec::new();
-        self.take_chunk(frame, &mut out)?;
+        self.take_chunk(chunk, &mut out)?;
         Ok(out)
     }
 

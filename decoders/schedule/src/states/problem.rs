@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, Int64Array, StringArray};
 
 use super::StateError;
 use super::rows::batch;
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// Kinds of problems, in the order of their texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::StateError;
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// Schema of `context_switch_mend`: corrections to switch-ins whose row was already written when it
 /// turned out that another thread ran. The store sets `next_utid` and makes `next_priority` NULL in

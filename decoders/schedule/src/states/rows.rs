@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use super::StateError;
 use super::column::{Column, FlagColumn};
 use super::words::{self, CPU_STATES, CpuWord, END_REASONS, EndReason, STATES, State, Words};
-use crate::frame::Output;
+use crate::chunk::Output;
 use crate::schema;
 
 /// Rows in one batch: a DuckDB row group, so that DuckDB need not merge batches.

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::StateError;
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// The kind of record that made the thread ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

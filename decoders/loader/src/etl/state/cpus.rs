@@ -63,10 +63,10 @@ impl Scheduling {
     }
 
     /// Chunks before this one can no longer be corrected.
-    pub(in crate::etl) fn settle(&mut self, frame: u64) {
+    pub(in crate::etl) fn settle(&mut self, chunk: u64) {
         for cpu in &mut self.cpus {
-            if cpu.given.first().is_some_and(|(number, _)| *number < frame) {
-                cpu.given.retain(|(number, _)| *number >= frame);
+            if cpu.given.first().is_some_and(|(number, _)| *number < chunk) {
+                cpu.given.retain(|(number, _)| *number >= chunk);
             }
         }
     }

@@ -18,11 +18,11 @@ use schedlens_schedule::columns::{Column, Words, texts};
 use schedlens_schedule::states::{End, Settings, Source, StateMachine};
 use serde_json::json;
 
+use super::chunks::Chunks;
 use super::folder::Folder;
-use super::frames::Frames;
 use super::texts::unpacked;
 use crate::error::DecodeError;
-use crate::reader::{FrameSource, Reader};
+use crate::reader::{ChunkSource, Reader};
 
 /// Rows of each table, as texts in their order.
 type Rows = BTreeMap<&'static str, Vec<String>>;
@@ -43,14 +43,14 @@ fn fixture(name: &str, home: &Path) -> PathBuf {
 /// All base tables of a recording, each as one batch.
 fn base_tables(recording: &Recording) -> Tables {
     let batcher = Batcher::new(1);
-    let mut frames = recording.frames(&batcher, 1, Default::default());
+    let mut chunks = recording.chunks(&batcher, 1, Default::default());
     let mut parts: BTreeMap<&'static str, Vec<RecordBatch>> = BTreeMap::new();
-    while let Some(frame) = frames.next_frame(&mut |_| true).expect("frame") {
-        for (table, rows) in frame.batches.into_iter().filter(|(table, _)| *table != "thread") {
+    while let Some(chunk) = chunks.next_chunk(&mut |_| true).expect("chunk") {
+        for (table, rows) in chunk.batches.into_iter().filter(|(table, _)| *table != "thread") {
             parts.entry(table).or_default().push(rows);
         }
     }
-    for (table, rows) in frames.finish().expect("finished").batches {
+    for (table, rows) in chunks.finish().expect("finished").batches {
         parts.entry(table).or_default().push(rows);
     }
     parts.insert("cpu", vec![recording.cpu_batch(&batcher).expect("cpus")]);
@@ -153,7 +153,7 @@ fn rows_of(batch: &RecordBatch) -> Vec<String> {
 /// Everything that the state machine makes of a reader's chunks.
 fn answers(
     reader: &dyn Reader,
-    frames: &mut dyn FrameSource,
+    chunks: &mut dyn ChunkSource,
     cpus: RecordBatch,
 ) -> Result<Rows, DecodeError> {
     let mut machine = StateMachine::new(Settings {
@@ -164,10 +164,10 @@ fn answers(
         has_wakings: reader.has_wakings(),
     });
     let mut outputs = Vec::new();
-    while let Some(frame) = frames.next_frame(&mut |_| true)? {
-        outputs.extend(machine.push(&frame)?);
+    while let Some(chunk) = chunks.next_chunk(&mut |_| true)? {
+        outputs.extend(machine.push(&chunk)?);
     }
-    let finished = frames.finish()?;
+    let finished = chunks.finish()?;
     let threads = finished.batches.iter().find(|(table, _)| *table == "thread");
     let end = End {
         first_ns: finished.first_ns.unwrap_or_default(),
@@ -190,5 +190,5 @@ fn answers_of_folder(path: &Path, chunk_rows: usize) -> Result<Rows, DecodeError
     let folder = Folder::open(path)?;
     let batcher = Batcher::new(1);
     let cpus = folder.cpu_batch(&batcher)?;
-    answers(&folder, &mut Frames::new(&folder, &batcher, chunk_rows), cpus)
+    answers(&folder, &mut Chunks::new(&folder, &batcher, chunk_rows), cpus)
 }

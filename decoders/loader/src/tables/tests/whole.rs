@@ -9,10 +9,10 @@ fn folder_gives_every_row_of_its_recording_in_small_chunks() {
     for name in ["plain", "loss", "counters", "sched_yield", "switch_only"] {
         let recording = Recording::open(&fixture(name, home.path())).expect("opened");
         let batcher = Batcher::new(1);
-        let mut frames = recording.frames(&batcher, 1, Default::default());
+        let mut chunks = recording.chunks(&batcher, 1, Default::default());
         let cpus = recording.cpu_batch(&batcher).expect("cpus");
-        let expected = answers(&recording, frames.as_mut(), cpus).expect("read");
-        let window = frames.finish().expect("finished");
+        let expected = answers(&recording, chunks.as_mut(), cpus).expect("read");
+        let window = chunks.finish().expect("finished");
         let window = (window.first_ns.expect("first"), window.last_ns.expect("last"));
         let mut tables = base_tables(&recording);
         // An empty table says that its events were recorded, and a missing one that they were not.
@@ -61,20 +61,20 @@ fn chunk_ends_where_every_table_is_known() {
     write_folder(home.path(), &small_tables(&[1, 2, 2, 2, 2, 3, 4]), (0, 9), 2);
     let folder = Folder::open(home.path()).expect("opened");
     let batcher = Batcher::new(1);
-    let mut frames = Frames::new(&folder, &batcher, 2);
-    let mut chunks = Vec::new();
+    let mut chunks = Chunks::new(&folder, &batcher, 2);
+    let mut ends = Vec::new();
     let mut reached = Vec::new();
     let mut note = |read| {
         reached.push(read);
         true
     };
-    while let Some(frame) = frames.next_frame(&mut note).expect("frame") {
-        let rows = frame.batch("context_switch").map_or(0, RecordBatch::num_rows);
-        chunks.push((frame.until_ns, rows));
+    while let Some(chunk) = chunks.next_chunk(&mut note).expect("chunk") {
+        let rows = chunk.batch("context_switch").map_or(0, RecordBatch::num_rows);
+        ends.push((chunk.until_ns, rows));
     }
-    assert_eq!(chunks, [(i64::MIN, 0), (2, 1), (3, 4), (4, 1), (i64::MAX, 1)]);
+    assert_eq!(ends, [(i64::MIN, 0), (2, 1), (3, 4), (4, 1), (i64::MAX, 1)]);
     assert_eq!(reached, [2, 3, 7, 8, 9]);
-    let finished = frames.finish().expect("finished");
+    let finished = chunks.finish().expect("finished");
     assert_eq!((finished.first_ns, finished.last_ns), (Some(0), Some(9)));
 }
 
@@ -92,13 +92,13 @@ fn reused_thread_id_is_found_by_time() {
     write_folder(home.path(), &tables, (0, 9), 10);
     let folder = Folder::open(home.path()).expect("opened");
     let batcher = Batcher::new(5);
-    let mut frames = Frames::new(&folder, &batcher, 10);
-    while frames.next_frame(&mut |_| true).expect("frame").is_some() {}
+    let mut chunks = Chunks::new(&folder, &batcher, 10);
+    while chunks.next_chunk(&mut |_| true).expect("chunk").is_some() {}
     let (first, second) = (5 << 32, (5 << 32) + 1);
-    assert_eq!(frames.utid_at(7, None), Some(first));
-    assert_eq!(frames.utid_at(7, Some(49)), Some(first));
-    assert_eq!(frames.utid_at(7, Some(50)), Some(second));
-    assert_eq!(frames.utid_at(8, None), None);
+    assert_eq!(chunks.utid_at(7, None), Some(first));
+    assert_eq!(chunks.utid_at(7, Some(49)), Some(first));
+    assert_eq!(chunks.utid_at(7, Some(50)), Some(second));
+    assert_eq!(chunks.utid_at(8, None), None);
 }
 
 #[test]

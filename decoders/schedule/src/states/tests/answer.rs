@@ -6,7 +6,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 
 use super::timeline::utid;
-use crate::frame::Output;
+use crate::chunk::Output;
 
 /// (thread, switch-in, ready, wait, waker).
 pub(crate) type Entry = (i64, i64, Option<i64>, Option<i64>, Option<i64>);

@@ -97,7 +97,7 @@ fn a_missing_column_is_named() {
     let batch =
         arrow_array::RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));
     let mut machine = super::super::StateMachine::new(Timeline::linux(1, 0).settings);
-    let frame = crate::frame::Frame { batches: vec![("context_switch", batch)], until_ns: 0 };
-    let error = machine.push(&frame).expect_err("no column");
+    let chunk = crate::chunk::Chunk { batches: vec![("context_switch", batch)], until_ns: 0 };
+    let error = machine.push(&chunk).expect_err("no column");
     assert_eq!(error.to_string(), "context_switch: column ts is missing");
 }

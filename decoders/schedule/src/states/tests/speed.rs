@@ -11,7 +11,7 @@ use arrow_array::{
 
 use super::schedule::Dice;
 use super::timeline::{TRACE, Timeline, batch, utid};
-use crate::frame::Frame;
+use crate::chunk::Chunk;
 use crate::schema;
 use crate::states::{End, StateMachine};
 
@@ -84,7 +84,7 @@ fn speed() {
     let mut off: Vec<(i64, bool)> = (10..10 + THREADS).map(|thread| (thread, true)).collect();
     let mut on: Vec<i64> = (0..CPUS).collect();
     let (mut ts, mut seq) = (0, 0);
-    let mut frames = Vec::new();
+    let mut chunks = Vec::new();
     for _ in 0..FRAMES {
         let (mut switches, mut wakings) = (Columns::default(), Columns::default());
         while switches.ts.len() < ROWS {
@@ -123,14 +123,14 @@ fn speed() {
             ("context_switch", table("context_switch", &switches, "switch")),
             ("wakeup", table("wakeup", &wakings, "waking")),
         ];
-        frames.push(Frame { batches, until_ns: ts + 1 });
+        chunks.push(Chunk { batches, until_ns: ts + 1 });
     }
     let (begin, on_cpu) = (Instant::now(), on_cpu_s());
     let mut machine = StateMachine::new(timeline.settings.clone());
     let mut rows = 0;
-    for frame in &frames {
+    for chunk in &chunks {
         rows +=
-            machine.push(frame).expect("push").iter().map(|o| o.batch.num_rows()).sum::<usize>();
+            machine.push(chunk).expect("push").iter().map(|o| o.batch.num_rows()).sum::<usize>();
     }
     let end = End {
         first_ns: 0,

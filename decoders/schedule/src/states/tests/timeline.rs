@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 
 use super::super::{End, Settings, Source, StateMachine};
 use super::answer::Answer;
-use crate::frame::Frame;
+use crate::chunk::Chunk;
 use crate::schema;
 
 /// Trace id of all timelines.
@@ -402,8 +402,8 @@ impl Timeline {
                     batches.push((table, batch(table, &rows)));
                 }
             }
-            let frame = Frame { batches, until_ns: until };
-            outputs.extend(machine.push(&frame).expect("push"));
+            let chunk = Chunk { batches, until_ns: until };
+            outputs.extend(machine.push(&chunk).expect("push"));
             from = until;
         }
         let end = End {

@@ -9,19 +9,19 @@ use schedlens_etl::passes::chosen::Chosen;
 use schedlens_etl::passes::loss::Gap;
 use schedlens_etl::passes::merge::{Found, Merge, Stretch};
 use schedlens_schedule::batcher::Batcher;
-use schedlens_schedule::frame::Frame;
+use schedlens_schedule::chunk::Chunk;
 use schedlens_schedule::tables::Loss;
 
 use super::session::Session;
 use super::state::filling::{CHUNK_ROWS, Filling};
 use crate::error::DecodeError;
-use crate::reader::{Finished, FrameSource};
+use crate::reader::{ChunkSource, Finished};
 
 /// Records between two progress reports.
 const STEP: u64 = 1 << 16;
 
 /// Reads a recording chunk by chunk.
-pub(super) struct Frames<'a> {
+pub(super) struct Chunks<'a> {
     recording: &'a Recording,
     batcher: &'a Batcher,
     merge: Merge<'a>,
@@ -43,7 +43,7 @@ pub(super) struct Frames<'a> {
     last: Option<Filling>,
 }
 
-impl<'a> Frames<'a> {
+impl<'a> Chunks<'a> {
     /// Starts at the first record.
     pub(super) fn new(
         recording: &'a Recording,
@@ -93,7 +93,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    fn hand_out(&mut self, (mut filling, until_ns): (Filling, i64)) -> Result<Frame, ArrowError> {
+    fn hand_out(&mut self, (mut filling, until_ns): (Filling, i64)) -> Result<Chunk, ArrowError> {
         filling.tables.switches.has_ideal = self.session.has_ideal;
         let mut batches = filling.tables.finish(self.batcher, &self.session.pools)?;
         filling.rows.finish(self.batcher, &mut batches)?;
@@ -104,7 +104,7 @@ impl<'a> Frames<'a> {
             batches.push(("thread", super::life_rows::threads(lives, self.batcher, new)?));
             self.threads_written = known;
         }
-        Ok(Frame { batches, until_ns })
+        Ok(Chunk { batches, until_ns })
     }
 
     /// Reads records until a chunk is ready or all are read.
@@ -201,11 +201,11 @@ fn end_gap(session: &mut Session<'_>, gap: &Gap) {
     }
 }
 
-impl FrameSource for Frames<'_> {
-    fn next_frame(
+impl ChunkSource for Chunks<'_> {
+    fn next_chunk(
         &mut self,
         on_progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Option<Frame>, DecodeError> {
+    ) -> Result<Option<Chunk>, DecodeError> {
         while !self.done {
             let ready = self.session.unchanging_chunk().or_else(|| self.fill(on_progress));
             if let Some(ready) = ready {

@@ -8,7 +8,7 @@ use schedlens_perf_data::events::Family;
 use schedlens_perf_data::merge::Merge;
 use schedlens_perf_data::recording::Recording;
 use schedlens_schedule::batcher::Batcher;
-use schedlens_schedule::frame::Frame;
+use schedlens_schedule::chunk::Chunk;
 use schedlens_schedule::pool::Pools;
 
 use super::pending::Pending;
@@ -17,7 +17,7 @@ use super::rows::Rows;
 use crate::reader::{Finished, Offline};
 
 /// Reads a recording chunk by chunk.
-pub struct Frames<'a> {
+pub struct Chunks<'a> {
     recording: &'a Recording,
     batcher: &'a Batcher,
     merge: Merge<'a>,
@@ -30,7 +30,7 @@ pub struct Frames<'a> {
     read: u64,
 }
 
-impl<'a> Frames<'a> {
+impl<'a> Chunks<'a> {
     /// Starts at the first record; `core_types` by CPU, if known.
     pub fn new(
         recording: &'a Recording,
@@ -72,10 +72,10 @@ impl<'a> Frames<'a> {
     ///
     /// # Errors
     /// Fails only if a value contradicts the schema; never because of the recording's contents.
-    pub fn next_frame(
+    pub fn next_chunk(
         &mut self,
         mut on_progress: impl FnMut(u64) -> bool,
-    ) -> Result<Option<Frame>, ArrowError> {
+    ) -> Result<Option<Chunk>, ArrowError> {
         loop {
             if let Some(pending) = self.rows.release(self.done) {
                 return self.hand_out(pending).map(Some);
@@ -88,7 +88,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    fn hand_out(&mut self, pending: Pending) -> Result<Frame, ArrowError> {
+    fn hand_out(&mut self, pending: Pending) -> Result<Chunk, ArrowError> {
         let mut batches = pending.tables.finish(self.batcher, &self.pools)?;
         let threads = &self.rows.threads;
         let known = threads.len();
@@ -96,7 +96,7 @@ impl<'a> Frames<'a> {
             batches.push(("thread", threads.batch(self.batcher, self.threads_written, known)?));
             self.threads_written = known;
         }
-        Ok(Frame { batches, until_ns: pending.until_ns })
+        Ok(Chunk { batches, until_ns: pending.until_ns })
     }
 
     /// Reads records until the chunk is full or all are read; returns its end.

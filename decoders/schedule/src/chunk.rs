@@ -15,14 +15,14 @@ pub type Batches = Vec<(&'static str, RecordBatch)>;
 /// and ends. A `loss` row comes with a chunk that ends no later than the gap starts, because a gap
 /// is applied where it starts.
 #[derive(Debug)]
-pub struct Frame {
+pub struct Chunk {
     /// Batches by table name. A table without rows in this stretch may be missing.
     pub batches: Batches,
     /// This and earlier chunks contain all rows before this time.
     pub until_ns: i64,
 }
 
-impl Frame {
+impl Chunk {
     /// The batch of a table, if this chunk has one.
     pub fn batch(&self, table: &str) -> Option<&RecordBatch> {
         self.batches.iter().find(|(name, _)| *name == table).map(|(_, batch)| batch)

@@ -14,7 +14,7 @@ use super::switches::Switch;
 use super::thread::Phase;
 use super::wakeups::Kind;
 use super::{Source, StateError, StateMachine};
-use crate::frame::{Frame, Output};
+use crate::chunk::{Chunk, Output};
 
 struct Switches<'a> {
     cursor: Cursor<'a>,
@@ -101,32 +101,32 @@ impl StateMachine {
     /// Takes the rows of a chunk.
     pub(super) fn take_chunk(
         &mut self,
-        frame: &Frame,
+        chunk: &Chunk,
         out: &mut Vec<Output>,
     ) -> Result<(), StateError> {
-        if let Some(batch) = frame.batch("thread") {
+        if let Some(batch) = chunk.batch("thread") {
             self.take_threads(batch)?;
         }
-        if let Some(batch) = frame.batch("cpu_idle") {
+        if let Some(batch) = chunk.batch("cpu_idle") {
             self.take_idles(batch)?;
         }
-        let mut switches = frame.batch("context_switch").map(Switches::open).transpose()?;
-        let mut wakings = frame.batch("wakeup").map(|b| self.open_wakings(b)).transpose()?;
-        let mut moves = frame
+        let mut switches = chunk.batch("context_switch").map(Switches::open).transpose()?;
+        let mut wakings = chunk.batch("wakeup").map(|b| self.open_wakings(b)).transpose()?;
+        let mut moves = chunk
             .batch("migration")
             .map(|batch| Notes::open("migration", Some("dest_cpu"), batch))
             .transpose()?;
-        let mut yields = frame
+        let mut yields = chunk
             .batch("sched_yield")
             .map(|batch| Notes::open("sched_yield", None, batch))
             .transpose()?;
-        let mut interrupts = frame.batch("interrupt_slice").map(open_interrupts).transpose()?;
-        if let Some(batch) = frame.batch("loss") {
+        let mut interrupts = chunk.batch("interrupt_slice").map(open_interrupts).transpose()?;
+        if let Some(batch) = chunk.batch("loss") {
             self.take_gaps(batch)?;
         }
         let mut samples =
-            frame.batch("counter_sample").map(|b| self.counters.open(b)).transpose()?;
-        if let Some(batch) = frame.batch("context_switch") {
+            chunk.batch("counter_sample").map(|b| self.counters.open(b)).transpose()?;
+        if let Some(batch) = chunk.batch("context_switch") {
             self.records.push(batch);
         }
         // Switches and wakeups number in the millions; the rest is rare.
@@ -247,12 +247,12 @@ impl StateMachine {
         ];
         let backwards = cursors.iter().flatten().map(|cursor| cursor.backwards).sum();
         self.problems.add_many(ProblemKind::Backwards, backwards);
-        self.hand_out(frame, out)
+        self.hand_out(chunk, out)
     }
 
-    fn hand_out(&mut self, frame: &Frame, out: &mut Vec<Output>) -> Result<(), StateError> {
+    fn hand_out(&mut self, chunk: &Chunk, out: &mut Vec<Output>) -> Result<(), StateError> {
         let trace_id = self.settings.trace_id;
-        if let Some(batch) = frame.batch("loss") {
+        if let Some(batch) = chunk.batch("loss") {
             out.push(Output { table: "loss", batch: batch.clone() });
         }
         let mut seen: Vec<_> = Vec::new();
