@@ -70,14 +70,14 @@ _IN_THE_WAY = (
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """At most one finding of each kind, and the priorities that starve; or a conclusion."""
     # The thread that ran instead may belong to another process.
-    scope.execute("CREATE OR REPLACE TEMP TABLE own_background AS FROM background_running")
+    asked = scope.call("background_running")
     found = False
     for kind in _IN_THE_WAY:
         rows = scope.rows(
             f"SELECT trace_id, label, sum({kind.column})::BIGINT AS cost, "
             "any_value(dur_ns) AS dur_ns, "
             "any_value(start_ns) AS start_ns, any_value(end_ns) AS end_ns "
-            "FROM own_background JOIN analysis_span USING (trace_id) JOIN trace USING (trace_id) "
+            f"{asked} JOIN analysis_span USING (trace_id) JOIN trace USING (trace_id) "
             "GROUP BY trace_id, label "
             f"HAVING 100 * cost >= {kind.warning_pct} * any_value(dur_ns) "
             "AND cost >= 1000000 ORDER BY cost DESC, trace_id"
@@ -96,7 +96,7 @@ def _in_the_way(scope: Scope, rows: list[dict[str, Any]], kind: _Kind) -> Findin
     share = 100 * row["cost"] / row["dur_ns"]
     most = scope.rows(
         f"SELECT thread, tid, process, utid, priority, sum({column})::BIGINT AS ns, "
-        f"arg_max(cpu, ({column}, -cpu)) AS cpu FROM own_background "
+        f"arg_max(cpu, ({column}, -cpu)) AS cpu {scope.call('background_running')} "
         f"WHERE trace_id = {row['trace_id']} "
         "GROUP BY ALL ORDER BY ns DESC, utid, priority LIMIT 1"
     )[0]

@@ -22,7 +22,6 @@ NEEDS = ("switches", "all_threads", "wakeups")
 METRIC: Metric = "ready"
 KINDS = ("ready_while_idle", "ready_while_parked", "affinity_wait")
 
-MIN_IDLE_NS = 100_000
 WARNING_PCT = 1.0
 CRITICAL_PCT = 10.0
 
@@ -31,35 +30,39 @@ _ASIDE = (
     "AND o.utid NOT IN (SELECT utid FROM workload_thread WHERE is_worker)"
 )
 
-_TOTAL = f"""
-SELECT
-  t.* EXCLUDE (matched_ns),
-  greatest(0, t.matched_ns - coalesce(aside.idle_ns, 0)) AS matched_ns,
-  greatest(0, t.parked_available_ns - t.maybe_idle_ns - coalesce(aside.parked_ns, 0)) AS parked_ns,
-  coalesce(aside.idle_ns + aside.parked_ns, 0) > 0 AS something_aside,
-  trace.label,
-  w.start_ns,
-  w.end_ns,
-  w.dur_ns
-FROM ready_obstacle_total(p_min_idle_ns := {MIN_IDLE_NS}) AS t
-LEFT JOIN (
-  SELECT
-    o.trace_id,
-    sum(idle_available_ns)::BIGINT AS idle_ns,
-    sum(parked_available_ns - maybe_idle_ns)::BIGINT AS parked_ns
-  FROM ready_obstacle(p_min_idle_ns := {MIN_IDLE_NS}) AS o
-  WHERE {_ASIDE}
-  GROUP BY o.trace_id
-) AS aside USING (trace_id)
-JOIN analysis_span AS w USING (trace_id)
-JOIN trace USING (trace_id)
-ORDER BY trace_id
-"""
+
+def _totals(scope: Scope) -> list[dict[str, Any]]:
+    """The ready time of each recording, without that of threads which are no workers."""
+    return scope.rows(f"""
+        SELECT
+          t.* EXCLUDE (matched_ns),
+          greatest(0, t.matched_ns - coalesce(aside.idle_ns, 0)) AS matched_ns,
+          greatest(0, t.parked_available_ns - t.maybe_idle_ns - coalesce(aside.parked_ns, 0))
+            AS parked_ns,
+          coalesce(aside.idle_ns + aside.parked_ns, 0) > 0 AS something_aside,
+          trace.label,
+          w.start_ns,
+          w.end_ns,
+          w.dur_ns
+        {scope.call("ready_obstacle_total")} AS t
+        LEFT JOIN (
+          SELECT
+            o.trace_id,
+            sum(idle_available_ns)::BIGINT AS idle_ns,
+            sum(parked_available_ns - maybe_idle_ns)::BIGINT AS parked_ns
+          {scope.call("ready_obstacle")} AS o
+          WHERE {_ASIDE}
+          GROUP BY o.trace_id
+        ) AS aside USING (trace_id)
+        JOIN analysis_span AS w USING (trace_id)
+        JOIN trace USING (trace_id)
+        ORDER BY trace_id
+    """)
 
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """Ready time that an idle or a parked CPU could have taken, or a conclusion."""
-    rows = scope.rows(_TOTAL)
+    rows = _totals(scope)
     idle = _above(rows, "matched_ns")
     if idle:
         yield _finding(scope, idle[0], len(idle) - 1, parked=False)
@@ -85,7 +88,7 @@ def _bound(scope: Scope) -> list[dict[str, Any]]:
         "arg_max(a.thread, a.outside_idle_ns) AS thread, arg_max(a.tid, a.outside_idle_ns) AS tid, "
         "arg_max(a.process, a.outside_idle_ns) AS process, max(a.outside_idle_ns) AS worst_ns, "
         "arg_max(a.cpus, a.outside_idle_ns) AS cpus "
-        f"FROM affinity_wait(p_min_idle_ns := {MIN_IDLE_NS}) AS a "
+        f"{scope.call('affinity_wait')} AS a "
         "JOIN trace USING (trace_id) JOIN analysis_span AS w USING (trace_id) "
         "WHERE a.utid NOT IN (SELECT utid FROM workload_thread) "
         f"GROUP BY ALL HAVING 100 * sum(a.outside_idle_ns) >= {WARNING_PCT} * w.dur_ns "
@@ -135,8 +138,8 @@ def _finding(scope: Scope, row: dict[str, Any], others: int, *, parked: bool) ->
     column = "parked_available_ns - maybe_idle_ns" if parked else "idle_available_ns"
     threads = scope.rows(
         f"SELECT utid, thread, tid, process, {column} AS ns "
-        f"FROM ready_obstacle(p_trace_id := {row['trace_id']}, p_min_idle_ns := {MIN_IDLE_NS}) "
-        f"AS o WHERE ns > 0 AND NOT ({_ASIDE}) ORDER BY ns DESC, utid LIMIT 1"
+        f"{scope.call('ready_obstacle', trace_id=row['trace_id'])} AS o "
+        f"WHERE ns > 0 AND NOT ({_ASIDE}) ORDER BY ns DESC, utid LIMIT 1"
     )
     worst = threads[0] if threads else None
     share = 100 * cost_ns / row["dur_ns"]

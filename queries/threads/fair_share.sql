@@ -1,9 +1,8 @@
 -- Ready time of each thread compared with what fair sharing of the CPUs would cost it. While more
 -- threads are runnable than CPUs are online, a thread's fair share is the number of CPUs times its
--- weight divided by the weights of all runnable threads. On Linux the weight is that of its nice
--- level (sched_prio_to_weight); elsewhere all weights are equal. Real-time and deadline threads of
--- Linux take one CPU each before the others share, and are left out. Groups (cgroups, autogroup)
--- share among themselves first, which this does not model.
+-- weight (share_weight) divided by the weights of all runnable threads. Real-time and deadline
+-- threads of Linux take one CPU each before the others share, and are left out. Groups (cgroups,
+-- autogroup) share among themselves first, which this does not model.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -11,44 +10,17 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
-  machine AS (
-    SELECT place.trace_id, any_value(trace.source) AS source, count(DISTINCT cpu) AS cpus
-    FROM topology(p_trace_id) AS place
-    JOIN trace ON trace.trace_id = place.trace_id
-    WHERE online IS NOT FALSE
-    GROUP BY place.trace_id
+  summary AS (
+    SELECT sums.*
+    FROM fair_share_sum AS sums
+    JOIN span
+      ON span.trace_id = sums.trace_id AND span.start_ns = sums.start_ns
+      AND span.end_ns = sums.end_ns
   ),
-  -- The priority at which each thread ran longest.
-  level AS (
-    SELECT trace_id, utid, max_by(priority, dur) AS priority
-    FROM sched_slice
-    WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
-    GROUP BY trace_id, utid
-  ),
-  -- Weight 0: runs before all threads that share.
-  weighed AS (
-    SELECT
-      machine.trace_id,
-      thread.utid,
-      CASE
-        WHEN machine.source <> 'perf' OR level.priority IS NULL THEN 1024
-        WHEN level.priority < 100 THEN 0
-        ELSE [
-          88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
-          9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
-          1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
-          110, 87, 70, 56, 45, 36, 29, 23, 18, 15
-        ][least(level.priority, 139) - 99]
-      END AS weight,
-      -- Nothing shows whether these threads share at all.
-      machine.source = 'perf' AND level.priority IS NULL
-        AND EXISTS (FROM level AS other WHERE other.trace_id = machine.trace_id
-          AND other.priority IS NOT NULL) AS is_unclear,
-    FROM thread
-    JOIN machine ON machine.trace_id = thread.trace_id
-    LEFT JOIN level ON level.utid = thread.utid
-    WHERE NOT thread.is_idle
-  ),
+  -- Recordings without a summary of this window.
+  left_over AS (FROM span ANTI JOIN summary USING (trace_id)),
+  weighed AS (FROM share_weight(p_trace_id) SEMI JOIN left_over USING (trace_id)),
+  machine AS (SELECT trace_id, any_value(cpus) AS cpus FROM weighed GROUP BY trace_id),
   part AS MATERIALIZED (
     SELECT
       s.trace_id,
@@ -59,7 +31,7 @@ WITH
       greatest(s.ts, start_ns) AS from_ns,
       least(s.ts + s.dur, end_ns) AS to_ns,
     FROM thread_state AS s
-    JOIN span ON span.trace_id = s.trace_id
+    JOIN left_over AS span ON span.trace_id = s.trace_id
     JOIN weighed AS w ON w.utid = s.utid
     WHERE s.state IN ('running', 'ready') AND s.ts < end_ns AND s.ts + s.dur > start_ns
   ),
@@ -137,6 +109,8 @@ WITH
       ON b.trace_id = part.trace_id AND b.weight = part.weight AND b.ts = part.to_ns
     WHERE NOT part.is_unclear
     GROUP BY part.utid
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (trace_id, start_ns, end_ns) FROM summary
   )
 SELECT
   -- Recording.

@@ -117,6 +117,15 @@ def schemas() -> dict[str, pa.Schema]:
 def sweep(trace_id: int, facts: Mapping[str, Any], inputs: Mapping[str, Any]) -> Sweep:
     """Computes the interval tables of one recording."""
 
+def fair_share(
+    trace_id: int,
+    window: tuple[int, int],
+    cpus: int,
+    weights: pa.RecordBatchReader,
+    runnable: pa.RecordBatchReader,
+) -> pa.RecordBatch | None:
+    """What fair sharing would cost each thread in a window, as rows of `fair_share_sum`."""
+
 def critical_path(
     trace_id: int, frames: pa.RecordBatchReader, states: pa.RecordBatchReader
 ) -> pa.RecordBatch | None:

@@ -11,10 +11,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 /// Version of these tables: `trace.schema_version`.
 pub const VERSION: i32 = 1;
 
-const SOURCES: [&str; 3] = [
+const SOURCES: [&str; 4] = [
     include_str!("../../../queries/schema/base.sql"),
     include_str!("../../../queries/schema/derived.sql"),
     include_str!("../../../queries/schema/sweeps.sql"),
+    include_str!("../../../queries/schema/summaries.sql"),
 ];
 
 /// How DuckDB stores a column that hardly changes; it does not affect the type.

@@ -8,7 +8,7 @@ from types import TracebackType
 import duckdb
 import pyarrow as pa
 
-from schedlens.ask import catalog
+from schedlens.ask import catalog, summaries
 from schedlens.errors import DatabaseError
 from schedlens.load import store
 from schedlens.load.recording import Recording
@@ -20,10 +20,12 @@ def load(
     window: tuple[int | None, int | None],
     progress: store.Progress,
 ) -> list[store.Failure]:
-    """Loads all recordings as `store.load_rows` does, and installs the views of all queries."""
+    """Loads all recordings as `store.load_rows` does, and adds all views and the summaries."""
     failures = store.load_rows(con, recordings, window, progress)
-    if len(failures) < len(recordings) and not catalog.is_installed(con):
-        catalog.install(con)
+    if len(failures) < len(recordings):
+        if not catalog.is_installed(con):
+            catalog.install(con)
+        summaries.build(con)
     return failures
 
 

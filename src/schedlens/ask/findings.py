@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import duckdb
 import pyarrow as pa
 
+from schedlens.ask.shared_answers import SharedAnswers
 from schedlens.ask.timings import Timings
-from schedlens.load.schema import literal
 
 Severity = Literal["critical", "warning", "info"]
 Conclusion = Literal["found", "clean", "not_applicable", "not_recorded", "left_out"]
@@ -139,8 +139,16 @@ class Scope:
     con: duckdb.DuckDBPyConnection
     process: str | None = None
     timings: Timings = field(default_factory=Timings, kw_only=True)
+    shared: SharedAnswers | None = field(default=None, kw_only=True, repr=False)
     _kinds: dict[int, list[dict[str, Any]]] = field(default_factory=dict, kw_only=True, repr=False)
     """Rows of `recorded_kind` of the recordings that were asked about; every section needs them."""
+
+    @property
+    def answers(self) -> SharedAnswers:
+        """The answers that this analysis has stored."""
+        if self.shared is None:
+            object.__setattr__(self, "shared", SharedAnswers(self.con))
+        return cast(SharedAnswers, self.shared)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query, each as column name to value."""
@@ -148,29 +156,41 @@ class Scope:
 
     def named_rows(self, sql: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
         """The names of the columns of a query, and its rows."""
+        statement = self._shared(sql)
         with self.timings.query(sql):
-            cursor = self.con.execute(sql)
+            cursor = self.con.execute(statement)
             names = tuple(column[0] for column in cursor.description or [])
             return names, [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def table(self, sql: str) -> pa.Table:
         """The rows of a query as an Arrow table."""
+        statement = self._shared(sql)
         with self.timings.query(sql):
-            return self.con.sql(sql).to_arrow_table()
+            return self.con.sql(statement).to_arrow_table()
 
     def execute(self, sql: str) -> None:
         """Runs a statement without rows, such as the creation of a temporary table."""
+        statement = self._shared(sql)
         with self.timings.query(sql):
-            self.con.execute(sql)
+            self.con.execute(statement)
 
     def call(self, query: str, **arguments: object) -> str:
-        """`FROM query(p_a := 1)`: the SQL that asks a question with arguments; None is left out."""
-        given = ", ".join(
-            f"p_{name} := {literal(value) if isinstance(value, str) else value}"
-            for name, value in arguments.items()
-            if value is not None
-        )
-        return f"FROM {query}({given})" if given else f"FROM {query}"
+        """`FROM query(p_a := 1)`: the SQL that asks a question with arguments; None is left out.
+
+        Within one analysis, the statements that contain it share one answer.
+        """
+        return self.answers.question(query, arguments)
+
+    def _shared(self, sql: str) -> str:
+        statement, before = self.answers.replaced(sql)
+        for made in before:
+            try:
+                with self.timings.query(made):
+                    self.con.execute(made)
+            except duckdb.Error:
+                self.answers.forget(made)
+                raise
+        return statement
 
     def lacks(self, trace_id: int, needs: Iterable[str]) -> list[str]:
         """Names of those of the kinds `needs` that this recording does not contain."""

@@ -156,7 +156,8 @@ def _without(scope: Scope, traces: set[int]) -> Iterator[None]:
         return
     scope.con.execute(f"DELETE FROM analysis_window WHERE trace_id IN ({listed})")
     try:
-        yield
+        with scope.answers.without(frozenset(traces)):
+            yield
     finally:
         scope.con.executemany("INSERT INTO analysis_window VALUES (?, ?, ?, ?)", hidden)
 

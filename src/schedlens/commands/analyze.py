@@ -133,7 +133,7 @@ def analyze(
             judging.store(con, judgement)
         if not no_report:
             with bar(quiet=as_json) as progress, timings.phase("report"):
-                save(page.text(con, process=process, step=step, timings=timings, progress=progress))
+                save(page.text(con, process=process, step=step, scope=scope, progress=progress))
         refused = _refused(con)
         unread = [*(f"{failure.line}" for failure in failures), *refused, *_damaged(con)]
         facts = overview.facts(con, failures, database, None if no_report else report_file)

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from schedlens.ask import bounds, catalog
-from schedlens.ask.findings import Rank
+from schedlens.ask.findings import Rank, Scope
 from schedlens.ask.judging import LEFT_OUT
-from schedlens.ask.timings import Timings
 from schedlens.errors import UnknownNameError
 from schedlens.output.terminal import visible
 from schedlens.output.whole_file import cannot_write
@@ -95,16 +95,17 @@ def text(
     process: str | None = None,
     step: str | None = None,
     title: str | None = None,
-    timings: Timings | None = None,
+    scope: Scope | None = None,
     progress: Callable[[str, float], None] = lambda name, share: None,
 ) -> str:
     """The report of a database whose tables of findings are filled.
 
     `process` is the process the questions are about, `step` the label of the recording whose
     threads and timeline are shown; without it the one with the costliest finding, else the one
-    with the most threads. Raises `UnknownNameError` for a step that is not there.
+    with the most threads. `scope` is that of the analyzers, whose answers and timings the report
+    shares. Raises `UnknownNameError` for a step that is not there.
     """
-    view = _view(con, process, step, timings)
+    view = _view(con, process, step, scope)
     return page(payload(view, progress), title or _title(view))
 
 
@@ -193,17 +194,17 @@ def _view(
     con: duckdb.DuckDBPyConnection,
     process: str | None,
     step: str | None,
-    timings: Timings | None = None,
+    scope: Scope | None = None,
 ) -> View:
-    timings = timings or Timings()
-    plain = View(con, process, timings=timings)
+    scope = scope or Scope(con, process)
+    plain = View(con, process, timings=scope.timings, shared=scope.answers)
     labels = {row["label"]: row["trace_id"] for row in plain.rows("FROM trace ORDER BY trace_id")}
     if step is not None:
         if step not in labels:
             raise UnknownNameError(
                 "step", step, sorted(labels), '`schedlens sql SESSION "SELECT label FROM trace"`'
             )
-        return View(con, process, labels[step], step, timings=timings)
+        return replace(plain, trace_id=labels[step], label=step)
     chosen = plain.rows(
         "SELECT t.trace_id, t.label FROM trace AS t LEFT JOIN run AS r USING (trace_id) "
         "LEFT JOIN (SELECT trace_id, max(cost_ns) AS cost, "
@@ -215,8 +216,8 @@ def _view(
         "t.trace_id LIMIT 1"
     )
     if not chosen:
-        return View(con, process, 0, "", timings=timings)
-    return View(con, process, chosen[0]["trace_id"], chosen[0]["label"], timings=timings)
+        return replace(plain, trace_id=0)
+    return replace(plain, trace_id=chosen[0]["trace_id"], label=chosen[0]["label"])
 
 
 def _title(view: View) -> str:

@@ -288,6 +288,30 @@ row! {
         waker_utid: long_opt,
     }
 }
+row! {
+    /// The weight of a thread among those that share the CPUs.
+    WeightRow, "weights", {
+        /// Thread.
+        utid: long,
+        /// 0: it runs before all threads that share.
+        weight: int,
+        /// Nothing shows whether it shares.
+        is_unclear: flag,
+    }
+}
+row! {
+    /// A period in which a thread runs or is ready.
+    RunnableRow, "runnable", {
+        /// Start, ns.
+        ts: long,
+        /// Length, ns.
+        dur: long,
+        /// Thread.
+        utid: long,
+        /// It is ready, not running.
+        is_ready: flag,
+    }
+}
 
 /// Reads all rows of a small input.
 pub fn read_all<R: Row>(batches: Batches) -> Result<Vec<R>, IntervalError> {

@@ -11,6 +11,7 @@ mod chain;
 mod concurrency;
 mod continuations;
 mod critical_path;
+mod fair_share;
 mod input;
 mod machine;
 mod mask;
@@ -41,6 +42,7 @@ use serialized::Serialized;
 use sharing::Sharing;
 
 pub use critical_path::critical_path;
+pub use fair_share::{ShareFacts, fair_share};
 pub use input::{Batches, IntervalError};
 
 /// Idle lengths for which the machine-wide matchings are computed.

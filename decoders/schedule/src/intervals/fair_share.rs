@@ -1,0 +1,315 @@
+//! The ready time that fair sharing of the CPUs would cost each thread: `fair_share_sum`.
+//!
+//! While more threads are runnable than CPUs are online, a thread's fair share is the number of CPUs
+//! times its weight divided by the weights of all runnable threads. For each weight, the pass adds up
+//! the ready time of a thread that would be runnable from the start of the window on; what a thread
+//! is owed in a period is the difference between the sums at its end and at its start.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use super::input::{Batches, Cursor, IntervalError, Row, RunnableRow, WeightRow, read_all};
+use super::tables::{Table, Value};
+use crate::chunk::Output;
+
+/// The time that is summed up, and the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct ShareFacts {
+    /// Recording.
+    pub trace_id: i64,
+    /// Start of the window.
+    pub start_ns: i64,
+    /// End of the window.
+    pub end_ns: i64,
+    /// CPUs that are online.
+    pub cpus: i64,
+}
+
+/// Rows of `fair_share_sum`, by thread; `None` if no thread was runnable in the window.
+///
+/// `weights` contains utid, weight (0: runs before all threads that share), is_unclear (nothing shows
+/// whether it shares); `runnable` the running and ready periods of all threads by rising start: ts,
+/// dur, utid, is_ready.
+///
+/// # Errors
+/// A stream fails, lacks a column or is out of order.
+pub fn fair_share(
+    facts: ShareFacts,
+    weights: Batches,
+    runnable: Batches,
+) -> Result<Option<Output>, IntervalError> {
+    let mut shares = Shares::new(facts, &read_all(weights)?);
+    let mut rows = Cursor::<RunnableRow>::new(runnable);
+    let mut before = i64::MIN;
+    while let Some(row) = rows.peek()? {
+        rows.skip();
+        if row.ts < before {
+            return Err(IntervalError::Order { input: RunnableRow::INPUT, ts: row.ts, before });
+        }
+        before = row.ts;
+        shares.push(&row);
+    }
+    shares.finish()
+}
+
+/// How a thread shares.
+#[derive(Clone, Copy)]
+struct Sharer {
+    weight: i32,
+    /// Index of its weight; `None` for one that runs before the others.
+    class: Option<usize>,
+    is_unclear: bool,
+}
+
+/// A period that has not ended.
+struct Open {
+    utid: i64,
+    sharer: Sharer,
+    is_ready: bool,
+    from_ns: i64,
+    fair_ns: f64,
+    crowded_ns: i64,
+}
+
+#[derive(Default)]
+struct Spent {
+    weight: i32,
+    run_ns: i64,
+    ready_ns: i64,
+    crowded_ready_ns: i64,
+    fair_ns: f64,
+}
+
+struct Shares {
+    facts: ShareFacts,
+    sharers: HashMap<i64, Sharer>,
+    /// For each weight, the ready time up to `now_ns` of a thread that is always runnable.
+    classes: Vec<(f64, f64)>,
+    /// Time up to `now_ns` with more runnable threads than CPUs.
+    crowded_ns: i64,
+    now_ns: i64,
+    weights: i64,
+    sharing: i64,
+    /// Runnable threads that run before those that share.
+    before_them: i64,
+    open: Vec<Option<Open>>,
+    free: Vec<usize>,
+    ends: BinaryHeap<Reverse<(i64, usize)>>,
+    spent: BTreeMap<i64, Spent>,
+}
+
+impl Shares {
+    fn new(facts: ShareFacts, rows: &[WeightRow]) -> Self {
+        let mut classes: Vec<i32> = rows.iter().map(|row| row.weight).filter(|w| *w > 0).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let sharers = rows.iter().map(|row| {
+            let class = classes.binary_search(&row.weight).ok();
+            (row.utid, Sharer { weight: row.weight, class, is_unclear: row.is_unclear })
+        });
+        Self {
+            facts,
+            sharers: sharers.collect(),
+            classes: classes.iter().map(|weight| (f64::from(*weight), 0.0)).collect(),
+            crowded_ns: 0,
+            now_ns: facts.start_ns,
+            weights: 0,
+            sharing: 0,
+            before_them: 0,
+            open: Vec::new(),
+            free: Vec::new(),
+            ends: BinaryHeap::new(),
+            spent: BTreeMap::new(),
+        }
+    }
+
+    fn push(&mut self, row: &RunnableRow) {
+        let Some(sharer) = self.sharers.get(&row.utid).copied() else { return };
+        let end_ns = row.ts.saturating_add(row.dur);
+        if row.dur < 0 || row.ts >= self.facts.end_ns || end_ns <= self.facts.start_ns {
+            return;
+        }
+        let from_ns = row.ts.max(self.facts.start_ns);
+        self.close_until(from_ns);
+        self.advance(from_ns);
+        let open = Open {
+            utid: row.utid,
+            sharer,
+            is_ready: row.is_ready,
+            from_ns,
+            fair_ns: sharer.class.map_or(0.0, |class| self.classes[class].1),
+            crowded_ns: self.crowded_ns,
+        };
+        self.count(sharer, 1);
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.open.push(None);
+            self.open.len() - 1
+        });
+        self.open[at] = Some(open);
+        self.ends.push(Reverse((end_ns.min(self.facts.end_ns), at)));
+    }
+
+    fn close_until(&mut self, now_ns: i64) {
+        while let Some(Reverse((end_ns, at))) = self.ends.peek().copied() {
+            if end_ns > now_ns {
+                return;
+            }
+            self.ends.pop();
+            self.advance(end_ns);
+            let Some(open) = self.open[at].take() else { continue };
+            self.free.push(at);
+            self.count(open.sharer, -1);
+            let Some(class) = open.sharer.class.filter(|_| !open.sharer.is_unclear) else {
+                continue;
+            };
+            let spent = self.spent.entry(open.utid).or_default();
+            spent.weight = open.sharer.weight;
+            spent.fair_ns += self.classes[class].1 - open.fair_ns;
+            if open.is_ready {
+                spent.ready_ns += end_ns - open.from_ns;
+                spent.crowded_ready_ns += self.crowded_ns - open.crowded_ns;
+            } else {
+                spent.run_ns += end_ns - open.from_ns;
+            }
+        }
+    }
+
+    /// Adds the time up to `now_ns`, in which the runnable threads did not change.
+    fn advance(&mut self, now_ns: i64) {
+        let ns = now_ns - self.now_ns;
+        self.now_ns = now_ns;
+        if ns <= 0 || self.sharing + self.before_them <= self.facts.cpus {
+            return;
+        }
+        self.crowded_ns += ns;
+        if self.weights == 0 {
+            return;
+        }
+        let left = (self.facts.cpus - self.before_them).max(0) as f64;
+        for (weight, fair_ns) in &mut self.classes {
+            *fair_ns += ns as f64 * (1.0 - left * *weight / self.weights as f64).max(0.0);
+        }
+    }
+
+    fn count(&mut self, sharer: Sharer, by: i64) {
+        self.weights += by * i64::from(sharer.weight);
+        if sharer.class.is_some() {
+            self.sharing += by;
+        } else {
+            self.before_them += by;
+        }
+    }
+
+    fn finish(mut self) -> Result<Option<Output>, IntervalError> {
+        self.close_until(i64::MAX);
+        let mut table = Table::new("fair_share_sum")?;
+        for (utid, spent) in &self.spent {
+            table.push(&[
+                Value::Long(self.facts.trace_id),
+                Value::Long(self.facts.start_ns),
+                Value::Long(self.facts.end_ns),
+                Value::Long(*utid),
+                Value::Int(spent.weight),
+                Value::Long(spent.run_ns),
+                Value::Long(spent.ready_ns),
+                Value::Long(spent.crowded_ready_ns),
+                Value::Long(spent.fair_ns.round() as i64),
+            ]);
+        }
+        Ok(table.take()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch};
+
+    use super::*;
+
+    fn stream(columns: Vec<(&str, ArrayRef)>) -> Batches {
+        Box::new(std::iter::once(RecordBatch::try_from_iter(columns)))
+    }
+
+    /// (ts, dur, utid, is_ready).
+    type Runnable = (i64, i64, i64, bool);
+
+    /// Of each thread its id, running, ready, crowded ready and fair ready time.
+    fn shares(
+        window: (i64, i64),
+        cpus: i64,
+        weights: &[(i64, i32)],
+        rows: &[Runnable],
+    ) -> Vec<(i64, i64, i64, i64, i64)> {
+        let longs = |of: &dyn Fn(&Runnable) -> i64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(rows.iter().map(of)))
+        };
+        let ready = rows.iter().map(|row| Some(row.3)).collect::<BooleanArray>();
+        let runnable = stream(vec![
+            ("ts", longs(&|row| row.0)),
+            ("dur", longs(&|row| row.1)),
+            ("utid", longs(&|row| row.2)),
+            ("is_ready", Arc::new(ready)),
+        ]);
+        let weights = stream(vec![
+            ("utid", Arc::new(Int64Array::from_iter_values(weights.iter().map(|w| w.0)))),
+            ("weight", Arc::new(Int32Array::from_iter_values(weights.iter().map(|w| w.1)))),
+            ("is_unclear", Arc::new(BooleanArray::from(vec![false; weights.len()]))),
+        ]);
+        let facts = ShareFacts { trace_id: 1, start_ns: window.0, end_ns: window.1, cpus };
+        let Some(output) = fair_share(facts, weights, runnable).expect("valid") else {
+            return Vec::new();
+        };
+        let long = |at: usize| output.batch.column(at).as_primitive::<Int64Type>().clone();
+        let columns = [long(3), long(5), long(6), long(7), long(8)];
+        (0..output.batch.num_rows())
+            .map(|at| {
+                let [utid, run, ready, crowded, fair] = columns.each_ref().map(|c| c.value(at));
+                (utid, run, ready, crowded, fair)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn threads_of_one_weight_owe_each_other_the_same() {
+        // Two threads on one CPU for 100 ns: half of it each is fair.
+        let rows = [(0, 60, 1, false), (0, 60, 2, true), (60, 40, 2, false)];
+        let found = shares((0, 100), 1, &[(1, 1024), (2, 1024)], &rows);
+        assert_eq!(found, [(1, 60, 0, 0, 30), (2, 40, 60, 60, 30)]);
+    }
+
+    #[test]
+    fn weights_divide_what_real_time_threads_leave() {
+        // A real-time thread takes one of two CPUs; 3 to 1 share the other.
+        let rows = [(0, 80, 9, false), (0, 80, 1, false), (0, 80, 2, true)];
+        let found = shares((0, 80), 2, &[(9, 0), (1, 3), (2, 1)], &rows);
+        assert_eq!(found, [(1, 80, 0, 0, 20), (2, 0, 80, 80, 60)]);
+    }
+
+    #[test]
+    fn only_the_window_counts_and_a_free_cpu_owes_nothing() {
+        let rows = [(-50, 100, 1, false), (-50, 200, 2, true)];
+        let found = shares((0, 100), 1, &[(1, 1), (2, 1)], &rows);
+        assert_eq!(found, [(1, 50, 0, 0, 25), (2, 0, 100, 50, 25)]);
+        assert_eq!(shares((0, 100), 2, &[(1, 1), (2, 1)], &rows)[1], (2, 0, 100, 0, 0));
+    }
+
+    #[test]
+    fn rows_out_of_order_are_refused() {
+        let batch = |ts: i64| {
+            RecordBatch::try_from_iter(vec![
+                ("ts", Arc::new(Int64Array::from(vec![ts])) as ArrayRef),
+                ("dur", Arc::new(Int64Array::from(vec![1]))),
+                ("utid", Arc::new(Int64Array::from(vec![1]))),
+                ("is_ready", Arc::new(BooleanArray::from(vec![true]))),
+            ])
+        };
+        let facts = ShareFacts { trace_id: 1, start_ns: 0, end_ns: 9, cpus: 1 };
+        let weights = Box::new(std::iter::empty());
+        let rows = Box::new([batch(5), batch(4)].into_iter());
+        assert!(fair_share(facts, weights, rows).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+-- The weight with which each thread shares the CPUs with others. On Linux it is that of the nice
+-- level at which the thread ran longest (sched_prio_to_weight); elsewhere all weights are equal.
+-- p_trace_id: only this recording; null for all.
+WITH
+  machine AS (
+    SELECT place.trace_id, any_value(trace.source) AS source, count(DISTINCT cpu) AS cpus
+    FROM topology(p_trace_id) AS place
+    JOIN trace ON trace.trace_id = place.trace_id
+    WHERE online IS NOT FALSE
+    GROUP BY place.trace_id
+  ),
+  -- The priority at which each thread ran longest.
+  level AS (
+    SELECT trace_id, utid, max_by(priority, dur) AS priority
+    FROM sched_slice
+    WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    GROUP BY trace_id, utid
+  )
+SELECT
+  -- Recording.
+  machine.trace_id,
+  -- Thread, unique in the database.
+  thread.utid,
+  -- Its weight: 1024 for nice 0, and wherever threads do not share by weight; 0 for real-time and
+  -- deadline threads of Linux, which run before all that share.
+  CASE
+    WHEN machine.source <> 'perf' OR level.priority IS NULL THEN 1024
+    WHEN level.priority < 100 THEN 0
+    ELSE [
+      88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+      9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
+      1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
+      110, 87, 70, 56, 45, 36, 29, 23, 18, 15
+    ][least(level.priority, 139) - 99]
+  END AS weight,
+  -- True: nothing shows whether it shares at all.
+  machine.source = 'perf' AND level.priority IS NULL
+    AND EXISTS (FROM level AS other WHERE other.trace_id = machine.trace_id
+      AND other.priority IS NOT NULL) AS is_unclear,
+  -- CPUs that are online.
+  machine.cpus,
+FROM thread
+JOIN machine ON machine.trace_id = thread.trace_id
+LEFT JOIN level ON level.utid = thread.utid
+WHERE NOT thread.is_idle
+ORDER BY machine.trace_id, thread.utid;

@@ -1,0 +1,84 @@
+"""Questions that several statements contain are answered once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from schedlens.ask.findings import Scope
+
+
+@pytest.fixture
+def scope() -> Iterator[Scope]:
+    """A database with one recording and a question whose answers can be counted."""
+    with duckdb.connect(":memory:") as con:
+        con.execute(
+            "CREATE TABLE trace AS SELECT 7 AS trace_id; CREATE SEQUENCE asked; "
+            "CREATE TABLE fact AS SELECT 7 AS trace_id, 2 - i AS n FROM range(3) AS t(i); "
+            "CREATE MACRO ask(p_trace_id := NULL, p_least := 0) AS TABLE SELECT *, "
+            "nextval('asked') AS turn FROM fact "
+            "WHERE (p_trace_id IS NULL OR trace_id = p_trace_id) AND n >= p_least; "
+            "CREATE VIEW ask AS FROM ask()"
+        )
+        yield Scope(con)
+
+
+def turns(scope: Scope, sql: str) -> list[int]:
+    return [row["turn"] for row in scope.rows(sql)]
+
+
+def test_question_is_answered_once_and_keeps_its_order(scope: Scope) -> None:
+    asked = scope.call("ask")
+    assert turns(scope, asked) == [1, 2, 3]
+    assert turns(scope, f"SELECT * FROM ({asked}) WHERE n > 0") == [1, 2]
+    assert [row["n"] for row in scope.rows(asked)] == [2, 1, 0]
+
+
+def test_question_about_the_only_recording_is_that_about_all(scope: Scope) -> None:
+    assert turns(scope, scope.call("ask")) == [1, 2, 3]
+    about_it = scope.call("ask", trace_id=7)
+    assert about_it == "FROM ask(p_trace_id := 7)"
+    assert turns(scope, about_it) == [1, 2, 3]
+    scope.execute("INSERT INTO trace VALUES (8)")
+    other = Scope(scope.con)
+    assert turns(other, other.call("ask", trace_id=7)) == [4, 5, 6]
+
+
+def test_other_arguments_are_another_question(scope: Scope) -> None:
+    assert turns(scope, scope.call("ask")) == [1, 2, 3]
+    assert turns(scope, scope.call("ask", least=2)) == [4]
+    assert turns(scope, scope.call("ask", least=2, trace_id=None)) == [4]
+
+
+def test_longer_name_is_another_question(scope: Scope) -> None:
+    scope.execute("CREATE VIEW ask_more AS SELECT 0 AS turn")
+    scope.call("ask")
+    assert turns(scope, "FROM ask_more") == [0]
+    assert turns(scope, "FROM main.ask_more") == [0]
+
+
+def test_hidden_recordings_make_it_another_question(scope: Scope) -> None:
+    asked = scope.call("ask")
+    with scope.answers.without(frozenset({7})):
+        assert turns(scope, asked) == [1, 2, 3]
+    assert turns(scope, asked) == [4, 5, 6]
+    with scope.answers.without(frozenset({7})):
+        assert turns(scope, asked) == [1, 2, 3]
+
+
+def test_failed_answer_is_not_kept(scope: Scope) -> None:
+    asked = scope.call("ask", least="x")
+    for _ in range(2):
+        with pytest.raises(duckdb.ConversionException):
+            scope.rows(asked)
+    assert turns(scope, scope.call("ask")) == [1, 2, 3]
+
+
+def test_timings_show_the_question_that_was_answered(scope: Scope) -> None:
+    scope.rows(f"SELECT count(*) AS n FROM ({scope.call('ask')})")
+    assert [timing.sql.partition(" AS ")[2] for timing in scope.timings.queries] == [
+        "FROM ask",
+        "n FROM (FROM ask)",
+    ]
