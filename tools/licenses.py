@@ -9,6 +9,7 @@ cannot list the crates.
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import re
@@ -33,13 +34,17 @@ _FILES = ("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "UNLICENSE*")
 
 @dataclass
 class Crate:
-    """A crate in a binary: its license expression, and the folder with its sources."""
+    """A crate in a binary: its license expression, and the folder with its sources.
+
+    `uses` are the names and versions of the crates it links in turn.
+    """
 
     name: str
     version: str
     license: str
     folder: Path
     targets: list[str] = field(default_factory=list)
+    uses: set[tuple[str, str]] = field(default_factory=set)
 
 
 class CargoError(Exception):
@@ -50,7 +55,9 @@ def crates() -> list[Crate]:
     """The crates that are linked into what the wheels contain."""
     found: dict[str, Crate] = {}
     for target in TARGETS:
-        for package in _linked(_metadata(target)):
+        for package, used in _linked(_metadata(target)):
+            if package["source"] is None:
+                continue
             crate = found.setdefault(
                 package["id"],
                 Crate(
@@ -61,9 +68,23 @@ def crates() -> list[Crate]:
                 ),
             )
             crate.targets.append(SYSTEMS[target.split("-")[2]])
+            crate.uses |= {(row["name"], row["version"]) for row in used}
     return sorted(found.values(), key=lambda crate: (crate.name, crate.version))
 
 
+def direct_crates() -> set[tuple[str, str]]:
+    """Names and versions of the linked crates that the crates of this project name."""
+    return {
+        (row["name"], row["version"])
+        for target in TARGETS
+        for package, used in _linked(_metadata(target))
+        if package["source"] is None
+        for row in used
+        if row["source"] is not None
+    }
+
+
+@functools.cache
 def _metadata(target: str) -> dict[str, Any]:
     words = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
     try:
@@ -80,24 +101,32 @@ def _metadata(target: str) -> dict[str, Any]:
     return found
 
 
-def _linked(metadata: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Crates that end up in a binary: no build scripts, procedural macros, or tests."""
+def _linked(metadata: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Crates that end up in a binary, each with those that it links.
+
+    Build scripts, procedural macros and tests do not.
+    """
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     waiting = [id_ for id_, package in packages.items() if package["name"] in OWN]
     seen: set[str] = set()
     while waiting:
         here = waiting.pop()
-        package = packages[here]
-        kinds = {kind for target in package["targets"] for kind in target["kind"]}
-        if here in seen or "proc-macro" in kinds:
+        if here in seen:
             continue
         seen.add(here)
-        if package["source"] is not None:
-            yield package
-        for dependency in nodes[here]["deps"]:
-            if any(kind["kind"] is None for kind in dependency["dep_kinds"]):
-                waiting.append(dependency["pkg"])
+        used = [
+            dependency["pkg"]
+            for dependency in nodes[here]["deps"]
+            if any(kind["kind"] is None for kind in dependency["dep_kinds"])
+            and not _is_macro(packages[dependency["pkg"]])
+        ]
+        yield packages[here], [packages[id_] for id_ in used]
+        waiting += used
+
+
+def _is_macro(package: dict[str, Any]) -> bool:
+    return any("proc-macro" in target["kind"] for target in package["targets"])
 
 
 def python_packages() -> list[tuple[str, str, str]]:
@@ -105,18 +134,18 @@ def python_packages() -> list[tuple[str, str, str]]:
     found: dict[str, tuple[str, str, str]] = {}
     for name, expression in ELSEWHERE.items():
         found[name] = (name, _locked_version(name), expression)
-    waiting = _requirements("schedlens")
+    waiting = requirements("schedlens")
     while waiting:
         name = waiting.pop()
         if name in found:
             continue
         metadata = importlib.metadata.metadata(name)
         found[name] = (name, metadata["Version"], _license(metadata))
-        waiting += _requirements(name)
+        waiting += requirements(name)
     return [found[name] for name in sorted(found)]
 
 
-def _requirements(name: str) -> list[str]:
+def requirements(name: str) -> list[str]:
     """Names that a package always requires; those for one system or an extra are left out."""
     lines = importlib.metadata.requires(name) or []
     return [_normal(line) for line in lines if ";" not in line]

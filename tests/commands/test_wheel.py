@@ -74,7 +74,7 @@ def wheels() -> ModuleType:
     return module
 
 
-def test_wheel_uses_stable_abi_and_contains_licenses(wheel: Path) -> None:
+def test_wheel_uses_stable_abi_and_contains_licenses_and_sbom(wheel: Path) -> None:
     assert wheel.name == "schedlens-0.1.0-cp311-abi3-linux_x86_64.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -82,6 +82,7 @@ def test_wheel_uses_stable_abi_and_contains_licenses(wheel: Path) -> None:
     licenses = "schedlens-0.1.0.dist-info/licenses"
     assert f"{licenses}/LICENSE" in names
     assert f"{licenses}/docs/third-party-licenses.md" in names
+    assert "schedlens-0.1.0.dist-info/sboms/schedlens.cdx.json" in names
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="manylinux is a name for Linux wheels")
