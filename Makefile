@@ -6,6 +6,7 @@
 # make reference  writes docs/reference/ from the commands and the queries
 # make licenses  writes docs/third-party-licenses.md from the lock files
 # make sbom  writes sbom.cdx.json, the bill of materials in the wheels, from the lock files
+# make audit  checks the dependencies: licenses, checksums, yanked versions, known vulnerabilities
 # make detectors  measures the analyzers' precision and recall on faults planted in simulations
 # make damage damages the bytes of recordings and checks the bounds of all query results
 # make picture  renders the report of the demo for the README, and copies one of its findings
@@ -22,7 +23,7 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom wheels bench damage detectors picture experiments-check fuzz fuzz-etl clean
+.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom audit wheels bench damage detectors picture experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -80,6 +81,10 @@ licenses: setup
 
 sbom: setup
 	$(BIN)/python tools/sbom.py
+
+# One line says which data cannot be reached; REQUIRE=--require makes that a failure.
+audit: setup
+	$(BIN)/python tools/audit.py $(REQUIRE)
 
 bench: setup-run
 	$(BIN)/python benches/decode.py

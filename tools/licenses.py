@@ -55,7 +55,7 @@ def crates() -> list[Crate]:
     """The crates that are linked into what the wheels contain."""
     found: dict[str, Crate] = {}
     for target in TARGETS:
-        for package, used in _linked(_metadata(target)):
+        for package, used in _linked(cargo_metadata(target)):
             if package["source"] is None:
                 continue
             crate = found.setdefault(
@@ -77,7 +77,7 @@ def direct_crates() -> set[tuple[str, str]]:
     return {
         (row["name"], row["version"])
         for target in TARGETS
-        for package, used in _linked(_metadata(target))
+        for package, used in _linked(cargo_metadata(target))
         if package["source"] is None
         for row in used
         if row["source"] is not None
@@ -85,7 +85,7 @@ def direct_crates() -> set[tuple[str, str]]:
 
 
 @functools.cache
-def _metadata(target: str) -> dict[str, Any]:
+def cargo_metadata(target: str) -> dict[str, Any]:
     words = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
     try:
         done = subprocess.run(
@@ -140,7 +140,7 @@ def python_packages() -> list[tuple[str, str, str]]:
         if name in found:
             continue
         metadata = importlib.metadata.metadata(name)
-        found[name] = (name, metadata["Version"], _license(metadata))
+        found[name] = (name, metadata["Version"], stated_license(metadata))
         waiting += requirements(name)
     return [found[name] for name in sorted(found)]
 
@@ -158,7 +158,7 @@ def _normal(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
-def _license(metadata: importlib.metadata.PackageMetadata) -> str:
+def stated_license(metadata: importlib.metadata.PackageMetadata) -> str:
     classifiers = metadata.get_all("Classifier") or []
     stated = (metadata.get_all("License-Expression") or metadata.get_all("License") or [""])[0]
     classified = [_CLASSIFIED[text] for text in classifiers if text in _CLASSIFIED]

@@ -217,6 +217,6 @@ def test_wheel_contains_the_sbom(frontend: str, sources: Path, tmp_path: Path) -
         data = archive.read(place)
         record = archive.read("schedlens-0.1.0.dist-info/RECORD").decode()
     digest = hashlib.sha256(data).digest()
-    assert digest == hashlib.sha256(TEXT.encode()).digest()
+    assert digest == hashlib.sha256((ROOT / "sbom.cdx.json").read_bytes()).digest()
     listed = base64.urlsafe_b64encode(digest).decode().rstrip("=")
     assert f"{place},sha256={listed},{len(data)}" in record.splitlines()
