@@ -1,4 +1,4 @@
-"""`analyze` that is killed, interrupted, or run twice leaves earlier results as they were.
+"""`analyze` that is killed, run twice, or out of space leaves earlier results as they were.
 
 FAULTS=50 sets the number of moments; the default keeps the test short.
 """
@@ -8,16 +8,21 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
 from conftest import BIN, command
-from fixture_files import fixture
+from fixture_files import copied_session, fixture
+
+from schedlens.report import page
 
 pytestmark = pytest.mark.slow
 
@@ -86,23 +91,125 @@ def test_stopped_run_leaves_the_earlier_result(
     assert rows(folder) == known
 
 
-def test_two_runs_at_once_leave_a_whole_result(analyzed: tuple[Path, Path, float]) -> None:
-    trace, folder, _ = analyzed
-    known = rows(folder)
+def test_report_of_a_run_at_the_same_time_is_not_mixed_into_this_one(tmp_path: Path) -> None:
+    other = "from pathlib import Path; import sys, time; from schedlens.report import page\n"
+    other += "with page.saved(Path(sys.argv[1])) as save:\n"
+    other += "    save('other' * 1000); print('saved', flush=True); time.sleep(60)\n"
+    path = tmp_path / "report.html"
+    process = subprocess.Popen(
+        [sys.executable, "-c", other, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "saved\n"
+        with page.saved(path) as save:
+            save("mine")
+        assert path.read_text() == "mine"
+        assert len(list(tmp_path.iterdir())) == 2
+    finally:
+        process.kill()
+        process.communicate()
+    # The next run removes what the killed one left.
+    with page.saved(path) as save:
+        save("next")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(path.name, "next")]
+
+
+def twice(*words: str) -> list[tuple[int, str]]:
+    """Exit code and messages of two runs of the same command at the same time."""
     ended: list[tuple[int, str]] = []
 
     def run() -> None:
-        done = command("analyze", str(trace), "-o", str(folder), check=False)
+        done = command(*words, check=False)
         ended.append((done.returncode, done.stderr))
 
     threads = [threading.Thread(target=run) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
-    assert ended == [(0, ""), (0, "")]
+        thread.join(300)
+    return ended
+
+
+def test_two_runs_at_once_leave_a_whole_result(analyzed: tuple[Path, Path, float]) -> None:
+    trace, folder, _ = analyzed
+    known = rows(folder)
+    assert twice("analyze", str(trace), "-o", str(folder)) == [(0, ""), (0, "")]
     assert rows(folder) == known
     assert sorted(path.name for path in folder.iterdir()) == NAMES
+
+
+def test_two_runs_on_one_session_leave_a_whole_result(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    session = copied_session(tmp_path_factory)
+    recorded = {path: digest(path) for path in session.rglob("*") if path.is_file()}
+    inside = sorted(path.name for path in session.iterdir())
+    first = command("analyze", str(session), check=False)
+    known = rows(session)
+    assert twice("analyze", str(session)) == [(first.returncode, first.stderr)] * 2
+    assert rows(session) == known
+    assert sorted(path.name for path in session.iterdir()) == sorted([*inside, *NAMES])
+    assert {path: digest(path) for path in recorded} == recorded
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, which can be full or read-only."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "schedlens-test", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_disk_full_at_any_size_leaves_the_earlier_result(
+    analyzed: tuple[Path, Path, float], disk: Path
+) -> None:
+    trace, folder, _ = analyzed
+    sizes = [(folder / name).stat().st_size for name in NAMES]
+    for name in NAMES:
+        shutil.copyfile(folder / name, disk / name)
+    before, known = {name: digest(disk / name) for name in NAMES}, rows(disk)
+    drawn = random.Random(1)
+    refused = 0
+    for _ in range(MOMENTS):
+        usage = os.statvfs(disk)
+        free = int(drawn.uniform(0, 1.1) * sum(sizes))
+        filler = disk / "filler"
+        filler.write_bytes(bytes(max(0, usage.f_bavail * usage.f_frsize - free)))
+        done = command("analyze", str(trace), "-o", str(disk), check=False)
+        filler.unlink()
+        if done.returncode:
+            refused += 1
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+            assert "no space left on " in done.stderr
+            assert {name: digest(disk / name) for name in NAMES} == before
+        before = {name: digest(disk / name) for name in NAMES}
+        assert rows(disk) == known
+        assert sorted(path.name for path in disk.iterdir()) == NAMES
+    assert refused
+
+
+def test_read_only_output_is_refused_and_the_earlier_result_can_be_read(
+    analyzed: tuple[Path, Path, float], disk: Path
+) -> None:
+    trace, folder, _ = analyzed
+    for name in NAMES:
+        shutil.copyfile(folder / name, disk / name)
+    before, known = {name: digest(disk / name) for name in NAMES}, rows(disk)
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    for output in (disk, disk / "new"):
+        done = command("analyze", str(trace), "-o", str(output), check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"analyze: cannot write {output}")
+        assert "Read-only file system" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert {name: digest(disk / name) for name in NAMES} == before
+    assert rows(disk) == known
+    command("schedlens", "sql", str(disk), "FROM finding")
 
 
 def test_reader_of_the_earlier_result_is_not_disturbed(analyzed: tuple[Path, Path, float]) -> None:
@@ -137,13 +244,18 @@ def test_unusual_paths_are_read_and_written(
             "UPDATE trace SET schema_version = 999, tool_version = '0.0.9'",
             "has schema version 999 (schedlens 0.0.9), but this version reads ",
         ),
+        (
+            "UPDATE trace SET schema_version = 0, tool_version = '0.0.1'",
+            "has schema version 0 (schedlens 0.0.1), but this version reads ",
+        ),
         ("DROP TABLE trace", "is no analysis of schedlens: "),
     ],
 )
 def test_database_of_another_version_is_refused_in_one_line(
     change: str, line: str, analyzed: tuple[Path, Path, float]
 ) -> None:
-    _, folder, _ = analyzed
+    trace, folder, _ = analyzed
+    known = rows(folder)
     with duckdb.connect(str(folder / "analysis.duckdb")) as con:
         con.execute(change)
     done = command("schedlens", "sql", str(folder), "FROM finding", check=False)
@@ -151,3 +263,6 @@ def test_database_of_another_version_is_refused_in_one_line(
     assert line in done.stderr
     assert "run `analyze` on its recordings again" in done.stderr
     assert done.stderr.count("\n") == 1
+    # What the message advises replaces the file.
+    command("analyze", str(trace), "-o", str(folder))
+    assert rows(folder) == known

@@ -140,9 +140,12 @@ def test_full_disk_error_names_the_database(hostile: Path, tmp_path: Path) -> No
 
 
 def test_full_disk_error_names_the_report_folder(hostile: Path, tmp_path: Path) -> None:
-    # The report's temporary file points to a device that is always full.
-    (tmp_path / ".report.html.new").symlink_to("/dev/full")
-    done = command("analyze", str(hostile / "a.data"), "-o", str(tmp_path), check=False)
+    # The report's temporary file, named by the process id, points to a device that is always full.
+    script = 'ln -s /dev/full "$2/.report.html.$$" && exec "$0" "$1" -o "$2"'
+    words = [str(BIN / "analyze"), str(hostile / "a.data"), str(tmp_path)]
+    done = subprocess.run(
+        ["sh", "-c", script, *words], capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 2
     assert done.stderr == (
         f"analyze: no space left on the disk of {tmp_path}. Free some and retry\n"

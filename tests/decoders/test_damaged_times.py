@@ -301,6 +301,28 @@ def test_clock_that_jumps_back_is_a_gap_to_the_end(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("step_ns", [HOUR_NS, 21_300_000, -21_300_000])
+def test_step_of_all_clocks_leaves_records_before_it_unchanged(
+    step_ns: int, tmp_path: Path
+) -> None:
+    file = _drawn(tmp_path)
+    whole = _switches(decoded(tmp_path / "whole.perf.data"))
+    first = [
+        next(chunk for chunk in file.chunks if chunk.cpu == cpu and chunk.sequence == 10)
+        for cpu in range(2)
+    ]
+    tables = _with(file, Plan(steps=[(chunk.number, step_ns) for chunk in first]), tmp_path)
+    before = 9 * 8
+    after = (
+        {} if step_ns < 0 else {cpu: [ts + step_ns for ts in whole[cpu][before:]] for cpu in whole}
+    )
+    expected = {cpu: whole[cpu][:before] + after.get(cpu, []) for cpu in whole}
+    assert _switches(tables) == expected
+    # What was recorded twice by the clock is unknown; a step forward is a time without records.
+    ends = [(cpu, whole[cpu][before - 1], None) for cpu in whole]
+    assert _gaps(tables) == (ends if step_ns < 0 else [])
+
+
 def test_time_in_the_past_makes_that_moment_unknown_too(tmp_path: Path) -> None:
     # Either the time is wrong or the record belongs there: both stretches are unknown.
     file = _drawn(tmp_path)

@@ -81,11 +81,11 @@ def test_database_written_by_another_container_is_kept(tmp_path: Path) -> None:
     try:
         foreign = tmp_path / ".analysis.duckdb.4194305"
         (tmp_path / f".analysis.duckdb.{process.pid}").rename(foreign)
-        leftover.remove_databases(path)
+        leftover.remove_unfinished(path)
         assert foreign.exists()
     finally:
         kill(process)
-    leftover.remove_databases(path)
+    leftover.remove_unfinished(path)
     assert not foreign.exists()
 
 
@@ -94,7 +94,7 @@ def test_files_that_only_resemble_leftovers_are_kept(tmp_path: Path) -> None:
     files = [".analysis.duckdb.1", ".analysis.duckdb.mine", ".other.1", "analysis.duckdb.99999999"]
     for name in files:
         (tmp_path / name).touch()
-    leftover.remove_databases(tmp_path / "analysis.duckdb")
+    leftover.remove_unfinished(tmp_path / "analysis.duckdb")
     assert names(tmp_path) == files
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,10 +104,10 @@ def create(
     allowed = max_memory or max(LEAST_MEMORY, _installed() // 2)
     if allowed < LEAST_MEMORY:
         raise SizeError(f"--max-memory must be at least {LEAST_MEMORY >> 20}M")
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    leftover.remove_databases(path)
-    remove(aside)
+    aside = leftover.unfinished(path)
+    leftover.remove_unfinished(path)
     try:
+        remove(aside)
         if place is not None:
             place(aside)
         con = duckdb.connect(
@@ -119,7 +119,7 @@ def create(
             },
         )
     except (OSError, duckdb.Error) as error:
-        remove(aside)
+        _discard(aside)
         raise _failure(path, aside, allowed, error) from None
     try:
         con.execute(_ANSWERING)
@@ -133,6 +133,12 @@ def create(
         raise _failure(path, aside, allowed, error) from None
     finally:
         con.close()
+        _discard(aside)
+
+
+def _discard(aside: Path) -> None:
+    # On a read-only disk this fails as well, and must not hide why the file was not written.
+    with contextlib.suppress(OSError):
         remove(aside)
 
 

@@ -63,11 +63,20 @@ def remove_folders() -> None:
                 os.close(lock)
 
 
-def remove_databases(path: Path) -> None:
-    """Removes the parts of a database that killed runs wrote under `.NAME.PID`.
+def unfinished(path: Path) -> Path:
+    """Where this process writes a file until it is complete; `remove_unfinished` finds it.
 
-    A file is kept while its process lives or anyone has DuckDB's lock on it, so that a run in
-    another container keeps its file.
+    Two runs that write the same file must not write to the same place: the first to finish would
+    give the other's half-written content its final name.
+    """
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def remove_unfinished(path: Path) -> None:
+    """Removes the parts of a file that killed runs wrote under `.NAME.PID`.
+
+    A part is kept while its process lives or anyone has DuckDB's lock on it, so that a run in
+    another container keeps its database.
     """
     for file in path.parent.glob(f".{path.name}.*"):
         pid = file.name.removeprefix(f".{path.name}.").partition(".")[0]

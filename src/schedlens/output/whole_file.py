@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -10,6 +11,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from schedlens.errors import NoSpaceError, SessionError
+
+# Ends the name of a file that is being written, after the id of the process that writes it: two
+# processes that write one file must not write to the same place.
+PART = ".part"
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
@@ -27,7 +32,7 @@ def _all(out: BinaryIO, data: bytes) -> None:
 
 def write(path: Path, fill: Callable[[BinaryIO], None]) -> None:
     """A file with what `fill` writes; raises like `write_json`, and leaves no part of it."""
-    aside = path.with_name(path.name + ".part")
+    aside = path.with_name(f"{path.name}.{os.getpid()}{PART}")
     try:
         with aside.open("wb") as out:
             fill(out)
@@ -35,11 +40,17 @@ def write(path: Path, fill: Callable[[BinaryIO], None]) -> None:
             os.fsync(out.fileno())
         aside.replace(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        _discard(aside)
         raise cannot_write(path, error) from None
     except BaseException:
-        aside.unlink(missing_ok=True)
+        _discard(aside)
         raise
+
+
+def _discard(aside: Path) -> None:
+    # On a read-only disk this fails as well, and must not hide why the file was not written.
+    with contextlib.suppress(OSError):
+        aside.unlink()
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from schedlens.errors import SessionError
 from schedlens.load import session_file, step_file
 from schedlens.load.session_file import SavedChange, SessionFile, Step
-from schedlens.output.whole_file import cannot_write, write_json
+from schedlens.output.whole_file import PART, cannot_write, write_json
 from schedlens.record import plan
 
 
@@ -26,12 +27,13 @@ class Session:
         """Creates the folder. Raises `SessionError` if it is not empty."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            _remove_parts(folder)
             occupied = any(folder.iterdir())
         except OSError as error:
             raise cannot_write(folder, error) from None
         if occupied:
-            begun = (folder / session_file.NAME).exists()
-            again = f", or `collect --resume {folder}`" if begun else ""
+            is_session = (folder / session_file.NAME).exists()
+            again = f", or `collect --resume {folder}`" if is_session else ""
             raise SessionError(f"{folder} is not empty: choose another folder{again}")
         session = cls(folder, file)
         session.save()
@@ -45,6 +47,7 @@ class Session:
         """
         if not (folder / session_file.NAME).exists():
             raise SessionError(f"{folder} contains no session.json: nothing to resume")
+        _remove_parts(folder)
         session = cls(folder, session_file.read(folder / session_file.NAME))
         for number, step in enumerate(session.steps):
             if step.workload is not None and step.cell is None and step.threads is None:
@@ -85,3 +88,10 @@ class Session:
         """Writes session.json again."""
         content = replace(self.file, steps=tuple(self.steps))
         write_json(self.folder / session_file.NAME, content.to_json())
+
+
+def _remove_parts(folder: Path) -> None:
+    """Removes what a run left that was killed while it wrote session.json."""
+    for path in folder.glob(f"{session_file.NAME}.*{PART}"):
+        with contextlib.suppress(OSError):
+            path.unlink()

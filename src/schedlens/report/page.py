@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import html
@@ -21,6 +22,7 @@ from schedlens.ask import bounds, catalog
 from schedlens.ask.findings import Rank, Scope
 from schedlens.ask.judging import LEFT_OUT
 from schedlens.errors import UnknownNameError
+from schedlens.output import leftover
 from schedlens.output.terminal import visible
 from schedlens.output.whole_file import cannot_write
 from schedlens.output.wording import count
@@ -63,7 +65,8 @@ def saved(path: Path) -> Iterator[Callable[[str], None]]:
 
     Raises `NoSpaceError` or `SessionError`.
     """
-    aside = path.with_name(f".{path.name}.new")
+    aside = leftover.unfinished(path)
+    leftover.remove_unfinished(path)
     written = False
 
     def save(content: str) -> None:
@@ -79,7 +82,9 @@ def saved(path: Path) -> Iterator[Callable[[str], None]]:
         if written:
             _replace(aside, path)
     finally:
-        aside.unlink(missing_ok=True)
+        # On a read-only disk this fails as well, and must not hide why the file was not written.
+        with contextlib.suppress(OSError):
+            aside.unlink()
 
 
 def _replace(aside: Path, path: Path) -> None:
