@@ -9,6 +9,7 @@
 # make audit  checks the dependencies: licenses, checksums, yanked versions, known vulnerabilities
 # make detectors  measures the analyzers' precision and recall on faults planted in simulations
 # make damage damages the bytes of recordings and checks the bounds of all query results
+# make faults  kills collect and analyze at 50 random moments, and fills their disk
 # make picture  renders the report of the demo for the README, and copies one of its findings
 # make experiments-check  checks the load generator of the experiments against queueing theory
 SHELL := /bin/bash
@@ -23,7 +24,7 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom audit wheels bench damage detectors picture experiments-check fuzz fuzz-etl clean
+.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom audit wheels bench damage detectors faults picture experiments-check fuzz fuzz-etl clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -101,6 +102,11 @@ picture: setup
 
 detectors: setup
 	PYTHONPATH=tests:tests/support $(BIN)/python -m planted
+
+# The recording tests run alone, so this takes more than half an hour. FAULTS=5 make faults is shorter.
+faults: setup-test
+	FAULTS=$(or $(FAULTS),50) $(BIN)/python -m pytest tests/commands/test_analyze_faults.py \
+	  tests/record/test_collect_faults.py
 
 # 2,000 damaged recordings take hours: RUNS=2000 SEED=0 make damage. With LOG=FILE, a second call
 # goes on where the first one stopped; use a new file for other sources.

@@ -30,6 +30,11 @@ MOMENTS = int(os.environ.get("FAULTS", "6"))
 NAMES = ["analysis.duckdb", "report.html"]
 
 
+def named(sign: signal.Signals) -> str:
+    """SIGKILL rather than 9 in the name of a test."""
+    return sign.name
+
+
 @pytest.fixture
 def analyzed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, float]:
     """A recording, the folder of its analysis, and how long that took, in s."""
@@ -59,7 +64,7 @@ def started(trace: Path, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=named)
 def test_stopped_run_leaves_the_earlier_result(
     sign: signal.Signals, analyzed: tuple[Path, Path, float]
 ) -> None:

@@ -26,13 +26,18 @@ from schedlens.record import changes
 
 pytestmark = pytest.mark.alone
 
-MOMENTS = int(os.environ.get("FAULTS", "4"))
+MOMENTS = int(os.environ.get("FAULTS", "3"))
 TRACEFS = f"{changes.TRACEFS} tracefs"
 # Several steps, so that a kill meets finished, unfinished, and planned ones.
 SWEEP = ("--workload", "sha256", "--threads", "1..3", "--placement", "default", "--seconds", "0.1")
 STEPS = 3
 # A temporary folder younger than this may belong to a run that has not locked it yet.
 YOUNG_S = 5.0
+
+
+def named(sign: signal.Signals) -> str:
+    """SIGKILL rather than 9 in the name of a test."""
+    return sign.name
 
 
 class Host:
@@ -145,7 +150,7 @@ def check_is_complete(folder: Path, names: list[str]) -> None:
     assert sorted(trace["label"] for trace in json.loads(done.stdout)["traces"]) == names
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=named)
 def test_sweep_stopped_at_any_moment_keeps_finished_steps_and_the_machine(
     sign: signal.Signals, workload: str, host: Host, tmp_path: Path
 ) -> None:
@@ -221,7 +226,9 @@ def records_into(folder: Path) -> int:
     raise AssertionError(f"nothing records into {folder}")
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
+@pytest.mark.parametrize(
+    "sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV], ids=named
+)
 def test_step_fails_if_perf_dies_midway_and_the_next_steps_are_recorded(
     sign: signal.Signals, workload: str, host: Host, tmp_path: Path
 ) -> None:
@@ -338,10 +345,10 @@ def test_unusual_paths_are_recorded_resumed_and_analyzed(
 ) -> None:
     needs_tracing()
     folder = tmp_path / name
-    done = collect(*SWEEP, "-o", str(folder))
+    done = collect(*SWEEP, "--threads", "1,2", "-o", str(folder))
     assert done.returncode == 0, done.stderr
     names = finished(folder)
-    assert len(names) == STEPS
+    assert len(names) == 2
     shutil.rmtree(folder / names[1])
     done = collect("--resume", str(folder))
     assert done.returncode == 0, done.stderr
