@@ -242,6 +242,16 @@ def test_unusual_paths_are_read_and_written(
     assert name.split("\n", maxsplit=1)[0] in done.stdout
 
 
+def test_error_about_a_name_with_a_newline_is_one_line(tmp_path: Path) -> None:
+    trace = tmp_path / "new\nline.data"
+    missing = command("analyze", str(trace), check=False)
+    trace.write_bytes(b"x" * 100)
+    foreign = command("analyze", str(trace), check=False)
+    for done in (missing, foreign):
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert f"{tmp_path}/new\\u000aline.data" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [

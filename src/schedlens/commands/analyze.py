@@ -120,7 +120,7 @@ def analyze(
             failures = analysis.load(con, recordings, window, progress)
         if len(failures) == len(recordings):
             for failure in failures[1:]:
-                click.echo(terminal.plain(f"analyze: {failure.line}"), err=True)
+                click.echo(terminal.visible(f"analyze: {failure.line}"), err=True)
             raise NothingToReadError(failures[0].line)
         _check_window(con, window)
         if process is not None:
@@ -150,7 +150,7 @@ def analyze(
             overview.show_timings(timings)
     if unread:
         said = f"analyze: not all was read: {'; '.join(unread)}"
-        click.echo(terminal.plain(said), err=True)
+        click.echo(terminal.visible(said), err=True)
     gate = (
         findings.SEVERITIES[: findings.SEVERITIES.index(cast(findings.Severity, fail_on)) + 1]
         if fail_on

@@ -123,7 +123,8 @@ def _failed(line: str) -> int:
     """Prints why the command failed; returns its exit code."""
     from schedlens.output import terminal
 
-    click.echo(terminal.plain(line), err=True)
+    # The name of a file may contain a newline, and a script reads one error per line.
+    click.echo(terminal.visible(line), err=True)
     return 2
 
 
