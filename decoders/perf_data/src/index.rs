@@ -149,11 +149,7 @@ impl Index {
             if position > resting {
                 continue;
             }
-            let found = record::at(data, position).filter(|r| {
-                let aligned = r.kind >= record::USER_TYPE_START || r.bytes.len() % 8 == 0;
-                aligned && record::is_known(r.kind)
-            });
-            let Some(found) = found else {
+            let Some(found) = known_record(data, position) else {
                 let resumed = record::resume(data, position, |record| {
                     record.kind >= record::USER_TYPE_START
                         || place(events, record).is_some_and(|placed| self.is_near(placed.ts))
@@ -430,6 +426,7 @@ impl Index {
         self.tasks.sort_by_key(|(ts, _)| *ts);
         self.gaps.extend(self.lanes.iter_mut().filter_map(|lane| lane.lost.take()));
         self.gaps.retain(|gap| gap.cpu != NO_CPU);
+        self.limit_gaps();
         self.gaps.sort_by_key(|gap| (gap.before, gap.cpu));
         for (at, cpu) in self.cpus.iter_mut().enumerate() {
             cpu.strays.sort_by_key(|(ts, _)| *ts);
@@ -441,6 +438,27 @@ impl Index {
                 self.lanes.push(Lane { cpu, spans, first, last, run, before, lost });
             }
         }
+    }
+
+    /// Moves the bounds of gaps into the recording, and the earlier one first. The record at a bound
+    /// may have been skipped after the gap was found, because its time is impossible; and times around
+    /// damaged records may be in the wrong order.
+    fn limit_gaps(&mut self) {
+        let (Some(first), Some(last)) = (self.first, self.last) else { return };
+        let mut gaps = std::mem::take(&mut self.gaps);
+        for gap in &mut gaps {
+            if gap.before.is_some_and(|before| before > last) {
+                gap.before = Some(self.last_of(gap.cpu).unwrap_or(last).clamp(first, last));
+            }
+            gap.before = gap.before.filter(|before| *before >= first);
+            gap.until = gap.until.filter(|until| *until <= last).map(|until| until.max(first));
+            if let (Some(before), Some(until)) = (gap.before, gap.until)
+                && until < before
+            {
+                (gap.before, gap.until) = (Some(until), Some(before));
+            }
+        }
+        self.gaps = gaps;
     }
 
     /// Time of the last record of a CPU, if its records are in order.
@@ -464,25 +482,101 @@ impl Index {
     }
 }
 
+/// The record at a position, if it has a documented type and size.
+fn known_record(data: &[u8], position: usize) -> Option<Record<'_>> {
+    record::at(data, position).filter(|found| {
+        let aligned = found.kind >= record::USER_TYPE_START || found.bytes.len() % 8 == 0;
+        aligned && record::is_known(found.kind)
+    })
+}
+
 fn is_task(found: &Record<'_>) -> bool {
     matches!(found.kind, record::COMM | record::FORK | record::EXIT)
 }
 
+/// The median time of the first records that can be read. Damage at the start must not decide which
+/// times are possible.
 fn median_time(events: &Events, data: &[u8], start: usize) -> Option<u64> {
     let mut times = Vec::new();
     let mut position = start;
-    while let Some(found) = record::at(data, position) {
+    while times.len() < CLOCK_RECORDS && position < data.len() {
+        let Some(found) = known_record(data, position) else {
+            position = record::resume(data, position, |record| {
+                record.kind >= record::USER_TYPE_START || place(events, record).is_some()
+            });
+            continue;
+        };
         position += found.length;
         if found.kind < record::USER_TYPE_START
             && let Some(placed) = place(events, &found)
             && placed.ts != 0
         {
             times.push(placed.ts);
-            if times.len() == CLOCK_RECORDS {
-                break;
-            }
         }
     }
     times.sort_unstable();
     times.get(times.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attrs::Attr;
+
+    const SAMPLE_TIME: u64 = 1 << 2;
+    const SAMPLE_CPU: u64 = 1 << 7;
+    const SAMPLE_ID_ALL: u64 = 1 << 18;
+
+    fn gap(before: Option<u64>, until: Option<u64>) -> LostRecords {
+        LostRecords { cpu: 0, before, until, events: None, signalled_by: DAMAGED }
+    }
+
+    #[test]
+    fn bounds_of_gaps_at_skipped_records_move_into_the_recording() {
+        let mut index = Index { first: Some(100), last: Some(200), ..Index::default() };
+        index.gaps = vec![
+            gap(Some(150), Some(9_000)),
+            gap(Some(9_000), None),
+            gap(Some(50), Some(160)),
+            gap(None, Some(50)),
+            gap(Some(170), Some(160)),
+        ];
+        index.limit_gaps();
+        let expected = [
+            gap(Some(150), None),
+            gap(Some(200), None),
+            gap(None, Some(160)),
+            gap(None, Some(100)),
+            gap(Some(160), Some(170)),
+        ];
+        assert_eq!(index.gaps, expected);
+    }
+
+    /// A sample with only a time and a CPU.
+    fn sample(ts: u64) -> Vec<u8> {
+        let mut bytes = record::SAMPLE.to_le_bytes().to_vec();
+        bytes.extend([0, 0, 24, 0]);
+        bytes.extend(ts.to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes
+    }
+
+    #[test]
+    fn damage_at_the_start_does_not_decide_which_times_are_possible() {
+        let mut attr = vec![0; 128];
+        attr[24..32].copy_from_slice(&(SAMPLE_TIME | SAMPLE_CPU).to_le_bytes());
+        attr[40..48].copy_from_slice(&SAMPLE_ID_ALL.to_le_bytes());
+        let events = Events::new(vec![Attr::read(&attr).expect("an event")]).expect("times");
+        // Its size leads past the records that follow; its type is not documented.
+        let mut unknown = vec![0xff, 0xff, 0, 0, 0, 0, 48, 0];
+        unknown.resize(24, 0xff);
+        for damage in [vec![0xff; 24], unknown] {
+            let sound: Vec<u8> = (1..9).flat_map(|ts| sample(1_000 + ts)).collect();
+            let data = [damage, sound, sample(u64::MAX - 7)].concat();
+            assert_eq!(median_time(&events, &data, 0), Some(1_005));
+            let (mut index, mut problems) = (Index::default(), Problems::default());
+            index.add(&events, (0, "data", &data), 0, &mut problems, |_, _| {});
+            assert_eq!((index.first, index.last), (Some(1_001), Some(1_008)));
+        }
+    }
 }

@@ -18,7 +18,8 @@ impl Numbering {
     pub fn new(recorded: &[(u16, u8)], masks: &[u64], cpus: usize) -> Self {
         let cpus = cpus.min(MOST_CPUS);
         let places: Vec<Option<(u16, u8)>> = if !recorded.is_empty() {
-            recorded.iter().take(MOST_CPUS).copied().map(Some).collect()
+            let is_possible = |(_, number): &(u16, u8)| u32::from(*number) < GROUP_SIZE;
+            recorded.iter().take(MOST_CPUS).map(|place| Some(*place).filter(is_possible)).collect()
         } else if !masks.is_empty() {
             let places = masks.iter().enumerate().flat_map(|(group, mask)| {
                 let group = group as u16;
@@ -83,6 +84,13 @@ pub fn bits(mask: u64) -> impl Iterator<Item = u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn impossible_number_in_a_group_is_unknown() {
+        let recorded = Numbering::new(&[(0, 63), (0, 64), (0, 255)], &[], 3);
+        let places: Vec<_> = (0..3).map(|cpu| recorded.place(cpu)).collect();
+        assert_eq!(places, [Some((0, 63)), None, None]);
+    }
 
     #[test]
     fn groups_come_from_records_or_masks() {

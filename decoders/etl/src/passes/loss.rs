@@ -25,6 +25,21 @@ pub struct Gap {
     pub signalled_by: &'static str,
 }
 
+impl Gap {
+    /// Moves the bounds into the recording, the earlier one first. The record at a bound may have been
+    /// skipped since, because its time is impossible; and if the times of neighboring buffers
+    /// overlap, records may be missing anywhere in the overlap.
+    fn limit(&mut self, (first, last): (i64, i64)) {
+        self.start = self.start.filter(|start| *start >= first).map(|start| start.min(last));
+        self.end = self.end.filter(|end| *end <= last).map(|end| end.max(first));
+        if let (Some(start), Some(end)) = (self.start, self.end)
+            && end < start
+        {
+            (self.start, self.end) = (Some(end), Some(start));
+        }
+    }
+}
+
 /// Value for records overwritten in a ring of buffers, which is not a fault of the recording.
 pub(crate) const OVERWRITTEN: &str = "overwritten";
 /// Maximum number of processors Windows supports.
@@ -139,8 +154,13 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// All gaps by their end, and the number of unlisted ones.
-pub(crate) fn gaps(files: &[LogFile], signs: &Signs) -> (Vec<Gap>, usize) {
+/// All gaps by their end, and the number of unlisted ones. `window`: the times of the earliest and
+/// the latest record.
+pub(crate) fn gaps(
+    files: &[LogFile],
+    signs: &Signs,
+    window: Option<(i64, i64)>,
+) -> (Vec<Gap>, usize) {
     let mut gaps = signs.reported.clone();
     let mut left_out = signs.left_out;
     for (number, file) in files.iter().enumerate() {
@@ -162,6 +182,9 @@ pub(crate) fn gaps(files: &[LogFile], signs: &Signs) -> (Vec<Gap>, usize) {
         left_out += found.len().saturating_sub(room);
         found.truncate(room);
         gaps.append(&mut found);
+    }
+    if let Some(window) = window {
+        gaps.iter_mut().for_each(|gap| gap.limit(window));
     }
     gaps.sort_by_key(|gap| (gap.end.unwrap_or(i64::MAX), *gap));
     gaps.dedup();

@@ -141,7 +141,8 @@ fn scan(
     let buffers = || log.files.iter().flat_map(|file| &file.buffers);
     let first = buffers().filter_map(|buffer| buffer.window).map(|(first, _)| first).min();
     let last = buffers().filter_map(|buffer| buffer.window).map(|(_, last)| last).max();
-    let (gaps, left_out) = loss::gaps(&log.files, &reading.signs);
+    let window = first.zip(last);
+    let (gaps, left_out) = loss::gaps(&log.files, &reading.signs, window);
     let mut problems = reading.troubles.finish();
     notes::add(&log, &mut problems);
     if left_out > 0 {
@@ -153,7 +154,7 @@ fn scan(
         described,
         counts: reading.counts.into_sorted(),
         records: reading.records,
-        window: first.zip(last),
+        window,
         gaps,
         problems,
         log,

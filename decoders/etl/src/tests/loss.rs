@@ -132,11 +132,16 @@ fn losses_only_in_the_header_have_no_time() {
 
 /// The gaps reported by one record.
 fn reported(bytes: &[u8]) -> Vec<Gap> {
+    reported_within(bytes, None)
+}
+
+/// The same in a recording with these times of its earliest and latest record.
+fn reported_within(bytes: &[u8], window: Option<(i64, i64)>) -> Vec<Gap> {
     let head = Head::at(bytes, 0, 0).expect("a record");
     let place = Place { file: 0, buffer: 0, at: 72 };
     let mut signs = Signs::default();
     signs.record(&head.record(bytes, 0, (Some(3), place)));
-    crate::passes::loss::gaps(&[], &signs).0
+    crate::passes::loss::gaps(&[], &signs, window).0
 }
 
 #[test]
@@ -157,6 +162,18 @@ fn last_dropped_times_have_no_cpu() {
         signalled_by: "last_dropped_times",
     };
     assert_eq!(reported(&bytes), [gap(1_100), gap(1_200)]);
+    let early = Gap { start: None, end: Some(1_150), ..gap(0) };
+    assert_eq!(reported_within(&bytes, Some((1_150, 1_300))), [early, gap(1_200)]);
+    let late = Gap { start: Some(1_150), end: None, ..gap(0) };
+    assert_eq!(reported_within(&bytes, Some((1_000, 1_150))), [gap(1_100), late]);
+}
+
+// cpu 0, buffer 1: 1000 .. 1040; buffer 3: 1010 .. 1050; the second one is missing
+#[test]
+fn loss_between_overlapping_buffers_covers_their_overlap() {
+    let buffers = [Built::new(0, 1, &[1_000, 1_040]), Built::new(0, 3, &[1_010, 1_050])];
+    let found = gaps(log(1 << 16 | 1, true, 0, &buffers));
+    assert_eq!(found.first(), Some(&gap(0, 1_010, 1_040, "missing_buffer")));
 }
 
 #[test]

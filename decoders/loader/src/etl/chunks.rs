@@ -63,6 +63,7 @@ impl<'a> Chunks<'a> {
         let survey = recording.survey();
         let mut session = Session::new(trace_id, scan.log().clock(), survey, by_cpu);
         session.expects_stacks = recording.has_stacks_of_wakings();
+        session.first_ns = scan.window().map_or(i64::MIN, |(first, _)| session.clock.ns(first));
         let mut gaps = scan.gaps().to_vec();
         // A gap must be known before its start is reached.
         for gap in &gaps {

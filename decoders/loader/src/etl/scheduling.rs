@@ -197,10 +197,13 @@ impl Session<'_> {
         };
         let begin = self.clock.ns(from);
         // An invalid time: later than the end, or longer ago than an interrupt can last.
-        if begin > at.ts || at.ts - begin > LONGEST_INTERRUPT_NS {
+        let lasted = at.ts.checked_sub(begin);
+        if lasted.is_none_or(|lasted| !(0..=LONGEST_INTERRUPT_NS).contains(&lasted)) {
             self.scheduling_damage();
             return;
         }
+        // It may have started before the recording.
+        let begin = begin.max(self.first_ns).min(at.ts);
         let row = Interrupt { at: Moment { ts: begin, ..at }, dur: at.ts - begin, kind };
         let late = begin < self.current.from_ns;
         match self.closed.at(begin).filter(|_| late) {

@@ -61,6 +61,8 @@ pub(super) struct Session<'a> {
     pub(super) core_types: Vec<Option<String>>,
     /// Whether the ideal-processor byte is valid.
     pub(super) has_ideal: bool,
+    /// Time of the earliest record.
+    pub(super) first_ns: i64,
     /// Memory of finished columns.
     pub(super) pools: Pools,
 }
@@ -93,6 +95,7 @@ impl<'a> Session<'a> {
             compact_switches: 0,
             core_types,
             has_ideal: survey.numbering.len() <= IDEAL_LIMIT,
+            first_ns: i64::MIN,
             pools: Pools::default(),
         }
     }

@@ -108,8 +108,9 @@ impl StateMachine {
         if gap.start > gap.end || is_late {
             self.problems.add(ProblemKind::BadGap);
         }
-        let end = gap.end.max(gap.start);
-        self.gap(gap.cpu, gap.start.max(known).min(end), end);
+        // What precedes the last switch has already been written.
+        let start = gap.start.max(known);
+        self.gap(gap.cpu, start, gap.end.max(start));
     }
 
     /// Starts a gap on a CPU: who ran from `start` to `end` is unknown, and the thread found at the

@@ -1,7 +1,10 @@
 //! Gaps that the recording reports.
 
-use super::timeline::Timeline;
-use super::{R, S};
+use super::answer::Answer;
+use super::timeline::{Row, Timeline, batch};
+use super::{R, S, laws};
+use crate::chunk::Chunk;
+use crate::states::{End, StateMachine};
 
 // cpu0  10 |11 ......| ????????? | 11 ....|0
 //       0  20        30         50        70   100
@@ -242,4 +245,33 @@ fn gap_without_a_cpu_is_passed_on() {
     let answer = timeline.run();
     assert_eq!(answer.cpu(0), ["thread 0..20 10", "idle 20..100"]);
     assert_eq!(answer.losses(), ["cpu? 30..50 PERF_RECORD_LOST"]);
+}
+
+// The gap before the switch at 50 is reported after that switch.
+#[test]
+fn gap_reported_late_changes_nothing_before_the_last_switch() {
+    let timeline = Timeline::linux(1, 100)
+        .thread(10)
+        .thread(11)
+        .switch(20, 0, 10, 11, S)
+        .switch(50, 0, 11, 10, S)
+        .lost(0, Some(10), Some(30));
+    let (losses, switches): (Vec<_>, Vec<_>) =
+        timeline.tables.iter().cloned().partition(|(table, _)| *table == "loss");
+    let rows = |rows: Vec<(&str, Row)>| -> Vec<Row> { rows.into_iter().map(|row| row.1).collect() };
+    let threads = batch("thread", &timeline.threads);
+    let mut machine = StateMachine::new(timeline.settings.clone());
+    let mut outputs = Vec::new();
+    for (until_ns, table, rows) in
+        [(60, "context_switch", rows(switches)), (i64::MAX, "loss", rows(losses))]
+    {
+        let batches = vec![("thread", threads.clone()), (table, batch(table, &rows))];
+        outputs.extend(machine.push(&Chunk { batches, until_ns }).expect("push"));
+    }
+    let cpus = batch("cpu", &timeline.cpus);
+    let end = End { first_ns: 0, last_ns: 100, threads, cpus, snapshot_thread: None };
+    outputs.extend(machine.finish(&end).expect("finish"));
+    let answer = Answer { outputs };
+    laws::check(&timeline, &answer);
+    assert_eq!(answer.cpu(0), ["thread 0..20 10", "thread 20..50 11", "unknown 50..100"]);
 }
