@@ -10,6 +10,7 @@
 # make detectors  measures the analyzers' precision and recall on faults planted in simulations
 # make damage damages the bytes of recordings and checks the bounds of all query results
 # make faults  kills collect and analyze at 50 random moments, and fills their disk
+# make fuzz   fuzzes the readers and the state machine, guided by coverage; HOURS=n or SECONDS=n
 # make picture  renders the report of the demo for the README, and copies one of its findings
 # make experiments-check  checks the load generator of the experiments against queueing theory
 SHELL := /bin/bash
@@ -24,13 +25,14 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom audit wheels bench damage detectors faults picture experiments-check fuzz fuzz-etl clean
+.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom audit wheels bench damage detectors faults picture experiments-check fuzz fuzz-corpus fuzz-bytes clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
 
 test: setup-test check
 	cargo test --workspace --locked -j2
+	$(BIN)/python tools/fuzz/run.py --seconds 4
 	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile; parallel=$$?; \
 	$(BIN)/python -m pytest -m alone && exit $$parallel
 
@@ -44,6 +46,7 @@ check: setup
 	$(BIN)/python tools/lint_javascript.py
 	$(BIN)/python tools/lint_workflows.py
 	cargo fmt --all --check
+	cargo fmt --manifest-path tools/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -j2 -- -D warnings
 
 setup: $(VENV)/.installed
@@ -114,11 +117,18 @@ damage: setup
 	PYTHONPATH=tests:tests/support $(BIN)/python -m damage --workers 2 --runs $(or $(RUNS),200) \
 	  --seed $(or $(SEED),0) --keep build/damage $(if $(LOG),--log $(LOG))
 
+# SECONDS is the time of each target, HOURS that of all targets together.
 fuzz: setup
-	SCHEDLENS_FUZZ_ROUNDS=20000 $(BIN)/python -m pytest tests/decoders/test_perf_data_hostile.py
+	$(BIN)/python tools/fuzz/run.py $(if $(HOURS),--hours $(HOURS),--seconds $(or $(SECONDS),10))
 
-fuzz-etl: setup
-	SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest tests/decoders/test_etl_hostile.py
+# After long runs: adds what they found to the corpora in fixtures/fuzz.
+fuzz-corpus: setup
+	$(BIN)/python tools/fuzz/run.py --minimize
+
+# Without coverage: cuts and changes bytes of whole recordings.
+fuzz-bytes: setup
+	SCHEDLENS_FUZZ_ROUNDS=20000 SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest \
+	  tests/decoders/test_perf_data_hostile.py tests/decoders/test_etl_hostile.py
 
 clean:
 	rm -rf $(VENV) build dist target *.egg-info

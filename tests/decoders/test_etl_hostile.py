@@ -22,7 +22,7 @@ from schedlens.errors import SchedlensError
 
 pytestmark = pytest.mark.alone
 
-# `make fuzz-etl` is the long version: every file, all cuts, all changes.
+# `make fuzz-bytes` is the long version: every file, all cuts, all changes.
 ALL = "SCHEDLENS_FUZZ_ETL" in os.environ
 FILES = etl_files.names("corpus") + etl_files.names("synthetic")
 CUTS = 200 if ALL else 12

@@ -15,6 +15,8 @@ pub mod compression;
 pub mod container;
 mod error;
 pub mod facts;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod guid;
 pub mod passes;
 pub mod payload;

@@ -50,9 +50,13 @@ impl Recording {
     /// A file is not a log, its header cannot be read, or the files do not belong together.
     pub fn open(
         paths: &[PathBuf],
-        mut on_progress: impl FnMut(u64, u64) -> bool,
+        on_progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<Self, Error> {
-        let log = Log::open(paths)?;
+        Ok(Self::of(Log::open(paths)?, on_progress))
+    }
+
+    /// Reads an opened log once.
+    pub fn of(log: Log, mut on_progress: impl FnMut(u64, u64) -> bool) -> Self {
         let all = log.bytes();
         let clock = log.clock();
         let mut survey = Survey::default();
@@ -74,7 +78,7 @@ impl Recording {
         let hooks = HOOKS.into_iter().filter(|hook| wakings || !STACKS.contains(hook));
         let providers = [PROCESSOR_POWER, DXGI, D3D9, DXGKRNL, KERNEL_PROCESS];
         let chosen = Chosen::of(hooks, CLASSES.into_iter().chain(providers));
-        Ok(Self { scan, survey, chosen, cpus, machine_problems })
+        Self { scan, survey, chosen, cpus, machine_problems }
     }
 
     /// Facts about the recording as JSON.

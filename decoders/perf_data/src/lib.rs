@@ -18,6 +18,8 @@ pub mod events;
 mod facts;
 pub mod features;
 mod formats;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod header;
 mod hotplug;
 pub mod ids;

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use schedlens_input::bytes::{CPU_LIMIT, text, u32_at, u64_at};
 use schedlens_input::files::{Segment, Spill};
@@ -71,7 +72,19 @@ impl Recording {
     /// # Errors
     /// Nothing can be read. Damage to a part is a problem, not an error.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let input = Input::open(path)?;
+        let form = if path.is_dir() { Form::Directory } else { Form::File };
+        Self::of(Input::open(path)?, form)
+    }
+
+    /// A file in memory.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
+        Self::of(Input { main: Arc::new(bytes), streams: Vec::new() }, Form::File)
+    }
+
+    fn of(input: Input, form: Form) -> Result<Self, Error> {
         let main = (*input.main).as_ref();
         let mut problems = Problems::default();
         let mut features = Features::default();
@@ -90,7 +103,6 @@ impl Recording {
                     0 => length,
                     size => data.offset.saturating_add(size).min(length),
                 };
-                let form = if path.is_dir() { Form::Directory } else { Form::File };
                 (attrs, start as usize, end as usize, form)
             }
         };

@@ -212,33 +212,19 @@ impl Log {
     pub fn open(paths: &[PathBuf]) -> Result<Self, Error> {
         let (mut files, mut empty) = (Vec::new(), Vec::new());
         for path in paths {
-            let source = Source::open(path)?;
-            let name = file_name(path);
-            if zip::begins(source.bytes()) {
-                let members = zip::logs(&source)?;
-                let all_empty = members.iter().all(|(_, source)| source.bytes().is_empty());
-                for (member, source) in members {
-                    let full = format!("{name}/{member}");
-                    if source.bytes().is_empty() && !all_empty {
-                        empty.push(full);
-                        continue;
-                    }
-                    let file = LogFile::read(full, source);
-                    files.push(file.map_err(|error| error.of_member(&member))?);
-                }
-            } else {
-                files.push(LogFile::read(name, source)?);
-            }
+            add(file_name(path), Source::open(path)?, &mut files, &mut empty)?;
         }
         Ok(Self { empty, ..Self::of(files)? })
     }
 
-    /// A log in memory.
+    /// A log in memory, or a zip archive of logs.
     ///
     /// # Errors
     /// As [`Log::open`].
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, Error> {
-        Self::of(vec![LogFile::read(name.to_owned(), Source::Owned(bytes))?])
+        let (mut files, mut empty) = (Vec::new(), Vec::new());
+        add(name.to_owned(), Source::Owned(bytes), &mut files, &mut empty)?;
+        Ok(Self { empty, ..Self::of(files)? })
     }
 
     fn of(files: Vec<LogFile>) -> Result<Self, Error> {
@@ -310,6 +296,31 @@ impl Log {
         let comma = if name.is_empty() { "" } else { ", " };
         format!("{name}{comma}buffer {buffer} at {offset:#x}, offset {at:#x}")
     }
+}
+
+/// Reads a log, or the logs of an archive except the empty ones.
+fn add(
+    name: String,
+    source: Source,
+    files: &mut Vec<LogFile>,
+    empty: &mut Vec<String>,
+) -> Result<(), Error> {
+    if !zip::begins(source.bytes()) {
+        files.push(LogFile::read(name, source)?);
+        return Ok(());
+    }
+    let members = zip::logs(&source)?;
+    let all_empty = members.iter().all(|(_, source)| source.bytes().is_empty());
+    for (member, source) in members {
+        let full = format!("{name}/{member}");
+        if source.bytes().is_empty() && !all_empty {
+            empty.push(full);
+            continue;
+        }
+        let file = LogFile::read(full, source);
+        files.push(file.map_err(|error| error.of_member(&member))?);
+    }
+    Ok(())
 }
 
 fn file_name(path: &Path) -> String {

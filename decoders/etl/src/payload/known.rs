@@ -92,6 +92,16 @@ pub fn class(
     Some((name, layout.read(Reader::new(payload, pointer))))
 }
 
+/// All hooks, and all classes with their opcode, that have a layout; in order.
+#[cfg(feature = "fuzzing")]
+pub fn numbers() -> (Vec<u16>, Vec<(u32, u8)>) {
+    let mut hooks: Vec<u16> = known().hooks.keys().copied().collect();
+    let mut classes: Vec<(u32, u8)> = known().classes.keys().copied().collect();
+    hooks.sort_unstable();
+    classes.sort_unstable();
+    (hooks, classes)
+}
+
 /// The hook of a classic event, by the first number of its class GUID: group and opcode.
 pub fn hook_of_class(class: u32, opcode: u8) -> Option<u16> {
     const GROUPS: [(u32, u16); 14] = [

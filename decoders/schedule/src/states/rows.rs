@@ -12,8 +12,9 @@ use super::words::{self, CPU_STATES, CpuWord, END_REASONS, EndReason, STATES, St
 use crate::chunk::Output;
 use crate::schema;
 
-/// Rows in one batch: a DuckDB row group, so that DuckDB need not merge batches.
-pub(super) const BATCH_ROWS: usize = 122_880;
+/// Rows in one batch: a DuckDB row group, so that DuckDB need not merge batches. The fuzzer's inputs
+/// are short, and should fill batches all the same.
+pub(super) const BATCH_ROWS: usize = if cfg!(feature = "fuzzing") { 16 } else { 122_880 };
 
 /// Rows to allocate: the last moment of a batch may add some.
 const ROOM: usize = BATCH_ROWS + 64;

@@ -1,0 +1,62 @@
+"""Every fuzz target has a corpus and a line in docs/reliability.md."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "fixtures" / "fuzz"
+# A corpus is for coverage; recordings are elsewhere.
+LIMIT_BYTES = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def runner() -> ModuleType:
+    """tools/fuzz/run.py as a module."""
+    spec = importlib.util.spec_from_file_location("fuzz_run", ROOT / "tools" / "fuzz" / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_target_has_a_corpus_and_a_line_of_documentation(runner: ModuleType) -> None:
+    targets = runner.targets()
+    source = (ROOT / "tools" / "fuzz" / "src" / "main.rs").read_text(encoding="utf-8")
+    assert f"TARGETS: [(&str, Target); {len(targets)}]" in source
+    packed = sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz"))
+    assert packed == sorted(targets)
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert documented == targets
+
+
+def test_corpora_are_small_and_are_read(runner: ModuleType, tmp_path: Path) -> None:
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < LIMIT_BYTES
+    for path in FOLDER.glob("*.tar.xz"):
+        runner.unpack(path.name.removesuffix(".tar.xz"), tmp_path)
+        with tarfile.open(path) as archive:
+            assert len(list(tmp_path.iterdir())) == len(archive.getnames()) > 0, path.name
+
+
+def test_targets_use_the_locked_versions_of_the_readers_crates() -> None:
+    def locked(folder: Path) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        lock = tomllib.loads((folder / "Cargo.lock").read_text(encoding="utf-8"))
+        for package in lock["package"]:
+            found.setdefault(package["name"], set()).add(package["version"])
+        return found
+
+    ours, theirs = locked(ROOT), locked(ROOT / "tools" / "fuzz")
+    differ = {name for name in theirs.keys() & ours.keys() if not theirs[name] <= ours[name]}
+    assert differ == set()

@@ -1,0 +1,190 @@
+"""Builds the fuzz targets and runs each for some time, with coverage as its guide.
+
+The corpora in fixtures/fuzz are the first inputs; new ones go to build/fuzz/corpus, and inputs that
+fail to build/fuzz/failed. Exit status 1: a target failed. `--minimize` writes the smallest corpora
+with the same coverage to fixtures/fuzz instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "tools" / "fuzz"
+FIXTURES = ROOT / "fixtures" / "fuzz"
+BUILD = ROOT / "build" / "fuzz"
+TARGET_FOLDER = ROOT / "target" / "fuzz"
+PROGRAM = TARGET_FOLDER / "x86_64-unknown-linux-gnu" / "debug" / "schedlens-fuzz"
+
+# Longer inputs cost more than they find.
+_MOST_BYTES = 20_000
+# Bytes of a corpus in fixtures/fuzz before it is packed.
+_MOST_CORPUS = 120_000
+_OPTIONS = (f"-max_len={_MOST_BYTES}", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
+_STATUS = re.compile(r"#(\d+)\s+(?:DONE|pulse|REDUCE|NEW|INITED).*? cov: (\d+) ft: (\d+)")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a target did: inputs executed, edges covered, features, seconds, and its failure."""
+
+    target: str
+    executions: int
+    edges: int
+    features: int
+    seconds: float
+    failure: str | None
+
+
+def build() -> None:
+    """Builds the program; a second call costs nothing."""
+    command = ["cargo", "build", "--locked", "-j2", "--target-dir", str(TARGET_FOLDER)]
+    subprocess.run(command, cwd=HERE, check=True)
+
+
+def targets() -> list[str]:
+    """The names of all targets, in the order of their table."""
+    table = (HERE / "src" / "main.rs").read_text(encoding="utf-8")
+    return re.findall(r'^    \("(\w+)", \w+::\w+\),$', table, re.MULTILINE)
+
+
+def run(target: str, seconds: float) -> Result:
+    """Fuzzes one target."""
+    own, known = BUILD / "corpus" / target, BUILD / "known" / target
+    failed = BUILD / "failed" / target
+    for folder in (own, failed):
+        folder.mkdir(parents=True, exist_ok=True)
+    unpack(target, known)
+    begin = time.monotonic()
+    done = _call(
+        target,
+        [f"-max_total_time={max(1, round(seconds))}", f"-artifact_prefix={failed}/", *_OPTIONS],
+        [own, known],
+    )
+    found = _STATUS.findall(done.stderr)
+    executions, edges, features = map(int, found[-1]) if found else (0, 0, 0)
+    failure = None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if _is_reason(line)]
+        failure = "\n".join(lines[-6:]) or done.stderr[-500:]
+    return Result(target, executions, edges, features, time.monotonic() - begin, failure)
+
+
+def _is_reason(line: str) -> bool:
+    return "panicked" in line or "ERROR" in line or "Test unit" in line or "assert" in line
+
+
+def _call(
+    target: str, options: Sequence[str], folders: Sequence[Path]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PROGRAM), *options, *map(str, folders)],
+        env=os.environ | {"SCHEDLENS_FUZZ_TARGET": target, "RUST_BACKTRACE": "1"},
+        capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+
+
+def unpack(target: str, folder: Path) -> None:
+    """Unpacks the corpus of a target."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    packed = FIXTURES / f"{target}.tar.xz"
+    if packed.exists():
+        with tarfile.open(packed) as archive:
+            archive.extractall(folder, filter="data")
+
+
+def minimize(target: str) -> tuple[int, int]:
+    """Writes the smallest corpus with the same coverage; returns inputs and packed bytes."""
+    own, known, small = (BUILD / part / target for part in ("corpus", "known", "small"))
+    own.mkdir(parents=True, exist_ok=True)
+    unpack(target, known)
+    shutil.rmtree(small, ignore_errors=True)
+    small.mkdir(parents=True)
+    done = _call(target, ["-merge=1", *_OPTIONS], [small, own, known])
+    if done.returncode:
+        raise SystemExit(f"{target}: the corpus cannot be minimized\n{done.stderr[-2000:]}")
+    # The first inputs remain; of the others, the shortest.
+    first = {path.read_bytes(): path.name for path in (*own.iterdir(), *known.iterdir())
+             if path.name.startswith("seed-")}  # fmt: skip
+    found = sorted((path.read_bytes() for path in small.iterdir()), key=lambda one: (len(one), one))
+    inputs, total = list(first), sum(map(len, first))
+    for one in found:
+        if one not in first and total + len(one) <= _MOST_CORPUS:
+            inputs.append(one)
+            total += len(one)
+    packed = FIXTURES / f"{target}.tar.xz"
+    with tarfile.open(packed, "w:xz", format=tarfile.USTAR_FORMAT, preset=9) as archive:
+        for one in inputs:
+            # Without times and owners, the same inputs make the same file.
+            member = tarfile.TarInfo(first.get(one, hashlib.sha1(one).hexdigest()))
+            member.size = len(one)
+            archive.addfile(member, io.BytesIO(one))
+    return len(inputs), packed.stat().st_size
+
+
+def table(results: Sequence[Result]) -> str:
+    """The results as a table of Markdown."""
+    lines = [
+        "| target | executions | per second | edges | features |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for result in results:
+        rate = result.executions / max(result.seconds, 1e-9)
+        cells = (result.executions, round(rate), result.edges, result.features)
+        lines.append(f"| {result.target} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+    total = sum(result.executions for result in results)
+    lines.append(f"| all | {total:,} | | | |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    limit = parser.add_mutually_exclusive_group()
+    limit.add_argument("--seconds", type=float, default=10.0, help="for each target")
+    limit.add_argument("--hours", type=float, help="for all targets together")
+    parser.add_argument("--workers", type=int, default=2, help="targets that run at a time")
+    parser.add_argument("--minimize", action="store_true", help="rewrite fixtures/fuzz")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="only these")
+    asked = parser.parse_args(arguments)
+    known = targets()
+    unknown = [name for name in asked.targets if name not in known]
+    if unknown:
+        print(f"no target {unknown[0]}: choose from {' '.join(known)}", file=sys.stderr)
+        return 2
+    build()
+    chosen = asked.targets or known
+    if asked.minimize:
+        for name in chosen:
+            inputs, size = minimize(name)
+            print(f"{name}: {inputs} inputs, {size:,} bytes")
+        return 0
+    seconds = asked.seconds
+    if asked.hours is not None:
+        seconds = asked.hours * 3600 * asked.workers / len(chosen)
+    with ThreadPoolExecutor(asked.workers) as pool:
+        results = list(pool.map(lambda name: run(name, seconds), chosen))
+    print(table(results))
+    for result in results:
+        if result.failure is not None:
+            print(f"\n{result.target} failed: its input is in {BUILD.relative_to(ROOT)}/failed")
+            print(result.failure)
+    return int(any(result.failure is not None for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,197 @@
+"""Writes the sound recording that targets embed, and first inputs of the targets.
+
+`PYTHONPATH=tests/support python tools/fuzz/seeds.py build/fuzz/corpus` writes them to where
+`run.py --minimize` takes them from. All of it is synthetic: the writer of the tests makes it.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import recording_writer
+
+ROOT = Path(__file__).resolve().parents[2]
+SOUND = ROOT / "fixtures" / "fuzz" / "sound.perf.data"
+
+_BUFFER_HEADER = 0x48
+_US = 1_000
+
+Head = dict[str, Any]
+Event = dict[str, Any]
+
+_CPU = {"core": 0, "efficiency_class": 1, "pmu": "cpu_core", "l2": 0, "l3": 0}
+_MACHINE = {"cpus": [_CPU | {"cpu": 0}, _CPU | {"cpu": 1}]}
+
+# cpu 0  B . A B . A      A wakes B, B yields, an interrupt in between
+# cpu 1  C C C . . C      C is created and moves, its records are lost once
+_EVENTS: list[Event] = [
+    {"ts": 0, "cpu": 0, "event": "counters", "names": ["cycles"]},
+    {"ts": 0, "cpu": 0, "event": "process", "phase": "rundown_start", "pid": 100, "name": "a.exe"},
+    {"ts": 0, "cpu": 0, "event": "thread", "phase": "rundown_start", "pid": 100, "tid": 8},
+    {"ts": 0, "cpu": 0, "event": "thread", "phase": "rundown_start", "pid": 100, "tid": 9},
+    {"ts": 10 * _US, "cpu": 0, "event": "switch", "old": 0, "new": 8, "counters": [1000]},
+    {"ts": 20 * _US, "cpu": 0, "event": "ready", "tid": 9, "target": 1},
+    {"ts": 21 * _US, "cpu": 0, "event": "migrate", "tid": 9, "from": 0, "to": 1},
+    {"ts": 25 * _US, "cpu": 1, "event": "switch", "old": 0, "new": 9, "counters": [2000]},
+    {"ts": 30 * _US, "cpu": 0, "event": "interrupt", "start": 28 * _US, "kind": "dpc"},
+    {"ts": 35 * _US, "cpu": 0, "event": "thread", "phase": "start", "pid": 100, "tid": 10},
+    {"ts": 36 * _US, "cpu": 0, "event": "ready", "tid": 10, "new": True},
+    {"ts": 40 * _US, "cpu": 0, "event": "yield"},
+    {"ts": 41 * _US, "cpu": 0, "event": "switch", "old": 8, "new": 10, "leaves": "yield",
+     "counters": [3000]},
+    {"ts": 45 * _US, "cpu": 1, "event": "lost", "until": 60 * _US},
+    {"ts": 62 * _US, "cpu": 1, "event": "switch", "old": 9, "new": 0, "counters": [9000]},
+    {"ts": 64 * _US, "cpu": 1, "event": "idle", "state": 1},
+    {"ts": 66 * _US, "cpu": 1, "event": "frequency", "about": 1, "mhz": 2000},
+    {"ts": 70 * _US, "cpu": 0, "event": "switch", "old": 10, "new": 8, "leaves": "exit",
+     "counters": [5000]},
+    {"ts": 71 * _US, "cpu": 0, "event": "thread", "phase": "end", "pid": 100, "tid": 10},
+    {"ts": 75 * _US, "cpu": 1, "event": "idle"},
+    {"ts": 80 * _US, "cpu": 0, "event": "switch", "old": 8, "new": 0, "counters": [6000]},
+]  # fmt: skip
+
+_WINDOWS_ONLY: list[Event] = [
+    {"ts": 81 * _US, "cpu": 0, "event": "power_rundown", "about": 1, "parked": False,
+     "efficiency_class": 1},
+    {"ts": 82 * _US, "cpu": 0, "event": "park", "about": 1},
+    {"ts": 83 * _US, "cpu": 0, "event": "park_selection", "old": 3, "new": 1, "reason": 1},
+    {"ts": 84 * _US, "cpu": 0, "event": "present", "pid": 100, "tid": 8},
+    {"ts": 85 * _US, "cpu": 0, "event": "priority", "tid": 8, "old": 8, "new": 9},
+    {"ts": 86 * _US, "cpu": 0, "event": "affinity", "tid": 8, "mask": 1},
+    {"ts": 87 * _US, "cpu": 0, "event": "unpark", "about": 1},
+]  # fmt: skip
+
+_GUID = bytes.fromhex("0403020106050807090a0b0c0d0e0f10")
+_MANIFEST = """<instrumentationManifest><provider name="P" guid="{01020304-0506-0708-090a-\
+0b0c0d0e0f10}"><events><event value="1" version="2" task="T" opcode="win:Start" template="A"/>\
+</events><templates><template tid="A"><data name="n" inType="win:UInt16"/><data name="x" \
+inType="win:UnicodeString"/><data name="p" inType="win:Int32" count="n"/><data name="b" \
+inType="win:Binary" length="n"/></template></templates></provider></instrumentationManifest>"""
+_WINSAT = """<Processor><ProcessorName>CPU</ProcessorName><RelationProcessorCore><Mask>3</Mask>\
+</RelationProcessorCore><RelationCache><Mask>f</Mask><Level>3</Level><Type>Unified</Type>\
+</RelationCache><RelationNumaNode><Mask>f</Mask><NodeNum>1</NodeNum></RelationNumaNode>\
+<RelationProcessorPackage><Mask>f</Mask></RelationProcessorPackage></Processor>"""
+
+
+def _part(content: bytes) -> bytes:
+    return struct.pack("<H", len(content)) + content
+
+
+def _etl(folder: Path, **layout: Any) -> bytes:
+    path = folder / "seed.etl"
+    head = {"machine": _MACHINE, "etl": {"buffer_size": 4096, **layout}}
+    recording_writer.write(head, [*_EVENTS, *_WINDOWS_ONLY], etl=path)
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
+def _perf() -> bytes:
+    recording_writer.write({"machine": _MACHINE, "perf": {"yields": True}}, _EVENTS, perf=SOUND)
+    return SOUND.read_bytes()
+
+
+def _buffers(etl: bytes) -> Iterator[tuple[int, bytes]]:
+    """CPU and bytes of each buffer's records, after the header's buffer."""
+    at = struct.unpack_from("<I", etl)[0]
+    while at < len(etl):
+        size, filled = struct.unpack_from("<I", etl, at)[0], struct.unpack_from("<I", etl, at + 48)
+        yield struct.unpack_from("<H", etl, at + 40)[0], etl[at + _BUFFER_HEADER : at + filled[0]]
+        at += size
+
+
+def _sections(perf: bytes) -> bytes:
+    """The feature sections, as the target perf_features takes them."""
+    offset, size = struct.unpack_from("<QQ", perf, 40)
+    bits = int.from_bytes(perf[72:104], "little")
+    numbers = [bit for bit in range(256) if bits >> bit & 1]
+    found = b""
+    for rank, number in enumerate(numbers):
+        start, length = struct.unpack_from("<QQ", perf, offset + size + 16 * rank)
+        if number != 1:
+            found += bytes([number]) + _part(perf[start : start + length])
+    return found
+
+
+def _formats(perf: bytes) -> bytes:
+    offset, size = struct.unpack_from("<QQ", perf, 40)
+    start, length = struct.unpack_from("<QQ", perf, offset + size)
+    return perf[start : start + length]
+
+
+def seeds(folder: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Target, name, and bytes of each first input."""
+    perf = _perf()
+    etl = _etl(folder, merged=True)
+    yield "perf_file", "sound", perf
+    offset, size = struct.unpack_from("<QQ", perf, 40)
+    yield "perf_records", "sound", perf[offset : offset + size]
+    yield "perf_features", "sound", _sections(perf)
+    yield "perf_formats", "sound", _formats(perf)
+    yield "etl_file", "merged", etl
+    yield "etl_file", "plain", _etl(folder, pointer=4, clock="system_time")
+    yield "etl_file", "xpress", _etl(folder, compression="xpress", merged=True)
+    packed = _etl(folder, compression="lznt1", merged=True)
+    yield "etl_file", "lznt1", packed
+    records = b"".join(bytes([cpu, 0]) + _part(part) for cpu, part in _buffers(etl))
+    yield "etl_buffers", "merged", b"\0" + records
+    yield "etl_schedule", "merged", b"\0" + records
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
+        written.writestr("a.etl", etl)
+    yield "etl_zip", "deflated", archive.getvalue()[4:]
+    yield "lznt1", "text", struct.pack("<H", 12) + bytes.fromhex("09b0006162636461031803650000")
+    yield (
+        "xpress",
+        "text",
+        struct.pack("<H", 300) + bytes.fromhex("ffffff1f6162631700 0fff2601".replace(" ", "")),
+    )
+    lengths = bytearray(256)
+    lengths[0x61 // 2 : 0x64 // 2] = b"\x30\x23"
+    lengths[128] = 0x02
+    yield "xpress_huffman", "codes", struct.pack("<H", 300) + bytes(lengths) + bytes(16)
+    for rank in range(0, 300, 7):
+        payload = bytes(range(1, 65)) + "text\0".encode("utf-16-le") + b"ansi\0"
+        yield "kernel_event", f"rank{rank}", struct.pack("<HB", rank, rank % 5) + payload
+    info = bytearray(160)
+    info[32:35] = b"\1\0\1"
+    struct.pack_into("<II", info, 100, 2, 2)
+    struct.pack_into("<IIHHIHHI", info, 112, 0, 0, 6, 0, 0, 1, 2, 0)
+    struct.pack_into("<IIHHIHHI", info, 136, 4, 0, 1, 0, 0, 0, 0, 0)
+    yield "event_info", "counted", _part(bytes(info)) + b"\2\0a\0\0\0b\0\0\0"
+    text = b"\0Event\0text\0\2wide\0\x81\1list\0\x46pair\0\x98\2a\0\4b\0\3last\0\x0d"
+    values = b"hi\0w\0\0\0\2\0\1\0\2\0\x09\xff\1\0\0\0"
+    yield "tracelogging", "all", _part(struct.pack("<H", len(text) + 2) + text) + values
+    yield "manifest", "all", _part(b"\2\0x\0\0\0\1\0\0\0\2\0\0\0ab") + _MANIFEST.encode()
+    yield "winsat", "text", _WINSAT.encode()
+    wide = _WINSAT.encode("utf-16-le")[:4000]
+    plain = struct.pack("<II", 1, len(wide)) + struct.pack("<H", 0x3000 | (len(wide) - 1)) + wide
+    yield "winsat", "record", plain
+    mask = struct.pack("<QH6x", 3, 0)
+    core = struct.pack("<IIBB20xH", 0, 48, 1, 1, 1) + mask
+    group = struct.pack("<IIHH20x", 4, 76, 1, 1) + struct.pack("<BB38xQ", 2, 2, 3)
+    cache = struct.pack("<IIBBHII18xH", 2, 56, 2, 8, 64, 1 << 20, 0, 1) + mask
+    yield "processors", "one_core", core + group + cache
+    yield "processors", "list", b"0-3,8"
+    sample = struct.pack("<IHHIIqqqq", 3, 5, 6, 1, 0, 1000, 1500, 77, 88)
+    yield "samples", "one", b"SLSAMP1\0" + sample + b"torn"
+    yield "states", "empty", bytes(24)
+    yield "states", "switches", bytes(range(200))
+
+
+def main(folder: Path) -> None:
+    """Writes them all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for target, name, content in seeds(folder):
+        (folder / target).mkdir(exist_ok=True)
+        (folder / target / f"seed-{name}").write_bytes(content)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
