@@ -78,6 +78,13 @@ def test_version_2_3(tmp_path: Path) -> None:
     assert found(capture) == [(row[0] + 500, *row[1:]) for row in WANTED]
 
 
+def test_negative_length_is_unknown(tmp_path: Path) -> None:
+    names = "Application,ProcessID,SwapChainAddress,CPUStartTime,FrameTime,CPUBusy,GPUBusy"
+    path = write(tmp_path / "negative.csv", names, [["g.exe", 7, "0x1", 0, -10, -9, -7]])
+    (frame,) = presentmon.read(path).frames
+    assert (frame.dur_ns, frame.cpu_busy_ns, frame.gpu_busy_ns) == (None, None, None)
+
+
 def test_version_1_derives_a_frame_from_the_previous_one(tmp_path: Path) -> None:
     path = write(
         tmp_path / "1.csv",

@@ -75,3 +75,8 @@ def test_energy_comes_from_perf_events(tmp_path: Path) -> None:
         "7,,context-switches,1000000,100.00,,\n"
     )
     assert energy_events.parsed(said) == {"package": 12.5, "package/dram": 1.25}
+
+
+def test_energy_that_is_no_amount_is_unknown() -> None:
+    for amount in ("nan", "inf", "-1", "1e999"):
+        assert energy_events.parsed(f"{amount},Joules,power/energy-pkg/,1,100.00,,\n") == {}

@@ -100,6 +100,8 @@ def test_process_is_found_by_name() -> None:
     assert asked == [["tasklist", "/fo", "csv", "/nh", "/fi", "imagename eq game.exe"]]
     assert processes.running(4711, ask)
     assert not processes.running(4712, ask)
+    # Python's int() refuses this digit.
+    assert not processes.running(4711, lambda command: '"game.exe","47²1"\r\n')
     with pytest.raises(PlanError, match=r"no process named 'game\.exe' is running"):
         processes.find("game.exe", lambda command: windows_texts.NO_TASKS)
     twice = windows_texts.TASKS + windows_texts.TASKS.replace("4711", "815")

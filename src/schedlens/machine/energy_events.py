@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import math
 import shutil
 import subprocess
 from pathlib import Path
@@ -63,6 +64,7 @@ def parsed(text: str) -> dict[str, float]:
             continue
         name = row[2].split("/")[1] if "/" in row[2] else row[2]
         with contextlib.suppress(ValueError):
-            if name in _EVENTS:
-                found[_EVENTS[name]] = float(row[0])
+            joules = float(row[0])
+            if name in _EVENTS and 0 <= joules < math.inf:
+                found[_EVENTS[name]] = joules
     return found

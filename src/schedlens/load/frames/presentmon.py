@@ -235,9 +235,9 @@ def _number(text: str | None) -> float | None:
 
 
 def _ms(row: Row, column: str) -> int | None:
-    """Converts milliseconds to whole ns."""
+    """Converts milliseconds to whole ns; None if they are not a length."""
     value = _number(row.get(column))
-    return None if value is None or abs(value) > 1e9 else round(value * MS)
+    return None if value is None or not 0 <= value <= 1e9 else round(value * MS)
 
 
 def _positive(value: int | None) -> int | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Sequence
 
 from schedlens.errors import PlanError
 from schedlens.record.windows.settings import run
+
+_PID = re.compile(r"[0-9]{1,10}")
 
 Ask = Callable[[Sequence[str]], str | None]
 
@@ -19,7 +22,8 @@ def listing(condition: str) -> list[str]:
 def _rows(text: str | None) -> list[tuple[str, int]]:
     """Name and number of each; the line that says there are none has no second column."""
     rows = [row for row in csv.reader((text or "").splitlines()) if len(row) > 1]
-    return [(row[0], int(row[1])) for row in rows if row[1].isdigit()]
+    # isdigit() also accepts digits that int() refuses, such as a superscript two.
+    return [(row[0], int(row[1])) for row in rows if _PID.fullmatch(row[1])]
 
 
 def image_of(name: str) -> str:
