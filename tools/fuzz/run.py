@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
+import json
 import os
 import re
 import shutil
@@ -29,6 +30,7 @@ BUILD = ROOT / "build" / "fuzz"
 TARGET_FOLDER = ROOT / "target" / "fuzz"
 PROGRAM = TARGET_FOLDER / "x86_64-unknown-linux-gnu" / "debug" / "schedlens-fuzz"
 
+PYTHON_TARGET = "csv_files"
 # Longer inputs cost more than they find.
 _MOST_BYTES = 20_000
 # Bytes of a corpus in fixtures/fuzz before it is packed.
@@ -56,13 +58,20 @@ def build() -> None:
 
 
 def targets() -> list[str]:
-    """The names of all targets, in the order of their table."""
+    """The names of all targets: those of the program in the order of their table, then Python's."""
+    return [*compiled(), PYTHON_TARGET]
+
+
+def compiled() -> list[str]:
+    """The targets of the program."""
     table = (HERE / "src" / "main.rs").read_text(encoding="utf-8")
     return re.findall(r'^    \("(\w+)", \w+::\w+\),$', table, re.MULTILINE)
 
 
 def run(target: str, seconds: float) -> Result:
     """Fuzzes one target."""
+    if target == PYTHON_TARGET:
+        return _run_python(seconds)
     own, known = BUILD / "corpus" / target, BUILD / "known" / target
     failed = BUILD / "failed" / target
     for folder in (own, failed):
@@ -81,6 +90,19 @@ def run(target: str, seconds: float) -> Result:
         lines = [line for line in done.stderr.splitlines() if _is_reason(line)]
         failure = "\n".join(lines[-6:]) or done.stderr[-500:]
     return Result(target, executions, edges, features, time.monotonic() - begin, failure)
+
+
+def _run_python(seconds: float) -> Result:
+    begin = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, str(HERE / "csv_files.py"), str(seconds)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    spent = time.monotonic() - begin
+    if done.returncode:
+        return Result(PYTHON_TARGET, 0, 0, 0, spent, done.stderr[-2000:])
+    found = json.loads(done.stdout)
+    return Result(PYTHON_TARGET, found["executions"], found["edges"], found["edges"], spent, None)
 
 
 def _is_reason(line: str) -> bool:
@@ -169,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
     build()
     chosen = asked.targets or known
     if asked.minimize:
-        for name in chosen:
+        for name in (name for name in chosen if name != PYTHON_TARGET):
             inputs, size = minimize(name)
             print(f"{name}: {inputs} inputs, {size:,} bytes")
         return 0
@@ -181,7 +203,12 @@ def main(arguments: Sequence[str]) -> int:
     print(table(results))
     for result in results:
         if result.failure is not None:
-            print(f"\n{result.target} failed: its input is in {BUILD.relative_to(ROOT)}/failed")
+            place = (
+                f"in {BUILD.relative_to(ROOT)}/failed"
+                if result.target != PYTHON_TARGET
+                else "below"
+            )
+            print(f"\n{result.target} failed: its input is {place}")
             print(result.failure)
     return int(any(result.failure is not None for result in results))
 
