@@ -347,6 +347,8 @@ impl Index {
         lane.end_gap(begin.ts, &mut self.gaps);
         let run = Span { segment, start: start as u64, end: position as u64 };
         (lane.before, lane.run) = (lane.last, Some(run));
+        // A LOST record that came first may be later.
+        lane.first = lane.first.min(begin.ts);
         lane.last = last;
         lane.extend(run);
         position
@@ -395,6 +397,7 @@ impl Index {
             None => {
                 lane.end_gap(placed.ts, &mut self.gaps);
                 (lane.before, lane.run) = (lane.last, Some(span));
+                lane.first = lane.first.min(placed.ts);
                 lane.last = placed.ts;
             }
         }
@@ -561,12 +564,32 @@ mod tests {
         bytes
     }
 
-    #[test]
-    fn damage_at_the_start_does_not_decide_which_times_are_possible() {
+    /// The description of events whose samples are those of [`sample`].
+    fn events() -> Events {
         let mut attr = vec![0; 128];
         attr[24..32].copy_from_slice(&(SAMPLE_TIME | SAMPLE_CPU).to_le_bytes());
         attr[40..48].copy_from_slice(&SAMPLE_ID_ALL.to_le_bytes());
-        let events = Events::new(vec![Attr::read(&attr).expect("an event")]).expect("times");
+        Events::new(vec![Attr::read(&attr).expect("an event")]).expect("times")
+    }
+
+    #[test]
+    fn lane_begins_with_its_earliest_record_and_not_with_a_later_lost_record() {
+        // `PERF_RECORD_LOST`: id, count, then time and CPU.
+        let mut lost = record::LOST.to_le_bytes().to_vec();
+        lost.extend([0, 0, 40, 0]);
+        for word in [0, 7, 2_000, 0_u64] {
+            lost.extend(word.to_le_bytes());
+        }
+        let data = [lost, sample(1_000), sample(3_000)].concat();
+        let (mut index, mut problems) = (Index::default(), Problems::default());
+        index.add(&events(), (0, "data", &data), 0, &mut problems, |_, _| {});
+        let lanes: Vec<_> = index.lanes.iter().map(|lane| (lane.first, lane.last)).collect();
+        assert_eq!(lanes, [(1_000, 3_000)]);
+    }
+
+    #[test]
+    fn damage_at_the_start_does_not_decide_which_times_are_possible() {
+        let events = events();
         // Its size leads past the records that follow; its type is not documented.
         let mut unknown = vec![0xff, 0xff, 0, 0, 0, 0, 48, 0];
         unknown.resize(24, 0xff);

@@ -63,7 +63,9 @@ impl Index {
         if self.uncover {
             let lanes = || self.lanes.iter().filter(|lane| !lane.spans.is_empty());
             self.first = lanes().map(|lane| lane.first).min();
+            // A lane of LOST records alone has no last record of another kind.
             let last = lanes().map(|lane| lane.last).filter(|last| *last != u64::MAX).max();
+            let last = last.max(self.first);
             self.last = last.or(self.last);
         }
         if self.has_several_lanes() {
