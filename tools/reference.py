@@ -16,6 +16,7 @@ import duckdb
 
 from schedlens.ask import catalog
 from schedlens.commands import cli
+from schedlens.lake import change_points, sketches
 from schedlens.load import schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,6 +74,10 @@ def views() -> str:
     with duckdb.connect() as con:
         files = schema.create(con)
         catalog.install(con)
+        sketches.install(con)
+        change_points.install(con)
+        files |= schema.create(con, [schema.lake_file()])
+        catalog.install(con, catalog.load_fleet())
         columns = _columns(con)
         macros = _macros(con)
     lines = [
@@ -80,11 +85,14 @@ def views() -> str:
         "",
         f"What the database of an analysis contains. {WRITTEN} "
         "The sources are the comments in `queries/`.",
+        "Those under `fleet`, and the tables of lake.sql, are only in the database of a lake "
+        "([lake.md](../lake.md)). "
         "Each view is also a table macro with the listed parameters: `FROM steal` and "
         "`FROM steal(p_trace_id := 1)`. A mark in parentheses states the bounds of a time if "
         'events were lost ([data-model.md](../data-model.md), "Bounds"). Unknown is NULL.',
     ]
-    queries = {query.full_name: query for query in catalog.load_all()}
+    every = catalog.load_all() + catalog.load_fleet()
+    queries = {query.full_name: query for query in every}
     for subject, names in _subjects().items():
         lines += ["", f"## {subject}"]
         for name in names:

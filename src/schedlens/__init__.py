@@ -23,11 +23,12 @@ __all__ = ["__version__", "events", "open"]
 def open(path: str | Path) -> Analysis:
     """Opens an analyzed session, named by its folder or its analysis.duckdb, read-only.
 
-    Raises `schedlens.errors.NothingToReadError` if there is none.
+    Also opens a lake, named by its folder or URL. Raises
+    `schedlens.errors.NothingToReadError` if there is none.
     """
-    from schedlens.ask.analysis import Analysis
+    from schedlens.lake import reading
 
-    return Analysis(Path(path))
+    return reading.opened(path)
 
 
 def events(

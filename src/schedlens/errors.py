@@ -91,3 +91,20 @@ class UnknownWorkloadError(UnknownNameError):
 
 class NoSpaceError(SchedlensError):
     """The disk is full."""
+
+
+class LakeError(SchedlensError):
+    """A lake cannot be written or read."""
+
+
+class FleetError(SchedlensError):
+    """The cluster cannot process the recordings."""
+
+
+class MissingExtraError(SchedlensError):
+    """A package that only some commands need is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs the package {package}: install it with `pip install schedlens[{extra}]`"
+        )

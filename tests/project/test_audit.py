@@ -40,6 +40,16 @@ def test_lock_files_have_no_faults() -> None:
             f"a==1.0 \\\n    --hash=sha256:{SUM}\na==2.0 \\\n    --hash=sha256:{SUM}",
             ["a: locked more than once"],
         ),
+        (
+            f"a==1.0 ; python_full_version < '3.12' \\\n    --hash=sha256:{SUM}\n"
+            f"a==2.0 ; python_full_version >= '3.12' \\\n    --hash=sha256:{SUM}",
+            [],
+        ),
+        (
+            f"a==1.0 ; python_full_version < '3.12' \\\n    --hash=sha256:{SUM}\n"
+            f"a==2.0 \\\n    --hash=sha256:{SUM}",
+            ["a: locked more than once"],
+        ),
     ],
 )
 def test_faults_of_requirements_are_found(entry: str, fault: list[str]) -> None:

@@ -58,8 +58,9 @@ def test_every_command_view_and_table_has_a_heading() -> None:
     views = (ROOT / "docs/reference/views.md").read_text(encoding="utf-8").splitlines()
     headings = [line.removeprefix("### ") for line in views if line.startswith("### ")]
     with duckdb.connect() as con:
-        tables = schema.create(con)
-    assert sorted(headings) == sorted([*(q.full_name for q in catalog.load_all()), *tables])
+        tables = {**schema.create(con), **schema.create(con, [schema.lake_file()])}
+    queries = catalog.load_all() + catalog.load_fleet()
+    assert sorted(headings) == sorted([*(q.full_name for q in queries), *tables])
 
 
 def test_every_column_has_a_type_and_a_meaning() -> None:

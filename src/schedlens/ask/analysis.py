@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -19,9 +20,10 @@ def load(
     recordings: list[Recording],
     window: tuple[int | None, int | None],
     progress: store.Progress,
+    trace_ids: Sequence[int] | None = None,
 ) -> list[store.Failure]:
     """Loads all recordings as `store.load_rows` does, and adds all views and the summaries."""
-    failures = store.load_rows(con, recordings, window, progress)
+    failures = store.load_rows(con, recordings, window, progress, trace_ids)
     if len(failures) < len(recordings):
         if not catalog.is_installed(con):
             catalog.install(con)
@@ -30,10 +32,13 @@ def load(
 
 
 class Analysis:
-    """The database of an analyzed session, read only; also a context manager."""
+    """The database of an analyzed session, read only; also a context manager.
 
-    def __init__(self, path: Path) -> None:
-        self.con = store.open_database(path)
+    `con` is an open database to use instead, such as that of a lake.
+    """
+
+    def __init__(self, path: Path, con: duckdb.DuckDBPyConnection | None = None) -> None:
+        self.con = store.open_database(path) if con is None else con
 
     def sql(self, query: str) -> pa.Table:
         """The rows of a query as an Arrow table; raises `DatabaseError` with DuckDB's reason."""

@@ -20,6 +20,9 @@ from schedlens.load.schema import folder, literal
 if TYPE_CHECKING:
     import duckdb
 
+# The folder of the questions about a lake.
+FLEET = "fleet"
+
 _PARAMETER = re.compile(r"^(p_\w+)(?: \[([^\]]+)\])?: (.+)$")
 _NAME = re.compile(r'"([^"]+)"\s*$|(\w+)\s*$')
 # A name with all that is joined to it by points: `cpu.core` is not the question `cpu`.
@@ -57,9 +60,15 @@ def load_all() -> list[Query]:
     return _in_order([read(path, schema) for path, schema in _files()])
 
 
+def load_fleet() -> list[Query]:
+    """The questions about the recordings of a lake, which only its database has."""
+    found = sorted((folder() / FLEET).glob("*.sql"))
+    return _in_order([read(path, "main") for path in found])
+
+
 def _files() -> list[tuple[Path, str]]:
-    """The file of each question, with its schema."""
-    own = [path for path in folder().glob("*/*.sql") if path.parent.name != "schema"]
+    """The file of each question about a database, with its schema."""
+    own = [path for path in folder().glob("*/*.sql") if path.parent.name not in ("schema", FLEET)]
     dialects = sorted((folder() / "dialects").glob("*/*.sql"))
     return [(path, "main") for path in sorted(own, key=lambda path: path.name)] + [
         (path, path.parent.name) for path in dialects
@@ -68,7 +77,7 @@ def _files() -> list[tuple[Path, str]]:
 
 def find(name: str) -> Query:
     """The question of that name; raises `UnknownQueryError` with the nearest names."""
-    every = {query.full_name: query for query in load_all()}
+    every = {query.full_name: query for query in load_all() + load_fleet()}
     if name not in every:
         raise UnknownQueryError(name, sorted(every))
     return every[name]
@@ -178,9 +187,12 @@ def is_installed(con: duckdb.DuckDBPyConnection) -> bool:
     return bool(views[0][0] == len(_files()))
 
 
-def install(con: duckdb.DuckDBPyConnection) -> None:
-    """Makes a macro and a view of every question, with their documentation as comments."""
-    for query in load_all():
+def install(con: duckdb.DuckDBPyConnection, queries: Iterable[Query] | None = None) -> None:
+    """Makes a macro and a view of every question, with their documentation as comments.
+
+    `queries` are the questions, each after those that it uses; by default `load_all()`.
+    """
+    for query in load_all() if queries is None else queries:
         if query.schema != "main":
             con.execute(f"CREATE SCHEMA IF NOT EXISTS {query.schema}")
         arguments = ", ".join(f"{p.name} := {p.default}" for p in query.parameters)

@@ -13,6 +13,8 @@ from schedlens.commands.trace_window import checked, trace_time
 if TYPE_CHECKING:
     import duckdb
 
+    from schedlens.lake import written
+
 
 @click.command("analyze")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -46,6 +48,12 @@ if TYPE_CHECKING:
     "--temp-folder", type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder for spilled data. Default: next to the database.",
 )  # fmt: skip
+@click.option(
+    "--lake", metavar="DIR-OR-URL",
+    help="Also write tables and findings there as Parquet, such as s3://bucket/lake: docs/lake.md.",
+)  # fmt: skip
+@click.option("--machine", help="With --lake: the machine's name. Default: the recorded host.")
+@click.option("--build", help="With --lake: the build of the recorded software.")
 @click.option("--timings", "show_timings", is_flag=True, help="Print how long each query took.")
 @click.option("--no-report", is_flag=True, help="Database and findings only.")
 @click.option("--json", "as_json", is_flag=True, help="The findings and loads as one JSON object.")
@@ -64,6 +72,9 @@ def analyze(
     only: tuple[str, ...],
     max_memory: str | None,
     temp_folder: Path | None,
+    lake: str | None,
+    machine: str | None,
+    build: str | None,
     show_timings: bool,
     no_report: bool,
     as_json: bool,
@@ -99,6 +110,21 @@ def analyze(
 
         described = described_machine.topology(topology)
         recordings = [known.described(described) for known in recordings]
+    planned: list[written.Planned] = []
+    if lake is not None:
+        from schedlens.lake import file_access, written
+
+        lake_files = file_access.LakeFiles(lake)
+        planned = written.planned(
+            lake_files,
+            recordings,
+            machine=machine,
+            build=build,
+            options=written.options(process, only, (_ns(from_s), _ns(to_s)), topology),
+        )
+        recordings = [known.recording for known in planned]
+    elif machine is not None or build is not None:
+        raise click.UsageError("--machine and --build need --lake")
     folder = output or _home(paths[0])
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +143,8 @@ def analyze(
         ) as con,
     ):
         with bar(quiet=as_json) as progress, timings.phase("load"):
-            failures = analysis.load(con, recordings, window, progress)
+            numbers = [known.trace_id for known in planned]
+            failures = analysis.load(con, recordings, window, progress, numbers)
         if len(failures) == len(recordings):
             for failure in failures[1:]:
                 click.echo(terminal.visible(f"analyze: {failure.line}"), err=True)
@@ -131,6 +158,9 @@ def analyze(
         with bar(quiet=as_json) as progress, timings.phase("analyzers"):
             judgement = judging.judge_all(scope, only, progress)
             judging.store(con, judgement)
+        if lake is not None:
+            with timings.phase("lake"):
+                entries = written.write(con, lake_files, planned)
         if not no_report:
             with bar(quiet=as_json) as progress, timings.phase("report"):
                 save(page.text(con, process=process, step=step, scope=scope, progress=progress))
@@ -140,12 +170,19 @@ def analyze(
         facts["experiment"] = results.read(con, recordings[0].session)
         kept = calibration.store(con, recordings[0])
         facts["calibration"] = str(kept) if kept else None
+        if lake is not None:
+            facts["lake"] = {"place": lake, "written": [entry.trace_id for entry in entries]}
         if show_timings:
             facts["timings"] = [vars(timing) for timing in timings.phases + timings.slowest()]
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
         overview.show(facts)
+        if lake is not None:
+            there = sum(known.is_present for known in planned)
+            already = f"; {there} already there" if there else ""
+            said = f"lake      {lake}: {count(len(entries), 'recording')} written{already}"
+            click.echo(terminal.plain(said))
         if show_timings:
             overview.show_timings(timings)
     if unread:

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 
 
 @click.command("sql")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path")
 @click.argument("query", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with a header.")
 @click.option("--rows", default=40, show_default=True, help="Rows to print as a table; 0 for all.")
-def sql(path: Path, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: int) -> int:
-    """Run a QUERY on the session or database PATH.
+def sql(path: str, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: int) -> int:
+    """Run a QUERY on the session, database or lake PATH.
 
     QUERY is SQL, or the name of a query with optional arguments:
 
@@ -33,10 +32,11 @@ def sql(path: Path, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: i
       schedlens sql SESSION sibling_overlap
       schedlens sql SESSION thread_summary process=game
       schedlens sql SESSION "SELECT * FROM trace"
+      schedlens sql s3://bucket/lake fleet_finding
     """
-    from schedlens.ask.analysis import Analysis
+    from schedlens.lake import reading
 
-    with Analysis(path) as analysis:
+    with reading.opened(path) as analysis:
         table = analysis.sql(_statement(query))
     if as_json:
         for row in table.to_pylist():
@@ -121,7 +121,7 @@ def _cell(value: object) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def queries(name: str | None, as_json: bool) -> int:
     """List the named queries, or show one with its parameters, columns and SQL."""
-    chosen = [catalog.find(name)] if name else catalog.load_all()
+    chosen = [catalog.find(name)] if name else catalog.load_all() + catalog.load_fleet()
     if as_json:
         click.echo(json.dumps([_as_json(query) for query in chosen], indent=2))
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,18 +27,26 @@ def schema_files() -> list[Path]:
     return [folder() / "schema" / f"{name}.sql" for name in names]
 
 
-def create(con: duckdb.DuckDBPyConnection) -> dict[str, Path]:
+def lake_file() -> Path:
+    """The file that declares the tables that only a lake has."""
+    return folder() / "schema" / "lake.sql"
+
+
+def create(
+    con: duckdb.DuckDBPyConnection, declared: Sequence[Path] | None = None
+) -> dict[str, Path]:
     """Fills an empty database with macros and tables; returns the file of each table, in order.
 
-    The comment after each column becomes its documentation. Raises `QueryFileError` if a column
-    has none.
+    `declared` are the files to execute, by default `schema_files()`. The comment after each column
+    becomes its documentation. Raises `QueryFileError` if a column has none.
     """
     files: dict[str, Path] = {}
-    for path in schema_files():
+    known = _new_tables(con, ())
+    for path in schema_files() if declared is None else declared:
         statements = con.extract_statements(path.read_text(encoding="utf-8"))
         for statement in statements:
             con.execute(statement)
-        tables = _new_tables(con, files)
+        tables = _new_tables(con, [*known, *files])
         for (table, columns), statement in zip(tables.items(), statements, strict=bool(tables)):
             files[table] = path
             # What follows the columns introduces the next table.
@@ -51,7 +60,7 @@ def create(con: duckdb.DuckDBPyConnection) -> dict[str, Path]:
     return files
 
 
-def _new_tables(con: duckdb.DuckDBPyConnection, known: dict[str, Path]) -> dict[str, list[str]]:
+def _new_tables(con: duckdb.DuckDBPyConnection, known: Iterable[str]) -> dict[str, list[str]]:
     """The columns of each table that is not in `known`, in order of creation."""
     found: dict[str, list[str]] = {}
     for table, column in con.execute(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,6 +208,11 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
     return con
 
 
+def set_for_answers(con: duckdb.DuckDBPyConnection) -> None:
+    """Sets a connection that was opened elsewhere as `open_database` does."""
+    con.execute(_ANSWERING)
+
+
 def _check_version(con: duckdb.DuckDBPyConnection, file: Path) -> None:
     """Raises `DatabaseError` for a database of another program or of another version."""
     again = f"run `analyze` on its recordings again, into {file.parent} or elsewhere with -o"
@@ -228,17 +233,20 @@ def load_rows(
     recordings: list[Recording],
     window: tuple[int | None, int | None],
     progress: Progress,
+    trace_ids: Sequence[int] | None = None,
 ) -> list[Failure]:
     """Loads all recordings, each completely or not at all; returns those that failed.
 
-    `window` is (from, to) in ns, None for the default end; it fills `analysis_window`.
+    `window` is (from, to) in ns, None for the default end; it fills `analysis_window`. `trace_ids`
+    are the numbers of the recordings, each between 1 and 2**31 - 1; by default from 1.
     """
     failures: list[Failure] = []
     loaded: list[int] = []
-    for trace_id, recording in enumerate(recordings, start=1):
-        progress(recording.label, (trace_id - 1) / len(recordings))
+    numbers = trace_ids or range(1, len(recordings) + 1)
+    for place, (trace_id, recording) in enumerate(zip(numbers, recordings, strict=True)):
+        progress(recording.label, place / len(recordings))
 
-        def part(share: float, label: str = recording.label, before: int = trace_id - 1) -> None:
+        def part(share: float, label: str = recording.label, before: int = place) -> None:
             progress(label, (before + share) / len(recordings))
 
         con.begin()

@@ -1,0 +1,1 @@
+"""Many recordings as Parquet files that every query and every analyzer reads."""
