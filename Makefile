@@ -25,7 +25,7 @@ TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom audit wheels bench damage detectors faults picture experiments-check fuzz fuzz-corpus fuzz-bytes clean
+.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom audit wheels bench bench-fleet damage detectors faults picture experiments-check fuzz fuzz-corpus fuzz-bytes clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -94,6 +94,10 @@ bench: setup-run
 	$(BIN)/python benches/decode.py
 	$(BIN)/python benches/etl.py
 	PYTHONPATH=tests:tests/support $(BIN)/python benches/questions.py
+
+# Takes minutes; the figures in docs/scale.md are from it.
+bench-fleet: setup
+	PYTHONPATH=tests:tests/support $(BIN)/python benches/fleet.py
 
 # Checks the load generator of the experiments against queueing theory.
 experiments-check: setup

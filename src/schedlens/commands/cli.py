@@ -20,6 +20,8 @@ from schedlens.errors import SchedlensError
 COMMANDS = {
     "collect": ("collect", "Run a workload or a program and record how it is scheduled."),
     "analyze": ("analyze", "Load recordings into a database; write findings and report."),
+    "fleet": ("fleet", "Analyze many recordings in parallel and write them to a lake."),
+    "fleet-report": ("fleet", "Write the report of a lake, or of one of its recordings."),
     "events": ("events", "Print every event of a recording with its decoded fields."),
     "inspect": ("inspect", "Show what a trace contains and which questions it can answer."),
     "sql": ("sql", "Run SQL or a named query on an analyzed session."),

@@ -36,8 +36,11 @@ def sql(path: str, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: in
     """
     from schedlens.lake import reading
 
-    with reading.opened(path) as analysis:
-        table = analysis.sql(_statement(query))
+    statement = _statement(query)
+    # Only these are known to need no records, whose files take seconds to list in a large lake.
+    of_fleet = query[0] in {found.name for found in catalog.load_fleet()}
+    with reading.opened(path, is_fleet_only=of_fleet) as analysis:
+        table = analysis.sql(statement)
     if as_json:
         for row in table.to_pylist():
             click.echo(json.dumps(row, default=str))

@@ -26,12 +26,13 @@ def found(values: Sequence[float]) -> list[int]:
         return []
     numpy = needed("numpy", "fleet")
     ruptures = needed("ruptures", "fleet")
-    series = numpy.log(numpy.maximum(numpy.asarray(values, dtype=float), 1.0))
+    series = numpy.log(numpy.maximum(numpy.asarray(values, dtype=float), 1e-9))
     steps = numpy.abs(numpy.diff(series))
     # The median of |difference| of two normal values is 0.954 standard deviations of one.
     noise = max(float(numpy.median(steps)) / 0.954, 0.01)
     penalty = _PENALTY * noise**2 * math.log(len(values))
-    search = ruptures.Pelt(model="l2", min_size=LEAST_VALUES, jump=1).fit(series.reshape(-1, 1))
+    # The linear kernel is the squared distance from the mean; this form of PELT is compiled.
+    search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_VALUES).fit(series.reshape(-1, 1))
     return [int(place) for place in search.predict(pen=penalty)[:-1]]
 
 

@@ -66,7 +66,7 @@ class Entry:
         """The key of the file of a table."""
         return f"{TABLES}/{table}/{self.partition}/{self.tables[table].name}"
 
-    def keys(self) -> set[str]:
+    def file_keys(self) -> set[str]:
         """The keys of all files of this recording."""
         return {self.key(table) for table in self.tables}
 

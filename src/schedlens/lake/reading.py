@@ -31,9 +31,10 @@ def is_lake(place: str | Path) -> bool:
     return "://" in str(place) or (Path(place) / manifest.FOLDER).is_dir()
 
 
-def opened(place: str | Path) -> Analysis:
+def opened(place: str | Path, *, is_fleet_only: bool = False) -> Analysis:
     """The database of a session or of a lake. Raises what `connect` and `Analysis` raise."""
-    return Analysis(Path(place), connect(place) if is_lake(place) else None)
+    con = connect(place, is_fleet_only=is_fleet_only) if is_lake(place) else None
+    return Analysis(Path(place), con)
 
 
 def connect(

@@ -143,7 +143,7 @@ def _write_one(
         for table, rows in _filled(con, known.trace_id, is_first=known.trace_id == session):
             file = folder / f"{table}.parquet"
             con.execute(_copy(con, table, rows[1], file))
-            name = f"{_hash(file)}.parquet"
+            name = f"{hash_of(file)}.parquet"
             entry.tables[table] = Part(name, rows[0], file.stat().st_size)
             files.put(file, entry.key(table))
     before = manifest.read(files, entry.trace_id)
@@ -153,7 +153,7 @@ def _write_one(
             f"{files.place}: analyze it again"
         )
     manifest.write(files, entry)
-    for unused in before.keys() - entry.keys() if before else ():
+    for unused in before.file_keys() - entry.file_keys() if before else ():
         files.delete(unused)
     return entry
 
@@ -236,7 +236,7 @@ def _add_lake_tables(con: duckdb.DuckDBPyConnection, files: LakeFiles, trace_id:
         "thread_key VARCHAR, threads BIGINT, run_ns BIGINT, ready_ns BIGINT, wait_ns BIGINT, "
         "slices BIGINT)"
     )
-    secret = _secret(files)
+    secret = make_secret(files)
     rows = [
         (trace_id, _scrubbed(secret, process), _scrubbed(secret, thread), *numbers)
         for process, thread, *numbers in con.execute(
@@ -260,8 +260,8 @@ def _scrubbed(secret: bytes, name: str | None) -> str | None:
     ]
 
 
-def _secret(files: LakeFiles) -> bytes:
-    """The secret of the lake, made by the first recording that is written."""
+def make_secret(files: LakeFiles) -> bytes:
+    """The secret of the lake, which the first recording that is written makes."""
     found = files.read(_SECRET)
     if found is None:
         files.write(_SECRET, secrets.token_bytes(32))
@@ -270,6 +270,7 @@ def _secret(files: LakeFiles) -> bytes:
     return found or b""
 
 
-def _hash(file: Path) -> str:
+def hash_of(file: Path) -> str:
+    """The first 16 digits of the SHA-256 of a file: its name in a lake."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()[:16]

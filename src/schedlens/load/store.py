@@ -101,7 +101,7 @@ def create(
     an empty database that already has the tables. A shell that has the old file open keeps it.
     Raises `DatabaseError`, `NoSpaceError` or `SizeError`.
     """
-    allowed = max_memory or max(LEAST_MEMORY, _installed() // 2)
+    allowed = max_memory or max(LEAST_MEMORY, installed_memory() // 2)
     if allowed < LEAST_MEMORY:
         raise SizeError(f"--max-memory must be at least {LEAST_MEMORY >> 20}M")
     aside = leftover.unfinished(path)
@@ -173,7 +173,7 @@ def _failure(
     )
 
 
-def _installed() -> int:
+def installed_memory() -> int:
     """The memory of this machine in bytes, or less where a cgroup limits it."""
     with duckdb.connect(":memory:") as con:
         limit = con.execute("SELECT current_setting('memory_limit')").fetchall()[0][0]

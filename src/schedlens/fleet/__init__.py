@@ -1,0 +1,1 @@
+"""Many recordings at once: on all CPUs of this machine, or on a Dask cluster."""
