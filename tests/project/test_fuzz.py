@@ -37,7 +37,8 @@ def test_every_target_has_a_corpus_and_a_line_of_documentation(runner: ModuleTyp
     packed = sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz"))
     assert packed == sorted(targets)
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    first = page.split("### ", maxsplit=1)[0]
+    documented = re.findall(r"^\| `(\w+)` \|", first, re.MULTILINE)
     assert documented == [*targets, runner.PYTHON_TARGET]
 
 
