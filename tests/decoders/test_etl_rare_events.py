@@ -194,3 +194,24 @@ def test_windows_7_32_bit_file_is_read(tmp_path: Path) -> None:
     assert found.ran() == [(1, 8, begin, end - begin)]
     assert [row["cpus"] for row in found.of("affinity")] == [[0, 1]]
     assert [row["base_priority"] for row in found.of("thread") if row["tid"]] == [8]
+
+
+@pytest.mark.parametrize(
+    ("start", "row"),
+    [
+        (at(10), (10_000, 10_000)),
+        # It was running when the session started.
+        (at(-50), (0, 20_000)),
+        # The watchdog ends the system before an interrupt lasts 700 s.
+        (at(-700_000_000), None),
+    ],
+)
+def test_dpc_is_within_the_recording(
+    start: int, row: tuple[int, int] | None, tmp_path: Path
+) -> None:
+    dpc = perfinfo(0x0F44, 2, at(20), struct.pack("<qQ", start, 0))
+    found = read(tmp_path, Log([Buffer([*life(), dpc])]))
+    interrupts = [(one["ts"], one["dur"]) for one in found.of("interrupt_slice")]
+    assert interrupts == ([row] if row else [])
+    assert found.of("trace")[0]["first_ns"] == 0
+    assert min(one["ts"] for one in found.of("cpu_state")) == 0
