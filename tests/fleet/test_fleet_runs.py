@@ -14,11 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import fixture_files
 import pytest
 from conftest import BIN
 
-from schedlens.lake import reading
+from schedlens.fleet import cluster, dispatch, job
+from schedlens.fleet.sources import find
+from schedlens.lake import reading, set_aside
+from schedlens.lake.file_access import LakeFiles
 
 pytestmark = pytest.mark.slow
 
@@ -172,6 +176,40 @@ def test_killed_workers_and_schedulers_lose_and_duplicate_nothing(
     assert code == 1
     assert again["new"] == RECORDINGS - done
     assert contents(lake) == WHOLE
+
+
+def killing(task: job.Job) -> job.Done:
+    """Kills the worker for one of the recordings, as the system does without memory."""
+    if "2.perf" in task.paths[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return job.run(task)
+
+
+def test_a_recording_that_kills_its_workers_is_set_aside(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    files = LakeFiles(lake)
+    units = [unit for unit in find([sources / "machine=m0"]) if "4.perf" not in str(unit.paths[0])]
+    request = dispatch.Request(str(lake), retries=0)
+    # Workers cannot import the tests.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with cluster.connected(None, 1, None, request.retries) as on:
+        with monkeypatch.context() as patch:
+            patch.setattr(job, "run", killing)
+            result = dispatch.run(on, request, units)
+        # A job whose worker is killed before it reports is repeated, and finds its recording.
+        assert result.new + result.present == 1
+        ((path, reason),) = result.failed
+        assert path.endswith("2.perf.data")
+        assert reason.startswith("its worker was killed each time")
+        assert dispatch.new_units(files, units, request) == []
+        again = dispatch.Request(str(lake), again=True)
+        (left,) = dispatch.new_units(files, units, again)
+        assert left.paths[0].name == "2.perf.data"
+        assert dispatch.run(on, again, [left]).new == 1
+    assert set_aside.read_all(files) == []
+    assert contents(lake) == {"m0/0.perf.data": 345, "m0/2.perf.data": 345}
 
 
 def test_errors_of_the_cluster_are_one_line(sources: Path, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def fleet(
         lake if "://" in lake else str(Path(lake).absolute()), machine, build, retries
     )
     found = units.find(sources)
-    new = dispatch.new_units(files, found, request, again=retry_failed)
+    new = dispatch.new_units(files, found, request)
     result = dispatch.Result()
     if new:
         with cluster.connected(scheduler, workers, size(memory) if memory else None, retries) as on:

@@ -18,9 +18,9 @@ from schedlens.lake.extras import needed
 from schedlens.lake.file_access import LakeFiles
 from schedlens.load import store
 
-# Submitted and not finished, for each worker: enough to keep it busy, and few enough for the
-# scheduler's memory with any number of recordings.
-_IN_FLIGHT = 20
+# Submitted and not finished, for each worker: enough to keep it busy. More would wait on a worker
+# whose job kills it, and count as killed with it.
+_IN_FLIGHT = 2
 _POLL_S = 0.5
 # Without any worker for this long, nobody seems to be starting one.
 _NO_WORKER_S = 120.0
@@ -44,20 +44,22 @@ class Result:
 
 @dataclass(frozen=True)
 class Request:
-    """Where to write, the labels of all recordings, and how often a job is repeated."""
+    """Where to write, the labels of all recordings, and how often a job is repeated.
+
+    With `again`, recordings that were set aside before are tried again.
+    """
 
     place: str
     machine: str | None = None
     build: str | None = None
     retries: int = 2
+    again: bool = False
 
 
-def new_units(
-    files: LakeFiles, units: list[Unit], request: Request, *, again: bool = False
-) -> list[Unit]:
-    """The units that need a job; with `again`, also those that were set aside before."""
+def new_units(files: LakeFiles, units: list[Unit], request: Request) -> list[Unit]:
+    """The units that need a job."""
     known = checkpoint.known(files)
-    notes = [] if again else set_aside.read_all(files)
+    notes = [] if request.again else set_aside.read_all(files)
     finished = Finished(known.entries.values(), notes)
     return [unit for unit in units if not finished.contains(unit, request.machine, request.build)]
 
@@ -71,22 +73,31 @@ def run(
     """Runs a job per unit. Raises `FleetError` if the cluster is lost; finished jobs remain.
 
     A job that fails for a reason of its machine is repeated up to `retries` times, and then set
-    aside; so is one whose worker is killed that often.
+    aside; so is one whose worker is killed that often, also when nothing else runs.
     """
     files = LakeFiles(request.place)
     # Made once here, rather than by the first jobs at the same moment.
     written.make_secret(files)
     run = _Run(cluster, request, files)
     began = time.monotonic()
-    waiting = iter(units)
     finished = 0
-    while True:
-        run.submit(waiting)
-        if not run.running:
-            break
-        for unit in run.collect():
-            finished += 1
-            progress(unit.paths[0].name, finished / len(units))
+
+    def work(part: list[Unit]) -> None:
+        nonlocal finished
+        waiting = iter(part)
+        while True:
+            run.submit(waiting)
+            if not run.running:
+                return
+            for unit in run.collect():
+                finished += 1
+                progress(unit.paths[0].name, finished / len(units))
+
+    work(units)
+    # Jobs that were on the same worker are all suspects: alone, only the one that kills it fails.
+    run.is_alone = True
+    for suspect in run.suspects:
+        work([suspect])
     run.result.seconds = time.monotonic() - began
     return run.result
 
@@ -101,6 +112,8 @@ class _Run:
         self.files = files
         self.running: dict[Any, Unit] = {}
         self.result = Result()
+        self.suspects: list[Unit] = []
+        self.is_alone = False
         self._alone_since: float | None = None
         self._distributed = needed("distributed", "fleet")
 
@@ -144,30 +157,37 @@ class _Run:
         for future in done:
             # First taken out: an error below ends the run.
             unit = self.running.pop(future)
-            self._note(unit, future)
-            finished.append(unit)
+            if self._note(unit, future):
+                finished.append(unit)
         if not done and not self._is_connected():
             raise self._lost()
         return finished
 
-    def _note(self, unit: Unit, future: Any) -> None:
+    def _note(self, unit: Unit, future: Any) -> bool:
+        """Adds the outcome of a job to the result; false if the unit has to run again."""
         if future.status == "finished":
             done: Done = future.result()
             self.result.new += done.written
             self.result.present += done.present
             self.result.failed += done.set_aside
-            return
+            if self.request.again and not done.set_aside:
+                set_aside.clear(self.files, unit.all_sources)
+            return True
         if future.status != "error":
             raise self._lost()
         error = future.exception()
         reason = (str(error).splitlines() or [""])[0] or type(error).__name__
         if isinstance(error, self._distributed.scheduler.KilledWorker):
+            if not self.is_alone:
+                self.suspects.append(unit)
+                return False
             reason = (
                 "its worker was killed each time, probably for lack of memory: "
                 "analyze it alone, with --max-memory"
             )
         set_aside.write(self.files, unit.all_sources, reason, self.request.retries + 1)
         self.result.failed.append((str(unit.paths[0]), reason))
+        return True
 
     def _is_connected(self) -> bool:
         return bool(self.client.status == "running")
