@@ -194,19 +194,22 @@ def test_a_recording_that_kills_its_workers_is_set_aside(
     request = dispatch.Request(str(lake), retries=0)
     # Workers cannot import the tests.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with cluster.connected(None, 1, None, request.retries) as on:
-        with monkeypatch.context() as patch:
-            patch.setattr(job, "run", killing)
-            result = dispatch.run(on, request, units)
-        # A job whose worker is killed before it reports is repeated, and finds its recording.
-        assert result.new + result.present == 1
-        ((path, reason),) = result.failed
-        assert path.endswith("2.perf.data")
-        assert reason.startswith("its worker was killed each time")
-        assert dispatch.new_units(files, units, request) == []
-        again = dispatch.Request(str(lake), again=True)
-        (left,) = dispatch.new_units(files, units, again)
-        assert left.paths[0].name == "2.perf.data"
+    with (
+        cluster.connected(None, 1, None, request.retries) as on,
+        monkeypatch.context() as patch,
+    ):
+        patch.setattr(job, "run", killing)
+        result = dispatch.run(on, request, units)
+    # A job whose worker is killed before it reports is repeated, and finds its recording.
+    assert result.new + result.present == 1
+    ((path, reason),) = result.failed
+    assert path.endswith("2.perf.data")
+    assert reason.startswith("its worker was killed each time")
+    assert dispatch.new_units(files, units, request) == []
+    again = dispatch.Request(str(lake), again=True)
+    (left,) = dispatch.new_units(files, units, again)
+    assert left.paths[0].name == "2.perf.data"
+    with cluster.connected(None, 1, None, again.retries) as on:
         assert dispatch.run(on, again, [left]).new == 1
     assert set_aside.read_all(files) == []
     assert contents(lake) == {"m0/0.perf.data": 345, "m0/2.perf.data": 345}
