@@ -381,8 +381,10 @@ impl Judge {
                     // Only the session's start shows which of the first two buffers is wrong.
                     return Some(usize::from(here_first < file.header.start_clock));
                 };
-                // A buffer that is mostly later than the next one is itself wrong.
-                window(two).is_some_and(|(_, last)| last > here_first).then_some(at)
+                // A buffer that is mostly later than the next one is wrong, or the clock went back
+                // behind it. Only an earlier buffer could decide.
+                let is_late = window(two).is_some_and(|(_, last)| last > here_first);
+                Some(if is_late { at } else { at - 1 })
             });
             for index in buffers.split_off(stepped.unwrap_or(buffers.len())) {
                 let times = self.times(file, index, bad);
