@@ -230,8 +230,9 @@ def test_throttled_cgroup_is_found(tmp_path: Path) -> None:
     periods = row["step_ns"] / 100_000_000
     assert 0.6 * periods <= row["throttled_periods"] <= periods + 2
     assert 0.5 * row["step_ns"] <= row["throttled_ns"] <= most
-    # The trace shows two threads ready for most of the step.
-    assert 1.5 * row["step_ns"] <= row["ready_ns"] <= 2 * row["step_ns"]
+    # The trace shows two threads ready for most of the step, from their first records on. These
+    # come late if other programs occupy the CPUs.
+    assert row["step_ns"] <= row["ready_ns"] <= 2 * row["step_ns"]
     assert row["ready_throttled_ns"] <= row["ready_ns"]
     assert finding["cost_ns"] == (row["ready_throttled_ns"] or row["throttled_ns"])
     (idle,) = lines(

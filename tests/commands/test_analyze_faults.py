@@ -61,7 +61,12 @@ def rows(folder: Path) -> list[tuple[object, ...]]:
 def started(trace: Path, folder: Path) -> subprocess.Popen[str]:
     words = [str(BIN / "analyze"), str(trace), "-o", str(folder)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True)
+    # A shell starts its background jobs, such as this run of the tests, with SIGINT ignored.
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True)
+    finally:
+        signal.signal(signal.SIGINT, outside)
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=named)
