@@ -15,7 +15,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -246,21 +246,29 @@ def _texts(linked: Iterable[Crate]) -> Iterator[str]:
         yield from ("", "```", *body.splitlines(), "```", "") if body else ("", "No text.", "")
 
 
-def main(arguments: list[str]) -> int:
-    """Exit status."""
+def write(file: Path, make: Callable[[], str], target: str, arguments: list[str]) -> int:
+    """Writes a file that follows from the lock files, or with `--check` only compares it.
+
+    Exit status; 1: the file is stale. `target` is the one of the Makefile that writes it.
+    """
     try:
-        text = page()
+        text = make()
     except CargoError as error:
         print(f"cannot list the crates: {error}", file=sys.stderr)
         return 2
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
+    if file.exists() and file.read_text(encoding="utf-8") == text:
         return 0
     if "--check" in arguments:
-        print(f"{PAGE.relative_to(ROOT)} is stale: run `make licenses`")
+        print(f"{file.relative_to(ROOT)} is stale: run `make {target}`")
         return 1
-    PAGE.write_text(text, encoding="utf-8", newline="\n")
-    print(f"{PAGE.relative_to(ROOT)} written")
+    file.write_text(text, encoding="utf-8", newline="\n")
+    print(f"{file.relative_to(ROOT)} written")
     return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Exit status."""
+    return write(PAGE, page, "licenses", arguments)
 
 
 if __name__ == "__main__":

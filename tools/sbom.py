@@ -16,7 +16,7 @@ import uuid
 from typing import Any
 
 import licenses
-from licenses import ROOT, CargoError
+from licenses import ROOT
 
 FILE = ROOT / "sbom.cdx.json"
 SPEC = "1.6"
@@ -129,19 +129,7 @@ def _component(ref: str, name: str, version: str, expression: str, relation: str
 
 def main(arguments: list[str]) -> int:
     """Exit status."""
-    try:
-        wanted = text()
-    except CargoError as error:
-        print(f"cannot list the crates: {error}", file=sys.stderr)
-        return 2
-    if FILE.exists() and FILE.read_text(encoding="utf-8") == wanted:
-        return 0
-    if "--check" in arguments:
-        print(f"{FILE.relative_to(ROOT)} is stale: run `make sbom`")
-        return 1
-    FILE.write_text(wanted, encoding="utf-8", newline="\n")
-    print(f"{FILE.relative_to(ROOT)} written")
-    return 0
+    return licenses.write(FILE, text, "sbom", arguments)
 
 
 if __name__ == "__main__":

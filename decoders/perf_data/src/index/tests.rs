@@ -1,0 +1,81 @@
+//! The times that an index accepts at the start of a recording.
+
+use super::*;
+use crate::attrs::Attr;
+
+const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_CPU: u64 = 1 << 7;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+
+fn gap(before: Option<u64>, until: Option<u64>) -> LostRecords {
+    LostRecords { cpu: 0, before, until, events: None, signalled_by: DAMAGED }
+}
+
+#[test]
+fn bounds_of_gaps_at_skipped_records_move_into_the_recording() {
+    let mut index = Index { first: Some(100), last: Some(200), ..Index::default() };
+    index.gaps = vec![
+        gap(Some(150), Some(9_000)),
+        gap(Some(9_000), None),
+        gap(Some(50), Some(160)),
+        gap(None, Some(50)),
+        gap(Some(170), Some(160)),
+    ];
+    index.limit_gaps();
+    let expected = [
+        gap(Some(150), None),
+        gap(Some(200), None),
+        gap(None, Some(160)),
+        gap(None, Some(100)),
+        gap(Some(160), Some(170)),
+    ];
+    assert_eq!(index.gaps, expected);
+}
+
+/// A sample with only a time and a CPU.
+fn sample(ts: u64) -> Vec<u8> {
+    let mut bytes = record::SAMPLE.to_le_bytes().to_vec();
+    bytes.extend([0, 0, 24, 0]);
+    bytes.extend(ts.to_le_bytes());
+    bytes.extend([0; 8]);
+    bytes
+}
+
+/// The description of events whose samples are those of [`sample`].
+fn events() -> Events {
+    let mut attr = vec![0; 128];
+    attr[24..32].copy_from_slice(&(SAMPLE_TIME | SAMPLE_CPU).to_le_bytes());
+    attr[40..48].copy_from_slice(&SAMPLE_ID_ALL.to_le_bytes());
+    Events::new(vec![Attr::read(&attr).expect("an event")]).expect("times")
+}
+
+#[test]
+fn lane_begins_with_its_earliest_record_and_not_with_a_later_lost_record() {
+    // `PERF_RECORD_LOST`: id, count, then time and CPU.
+    let mut lost = record::LOST.to_le_bytes().to_vec();
+    lost.extend([0, 0, 40, 0]);
+    for word in [0, 7, 2_000, 0_u64] {
+        lost.extend(word.to_le_bytes());
+    }
+    let data = [lost, sample(1_000), sample(3_000)].concat();
+    let (mut index, mut problems) = (Index::default(), Problems::default());
+    index.add(&events(), (0, "data", &data), 0, &mut problems, |_, _| {});
+    let lanes: Vec<_> = index.lanes.iter().map(|lane| (lane.first, lane.last)).collect();
+    assert_eq!(lanes, [(1_000, 3_000)]);
+}
+
+#[test]
+fn damage_at_the_start_does_not_decide_which_times_are_possible() {
+    let events = events();
+    // Its size leads past the records that follow; its type is not documented.
+    let mut unknown = vec![0xff, 0xff, 0, 0, 0, 0, 48, 0];
+    unknown.resize(24, 0xff);
+    for damage in [vec![0xff; 24], unknown] {
+        let sound: Vec<u8> = (1..9).flat_map(|ts| sample(1_000 + ts)).collect();
+        let data = [damage, sound, sample(u64::MAX - 7)].concat();
+        assert_eq!(median_time(&events, &data, 0), Some(1_005));
+        let (mut index, mut problems) = (Index::default(), Problems::default());
+        index.add(&events, (0, "data", &data), 0, &mut problems, |_, _| {});
+        assert_eq!((index.first, index.last), (Some(1_001), Some(1_008)));
+    }
+}
