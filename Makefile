@@ -5,12 +5,15 @@
 # make wheels  builds a source distribution, a manylinux wheel, and a Windows wheel in dist/
 # make reference  writes docs/reference/ from the commands and the queries
 # make licenses  writes docs/third-party-licenses.md from the lock files
+# make notebook  executes docs/notebook.ipynb and writes docs/notebook.md from it
 # make sbom  writes sbom.cdx.json, the bill of materials in the wheels, from the lock files
 # make audit  checks the dependencies: licenses, checksums, yanked versions, known vulnerabilities
 # make detectors  measures the analyzers' precision and recall on faults planted in simulations
+# make compare-check  measures how often `schedlens compare` reports a difference where nothing changed
 # make damage damages the bytes of recordings and checks the bounds of all query results
 # make faults  kills collect and analyze at 50 random moments, and fills their disk
 # make fuzz   fuzzes the readers and the state machine, guided by coverage; HOURS=n or SECONDS=n
+# make bench   measures schedlens and other programs, and writes docs/benchmarks.md
 # make picture  renders the report of the demo for the README, and copies one of its findings
 # make experiments-check  checks the load generator of the experiments against queueing theory
 SHELL := /bin/bash
@@ -21,18 +24,18 @@ RUST := $(shell find decoders workloads -name '*.rs' -o -name Cargo.toml) Cargo.
         $(wildcard queries/schema/*.sql)
 # System programs that recording and the tests need, by Debian package name.
 RUN_PACKAGES := perf:linux-perf
-TEST_PACKAGES := perf:linux-perf chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime \
+TEST_PACKAGES := perf:linux-perf trace-cmd:trace-cmd chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime \
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock reference licenses sbom audit wheels bench bench-fleet damage detectors faults picture experiments-check fuzz fuzz-corpus fuzz-bytes clean
+.PHONY: run test quick check setup setup-run setup-test lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors faults picture experiments-check compare-check fuzz fuzz-corpus fuzz-bytes clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
 
 test: setup-test check
 	cargo test --workspace --locked -j2
-	$(BIN)/python tools/fuzz/run.py --seconds 4
+	$(BIN)/python tools/fuzz/run.py --seed 1 --runs 100000 --seconds 4
 	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile; parallel=$$?; \
 	$(BIN)/python -m pytest -m alone && exit $$parallel
 
@@ -47,6 +50,7 @@ check: setup
 	$(BIN)/python tools/lint_workflows.py
 	cargo fmt --all --check
 	cargo fmt --manifest-path tools/fuzz/Cargo.toml --check
+	cargo metadata --locked --format-version 1 --manifest-path tools/fuzz/Cargo.toml >/dev/null
 	cargo clippy --workspace --all-targets --locked -j2 -- -D warnings
 
 setup: $(VENV)/.installed
@@ -75,6 +79,9 @@ lock: $(VENV)/.python
 reference: setup
 	$(BIN)/python tools/reference.py
 
+notebook: setup
+	$(BIN)/python tools/notebook.py
+
 wheels: setup
 	@tools/system_packages.sh x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): going on"
@@ -90,9 +97,11 @@ sbom: setup
 audit: setup
 	$(BIN)/python tools/audit.py $(REQUIRE)
 
+# TRACE_PROCESSOR=FILE names trace_processor_shell, or a Python program that takes a trace and SQL.
+# On a busy machine the table is printed, and docs/benchmarks.md remains.
 bench: setup-run
-	$(BIN)/python benches/decode.py
-	$(BIN)/python benches/etl.py
+	$(BIN)/python benches/bench.py --write docs/benchmarks.md \
+	  $(if $(TRACE_PROCESSOR),--trace-processor $(TRACE_PROCESSOR))
 	PYTHONPATH=tests:tests/support $(BIN)/python benches/questions.py
 
 # Takes minutes; the figures in docs/scale.md are from it.
@@ -102,6 +111,10 @@ bench-fleet: setup
 # Checks the load generator of the experiments against queueing theory.
 experiments-check: setup
 	$(BIN)/python benches/late_starts.py
+
+# Takes 20 minutes; the figures in docs/compare.md are from it. PAIRS=20 make compare-check is shorter.
+compare-check: setup
+	PYTHONPATH=tests/support $(BIN)/python tests/support/measure_alike.py --pairs $(or $(PAIRS),200)
 
 # Run it after a change of the report or of the findings: the README shows both.
 picture: setup
@@ -132,7 +145,8 @@ fuzz-corpus: setup
 # Without coverage: cuts and changes bytes of whole recordings.
 fuzz-bytes: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest \
-	  tests/decoders/test_perf_data_hostile.py tests/decoders/test_etl_hostile.py
+	  tests/decoders/test_perf_data_hostile.py tests/decoders/test_trace_dat_hostile.py \
+	  tests/decoders/test_etl_hostile.py
 
 clean:
 	rm -rf $(VENV) build dist target *.egg-info

@@ -24,9 +24,9 @@ MIN_IDLE_NS = 100_000
 WARNING_PCT = 1.0
 CRITICAL_PCT = 10.0
 
-_MATCHED = f"""
+_MATCHED = """
 SELECT t.*, trace.label, w.start_ns, w.end_ns, w.dur_ns
-FROM avoidable_sharing_total(p_min_idle_ns := {MIN_IDLE_NS}) AS t
+FROM ({asked}) AS t
 JOIN analysis_span AS w USING (trace_id)
 JOIN trace USING (trace_id)
 WHERE any_type_ns IS NOT NULL
@@ -36,7 +36,8 @@ ORDER BY any_type_ns DESC, trace_id
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The recording with most avoidable sharing, or a conclusion."""
-    rows = scope.rows(_MATCHED)
+    # Idle periods of cores count from the default length on, as in the report.
+    rows = scope.rows(_MATCHED.format(asked=scope.call("avoidable_sharing_total")))
     bound = _bound(scope)
     if bound:
         yield bound
@@ -105,7 +106,7 @@ def _bound(scope: Scope) -> Finding | None:
     """The recording in which the affinity cost most, whole cores standing idle."""
     rows = scope.rows(
         "SELECT s.*, trace.label, run.placement, run.workload, w.start_ns, w.end_ns, w.dur_ns "
-        "FROM sharing_by_affinity AS s JOIN trace USING (trace_id) "
+        f"FROM ({scope.call('sharing_by_affinity')}) AS s JOIN trace USING (trace_id) "
         "JOIN analysis_span AS w USING (trace_id) LEFT JOIN run USING (trace_id) "
         f"WHERE affinity_pct >= {WARNING_PCT} ORDER BY workload IS NOT NULL, affinity_ns DESC, "
         "trace_id"

@@ -109,10 +109,9 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     if serial:
         row = max(serial, key=lambda r: (r["serial_ns"], -r["trace_id"]))
         share = 100 * row["serial_ns"] / row["window_ns"]
+        asked = scope.call("thread_summary", trace_id=row["trace_id"])
         busiest = scope.rows(
-            "SELECT thread, tid, process, run_ns "
-            f"FROM thread_summary(p_trace_id := {row['trace_id']}) "
-            "ORDER BY run_ns DESC, utid LIMIT 1"
+            f"SELECT thread, tid, process, run_ns FROM ({asked}) ORDER BY run_ns DESC, utid LIMIT 1"
         )
         named = "".join(
             f"; {thread_name(found['thread'], found['tid'], found['process'])} ran longest, "

@@ -42,7 +42,7 @@ SELECT
     SELECT 1 FROM (SELECT unnest(c.utids) AS utid) AS member
     WHERE member.utid NOT IN (SELECT utid FROM workload_thread)
   ) AS is_planned
-FROM quantum_end_chain AS c
+FROM ({asked}) AS c
 JOIN trace USING (trace_id)
 JOIN analysis_span AS w USING (trace_id)
 """
@@ -50,7 +50,8 @@ JOIN analysis_span AS w USING (trace_id)
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The costliest chains, or a conclusion."""
-    chains = scope.rows(f"{_CHAINS} ORDER BY serialized_ns DESC, trace_id, chain")
+    asked = _CHAINS.format(asked=scope.call("quantum_end_chain"))
+    chains = scope.rows(f"{asked} ORDER BY serialized_ns DESC, trace_id, chain")
     costly = [
         chain
         for chain in chains

@@ -35,7 +35,7 @@ WITH
     SELECT s.trace_id, s.utid, s.cpu, greatest(s.ts, w.start_ns) AS from_ns,
       least(s.ts + s.dur, w.end_ns) AS to_ns
     FROM sched_slice AS s
-    JOIN trace ON trace.trace_id = s.trace_id AND trace.source = 'perf'
+    JOIN trace ON trace.trace_id = s.trace_id AND is_tracepoint_source(trace.source)
     JOIN analysis_span AS w ON w.trace_id = s.trace_id
     LEFT JOIN context_switch AS c
       ON c.trace_id = s.trace_id AND c.cpu = s.cpu AND c.prev_utid = s.utid
@@ -109,7 +109,7 @@ SELECT
     WHERE k.trace_id = c.trace_id AND k.kind = 'yields' AND k.recorded
   ) AS yields_known
 FROM context_switch AS c
-JOIN trace ON trace.trace_id = c.trace_id AND trace.source = 'perf'
+JOIN trace ON trace.trace_id = c.trace_id AND is_tracepoint_source(trace.source)
 JOIN analysis_span AS w ON w.trace_id = c.trace_id
 JOIN thread ON thread.utid = c.prev_utid
 LEFT JOIN process USING (upid)

@@ -20,7 +20,7 @@ INFO_PCT = 10.0
 
 _SHARED = """
 SELECT t.*, trace.label, w.start_ns, w.end_ns
-FROM sibling_overlap_total AS t
+FROM ({asked}) AS t
 JOIN analysis_span AS w USING (trace_id)
 JOIN trace USING (trace_id)
 WHERE cores > 0
@@ -30,7 +30,7 @@ ORDER BY shared_of_busy_pct DESC NULLS LAST, trace_id
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The recording whose cores were shared most, or a conclusion."""
-    rows = scope.rows(_SHARED)
+    rows = scope.rows(_SHARED.format(asked=scope.call("sibling_overlap_total")))
     shared = [row for row in rows if (row["shared_of_busy_pct"] or 0) >= INFO_PCT]
     if not shared:
         yield (

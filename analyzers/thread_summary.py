@@ -55,13 +55,18 @@ FROM (
   WHERE s.state = 'ready' AND s.right_censored AND s.dur >= {INFO_NS}
     AND s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
 ) AS r
-WHERE NOT EXISTS (
-  SELECT 1
+ASOF LEFT JOIN (
+  -- Of the losses that begin before a time, the end of the one that ends last.
+  SELECT
+    trace_id,
+    coalesce(start_ns, {-(2**63)}) AS start_ns,
+    max(coalesce(end_ns, {2**63 - 1})) OVER (
+      PARTITION BY trace_id ORDER BY start_ns NULLS FIRST ROWS UNBOUNDED PRECEDING
+    ) AS end_ns,
   FROM loss
-  WHERE loss.trace_id = r.trace_id
-    AND coalesce(loss.start_ns, r.from_ns) < r.to_ns
-    AND coalesce(loss.end_ns, r.to_ns) > r.from_ns
-)
+) AS lost
+  ON lost.trace_id = r.trace_id AND lost.start_ns < r.to_ns
+WHERE lost.end_ns IS NULL OR lost.end_ns <= r.from_ns
 GROUP BY utid
 """
 

@@ -3,12 +3,12 @@
 A recording without context switches of either kind answers nothing about who ran: critical. A
 recording of PERF_RECORD_SWITCH alone has exact running times and is info. Otherwise only the window
 is judged: recorders start and stop their CPUs one after another, so every recording has edges,
-which are reported as edges. Unknown CPU time in the window is info from 0.1 % (from there bounds
-are shown), a warning from 1 % (the accuracy the other numbers claim), critical from 10 %. Switches
-that only PERF_RECORD_SWITCH shows cost nothing and are info, since tools that read only
-sched_switch read such a file wrong; slices whose ready time is unknown are info from 1 % of the
-switches. A CPU clock that differs from the running time in the trace by 1 % or more, beyond the
-error of its reading, is reported.
+which are reported as edges, and so is what a scrubbed recording leaves out. Unknown CPU time in the
+window is info from 0.1 % (from there bounds are shown), a warning from 1 % (the accuracy the other
+numbers claim), critical from 10 %. Switches that only PERF_RECORD_SWITCH shows cost nothing and are
+info, since tools that read only sched_switch read such a file wrong; slices whose ready time is
+unknown are info from 1 % of the switches. A CPU clock that differs from the running time in the
+trace by 1 % or more, beyond the error of its reading, is reported.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ KINDS = (
     "unknown_ready_time",
     "clock_gap",
     "reader_problem",
+    "left_out",
 )
 
 INFO_PCT = 0.1
@@ -46,7 +47,8 @@ _PLACED = ("switch-in without a waking%", "the thread that leaves%", "the record
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """Loss, recovered switches, gaps of clocks, and problems of the reader."""
     rows = scope.rows(
-        "SELECT q.*, trace.source FROM trace_quality AS q JOIN trace USING (trace_id)"
+        f"SELECT q.*, trace.source FROM ({scope.call('trace_quality')}) AS q "
+        "JOIN trace USING (trace_id)"
     )
     blind = [row for row in rows if not _switches(row)]
     if blind:
@@ -64,6 +66,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         yield _whole([row for row in rows if _switches(row)])
     rows = [row for row in rows if row["switches"]]
     yield from _edges(rows)
+    yield from _left_out(rows)
     yield from _recovered(rows)
     yield from _unexplained(rows)
     yield from _clock(scope)
@@ -83,7 +86,7 @@ def _inner_ns(row: dict[str, Any]) -> int | None:
     if not row["switches"]:
         # Without the scheduler's own event CPUs are unknown although no record was lost.
         return int(min(unknown, row["gap_ns"] or 0))
-    return int(max(0, unknown - row["edge_ns"]))
+    return int(max(0, unknown - row["edge_ns"] - row["left_out_ns"]))
 
 
 def _inner_pct(row: dict[str, Any]) -> float:
@@ -101,6 +104,7 @@ def _is_lossy(row: dict[str, Any]) -> bool:
 def _blind(row: dict[str, Any], others: int) -> Finding:
     how = {
         "perf": "collect -- CMD, or perf record -a -e sched:sched_switch,sched:sched_waking",
+        "trace_cmd": "trace-cmd record -e sched",
         "etw": "collect on Windows, or xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER",
     }.get(row["source"], "with the events of the scheduler")
     return Finding(
@@ -190,7 +194,7 @@ def _loss(scope: Scope, row: dict[str, Any], others: int) -> Finding:
         trace_id=trace_id,
         cost_ns=inner,
         cost_pct=share if inner is not None else None,
-        bound="range",
+        bound="range" if not row["left_out_ns"] else None,
         evidence_sql=(
             "SELECT cpu, start_ns, end_ns, end_ns - start_ns AS ns, events, signalled_by FROM loss "
             f"WHERE trace_id = {trace_id} ORDER BY ns DESC, cpu, start_ns"
@@ -211,6 +215,7 @@ _LARGER_BUFFERS = {
         "BufferSize and Buffers in the WPR profile, or xperf -BufferSize 1024 -MinBuffers 1024 "
         "-MaxBuffers 2048",
     ),
+    "trace_cmd": ("trace-cmd record -b 32768",) * 2,
     "perfetto": ("buffers.size_kb of the trace config",) * 2,
 }
 
@@ -256,7 +261,10 @@ def _edges(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     """Streams that end early, where the window reaches to the end of the recording."""
 
     def share(row: dict[str, Any]) -> float:
-        return float((row["unknown_cpu_pct"] or 0) - _inner_pct(row))
+        unknown = row["unknown_cpu_ns"]
+        if not unknown or not row["edge_ns"]:
+            return 0.0
+        return float(row["unknown_cpu_pct"] * min(row["edge_ns"], unknown) / unknown)
 
     early = sorted((row for row in rows if share(row) >= INFO_PCT), key=share, reverse=True)
     if early:
@@ -274,9 +282,34 @@ def _edges(rows: list[dict[str, Any]]) -> Iterable[Finding]:
             trace_id=row["trace_id"],
             cost_ns=row["edge_ns"],
             cost_pct=share(row),
+            bound="exact" if not row["left_out_ns"] else "at_least",
             evidence_sql=(
                 "SELECT cpu, start_ns, end_ns FROM loss "
                 f"WHERE trace_id = {row['trace_id']} AND signalled_by = 'stream_end' ORDER BY cpu"
+            ),
+        )
+
+
+def _left_out(rows: list[dict[str, Any]]) -> Iterable[Finding]:
+    """What a scrubbed recording does not contain of the window."""
+    partial = sorted((row for row in rows if row["left_out_ns"]), key=lambda r: -r["left_out_ns"])
+    if partial:
+        row = partial[0]
+        yield Finding(
+            kind="left_out",
+            severity="info",
+            title=f"Scrubbed recording leaves out {duration(row['left_out_ns'])} of CPU time",
+            detail=(
+                f"{recordings(row['label'], len(partial) - 1)}only a part of the window was "
+                f"exported; {duration(row['left_out_ns'])} of CPU time in the rest is unknown, so "
+                "that costs are those of the part, or more."
+            ),
+            advice="Set the window to the part with `--from` and `--to`, or export a larger part.",
+            trace_id=row["trace_id"],
+            cost_ns=row["left_out_ns"],
+            evidence_sql=(
+                "SELECT cpu, start_ns, end_ns FROM loss "
+                f"WHERE trace_id = {row['trace_id']} AND signalled_by = 'left_out' ORDER BY ALL"
             ),
         )
 

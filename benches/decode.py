@@ -1,48 +1,66 @@
-"""Measures decoding and loading, as ratios to `perf sched timehist` in the same run.
+"""perf.data: decoding, loading and analyzing, and the programs that print or query the same.
 
-`make bench` records about 12 M records of two pipes and a message storm (or uses the given
-perf.data). It then times each of these three times, in turn: timehist printing to a file, one core
-decoding to Arrow, and loading into a finished database with all derived tables.
+Records two pipes and a message storm, or takes a given perf.data. Times of `perf sched timehist`
+and `perf script` include printing to a file.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import statistics
 import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
+import engine
+import startup
+from timing import Row, code, in_page_cache, program_s
 
+OURS = "schedlens"
+EVENTS = ",".join(
+    f"sched:{name}"
+    for name in (
+        "sched_switch", "sched_waking", "sched_wakeup_new", "sched_migrate_task",
+        "sched_process_fork", "sched_process_exit", "sched_process_exec",
+    )
+)  # fmt: skip
+
+# On one core, as the .etl files.
+DECODE = """
+import json, sys, time
 from schedlens import _decoders
+start = time.process_time()
+records, rows, _ = _decoders.decode_only(sys.argv[1])
+print(json.dumps([time.process_time() - start, records]))
+"""
+# The database is complete: with all derived tables, but without the views.
+LOAD = """
+import json, sys, time
+from pathlib import Path
 from schedlens.load import store
 from schedlens.load.recording import Recording
-
-ROUNDS = 3
-EVENTS = ",".join(
-    (
-        "sched:sched_switch",
-        "sched:sched_waking",
-        "sched:sched_wakeup_new",
-        "sched:sched_migrate_task",
-        "sched:sched_process_fork",
-        "sched:sched_process_exit",
-        "sched:sched_process_exec",
-    )
-)
+start = time.process_time()
+with store.create(Path(sys.argv[2])) as con:
+    con.begin()
+    store.load_base_and_derived(con, Recording("bench", Path(sys.argv[1])), 1)
+    con.commit()
+print(json.dumps(time.process_time() - start))
+"""
+QUERY = """
+import json, sys, time
+import duckdb
+start = time.process_time()
+with duckdb.connect(sys.argv[1], read_only=True) as con:
+    answers = [con.execute(sql).fetchall() for sql in sys.argv[2:]]
+spent = time.process_time() - start
+print(json.dumps([spent, [[list(map(int, row)) for row in rows] for rows in answers]]))
+"""
 
 
 def record(target: Path, loops: int) -> None:
     """Makes a recording with about eight records per loop of the pipe benchmark."""
     load = (
         f"perf bench sched pipe -l {loops} & perf bench sched pipe -l {loops} & "
-        "perf bench sched messaging -g 5 -l 2000; wait"
+        f"perf bench sched messaging -g 5 -l {max(1, loops // 950)}; wait"
     )
     subprocess.run(
         ["perf", "record", "--no-bpf-event", "-B", "-N", "-a", "-m", "16M", "-k",
@@ -51,79 +69,44 @@ def record(target: Path, loops: int) -> None:
     )  # fmt: skip
 
 
-def seconds(job: Callable[[], None]) -> tuple[float, float]:
-    """Wall time and processor time of one run, including its child processes."""
-    start, used = time.perf_counter(), sum(os.times()[:4])
-    job()
-    return time.perf_counter() - start, sum(os.times()[:4]) - used
+def rows(
+    folder: Path, given: Path | None, rounds: int, loops: int, other: engine.Engine | str
+) -> Iterator[Row]:
+    """All rows about perf.data; `other` is trace_processor, or why it is not there."""
+    if shutil.which("perf") is None:
+        yield Row("perf.data", "all", missing="perf is not installed")
+        return
+    trace = given or folder / "perf.data"
+    if given is None:
+        record(trace, loops)
+    database = folder / "bench.duckdb"
+    times: dict[str, list[float]] = {}
+    records = 0
+    for _ in range(rounds):
+        # The page cache shrinks under memory pressure.
+        in_page_cache(trace)
+        spent, records = code(DECODE, str(trace), pinned=True)
+        for name, seconds in (
+            ("decode", spent),
+            ("load", code(LOAD, str(trace), str(database))),
+            ("analyze", _analyze(trace, folder)),
+            ("timehist", program_s(["perf", "sched", "timehist", "-i", trace], folder / "text")),
+            ("script", program_s(["perf", "script", "-i", trace], folder / "text")),
+        ):
+            times.setdefault(name, []).append(seconds)
+    size = f"{trace.stat().st_size / 1e6:,.0f} MB, {records:,} records"
+    timehist, script = tuple(times["timehist"]), tuple(times["script"])
+    yield Row("decode perf.data", OURS, tuple(times["decode"]), f"{size}, to Arrow, one core")
+    yield Row("decode perf.data", "perf sched timehist", timehist, f"{size}, printed")
+    yield Row("decode perf.data", "perf script", script, f"{size}, printed")
+    yield Row("load perf.data", OURS, tuple(times["load"]), "a database with all derived tables")
+    yield Row("load perf.data", "perf sched timehist", timehist, f"{size}, printed")
+    yield from engine.rows(other, trace, database, folder, rounds, QUERY)
+    yield Row("analyze perf.data", OURS, tuple(times["analyze"]), "with findings and report")
+    yield Row("analyze perf.data", "perf sched timehist", timehist, f"{size}, printed")
 
 
-def main(arguments: list[str]) -> int:
-    """Prints one JSON object: medians in seconds, ratios to timehist."""
-    folder = Path(tempfile.mkdtemp(prefix="schedlens-bench-"))
-    try:
-        trace = Path(arguments[0]) if arguments else folder / "perf.data"
-        if not arguments:
-            record(trace, 1_900_000)
-        times: dict[str, list[tuple[float, float]]] = {"timehist": [], "decode": [], "load": []}
-        printed = folder / "timehist.txt"
-
-        def timehist() -> None:
-            with printed.open("wb") as out:
-                subprocess.run(
-                    ["perf", "sched", "timehist", "-i", str(trace)],
-                    check=True, stdout=out, stderr=subprocess.DEVNULL,
-                )  # fmt: skip
-
-        def decode() -> None:
-            _decoders.decode_only(str(trace))
-
-        def load() -> None:
-            with store.create(folder / "bench.duckdb") as con:
-                con.begin()
-                store.load_base_and_derived(con, Recording("bench", trace), 1)
-                con.commit()
-
-        records, rows, _ = _decoders.decode_only(str(trace))
-        for _ in range(ROUNDS):
-            trace.read_bytes()  # Refill the page cache, which shrinks under memory pressure.
-            times["timehist"].append(seconds(timehist))
-            times["decode"].append(seconds(decode))
-            times["load"].append(seconds(load))
-        with duckdb.connect(str(folder / "bench.duckdb"), read_only=True) as con:
-            tables = {
-                name: (con.execute(f"SELECT count(*) FROM {name}").fetchone() or (0,))[0]
-                for name in ("context_switch", "wakeup", "sched_slice", "thread_state", "cpu_state")
-            }
-        median, used = (
-            {name: statistics.median(one[kind] for one in goes) for name, goes in times.items()}
-            for kind in (0, 1)
-        )
-        print(
-            json.dumps(
-                {
-                    "records": records,
-                    "arrow_rows": rows,
-                    "file_mb": round(trace.stat().st_size / 1e6),
-                    "cpus": os.cpu_count(),
-                    "seconds": {name: round(value, 3) for name, value in median.items()},
-                    "processor_seconds": {name: round(value, 3) for name, value in used.items()},
-                    "decode_records_per_s": round(records / median["decode"]),
-                    "decode_times_faster_than_timehist": round(
-                        median["timehist"] / median["decode"], 1
-                    ),
-                    "load_times_faster_than_timehist": round(
-                        median["timehist"] / median["load"], 2
-                    ),
-                    "rows": tables,
-                },
-                indent=2,
-            )
-        )
-    finally:
-        shutil.rmtree(folder)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _analyze(trace: Path, folder: Path) -> float:
+    seconds = program_s([startup.BIN / "analyze", trace, "-o", folder / "analyzed"])
+    shutil.rmtree(folder / "analyzed")
+    return seconds

@@ -17,6 +17,10 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Avoidable sharing"
 ORDER = 70
+FIGURES = {
+    "recordings": "shared and avoidable time by recording",
+    "threads": "avoidable time by thread",
+}
 
 _MOST_BARS = 30
 
@@ -50,7 +54,7 @@ def section(view: View) -> Section | Nothing:
         f"Time with an SMT sibling busy, and the part that idle cores could have taken, in "
         f"{len(drawn)} of {len(total.rows)} recordings; {most}."
     )
-    figures.append(Figure(caption, plot, height=row_height(len(drawn), each=30)))
+    figures.append(Figure("recordings", caption, plot, height=row_height(len(drawn), each=30)))
     threads = view.ask_step("avoidable_sharing", process=view.process)
     rows = sorted(
         (row for row in threads.rows if row["any_type_ns"]), key=lambda row: -row["any_type_ns"]
@@ -74,7 +78,7 @@ def section(view: View) -> Section | Nothing:
             f"The {shown} threads that could have moved to an idle core for longest, each counted "
             "alone: they could not all have moved at once."
         )
-        figures.append(Figure(caption, plot, height=row_height(shown, each=30)))
+        figures.append(Figure("threads", caption, plot, height=row_height(shown, each=30)))
     return Section(
         "Act on the avoidable time of the whole machine, which at each moment counts no more "
         "threads than there are idle cores. If `sharing_by_affinity` is larger, only the threads' "

@@ -10,6 +10,10 @@ from schedlens.report.timeline import capacity
 
 HEADING = "Concurrency"
 ORDER = 95
+FIGURES = {
+    "busy": "share of the window at each number of busy logical CPUs",
+    "process": "the same for the threads of one process",
+}
 
 _BANDS = (("p", "P or uniform", 0), ("e", "E", 2), ("other", "other", 3), ("smt", "siblings", 1))
 
@@ -40,7 +44,7 @@ def section(view: View) -> Section | Nothing:
         f"Share of the window at each number of busy logical CPUs: {least}{mean:.2f} on average, "
         f"most often {most['busy']} ({most['pct']:.1f} % of the time)."
     )
-    figures = [Figure(caption, _plot(traces, limits, "busy logical CPUs", len(rows)))]
+    figures = [Figure("busy", caption, _plot(traces, limits, "busy logical CPUs", len(rows)))]
     processes = view.ask_step("concurrency_process", process=view.process)
     own = _process(processes.rows, limits)
     if own is not None:
@@ -74,7 +78,7 @@ def _process(rows: Rows, limits: list[tuple[int, str]]) -> Figure | None:
     )
     traces = [bar(short(name, 40), counts, share, 5, unit="%", across=False)]
     plot = _plot(traces, limits, "threads of the process running at once", len(counts))
-    return Figure(caption, plot)
+    return Figure("process", caption, plot)
 
 
 def _plot(

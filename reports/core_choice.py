@@ -17,6 +17,11 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Time by kind of core"
 ORDER = 88
+FIGURES = {
+    "kinds": "running time by thread and kind of core",
+    "core_kinds": "threads that ran at each moment by kind of core",
+    "thread_states": "what the busiest threads did",
+}
 
 _MOST_BARS = 30
 _KINDS = (
@@ -51,7 +56,7 @@ def section(view: View) -> Section | Nothing:
     plot = rows_across(
         traces, "ms running", sought=[thread_words(row) for row in chosen], first=_MOST_BARS
     )
-    figures = [Figure(caption, plot, height=row_height(shown))]
+    figures = [Figure("kinds", caption, plot, height=row_height(shown))]
     answers = []
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
     for drawn in (binned.core_kinds(view, span), binned.thread_states(view, span)):

@@ -16,6 +16,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Core types"
 ORDER = 90
+FIGURES = {
+    "core_types": "running time by thread and core type",
+}
 
 _MOST_BARS = 30
 _PLACE = {"P": 0, "U": 0, "E": 2, "LP-E": 5}
@@ -60,6 +63,6 @@ def section(view: View) -> Section | Nothing:
         "Long-running and critical threads belong on P cores; short and background work "
         "belongs on E cores. The second table lists each move from P to E and the time to return.",
         view.step_window(),
-        (Figure(caption, plot, height=row_height(shown)),),
+        (Figure("core_types", caption, plot, height=row_height(shown)),),
         (answer, moves, view.ask_step("core_type_priority", process=view.process).fold()),
     )

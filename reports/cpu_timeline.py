@@ -10,6 +10,12 @@ from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 
 HEADING = "Timeline"
 ORDER = 40
+FIGURES = {
+    "frames": "length of each frame",
+    "parked": "parked CPUs at each moment",
+    "timeline": "what each logical CPU ran",
+    "busy": "busy CPUs at each moment by kind of core",
+}
 
 # Rows in the page: up to this many, every slice; beyond, reduced to time bins.
 MOST_RUNS = 60_000
@@ -53,7 +59,7 @@ def section(view: View) -> Section | Nothing:
         "highlight it, or search for one in the sidebar. The letters are explained in the key."
     )
     height = 90 + len(plot["cpus"]) * (22 if len(plot["cpus"]) <= 40 else 7)
-    figures = [Figure(caption, plot, kind="timeline", height=max(200, height))]
+    figures = [Figure("timeline", caption, plot, kind="timeline", height=max(200, height))]
     answers = [Answer(sql, "cpu_timeline", (), [])]
     parked = timeline.parked_count(spells, len(plot["cpus"]), span)
     if parked is not None:

@@ -7,6 +7,10 @@ from schedlens.report.sections import Nothing, Section, View
 
 HEADING = "Concurrency by frame"
 ORDER = 96
+FIGURES = {
+    "frames": "length of each frame",
+    "frame_load": "busy CPUs during each frame",
+}
 
 
 def section(view: View) -> Section | Nothing:

@@ -10,6 +10,11 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Frames"
 ORDER = 15
+FIGURES = {
+    "frames": "length of each frame",
+    "critical_path": "where the longest frames spent their time, along the critical path",
+    "presenting_thread": "the same for the presenting thread",
+}
 
 _MOST_BARS = 24
 PARTS = (
@@ -49,7 +54,10 @@ def section(view: View) -> Section | Nothing:
     figures = [over_time] if over_time is not None else []
     hybrid = bool(view.rows(f"{_SLOW_CORE} AND trace_id = {view.trace_id} LIMIT 1"))
     answers = [view.ask_each("frame_summary"), frames.fold()]
-    for path, words in ((True, "the critical path"), (False, "the presenting thread")):
+    for path, name, words in (
+        (True, "critical_path", "the critical path"),
+        (False, "presenting_thread", "the presenting thread"),
+    ):
         ledger = view.ask_step("frame_ledger", process=view.process, path=path)
         drawn = _ledger(ledger.rows, bool(slow), hybrid)
         if drawn is not None:
@@ -57,6 +65,7 @@ def section(view: View) -> Section | Nothing:
             kind = "stutters" if slow else "frames"
             figures.append(
                 Figure(
+                    name,
                     f"Where the time of the {count} longest {kind} went along {words}. The parts "
                     "of each bar add up to the frame.",
                     plot,

@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Frequency"
 ORDER = 180
+FIGURES = {
+    "cpus": "mean frequency by CPU",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -34,6 +37,6 @@ def section(view: View) -> Section | Nothing:
         "A core runs faster when fewer cores are busy: compare steps with the same number of busy "
         "cores.",
         view.step_window(),
-        (Figure(caption, plot, height=row_height(len(rows), each=30, most=3000)),),
+        (Figure("cpus", caption, plot, height=row_height(len(rows), each=30, most=3000)),),
         (answer.fold(), view.ask_step("thread_frequency", process=view.process).fold()),
     )

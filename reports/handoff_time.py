@@ -8,6 +8,10 @@ from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Hand-offs"
 ORDER = 13
+FIGURES = {
+    "one_way": "one-way time of a hand-off",
+    "frames_per_second": "frames per second of a loop with hand-offs",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -41,7 +45,7 @@ def _figures(rows: Rows) -> list[Figure]:
         f"One-way time of a hand-off: from {duration(quick['one_way_ns'])} ({quick['place']}, "
         f"{quick['how']}) to {duration(slow['one_way_ns'])} ({slow['place']}, {slow['how']})."
     )
-    made = [Figure(caption, plot, height=row_height(len(rows)))]
+    made = [Figure("one_way", caption, plot, height=row_height(len(rows)))]
     framed = [row for row in rows if row["frames_per_s"] is not None]
     if framed:
         names = [f"{row['place']}, {row['how']}" for row in framed]
@@ -53,6 +57,7 @@ def _figures(rows: Rows) -> list[Figure]:
         worst = min(framed, key=lambda row: row["frames_per_s"])
         made.append(
             Figure(
+                "frames_per_second",
                 f"Frames per second of a 60 Hz loop with {worst['handoffs']} hand-offs per frame; "
                 f"lowest: {worst['frames_per_s']:.1f} ({worst['place']}, {worst['how']}).",
                 rows_across([frames], "frames per second"),

@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Idle states"
 ORDER = 170
+FIGURES = {
+    "states": "time in each idle state by CPU",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -32,6 +35,7 @@ def section(view: View) -> Section | Nothing:
         view.step_window(),
         (
             Figure(
+                "states",
                 caption,
                 rows_across(traces, "percent of the window"),
                 height=row_height(len(cpus), each=18, most=2600),

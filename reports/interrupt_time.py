@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Interrupts"
 ORDER = 190
+FIGURES = {
+    "kinds": "interrupt time by kind",
+}
 
 _MOST_BARS = 24
 
@@ -37,6 +40,6 @@ def section(view: View) -> Section | Nothing:
         "This work runs on top of whatever a CPU was doing, so it is also part of the running time "
         "of threads.",
         view.step_window(),
-        (Figure(caption, plot, height=row_height(len(named))),),
+        (Figure("kinds", caption, plot, height=row_height(len(named))),),
         (answer,),
     )

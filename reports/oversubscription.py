@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Oversubscription"
 ORDER = 97
+FIGURES = {
+    "demand": "share of the window at each number of busy CPUs plus ready threads",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -42,7 +45,7 @@ def section(view: View) -> Section | Nothing:
         "workers as logical CPUs leaves none for the other threads. If sections with more workers "
         "are not shorter, another worker does not help.",
         view.step_window(),
-        (Figure(caption, plot),),
+        (Figure("demand", caption, plot),),
         (
             view.ask_each("worker_pool", "trace_id, run_ns DESC, upid, pool", process=view.process),
             view.ask_step("section_scaling", process=view.process),

@@ -10,6 +10,9 @@ from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Pairs"
 ORDER = 12
+FIGURES = {
+    "throughput": "combined throughput of each pair of kernels, one figure for each place",
+}
 
 _MEANING = {
     "siblings": "the siblings of one core",
@@ -100,7 +103,7 @@ def _map(place: str, rows: Rows) -> Figure:
         f"Combined throughput on {_MEANING.get(place, place)}. Lowest: {_named(worst)}; "
         f"highest: {_named(best)}."
     )
-    return Figure(caption, plot, height=min(900, 160 + 34 * len(names)))
+    return Figure("throughput", caption, plot, height=min(900, 160 + 34 * len(names)), item=place)
 
 
 def _named(row: dict[str, Any]) -> str:

@@ -7,6 +7,11 @@ from schedlens.report.sections import Nothing, Section, View
 
 HEADING = "Parking"
 ORDER = 100
+FIGURES = {
+    "frames": "length of each frame",
+    "parked": "parked CPUs at each moment",
+    "thread_states": "what the busiest threads did",
+}
 
 
 def section(view: View) -> Section | Nothing:

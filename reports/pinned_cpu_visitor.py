@@ -16,6 +16,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Visitors on pinned CPUs"
 ORDER = 150
+FIGURES = {
+    "visits": "running time of other threads on pinned CPUs",
+}
 
 _MOST_BARS = 24
 
@@ -48,6 +51,6 @@ def section(view: View) -> Section | Nothing:
         "Every other thread on a CPU reserved for one thread disturbs it. Kernel threads bound to "
         "the CPU cannot be moved; others can, by affinity or isolation.",
         view.step_window(),
-        (Figure(caption, plot, height=row_height(shown, each=30)),),
+        (Figure("visits", caption, plot, height=row_height(shown, each=30)),),
         (answer,),
     )

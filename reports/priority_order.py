@@ -8,6 +8,11 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Priorities"
 ORDER = 92
+FIGURES = {
+    "overtaken": "running time of each priority, and the part while higher ones lacked a P core",
+    "running_threads": "threads that ran at each moment by priority",
+    "ready_threads": "threads that were ready at each moment by priority",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -37,7 +42,7 @@ def section(view: View) -> Section | Nothing:
         "on a P core while higher priorities were on E cores, or ready.",
         view.step_window(),
         (
-            Figure(caption, rows_across(traces, "ms"), height=row_height(len(rows))),
+            Figure("overtaken", caption, rows_across(traces, "ms"), height=row_height(len(rows))),
             *(figure for _, figure in over_time),
         ),
         (

@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Quantum-end chains"
 ORDER = 130
+FIGURES = {
+    "longest": "the longest chains by length",
+}
 
 _MOST_BARS = 30
 
@@ -58,6 +61,6 @@ def section(view: View) -> Section | Nothing:
         "hand-off: let the waiting thread block, or give each thread its own CPU. The allowed CPUs "
         "show whether the scheduler had a choice.",
         view.all_windows(),
-        (Figure(caption, plot, height=row_height(shown, each=34)),),
+        (Figure("longest", caption, plot, height=row_height(shown, each=34)),),
         (answer.without("trace_id", "utids"),),
     )

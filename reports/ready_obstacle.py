@@ -19,6 +19,10 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Ready time by cause"
 ORDER = 80
+FIGURES = {
+    "threads": "ready time by thread and cause",
+    "worst_waits": "the longest single waits by cause",
+}
 
 _MOST_BARS = 30
 _PARTS = (
@@ -51,7 +55,7 @@ def section(view: View) -> Section | Nothing:
     )
     words = [thread_words(row) for row in rows]
     plot = rows_across(parts, "ms ready", sought=words, first=_MOST_BARS)
-    figures = [Figure(caption, plot, height=row_height(shown))]
+    figures = [Figure("threads", caption, plot, height=row_height(shown))]
     waits = view.ask_step("worst_waits", process=view.process).without(
         "trace_id", "utid", "instead_utid"
     )
@@ -66,7 +70,7 @@ def section(view: View) -> Section | Nothing:
             f"{thread_label(waits.rows[0])} with {waits.rows[0]['ready_ns'] / 1e6:,.3f} ms"
             f"{_instead(waits.rows[0])}."
         )
-        figures.append(Figure(caption, plot, height=row_height(len(waits.rows))))
+        figures.append(Figure("worst_waits", caption, plot, height=row_height(len(waits.rows))))
     return Section(
         "Each moment counts for the first cause that applies, so the parts add up to the ready "
         "time. `a CPU was idle`: the scheduler could have run the thread. `all busy`: run fewer "

@@ -7,12 +7,15 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Real-time and deadline threads"
 ORDER = 93
+FIGURES = {
+    "times": "running and ready time by real-time priority",
+}
 
 
 def section(view: View) -> Section | Nothing:
     """Threads that ran at a real-time or deadline priority of Linux, in the step in view."""
     system = view.rows(f"SELECT source FROM trace WHERE trace_id = {view.trace_id}")
-    if not system or system[0]["source"] != "perf":
+    if not system or system[0]["source"] not in ("perf", "trace_cmd", "perf_script"):
         return Nothing("only Linux has real-time and deadline classes")
     answer = view.ask_step("thread_by_priority", process=view.process)
     rows = [r for r in answer.rows if r["priority"] is not None and -1 <= r["priority"] <= 98]
@@ -37,6 +40,6 @@ def section(view: View) -> Section | Nothing:
         "its CPU. A deadline thread that is ready has used up its runtime, or waits for another "
         "deadline thread.",
         view.step_window(),
-        (Figure(caption, rows_across(traces, "ms"), height=row_height(len(rows))),),
+        (Figure("times", caption, rows_across(traces, "ms"), height=row_height(len(rows))),),
         (answer,),
     )

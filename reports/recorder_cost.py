@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Cost of recording"
 ORDER = 210
+FIGURES = {
+    "cost": "throughput lost to the recorder by step",
+}
 
 _MOST_BARS = 60
 
@@ -33,6 +36,6 @@ def section(view: View) -> Section | Nothing:
     return Section(
         "Do not trust differences between steps that are smaller than these.",
         "Each first repeat, against the same plan without a recording.",
-        (Figure(caption, plot, height=row_height(len(drawn), each=18)),),
+        (Figure("cost", caption, plot, height=row_height(len(drawn), each=18)),),
         (answer.without("trace_id").fold(),),
     )

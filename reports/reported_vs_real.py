@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Reported and real use"
 ORDER = 50
+FIGURES = {
+    "use": "reported busy share, cores in use, and work done by step",
+}
 
 _MOST_BARS = 24
 
@@ -72,6 +75,6 @@ def section(view: View) -> Section | Nothing:
     return Section(
         lead,
         view.all_windows(),
-        (Figure(caption, plot, height=min(1500, 130 + 58 * len(chosen))),),
+        (Figure("use", caption, plot, height=min(1500, 130 + 58 * len(chosen))),),
         (answer.without("trace_id"),),
     )

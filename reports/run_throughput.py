@@ -10,6 +10,9 @@ from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Throughput per thread"
 ORDER = 30
+FIGURES = {
+    "workers": "throughput of each worker, one figure for each kernel",
+}
 
 _MOST_KERNELS = 6
 _ORDER = {"default": 0, "physical": 1, "siblings": 2, "pinned": 3}
@@ -89,7 +92,7 @@ def _figure(kernel: str, rows: Rows) -> Figure:
         "yaxis": axis(f"{text} per worker", rangemode="tozero"),
         "hovermode": "closest",
     }
-    return Figure(caption, {"data": traces, "layout": layout})
+    return Figure("workers", caption, {"data": traces, "layout": layout}, item=kernel)
 
 
 def _detail(row: dict[str, Any]) -> str:

@@ -8,6 +8,10 @@ from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Clock and yield by cores in use"
 ORDER = 21
+FIGURES = {
+    "clock": "clock of a core by number of threads",
+    "throughput": "throughput of one thread by number of threads",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -49,7 +53,7 @@ def _clock(every: Rows) -> list[Figure]:
         f"{last['threads']}."
     )
     layout = {"xaxis": _threads(rows), "yaxis": axis("GHz")}
-    return [Figure(caption, {"data": [clock], "layout": layout})]
+    return [Figure("clock", caption, {"data": [clock], "layout": layout})]
 
 
 def _rate(every: Rows) -> list[Figure]:
@@ -66,7 +70,7 @@ def _rate(every: Rows) -> list[Figure]:
     )
     layout = {"xaxis": _threads(rows), "yaxis": axis(unit, rangemode="tozero")}
     drawn = line("one thread", _counts(rows), rates, 1, unit=unit)
-    return [Figure(caption, {"data": [drawn], "layout": layout})]
+    return [Figure("throughput", caption, {"data": [drawn], "layout": layout})]
 
 
 def _counts(rows: Rows) -> list[int]:

@@ -10,6 +10,9 @@ from schedlens.report.sections import Answer, Figure, Nothing, Rows, Section, Vi
 
 HEADING = "Scaling"
 ORDER = 20
+FIGURES = {
+    "throughput": "throughput by number of threads and placement, one figure for each kernel",
+}
 
 _MOST_KERNELS = 6
 _ORDER = {"default": 0, "physical": 1, "siblings": 2, "pinned": 3}
@@ -87,7 +90,9 @@ def _figure(kernel: str, rows: Rows) -> Figure:
         "yaxis": axis(text, rangemode="tozero"),
         "hovermode": "closest",
     }
-    return Figure(caption, {"data": traces, "layout": layout}, height=400)
+    return Figure(
+        "throughput", caption, {"data": traces, "layout": layout}, height=400, item=kernel
+    )
 
 
 def _gap(high: float | None, low: float | None) -> float:

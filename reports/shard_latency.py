@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "Shards"
 ORDER = 14
+FIGURES = {
+    "latency": "latency of each shard",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -45,4 +48,4 @@ def _figure(rows: Rows) -> Figure:
             f"Latency of each shard. The highest p99 is {worst['p99_ns'] / 1e3:,.0f} us: "
             f"{worst['place']}, shard {worst['worker']} on CPU {worst['cpu']}."
         )
-    return Figure(caption, plot, height=row_height(2 * len(rows)))
+    return Figure("latency", caption, plot, height=row_height(2 * len(rows)))

@@ -15,6 +15,9 @@ from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 
 HEADING = "Threads the frames wait for"
 ORDER = 18
+FIGURES = {
+    "threads": "share of the critical path and of short runs by thread",
+}
 
 _MOST_BARS = 16
 
@@ -47,6 +50,7 @@ def section(view: View) -> Section | Nothing:
         view.step_window(),
         (
             Figure(
+                "threads",
                 caption,
                 rows_across(
                     traces,

@@ -7,6 +7,10 @@ from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
 HEADING = "SMT and boost"
 ORDER = 15
+FIGURES = {
+    "requests": "requests per second in each cell",
+    "latency": "latency by percentile in each cell",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -47,7 +51,7 @@ def _requests(rows: Rows) -> Figure:
         "xaxis": axis("", type="category", automargin=True),
         "yaxis": axis("requests per second", rangemode="tozero"),
     }
-    return Figure(caption, {"data": traces, "layout": layout})
+    return Figure("requests", caption, {"data": traces, "layout": layout})
 
 
 def _latency(rows: Rows) -> Figure:
@@ -65,4 +69,4 @@ def _latency(rows: Rows) -> Figure:
         f"{worst['latency_ns'] / 1e3:,.0f} us (p{worst['percentile']:g}, {worst['cell']})."
     )
     layout = {"xaxis": axis("", type="category"), "yaxis": axis("us", type="log")}
-    return Figure(caption, {"data": traces, "layout": layout})
+    return Figure("latency", caption, {"data": traces, "layout": layout})

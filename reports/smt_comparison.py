@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Siblings in two recordings"
 ORDER = 78
+FIGURES = {
+    "recordings": "sibling use in two recordings",
+}
 
 _MEASURES = ("both of trace time", "both of busy core time", "shared of thread time", "load")
 _MOST_RECORDINGS = 6
@@ -37,6 +40,7 @@ def section(view: View) -> Section | Nothing:
         view.all_windows(),
         (
             Figure(
+                "recordings",
                 caption,
                 rows_across(traces, "percent", stacked=False),
                 height=row_height(len(labels) * len(traces)),

@@ -15,6 +15,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Counters: speed by core type, cost of siblings"
 ORDER = 87
+FIGURES = {
+    "cycles_per_instruction": "by thread, on each core type, alone and shared",
+}
 
 _MOST_BARS = 24
 # Results first, then what they are based on.
@@ -56,6 +59,7 @@ def section(view: View) -> Section | Nothing:
         view.step_window(),
         (
             Figure(
+                "cycles_per_instruction",
                 caption,
                 rows_across(
                     traces,

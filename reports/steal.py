@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Stolen time"
 ORDER = 160
+FIGURES = {
+    "shares": "stolen time by step and CPU",
+}
 
 _MOST_BARS = 40
 
@@ -43,6 +46,6 @@ def section(view: View) -> Section | Nothing:
         "runs. If much time is stolen, repeat the measurement on a quieter host before trusting "
         "small differences.",
         "Between the two snapshots of each step.",
-        (Figure(caption, plot, height=row_height(len(rows))),),
+        (Figure("shares", caption, plot, height=row_height(len(rows))),),
         (answer,),
     )

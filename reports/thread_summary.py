@@ -16,6 +16,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Threads"
 ORDER = 100
+FIGURES = {
+    "states": "running, ready and waiting time by thread",
+}
 
 _MOST_BARS = 30
 # Sums, counts and maxima of one kind together; the rest after them.
@@ -66,7 +69,7 @@ def section(view: View) -> Section | Nothing:
         "Ready means runnable but not running: the time to win back. Waiting means blocked, which "
         "is often fine. Unknown means that the recording does not contain the state.",
         view.step_window(),
-        (Figure(caption, plot, height=row_height(shown)),),
+        (Figure("states", caption, plot, height=row_height(shown)),),
         (
             answer.showing(*_FIRST, *(name for name in answer.names if name not in _LAST)),
             view.ask_step("process_summary", process=view.process).fold(),

@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Throttled cgroups"
 ORDER = 140
+FIGURES = {
+    "cgroups": "CPU time and throttled time by cgroup",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -36,6 +39,7 @@ def section(view: View) -> Section | Nothing:
         "step.",
         (
             Figure(
+                "cgroups",
                 f"CPU time used and throttled time of {len(rows)} of {len(answer.rows)} cgroups.",
                 plot,
                 height=row_height(len(rows), each=34),

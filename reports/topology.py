@@ -9,6 +9,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Machine"
 ORDER = 10
+FIGURES = {
+    "map": "packages, caches, cores and logical CPUs, with their busy share",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -44,7 +47,7 @@ def section(view: View) -> Section | Nothing:
         "Logical CPUs in one box share a core: two busy siblings share its execution units. "
         "Every section below counts cores by this map, not by CPU numbers."
     )
-    figure = Figure(caption, {"cpus": cpus}, kind="topology", height=None)
+    figure = Figure("map", caption, {"cpus": cpus}, kind="topology", height=None)
     shown = answer.showing(
         "cpu", "core", "smt_index", "core_type", "efficiency_class", "llc", "package",
         "numa_node", "online",

@@ -7,6 +7,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Quality of the recordings"
 ORDER = 220
+FIGURES = {
+    "unknown": "CPU time whose state is unknown by recording",
+}
 
 _MOST_BARS = 60
 
@@ -27,7 +30,7 @@ def section(view: View) -> Section | Nothing:
             "percent of CPU time",
         )  # fmt: skip
         caption = f"CPU time whose state is unknown, {len(unknown)} of {len(rows)} recordings."
-        figures = (Figure(caption, plot, height=row_height(len(unknown), each=18)),)
+        figures = (Figure("unknown", caption, plot, height=row_height(len(unknown), each=18)),)
     gaps = sum(row["gaps"] for row in answer.rows)
     lost = [row["events_lost"] for row in answer.rows]
     counts = [count for count in lost if count is not None]

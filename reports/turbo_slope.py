@@ -8,6 +8,11 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Turbo: frequency against active cores"
 ORDER = 106
+FIGURES = {
+    "frequency": "frequency by number of active cores",
+    "frequencies": "mean frequency over time by core type",
+    "cores_with_work": "cores with work at each moment",
+}
 
 
 def section(view: View) -> Section | Nothing:
@@ -33,7 +38,7 @@ def section(view: View) -> Section | Nothing:
         "Where the lines fall, every further active core slows the others. The first table has the "
         "slope and the quality of the fit.",
         view.step_window(),
-        (Figure(caption, plot), *(figure for _, figure in over_time)),
+        (Figure("frequency", caption, plot), *(figure for _, figure in over_time)),
         (
             view.ask_step("turbo_slope"),
             view.ask_step("thread_frequency_type", process=view.process),

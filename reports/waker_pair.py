@@ -18,6 +18,9 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Wakeups"
 ORDER = 200
+FIGURES = {
+    "pairs": "ready time by pair of waker and woken thread",
+}
 
 _MOST_BARS = 24
 _LEAD = "Follow a chain of wakeups upwards to the thread that others wait for."
@@ -58,7 +61,7 @@ def section(view: View) -> Section | Nothing:
     return Section(
         _LEAD,
         view.step_window(),
-        (Figure(caption, plot, height=row_height(shown)),),
+        (Figure("pairs", caption, plot, height=row_height(shown)),),
         (answer,),
     )
 

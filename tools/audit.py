@@ -38,17 +38,32 @@ SHIPPED = {
 DEVELOPMENT = SHIPPED | {"MPL-2.0", "PSF-2.0"}
 # Packages that state no SPDX expression, as their license files say.
 STATED = {
+    "asttokens": "Apache-2.0",
+    "comm": "BSD-3-Clause",
     "datasketches": "Apache-2.0",
+    "ipython-pygments-lexers": "BSD-3-Clause",
     "itsdangerous": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
+    "jupyter-client": "BSD-3-Clause",
+    "nbclient": "BSD-3-Clause",
+    "nbformat": "BSD-3-Clause",
+    "nest-asyncio2": "BSD-2-Clause",
+    "objprint": "Apache-2.0",
     "partd": "BSD-3-Clause",
     "pathspec": "MPL-2.0",
+    "perfetto": "Apache-2.0",
+    "pexpect": "ISC",
+    "polars": "MIT",
+    "prompt-toolkit": "BSD-3-Clause",
+    "protobuf": "BSD-3-Clause",
+    "ptyprocess": "ISC",
     "pyelftools": "Unlicense",
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
     "s3transfer": "Apache-2.0",
     "scipy": "BSD-3-Clause",
     "semantic-version": "BSD-2-Clause",
     "sortedcontainers": "Apache-2.0",
+    "traitlets": "BSD-3-Clause",
     "zict": "BSD-3-Clause",
 }
 # Run as a program of its own on the wheel; nothing of it gets into the wheel.

@@ -94,7 +94,9 @@ namespace Schedlens.EtwExport
                     switches.Int(row.OldPriority).Int(row.NewPriority).Null();
                     switches.Int(idealKnown ? row.OldIdealCpu : (int?)null);
                     // Only the idle thread leaves an idle state.
-                    switches.Int(row.OldTid == 0 ? row.OldIdleState : null).Text("switch").EndRow();
+                    switches.Int(row.OldTid == 0 ? row.OldIdleState : null);
+                    // TraceProcessor does not report the remaining quantum.
+                    switches.Null().Text("switch").EndRow();
                 },
                 (row, seq, leaver, entered) =>
                 {

@@ -3,7 +3,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 -- p_columns [2000]: number of time bins in the window.
 WITH
   span AS (
@@ -35,11 +35,11 @@ WITH
       unnest(range(begin_ns // span.width_ns, (until_ns - 1) // span.width_ns + 1)) AS col,
     FROM part
     JOIN span ON span.trace_id = part.trace_id
-    SEMI JOIN who ON who.utid = part.utid
     LEFT JOIN place
       ON place.trace_id = part.trace_id AND place.cpu = part.cpu
       AND part.ts >= place.from_ns AND part.ts < place.to_ns
-    WHERE part.dur > 0 AND part.ts < span.end_ns AND part.ts + part.dur > span.start_ns
+    WHERE (p_process IS NULL OR part.utid IN (SELECT utid FROM who))
+      AND part.dur > 0 AND part.ts < span.end_ns AND part.ts + part.dur > span.start_ns
   ),
   summed AS (
     SELECT

@@ -2,7 +2,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
@@ -19,12 +19,12 @@ WITH
       )::BIGINT AS run_ns,
     FROM sched_slice AS s
     JOIN span USING (trace_id)
-    JOIN who ON who.utid = s.utid
     LEFT JOIN place
       ON place.trace_id = s.trace_id AND place.cpu = s.cpu
       AND place.to_ns > s.ts AND place.from_ns <= s.ts + s.dur
       AND place.to_ns > start_ns AND place.from_ns <= end_ns
-    WHERE NOT s.is_idle AND s.ts <= end_ns AND s.ts + s.dur >= start_ns
+    WHERE (p_process IS NULL OR s.utid IN (SELECT utid FROM who))
+      AND NOT s.is_idle AND s.ts <= end_ns AND s.ts + s.dur >= start_ns
     GROUP BY s.trace_id, s.priority, place.core_type, place.efficiency_class
   )
 SELECT

@@ -4,7 +4,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 WITH
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   spent AS (
@@ -17,7 +17,7 @@ WITH
       sum(c.cycles)::BIGINT AS cycles,
       sum(c.instructions)::BIGINT AS instructions,
     FROM counter_interval(p_trace_id, p_from_ns, p_to_ns) AS c
-    SEMI JOIN who ON who.utid = c.utid
+    JOIN who ON who.utid = c.utid
     GROUP BY c.trace_id, c.utid, c.core_type
   ),
   rated AS (

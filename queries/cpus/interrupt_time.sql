@@ -1,5 +1,6 @@
 -- Interrupt and softirq work on each logical CPU, by kind and name, where recorded. It runs on top
 -- of whatever the CPU was doing, so it is also part of the running time of threads.
+-- No rows without: interrupt_slice.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

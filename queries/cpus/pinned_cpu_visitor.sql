@@ -49,7 +49,8 @@ WITH
     SELECT owner.trace_id, owner.cpu, owner.utid, who.thread
     FROM owner
     JOIN who USING (utid)
-    WHERE p_process IS NULL OR who.process = p_process
+    WHERE p_process IS NULL
+      OR who.utid IN (SELECT utid FROM thread_with_process(p_trace_id, p_process))
   ),
   kept AS MATERIALIZED (
     SELECT

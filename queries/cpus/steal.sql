@@ -1,6 +1,7 @@
 -- What the system counted on each logical CPU between the two snapshots of a step, and how much of
 -- it the hypervisor took (steal). A virtual CPU that the host has descheduled looks busy in the
 -- trace. Counters that ran backwards are unknown.
+-- No rows without: snapshot_cpu.
 -- p_trace_id: only this recording; null for all.
 WITH
   edge AS (

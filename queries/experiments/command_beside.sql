@@ -1,6 +1,7 @@
 -- The experiment `pairs` with a user's program: how much longer the program takes alongside a
 -- kernel than alone, and the kernel alongside the program. Medians over the repeats with confidence
 -- intervals.
+-- No rows without: experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
   ran AS (

@@ -1,6 +1,7 @@
 -- The experiment `scaling`: yield Y of the second thread by kernel and core type. Y is the
 -- throughput of both siblings of a core divided by that of one alone in the same repeat; the median
 -- with its confidence interval. Disturbed repeats are left out if there are others.
+-- No rows without: experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (

@@ -1,6 +1,7 @@
 -- The experiment `handoff`: the time to hand an item to another thread, by placement and way of
 -- waiting, and the frame rate of a 60 Hz loop that needs as many hand-offs per frame as 35 ms has
 -- slices. Medians over the repeats with confidence intervals.
+-- No rows without: experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
   hop AS (

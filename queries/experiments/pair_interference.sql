@@ -1,6 +1,7 @@
 -- What two kernels cost each other, for each pair and placement: slowdowns and combined throughput,
 -- medians over the repeats with confidence intervals. Disturbed repeats are left out if the same
 -- cell has others.
+-- No rows without: experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
   both_workers AS (

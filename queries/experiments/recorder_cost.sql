@@ -2,6 +2,7 @@
 -- without it, for the steps where both were measured (the first repeat of each), and how much was
 -- recorded. Both throughputs are sums over the workers of the median rate of their batches, which
 -- is their rate while they run.
+-- No rows without: run.
 -- p_trace_id: only this recording; null for all.
 WITH
   counted AS (

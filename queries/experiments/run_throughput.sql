@@ -1,4 +1,5 @@
 -- Throughput of each step of a workload: all workers together, and one worker.
+-- No rows without: run.
 -- p_trace_id: only this step; null for all.
 WITH
   done AS (

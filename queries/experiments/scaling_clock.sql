@@ -1,6 +1,7 @@
 -- The experiment `scaling`: clock and throughput of a thread against the number of cores in use,
 -- filling whole cores first, and the power if it can be read. Medians over the repeats with
 -- confidence intervals.
+-- No rows without: experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (

@@ -3,6 +3,7 @@
 -- its self-check, disturbed repeats (step_disturbance) if the same point has others, and workloads
 -- that make frames, which keep a fixed rate with any number of threads. Of an experiment, only the
 -- cells of its parameter sweep count.
+-- No rows without: run.
 -- p_trace_id: only this step, which gives one point; null for the whole database.
 WITH
   placed AS (

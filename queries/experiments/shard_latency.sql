@@ -1,6 +1,7 @@
 -- The experiment `shards`: latency of pinned request loops, placed by CPU number and by topology,
 -- for each shard and for all together, over all repeats. Disturbed repeats (step_disturbance) are
 -- left out if a cell has others.
+-- No rows without: experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (

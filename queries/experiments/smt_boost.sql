@@ -3,6 +3,7 @@
 -- of the CPUs; with clock, power and requests per joule. Medians over the repeats with confidence
 -- intervals. Disturbed repeats (step_disturbance) are left out if a cell has others. A gain is the
 -- median over the repeats, each compared with the same repeat of the other cell.
+-- No rows without: experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (

@@ -1,5 +1,6 @@
 -- Frames by the number of logical CPUs parked during the frame: the mean over the frame, rounded.
 -- Frames during which the parking state of some CPU is unknown are left out.
+-- No rows without: frame.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -1,4 +1,5 @@
 -- The frames of each presenting process: how many, how long, how even, and what limited them.
+-- No rows without: frame.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

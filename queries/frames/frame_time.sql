@@ -1,10 +1,11 @@
 -- Each frame that starts in the window: its length, what limited it, and whether it stuttered. A
 -- stutter is a frame at least p_stutter times and 4 ms longer than usual. Usual is the median of
 -- the 31 frames around it or the median of all frames of the recording, whichever is shorter.
+-- No rows without: frame.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only frames of processes of this name; null for all.
+-- p_process: only frames of processes of this name, or with a thread in this group; null for all.
 -- p_stutter [1.5]: how many times the usual length makes a stutter.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -26,7 +27,11 @@ WITH
         ROWS BETWEEN 15 PRECEDING AND 15 FOLLOWING
       ) AS near_ns,
     FROM named AS f
-    WHERE p_process IS NULL OR f.process = p_process
+    WHERE p_process IS NULL
+      OR f.process = p_process
+      OR f.upid IN (
+        SELECT thread.upid FROM group_thread(p_trace_id, p_process) JOIN thread USING (utid)
+      )
   ),
   compared AS (SELECT *, least(near_ns, all_ns) AS usual_ns FROM around)
 SELECT

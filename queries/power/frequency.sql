@@ -1,5 +1,6 @@
 -- Frequency of each logical CPU, if the recording contains frequency changes; a CPU without any is
 -- left out. The frequency before a CPU's first change is unknown and not counted.
+-- No rows without: cpu_frequency.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

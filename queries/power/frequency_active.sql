@@ -2,6 +2,7 @@
 -- of cores with a busy CPU. If it falls with each further core, the cores share the turbo budget.
 -- An interval between two frequency changes of a CPU counts with its busy time, at its mean number
 -- of active cores, rounded.
+-- No rows without: cpu_frequency.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

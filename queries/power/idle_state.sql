@@ -1,5 +1,6 @@
 -- Time in each idle state of each logical CPU, if the recording contains idle states. Numbers are
 -- as recorded: 0 is the shallowest.
+-- No rows without: cpu_idle.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -3,7 +3,7 @@
 -- p_trace_id: only this recording; null for all.
 WITH
   recording AS (
-    SELECT trace_id, coalesce(first_ns, 0) AS first_ns, duration_ns, source = 'etw' AS can_park
+    SELECT trace_id, coalesce(first_ns, 0) AS first_ns, duration_ns, is_windows_source(source) AS can_park
     FROM trace
     WHERE p_trace_id IS NULL OR trace_id = p_trace_id
   ),

@@ -3,7 +3,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
@@ -19,11 +19,11 @@ WITH
       row_number() OVER () AS id,
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
-    SEMI JOIN who ON who.utid = s.utid
     LEFT JOIN place
       ON place.trace_id = s.trace_id AND place.cpu = s.cpu
       AND s.ts >= place.from_ns AND s.ts < place.to_ns
-    WHERE s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
+    WHERE (p_process IS NULL OR s.utid IN (SELECT utid FROM who))
+      AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
       AND s.trace_id IN (SELECT trace_id FROM cpu_frequency)
   ),
   -- One stream contains the frequency changes and the starts (sign -1) and ends (1) of slices.

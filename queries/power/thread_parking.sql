@@ -4,7 +4,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 -- p_thread: only threads of this name; null for all.
 -- p_long_ns [1000000]: shortest slice that counts.
 WITH
@@ -17,8 +17,8 @@ WITH
     SELECT s.trace_id, s.utid, s.ts, s.dur, s.ready_ns
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
-    SEMI JOIN who ON who.utid = s.utid
-    WHERE s.dur >= p_long_ns AND s.ts >= span.start_ns AND s.ts < span.end_ns
+    WHERE (p_process IS NULL OR s.utid IN (SELECT utid FROM who))
+      AND s.dur >= p_long_ns AND s.ts >= span.start_ns AND s.ts < span.end_ns
       AND NOT s.left_censored
   ),
   -- A change at the time of the switch-in already counts.

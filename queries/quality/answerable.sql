@@ -102,7 +102,7 @@ WITH
             met: all_threads OR NOT switches, limits: FALSE, why: 'only one program was recorded'},
           {question: 'quantum_end_chain', need: 'states', met: states, limits: FALSE,
             why: 'thread states at switch-out are not recorded'},
-          {question: 'quantum_end_chain', need: 'yields', met: yields OR source = 'etw',
+          {question: 'quantum_end_chain', need: 'yields', met: yields OR is_windows_source(source),
             limits: TRUE, why: 'yields are not recorded: a quantum end may be one'},
           {question: 'core_type_residency', need: 'core_types', met: core_types, limits: FALSE,
             why: 'the core types are unknown'},

@@ -7,6 +7,20 @@ WITH
     FROM trace
     WHERE p_trace_id IS NULL OR trace_id = p_trace_id
   ),
+  -- How trace-cmd records those that it can.
+  kind_of_trace_cmd (kind, options) AS (
+    VALUES
+      ('switches', ' -e sched'),
+      ('all_threads', ' -e sched'),
+      ('states', ' -e sched'),
+      ('wakeups', ' -e sched'),
+      ('priorities', ' -e sched'),
+      ('idles', ' -e sched -e cpu_idle'),
+      ('frequencies', ' -e sched -e cpu_frequency'),
+      ('interrupts', ' -e sched -e irq'),
+      ('yields', ' -e sched -e syscalls:sys_enter_sched_yield'),
+      ('paths', ' -e sched')
+  ),
   -- How to record each kind: perf's event, or the keyword of a Windows recorder.
   kind (kind, name, perf, etw) AS (
     VALUES
@@ -131,7 +145,7 @@ WITH
     UNION ALL
     -- Linux parks no CPUs.
     SELECT trace_id, unnest(['parking', 'initial_parking']) FROM trace
-    WHERE source IN ('perf', 'perfetto')
+    WHERE is_tracepoint_source(source) OR source = 'perfetto'
     UNION ALL
     SELECT trace_id, 'initial_parking' FROM cpu_parking
     WHERE ts IS NULL OR ts <= 0 GROUP BY trace_id
@@ -163,9 +177,14 @@ SELECT
   -- Whether the recording contains at least one.
   bool_or(fact.kind IS NOT NULL) AS recorded,
   -- How to record it on this system; null if it cannot be recorded.
-  CASE recording.source WHEN 'etw' THEN kind.etw ELSE kind.perf END AS record_with,
+  CASE
+    WHEN is_windows_source(recording.source) THEN kind.etw
+    WHEN recording.source = 'trace_cmd' THEN 'trace-cmd record' || kind_of_trace_cmd.options
+    ELSE kind.perf
+  END AS record_with,
 FROM recording
 CROSS JOIN kind
+LEFT JOIN kind_of_trace_cmd ON kind_of_trace_cmd.kind = kind.kind
 LEFT JOIN fact ON fact.trace_id = recording.trace_id AND fact.kind = kind.kind
 GROUP BY ALL
 ORDER BY recording.trace_id, kind.kind;

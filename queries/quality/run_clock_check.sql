@@ -1,6 +1,7 @@
 -- Running time of each worker in the trace over its measured interval, compared with its own CPU
 -- clock. A stolen virtual CPU looks busy in the trace while the thread's clock stops, so the trace
 -- must show the CPU time plus the worker's share of the steal.
+-- No rows without: run_worker.
 -- p_trace_id: only this recording; null for all.
 WITH
   worker AS (

@@ -57,6 +57,13 @@ WITH
     FROM loss
     JOIN span USING (trace_id)
   ),
+  -- What a scrubbed recording does not contain was not lost.
+  left_out AS (
+    SELECT trace_id, sum(ns)::BIGINT AS ns
+    FROM placed
+    WHERE signalled_by = 'left_out'
+    GROUP BY trace_id
+  ),
   gap AS (
     SELECT
       trace_id,
@@ -72,6 +79,7 @@ WITH
         *,
         signalled_by NOT IN ('stream_end', 'overwritten') AND (ns IS NULL OR ns > 0) AS is_inner,
       FROM placed
+      WHERE signalled_by <> 'left_out'
     )
     GROUP BY trace_id
   ),
@@ -113,7 +121,7 @@ SELECT
   trace.trace_id,
   -- Name of the step or of the file.
   trace.label,
-  -- perf, etw or perfetto.
+  -- perf, perf_script, trace_cmd, perfetto, etw, xperf or wpa.
   trace.source,
   -- Length of the recording, ns. (at least)
   (trace.duration_ns - coalesce(trace.first_ns, 0))::BIGINT AS recorded_ns,
@@ -121,7 +129,7 @@ SELECT
   coalesce(switched.switches, 0) AS switches,
   -- Whether PERF_RECORD_SWITCH was recorded too; null if not from perf.
   CASE
-    WHEN trace.source = 'perf' THEN coalesce(second_kind.has_switch_records, FALSE)
+    WHEN trace.source IN ('perf', 'perf_script') THEN coalesce(second_kind.has_switch_records, FALSE)
   END AS has_switch_records,
   -- Switches in the window taken from PERF_RECORD_SWITCH because sched_switch missed them; no data
   -- was lost.
@@ -153,6 +161,8 @@ SELECT
   coalesce(gap.edge_gaps, 0) AS edge_gaps,
   -- Length of edge gaps in the window, summed over CPUs, ns. (no bounds)
   coalesce(gap.edge_ns, 0)::BIGINT AS edge_ns,
+  -- Time in the window that a scrubbed recording leaves out, summed over CPUs, ns. (exact)
+  coalesce(left_out.ns, 0)::BIGINT AS left_out_ns,
   -- Kinds of problems found while reading.
   coalesce(trouble.problems, 0) AS problems,
   -- Occurrences, all kinds together.
@@ -172,6 +182,7 @@ LEFT JOIN switched USING (trace_id)
 LEFT JOIN second_kind USING (trace_id)
 LEFT JOIN switched_in USING (trace_id)
 LEFT JOIN woken USING (trace_id)
+LEFT JOIN left_out USING (trace_id)
 LEFT JOIN gap USING (trace_id)
 LEFT JOIN trouble USING (trace_id)
 LEFT JOIN cpus USING (trace_id)

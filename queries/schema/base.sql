@@ -5,7 +5,7 @@
 CREATE TABLE trace (
   trace_id BIGINT NOT NULL,        -- Number of the recording in this database, from 1.
   label VARCHAR NOT NULL,          -- Name of the step or of the file.
-  source VARCHAR NOT NULL,         -- perf, etw or perfetto.
+  source VARCHAR NOT NULL,         -- perf, trace_cmd, perf_script (text of it), perfetto, etw, xperf (text of its dumper) or wpa (CSV of wpaexporter).
   path VARCHAR,                    -- File it was read from, as given.
   host VARCHAR,                    -- Host name in the recording.
   os VARCHAR,                      -- Operating system and kernel release.
@@ -46,6 +46,22 @@ CREATE TABLE machine_setting (
   trace_id BIGINT NOT NULL,        -- Recording.
   key VARCHAR NOT NULL,            -- governor, boost, smt_control, hypervisor, isolated_cpus, scheduler, hz, ...
   value VARCHAR                    -- As found; NULL: queried and not found.
+);
+
+-- The numbers by which recordings of one session of their recorder name each other.
+CREATE TABLE recording_identity (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  recording_uid BIGINT,            -- Its number; NULL if it has none.
+  host_uid BIGINT                  -- Of a guest: number of the recording of its host, whose clock its times have.
+);
+
+CREATE TABLE guest_cpu (
+  trace_id BIGINT NOT NULL,        -- Recording of the host.
+  guest VARCHAR NOT NULL,          -- Name of the guest.
+  guest_uid BIGINT NOT NULL,       -- recording_uid of the recording of the guest.
+  cpu INTEGER NOT NULL,            -- Logical CPU of the guest.
+  tid BIGINT NOT NULL,             -- Thread of the host that runs it.
+  utid BIGINT                      -- The same, unique in the database; NULL if no record names it.
 );
 
 CREATE TABLE process (
@@ -102,6 +118,7 @@ CREATE TABLE context_switch (
   prev_preempted BOOLEAN,          -- The record's own preempt flag, where it has one.
   prev_ideal_cpu INTEGER,          -- Ideal processor (Windows).
   prev_cstate INTEGER,             -- Idle state that the CPU was in before (Windows).
+  prev_remaining_quantum INTEGER,  -- Remaining quantum of prev_utid, the number as recorded (Windows); NULL if the record has none.
   source VARCHAR NOT NULL          -- switch: a scheduler event; switch_event: a pair of PERF_RECORD_SWITCH.
 );
 
@@ -228,7 +245,7 @@ CREATE TABLE frame (
   gpu_busy_ns BIGINT,              -- GPU time.
   displayed_ns BIGINT,             -- When it was on screen.
   dropped BOOLEAN,                 -- Never shown.
-  dialect VARCHAR,                 -- Source: dxgi, d3d9, dxgkrnl, presentmon1, presentmon2, presentmon2.3, mark (the program's own stamps, without GPU and screen).
+  dialect VARCHAR,                 -- Source: dxgi, d3d9, dxgkrnl, presentmon1, presentmon2, presentmon2.3, android (frame timeline), mark (the program's own stamps, without GPU and screen).
   clock_residual_ns BIGINT         -- Uncertainty of the clock alignment; 0 for the same clock.
 );
 
@@ -353,7 +370,7 @@ CREATE TABLE loss (
   start_ns BIGINT,                 -- Last record before the gap.
   end_ns BIGINT,                   -- First record after it.
   events BIGINT,                   -- Records lost; NULL if not known.
-  signalled_by VARCHAR NOT NULL    -- PERF_RECORD_LOST, buffer_lost, chain_break, stream_end, truncated, ...
+  signalled_by VARCHAR NOT NULL    -- PERF_RECORD_LOST, RB_MISSED_EVENTS, buffer_lost, chain_break, stream_end, truncated, ...
 );
 
 CREATE TABLE problem (

@@ -10,3 +10,11 @@ CREATE MACRO clipped_ns(ts, dur, from_ns, to_ns) AS
   overlap_ns(ts, ts + dur, from_ns, to_ns);
 COMMENT ON MACRO clipped_ns IS
   'Length of the part of a row (ts, dur) that is inside a window, ns. Negative if they are disjoint; a row with NULL dur lasts to the end of the window.';
+
+CREATE MACRO is_windows_source(source) AS source IN ('etw', 'xperf', 'wpa');
+COMMENT ON MACRO is_windows_source IS
+  'Whether a value of trace.source means that Windows scheduled the threads.';
+
+CREATE MACRO is_tracepoint_source(source) AS source IN ('perf', 'trace_cmd', 'perf_script');
+COMMENT ON MACRO is_tracepoint_source IS
+  'Whether a value of trace.source means that the rows are tracepoints of Linux, with its numbers for priorities and states.';

@@ -12,3 +12,27 @@ CREATE TABLE fair_share_sum (
   crowded_ready_ns BIGINT NOT NULL, -- Part of ready_ns with more runnable threads than CPUs.
   fair_ready_ns BIGINT NOT NULL    -- Ready time that fair sharing would cost it.
 );
+
+-- Pools of at least 3 threads.
+CREATE TABLE parallel_section_sum (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  start_ns BIGINT NOT NULL,        -- Start of the window.
+  end_ns BIGINT NOT NULL,          -- End of the window.
+  utid BIGINT NOT NULL,            -- Thread of the worker pool with the lowest number.
+  workers INTEGER NOT NULL,        -- Workers that ran in a section.
+  sections BIGINT NOT NULL,        -- Sections with this many workers that start in the window.
+  dur_ns BIGINT NOT NULL,          -- Sum of their lengths.
+  p50_ns BIGINT NOT NULL,          -- Median length.
+  run_ns BIGINT NOT NULL,          -- Running time of the workers in them.
+  ready_ns BIGINT NOT NULL,        -- Ready time of the workers in them.
+  most_running INTEGER NOT NULL    -- Most workers that ran at once.
+);
+
+CREATE TABLE concurrency_process_sum (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  start_ns BIGINT NOT NULL,        -- Start of the window.
+  end_ns BIGINT NOT NULL,          -- End of the window.
+  utid BIGINT NOT NULL,            -- Thread with the lowest number of all processes of one name.
+  running INTEGER NOT NULL,        -- Threads of these processes that ran at once.
+  ns BIGINT NOT NULL               -- Time with exactly this many running.
+);

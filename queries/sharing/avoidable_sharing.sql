@@ -3,7 +3,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 -- p_min_idle_ns [100000]: shortest idle period of a core that counts.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),

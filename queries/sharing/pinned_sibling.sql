@@ -135,5 +135,7 @@ FROM spent
 JOIN idle_time USING (core, utid, other_utid)
 JOIN who AS a ON a.utid = spent.utid
 JOIN who AS b ON b.utid = spent.other_utid
-WHERE p_process IS NULL OR a.process = p_process OR b.process = p_process
+WHERE p_process IS NULL
+  OR spent.utid IN (SELECT utid FROM thread_with_process(p_trace_id, p_process))
+  OR spent.other_utid IN (SELECT utid FROM thread_with_process(p_trace_id, p_process))
 ORDER BY spent.trace_id, idle_time.idle_ns DESC, together_ns DESC, spent.utid, spent.other_utid;

@@ -3,7 +3,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only processes of this name; null for all.
+-- p_process: only processes of this name, or with a thread in this group; null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   named AS (
@@ -72,5 +72,6 @@ SELECT
 FROM spent
 JOIN total ON total.trace_id = spent.trace_id
 LEFT JOIN unclear ON unclear.trace_id = spent.trace_id
-WHERE p_process IS NULL OR spent.process = p_process
+WHERE p_process IS NULL
+  OR spent.process IN (SELECT process FROM thread_with_process(p_trace_id, p_process))
 ORDER BY spent.trace_id, with_itself_ns + with_others_ns DESC, spent.process;

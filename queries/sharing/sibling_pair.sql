@@ -47,5 +47,7 @@ SELECT
 FROM pair
 LEFT JOIN who AS a ON a.utid = pair.one
 LEFT JOIN who AS b ON b.utid = pair.other
-WHERE p_process IS NULL OR a.process = p_process OR b.process = p_process
+WHERE p_process IS NULL
+  OR pair.one IN (SELECT utid FROM thread_with_process(p_trace_id, p_process))
+  OR pair.other IN (SELECT utid FROM thread_with_process(p_trace_id, p_process))
 ORDER BY pair.trace_id, pair.ns DESC, pair.one, pair.other;

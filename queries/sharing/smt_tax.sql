@@ -5,7 +5,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 -- p_least [30]: smallest number of intervals of each kind.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -18,7 +18,7 @@ WITH
         WHEN 20 * c.shared_ns >= 19 * c.dur THEN 'shared'
       END AS kind,
     FROM counter_interval(p_trace_id, p_from_ns, p_to_ns) AS c
-    SEMI JOIN who ON who.utid = c.utid
+    JOIN who ON who.utid = c.utid
     -- A core without siblings has nothing to compare.
     SEMI JOIN (
       SELECT DISTINCT s.utid, place.core_type
@@ -78,11 +78,11 @@ WITH
       sum(clipped_ns(s.ts, s.dur, span.start_ns, span.end_ns))::BIGINT AS ns,
     FROM sharing_slice AS s
     JOIN span ON span.trace_id = s.trace_id
-    SEMI JOIN who ON who.utid = s.utid
     LEFT JOIN topology(p_trace_id) AS place
       ON place.trace_id = s.trace_id AND place.cpu = s.cpu
       AND s.ts >= place.from_ns AND s.ts < place.to_ns
-    WHERE s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
+    WHERE (p_process IS NULL OR s.utid IN (SELECT utid FROM who))
+      AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
     GROUP BY s.utid, place.core_type
   ),
   judged AS (

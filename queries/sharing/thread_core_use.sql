@@ -2,7 +2,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
@@ -14,6 +14,19 @@ WITH
     SEMI JOIN (SELECT DISTINCT trace_id, core FROM core_state WHERE unknown > 0 AND dur > 0)
       USING (trace_id, core)
     WHERE dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
+  -- Most slices are far from any unknown time: bins of the window show which.
+  bin AS (
+    SELECT trace_id, greatest(1, dur_ns // 4096) AS width_ns FROM span
+  ),
+  unclear_bin AS MATERIALIZED (
+    SELECT DISTINCT
+      trace_id,
+      core,
+      unnest(range(ts // width_ns, (ts + dur - 1) // width_ns + 1)) AS number,
+    FROM core_state
+    JOIN bin USING (trace_id)
+    WHERE unknown > 0 AND busy < 2 AND dur > 0
   ),
   part AS (
     SELECT trace_id, utid, cpu, ts, ts + dur AS end_ns, NOT left_censored AS begins, 'run' AS kind
@@ -39,11 +52,23 @@ WITH
         AND (place.from_ns IS NULL OR part.ts >= place.from_ns) AS begins,
     FROM part
     JOIN span ON span.trace_id = part.trace_id
-    SEMI JOIN who ON who.utid = part.utid
     LEFT JOIN place
       ON place.trace_id = part.trace_id AND place.cpu = part.cpu
       AND place.to_ns > part.ts AND place.from_ns <= part.end_ns
-    WHERE part.ts <= span.end_ns AND part.end_ns >= span.start_ns
+    WHERE (p_process IS NULL OR part.utid IN (SELECT utid FROM who))
+      AND part.ts <= span.end_ns AND part.end_ns >= span.start_ns
+  ),
+  near AS (
+    SELECT clipped.*
+    FROM clipped
+    JOIN bin USING (trace_id)
+    SEMI JOIN (SELECT DISTINCT trace_id, core FROM unclear) AS c USING (trace_id, core)
+    WHERE kind = 'run' AND from_ns < to_ns
+      AND (
+        to_ns - from_ns > width_ns
+        OR (trace_id, core, from_ns // width_ns) IN (FROM unclear_bin)
+        OR (trace_id, core, (to_ns - 1) // width_ns) IN (FROM unclear_bin)
+      )
   ),
   -- One stream contains the changes of unknown state and the starts (sign -1) and ends (1) of
   -- slices. The unknown time up to an end minus that up to its start is exact.
@@ -54,9 +79,7 @@ WITH
     UNION ALL
     SELECT trace_id, core, unnest([from_ns, to_ns]), NULL, unnest([-1, 1]),
       utid, cpu, core_type, efficiency_class,
-    FROM clipped
-    SEMI JOIN (SELECT DISTINCT trace_id, core FROM unclear) USING (trace_id, core)
-    WHERE kind = 'run' AND from_ns < to_ns
+    FROM near
   ),
   level AS (
     SELECT

@@ -37,7 +37,7 @@ WITH
       dense_rank() OVER (ORDER BY trace_id, cpus) AS class,
       row_number() OVER (PARTITION BY utid ORDER BY from_ns) AS number,
     FROM affinity_spell(p_trace_id)
-    SEMI JOIN slice USING (utid)
+    SEMI JOIN span USING (trace_id)
   ),
   -- Only these threads need their events in order: the others have one priority a slice and one set
   -- of CPUs.
@@ -51,26 +51,26 @@ WITH
   -- Events of each of them in order; at equal times an end comes first, a switch-in last. A slice of
   -- length zero ends a ready period and starts nothing.
   moment AS (
-    SELECT utid, end_ns AS ts, 0 AS turn, 'off' AS state, NULL AS cpu, NULL AS on_p, NULL AS on_e,
-      NULL AS class, NULL AS priority_after, NULL AS priority_before,
+    SELECT trace_id, utid, end_ns AS ts, 0 AS turn, 'off' AS state, NULL AS cpu, NULL AS on_p,
+      NULL AS on_e, NULL AS class, NULL AS priority_after, NULL AS priority_before,
     FROM slice
     SEMI JOIN changing USING (utid)
     WHERE end_ns > ts
     UNION ALL
-    SELECT utid, from_ns, 1, NULL, NULL, NULL, NULL, class, NULL, NULL
+    SELECT trace_id, utid, from_ns, 1, NULL, NULL, NULL, NULL, class, NULL, NULL
     FROM spell
     SEMI JOIN changing USING (utid)
     UNION ALL
-    SELECT utid, ready_ns, 2, 'ready', NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT trace_id, utid, ready_ns, 2, 'ready', NULL, NULL, NULL, NULL, NULL, NULL
     FROM slice
     SEMI JOIN changing USING (utid)
     WHERE ready_ns < ts
     UNION ALL
-    SELECT utid, ts, 3, NULL, NULL, NULL, NULL, NULL, new_priority, old_priority
+    SELECT trace_id, utid, ts, 3, NULL, NULL, NULL, NULL, NULL, new_priority, old_priority
     FROM priority_change
     WHERE kind = 'dynamic' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
     UNION ALL
-    SELECT utid, ts, CASE WHEN end_ns > ts THEN 4 ELSE 1 END,
+    SELECT trace_id, utid, ts, CASE WHEN end_ns > ts THEN 4 ELSE 1 END,
       CASE WHEN end_ns > ts THEN 'running' ELSE 'off' END, cpu, on_p, on_e, NULL, priority,
       priority,
     FROM slice
@@ -80,6 +80,7 @@ WITH
   -- change.
   period AS (
     SELECT
+      trace_id,
       utid,
       ts,
       end_ns,
@@ -91,6 +92,7 @@ WITH
       CASE WHEN state = 'running' THEN priority_after ELSE priority_before END AS priority,
     FROM (
       SELECT
+        trace_id,
         utid,
         ts,
         lead(ts) OVER sofar AS end_ns,
@@ -108,32 +110,26 @@ WITH
     )
     WHERE state IN ('running', 'ready') AND ts < end_ns
     UNION ALL
-    SELECT utid, ts, end_ns, 'running', cpu, on_p, on_e, 1, priority
+    SELECT trace_id, utid, ts, end_ns, 'running', cpu, on_p, on_e, 1, priority
     FROM slice
     ANTI JOIN changing USING (utid)
     WHERE ts < end_ns
     UNION ALL
-    SELECT utid, ready_ns, ts, 'ready', NULL, NULL, NULL, 1, priority
+    SELECT trace_id, utid, ready_ns, ts, 'ready', NULL, NULL, NULL, 1, priority
     FROM slice
     ANTI JOIN changing USING (utid)
     WHERE ready_ns < ts
   ),
   piece AS MATERIALIZED (
     SELECT
-      trace.trace_id,
-      period.* EXCLUDE (spells),
-      spell.class,
+      period.*,
       -- Linux nice levels share by weight: none of them outranks another.
       CASE
-        WHEN trace.source = 'etw' THEN period.priority
+        WHEN is_windows_source(trace.source) THEN period.priority
         ELSE -least(100, period.priority)
       END AS urgency,
     FROM period
-    JOIN thread ON thread.utid = period.utid
-    -- A set may apply to millions of rows: searching backwards from each row would scale
-    -- quadratically.
-    LEFT JOIN spell ON spell.utid = period.utid AND spell.number = period.spells
-    JOIN trace ON trace.trace_id = thread.trace_id
+    JOIN trace ON trace.trace_id = period.trace_id
   ),
   -- The 60 most urgent levels separately; all others as one.
   level AS (
@@ -162,15 +158,22 @@ WITH
   group_class AS (
     SELECT DISTINCT trace_id, place_group, unnest(classes) AS class FROM grouped
   ),
-  wanted AS (
-    SELECT piece.trace_id, piece.class, want.kind, piece.ts, piece.end_ns, level.place
+  -- Few pieces outrank anything: nothing ranks below the lowest level.
+  ranked AS MATERIALIZED (
+    SELECT piece.*, level.place, CASE piece.state WHEN 'ready' THEN 'ready' ELSE 'on_e' END AS kind,
     FROM piece
-    JOIN (VALUES ('ready', 'ready'), ('running', 'on_e')) AS want (state, kind)
-      ON want.state = piece.state
-    SEMI JOIN set_of ON set_of.class = piece.class
-    JOIN level ON level.trace_id = piece.trace_id AND level.urgency = piece.urgency
-    -- Nothing ranks below the lowest level.
-    WHERE (piece.state = 'ready' OR piece.on_e) AND level.place > level.lowest
+    JOIN level
+      ON level.trace_id = piece.trace_id AND level.urgency = piece.urgency
+      AND level.place > level.lowest
+    WHERE piece.state = 'ready' OR piece.on_e
+  ),
+  wanted AS (
+    SELECT ranked.trace_id, spell.class, ranked.kind, ranked.ts, ranked.end_ns, ranked.place
+    FROM ranked
+    -- A set may apply to millions of rows: searching backwards from each row would scale
+    -- quadratically.
+    JOIN spell ON spell.utid = ranked.utid AND spell.number = ranked.spells
+    SEMI JOIN set_of ON set_of.class = spell.class
   ),
   -- Times in which any of them wants a CPU.
   wanted_time AS MATERIALIZED (
@@ -244,9 +247,10 @@ WITH
       least(piece.end_ns, span.end_ns) AS to_ns,
     FROM piece
     JOIN span ON span.trace_id = piece.trace_id
-    SEMI JOIN who ON who.utid = piece.utid
-    CROSS JOIN (VALUES ('ready'), ('on_e')) AS kind (kind)
-    WHERE piece.state = 'running' AND piece.end_ns > span.start_ns AND piece.ts < span.end_ns
+    JOIN (SELECT DISTINCT trace_id, kind FROM wanted_time) AS kind
+      ON kind.trace_id = piece.trace_id
+    WHERE (p_process IS NULL OR piece.utid IN (SELECT utid FROM who))
+      AND piece.state = 'running' AND piece.end_ns > span.start_ns AND piece.ts < span.end_ns
       AND (kind.kind = 'ready' OR piece.on_p)
   ),
   -- Of the times that begin before a piece of running time ends, the last one also ends last.

@@ -2,7 +2,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only processes of this name; null for all.
+-- p_process: only processes of this name, or with a thread in this group; null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   -- Processes of the same name count together; a number replaces the name while there are many
@@ -14,8 +14,19 @@ WITH
   named AS (
     SELECT DISTINCT place, process
     FROM who
-    WHERE p_process IS NULL OR process = p_process
+    WHERE p_process IS NULL
+      OR process IN (SELECT process FROM thread_with_process(p_trace_id, p_process))
   ),
+  summary AS (
+    SELECT sums.trace_id, who.place, sums.running, sums.ns
+    FROM concurrency_process_sum AS sums
+    JOIN span
+      ON span.trace_id = sums.trace_id AND span.start_ns = sums.start_ns
+      AND span.end_ns = sums.end_ns
+    JOIN who ON who.utid = sums.utid
+  ),
+  -- Recordings without a summary of this window.
+  left_over AS (FROM span ANTI JOIN summary USING (trace_id)),
   ran AS (
     SELECT
       c.trace_id,
@@ -23,7 +34,7 @@ WITH
       greatest(c.ts, start_ns) AS from_ns,
       least(c.ts + c.dur, end_ns) AS to_ns,
     FROM cpu_state AS c
-    JOIN span ON span.trace_id = c.trace_id
+    JOIN left_over AS span ON span.trace_id = c.trace_id
     JOIN who ON who.utid = c.utid
     WHERE c.state = 'thread' AND c.ts < end_ns AND c.ts + c.dur > start_ns
   ),
@@ -37,18 +48,6 @@ WITH
     WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id
   ),
-  -- A thread without a recorded process may belong to any.
-  orphaned AS (
-    SELECT trace_id, sum(to_ns - from_ns)::BIGINT AS ns
-    FROM ran
-    WHERE place IN (SELECT place FROM who WHERE process IS NULL)
-    GROUP BY trace_id
-  ),
-  unsure AS (
-    SELECT trace_id, sum(ns)::BIGINT AS ns
-    FROM (FROM unclear UNION ALL FROM orphaned)
-    GROUP BY trace_id
-  ),
   -- A thread that gives its CPU to another of the process changes nothing.
   step AS (
     SELECT trace_id, place, ts, sum(step_by)::BIGINT AS step_by,
@@ -57,7 +56,6 @@ WITH
       UNION ALL
       SELECT trace_id, place, to_ns, (-1)::TINYINT FROM ran
     )
-    SEMI JOIN named USING (place)
     GROUP BY trace_id, place, ts
     HAVING sum(step_by) <> 0
   ),
@@ -73,27 +71,45 @@ WITH
     WINDOW sofar AS (
       ORDER BY trace_id, place, ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
+  ),
+  spent AS (
+    FROM summary
+    UNION ALL BY NAME
+    SELECT trace_id, place, running, sum(ns)::BIGINT AS ns
+    FROM level
+    WHERE running > 0 AND ns > 0
+    GROUP BY trace_id, place, running
+  ),
+  -- A thread without a recorded process may belong to any.
+  orphaned AS (
+    SELECT trace_id, sum(running * ns)::BIGINT AS ns
+    FROM spent
+    WHERE place IN (SELECT place FROM who WHERE process IS NULL)
+    GROUP BY trace_id
+  ),
+  unsure AS (
+    SELECT trace_id, sum(ns)::BIGINT AS ns
+    FROM (FROM unclear UNION ALL FROM orphaned)
+    GROUP BY trace_id
   )
 SELECT
   -- Recording.
-  level.trace_id,
+  spent.trace_id,
   -- Name of the process; null: threads whose process is not recorded.
   named.process,
   -- Threads of this process that ran at once.
-  level.running::INTEGER AS running,
+  spent.running::INTEGER AS running,
   -- Time with exactly this many running, ns. (from low_ns to high_ns)
-  sum(level.ns)::BIGINT AS ns,
+  spent.ns,
   -- ns without the time in which the state of some CPU, or the process of a running thread, is
   -- unknown, ns. (bound)
-  greatest(0, sum(level.ns) - coalesce(any_value(unsure.ns), 0))::BIGINT AS low_ns,
+  greatest(0, spent.ns - coalesce(unsure.ns, 0))::BIGINT AS low_ns,
   -- ns plus all such time, ns. (bound)
-  (sum(level.ns) + coalesce(any_value(unsure.ns), 0))::BIGINT AS high_ns,
+  (spent.ns + coalesce(unsure.ns, 0))::BIGINT AS high_ns,
   -- ns as a share of the window, percent. (no bounds)
-  100.0 * sum(level.ns) / nullif(any_value(span.dur_ns), 0) AS pct,
-FROM level
-JOIN span ON span.trace_id = level.trace_id
-JOIN named ON named.place = level.place
-LEFT JOIN unsure ON unsure.trace_id = level.trace_id
-WHERE level.running > 0 AND level.ns > 0
-GROUP BY level.trace_id, named.process, level.running
-ORDER BY level.trace_id, named.process, level.running;
+  100.0 * spent.ns / nullif(span.dur_ns, 0) AS pct,
+FROM spent
+JOIN span ON span.trace_id = spent.trace_id
+JOIN named ON named.place = spent.place
+LEFT JOIN unsure ON unsure.trace_id = spent.trace_id
+ORDER BY spent.trace_id, named.process, spent.running;

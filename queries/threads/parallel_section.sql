@@ -6,12 +6,22 @@
 -- p_to_ns: end of the window; null for the default one.
 -- p_process: only processes of this name; null for all.
 -- p_least [3]: smallest number of threads in a pool.
+-- p_unsummed [false]: only recordings of which parallel_section_sum has no rows for this window.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  summed AS (
+    SELECT sums.trace_id
+    FROM parallel_section_sum AS sums
+    JOIN span
+      ON span.trace_id = sums.trace_id AND span.start_ns = sums.start_ns
+      AND span.end_ns = sums.end_ns
+    WHERE p_unsummed
+  ),
   who AS (
     SELECT *, regexp_replace(thread, '[0-9]+', '#', 'g') AS pool
     FROM thread_with_process(p_trace_id, p_process)
     WHERE upid IS NOT NULL AND thread IS NOT NULL
+      AND trace_id NOT IN (SELECT trace_id FROM summed)
     QUALIFY count(*) OVER (
       PARTITION BY trace_id, upid, regexp_replace(thread, '[0-9]+', '#', 'g')
     ) >= p_least

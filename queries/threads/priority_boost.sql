@@ -3,11 +3,11 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (
-    SELECT w.*, t.base_priority, trace.source = 'etw' AS higher_wins
+    SELECT w.*, t.base_priority, is_windows_source(trace.source) AS higher_wins
     FROM thread_with_process(p_trace_id, p_process) AS w
     JOIN thread AS t ON t.utid = w.utid
     JOIN trace ON trace.trace_id = w.trace_id

@@ -4,7 +4,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 -- p_columns [2000]: number of time bins in the window.
 WITH
   span AS (
@@ -35,8 +35,7 @@ WITH
       unnest(range(from_ns // span.width_ns, (to_ns - 1) // span.width_ns + 1)) AS col,
     FROM part
     JOIN span ON span.trace_id = part.trace_id
-    SEMI JOIN who ON who.utid = part.utid
-    WHERE part.ts < part.end_ns AND part.ts < span.end_ns AND part.end_ns > span.start_ns
+    WHERE (p_process IS NULL OR part.utid IN (SELECT utid FROM who)) AND part.ts < part.end_ns AND part.ts < span.end_ns AND part.end_ns > span.start_ns
   )
 SELECT
   -- Recording.

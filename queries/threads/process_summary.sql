@@ -2,7 +2,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only processes of this name; null for all.
+-- p_process: only processes of this name, or the threads of a group (group_thread); null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   threads AS (FROM thread_summary(p_trace_id, p_from_ns, p_to_ns, p_process)),
@@ -64,6 +64,13 @@ SELECT
   any_value(life.start_ns) AS start_ns,
   -- When it ended, ns; null if it outlived the recording. (time)
   any_value(life.end_ns) AS end_ns,
+  -- Cgroup of its threads; null: several, or not recorded.
+  CASE WHEN count(DISTINCT threads.cgroup) = 1 THEN any_value(threads.cgroup) END AS cgroup,
+  -- Container of its threads; null: several, none, or not recorded.
+  CASE WHEN count(DISTINCT threads.container) = 1 THEN any_value(threads.container) END
+    AS container,
+  -- Systemd service or scope of its threads; null: several, none, or not recorded.
+  CASE WHEN count(DISTINCT threads.service) = 1 THEN any_value(threads.service) END AS service,
 FROM threads
 JOIN span USING (trace_id)
 JOIN owner USING (utid)

@@ -24,9 +24,10 @@ WITH
       m.chain,
       list(coalesce(named.process, '') ORDER BY m.place) AS processes,
       list(coalesce(named.thread, '') ORDER BY m.place) AS threads,
-      bool_or(named.process = p_process) AS is_selected,
+      bool_or(chosen.utid IS NOT NULL) AS is_selected,
     FROM member AS m
     LEFT JOIN named ON named.utid = m.utid
+    LEFT JOIN thread_with_process(p_trace_id, p_process) AS chosen ON chosen.utid = m.utid
     GROUP BY m.trace_id, m.chain
   ),
   -- The affinities in force when the chain started.

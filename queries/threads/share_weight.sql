@@ -24,7 +24,7 @@ SELECT
   -- Its weight: 1024 for nice 0, and wherever threads do not share by weight; 0 for real-time and
   -- deadline threads of Linux, which run before all that share.
   CASE
-    WHEN machine.source <> 'perf' OR level.priority IS NULL THEN 1024
+    WHEN NOT is_tracepoint_source(machine.source) OR level.priority IS NULL THEN 1024
     WHEN level.priority < 100 THEN 0
     ELSE [
       88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
@@ -34,7 +34,7 @@ SELECT
     ][least(level.priority, 139) - 99]
   END AS weight,
   -- True: nothing shows whether it shares at all.
-  machine.source = 'perf' AND level.priority IS NULL
+  is_tracepoint_source(machine.source) AND level.priority IS NULL
     AND EXISTS (FROM level AS other WHERE other.trace_id = machine.trace_id
       AND other.priority IS NOT NULL) AS is_unclear,
   -- CPUs that are online.

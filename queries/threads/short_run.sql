@@ -5,7 +5,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 -- p_short_ns [1000000]: a run shorter than this is short.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
@@ -21,31 +21,44 @@ WITH
       (coalesce(s.wait_ns, 0) > 0 OR s.waker_utid IS NOT NULL) AND NOT s.left_censored AS woken,
       s.left_censored OR s.ready_ns IS NULL AS is_open,
     FROM sched_slice AS s
-    SEMI JOIN who ON who.utid = s.utid
     -- A slice of zero length at a gap may belong to a run that lasts into the gap.
-    WHERE NOT s.is_idle
+    WHERE (p_process IS NULL OR s.utid IN (SELECT utid FROM who))
+      AND NOT s.is_idle
       AND (s.dur > 0 OR s.left_censored OR s.right_censored OR s.ready_ns IS NULL)
   ),
   numbered AS (
     SELECT
       *,
-      count(CASE WHEN woken OR is_open THEN 1 END) OVER (
-        PARTITION BY utid ORDER BY ts, dur ROWS UNBOUNDED PRECEDING
-      ) AS run,
+      woken OR is_open AS begins,
+      coalesce(lead(woken OR is_open) OVER sofar, true) AS ends,
+      count(CASE WHEN woken OR is_open THEN 1 END) OVER sofar AS run,
     FROM slice
+    WINDOW sofar AS (PARTITION BY utid ORDER BY ts, dur ROWS UNBOUNDED PRECEDING)
   ),
+  -- Most runs are one slice, which needs no grouping.
   run AS (
     SELECT
       trace_id,
       utid,
-      min(ts) AS ts,
-      sum(dur) AS run_ns,
-      count(*) AS slices,
-      bool_or(right_censored) OR arg_max(end_reason, (ts, dur)) NOT IN ('blocked', 'exit') AS is_cut,
-      bool_or(is_open AND NOT woken) AS is_open,
+      ts,
+      dur AS run_ns,
+      1 AS slices,
+      right_censored OR end_reason NOT IN ('blocked', 'exit') AS is_cut,
+      is_open AND NOT woken AS is_open,
     FROM numbered
-    WHERE run > 0
-    GROUP BY trace_id, utid, run
+    WHERE begins AND ends
+    UNION ALL
+    SELECT
+      any_value(trace_id),
+      utid,
+      min(ts),
+      sum(dur),
+      count(*),
+      bool_or(right_censored OR (ends AND end_reason NOT IN ('blocked', 'exit'))),
+      bool_or(is_open AND NOT woken),
+    FROM numbered
+    WHERE run > 0 AND NOT (begins AND ends)
+    GROUP BY utid, run
   ),
   summed AS (
     SELECT

@@ -4,7 +4,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
@@ -100,6 +100,15 @@ WITH
       count(*) FILTER (WHERE distance = 'unknown') AS migrations_unknown,
     FROM move
     GROUP BY utid
+  ),
+  own AS (
+    SELECT
+      g.utid,
+      max_by({cgroup: g.cgroup, container: g.container, service: g.service}, g.from_ns) AS last,
+    FROM thread_group(p_trace_id) AS g
+    JOIN span ON span.trace_id = g.trace_id
+    WHERE g.from_ns < span.end_ns AND g.cgroup IS NOT NULL
+    GROUP BY g.utid
   )
 SELECT
   -- Recording.
@@ -182,9 +191,16 @@ SELECT
   first_cpu,
   -- Last CPU it ran on in the window.
   last_cpu,
+  -- Its last cgroup in the window; null if not recorded.
+  own.last.cgroup AS cgroup,
+  -- Container of that cgroup; null: in none, or not recorded.
+  own.last.container AS container,
+  -- Systemd service or scope of that cgroup; null: in none, or not recorded.
+  own.last.service AS service,
 FROM who
 JOIN time_in USING (utid)
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS doubt ON doubt.utid = who.utid
 LEFT JOIN switches USING (utid)
 LEFT JOIN moves USING (utid)
+LEFT JOIN own ON own.utid = who.utid
 ORDER BY who.trace_id, run_ns DESC, who.utid;

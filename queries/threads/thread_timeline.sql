@@ -3,7 +3,7 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 -- p_threads [16]: number of threads per recording, those that ran longest.
 -- p_columns [2000]: time bins per thread; as many as the window has nanoseconds returns every
 -- state.
@@ -21,8 +21,8 @@ WITH
       sum(clipped_ns(s.ts, s.dur, span.start_ns, span.start_ns + span.dur_ns))::BIGINT AS run_ns,
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
-    SEMI JOIN who ON who.utid = s.utid
-    WHERE NOT s.is_idle AND s.ts < span.start_ns + span.dur_ns AND s.ts + s.dur > span.start_ns
+    WHERE (p_process IS NULL OR s.utid IN (SELECT utid FROM who))
+      AND NOT s.is_idle AND s.ts < span.start_ns + span.dur_ns AND s.ts + s.dur > span.start_ns
     GROUP BY s.trace_id, s.utid
     QUALIFY row_number() OVER (PARTITION BY s.trace_id ORDER BY run_ns DESC, s.utid) <= p_threads
   ),

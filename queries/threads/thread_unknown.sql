@@ -41,7 +41,7 @@ WITH
     FROM thread AS t
     JOIN span USING (trace_id)
     JOIN trace USING (trace_id)
-    WHERE trace.source <> 'etw'
+    WHERE NOT is_windows_source(trace.source)
       AND t.end_ns < span.end_ns
       AND t.utid NOT IN (
         SELECT s.utid

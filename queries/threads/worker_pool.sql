@@ -36,11 +36,11 @@ WITH
       trace_id,
       upid,
       pool,
-      count(*) AS sections,
-      sum(dur)::BIGINT AS wall_ns,
-      avg(dur)::BIGINT AS mean_ns,
+      sum(sections)::BIGINT AS sections,
+      sum(dur_ns)::BIGINT AS wall_ns,
+      (sum(dur_ns) / sum(sections))::BIGINT AS mean_ns,
       max(most_running) AS most_running,
-    FROM parallel_section(p_trace_id, p_from_ns, p_to_ns, p_process, p_least)
+    FROM section_scaling(p_trace_id, p_from_ns, p_to_ns, p_process, p_least)
     GROUP BY trace_id, upid, pool
   ),
   member AS (

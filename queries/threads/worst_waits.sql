@@ -4,22 +4,23 @@
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
--- p_process: only threads of processes of this name; null for all.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
 -- p_min_idle_ns [100000]: shortest idle interval that counts.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   named AS (FROM thread_with_process(p_trace_id, NULL)),
+  -- The pieces of a period in ready_slice add up to its state.
   period AS (
     SELECT
-      r.trace_id,
-      r.utid,
-      r.ready_ts,
-      sum(clipped_ns(r.ts, r.dur, start_ns, end_ns))::BIGINT AS ready_ns,
-    FROM ready_slice AS r
-    JOIN span ON span.trace_id = r.trace_id
-    WHERE r.ts < end_ns AND r.ts + r.dur > start_ns AND r.utid IN (SELECT utid FROM who)
-    GROUP BY r.trace_id, r.utid, r.ready_ts
+      t.trace_id,
+      t.utid,
+      t.ts AS ready_ts,
+      clipped_ns(t.ts, t.dur, start_ns, end_ns) AS ready_ns,
+    FROM thread_state AS t
+    JOIN span ON span.trace_id = t.trace_id
+    WHERE (p_process IS NULL OR t.utid IN (SELECT utid FROM who))
+      AND t.state = 'ready' AND t.dur > 0 AND t.ts < end_ns AND t.ts + t.dur > start_ns
   ),
   -- Only periods that reach the 20th place are ranked, because there are millions of them.
   reach AS (SELECT trace_id, max(ready_ns, 20)[-1] AS least_ns FROM period GROUP BY trace_id),

@@ -75,7 +75,7 @@ function addFigure(spec, next) {
   const figure = { plot, draw: drawer.draw, state: 'waiting' };
   figures.push(figure);
   seen.observe(plot);
-  return make('figure', { class: kinds[spec.kind] ? 'over-time' : null }, make('figcaption', {}, prose(spec.caption)), drawer.before, plot, drawer.after);
+  return make('figure', { class: kinds[spec.kind] ? 'over-time' : null, 'data-figure': spec.name || null }, make('figcaption', {}, prose(spec.caption)), drawer.before, plot, drawer.after);
 }
 
 function drawFigure(figure) {

@@ -32,6 +32,6 @@ function topology(spec) {
     make('div', { class: 'caches' }, groups(inPackage, 'llc').map(([llc, inCache]) => make('div', { class: 'llc' },
       make('p', { class: 'label' }, llc === null ? 'last-level cache unknown' : `last-level cache shared by ${inCache.length} logical CPUs`),
       make('div', { class: 'cores' }, groups(inCache, 'core').map(coreBox)))))));
-  return make('figure', { 'data-kind': 'topology' }, make('figcaption', {}, prose(spec.caption)),
+  return make('figure', { 'data-kind': 'topology', 'data-figure': spec.name || null }, make('figcaption', {}, prose(spec.caption)),
     make('div', { class: spec.plot.cpus.length > 64 ? 'many' : null }, boxes));
 }

@@ -36,6 +36,28 @@ class Events(Iterator[str | pa.RecordBatch]):
     def __iter__(self) -> Events: ...
     def __next__(self) -> str | pa.RecordBatch: ...
 
+class WindowsRows(Iterator[pa.RecordBatch]):
+    """Record batches of a text of xperf or wpaexporter."""
+
+    def __init__(self, path: str) -> None: ...
+    def __iter__(self) -> WindowsRows: ...
+    def __next__(self) -> pa.RecordBatch: ...
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the batches."""
+
+    def read(self) -> int:
+        """Bytes read so far."""
+
+    def summary(self) -> str:
+        """What the text stated and what could not be read, once all rows are read, as JSON."""
+
+def text_kind(path: str) -> str | None:
+    """What a text is: `perf_script`, `xperf` or `wpa`; None for any other file."""
+
+def perf_script_data(path: str, out: str) -> str:
+    """Writes a text of perf script as a perf.data; JSON with records, step_ns and problems."""
+
 def load(
     paths: str | list[str],
     trace_id: int,
@@ -43,8 +65,8 @@ def load(
     samples: str | None,
     label: str,
 ) -> Loader:
-    """Starts loading a perf.data file or folder, the .etl files of one recording, or a folder of
-    tables.
+    """Starts loading a perf.data file or folder, a trace.dat, the .etl files of one recording, or a
+    folder of tables.
 
     Errors are raised with the first batch.
     """
@@ -87,7 +109,7 @@ def events(
     from_ns: int | None = None,
     to_ns: int | None = None,
 ) -> Events:
-    """The events of a perf.data or of the .etl files of one recording.
+    """The events of a perf.data, of a trace.dat, or of the .etl files of one recording.
 
     `style` is `text`, `json`, `csv`, or `arrow`; `providers` and `names` are patterns with `*` and
     `?`, empty for all; the window is in ns from the begin of the recording.
@@ -111,20 +133,43 @@ def decode_only(path: str) -> tuple[int, int, float]:
 def run_samples(path: str, trace_id: int, start_clock: int) -> pa.RecordBatch:
     """The batches in `samples.bin` as rows of `run_sample`."""
 
+class PerfettoPackets:
+    """Turns rows into packets of one Perfetto trace; each call returns the bytes of whole packets.
+
+    `base_ns` is added to all times. `threads` has the columns utid, tid, name; other threads are
+    written as the idle thread. `first_ns` is the start of the trace, `last_cpu` its highest CPU.
+    """
+
+    def __init__(
+        self, base_ns: int, first_ns: int, last_cpu: int, threads: pa.RecordBatch
+    ) -> None: ...
+    def schedule(self, rows: pa.RecordBatch) -> bytes:
+        """Rows of `schedlens.export.schedule_rows.schedule`; some may be kept back."""
+
+    def end_schedule(self) -> bytes:
+        """The rows that were kept back."""
+
+    def states(self, rows: pa.RecordBatch) -> bytes:
+        """States (utid, ts, state: Created, R, S, D, T) that follow from no switch or waking."""
+
+    def slices(self, rows: pa.RecordBatch) -> bytes:
+        """Slices on tracks: track, ts, dur (None: an instant), name, flow, flow_end, arguments."""
+
 def schemas() -> dict[str, pa.Schema]:
     """The Arrow schema of each declared table."""
 
 def sweep(trace_id: int, facts: Mapping[str, Any], inputs: Mapping[str, Any]) -> Sweep:
     """Computes the interval tables of one recording."""
 
-def fair_share(
+def summarize(
     trace_id: int,
     window: tuple[int, int],
-    cpus: int,
+    cpus: int | None,
     weights: pa.RecordBatchReader,
+    groups: pa.RecordBatchReader,
     runnable: pa.RecordBatchReader,
-) -> pa.RecordBatch | None:
-    """What fair sharing would cost each thread in a window, as rows of `fair_share_sum`."""
+) -> list[tuple[str, pa.RecordBatch]]:
+    """The rows of the summary tables for a window, by table."""
 
 def critical_path(
     trace_id: int, frames: pa.RecordBatchReader, states: pa.RecordBatchReader

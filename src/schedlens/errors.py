@@ -50,6 +50,22 @@ class NothingToReadError(SchedlensError):
     """No recording was found where one was expected."""
 
 
+class NothingLoadedError(NothingToReadError):
+    """None of the recordings can be read; `lines` has the reason for each."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__(lines[0])
+        self.lines = tuple(lines)
+
+
+class WindowError(SchedlensError):
+    """The window ends before it starts, or is outside a recording."""
+
+
+class AccessError(SchedlensError):
+    """A path or a statement that a server for agents does not allow."""
+
+
 class DatabaseError(SchedlensError):
     """The database cannot be written or read."""
 
@@ -99,6 +115,10 @@ class LakeError(SchedlensError):
 
 class FleetError(SchedlensError):
     """The cluster cannot process the recordings."""
+
+
+class RulesError(SchedlensError):
+    """A file with the rules of a gate is malformed."""
 
 
 class MissingExtraError(SchedlensError):

@@ -155,14 +155,14 @@ def test_nice_thread_with_its_fair_share_is_not_reported(tmp_path: Path) -> None
 
 
 @contextlib.contextmanager
-def cgroup(quota_us: int, period_us: int) -> Iterator[Path]:
+def cgroup(quota_us: int, period_us: int, name: str | None = None) -> Iterator[Path]:
     """A cgroup with a CPU quota; skips if none can be created."""
     mounts = cgroups.mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
     mount = next((one for one in mounts if "cpu" in one.controllers), None)
     mount = mount or next((one for one in mounts if one.unified), None)
     if mount is None:
         pytest.skip("no cgroup hierarchy is mounted, so no quota can be set")
-    folder = mount.folder / f"schedlens-test-{os.getpid()}"
+    folder = mount.folder / (name or f"schedlens-test-{os.getpid()}")
     try:
         folder.mkdir()
         if mount.unified:
@@ -326,3 +326,48 @@ def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
     )  # fmt: skip
     assert 0.4 * row["ready_ns"] <= waited["ns"] <= row["ready_ns"]
     assert finding["cost_ns"] >= waited["ns"]
+
+
+def schedstat_ns(pid: int) -> int:
+    """The CPU time of a process by the kernel's own clock."""
+    text = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii")
+    return int(text.split()[0])
+
+
+# A busy process in a cgroup named like a service, and one in a cgroup named like a container's.
+def test_services_and_containers_have_the_time_of_their_processes(tmp_path: Path) -> None:
+    needs_tracing()
+    container = f"{os.getpid():012x}" + "5e" * 26
+    names = (f"schedlens-test-{os.getpid()}.service", f"docker-{container}.scope")
+    with contextlib.ExitStack() as stack:
+        pids = []
+        for name in names:
+            folder = stack.enter_context(cgroup(100_000, 100_000, name))
+            words = [sys.executable, str(PROGRAM), "limited", str(folder)]
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            pids.append(process.pid)
+        before = [schedstat_ns(pid) for pid in pids]
+        found(tmp_path / "s", "concurrency", "--seconds", "1")
+        most = [schedstat_ns(pid) - ns for pid, ns in zip(pids, before, strict=True)]
+
+    def asked(sql: str) -> list[dict[str, Any]]:
+        return lines(command("schedlens", "sql", "--json", str(tmp_path / "s"), sql).stdout)
+
+    service = asked(f"FROM group_summary(p_by := 'service') WHERE name = '{names[0]}'")
+    inside = asked(f"FROM group_summary(p_by := 'container') WHERE name = '{container[:12]}'")
+    for (row,), limit in zip((service, inside), most, strict=True):
+        assert (row["processes"], row["threads"]) == (1, 1)
+        # The window is shorter than the time between the two readings of the test.
+        assert 200_000_000 <= row["run_ns"] <= limit
+    (thread,) = asked(
+        f"SELECT pid, thread, container, run_ns FROM thread_summary(p_process := "
+        f"'container:{container[:12]}')"
+    )
+    assert thread == {
+        "pid": pids[1], "thread": "limited", "container": container[:12],
+        "run_ns": inside[0]["run_ns"],
+    }  # fmt: skip

@@ -82,3 +82,8 @@ def test_timings_show_the_question_that_was_answered(scope: Scope) -> None:
         "FROM ask",
         "n FROM (FROM ask)",
     ]
+
+
+def test_text_about_the_only_recording_shares_the_answer_about_all(scope: Scope) -> None:
+    assert turns(scope, scope.call("ask", least=1)) == [1, 2]
+    assert turns(scope, "FROM (FROM ask(p_trace_id := 7, p_least := 1)) LIMIT 1") == [1]

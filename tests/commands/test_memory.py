@@ -145,7 +145,7 @@ def test_analyzer_that_needs_too_much_memory_is_left_out_and_the_others_remain(
         ("b_light", False),
     ]
     judging.store(con, judgement)
-    shown = page.payload(page._view(con, None, None))
+    shown = page.payload(page.chosen_view(con, None, None))
     assert shown["findings"]["left_out"] == [f"a_heavy: {judging.LEFT_OUT}"]
 
 
@@ -164,7 +164,7 @@ def test_section_that_needs_too_much_memory_is_left_out_and_the_others_remain(
         sections.Chapter("light", "Light section", 2, light),
     ]
     monkeypatch.setattr(page, "chapters", lambda: chapters)
-    shown = page.payload(page._view(con, None, None))
+    shown = page.payload(page.chosen_view(con, None, None))
     assert [section["heading"] for section in shown["sections"]] == ["Light section"]
     assert shown["absent"] == [["Heavy section", f"left out: {judging.LEFT_OUT}"]]
 

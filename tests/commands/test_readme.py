@@ -69,6 +69,7 @@ def test_each_session_command_returns_an_answer(line: str, session: Path, tmp_pa
         else str(session / "analysis.duckdb") if word == "SESSION/analysis.duckdb"
         else str(traces[0]) if word == "one.perf.data"
         else str(traces[1]) if word == "other.perf.data"
+        else str(ROOT / "fixtures" / "fuzz" / "sound.dat") if word == "trace.dat"
         else "schedlens-workl" if word == "server"
         else process if word.startswith("process=")
         else str(tmp_path) if word == "DIR"

@@ -26,12 +26,12 @@ def folder(tmp_path: Path) -> Path:
     [
         (
             ["analyze", "empty.etl"],
-            "analyze: empty.etl: the file is empty: give a perf.data or .etl file",
+            "analyze: empty.etl: the file is empty: give a perf.data, trace.dat or .etl file",
         ),
         (
             ["analyze", "text.perf.data", "-o", "out"],
-            'analyze: text.perf.data: begins with "hello\\n", not with PERFILE2 nor as an .etl '
-            "file: give a perf.data or .etl file",
+            'analyze: text.perf.data: begins with "hello\\n", not with PERFILE2 nor as a '
+            "trace.dat or .etl file: give a perf.data, trace.dat or .etl file",
         ),
         (
             ["analyze", "asked"],

@@ -51,6 +51,10 @@ EVENTS = {
     "cpu_timeline": ("start_ns", "dur_ns"),
     "ready_obstacle_slice": ("ts", "dur"),
 }
+# Threads whose weight is unclear have no row: its absence is not 0 ns.
+_LEAVES_OUT = {"fair_share"}
+# Each row repeats the sums of its thread, which do not depend on the time of the row.
+_REPEATS_SUMS = {"thread_timeline"}
 # Their length is clipped to the window, their start is not.
 _CLIPPED = {"worst_waits"}
 # In these columns the value is not an identity.
@@ -219,7 +223,8 @@ def _pairs(query: Query, damaged: Answers, whole: Answers) -> Iterator[tuple[Row
         if said[name] > 1 or len(candidates) > 1 or not is_sure:
             yield row, None
         else:
-            yield row, candidates[0] if candidates else _ABSENT
+            absent = None if query.name in _LEAVES_OUT else _ABSENT
+            yield row, candidates[0] if candidates else absent
 
 
 def _name(row: Row, keys: Iterable[str], names: Names) -> Name:
@@ -290,7 +295,8 @@ def _event_pairs(
         # None that begins earlier reaches this row.
         low = bisect_left(known[name], begin - longest[name], key=itemgetter(0))
         high = bisect_right(known[name], max(begin, end), key=itemgetter(0))
-        best, found = (False, 0), _ABSENT
+        found = known[name][0][1] if query.name in _REPEATS_SUMS else _ABSENT
+        best = (False, 0)
         for other_begin, other in known[name][low:high]:
             overlap = min(end, other_begin + other[length]) - max(begin, other_begin)
             fit = (other_begin == begin, overlap)

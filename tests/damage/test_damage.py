@@ -280,6 +280,10 @@ ONCE_WRONG = [
     (10_714, "perf", "reordered"),  # slices of zero length at a gap
     (10_072, "real", "random_lost"),  # an interrupt whose entry is lost
     (11_909, "etl", "clock_back"),  # either one late buffer or a step back behind it
+    (11_244, "perf", "clock_back"),  # a wakeup in a slice before a gap, and another one behind it
+    (11_464, "real", "no_switches"),  # only switch-outs of a recorded process
+    (11_630, "perf", "events_lost"),  # a new thread that first ran in the gap
+    (11_729, "real", "most_lost"),  # a thread that exits where a gap begins
     (10_254, "etl", "one_stamp"),  # parked CPUs only, but the state of another is unknown
 ]
 

@@ -196,6 +196,16 @@ def test_windows_7_32_bit_file_is_read(tmp_path: Path) -> None:
     assert [row["base_priority"] for row in found.of("thread") if row["tid"]] == [8]
 
 
+@pytest.mark.parametrize("start", [at(10) - (1 << 62), -(1 << 63), (1 << 63) - 1])
+def test_extreme_start_of_a_dpc_is_damage(tmp_path: Path, start: int) -> None:
+    # In ns, such times do not fit into 64 bits: 2^62 ticks of 100 ns before a time wrapped to it.
+    dpc = perfinfo(0x0F44, 2, at(20), struct.pack("<qQ", start, 0))
+    found = read(tmp_path, Log([Buffer([*life(), dpc])]))
+    assert found.of("interrupt_slice") == []
+    problems = [(row["place"], row["what"], row["count"]) for row in found.of("problem")]
+    assert ("DPC and ISR", "an interrupt with an impossible start", 1) in problems
+
+
 @pytest.mark.parametrize(
     ("start", "row"),
     [

@@ -15,7 +15,7 @@ from fixture_files import fixture
 
 from schedlens.errors import SchedlensError
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.slow
 
 # `SCHEDLENS_FUZZ_ROUNDS=20000` is the long version.
 ROUNDS = int(os.environ.get("SCHEDLENS_FUZZ_ROUNDS", "150"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import duckdb
 import pytest
 from drawn_trace import add, drawn_database
 
-from schedlens.load import gaps
+from schedlens.load import gaps, store
 
 TRACE = 1
 Span = tuple[int, int, str]
@@ -38,9 +39,16 @@ def states(con: duckdb.DuckDBPyConnection, utid: int, *spans: Span) -> None:
             right_censored=end == 1000)  # fmt: skip
 
 
-def wakeup(con: duckdb.DuckDBPyConnection, utid: int, ts: int) -> None:
-    add(con, "wakeup", trace_id=TRACE, ts=ts, cpu=1, seq=ts, utid=utid, kind="waking",
-        effective=True)  # fmt: skip
+def wakeup(
+    con: duckdb.DuckDBPyConnection,
+    utid: int,
+    ts: int,
+    kind: str = "waking",
+    *,
+    effective: bool = True,
+) -> None:
+    add(con, "wakeup", trace_id=TRACE, ts=ts, cpu=1, seq=ts, utid=utid, kind=kind,
+        effective=effective)  # fmt: skip
 
 
 def found(con: duckdb.DuckDBPyConnection, utid: int) -> list[Span]:
@@ -290,3 +298,74 @@ def test_wait_without_wakeup_after_slice_begun_in_gap_is_unknown(
     wakeup(con, 8, 20)
     gaps.apply(con, TRACE)
     assert (400, 450, "unknown") in found(con, 7)
+
+
+# 7 starts at 100, before the gap of CPU 1, and is woken at 500: only `wakeup_new` is its first
+# wakeup. Windows records one kind for both.
+@pytest.mark.parametrize(
+    ("kind", "after"), [("wakeup_new", "new"), ("waking", "waiting"), ("ready", "unknown")]
+)
+def test_kind_of_wakeup_shows_whether_a_thread_is_still_new_after_a_gap(
+    kind: str, after: str, con: duckdb.DuckDBPyConnection
+) -> None:
+    recording(con, "etw" if kind == "ready" else "perf", (1, 200, 300))
+    states(con, 7, (100, 500, "new"), (500, 550, "ready"), (550, 1000, "running"))
+    wakeup(con, 7, 500, kind)
+    gaps.apply(con, TRACE)
+    assert found(con, 7) == [
+        (100, 200, "new"),
+        *([(200, 500, "unknown")] if after == "unknown"
+          else [(200, 300, "unknown"), (300, 500, after)]),
+        (500, 550, "ready"), (550, 1000, "running"),
+    ]  # fmt: skip
+
+
+# CPU 1 wakes 7 at 350, in its slice: 7 was ready from 400 on, if it ran in the gap, and waited, if
+# the wakeup came too early.
+def test_wait_after_wakeup_in_its_slice_is_unknown_if_a_gap_follows(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recording(con, "perf", (1, 450, 600))
+    states(con, 7, (0, 300, "waiting"), (300, 400, "running"), (400, 800, "waiting"),
+           (800, 850, "ready"), (850, 1000, "running"))  # fmt: skip
+    wakeup(con, 7, 300)
+    wakeup(con, 7, 350, effective=False)
+    wakeup(con, 7, 800)
+    gaps.apply(con, TRACE)
+    assert found(con, 7) == [
+        (0, 300, "waiting"), (300, 400, "running"), (400, 600, "unknown"), (600, 800, "waiting"),
+        (800, 850, "ready"), (850, 1000, "running"),
+    ]  # fmt: skip
+
+
+def _time_of_a_thread_in_a_gap(periods: int) -> float:
+    """Processor time for one thread with this many waits and wakeups, all within one gap."""
+    with drawn_database() as con:
+        store.set_for_answers(con)
+        recording(con, "perf", (0, 1, 10 * periods))
+        con.execute("UPDATE trace SET duration_ns = ?", [10 * periods + 10])
+        con.execute(
+            "INSERT INTO thread_state BY NAME "
+            "SELECT 1 AS trace_id, 7 AS utid, 5 * i AS ts, 5 AS dur, "
+            "CASE WHEN i % 2 = 0 THEN 'ready' ELSE 'waiting' END AS state, "
+            "false AS left_censored, false AS right_censored FROM range(2 * ?) AS r(i)",
+            [periods],
+        )
+        con.execute(
+            "INSERT INTO wakeup BY NAME "
+            "SELECT 1 AS trace_id, 10 * i AS ts, 1 AS cpu, i AS seq, 7 AS utid, 'waking' AS kind, "
+            "i % 2 = 0 AS effective FROM range(?) AS r(i)",
+            [periods],
+        )
+        before = time.process_time()
+        gaps.apply(con, TRACE)
+        spent = time.process_time() - before
+        known = con.execute("SELECT count(*) FROM thread_state WHERE state <> 'unknown'").fetchall()
+        assert known[0][0] < periods
+    return spent
+
+
+def test_time_is_linear_in_the_wakeups_of_a_thread() -> None:
+    # All pairs of 40,000 periods and wakeups would take several seconds.
+    short, long = (_time_of_a_thread_in_a_gap(periods) for periods in (10_000, 40_000))
+    assert long <= 8 * short + 0.3

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import random
 from pathlib import Path
 
 import pytest
+from shared_files import need
 
 from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
 from schedlens.load.frames import clock as frame_clock
@@ -99,6 +101,37 @@ def test_version_1_derives_a_frame_from_the_previous_one(tmp_path: Path) -> None
     capture = presentmon.read(path)
     assert (capture.dialect, capture.clock) == ("presentmon1", "relative")
     assert found(capture) == WANTED[1:]
+
+
+def test_snake_case_is_version_1(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "snake.csv",
+        "application,process_id,SwapChainAddress,Runtime,Dropped,time_in_seconds,"
+        "ms_in_present_api,ms_between_presents,ms_until_displayed,ms_gpu_active",
+        [
+            ["g.exe", 7, "0x1", "DXGI", int(d is None), b / 1000, c - b, b - before,
+             0 if d is None else d - b, g]
+            for (a, b, c, g, d), before in zip(FRAMES, (-1, 9, 24), strict=True)
+        ],
+    )  # fmt: skip
+    assert presentmon.is_presentmon(path)
+    capture = presentmon.read(path)
+    assert (capture.dialect, capture.clock) == ("presentmon1", "relative")
+    assert found(capture) == WANTED[1:]
+
+
+def test_a_real_file_in_snake_case_is_read_completely() -> None:
+    name = "traces/presentmon/presentmon_r6.csv"
+    path = need(name) / name
+    capture = presentmon.read(path)
+    rows = list(csv.DictReader(path.open(encoding="utf-8")))
+    # The first row has no row before it.
+    assert (len(capture.frames), capture.skipped) == (len(rows) - 1, 0)
+    for frame, row, before in zip(capture.frames, rows[1:], rows, strict=False):
+        assert frame.time == float(row["QPCTime"])
+        busy = float(row["ms_between_presents"]) - float(before["ms_in_present_api"])
+        assert frame.cpu_busy_ns == pytest.approx(busy * MS, abs=1)
+        assert frame.gpu_busy_ns == pytest.approx(float(row["ms_gpu_active"]) * MS, abs=1)
 
 
 def test_missing_values_are_none_and_unreadable_rows_are_counted(tmp_path: Path) -> None:

@@ -266,7 +266,7 @@ def test_two_recordings_in_one_file_are_refused(folder: Path) -> None:
     [
         ({"format": "other"}, "does not have the format schedlens-tables"),
         ({"format_version": 2}, "has version 2, but only 1 is supported"),
-        ({"source": "dtrace"}, "source 'dtrace' is not perf, etw or perfetto"),
+        ({"source": "dtrace"}, "source 'dtrace' is not perf, etw, perfetto, xperf or wpa"),
         ({"trace": []}, "lacks `trace` or `tables`"),
         ({"tables": {"no_table": 1}}, "there is no base table 'no_table'"),
         ({"tables": {"../thread": 1}}, "there is no base table '../thread'"),

@@ -13,8 +13,11 @@ import pytest
 
 DECODERS = Path(__file__).resolve().parents[2] / "decoders"
 # From bottom to top.
-LAYERS = ("core_types", "system", "input", "perf_data", "etl", "schedule", "loader", "python")
-READERS = ("perf_data", "etl")
+LAYERS = (
+    "core_types", "system", "input", "tracepoints", "perfetto", "perf_data", "trace_dat", "etl",
+    "text", "schedule", "loader", "python",
+)  # fmt: skip
+READERS = ("perf_data", "trace_dat", "etl", "text")
 # Each folder uses only those before it.
 ETL_FOLDERS = ("compression", "payload", "records", "container", "passes", "facts")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 import tarfile
 import tomllib
@@ -61,3 +62,20 @@ def test_targets_use_the_locked_versions_of_the_readers_crates() -> None:
     ours, theirs = locked(ROOT), locked(ROOT / "tools" / "fuzz")
     differ = {name for name in theirs.keys() & ours.keys() if not theirs[name] <= ours[name]}
     assert differ == set()
+
+
+def test_same_seed_gives_the_same_run() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "fuzz" / "csv_files.py"), "60", "1", "60"]
+    first, second = (
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2)
+    )
+    assert first == second
+    assert '"executions": 60' in first
+
+
+def test_make_test_fuzzes_with_a_seed_and_a_bound() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = makefile.partition("\ntest:")[2].partition("\n\n")[0]
+    assert re.search(
+        r"tools/fuzz/run\.py --seed \d+ --runs \d+ --seconds \d+$", recipe, re.MULTILINE
+    )

@@ -98,6 +98,9 @@ KEYS = {
     "ready_obstacle_total": ("trace_id",),
     "worst_waits": (*THREAD, "ready_ts"),
     "pinned_cpu_visitor": (*THREAD, "cpu"),
+    "block_concurrency": ("trace_id", "block"),
+    "block_sharing": ("trace_id", "block"),
+    "block_process": ("trace_id", "process", "block"),
 }
 RECORDINGS = 12
 

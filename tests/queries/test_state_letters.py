@@ -14,9 +14,11 @@ def test_each_state_bit_has_its_letter() -> None:
     # The lowest bit wins; what is above the eight bits of the state does not count.
     states = [*(1 << bit for bit in range(8)), 0x82, 0x102, 0xFF, -2]
     with duckdb.connect() as con:
+        schema.create(con)
         rows = con.execute(
             f"SELECT {case} FROM (SELECT unnest(?)::INTEGER AS prev_state, 'perf' AS source) "
-            "AS left_at, (SELECT false AS right_censored, 'blocked' AS end_reason) AS s",
+            "AS left_at, (SELECT false AS right_censored, false AS is_idle, "
+            "'blocked' AS end_reason) AS s",
             [states],
         ).fetchall()
     letters = "".join(letter for (letter,) in rows)

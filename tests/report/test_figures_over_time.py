@@ -114,7 +114,7 @@ def test_capacity_lines_count_cores_and_cpus(
 def test_first_screen_shows_the_stutter_with_cost_per_frame(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    findings = page.payload(page._view(con, None, None))["findings"]
+    findings = page.payload(page.chosen_view(con, None, None))["findings"]
     first = findings["cards"][findings["top"][0]]
     assert first["kind"] == "stutter"
     assert first["cost_ns"] == 24 * MS

@@ -24,14 +24,6 @@ pytestmark = [
 
 Open = Callable[[Path], chromium.Browser]
 
-# Figures are drawn when they come near the window: scroll down the page and wait for each.
-DRAW_ALL = """(async () => {
-  for (const plot of document.querySelectorAll('.plot')) {
-    plot.scrollIntoView({behavior: 'instant'});
-    while (plot.dataset.state === 'waiting') await new Promise((done) => setTimeout(done, 20));
-  }
-})()"""
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -83,7 +75,7 @@ def test_every_figure_is_drawn_without_console_errors(
 ) -> None:
     browser.open(folder / f"{name}.html")
     before = states(browser)
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     figures = browser.evaluate("document.querySelectorAll('figure').length")
     maps = browser.evaluate("document.querySelectorAll('figure[data-kind=topology]').length")
     assert maps == 1
@@ -97,7 +89,7 @@ def test_every_figure_is_drawn_without_console_errors(
 
 def test_axis_numbers_are_written_in_full(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "wide.html")
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     ticks = browser.evaluate(
         "[...document.querySelectorAll('#avoidable_sharing .xtick text')].map((t) => t.textContent)"
     )
@@ -117,7 +109,7 @@ def test_machine_map_has_a_box_per_cpu(browser: chromium.Browser, folder: Path) 
 def test_hostile_names_are_shown_as_text(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "hostile.html")
     browser.evaluate("window.alert = () => { window.hurt = true; }")
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     assert browser.evaluate("window.hurt === undefined") is True
     assert browser.evaluate("document.querySelectorAll('main script, main img, svg a').length") == 0
     text = browser.evaluate("document.body.textContent")
@@ -197,7 +189,7 @@ def test_tables_sort_by_keyboard_and_filter(browser: chromium.Browser, folder: P
 
 def test_timeline_zooms_and_highlights_one_thread(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "plain.html")
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     plot = "document.querySelector('#cpu_timeline .plot')"
     assert browser.evaluate(f"{plot}._fullLayout.xaxis.range") == [10, 290]
     browser.evaluate("document.querySelector('#cpu_timeline [aria-label=\"Zoom in\"]').click()")
@@ -247,7 +239,7 @@ def test_zoom_applies_to_all_figures_of_the_same_time(
     browser.evaluate("document.querySelector('#frame_time').scrollIntoView()")
     browser.wait("document.querySelector('#frame_time .plot').dataset.state === 'drawn'")
     browser.evaluate("document.querySelector('#frame_time [aria-label=\"Zoom in\"]').click()")
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     assert browser.evaluate(f"{PLOTS}.map((p) => p.closest('section').id)") == TIME_SECTIONS
     assert ranges(browser) == [[80, 220]] * TIME_FIGURE_COUNT
     places = browser.evaluate(
@@ -278,7 +270,7 @@ def test_timeline_shows_parked_cpus_and_the_stutter(
     browser: chromium.Browser, folder: Path
 ) -> None:
     browser.open(folder / "frames.html")
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     plot = f"{PLOTS}[3]"
     # CPU 5 is idle and unparked at 100 ms, parked at 250 ms; columns are 175 us wide.
     row = browser.evaluate(f"{plot}.layout.yaxis.ticktext.findIndex((t) => t.startsWith('CPU 5'))")
@@ -307,7 +299,7 @@ def search(browser: chromium.Browser, text: str) -> None:
 
 def test_search_narrows_timeline_and_thread_tables(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "plain.html")
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     table = "#thread_summary .answer"
     headers = browser.evaluate(
         f"[...document.querySelectorAll('{table} thead')[0].querySelectorAll('th')]"
@@ -347,7 +339,7 @@ def test_search_narrows_timeline_and_thread_tables(browser: chromium.Browser, fo
 
 def test_search_narrows_bars_and_thread_states(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "plain.html")
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     bars = "document.querySelector('#thread_summary .plot')"
     labels = f"[...new Set({bars}.data[0].y)]"
     before = browser.evaluate(labels)
@@ -427,7 +419,7 @@ def test_dark_and_light_themes_are_readable(browser: chromium.Browser, folder: P
         features=[{"name": "prefers-color-scheme", "value": "dark"}],
     )
     browser.open(folder / "plain.html")
-    browser.evaluate(DRAW_ALL)
+    browser.evaluate(chromium.DRAW_ALL)
     for theme in ("dark", "light"):
         assert browser.evaluate("document.documentElement.dataset.theme") == theme
         ratios = browser.evaluate(CONTRAST)

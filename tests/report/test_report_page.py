@@ -73,7 +73,7 @@ def test_only_page_and_plotly_scripts_run_and_nothing_loads(text: str) -> None:
 
 def test_thread_names_are_only_in_the_packed_data() -> None:
     with report_database.create(threads=(2,), name=report_database.HOSTILE) as con:
-        shown = report.payload(report._view(con, None, None))
+        shown = report.payload(report.chosen_view(con, None, None))
     text = report.page(shown, report_database.HOSTILE)
     assert "alert(1)</script>" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -148,14 +148,14 @@ def test_shown_step_has_the_costliest_finding_or_most_threads(
     kept = con.execute("FROM finding").fetchall()
     try:
         con.execute("DELETE FROM finding")
-        assert report._view(con, None, None).label == "sha256-default-t14-r1"
+        assert report.chosen_view(con, None, None).label == "sha256-default-t14-r1"
         costly = _finding("steal", "warning", "costly", trace_id=3, cost_ns=5_000)
         cheap = _finding("steal", "critical", "cheap", trace_id=1, cost_ns=10)
         judging.store(con, judging.Judgement([costly, cheap], []))
-        assert report._view(con, None, None).trace_id == 3
-        assert report._view(con, None, "sha256-physical-t01-r1").trace_id == 3
+        assert report.chosen_view(con, None, None).trace_id == 3
+        assert report.chosen_view(con, None, "sha256-physical-t01-r1").trace_id == 3
         with pytest.raises(UnknownNameError, match="did you mean sha256-siblings-t01-r1"):
-            report._view(con, None, "sha256-sibling-t01-r1")
+            report.chosen_view(con, None, "sha256-sibling-t01-r1")
     finally:
         con.execute("DELETE FROM finding")
         con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
@@ -195,7 +195,7 @@ def test_cards_sort_by_severity_then_cost_and_group_by_kind(
                 [replace(findings.clean("All fine."), analyzer="parking")],
             ),
         )
-        shown = report.payload(report._view(con, None, None))["findings"]
+        shown = report.payload(report.chosen_view(con, None, None))["findings"]
         assert [card["title"] for card in shown["cards"]] == ["c1", "w2", "w3"]
         assert shown["headline"] == "1 critical finding and 3 warnings."
         assert [shown["cards"][place]["title"] for place in shown["top"]] == [

@@ -21,6 +21,14 @@ FLAGS = (
     "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe",
 )  # fmt: skip
 
+# Figures are drawn when they come near the window: scroll down the page and wait for each.
+DRAW_ALL = """(async () => {
+  for (const plot of document.querySelectorAll('.plot')) {
+    plot.scrollIntoView({behavior: 'instant'});
+    while (plot.dataset.state === 'waiting') await new Promise((done) => setTimeout(done, 20));
+  }
+})()"""
+
 
 class BrowserError(Exception):
     """Chromium answered with an error, or too late."""

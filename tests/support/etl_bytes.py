@@ -76,11 +76,16 @@ def event(
 
 def switch(
     ts: int, old: int, new: int, *, state: int = 5, reason: int = 6, pointer: int = 8,
-    version: int = 4, tail: bytes = b"",
+    version: int = 4, quantum: int = 0, tail: bytes = b"",
 ) -> bytes:  # fmt: skip
     """CSwitch: outgoing thread with state and reason, and incoming thread; then `tail`."""
-    payload = struct.pack("<IIbbbbbbbbII", new, old, 8, 8, 0, 0, reason, 0, state, 0, 0, 0)
-    return perfinfo(0x0524, version, ts, payload + tail, pointer)
+    payload = struct.pack("<IIbbbbbbbbIi", new, old, 8, 8, 0, 0, reason, 0, state, 0, 0, quantum)
+    return perfinfo(0x0524, version, ts, payload[: 16 if version < 2 else 24] + tail, pointer)
+
+
+def ready(ts: int, tid: int, *, in_dpc: bool = False) -> bytes:
+    """ReadyThread of the thread running on the buffer's CPU."""
+    return perfinfo(0x0532, 2, ts, struct.pack("<IbbBB", tid, 1, 0, in_dpc, 0))
 
 
 def thread(ts: int, pid: int, tid: int, *, opcode: int = 3, version: int = 3) -> bytes:

@@ -35,6 +35,7 @@ BEFORE = (
     "plotly.graph_objects", "subprocess", "tempfile", "shutil", "pathlib", "platform", "logging",
     "multiprocessing", "gzip", "lzma", "tarfile", "zipfile", "http.server", "urllib.request",
     "xml.etree.ElementTree", "selectors", "socket", "asyncio", "importlib.resources",
+    "mcp.server", "mcp.server.stdio",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -111,13 +112,13 @@ def mutated(dice: random.Random, corpus: list[bytes]) -> bytes:
     return bytes(content[:_MOST_BYTES])
 
 
-def main(seconds: float, seed: int) -> int:
-    """Exit status."""
+def main(seconds: float, seed: int, most: float) -> int:
+    """Runs for some time, or up to `most` executions. Exit status."""
     dice, corpus, known = random.Random(seed), list(_FIRST), set[tuple[str, int, int]]()
     executions, end = 0, time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frames.csv"
-        while executions < len(_FIRST) or time.monotonic() < end:
+        while executions < len(_FIRST) or (executions < most and time.monotonic() < end):
             first = executions < len(_FIRST)
             content = _FIRST[executions] if first else mutated(dice, corpus)
             coverage = Coverage()
@@ -136,4 +137,5 @@ def main(seconds: float, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns()))
+    chosen = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns()
+    sys.exit(main(float(sys.argv[1]), chosen, float(sys.argv[3]) if len(sys.argv) > 3 else inf))

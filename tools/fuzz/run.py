@@ -1,8 +1,10 @@
 """Builds the fuzz targets and runs each for some time, with coverage as its guide.
 
 The corpora in fixtures/fuzz are the first inputs; new ones go to build/fuzz/corpus, and inputs that
-fail to build/fuzz/failed. Exit status 1: a target failed. `--minimize` writes the smallest corpora
-with the same coverage to fixtures/fuzz instead.
+fail to build/fuzz/failed. Exit status 1: a target failed. With `--seed` a run starts from the
+corpora in fixtures/fuzz alone, keeps no new inputs, and executes the same inputs each time, up to
+`--runs` of them or as many as it has the time for. `--minimize` writes the smallest corpora with
+the same coverage to fixtures/fuzz instead.
 """
 
 from __future__ import annotations
@@ -36,19 +38,33 @@ _MOST_BYTES = 20_000
 # Bytes of a corpus in fixtures/fuzz before it is packed.
 _MOST_CORPUS = 120_000
 _OPTIONS = (f"-max_len={_MOST_BYTES}", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
-_STATUS = re.compile(r"#(\d+)\s+(?:DONE|pulse|REDUCE|NEW|INITED).*? cov: (\d+) ft: (\d+)")
+_STATUS = re.compile(
+    r"#(\d+)\s+(?:DONE|pulse|REDUCE|NEW|INITED).*? cov: (\d+) ft: (\d+) corp: (\d+)"
+)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a target did: inputs executed, edges covered, features, seconds, and its failure."""
+    """What a target did: inputs executed, edges covered, features, inputs of the corpus that they
+    need, seconds, and its failure.
+    """
 
     target: str
     executions: int
     edges: int
     features: int
+    inputs: int
     seconds: float
     failure: str | None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a target ends, and the seed of its mutations; None: another one each time."""
+
+    seconds: float
+    runs: int | None = None
+    seed: int | None = None
 
 
 def build() -> None:
@@ -68,41 +84,46 @@ def compiled() -> list[str]:
     return re.findall(r'^    \("(\w+)", \w+::\w+\),$', table, re.MULTILINE)
 
 
-def run(target: str, seconds: float) -> Result:
+def run(target: str, limits: Limits) -> Result:
     """Fuzzes one target."""
     if target == PYTHON_TARGET:
-        return _run_python(seconds)
+        return _run_python(limits)
     own, known = BUILD / "corpus" / target, BUILD / "known" / target
     failed = BUILD / "failed" / target
+    options = [f"-max_total_time={max(1, round(limits.seconds))}", f"-artifact_prefix={failed}/"]
+    if limits.runs is not None:
+        options.append(f"-runs={limits.runs}")
+    if limits.seed is not None:
+        own = BUILD / "seeded" / target
+        shutil.rmtree(own, ignore_errors=True)
+        options.append(f"-seed={limits.seed}")
     for folder in (own, failed):
         folder.mkdir(parents=True, exist_ok=True)
     unpack(target, known)
     begin = time.monotonic()
-    done = _call(
-        target,
-        [f"-max_total_time={max(1, round(seconds))}", f"-artifact_prefix={failed}/", *_OPTIONS],
-        [own, known],
-    )
+    done = _call(target, [*options, *_OPTIONS], [own, known])
     found = _STATUS.findall(done.stderr)
-    executions, edges, features = map(int, found[-1]) if found else (0, 0, 0)
+    executions, edges, features, inputs = map(int, found[-1]) if found else (0, 0, 0, 0)
     failure = None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if _is_reason(line)]
         failure = "\n".join(lines[-6:]) or done.stderr[-500:]
-    return Result(target, executions, edges, features, time.monotonic() - begin, failure)
+    return Result(target, executions, edges, features, inputs, time.monotonic() - begin, failure)
 
 
-def _run_python(seconds: float) -> Result:
+def _run_python(limits: Limits) -> Result:
     begin = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, str(HERE / "csv_files.py"), str(seconds)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    seed = time.time_ns() if limits.seed is None else limits.seed
+    command = [sys.executable, str(HERE / "csv_files.py"), str(limits.seconds), str(seed)]
+    if limits.runs is not None:
+        command.append(str(limits.runs))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     spent = time.monotonic() - begin
     if done.returncode:
-        return Result(PYTHON_TARGET, 0, 0, 0, spent, done.stderr[-2000:])
+        return Result(PYTHON_TARGET, 0, 0, 0, 0, spent, done.stderr[-2000:])
     found = json.loads(done.stdout)
-    return Result(PYTHON_TARGET, found["executions"], found["edges"], found["edges"], spent, None)
+    edges, inputs = found["edges"], found["inputs"]
+    return Result(PYTHON_TARGET, found["executions"], edges, edges, inputs, spent, None)
 
 
 def _is_reason(line: str) -> bool:
@@ -161,15 +182,15 @@ def minimize(target: str) -> tuple[int, int]:
 def table(results: Sequence[Result]) -> str:
     """The results as a table of Markdown."""
     lines = [
-        "| target | executions | per second | edges | features |",
-        "|---|---:|---:|---:|---:|",
+        "| target | executions | per second | edges | features | inputs |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for result in results:
         rate = result.executions / max(result.seconds, 1e-9)
-        cells = (result.executions, round(rate), result.edges, result.features)
+        cells = (result.executions, round(rate), result.edges, result.features, result.inputs)
         lines.append(f"| {result.target} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
     total = sum(result.executions for result in results)
-    lines.append(f"| all | {total:,} | | | |")
+    lines.append(f"| all | {total:,} | | | | |")
     return "\n".join(lines)
 
 
@@ -179,6 +200,8 @@ def main(arguments: Sequence[str]) -> int:
     limit = parser.add_mutually_exclusive_group()
     limit.add_argument("--seconds", type=float, default=10.0, help="for each target")
     limit.add_argument("--hours", type=float, help="for all targets together")
+    parser.add_argument("--runs", type=int, help="executions of each target at most")
+    parser.add_argument("--seed", type=int, help="of the mutations, for the same inputs each time")
     parser.add_argument("--workers", type=int, default=2, help="targets that run at a time")
     parser.add_argument("--minimize", action="store_true", help="rewrite fixtures/fuzz")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="only these")
@@ -199,7 +222,8 @@ def main(arguments: Sequence[str]) -> int:
     if asked.hours is not None:
         seconds = asked.hours * 3600 * asked.workers / len(chosen)
     with ThreadPoolExecutor(asked.workers) as pool:
-        results = list(pool.map(lambda name: run(name, seconds), chosen))
+        limits = Limits(seconds, asked.runs, asked.seed)
+        results = list(pool.map(lambda name: run(name, limits), chosen))
     print(table(results))
     for result in results:
         if result.failure is not None:

@@ -14,10 +14,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dat_bytes
+import pyarrow as pa
 import recording_writer
+from xperf_lines import HEAD, ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOUND = ROOT / "fixtures" / "fuzz" / "sound.perf.data"
+SOUND_DAT = ROOT / "fixtures" / "fuzz" / "sound.dat"
+# Read by the tests of the reader alone.
+SOUND_DAT_7 = ROOT / "fixtures" / "fuzz" / "sound_7.dat"
 
 _BUFFER_HEADER = 0x48
 _US = 1_000
@@ -97,6 +103,100 @@ def _perf() -> bytes:
     return SOUND.read_bytes()
 
 
+# cpu 0  . A . A B     A wakes B, creates C, and idles; 3 events are lost
+# cpu 1  . B . . .
+_DAT_EVENTS = (
+    [
+        dat_bytes.switch(10, 0, 5),
+        dat_bytes.waking(20, 5, 6, 1),
+        dat_bytes.Event(30, "task:task_newtask", 5, {"pid": 7, "comm": "t5"}),
+        dat_bytes.Event(35, "sched:sched_process_exec", 7, {"pid": 7, "old_pid": 7}),
+        dat_bytes.Event(36, "task:task_rename", 7, {"pid": 7, "newcomm": "program"}),
+        dat_bytes.switch(40, 5, 0),
+        dat_bytes.idle(45, 0, 2),
+    ],
+    [
+        dat_bytes.idle(1 << 28, 0),
+        dat_bytes.switch((1 << 28) + 5, 0, 5),
+        dat_bytes.Event((1 << 28) + 9, "sched:sched_process_exit", 7, {"comm": "t7", "pid": 7}),
+    ],
+    [
+        dat_bytes.switch(25, 0, 6),
+        dat_bytes.Event(28, "power:cpu_frequency", 6, {"state": 2_000_000, "cpu_id": 1}),
+        dat_bytes.Event(60, "sched:sched_migrate_task", 6, {"comm": "t6", "pid": 6, "orig_cpu": 1}),
+        dat_bytes.switch(70, 6, 0),
+    ],
+)
+_DAT_PAGE = 1024
+
+
+_PERF_SCRIPT = """# captured on    : Mon Nov 23 13:21:42 2026
+# nrcpus online : 2
+# event : name = sched:sched_switch, , id = { 1 }, type = 2
+# clockid: monotonic (1)
+# reference time: x = 1795238649.625546 (TOD) = 0.500000000 (monotonic)
+ kthreadd     0/0     [000]     0.000000000: PERF_RECORD_FORK(5:5):(2:2)
+      a b     0/0     [000]     0.000000000: PERF_RECORD_COMM: a b:5/5
+  swapper     0/0     [000]     1.000001000: sched:sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a b next_pid=5 next_prio=120
+      a b     5/5     [000]     1.000002000: PERF_RECORD_SWITCH_CPU_WIDE OUT preempt  next pid/tid: 6/6
+      a b     5/5     [000]     1.000002500: sched:sched_waking: c:6 [120] CPU:001
+      a b     5/5     [000]     1.000003000: sched:sched_switch: a b:5 [120] S ==> swapper/0:0 [120]
+\tffffffff81a2b3c4 __schedule+0x2a4 ([kernel.kallsyms])
+
+  swapper     0/0     [001]     1.000003500: power:cpu_idle: state=4294967295 cpu_id=1
+  swapper     0/0     [001]     1.000003600: irq:softirq_entry: vec=7 [action=SCHED]
+  swapper     0/0     [001]     1.000003700: irq:softirq_exit: vec=7 [action=SCHED]
+  swapper     0/0     [001]     1.000003800: PERF_RECORD_LOST lost 3
+        c     6/6     [001]     1.000004000: task:task_newtask: pid=7 comm=c clone_flags=10f00 oom_score_adj=0
+        c     6/6     [001]     1.000005000: PERF_RECORD_EXIT(7:7):(6:6)
+"""  # noqa: E501
+_PRECISE = """New Process,New Thread Id,CPU,Switch-In Time (s),Next Switch-Out Time (s),Ready (\u00b5s),Time Since Last (\u03bcs),Old Process,Old Thread Id,Old State,Old Wait Reason,New State,Count
+game.exe (100),8,0,0.001000000,0.001050000,,,Idle (0),0,Running,Executive,Waiting,1
+"a, b.exe (200)","1,009",1,0.001005000,,10.0,20.5,game.exe (100),8,Waiting,WrQueue,,1
+"""  # noqa: E501
+
+
+def _dat_buffers() -> list[dat_bytes.Buffer]:
+    first, later, other = _DAT_EVENTS
+    size = _DAT_PAGE
+    zero = dat_bytes.page(first, size=size) + dat_bytes.page(later, lost=3, size=size)
+    one = dat_bytes.page(other, size=size)
+    instance = dat_bytes.page([dat_bytes.idle(80, 1, 1)], lost=True, size=size)
+    return [
+        dat_bytes.Buffer({0: zero, 1: one}, page_size=size),
+        dat_bytes.Buffer({1: instance}, name="other", page_size=size),
+    ]
+
+
+def _dats() -> Iterator[tuple[str, str, bytes]]:
+    """The same schedule in each form of trace.dat."""
+    buffers = _dat_buffers()
+    options = (
+        dat_bytes.stats(0, overrun=3, dropped_events=1)
+        + dat_bytes.guest("vm", 77, [5, 6])
+        + dat_bytes.time_shift(9, [(0, 100, 1, 0), (1000, 200, 3 << 40, 41)], 2, flags=1)
+    )
+    names = {5: "five", 6: "six"}
+    sound = dat_bytes.version_6(buffers[:1], names=names)
+    SOUND_DAT.write_bytes(sound)
+    yield "dat_file", "version_6", dat_bytes.version_6(buffers, options, names)
+    for packing in ("none", "zlib", "zstd"):
+        data = dat_bytes.version_7(buffers, options, names, packing)
+        yield "dat_file", f"version_7_{packing}", data
+    SOUND_DAT_7.write_bytes(data)
+    yield "dat_pages", "sound", buffers[0].cpus[0] + buffers[0].cpus[1] + bytes(_DAT_PAGE)
+
+
+def _texts() -> Iterator[tuple[str, str, bytes]]:
+    """A few lines of each text that other programs print, in the encodings that they use."""
+    for target, text in (
+        ("perf_script", _PERF_SCRIPT), ("dumper", HEAD + ROWS), ("precise", _PRECISE),
+    ):  # fmt: skip
+        yield target, "utf_8", text.encode()
+        yield target, "utf_16", text.encode("utf-16")
+    yield "precise", "commas", _PRECISE.replace(",", ";").replace(".0", ",0").encode()
+
+
 def _buffers(etl: bytes) -> Iterator[tuple[int, bytes]]:
     """CPU and bytes of each buffer's records, after the header's buffer."""
     at = struct.unpack_from("<I", etl)[0]
@@ -129,6 +229,8 @@ def seeds(folder: Path) -> Iterator[tuple[str, str, bytes]]:
     """Target, name, and bytes of each first input."""
     perf = _perf()
     etl = _etl(folder, merged=True)
+    yield from _dats()
+    yield from _texts()
     yield "perf_file", "sound", perf
     offset, size = struct.unpack_from("<QQ", perf, 40)
     yield "perf_records", "sound", perf[offset : offset + size]
@@ -183,6 +285,29 @@ def seeds(folder: Path) -> Iterator[tuple[str, str, bytes]]:
     yield "samples", "one", b"SLSAMP1\0" + sample + b"torn"
     yield "states", "empty", bytes(24)
     yield "states", "switches", bytes(range(200))
+    for kind in range(8):
+        yield "intervals", f"kind{kind}", bytes([kind, 0, 200, 3]) + bytes(range(1, 200)) * 3
+    yield "tables", "sound", bytes(3) + bytes(range(200))
+    yield "tables", "damaged", b"\0\2\2" + b"\0\x80\1" * 2 + bytes(range(100))
+    yield "tables", "manifest", b"\0\xff\1\0\x80\1" + bytes(range(100))
+    yield "tables", "file", b"\1\2\0" + _threads()
+
+
+def _threads() -> bytes:
+    """A file of the table `thread`, the third of the folder."""
+    ids = [(7 << 32) + number for number in range(3)]
+    rows = pa.table(
+        {
+            "trace_id": pa.array([7] * 3, pa.int64()),
+            "utid": pa.array(ids, pa.int64()),
+            "tid": pa.array([0, 0, 9], pa.int64()),
+            "is_idle": [True, True, False],
+        }
+    )
+    out = io.BytesIO()
+    with pa.ipc.new_file(out, rows.schema) as file:
+        file.write_table(rows)
+    return out.getvalue()
 
 
 def main(folder: Path) -> None:

@@ -61,6 +61,11 @@ impl<'a> Bytes<'a> {
         self.data.len().saturating_sub(self.at)
     }
 
+    /// Number of bytes read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
     /// The next `count` bytes.
     pub fn take(&mut self, count: u64) -> Result<&'a [u8], TooShort> {
         let short = TooShort { what: self.what, needed: count, left: self.left() as u64 };
@@ -74,6 +79,11 @@ impl<'a> Bytes<'a> {
     /// The next byte.
     pub fn u8(&mut self) -> Result<u8, TooShort> {
         Ok(self.take(1)?.first().copied().unwrap_or_default())
+    }
+
+    /// The next `u16`.
+    pub fn u16(&mut self) -> Result<u16, TooShort> {
+        Ok(u16_at(self.take(2)?, 0).unwrap_or_default())
     }
 
     /// The next `u32`.

@@ -6,6 +6,7 @@ use arrow_schema::ArrowError;
 use schedlens_etl as etl;
 use schedlens_perf_data as perf_data;
 use schedlens_schedule::states::StateError;
+use schedlens_trace_dat as trace_dat;
 
 use crate::tables;
 
@@ -36,9 +37,15 @@ pub enum DecodeError {
     /// A perf.data recording cannot be read.
     #[error(transparent)]
     Perf(perf_data::Error),
+    /// A trace.dat cannot be read.
+    #[error(transparent)]
+    TraceDat(trace_dat::Error),
     /// A log cannot be read.
     #[error(transparent)]
     Etl(etl::Error),
+    /// A text cannot be read.
+    #[error("{0}")]
+    Text(schedlens_text::Error),
     /// A folder of tables cannot be read.
     #[error(transparent)]
     Tables(#[from] tables::Error),
@@ -77,10 +84,11 @@ pub enum DecodeError {
 
 fn not_a_recording(found: &[u8]) -> String {
     if found.is_empty() {
-        return "the file is empty: give a perf.data or .etl file".to_owned();
+        return "the file is empty: give a perf.data, trace.dat or .etl file".to_owned();
     }
     format!(
-        "begins with \"{}\", not with PERFILE2 nor as an .etl file: give a perf.data or .etl file",
+        "begins with \"{}\", not with PERFILE2 nor as a trace.dat or .etl file: give a perf.data, \
+         trace.dat or .etl file",
         found.escape_ascii()
     )
 }
@@ -90,14 +98,27 @@ impl DecodeError {
     pub fn kind(&self) -> ErrorKind {
         use etl::Error as Etl;
         use perf_data::Error as Perf;
+        use trace_dat::Error as Dat;
         match self {
             Self::Magic { .. } | Self::Perf(Perf::NoData) | Self::Etl(Etl::NoLogInZip) => {
                 ErrorKind::NotATrace
             }
             Self::Perf(Perf::BigEndian | Perf::FirstVersion | Perf::NoTimes { .. })
+            | Self::TraceDat(
+                Dat::BigEndian
+                | Dat::Version { .. }
+                | Dat::Compression { .. }
+                | Dat::Latency
+                | Dat::Clock { .. },
+            )
             | Self::NotTogether { .. } => ErrorKind::Unsupported,
+            Self::Text(schedlens_text::Error::Nothing { .. }) => ErrorKind::NotATrace,
             Self::Tables(error) => of_tables(error),
-            Self::Perf(_) | Self::Etl(_) | Self::Internal { .. } => ErrorKind::Damaged,
+            Self::Perf(_)
+            | Self::TraceDat(_)
+            | Self::Etl(_)
+            | Self::Text(_)
+            | Self::Internal { .. } => ErrorKind::Damaged,
             Self::Member { cause, .. } => cause.kind(),
             Self::Context { .. } => ErrorKind::Context,
             Self::Io(_) => ErrorKind::Io,
@@ -124,6 +145,25 @@ impl From<perf_data::Error> for DecodeError {
             perf_data::Error::Magic { found } => Self::Magic { found },
             perf_data::Error::Io(error) => Self::Io(error),
             error => Self::Perf(error),
+        }
+    }
+}
+
+impl From<schedlens_text::Error> for DecodeError {
+    fn from(error: schedlens_text::Error) -> Self {
+        match error {
+            schedlens_text::Error::Io(error) => Self::Io(error),
+            error => Self::Text(error),
+        }
+    }
+}
+
+impl From<trace_dat::Error> for DecodeError {
+    fn from(error: trace_dat::Error) -> Self {
+        match error {
+            trace_dat::Error::Magic { found } => Self::Magic { found },
+            trace_dat::Error::Io(error) => Self::Io(error),
+            error => Self::TraceDat(error),
         }
     }
 }
@@ -159,16 +199,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_file_is_refused_with_both_formats_that_are_read() {
+    fn a_foreign_file_is_refused_with_the_formats_that_are_read() {
         let error = |found: &[u8]| {
             let found = found.to_vec();
             DecodeError::from(perf_data::Error::Magic { found }).to_string()
         };
-        assert_eq!(error(b""), "the file is empty: give a perf.data or .etl file");
+        assert_eq!(error(b""), "the file is empty: give a perf.data, trace.dat or .etl file");
         assert_eq!(
             error(b"\x7fELF\x02\x01\x01\0"),
-            "begins with \"\\x7fELF\\x02\\x01\\x01\\x00\", not with PERFILE2 nor as an .etl file: \
-             give a perf.data or .etl file"
+            "begins with \"\\x7fELF\\x02\\x01\\x01\\x00\", not with PERFILE2 nor as a trace.dat \
+             or .etl file: give a perf.data, trace.dat or .etl file"
         );
     }
 

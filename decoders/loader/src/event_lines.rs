@@ -164,6 +164,7 @@ fn read(
     let format = if paths.len() == 1 { format::of(first)? } else { Format::Etl };
     match format {
         Format::Perf => Recording::open(first)?.events(wanted, each),
+        Format::TraceDat => schedlens_trace_dat::Recording::open(first)?.events(wanted, each)?,
         Format::Etl => decoded::events(Log::open(&paths)?, wanted, each),
         Format::Tables => return Err(tables::Error::NoEvents.into()),
     }

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use schedlens_etl as etl;
+use schedlens_tracepoints::formats;
 
 use crate::error::DecodeError;
 use crate::tables;
@@ -14,6 +15,8 @@ use crate::tables;
 pub enum Format {
     /// perf.data, as a file, pipe output or a folder; also anything no reader recognizes.
     Perf,
+    /// trace.dat of trace-cmd.
+    TraceDat,
     /// A Windows event trace log, or a zip archive that contains one.
     Etl,
     /// A folder of tables that another program wrote.
@@ -42,7 +45,13 @@ pub fn of(path: &Path) -> Result<Format, DecodeError> {
 }
 
 fn of_begin(begin: &[u8]) -> Format {
-    if begin.starts_with(ZIP) || etl::begins(begin) { Format::Etl } else { Format::Perf }
+    if begin.starts_with(formats::MAGIC) {
+        Format::TraceDat
+    } else if begin.starts_with(ZIP) || etl::begins(begin) {
+        Format::Etl
+    } else {
+        Format::Perf
+    }
 }
 
 #[cfg(test)]
@@ -53,6 +62,7 @@ mod tests {
     fn first_bytes_decide_the_format() {
         assert_eq!(of_begin(b"PERFILE2"), Format::Perf);
         assert_eq!(of_begin(b""), Format::Perf);
+        assert_eq!(of_begin(b"\x17\x08\x44tracing6\0"), Format::TraceDat);
         assert_eq!(of_begin(b"PK\x03\x04 and more"), Format::Etl);
         let mut log = vec![0; 0x48 + 400];
         log[0] = 0x48;

@@ -10,7 +10,7 @@ use crate::error::DecodeError;
 use crate::format::{self, Format};
 use crate::reader::Reader;
 use crate::tables::{self, Folder};
-use crate::{etl, perf};
+use crate::{etl, perf, trace_dat};
 
 /// Opens a recording of any format; `on_progress` receives the bytes read and the total.
 ///
@@ -23,13 +23,14 @@ pub fn open(
 ) -> Result<Box<dyn Reader>, DecodeError> {
     match only_format(paths)? {
         (path, Format::Perf) => Ok(Box::new(schedlens_perf_data::Recording::open(path)?)),
+        (path, Format::TraceDat) => Ok(Box::new(schedlens_trace_dat::Recording::open(path)?)),
         (_, Format::Etl) => Ok(Box::new(schedlens_etl::Recording::open(paths, on_progress)?)),
         (path, Format::Tables) => Ok(Box::new(Folder::open(path)?)),
     }
 }
 
 /// The contents of a recording as JSON: see [`crate::perf::inspect`],
-/// [`crate::etl::inspect`] and [`crate::tables::inspect`].
+/// [`crate::trace_dat::inspect`], [`crate::etl::inspect`] and [`crate::tables::inspect`].
 ///
 /// # Errors
 /// As [`open`].
@@ -37,6 +38,9 @@ pub fn inspect(paths: &[PathBuf]) -> Result<String, DecodeError> {
     match only_format(paths)? {
         (path, Format::Perf) => {
             Ok(perf::inspect(&schedlens_perf_data::Recording::open(path)?).to_string())
+        }
+        (path, Format::TraceDat) => {
+            Ok(trace_dat::inspect(&schedlens_trace_dat::Recording::open(path)?).to_string())
         }
         (_, Format::Etl) => {
             Ok(etl::inspect(&schedlens_etl::Recording::open(paths, |_, _| true)?).to_string())

@@ -268,6 +268,22 @@ mod tests {
         Attr::read(&bytes).expect("read")
     }
 
+    // 64 bytes in the first version; perf 5 writes 112 and 120, perf 6 128 and 136, perf 7 at least 136.
+    #[test]
+    fn attributes_of_every_version_of_perf_are_read() {
+        let mut bytes = [0; 160];
+        bytes[..4].copy_from_slice(&TYPE_TRACEPOINT.to_le_bytes());
+        bytes[8..16].copy_from_slice(&316_u64.to_le_bytes());
+        bytes[24..32].copy_from_slice(&(SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW).to_le_bytes());
+        bytes[92..96].copy_from_slice(&1_i32.to_le_bytes());
+        for size in [64, 72, 80, 96, 104, 112, 120, 128, 136, 144, 160] {
+            let attr = Attr::read(&bytes[..size]).expect("read");
+            assert_eq!((attr.kind, attr.config), (TYPE_TRACEPOINT, 316), "{size}");
+            assert_eq!(attr.sample.time, Some(16), "{size}");
+            assert_eq!(attr.clockid, i32::from(size >= 96), "{size}");
+        }
+    }
+
     #[test]
     fn the_layout_follows_the_sample_type() {
         // IDENTIFIER, IP, TID, TIME, CPU, PERIOD, RAW: what perf writes for tracepoints with -a

@@ -13,12 +13,9 @@ pub enum Error {
         /// The first bytes, at most eight.
         found: Vec<u8>,
     },
-    /// The tracepoint formats do not start with their magic bytes.
-    #[error("begins with \"{}\", not as formats of tracepoints", .found.escape_ascii())]
-    FormatsMagic {
-        /// The bytes found.
-        found: Vec<u8>,
-    },
+    /// The formats of tracepoints cannot be read.
+    #[error(transparent)]
+    Formats(schedlens_tracepoints::Error),
     /// The file ends inside something that is needed to read the rest.
     #[error(
         "{what} needs {needed} bytes, {left} are left: the file is cut off or damaged, record it \
@@ -78,6 +75,16 @@ pub enum Error {
 impl From<TooShort> for Error {
     fn from(TooShort { what, needed, left }: TooShort) -> Self {
         Self::TooShort { what, needed, left }
+    }
+}
+
+impl From<schedlens_tracepoints::Error> for Error {
+    fn from(error: schedlens_tracepoints::Error) -> Self {
+        match error {
+            schedlens_tracepoints::Error::BigEndian => Self::BigEndian,
+            schedlens_tracepoints::Error::TooShort(short) => Self::from(short),
+            error @ schedlens_tracepoints::Error::Magic { .. } => Self::Formats(error),
+        }
     }
 }
 

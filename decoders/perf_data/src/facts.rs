@@ -1,7 +1,8 @@
 //! What a recording states about its clock, its system and what was recorded.
 
+use schedlens_tracepoints::events::Family;
+
 use crate::attrs::Attr;
-use crate::events::Family;
 use crate::recording::Recording;
 
 impl Recording {

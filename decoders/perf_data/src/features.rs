@@ -2,10 +2,10 @@
 
 use schedlens_input::bytes::{Bytes, CPU_LIMIT};
 use schedlens_system::cpu_list;
+use schedlens_tracepoints::formats::{self, Format};
 
 use crate::attrs::Attr;
 use crate::error::Error;
-use crate::formats::{self, Format};
 
 const TRACING_DATA: u32 = 1;
 const HOSTNAME: u32 = 3;

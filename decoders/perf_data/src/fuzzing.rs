@@ -1,7 +1,8 @@
 //! Internal readers, for the fuzz targets.
 
+use schedlens_tracepoints::{formats, print_fmt};
+
 use crate::features::Features;
-use crate::{formats, print_fmt};
 
 /// Reads feature sections into one description of the machine.
 pub fn features<'a>(sections: impl Iterator<Item = (u32, &'a [u8])>) -> Features {

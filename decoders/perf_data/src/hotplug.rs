@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use schedlens_input::bytes::{text, u32_at};
 use schedlens_input::files::Segment;
+use schedlens_tracepoints::events::{Event, Family, WAKING};
 
-use crate::events::{Event, Family, WAKING};
 use crate::ids::Events;
 use crate::index::Index;
 use crate::loss::LostRecords;

@@ -6,7 +6,7 @@ use schedlens_input::bytes::{u16_at, u32_at, u64_at};
 
 use crate::attrs::{Attr, SAMPLE_IDENTIFIER, SampleLayout, TYPE_TRACEPOINT, TrailerLayout};
 use crate::error::Error;
-use crate::record::SAMPLE;
+use crate::record::{HEADER_SIZE, SAMPLE, SWITCH, SWITCH_CPU_WIDE};
 
 /// Event ids count up from 1 on each machine, so a table of them is short.
 const DENSE_IDS: u64 = 1 << 20;
@@ -50,12 +50,49 @@ impl CommonLayout {
     }
 }
 
+/// Offsets of time and CPU in the `sample_id` at the end of records other than samples, if all
+/// events share them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CommonTail {
+    size: usize,
+    time: usize,
+    cpu: usize,
+}
+
+impl CommonTail {
+    fn of(trailer: &TrailerLayout) -> Option<Self> {
+        Some(Self { size: trailer.size, time: trailer.time?, cpu: trailer.cpu? })
+    }
+
+    /// Time and CPU of a record other than a sample.
+    #[inline(always)]
+    pub(crate) fn place(&self, record: &[u8]) -> Option<(u64, i32)> {
+        let start = record.len().checked_sub(self.size).filter(|start| *start >= HEADER_SIZE)?;
+        let cpu = u32_at(record, start + self.cpu)?.cast_signed();
+        Some((u64_at(record, start + self.time)?, cpu))
+    }
+
+    /// Time, CPU and length of the `SWITCH` record at a position; `None` if there is none, or if it
+    /// does not fit.
+    #[inline(always)]
+    pub(crate) fn switch(&self, data: &[u8], position: usize) -> Option<(u32, CommonPart)> {
+        let head = u64_at(data, position)?;
+        let (kind, length) = (head as u32, (head >> 48) as usize);
+        if !matches!(kind, SWITCH | SWITCH_CPU_WIDE) || !length.is_multiple_of(8) {
+            return None;
+        }
+        let (ts, cpu) = self.place(data.get(position..position.checked_add(length)?)?)?;
+        Some((kind, CommonPart { id: None, ts, cpu, length }))
+    }
+}
+
 /// All events of a recording, found by the ids in its records.
 #[derive(Debug, Default)]
 pub struct Events {
     /// The events, by number.
     pub attrs: Vec<Attr>,
     pub(crate) common: Option<CommonLayout>,
+    pub(crate) tail: Option<CommonTail>,
     dense: Vec<u16>,
     sparse: HashMap<u64, u16>,
     /// All events share one layout of `sample_id`.
@@ -98,6 +135,8 @@ impl Events {
             }
         }
         events.common = common_layout(&attrs);
+        let first = attrs.first().filter(|_| events.one_trailer);
+        events.tail = first.and_then(|attr| CommonTail::of(&attr.trailer));
         events.attrs = attrs;
         Ok(events)
     }

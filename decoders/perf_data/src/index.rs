@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use schedlens_input::bytes::{CPU_LIMIT, prefetch, u64_at};
+use schedlens_input::bytes::{CPU_LIMIT, u64_at};
+use schedlens_input::files::Pages;
 use schedlens_input::problem::Problems;
 
-use crate::ids::{CommonPart, Events};
+use crate::ids::Events;
 use crate::loss::{DAMAGED, LostRecords};
 use crate::misfit::{Here, Misfit, Step, TOLERANCE_NS, Verdict};
 use crate::record::{self, Record};
@@ -134,7 +135,7 @@ impl Index {
         &mut self,
         events: &Events,
         (number, name, data): (u32, &str, &[u8]),
-        start: usize,
+        (start, mut pages): (usize, Pages<'_>),
         problems: &mut Problems,
         mut other: impl FnMut(&Record<'_>, &mut Problems),
     ) {
@@ -145,7 +146,9 @@ impl Index {
         let mut position = start;
         while position < data.len() {
             let resting = position;
-            position = self.run(events, number, data, position);
+            let end = data.len().min(position.saturating_add(Pages::STEP));
+            pages.advance(position, end);
+            position = self.run(events, number, data.get(..end).unwrap_or_default(), position);
             if position > resting {
                 continue;
             }
@@ -303,55 +306,6 @@ impl Index {
     fn cover(&mut self, first: u64, last: u64) {
         self.first = Some(self.first.map_or(first, |known| known.min(first)));
         self.last = Some(self.last.map_or(last, |known| known.max(last)));
-    }
-
-    /// Indexes samples of one CPU in time order; returns where they end, or `start` if a record
-    /// needs closer examination.
-    #[inline]
-    fn run(&mut self, events: &Events, segment: u32, data: &[u8], start: usize) -> usize {
-        let Some(common) = &events.common else { return start };
-        let Some(begin) = common.sample(data, start) else { return start };
-        let cpu = begin.cpu;
-        let limit = self.cpu_limit.unwrap_or(CPU_LIMIT);
-        // See `Index::is_near`; time 0 marks what existed before the recording.
-        let clock = self.clock.unwrap_or(begin.ts);
-        let earliest = clock.saturating_sub(FAR_NS - 1).max(1);
-        let latest = clock.saturating_add(FAR_NS - 1);
-        if !(NO_CPU..limit).contains(&cpu) || !(earliest..=latest).contains(&begin.ts) {
-            return start;
-        }
-        let event_of = |sample: &CommonPart| sample.id.map_or(Some(0), |id| events.by_id(id));
-        if event_of(&begin).is_none() || self.conflict(cpu, begin.ts).is_some() {
-            return start;
-        }
-        let Some(lane) = self.lane_for(cpu, begin.ts, false) else { return start };
-        let mut position = start;
-        let mut last = begin.ts;
-        let mut records = 0;
-        while let Some(sample) = common.sample(data, position) {
-            if sample.cpu != cpu || sample.ts < last || sample.ts > latest {
-                break;
-            }
-            let event = event_of(&sample);
-            let Some(count) = event.and_then(|event| self.samples.get_mut(event)) else { break };
-            prefetch(data, position);
-            *count += 1;
-            records += 1;
-            last = sample.ts;
-            position += sample.length;
-        }
-        self.records += records;
-        self.few_kinds[record::SAMPLE as usize] += records;
-        self.cover(begin.ts, last);
-        let lane = &mut self.lanes[lane];
-        lane.end_gap(begin.ts, &mut self.gaps);
-        let run = Span { segment, start: start as u64, end: position as u64 };
-        (lane.before, lane.run) = (lane.last, Some(run));
-        // A LOST record that came first may be later.
-        lane.first = lane.first.min(begin.ts);
-        lane.last = last;
-        lane.extend(run);
-        position
     }
 
     /// The lane of a CPU into which a record with that time fits; `None` if there are too many
@@ -521,5 +475,6 @@ fn median_time(events: &Events, data: &[u8], start: usize) -> Option<u64> {
     times.get(times.len() / 2).copied()
 }
 
+mod run;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 //!
 //! [`Recording::open`] finds the parts of a recording and indexes its records, [`Merge`] reads the
 //! records of all CPUs in time order. [`Recording::switch`] is the simplest way to the context
-//! switches; [`attrs`] and [`events`] contain the position of every other field.
+//! switches; [`attrs`] and [`schedlens_tracepoints::events`] contain the position of every other
+//! field.
 //!
 //! A damaged part does not end the reading: it is counted in [`Recording::problems`], and the times
 //! at which records are missing are in [`index::Index::gaps`].
@@ -14,10 +15,8 @@ mod compressed;
 mod counts;
 mod decoded;
 mod error;
-pub mod events;
 mod facts;
 pub mod features;
-mod formats;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod header;
@@ -31,7 +30,7 @@ pub mod merge;
 mod merged;
 mod misfit;
 mod misfits;
-mod print_fmt;
+mod named;
 pub mod record;
 pub mod recording;
 pub mod streams;

@@ -5,7 +5,7 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
 use schedlens_input::bytes::prefetch;
-use schedlens_input::files::Segment;
+use schedlens_input::files::{Pages, Segment};
 
 use crate::ids::Events;
 use crate::index::Lane;
@@ -18,6 +18,7 @@ use crate::{record, ties};
 struct Cursor<'a> {
     cpu: i32,
     spans: &'a [Span],
+    segment: u32,
     data: &'a [u8],
     /// Start of the next record.
     start: usize,
@@ -65,6 +66,7 @@ impl<'a> Cursor<'a> {
         let Some((span, rest)) = self.spans.split_first() else { return false };
         let data = segments.get(span.segment as usize);
         let data = data.map(|segment| (**segment).as_ref()).unwrap_or_default();
+        self.segment = span.segment;
         self.data = data.get(..span.end as usize).unwrap_or_default();
         self.position = span.start as usize;
         self.spans = rest;
@@ -86,6 +88,8 @@ pub struct Merge<'a> {
     is_disordered: bool,
     /// In that case, the next records, all with the same time.
     settled: (u64, VecDeque<Merged<'a>>),
+    /// Of each segment.
+    pages: Vec<Pages<'a>>,
 }
 
 impl<'a> Merge<'a> {
@@ -101,6 +105,7 @@ impl<'a> Merge<'a> {
             let mut cursor = Cursor {
                 cpu: lane.cpu,
                 spans: &lane.spans,
+                segment: 0,
                 data: &[],
                 position: 0,
                 start: 0,
@@ -122,12 +127,26 @@ impl<'a> Merge<'a> {
             current,
             is_disordered: index.has_several_lanes(),
             settled: (0, VecDeque::new()),
+            pages: segments.iter().map(|segment| Pages::new(segment)).collect(),
         };
         merge.look_ahead();
         if merge.is_disordered {
             merge.settle();
         }
         merge
+    }
+
+    /// Releases what has been read of large files. Call it now and then.
+    pub fn release(&mut self) {
+        for (segment, pages) in self.pages.iter_mut().enumerate() {
+            let open = self.cursors.iter().filter(|cursor| cursor.segment as usize == segment);
+            let starts = open.map(|cursor| cursor.start).filter(|start| *start < usize::MAX);
+            let (from, to) =
+                starts.fold((usize::MAX, 0), |(from, to), start| (from.min(start), to.max(start)));
+            if from <= to {
+                pages.advance(from, to);
+            }
+        }
     }
 
     fn look_ahead(&mut self) {

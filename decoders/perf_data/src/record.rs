@@ -47,7 +47,7 @@ const LAST_KERNEL_TYPE: u32 = 31;
 const LAST_USER_TYPE: u32 = 95;
 /// After damage, this many consecutive records must be plausible.
 const BELIEVABLE_RECORDS: usize = 4;
-const HEADER_SIZE: usize = 8;
+pub(crate) const HEADER_SIZE: usize = 8;
 
 /// A record: header fields and all its bytes.
 #[derive(Clone, Copy, Debug)]

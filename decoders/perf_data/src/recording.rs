@@ -5,19 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use schedlens_input::bytes::{CPU_LIMIT, text, u32_at, u64_at};
-use schedlens_input::files::{Segment, Spill};
+use schedlens_input::files::{Mapped, Pages, Segment, Spill};
 use schedlens_input::problem::Problems;
+use schedlens_tracepoints::events::{Event, Family};
 
 use crate::attrs::Attr;
 use crate::compressed::{self, Unpacker};
 use crate::error::Error;
-use crate::events::{self, Event, Family};
 use crate::features::{self, Features};
 use crate::header::{Header, Section, feature_numbers};
 use crate::hotplug::{self, Hotplug};
 use crate::ids::Events;
 use crate::index::Index;
 use crate::input::Input;
+use crate::named;
 use crate::record::{self, Record};
 
 /// `perf_event_update`: the name of an event, in pipe mode.
@@ -81,7 +82,7 @@ impl Recording {
     /// # Errors
     /// As [`Recording::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
-        Self::of(Input { main: Arc::new(bytes), streams: Vec::new() }, Form::File)
+        Self::of(Input { main: Arc::new(Mapped::Memory(bytes)), streams: Vec::new() }, Form::File)
     }
 
     fn of(input: Input, form: Form) -> Result<Self, Error> {
@@ -108,7 +109,7 @@ impl Recording {
         };
         let events = Events::new(named_attrs(attrs, &features))?;
         let named: Vec<Event> =
-            events.attrs.iter().map(|attr| events::event(attr, &features, &mut problems)).collect();
+            events.attrs.iter().map(|attr| named::event(attr, &features, &mut problems)).collect();
         let mut streams = vec![Stream { name: "data".into(), segment: input.main, start, end }];
         for (name, segment) in input.streams {
             let end = (*segment).as_ref().len();
@@ -154,7 +155,7 @@ impl Recording {
             self.index.add(
                 &self.events,
                 (number, &stream.name, data),
-                skipped,
+                (skipped, Pages::new(&stream.segment)),
                 &mut self.problems,
                 |record, problems| unpacking.take(record, &stream.name, problems),
             );
@@ -164,7 +165,13 @@ impl Recording {
             let name = format!("{}, unpacked", stream.name);
             let number = self.segments.len() as u32;
             let data = (*unpacked).as_ref();
-            self.index.add(&self.events, (number, &name, data), 0, &mut self.problems, |_, _| {});
+            self.index.add(
+                &self.events,
+                (number, &name, data),
+                (0, Pages::new(&unpacked)),
+                &mut self.problems,
+                |_, _| {},
+            );
             self.segments.push(unpacked);
         }
         Ok(())

@@ -47,6 +47,12 @@ pub fn place(events: &Events, record: &Record<'_>) -> Option<Placed> {
         let ts = u64_at(bytes, common.time)?;
         return Some(Placed { ts, cpu: u32_at(bytes, common.cpu)?.cast_signed(), event });
     }
+    if record.kind != record::SAMPLE
+        && let Some(tail) = &events.tail
+    {
+        let (ts, cpu) = tail.place(record.bytes)?;
+        return Some(Placed { ts, cpu, event: NO_EVENT });
+    }
     place_by_layout(events, record)
 }
 

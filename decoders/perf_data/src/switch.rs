@@ -1,8 +1,8 @@
 //! Context switches, from either kind of kernel record.
 
 use schedlens_input::bytes::u32_at;
+use schedlens_tracepoints::events::Family;
 
-use crate::events::Family;
 use crate::merged::Merged;
 use crate::record;
 use crate::recording::Recording;

@@ -1,6 +1,7 @@
 //! The order of records with the same time on one CPU, in a disordered file.
 
-use crate::events::{Event, Family};
+use schedlens_tracepoints::events::{Event, Family};
+
 use crate::merged::Merged;
 use crate::recording::Recording;
 

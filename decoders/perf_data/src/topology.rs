@@ -1,5 +1,7 @@
 //! The rows of `cpu` from the features, for recordings without a description of their own.
 
+use schedlens_input::bytes::CPU_LIMIT;
+
 use crate::features::Features;
 
 /// One row of `cpu`, as far as a perf.data file states it.
@@ -37,6 +39,10 @@ pub fn cpus(features: &Features, seen: &[i32]) -> Vec<Cpu> {
     };
     let mut numbers: Vec<i32> = features.siblings.iter().flatten().copied().collect();
     numbers.extend(seen);
+    // If all CPUs that the machine can have are online, their numbers are known.
+    let all = features.cpus_available.filter(|all| features.cpus_online == Some(*all));
+    let all = all.and_then(|all| i32::try_from(all).ok()).filter(|all| *all <= CPU_LIMIT);
+    numbers.extend(0..all.unwrap_or_default());
     numbers.sort_unstable();
     numbers.dedup();
     let row = |cpu: i32| {
@@ -44,8 +50,9 @@ pub fn cpus(features: &Features, seen: &[i32]) -> Vec<Cpu> {
         let mut ranked = core.cloned().unwrap_or_default();
         ranked.sort_unstable();
         let node = features.numa.iter().find(|(_, list)| list.contains(&cpu));
-        let online =
-            if seen.binary_search(&cpu).is_ok() || core.is_some() { Some(true) } else { None };
+        let is_online =
+            seen.binary_search(&cpu).is_ok() || core.is_some() || all.is_some_and(|all| cpu < all);
+        let online = is_online.then_some(true);
         Cpu {
             cpu,
             core: ranked.first().copied(),

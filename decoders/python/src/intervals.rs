@@ -9,8 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use schedlens_schedule::intervals::{
-    Batches, Facts, Inputs, IntervalError, Intervals, ShareFacts, critical_path as walk,
-    fair_share as shares,
+    Batches, Facts, Inputs, IntervalError, Intervals, RunnableInputs, Window,
+    critical_path as walk, summarize as summaries_of,
 };
 
 /// An iterator of `(table, RecordBatch)`.
@@ -96,25 +96,29 @@ fn critical_path(
     Ok(found.map(|output| PyArrowType(output.batch)))
 }
 
-/// What fair sharing of the CPUs would cost each thread in a window, as a batch of `fair_share_sum`;
-/// None if no thread was runnable.
+/// The summary tables of one recording that have rows, as a list of `(table, RecordBatch)`.
 ///
-/// `window` is (start, end) in ns; `cpus` the number of CPUs online; `weights` a `RecordBatchReader`
-/// of utid, weight, is_unclear; `runnable` one of ts, dur, utid, is_ready, by rising ts. Raises
-/// `ValueError` if a stream is invalid.
+/// `window` is (start, end) in ns; `cpus` the number of CPUs online, None if unknown; `weights` a
+/// `RecordBatchReader` of utid, weight, is_unclear; `groups` one of utid, pool, process; `runnable`
+/// one of ts, dur, utid, is_ready, by rising ts. Raises `ValueError` if a stream is invalid.
 #[pyfunction]
-fn fair_share(
+fn summarize(
     py: Python<'_>,
     trace_id: i64,
     window: (i64, i64),
-    cpus: i64,
+    cpus: Option<i64>,
     weights: PyArrowType<RecordBatchStreamReader>,
+    groups: PyArrowType<RecordBatchStreamReader>,
     runnable: PyArrowType<RecordBatchStreamReader>,
-) -> PyResult<Option<PyArrowType<RecordBatch>>> {
-    let (weights, runnable): (Batches, Batches) = (Box::new(weights.0), Box::new(runnable.0));
-    let facts = ShareFacts { trace_id, start_ns: window.0, end_ns: window.1, cpus };
-    let found = py.detach(|| shares(facts, weights, runnable)).map_err(error)?;
-    Ok(found.map(|output| PyArrowType(output.batch)))
+) -> PyResult<Vec<(&'static str, PyArrowType<RecordBatch>)>> {
+    let inputs = RunnableInputs {
+        weights: Box::new(weights.0),
+        groups: Box::new(groups.0),
+        runnable: Box::new(runnable.0),
+    };
+    let window = Window { trace_id, start_ns: window.0, end_ns: window.1 };
+    let found = py.detach(|| summaries_of(window, cpus, inputs)).map_err(error)?;
+    Ok(found.into_iter().map(|output| (output.table, PyArrowType(output.batch))).collect())
 }
 
 fn error(error: IntervalError) -> PyErr {
@@ -125,6 +129,6 @@ fn error(error: IntervalError) -> PyErr {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySweep>()?;
     module.add_function(wrap_pyfunction!(sweep, module)?)?;
-    module.add_function(wrap_pyfunction!(fair_share, module)?)?;
+    module.add_function(wrap_pyfunction!(summarize, module)?)?;
     module.add_function(wrap_pyfunction!(critical_path, module)?)
 }

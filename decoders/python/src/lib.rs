@@ -1,6 +1,8 @@
 //! The Python module `schedlens._decoders`.
 
 mod intervals;
+mod perfetto;
+mod text_export;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -409,5 +411,7 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;
     module.add_function(wrap_pyfunction!(schemas, module)?)?;
     module.add_function(wrap_pyfunction!(windows_cpus, module)?)?;
+    perfetto::register(module)?;
+    text_export::register(module)?;
     intervals::register(module)
 }

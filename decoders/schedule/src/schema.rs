@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn every_column_has_its_declared_type() {
         let switches = table("context_switch").expect("declared");
-        assert_eq!(switches.fields().len(), 15);
+        assert_eq!(switches.fields().len(), 16);
         assert_eq!(switches.field_with_name("ts").expect("ts").data_type(), &DataType::Int64);
         assert!(!switches.field_with_name("ts").expect("ts").is_nullable());
         assert!(!switches.field_with_name("trace_id").expect("trace_id").is_nullable());

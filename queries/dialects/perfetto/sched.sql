@@ -30,12 +30,19 @@ SELECT
   -- Thread.
   s.utid,
   -- State in which the thread switched out: R (runnable), R+ (runnable, preempted), S, D, T, t, X,
-  -- Z, P, I (idle task); null if not recorded.
+  -- Z, P, I (idle task); null if not known.
   CASE
-    WHEN s.right_censored OR left_at.prev_state IS NULL THEN NULL
-    WHEN left_at.source <> 'perf' THEN CASE s.end_reason
-      WHEN 'blocked' THEN 'S' WHEN 'exit' THEN 'X' WHEN 'unknown' THEN NULL ELSE 'R'
-    END
+    WHEN s.right_censored THEN NULL
+    WHEN s.is_idle THEN 'R'
+    WHEN is_windows_source(left_at.source) OR left_at.prev_state IS NULL
+      THEN CASE s.end_reason
+        WHEN 'blocked' THEN 'S'
+        WHEN 'exit' THEN 'X'
+        WHEN 'unknown' THEN NULL
+        WHEN 'preempted' THEN 'R+'
+        WHEN 'quantum_end' THEN 'R+'
+        ELSE 'R'
+      END
     WHEN left_at.prev_state & 255 = 0
       THEN CASE WHEN left_at.prev_state & 256 <> 0 THEN 'R+' ELSE 'R' END
     -- The letter of the lowest bit.

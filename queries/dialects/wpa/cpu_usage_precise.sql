@@ -1,6 +1,7 @@
 -- CPU Usage (Precise) with WPA's column names: one row per switch-in. Times are in seconds of this
 -- recording, Ready and Waits in microseconds, CPU usage in milliseconds. What the recording does
--- not contain is null.
+-- not contain is null. As in WPA, Ready is the time from the ready record to the switch-in, also if
+-- Windows wrote that record just before the thread's switch-out (Waits is then 0).
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window of the columns "in view"; null for the default one.
 -- p_to_ns: end of that window; null for the default one.
@@ -18,6 +19,7 @@ WITH
       prev_wait_mode,
       prev_priority,
       prev_cstate,
+      prev_remaining_quantum,
       next_priority,
     FROM context_switch
     JOIN span USING (trace_id)
@@ -56,6 +58,7 @@ WITH
       gone.prev_wait_mode AS out_mode,
       gone.prev_priority AS out_priority,
       gone.prev_ideal_cpu AS ideal_cpu,
+      lag(s.ts) OVER turn AS last_in,
       lag(s.ts + s.dur) OVER turn AS last_out,
       lag(gone.prev_state) OVER turn AS last_state,
       lag(gone.prev_wait_reason) OVER turn AS last_reason,
@@ -70,6 +73,27 @@ WITH
     WINDOW turn AS (
       PARTITION BY s.utid ORDER BY s.ts, s.dur, s.cpu, s.ready_ns, s.wait_ns, s.waker_utid
     )
+  ),
+  ready_record AS (
+    SELECT w.trace_id, w.utid, w.ts
+    FROM wakeup AS w
+    JOIN span ON span.trace_id = w.trace_id
+    WHERE w.kind = 'ready'
+  ),
+  -- The ready period of a slice begins at its switch-out at the earliest. Windows may write the
+  -- ready record about a microsecond before that, and WPA counts from the record.
+  timed AS (
+    SELECT
+      slice.*,
+      CASE
+        WHEN slice.wait_ns IS NOT NULL AND slice.ts - slice.ready_ns = slice.last_out
+          AND r.ts > slice.last_in AND r.ts < slice.last_out
+        THEN r.ts
+        ELSE slice.ts - slice.ready_ns
+      END AS ready_ts,
+    FROM slice
+    ASOF LEFT JOIN ready_record AS r
+      ON r.trace_id = slice.trace_id AND r.utid = slice.utid AND r.ts <= slice.ts
   ),
   who AS (FROM thread_with_process(p_trace_id)),
   anyone AS (
@@ -100,14 +124,14 @@ SELECT
   -- Thread that made it ready.
   waker.tid AS "Readying Thread Id",
   -- When it became ready, s. (time)
-  (slice.ts - slice.ready_ns) / 1e9 AS "Ready Time (s)",
+  slice.ready_ts / 1e9 AS "Ready Time (s)",
   -- Always 1.
   1 AS "Count",
   -- From its last switch-out to this switch-in, microseconds. (no bounds)
   CASE WHEN NOT slice.left_censored THEN (slice.ts - slice.last_out) / 1e3 END
     AS "Time Since Last (µs)",
   -- From ready to switch-in, microseconds. (at least)
-  slice.ready_ns / 1e3 AS "Ready (µs)",
+  (slice.ts - slice.ready_ts) / 1e3 AS "Ready (µs)",
   -- From the last switch-out to ready, microseconds. (at least)
   slice.wait_ns / 1e3 AS "Waits (µs)",
   -- 1 if it waited before this switch-in, else 0; null if unknown.
@@ -145,6 +169,8 @@ SELECT
   old.tid AS "Old Thread Id",
   -- Its priority.
   switch_in.prev_priority AS "Old Out Pri",
+  -- Its remaining quantum, the number as recorded.
+  switch_in.prev_remaining_quantum AS "OldRemQnt",
   -- Its state, the number as recorded.
   switch_in.prev_state AS "Old State",
   -- Its wait reason.
@@ -163,7 +189,7 @@ SELECT
   -- This slice as a share of the window times the logical CPUs, percent. (at least)
   100.0 * greatest(0, clipped_ns(slice.ts, slice.dur, span.start_ns, span.end_ns))
     / nullif(span.dur_ns * cpus.n, 0) AS "% CPU Usage",
-FROM slice
+FROM timed AS slice
 JOIN span ON span.trace_id = slice.trace_id
 JOIN who ON who.utid = slice.utid
 LEFT JOIN (SELECT trace_id, count(DISTINCT cpu) AS n FROM cpu_state GROUP BY trace_id) AS cpus

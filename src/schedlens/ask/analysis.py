@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import duckdb
 import pyarrow as pa
 
 from schedlens.ask import catalog, summaries
 from schedlens.errors import DatabaseError
-from schedlens.load import store
+from schedlens.load import schema, store
 from schedlens.load.recording import Recording
 
 
@@ -31,7 +33,21 @@ def load(
     return failures
 
 
-class Analysis:
+def statement(query: str, arguments: Mapping[str, object]) -> str:
+    """The SQL of a query: SQL is returned as it is, a name becomes `FROM name(p_a := 1)`.
+
+    Raises `UnknownQueryError`, or `UnknownNameError` for an argument.
+    """
+    if not re.fullmatch(r"\w+(\.\w+)?", query):
+        if arguments:
+            raise DatabaseError("only a named query takes arguments, and this is SQL")
+        return query
+    if not arguments:
+        return f"FROM {query}"
+    return catalog.call(catalog.find(query), {k: schema.value(v) for k, v in arguments.items()})
+
+
+class Database:
     """The database of an analyzed session, read only; also a context manager.
 
     `con` is an open database to use instead, such as that of a lake.
@@ -40,10 +56,15 @@ class Analysis:
     def __init__(self, path: Path, con: duckdb.DuckDBPyConnection | None = None) -> None:
         self.con = store.open_database(path) if con is None else con
 
-    def sql(self, query: str) -> pa.Table:
-        """The rows of a query as an Arrow table; raises `DatabaseError` with DuckDB's reason."""
+    def sql(self, query: str, **arguments: object) -> pa.Table:
+        """The rows of a query as an Arrow table.
+
+        `query` is SQL, or the name of a question, table or view; a question takes its parameters as
+        arguments, without `p_`. Raises `UnknownQueryError` or `UnknownNameError` for names, and
+        `DatabaseError` with DuckDB's reason.
+        """
         try:
-            answer = self.con.sql(query)
+            answer = self.con.sql(statement(query, arguments))
             # A statement such as SET answers nothing.
             return pa.table({}) if answer is None else answer.to_arrow_table()
         except duckdb.Error as error:
@@ -57,7 +78,7 @@ class Analysis:
         """Closes the database."""
         self.con.close()
 
-    def __enter__(self) -> Analysis:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

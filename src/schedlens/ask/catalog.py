@@ -3,18 +3,20 @@
 A file is one question; its folder is a subject, and the name of the file is that of the view. Its
 leading comment says what it answers, then names each parameter
 (`-- p_cpu: ...`, or `-- p_min_idle_ns [100000]: ...` with a default other than NULL); a comment
-above each column of the last top-level SELECT says what the column holds.
+above each column of the last top-level SELECT says what the column holds. The line
+`-- No rows without: frame.` names tables: if one of them is empty, nobody needs to ask.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedlens.errors import QueryFileError, UnknownQueryError
+from schedlens.errors import QueryFileError, UnknownNameError, UnknownQueryError
 from schedlens.load.schema import folder, literal
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 FLEET = "fleet"
 
 _PARAMETER = re.compile(r"^(p_\w+)(?: \[([^\]]+)\])?: (.+)$")
+_NEEDS = re.compile(r"^No rows without: ([\w, ]+)\.$")
 _NAME = re.compile(r'"([^"]+)"\s*$|(\w+)\s*$')
 # A name with all that is joined to it by points: `cpu.core` is not the question `cpu`.
 _WORD = re.compile(r"(?<![\w.])\w+(?:\.\w+)*\b(?!\s*\.)")
@@ -48,6 +51,8 @@ class Query:
     parameters: tuple[Parameter, ...]
     columns: tuple[tuple[str, str], ...]
     sql: str
+    # If one of these tables is empty, there are no rows.
+    needs: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -75,12 +80,42 @@ def _files() -> list[tuple[Path, str]]:
     ]
 
 
+@cache
+def _places() -> dict[str, tuple[Path, str]]:
+    return {
+        path.stem if schema == "main" else f"{schema}.{path.stem}": (path, schema)
+        for path, schema in _files()
+    }
+
+
+@cache
+def described(name: str) -> Query | None:
+    """The question of that name about a database, read alone; None if there is none."""
+    place = _places().get(name)
+    return None if place is None else read(*place)
+
+
 def find(name: str) -> Query:
     """The question of that name; raises `UnknownQueryError` with the nearest names."""
     every = {query.full_name: query for query in load_all() + load_fleet()}
     if name not in every:
         raise UnknownQueryError(name, sorted(every))
     return every[name]
+
+
+def call(query: Query, arguments: Mapping[str, str]) -> str:
+    """`FROM query(p_a := 1)`; `arguments` are SQL texts by name, with or without `p_`.
+
+    Raises `UnknownNameError` for an argument that the question does not have.
+    """
+    known = [parameter.name for parameter in query.parameters]
+    words = []
+    for key, text in arguments.items():
+        name = key if key.startswith("p_") else f"p_{key}"
+        if name not in known:
+            raise UnknownNameError(f"argument of {query.full_name}", key, known or ["none"])
+        words.append(f"{name} := {text}")
+    return f"FROM {query.full_name}({', '.join(words)})"
 
 
 def read(path: Path, schema: str) -> Query:
@@ -91,9 +126,13 @@ def read(path: Path, schema: str) -> Query:
         head += 1
     text: list[str] = []
     parameters: list[Parameter] = []
+    needs: tuple[str, ...] = ()
     for line in (line[2:].strip() for line in lines[:head]):
         match = _PARAMETER.match(line)
-        if match:
+        needed = _NEEDS.match(line)
+        if needed:
+            needs = tuple(needed[1].split(", "))
+        elif match:
             parameters.append(Parameter(match[1], match[2] or "NULL", match[3]))
         elif parameters:
             last = parameters[-1]
@@ -110,6 +149,7 @@ def read(path: Path, schema: str) -> Query:
         tuple(parameters),
         tuple(_columns(path, body)),
         "\n".join(body),
+        needs,
     )
 
 

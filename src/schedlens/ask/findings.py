@@ -140,8 +140,8 @@ class Scope:
     process: str | None = None
     timings: Timings = field(default_factory=Timings, kw_only=True)
     shared: SharedAnswers | None = field(default=None, kw_only=True, repr=False)
-    _kinds: dict[int, list[dict[str, Any]]] = field(default_factory=dict, kw_only=True, repr=False)
-    """Rows of `recorded_kind` of the recordings that were asked about; every section needs them."""
+    _kept: dict[str, list[dict[str, Any]]] = field(default_factory=dict, kw_only=True, repr=False)
+    """Rows that many sections of the report need, by query."""
 
     @property
     def answers(self) -> SharedAnswers:
@@ -156,11 +156,20 @@ class Scope:
 
     def named_rows(self, sql: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
         """The names of the columns of a query, and its rows."""
+        columns = self.answers.without_rows(sql)
+        if columns is not None:
+            return columns, []
         statement = self._shared(sql)
         with self.timings.query(sql):
             cursor = self.con.execute(statement)
             names = tuple(column[0] for column in cursor.description or [])
             return names, [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def kept(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a query whose answer does not change during the analysis, asked once."""
+        if sql not in self._kept:
+            self._kept[sql] = self.rows(sql)
+        return self._kept[sql]
 
     def table(self, sql: str) -> pa.Table:
         """The rows of a query as an Arrow table."""
@@ -194,13 +203,9 @@ class Scope:
 
     def lacks(self, trace_id: int, needs: Iterable[str]) -> list[str]:
         """Names of those of the kinds `needs` that this recording does not contain."""
-        if trace_id not in self._kinds:
-            self._kinds[trace_id] = self.rows(
-                f"FROM recorded_kind(p_trace_id := {trace_id}) ORDER BY kind"
-            )
         wanted = set(needs)
         return [
             row["name"]
-            for row in self._kinds[trace_id]
-            if row["kind"] in wanted and not row["recorded"]
+            for row in self.kept(f"SELECT * FROM ({self.call('recorded_kind')}) ORDER BY kind")
+            if row["trace_id"] == trace_id and row["kind"] in wanted and not row["recorded"]
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,6 +22,10 @@ LEFT_OUT = (
     "Its query needs more memory than --max-memory allows. Allow more, or choose a shorter window "
     "(--from, --to)."
 )
+
+
+# Rows that a statement inserts.
+_ROWS_AT_ONCE = 200
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def judge_all(
     may use is left out; the others continue.
     """
     wanted = set(only)
-    kinds = scope.rows("FROM recorded_kind")
+    kinds = scope.rows(scope.call("recorded_kind"))
     traces = [row["trace_id"] for row in scope.rows("FROM trace ORDER BY trace_id")]
     commands: dict[int, set[int]] = {}
     for row in scope.rows("FROM command_thread"):
@@ -147,7 +151,10 @@ def _of_command(finding: Finding, commands: dict[int, set[int]]) -> Finding:
 @contextmanager
 def _without(scope: Scope, traces: set[int]) -> Iterator[None]:
     """Hides recordings: without a window, no query answers for them."""
-    listed = ", ".join(str(trace_id) for trace_id in sorted(traces)) or "NULL"
+    if not traces:
+        yield
+        return
+    listed = ", ".join(str(trace_id) for trace_id in sorted(traces))
     hidden = scope.con.execute(
         f"SELECT * FROM analysis_window WHERE trace_id IN ({listed})"
     ).fetchall()
@@ -178,7 +185,6 @@ def _not_recorded(analyzer: Analyzer, missing: list[dict[str, Any]]) -> Outcome:
 
 def store(con: duckdb.DuckDBPyConnection, judgement: Judgement) -> None:
     """Fills the tables `finding`, in the order of `ordered`, and `analyzer_outcome`."""
-    con.execute("DELETE FROM finding; DELETE FROM analyzer_outcome")
     rows = [
         (
             number, f.trace_id, f.analyzer, f.kind, f.severity, int(f.rank), f.title, f.detail,
@@ -187,11 +193,28 @@ def store(con: duckdb.DuckDBPyConnection, judgement: Judgement) -> None:
         )
         for number, f in enumerate(ordered(judgement.findings), start=1)
     ]  # fmt: skip
-    if rows:
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", rows)
     concluded = [
         (o.trace_id, o.analyzer, o.conclusion, o.reason or None, list(o.missing), o.record_with)
         for o in judgement.outcomes
     ]
-    if concluded:
-        con.executemany("INSERT INTO analyzer_outcome VALUES (?, ?, ?, ?, ?, ?)", concluded)
+    # One transaction: otherwise each row waits for the disk.
+    con.begin()
+    try:
+        con.execute("DELETE FROM finding; DELETE FROM analyzer_outcome")
+        _insert(con, "finding", rows)
+        _insert(con, "analyzer_outcome", concluded)
+    except BaseException:
+        con.rollback()
+        raise
+    con.commit()
+
+
+def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Inserts rows, many with a statement: planning a statement takes longer than a row."""
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        some = rows[first : first + _ROWS_AT_ONCE]
+        line = f"({', '.join('?' * len(some[0]))})"
+        con.execute(
+            f"INSERT INTO {table} VALUES {', '.join([line] * len(some))}",
+            [value for row in some for value in row],
+        )

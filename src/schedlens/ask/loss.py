@@ -26,10 +26,16 @@ def bounded(scope: Scope, finding: Finding, metric: Metric) -> Finding:
     bound, detail = finding.bound, finding.detail
     if bound == "exact" and finding.trace_id is not None and _touched(scope, finding, metric):
         bound = "range" if metric == "frames" else "at_least"
-        if finding.cost_ns is not None and _UNBOUNDED.search(finding.evidence_sql):
+        if metric == "frames" and _is_partial(scope, finding):
+            # Frames that were left out may have cost more.
+            bound = None
+        elif finding.cost_ns is not None and _UNBOUNDED.search(finding.evidence_sql):
             bound = None
         elif bound == "range":
             detail += _NOT_EXACT
+    elif bound == "range" and finding.cost_low_ns is not None and _is_partial(scope, finding):
+        # An estimate from the part of the recording that a scrubbed one contains.
+        bound = None
     costs = [duration(finding.cost_ns)] if finding.cost_ns is not None else []
     if not costs and finding.cost_pct is not None:
         costs = [percent(finding.cost_pct)]
@@ -48,12 +54,16 @@ def _touched(scope: Scope, finding: Finding, metric: Metric) -> bool:
         "AND NOT (dialect = 'mark' OR dialect LIKE 'presentmon%') LIMIT 1"
     ):
         # The frames come from a file of their own.
-        return False
+        return _is_partial(scope, finding)
     tests = [
         # A gap without a known end may be anywhere.
         "SELECT 1 FROM loss, span WHERE loss.trace_id = span.trace_id "
         "AND coalesce(loss.start_ns, span.start_ns) < span.end_ns "
-        "AND coalesce(loss.end_ns, span.end_ns) > span.start_ns"
+        "AND coalesce(loss.end_ns, span.end_ns) > span.start_ns",
+        # What ends where the part of a scrubbed recording ends may have continued.
+        "SELECT 1 FROM loss, span WHERE loss.trace_id = span.trace_id "
+        "AND signalled_by = 'left_out' "
+        "AND loss.start_ns <= span.end_ns AND loss.end_ns >= span.start_ns",
     ]
     if metric == "running" and finding.utid is None:
         tests.append(_overlap("cpu_state", "true"))
@@ -69,6 +79,18 @@ def _touched(scope: Scope, finding: Finding, metric: Metric) -> bool:
     end = "end_ns" if finding.end_ns is None else str(finding.end_ns)
     span = f"SELECT trace_id, {start} AS start_ns, {end} AS end_ns FROM ({window})"
     return any(scope.rows(f"WITH span AS ({span}) {test} LIMIT 1") for test in tests)
+
+
+def _is_partial(scope: Scope, finding: Finding) -> bool:
+    """Whether a scrubbed recording leaves out time of the finding."""
+    window = scope.call("analysis_span", trace_id=finding.trace_id)
+    return bool(
+        scope.rows(
+            f"SELECT 1 FROM loss JOIN ({window}) AS span USING (trace_id) "
+            "WHERE signalled_by = 'left_out' AND loss.start_ns < span.end_ns "
+            "AND loss.end_ns > span.start_ns LIMIT 1"
+        )
+    )
 
 
 def _overlap(table: str, which: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
+from schedlens.ask import catalog
 from schedlens.load.schema import literal
 
 _NUMBERS = itertools.count(1)
@@ -30,9 +31,12 @@ class SharedAnswers:
     con: duckdb.DuckDBPyConnection
     _asked: dict[str, str] = field(default_factory=dict)
     """The text of each question, and the same for all texts of one question."""
+    _queries: dict[str, str] = field(default_factory=dict)
+    """The name of the query that each text asks."""
     _tables: dict[tuple[str, frozenset[int]], str] = field(default_factory=dict)
     _hidden: frozenset[int] = frozenset()
     _only: int | None = None
+    _empty: frozenset[str] | None = None
 
     def question(self, query: str, arguments: Mapping[str, object]) -> str:
         """`FROM query(p_a := 1)`: the SQL that asks a question; arguments of None are left out."""
@@ -40,15 +44,44 @@ class SharedAnswers:
         text = _call(query, given)
         if text not in self._asked:
             # In a database of one recording, its answer is the answer about all.
-            if given.get("trace_id") == self._only_recording():
+            only = self._only_recording()
+            if given.get("trace_id") == only:
                 given.pop("trace_id", None)
-            self._asked[text] = _call(query, given)
+            question = _call(query, given)
+            texts = {text}
+            # Evidence names its recording.
+            if "trace_id" not in given:
+                texts.add(_call(query, {"trace_id": only, **given}))
+            for each in texts:
+                self._asked[each], self._queries[each] = question, query
         return text
+
+    def without_rows(self, sql: str) -> tuple[str, ...] | None:
+        """The columns of a question that has no rows because a table that it needs is empty.
+
+        None if the statement is not such a question, or if it may have rows.
+        """
+        query = catalog.described(self._queries.get(sql, ""))
+        if query is None or not query.needs or not self._empty_tables().intersection(query.needs):
+            return None
+        return tuple(name for name, _ in query.columns)
+
+    def _empty_tables(self) -> frozenset[str]:
+        if self._empty is None:
+            # A table that was emptied later is not known to be so, which only costs time.
+            rows = self.con.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE estimated_size = 0 "
+                "AND database_name = current_database() AND schema_name = 'main'"
+            ).fetchall()
+            self._empty = frozenset(row[0] for row in rows)
+        return self._empty
 
     def replaced(self, sql: str) -> tuple[str, list[str]]:
         """The statement with stored answers in place of questions; and what must run before it."""
         before = []
         for text, question in self._asked.items():
+            if text not in sql:
+                continue
             pattern = re.compile(rf"(?<!\w){re.escape(text)}(?![\w(.])")
             if not pattern.search(sql):
                 continue

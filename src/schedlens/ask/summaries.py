@@ -19,7 +19,6 @@ _RUNNABLE = """
 SELECT ts, dur, utid, state = 'ready' AS is_ready
 FROM thread_state
 WHERE trace_id = $trace_id AND state IN ('running', 'ready')
-  AND ts < $end_ns AND ts + dur > $start_ns
 ORDER BY ts
 """
 
@@ -27,31 +26,48 @@ _WEIGHTS = """
 SELECT utid, weight::INTEGER AS weight, is_unclear FROM share_weight(p_trace_id := $trace_id)
 """
 
+# A group of threads is named by the lowest number among them.
+_GROUPS = """
+SELECT
+  utid,
+  CASE WHEN upid IS NOT NULL AND thread IS NOT NULL AND count(*) OVER pool >= $least
+    THEN min(utid) OVER pool END AS pool,
+  min(utid) OVER (PARTITION BY process) AS process,
+FROM thread_with_process(p_trace_id := $trace_id)
+WINDOW pool AS (PARTITION BY upid, regexp_replace(thread, '[0-9]+', '#', 'g'))
+"""
+
+LEAST_WORKERS = 3
+"""The smallest pool in `parallel_section_sum`, and the default of every `p_least`."""
+
+_TABLES = ("fair_share_sum", "parallel_section_sum", "concurrency_process_sum")
+
 
 def build(con: duckdb.DuckDBPyConnection) -> None:
     """Replaces the summaries of all recordings. The views of all queries must exist."""
-    con.execute("DELETE FROM fair_share_sum")
+    for table in _TABLES:
+        con.execute(f"DELETE FROM {table}")
     for trace_id, start_ns, end_ns in con.execute(
         "SELECT trace_id, start_ns, end_ns FROM analysis_span ORDER BY trace_id"
     ).fetchall():
-        _fair_share(con, trace_id, (start_ns, end_ns))
+        _summarize(con, trace_id, (start_ns, end_ns))
 
 
-def _fair_share(con: duckdb.DuckDBPyConnection, trace_id: int, window: tuple[int, int]) -> None:
+def _summarize(con: duckdb.DuckDBPyConnection, trace_id: int, window: tuple[int, int]) -> None:
     own = {"trace_id": trace_id}
     found = con.execute("SELECT any_value(cpus) FROM share_weight(p_trace_id := $trace_id)", own)
     (cpus,) = found.fetchall()[0]
-    if cpus is None:
-        return
-    # A stream blocks its connection, so each one has its own cursor.
-    with contextlib.closing(con.cursor()) as weights, contextlib.closing(con.cursor()) as runnable:
-        spans = {**own, "start_ns": window[0], "end_ns": window[1]}
-        rows = _decoders.fair_share(
-            trace_id,
-            window,
-            cpus,
-            weights.sql(_WEIGHTS, params=own).to_arrow_reader(_BATCH),
-            runnable.sql(_RUNNABLE, params=spans).to_arrow_reader(_BATCH),
-        )
-    if rows is not None:
-        con.from_arrow(rows).insert_into("fair_share_sum")
+    inputs = (
+        (_WEIGHTS, own),
+        (_GROUPS, {**own, "least": LEAST_WORKERS}),
+        (_RUNNABLE, own),
+    )
+    with contextlib.ExitStack() as cursors:
+        streams = []
+        for sql, parameters in inputs:
+            # A stream blocks its connection, so each one has its own cursor.
+            cursor = cursors.enter_context(contextlib.closing(con.cursor()))
+            streams.append(cursor.sql(sql, params=parameters).to_arrow_reader(_BATCH))
+        summaries = _decoders.summarize(trace_id, window, cpus, *streams)
+    for table, rows in summaries:
+        con.from_arrow(rows).insert_into(table)

@@ -19,6 +19,6 @@ def claim(scope: Scope, trace_id: int | None, before: str = "") -> str:
     of_one = "" if trace_id is None else f"AND trace_id = {trace_id}"
     guests = scope.rows(
         "SELECT 1 FROM machine_setting JOIN trace USING (trace_id) WHERE key = 'hypervisor' "
-        f"AND value <> 'none' AND source <> 'etw' {of_one} LIMIT 1"
+        f"AND value <> 'none' AND NOT is_windows_source(source) {of_one} LIMIT 1"
     )
     return f"{before} {_CLAIM}".strip() if guests else before

@@ -11,8 +11,6 @@ import click
 from schedlens.commands.trace_window import checked, trace_time
 
 if TYPE_CHECKING:
-    import duckdb
-
     from schedlens.lake import written
 
 
@@ -22,7 +20,11 @@ if TYPE_CHECKING:
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False),
     help="Folder for analysis.duckdb and report.html; by default the session itself.",
 )  # fmt: skip
-@click.option("--process", help="The process the questions are about.")
+@click.option(
+    "--process",
+    help="The process the questions are about, or a group of threads: cgroup:PATH, container:ID, "
+    "pod:ID or service:UNIT.",
+)
 @click.option(
     "--topology", type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="JSON that describes the machine, for recordings that do not: docs/windows-traces.md.",
@@ -82,17 +84,20 @@ def analyze(
 ) -> int:
     """Load recordings and explain them.
 
-    PATHS are a session folder that `collect` wrote, or perf.data and .etl files of any origin, each
-    with a file of its frames behind it if there is one (PresentMon's, or the program's own stamps:
-    docs/frame-marks.md); the kernel and the user file of one Windows recording are read together.
+    PATHS are a session folder that `collect` wrote, or perf.data, trace.dat and .etl files of any
+    origin, each with a file of its frames behind it if there is one (PresentMon's, or the program's
+    own stamps: docs/frame-marks.md); the kernel and the user file of one Windows recording are read
+    together.
+    The file of `export --scrub` is read like a recording (docs/scrubbed-recordings.md).
+    Perfetto traces, systrace files and ftrace texts need the package perfetto (docs/perfetto.md).
     Exit code 0: all was read. 1: answered, but a part could not be read, or --fail-on found
     something. 2: no answer.
     """
-    from schedlens.ask import analysis, blank_database, findings, judging
+    from schedlens.ask import findings, pipeline
     from schedlens.ask.timings import Timings
-    from schedlens.errors import NothingToReadError, UnknownNameError
+    from schedlens.errors import NothingLoadedError
     from schedlens.experiments import results
-    from schedlens.load import calibration, recording, store
+    from schedlens.load import calibration, recording
     from schedlens.machine import memory
     from schedlens.output import terminal
     from schedlens.output.progress import bar
@@ -101,15 +106,20 @@ def analyze(
     from schedlens.report import overview, page
 
     checked(from_s, to_s)
-    for name in only:
-        if name not in judging.analyzers():
-            raise UnknownNameError("analyzer", name, sorted(judging.analyzers()))
+    window = (pipeline.nanoseconds(from_s), pipeline.nanoseconds(to_s))
+    questions = pipeline.Questions(process, window, only, step)
+    questions.check()
     recordings = recording.gather(paths)
     if topology is not None:
         from schedlens.load import described_machine
 
         described = described_machine.topology(topology)
         recordings = [known.described(described) for known in recordings]
+    if process is None and len(paths) == 1 and recordings[0].scrubbed is not None:
+        # The findings of a scrubbed recording are about the process of the original analysis.
+        from schedlens.load import scrubbed_file
+
+        process = scrubbed_file.process(paths[0])
     planned: list[written.Planned] = []
     if lake is not None:
         from schedlens.lake import file_access, written
@@ -120,7 +130,7 @@ def analyze(
             recordings,
             machine=machine,
             build=build,
-            options=written.options(process, only, (_ns(from_s), _ns(to_s)), topology),
+            options=written.options(process, only, window, topology),
         )
         recordings = [known.recording for known in planned]
     elif machine is not None or build is not None:
@@ -131,49 +141,43 @@ def analyze(
     except OSError as error:
         raise cannot_write(folder, error) from None
     database, report_file = folder / "analysis.duckdb", folder / "report.html"
-    window = (_ns(from_s), _ns(to_s))
-    allowed = memory.size(max_memory) if max_memory else None
     timings = Timings()
 
     # The report gets its name after the database, so that an interruption leaves the earlier two.
-    with (
-        page.saved(report_file) as save,
-        store.create(
-            database, max_memory=allowed, temp_folder=temp_folder, place=blank_database.place
-        ) as con,
-    ):
-        with bar(quiet=as_json) as progress, timings.phase("load"):
-            numbers = [known.trace_id for known in planned]
-            failures = analysis.load(con, recordings, window, progress, numbers)
-        if len(failures) == len(recordings):
-            for failure in failures[1:]:
-                click.echo(terminal.visible(f"analyze: {failure.line}"), err=True)
-            raise NothingToReadError(failures[0].line)
-        _check_window(con, window)
-        if process is not None:
-            _check_process(con, process)
-        if step is not None:
-            _check_step(con, step)
-        scope = findings.Scope(con, process, timings=timings)
-        with bar(quiet=as_json) as progress, timings.phase("analyzers"):
-            judgement = judging.judge_all(scope, only, progress)
-            judging.store(con, judgement)
-        if lake is not None:
-            with timings.phase("lake"):
-                entries = written.write(con, lake_files, planned)
-        if not no_report:
-            with bar(quiet=as_json) as progress, timings.phase("report"):
-                save(page.text(con, process=process, step=step, scope=scope, progress=progress))
-        refused = _refused(con)
-        unread = [*(f"{failure.line}" for failure in failures), *refused, *_damaged(con)]
-        facts = overview.facts(con, failures, database, None if no_report else report_file)
-        facts["experiment"] = results.read(con, recordings[0].session)
-        kept = calibration.store(con, recordings[0])
-        facts["calibration"] = str(kept) if kept else None
-        if lake is not None:
-            facts["lake"] = {"place": lake, "written": [entry.trace_id for entry in entries]}
-        if show_timings:
-            facts["timings"] = [vars(timing) for timing in timings.phases + timings.slowest()]
+    try:
+        with (
+            page.saved(report_file) as save,
+            pipeline.analyzed(
+                recordings,
+                database,
+                questions,
+                max_memory=memory.size(max_memory) if max_memory else None,
+                temp_folder=temp_folder,
+                trace_ids=[known.trace_id for known in planned],
+                timings=timings,
+                quiet=as_json,
+            ) as run,
+        ):
+            con, scope, failures = run.con, run.scope, run.failures
+            if lake is not None:
+                with timings.phase("lake"):
+                    entries = written.write(con, lake_files, planned)
+            if not no_report:
+                with bar(quiet=as_json) as progress, timings.phase("report"):
+                    save(page.text(con, process=process, step=step, scope=scope, progress=progress))
+            unread = run.unread()
+            facts = overview.facts(scope, failures, database, None if no_report else report_file)
+            facts["experiment"] = results.read(con, recordings[0].session)
+            kept = calibration.store(con, recordings[0])
+            facts["calibration"] = str(kept) if kept else None
+            if lake is not None:
+                facts["lake"] = {"place": lake, "written": [entry.trace_id for entry in entries]}
+            if show_timings:
+                facts["timings"] = [vars(timing) for timing in timings.phases + timings.slowest()]
+    except NothingLoadedError as error:
+        for line in error.lines[1:]:
+            click.echo(terminal.visible(f"analyze: {line}"), err=True)
+        raise
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
@@ -193,7 +197,7 @@ def analyze(
         if fail_on
         else ()
     )
-    failed = [finding for finding in judgement.findings if finding.severity in gate]
+    failed = [finding for finding in run.judgement.findings if finding.severity in gate]
     if failed:
         click.echo(f"analyze: --fail-on {fail_on}: {count(len(failed), 'finding')}", err=True)
     return 1 if unread or failed else 0
@@ -204,62 +208,3 @@ def _home(path: Path) -> Path:
     if path.is_dir() and not (path / "data").exists():
         return path
     return path.parent
-
-
-def _ns(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1_000_000_000)
-
-
-def _check_window(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:
-    empty = con.execute(
-        "SELECT label, first_ns, duration_ns FROM analysis_window JOIN trace USING (trace_id) "
-        "WHERE start_ns >= end_ns ORDER BY trace_id LIMIT 1"
-    ).fetchone()
-    if empty and window != (None, None):
-        raise click.UsageError(
-            f"the window is outside {empty[0]}, which covers {empty[1] / 1e9:.3f} s "
-            f"to {empty[2] / 1e9:.3f} s"
-        )
-
-
-def _check_process(con: duckdb.DuckDBPyConnection, process: str) -> None:
-    from schedlens.errors import UnknownNameError
-
-    names = [
-        row[0]
-        for row in con.execute(
-            "SELECT DISTINCT name FROM process WHERE name IS NOT NULL ORDER BY name"
-        ).fetchall()
-    ]
-    if process not in names:
-        raise UnknownNameError(
-            "process", process, names, '`schedlens sql SESSION "FROM process"` after analyze'
-        )
-
-
-def _check_step(con: duckdb.DuckDBPyConnection, step: str) -> None:
-    from schedlens.errors import UnknownNameError
-
-    labels = [row[0] for row in con.execute("SELECT label FROM trace ORDER BY 1").fetchall()]
-    if step not in labels:
-        raise UnknownNameError("step", step, labels, "the session folder")
-
-
-def _damaged(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """Parts of the recordings that are truncated or damaged (corrected rows do not count)."""
-    from schedlens.output.wording import count
-
-    rows = con.execute(
-        "SELECT label, signalled_by, count(*) FROM loss JOIN trace USING (trace_id) "
-        "WHERE signalled_by IN ('truncated', 'damaged') GROUP BY ALL ORDER BY ALL"
-    ).fetchall()
-    return [f"{label} has {count(parts, f'{kind} part')}" for label, kind, parts in rows]
-
-
-def _refused(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """What was recorded in a form that is not read, a line each."""
-    rows = con.execute(
-        "SELECT label, count, what FROM problem JOIN trace USING (trace_id) "
-        "WHERE place = 'CompactCSwitch' ORDER BY trace_id"
-    ).fetchall()
-    return [f"{label}: {count} {what}" for label, count, what in rows]

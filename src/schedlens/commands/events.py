@@ -49,9 +49,9 @@ def events(
 ) -> int:
     """Print every event of a recording with its decoded fields, in the order of time.
 
-    PATHS is a perf.data, the .etl files of one recording, or the folder of a step. Without a
-    format option, each event is one line for people. `schedlens.events()` returns the same in
-    Python.
+    PATHS is a perf.data, a trace.dat, the .etl files of one recording, or the folder of a step.
+    Without a format option, each event is one line for people. `schedlens.events()` returns the
+    same in Python.
     """
     from schedlens.errors import NothingToReadError
     from schedlens.load import decoded

@@ -23,18 +23,30 @@ def inspect(paths: tuple[Path, ...], as_json: bool) -> int:
     """
     from schedlens import _decoders
     from schedlens.errors import NothingToReadError
-    from schedlens.load import recording
+    from schedlens.load import converted, recording, scrubbed_file
 
+    facts: dict[str, Any]
     for path in paths:
         if not path.exists():
-            raise NothingToReadError(f"{path} does not exist: name a perf.data or .etl file")
+            raise NothingToReadError(
+                f"{path} does not exist: name a perf.data, trace.dat or .etl file"
+            )
         if (path / "session.json").exists():
             traces = [step.trace for step in recording.gather([path]) if step.trace is not None]
             todo = (
                 f"name a recording in it, such as {traces[0]}" if traces else "it has no recording"
             )
             raise NothingToReadError(f"{path} is a session folder: {todo}")
-    facts: dict[str, Any] = json.loads(_decoders.inspect(*map(str, paths)))
+    if len(paths) == 1 and scrubbed_file.is_one(paths[0]):
+        facts = scrubbed_file.facts(paths[0])
+    elif len(paths) == 1:
+        with converted.made(paths[0]) as found:
+            facts = json.loads(_decoders.inspect(str(found.path if found else paths[0])))
+            if found is not None and found.source is not None:
+                facts["format"] = f"{found.source}: {facts['format']}"
+                facts["problems"] += [vars(problem) for problem in found.problems]
+    else:
+        facts = json.loads(_decoders.inspect(*map(str, paths)))
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:

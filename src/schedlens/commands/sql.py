@@ -36,11 +36,11 @@ def sql(path: str, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: in
     """
     from schedlens.lake import reading
 
-    statement = _statement(query)
+    text = statement(query)
     # Only these are known to need no records, whose files take seconds to list in a large lake.
     of_fleet = query[0] in {found.name for found in catalog.load_fleet()}
     with reading.opened(path, is_fleet_only=of_fleet) as analysis:
-        table = analysis.sql(statement)
+        table = _with_printed_times(analysis.sql(text))
     if as_json:
         for row in table.to_pylist():
             click.echo(json.dumps(row, default=str))
@@ -51,24 +51,35 @@ def sql(path: str, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: in
     return 0
 
 
-def _statement(query: tuple[str, ...]) -> str:
+def _with_printed_times(table: pa.Table) -> pa.Table:
+    """The table with texts for times in ns, which Python's own type for times cannot hold."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            texts = table.column(place).cast(pa.timestamp("ns")).cast(pa.string())
+            table = table.set_column(place, field.name, texts)
+    return table
+
+
+def statement(query: tuple[str, ...]) -> str:
     """The SQL for the arguments: SQL itself, or a query name and `parameter=value` pairs."""
     if len(query) == 1 and not re.fullmatch(r"[\w.]+", query[0]):
         return query[0]
     found = catalog.find(query[0])
-    known = {parameter.name for parameter in found.parameters}
-    arguments: list[str] = []
+    known = sorted(parameter.name for parameter in found.parameters)
+    arguments: dict[str, str] = {}
     for pair in query[1:]:
         key, equals, value = pair.partition("=")
         name = key if key.startswith("p_") else f"p_{key}"
         if not equals or name not in known:
             raise click.UsageError(
                 f"'{pair}' is not an argument of {found.full_name}. Its arguments: "
-                f"{', '.join(sorted(known)) or 'none'}, written name=value"
+                f"{', '.join(known) or 'none'}, written name=value"
             )
         number = re.fullmatch(r"-?\d+(\.\d+)?|null|true|false", value, re.IGNORECASE)
-        arguments.append(f"{name} := {value if number else schema.literal(value)}")
-    return f"FROM {found.full_name}({', '.join(arguments)})"
+        arguments[name] = value if number else schema.literal(value)
+    return catalog.call(found, arguments)
 
 
 def _write_csv(table: pa.Table) -> None:

@@ -229,7 +229,15 @@ def _distributions(view: View, by: str) -> Section | str:
             f"{text}: quantiles from merged sketches. Their ranks are off by at most "
             f"{rows[0]['rank_error_pct']:.2g} percentage points."
         )
-        figures.append(Figure(caption, plot, height=row_height(3 * len(rows), each=14)))
+        figures.append(
+            Figure(
+                "distribution",
+                caption,
+                plot,
+                height=row_height(3 * len(rows), each=14),
+                item=metric,
+            )
+        )
     lead = _LEAD.get(by, "Counts, sums, minima and maxima are exact.")
     return Section(lead, _ALL, tuple(figures), (answer,))
 
@@ -262,7 +270,7 @@ def _regressions(view: View) -> Section | str:
             f"{_METRICS.get(row['metric'], row['metric'])} on {row['class']}: the p99 changed by "
             f"{row['change_pct']:+.3g} % from build {row['before_build']} to {row['build']}."
         )
-        figures.append(Figure(caption, plot))
+        figures.append(Figure("series", caption, plot, item=f"{row['class']} {row['metric']}"))
     return Section(
         "Where the level of a series changes (PELT). A change within one build is not due to it.",
         _ALL,
@@ -283,7 +291,7 @@ def _outliers(view: View) -> Section | str:
         f"{rows[0]['metric']} is {duration(rows[0]['quantile_ns'])}, that of its class "
         f"{duration(rows[0]['median_ns'])}."
     )
-    figure = Figure(caption, plot, height=row_height(len(rows)))
+    figure = Figure("machines", caption, plot, height=row_height(len(rows)))
     return Section(
         "Robust z-scores within each machine class; above 0 is slower.", _ALL, (figure,), (answer,)
     )

@@ -14,7 +14,7 @@ from schedlens.lake.set_aside import Note
 from schedlens.load import etl_parts, recording, session_file, step_file
 from schedlens.load.arrow_folder import layout
 
-_RECORDINGS = (".data", ".etl", ".etl.zip")
+_RECORDINGS = (".data", ".etl", ".etl.zip", ".perfetto-trace", ".pftrace")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def find(paths: Sequence[Path]) -> list[Unit]:
         found = [(path,)] if path.is_file() else list(_below(path))
         if not found:
             raise NothingToReadError(
-                f"{path} contains no session folder and no *.data, *.etl or *.etl.zip recording"
+                f"{path} contains no session folder and no *.data, *.etl, *.etl.zip, "
+                "*.perfetto-trace or *.pftrace recording"
             )
         groups |= dict.fromkeys(found)
     return [Unit(group, _sources(group)) for group in groups]

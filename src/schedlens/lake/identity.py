@@ -69,6 +69,9 @@ def content_sha256(recording: Recording) -> str:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as error:
             raise LakeError(f"cannot read {path}: {error.strerror or error}") from None
+    if recording.scrubbed is not None:
+        # Several recordings are in one file.
+        digest.update(str(recording.scrubbed).encode())
     return digest.hexdigest()
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schedlens import _decoders
 from schedlens.ask import blank_database, catalog
-from schedlens.ask.analysis import Analysis
+from schedlens.ask.analysis import Database
 from schedlens.errors import DatabaseError, LakeError, NothingToReadError
 from schedlens.lake import change_points, checkpoint, manifest, set_aside, sketches
 from schedlens.lake.checkpoint import SMALL, Known
@@ -31,10 +31,10 @@ def is_lake(place: str | Path) -> bool:
     return "://" in str(place) or (Path(place) / manifest.FOLDER).is_dir()
 
 
-def opened(place: str | Path, *, is_fleet_only: bool = False) -> Analysis:
-    """The database of a session or of a lake. Raises what `connect` and `Analysis` raise."""
+def opened(place: str | Path, *, is_fleet_only: bool = False) -> Database:
+    """The database of a session or of a lake. Raises what `connect` and `Database` raise."""
     con = connect(place, is_fleet_only=is_fleet_only) if is_lake(place) else None
-    return Analysis(Path(place), con)
+    return Database(Path(place), con)
 
 
 def connect(

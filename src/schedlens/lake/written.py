@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import hmac
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from schedlens.lake.identity import Labels, Source
 from schedlens.lake.manifest import Entry, Part
 from schedlens.load import schema
 from schedlens.load.recording import Recording
+from schedlens.output.pseudonyms import keyed
 
 # Rows are sorted by these columns as far as a table has them, then in the order of the database:
 # of rows with equal times, the later one counts in some queries.
@@ -255,9 +255,7 @@ def _scrubbed(secret: bytes, name: str | None) -> str | None:
     """A name that can be compared within a lake, and not be guessed without its secret."""
     if name is None:
         return None
-    return hmac.new(secret, name.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()[
-        :16
-    ]
+    return keyed(secret, name)[:16]
 
 
 def make_secret(files: LakeFiles) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from schedlens import _decoders
 from schedlens.errors import NothingToReadError
-from schedlens.load import recording
+from schedlens.load import converted, recording
 from schedlens.load.arrow_folder import layout
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def read(
 ) -> pa.RecordBatchReader:
     """The events of one recording in the order of time, as Arrow batches that are read on demand.
 
-    `paths` is a perf.data, the .etl files of one recording, or the folder of a step. `provider`
-    and `name` are patterns with `*` and `?`, of which one must match; case does not matter. A name
-    matches with its group (`Thread/CSwitch`), without it, and as the id in the file. The window
-    is in seconds from the begin of the recording, `to_s` excluded.
+    `paths` is a perf.data, a trace.dat, the .etl files of one recording, or the folder of a step.
+    `provider` and `name` are patterns with `*` and `?`, of which one must match; case does not
+    matter. A name matches with its group (`Thread/CSwitch`), without it, and as the id in the file.
+    The window is in seconds from the begin of the recording, `to_s` excluded.
 
     Columns: ts_ns (from the begin of the recording), cpu, pid, tid, provider, name, id, version,
     fields (a JSON object; NULL if nothing describes the event). Raises `NothingToReadError`,
@@ -64,6 +64,11 @@ def texts(
 def files(paths: Sequence[Path]) -> list[str]:
     """The files of the one recording behind these paths; raises `NothingToReadError`."""
     recordings = recording.gather(paths)
+    if recordings[0].scrubbed is not None:
+        raise NothingToReadError(
+            f"{recordings[0].trace} is a scrubbed recording: it contains tables, and no events; "
+            "give the recording it was made from"
+        )
     if len(recordings) != 1:
         first = recordings[0].trace or paths[0]
         raise NothingToReadError(
@@ -75,6 +80,17 @@ def files(paths: Sequence[Path]) -> list[str]:
     if layout.is_one(only.trace):
         raise NothingToReadError(
             f"{only.trace} is a folder of tables: give the recording it was made from"
+        )
+    kind = converted.kind(only.trace)
+    if kind == "perfetto":
+        raise NothingToReadError(
+            f"{only.trace} is a Perfetto trace: `schedlens events` prints those of perf.data and "
+            ".etl files; use Perfetto's table ftrace_event instead"
+        )
+    if kind is not None:
+        raise NothingToReadError(
+            f"{only.trace} is a text, so its events are already printed: use `schedlens inspect` "
+            "or `analyze`, or give the recording it was made from"
         )
     return only.files
 

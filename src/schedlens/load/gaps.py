@@ -55,6 +55,15 @@ FROM island
 GROUP BY number
 """
 
+# Most periods are short and far from any gap: bins of the recording show which, without a search.
+_BINS = """
+CREATE OR REPLACE TEMP TABLE gap_bin AS
+SELECT DISTINCT unnest(range(start_ns // $width_ns, (end_ns - 1) // $width_ns + 1)) AS number
+FROM gap
+"""
+_LENGTH = "SELECT duration_ns - first_ns FROM trace WHERE trace_id = $trace_id"
+_BIN_COUNT = 1 << 16
+
 # Whether a thread that was switched in must have been ready since the last gap. Some recorders
 # miss wakeups, which shows far from any gap as waits that end without one.
 _WAKEUPS = """
@@ -87,7 +96,9 @@ WHERE slice.trace_id = $trace_id AND slice.ready_ns IS NOT NULL AND slice.wait_n
 _UNLISTED = """
 CREATE OR REPLACE TEMP TABLE unlisted_thread AS
 WITH
-  whole AS (SELECT first_ns, source = 'etw' AS is_etw FROM trace WHERE trace_id = $trace_id),
+  whole AS (
+    SELECT first_ns, is_windows_source(source) AS is_etw FROM trace WHERE trace_id = $trace_id
+  ),
   listed AS (
     SELECT utid
     FROM thread_name, whole
@@ -137,7 +148,7 @@ WITH
   facts AS (
     SELECT
       first_ns,
-      source = 'etw' AS is_etw,
+      is_windows_source(source) AS is_etw,
       EXISTS (FROM wakeup WHERE trace_id = $trace_id) AS has_wakeups,
       (SELECT coalesce(yes, false) FROM wakeups_complete) AS wakeups_complete,
     FROM trace
@@ -151,6 +162,11 @@ WITH
       AND state.dur > 0
       AND state.ts < hull.end_ns
       AND state.ts + state.dur > hull.start_ns
+      AND (
+        state.dur > $width_ns
+        OR state.ts // $width_ns IN (FROM gap_bin)
+        OR (state.ts + state.dur - 1) // $width_ns IN (FROM gap_bin)
+      )
       -- What came before a thread's first record is unknown for another reason.
       AND (state.state <> 'unknown' OR state.ts > first_ns)
   ),
@@ -171,13 +187,34 @@ WITH
   ),
   -- A ready thread that is woken has run and waited since.
   rewoken AS (
-    SELECT bounded.row, max(wakeup.ts) AS ts
+    SELECT bounded.row, woken.ts
     FROM bounded
-    JOIN wakeup
-      ON wakeup.utid = bounded.utid
-      AND wakeup.ts > bounded.gap_ns
-      AND wakeup.ts <= bounded.end_ns
-    WHERE bounded.state = 'ready' AND wakeup.kind <> 'wakeup'
+    ASOF JOIN (
+      SELECT utid, ts FROM wakeup WHERE trace_id = $trace_id AND kind <> 'wakeup'
+    ) AS woken
+      ON woken.utid = bounded.utid AND woken.ts <= bounded.end_ns
+    WHERE bounded.state = 'ready' AND woken.ts > bounded.gap_ns
+  ),
+  -- A wakeup during the slice before a wait may have made the thread ready where it left its CPU:
+  -- whether it was effective shows when the thread is switched in, which the gap may hide.
+  woken_before AS (
+    SELECT DISTINCT bounded.row
+    FROM bounded
+    JOIN thread_state AS before
+      ON before.utid = bounded.utid AND before.ts + before.dur = bounded.ts
+    ASOF JOIN (
+      SELECT utid, ts FROM wakeup WHERE trace_id = $trace_id AND NOT effective
+    ) AS woken
+      ON woken.utid = bounded.utid AND woken.ts <= bounded.ts
+    WHERE bounded.state = 'waiting' AND before.state = 'running' AND woken.ts >= before.ts
+  ),
+  -- How it was woken at the end of the period: `wakeup_new` is the first wakeup of a thread, so any
+  -- other one shows that it has run and waited since.
+  woken_as AS (
+    SELECT bounded.row, any_value(wakeup.kind) AS kind
+    FROM bounded
+    JOIN wakeup ON wakeup.utid = bounded.utid AND wakeup.ts = bounded.end_ns
+    WHERE bounded.state = 'new' AND wakeup.effective
     GROUP BY bounded.row
   ),
   -- A thread that is woken and switched in at one time is ready for no time.
@@ -201,7 +238,7 @@ SELECT
   bounded.row,
   bounded.utid,
   bounded.ts,
-  bounded.gap_ns,
+  CASE WHEN woken_before.row IS NULL THEN bounded.gap_ns ELSE bounded.ts END AS gap_ns,
   greatest(bounded.gap_end_ns, coalesce(rewoken.ts, bounded.gap_end_ns)) AS gap_end_ns,
   bounded.end_ns,
   bounded.state,
@@ -214,7 +251,12 @@ SELECT
     WHEN bounded.state = 'ready' AND by_switch_in AND (is_etw OR wakeups_complete) THEN 'ready'
     WHEN bounded.state IN ('waiting', 'unknown') AND by_wakeup AND NOT by_switch_in
       THEN 'waiting'
-    WHEN bounded.state = 'new' AND by_wakeup AND NOT by_switch_in THEN 'new'
+    WHEN bounded.state = 'new' AND by_wakeup AND NOT by_switch_in
+      THEN CASE woken_as.kind
+        WHEN 'wakeup_new' THEN 'new'
+        WHEN 'ready' THEN 'unknown'
+        ELSE 'waiting'
+      END
     -- A switch-in without a wakeup: on Linux, if any wakeups are recorded, this one is in the gap.
     WHEN bounded.state IN ('waiting', 'unknown') AND by_switch_in AND NOT has_wakeups
       THEN 'waiting'
@@ -227,6 +269,8 @@ FROM bounded
 CROSS JOIN facts
 LEFT JOIN rewoken USING (row)
 LEFT JOIN followed USING (row)
+LEFT JOIN woken_before USING (row)
+LEFT JOIN woken_as USING (row)
 """
 
 _CUT_PERIODS = """
@@ -283,6 +327,11 @@ ASOF JOIN gap ON entered.ts > gap.start_ns
 WHERE entered.ts > hull.start_ns
   AND entered.wait_from_ns < hull.end_ns
   AND gap.end_ns > entered.wait_from_ns
+  AND (
+    entered.ts - entered.wait_from_ns > $width_ns
+    OR entered.wait_from_ns // $width_ns IN (FROM gap_bin)
+    OR (entered.ts - 1) // $width_ns IN (FROM gap_bin)
+  )
 """
 
 _FORGET_READY = """
@@ -354,7 +403,7 @@ SET end_reason = 'unknown'
 FROM doubtful_slice AS next, trace
 WHERE sched_slice.trace_id = $trace_id
   AND trace.trace_id = $trace_id
-  AND trace.source <> 'etw'
+  AND NOT is_windows_source(trace.source)
   AND next.ready_is_doubtful
   AND sched_slice.cpu = next.cpu
   AND sched_slice.ts + sched_slice.dur = next.ts
@@ -408,11 +457,14 @@ def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
 
 
 def _apply_gaps(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> None:
+    [(length,)] = con.execute(_LENGTH, parameters).fetchall()
+    bins = {"width_ns": max(1, length // _BIN_COUNT)}
+    con.execute(_BINS, bins)
     con.execute(_WAKEUPS, parameters)
-    con.execute(_PERIODS, parameters)
+    con.execute(_PERIODS, {**parameters, **bins})
     con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM doubtful_period)")
     con.execute(_CUT_PERIODS, parameters)
-    con.execute(_SLICES, parameters)
+    con.execute(_SLICES, {**parameters, **bins})
     con.execute(_FORGET_REASONS, parameters)
     con.execute(_FORGET_READY)
     con.execute(_UNWOKEN, parameters)
@@ -420,5 +472,7 @@ def _apply_gaps(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> N
     con.execute(_FORGET_WAIT_TIMES)
     con.execute(_FORGET_CPU, parameters)
     con.execute(_PARKING, parameters)
-    for table in ("doubtful_period", "doubtful_slice", "unwoken_wait", "wakeups_complete"):
+    for table in (
+        "doubtful_period", "doubtful_slice", "unwoken_wait", "wakeups_complete", "gap_bin",
+    ):  # fmt: skip
         con.execute(f"DROP TABLE {table}")

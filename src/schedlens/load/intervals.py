@@ -223,13 +223,16 @@ ORDER BY state.ts, state.utid, slice.dur, leaving.dur, slice.cpu, leaving.cpu
 """,
 }
 
+# Inputs with a row per switch or wakeup that must be sorted.
+_LARGE = ("slices", "ready")
+
 # The first and last rows count if the trace row lacks its ends.
 _FACTS = """
 SELECT
   coalesce(trace.first_ns, least(0, (SELECT min(ts) FROM {place}.state)), 0) AS first_ns,
   coalesce(trace.duration_ns, (SELECT max(ts + dur) FROM {place}.state), 0) AS end_ns,
-  trace.source = 'etw' AS parking_needed,
-  trace.source != 'etw' AS by_tick,
+  is_windows_source(trace.source) AS parking_needed,
+  NOT is_windows_source(trace.source) AS by_tick,
   (
     SELECT any_value(try_cast(value AS BIGINT))
     FROM machine_setting
@@ -289,6 +292,12 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
         "tick_ns": 1_000_000_000 // hz if hz else _TICK_NS,
         "yields_recorded": yields_recorded,
     }
+    # One after the other: sorts that run at the same time would need memory for all their rows.
+    for name in _LARGE:
+        con.execute(
+            f"CREATE OR REPLACE TABLE {place}.{name} AS {_STREAMS[name]}",
+            _values(_STREAMS[name], own, by_tick=by_tick),
+        )
     # A stream blocks its connection, so each one has its own cursor.
     [(named,)] = con.execute("SELECT current_database()").fetchall()
     database = '"' + str(named).replace('"', '""') + '"'
@@ -297,14 +306,8 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
         for name, sql in _STREAMS.items():
             cursor = open_cursors.enter_context(contextlib.closing(con.cursor()))
             cursor.execute(f"USE {database}")
-            values = dict(own)
-            if "$rate_control" in sql:
-                values["rate_control"] = _RATE_CONTROL
-            if "$by_tick" in sql:
-                values["by_tick"] = by_tick
-            if "$trace_id" not in sql:
-                values = {}
-            rows = cursor.sql(sql.format(place=place), params=values)
+            text = f"FROM {place}.{name}" if name in _LARGE else sql.format(place=place)
+            rows = cursor.sql(text, params=_values(text, own, by_tick=by_tick))
             streams[name] = rows.to_arrow_reader(_BATCH)
         # One transaction: many small ones would write all rows to the log first.
         con.begin()
@@ -314,6 +317,12 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
             con.rollback()
             raise
         con.commit()
+
+
+def _values(sql: str, own: dict[str, int], *, by_tick: bool) -> dict[str, object]:
+    """The parameters that a statement contains."""
+    known: dict[str, object] = {**own, "rate_control": _RATE_CONTROL, "by_tick": by_tick}
+    return {name: value for name, value in known.items() if f"${name}" in sql}
 
 
 def _insert(

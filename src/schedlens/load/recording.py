@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlens.errors import NothingToReadError, SessionError
-from schedlens.load import session_file, step_file
+from schedlens.load import scrubbed_file, session_file, step_file
 from schedlens.load.arrow_folder import layout
 from schedlens.load.frames import presentmon, program_stamps
 from schedlens.load.session_file import SessionFile
@@ -22,7 +22,11 @@ Json = dict[str, Any]
 # The recording of a step, by recorder.
 TRACES = ("perf.data", "trace.etl")
 # File name endings of recordings of any origin.
-_RECORDINGS = (".data", ".etl", ".etl.zip")
+_RECORDINGS = (
+    ".data", ".etl", ".etl.zip", ".perfetto-trace", ".pftrace", scrubbed_file.SUFFIX,
+)  # fmt: skip
+# trace-cmd's file and how it begins: other programs use this ending, too.
+_TRACE_DAT, _TRACE_DAT_BEGIN = ".dat", b"\x17\x08\x44tracing"
 # Frame files of a step, best first: presents of all programs, then the stamps of one.
 FRAMES = ("presentmon.csv", "frames.csv")
 
@@ -46,6 +50,8 @@ class Recording:
     """Frames of the same time: a PresentMon file, or a program's own stamps."""
     more_files: tuple[Path, ...] = ()
     """More files of the same recording: those of Windows programs, next to the kernel's."""
+    scrubbed: int | None = None
+    """Its number in the scrubbed recording `trace`, which may contain several."""
 
     @property
     def files(self) -> list[str]:
@@ -78,8 +84,8 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
     for path, *others in etl_parts.together(paths):
         if not path.exists():
             raise NothingToReadError(
-                f"{path} does not exist: name a session folder that `collect` wrote, a perf.data "
-                "or an .etl file"
+                f"{path} does not exist: name a session folder that `collect` wrote, a perf.data, "
+                "a trace.dat or an .etl file"
             )
         if path.is_file() and (presentmon.is_presentmon(path) or program_stamps.is_one(path)):
             captures.append((max(0, len(found) - 1), path))
@@ -90,8 +96,13 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             found.append(_step(path, session_file.read(above) if above.exists() else None))
         elif layout.is_one(path):
             found.append(Recording(path.name, path))
+        elif scrubbed_file.is_one(path):
+            found.extend(
+                Recording(f"recording-{one.number}", path, scrubbed=one.number)
+                for one in scrubbed_file.contained(path)
+            )
         elif path.is_dir() and not (path / "data").exists():
-            inside = sorted(child for child in path.iterdir() if child.name.endswith(_RECORDINGS))
+            inside = sorted(child for child in path.iterdir() if is_recording(child))
             if not inside and (path / "analysis.duckdb").exists():
                 raise NothingToReadError(
                     f"{path} contains an analysis but no recordings: "
@@ -100,7 +111,8 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             if not inside:
                 raise NothingToReadError(
                     f"{path} is neither a session folder (no session.json) nor a folder with "
-                    "*.data, *.etl or *.etl.zip recordings: `collect -o DIR` creates one"
+                    "*.data, *.dat, *.etl, *.etl.zip, *.perfetto-trace or *.pftrace recordings: "
+                    "`collect -o DIR` creates one"
                 )
             for file, *more in etl_parts.together(inside):
                 found.append(Recording(file.name, file, more_files=tuple(more)))
@@ -113,6 +125,22 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             )
         found[place] = replace(found[place], frames=path)
     return _distinct(found)
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file in a folder is a recording, by its name or, for trace-cmd's, by its begin."""
+    if not path.name.endswith(_TRACE_DAT):
+        return path.name.endswith(_RECORDINGS)
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_TRACE_DAT_BEGIN)) == _TRACE_DAT_BEGIN
+    except OSError:
+        return False
+
+
+def is_tables(folder: Path) -> bool:
+    """Whether a folder is a recording in the form of tables."""
+    return layout.is_one(folder)
 
 
 def _distinct(found: list[Recording]) -> list[Recording]:

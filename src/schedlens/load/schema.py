@@ -76,3 +76,10 @@ def _new_tables(con: duckdb.DuckDBPyConnection, known: Iterable[str]) -> dict[st
 def literal(text: str) -> str:
     """The text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def value(given: object) -> str:
+    """A text, a number, a truth value, or None as SQL."""
+    if given is None:
+        return "NULL"
+    return literal(given) if isinstance(given, str) else str(given)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -21,11 +22,13 @@ from schedlens.errors import (
 )
 from schedlens.load import (
     calibration,
+    converted,
     core_type_counters,
     experiment_tables,
     gaps,
     intervals,
     schema,
+    scrubbed_file,
     session_context,
 )
 from schedlens.load.frames import capture
@@ -101,7 +104,7 @@ def create(
     an empty database that already has the tables. A shell that has the old file open keeps it.
     Raises `DatabaseError`, `NoSpaceError` or `SizeError`.
     """
-    allowed = max_memory or max(LEAST_MEMORY, installed_memory() // 2)
+    allowed = LEAST_MEMORY if max_memory is None else max_memory
     if allowed < LEAST_MEMORY:
         raise SizeError(f"--max-memory must be at least {LEAST_MEMORY >> 20}M")
     aside = leftover.unfinished(path)
@@ -114,10 +117,12 @@ def create(
             str(aside),
             config={
                 **FILE_CONFIG,
-                "memory_limit": f"{(allowed - _BESIDES) >> 10}KiB",
                 **({"temp_directory": str(temp_folder)} if temp_folder else {}),
             },
         )
+        if max_memory is None:
+            allowed = max(LEAST_MEMORY, installed_memory(con) // 2)
+        con.execute(f"SET memory_limit = '{(allowed - _BESIDES) >> 10}KiB'")
     except (OSError, duckdb.Error) as error:
         _discard(aside)
         raise _failure(path, aside, allowed, error) from None
@@ -147,7 +152,7 @@ def _failure(
 ) -> SchedlensError:
     """The error to raise for a database that could not be written as `aside`."""
     text = str(error)
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.errno != errno.ENOSPC:
         named = Path(error.filename) if error.filename else path
         return cannot_write(path if named == aside else named, error)
     # DuckDB reports a full disk for spilled data in the same way as a full memory.
@@ -173,10 +178,15 @@ def _failure(
     )
 
 
-def installed_memory() -> int:
-    """The memory of this machine in bytes, or less where a cgroup limits it."""
-    with duckdb.connect(":memory:") as con:
-        limit = con.execute("SELECT current_setting('memory_limit')").fetchall()[0][0]
+def installed_memory(con: duckdb.DuckDBPyConnection | None = None) -> int:
+    """The memory of this machine in bytes, or less where a cgroup limits it.
+
+    `con` is a database whose limit has not been set; without it, one is opened.
+    """
+    if con is None:
+        with duckdb.connect(":memory:") as own:
+            return installed_memory(own)
+    limit = con.execute("SELECT current_setting('memory_limit')").fetchall()[0][0]
     return int(memory.size(limit) / _DUCKDB_SHARE)
 
 
@@ -290,11 +300,37 @@ def load_base_and_derived(
     progress: Callable[[float], None] = lambda share: None,
 ) -> None:
     """Fills the base and derived tables from one recording, inside the caller's transaction."""
+    if recording.trace is not None and recording.scrubbed is not None:
+        scrubbed_file.load(con, recording.trace, recording.scrubbed, trace_id, recording.label)
+        return
     experiment_tables.load(con, recording, trace_id)
     calibration.load(con, recording, trace_id)
     if recording.trace is None:
         _load_untraced(con, recording, trace_id)
         return
+    with converted.made(recording.trace, lambda share: progress(share / 2)) as found:
+        if found is None:
+            _load_traced(con, recording, trace_id, progress)
+            return
+        tables = replace(recording, trace=found.path)
+        _load_traced(con, tables, trace_id, lambda share: progress((1 + share) / 2))
+        con.execute(
+            "UPDATE trace SET path = ?, source = coalesce(?, source) WHERE trace_id = ?",
+            [str(recording.trace), found.source, trace_id],
+        ).fetchall()
+        for problem in found.problems:
+            con.execute(
+                "INSERT INTO problem (trace_id, place, what, count) VALUES (?, ?, ?, ?)",
+                [trace_id, problem.place, problem.what, problem.count],
+            ).fetchall()
+
+
+def _load_traced(
+    con: duckdb.DuckDBPyConnection,
+    recording: Recording,
+    trace_id: int,
+    progress: Callable[[float], None],
+) -> None:
     loader = _decoders.load(
         recording.files,
         trace_id,
@@ -338,7 +374,7 @@ def load_base_and_derived(
         FROM thread
         WHERE trace_id = ? AND NOT is_idle AND regexp_full_match(name, '[^/]+/\d{1,5}')
           AND utid NOT IN (SELECT utid FROM affinity WHERE trace_id = ?)
-          AND (SELECT source FROM trace WHERE trace_id = ?) <> 'etw'
+          AND NOT (SELECT is_windows_source(source) FROM trace WHERE trace_id = ?)
         """,
         [trace_id, trace_id, trace_id],
     )
@@ -412,7 +448,12 @@ def _insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordB
 
 
 def _fill_windows(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:
-    """The default window of each recording, or the requested one, limited to the recording."""
+    """The default window of each recording, or the requested one, limited to the recording.
+
+    A scrubbed recording has the window of the analysis that it was exported from.
+    """
+    if window != (None, None):
+        con.execute("DELETE FROM analysis_window")
     con.execute(
         """
         INSERT INTO analysis_window
@@ -433,6 +474,7 @@ def _fill_windows(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int 
         FROM trace
         LEFT JOIN workers USING (trace_id)
         LEFT JOIN run USING (trace_id)
+        WHERE trace_id NOT IN (SELECT trace_id FROM analysis_window)
         """,
         {"from_ns": window[0], "to_ns": window[1]},
     )

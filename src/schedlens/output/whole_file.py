@@ -26,6 +26,11 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     write(path, lambda out: _all(out, text.encode("utf-8", "surrogateescape")))
 
 
+def write_text(path: Path, text: str) -> None:
+    """A file with this text as UTF-8; raises like `write_json`, and leaves no part of it."""
+    write(path, lambda out: _all(out, text.encode("utf-8", "replace")))
+
+
 def _all(out: BinaryIO, data: bytes) -> None:
     out.write(data)
 

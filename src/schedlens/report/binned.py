@@ -56,7 +56,7 @@ def core_kinds(view: View, span: Span) -> TimeFigure | None:
     caption = f"{whose} that ran at each moment, by kind of core (means over columns)."
     plot = steps_plot(span, [layer(starts, span, series)], [], "threads")
     return Answer(call, "core_choice_timeline", (), []), Figure(
-        caption, plot, kind="steps", height=190
+        "core_kinds", caption, plot, kind="steps", height=190
     )
 
 
@@ -91,7 +91,7 @@ def priorities(view: View, span: Span) -> list[TimeFigure]:
                 series.append((name, values, colour, pattern, "area"))
         if series:
             plot = steps_plot(span, [layer(starts, span, series)], [], column)
-            figure = Figure(
+            figure = Figure(f"{column}_threads",
                 f"Threads of all processes {words} at each moment, by priority (means over "
                 "columns).",
                 plot, kind="steps", height=190,
@@ -117,10 +117,15 @@ def frequencies(view: View, span: Span) -> list[TimeFigure]:
     made = [
         (
             Answer(call, "frequency_timeline", (), []),
-            Figure("Mean frequency of the CPUs of each core type, busy or not, where it is known.",
-                   plot, kind="steps", height=200),
+            Figure(
+                "frequencies",
+                "Mean frequency of the CPUs of each core type, busy or not, where it is known.",
+                plot,
+                kind="steps",
+                height=200,
+            ),
         )
-    ]  # fmt: skip
+    ]
     busy = view.call("concurrency_timeline", trace_id=view.trace_id, columns=2000)
     load = view.rows(busy)
     if load:
@@ -130,7 +135,7 @@ def frequencies(view: View, span: Span) -> list[TimeFigure]:
             span,
             [("cores with work", active, "@blue", "", "area")],
         )
-        figure = Figure(
+        figure = Figure("cores_with_work",
             "Cores with work, of all types.", steps_plot(span, [band], [], "cores"), kind="steps",
             height=130,
         )  # fmt: skip
@@ -160,7 +165,7 @@ def frame_load(view: View, rows: Sequence[dict[str, Any]], span: Span) -> Figure
         "machine can run at once."
     )
     plot = steps_plot(span, [layer(starts, span, series)], capacity(view), "CPUs")
-    return Figure(caption, plot, kind="steps", height=280)
+    return Figure("frame_load", caption, plot, kind="steps", height=280)
 
 
 def thread_states(view: View, span: Span) -> TimeFigure | None:
@@ -210,7 +215,7 @@ def thread_states(view: View, span: Span) -> TimeFigure | None:
         + ("zoom in and every state appears." if exact else "a shorter window shows more.")
     )
     return Answer(call, "thread_timeline", (), []), Figure(
-        caption, plot, kind="threads", height=70 + 22 * len(threads)
+        "thread_states", caption, plot, kind="threads", height=70 + 22 * len(threads)
     )
 
 

@@ -6,10 +6,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from rich.console import Console
 
-from schedlens.ask.findings import Rank
+from schedlens.ask.findings import Rank, Scope
 from schedlens.ask.timings import Timings
 from schedlens.load import store
 from schedlens.load.store import Failure
@@ -22,18 +21,18 @@ _QUERY_WIDTH = 100
 
 
 def facts(
-    con: duckdb.DuckDBPyConnection,
+    scope: Scope,
     failures: list[Failure],
     database: Path,
     report: Path | None,
 ) -> dict[str, Any]:
     """What was loaded, found and concluded, as JSON values: the object that `--json` prints."""
-
-    def rows(sql: str) -> list[dict[str, Any]]:
-        cursor = con.execute(sql)
-        names = [column[0] for column in cursor.description or []]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
+    rows = scope.rows
+    disturbed = scope.call("step_disturbance")
+    never = scope.answers.without_rows(disturbed) is not None
+    next_queries = _NEXT_QUERIES.format(
+        disturbed="false" if never else f"EXISTS ({disturbed} WHERE is_disturbed)"
+    )
     return {
         "database": str(database),
         "report": str(report) if report else None,
@@ -52,11 +51,11 @@ def facts(
         "not_answered": [
             row["question"]
             for row in rows(
-                "SELECT question FROM answerable GROUP BY question "
+                f"SELECT question FROM ({scope.call('answerable')}) GROUP BY question "
                 "HAVING bool_and(answer = 'no') ORDER BY question"
             )
         ],
-        "next_queries": [row["query"] for row in rows(_NEXT_QUERIES)],
+        "next_queries": [row["query"] for row in rows(next_queries)],
     }
 
 
@@ -84,7 +83,7 @@ FROM (
       'core_type_residency',
       EXISTS (FROM cpu WHERE core_type IN ('E', 'LP-E')) AND EXISTS (FROM context_switch)
     ),
-    ('step_disturbance', EXISTS (FROM step_disturbance WHERE is_disturbed)),
+    ('step_disturbance', {disturbed}),
     ('worst_waits', EXISTS (FROM sched_slice WHERE ready_ns >= 1000000)),
     ('thread_summary', EXISTS (FROM context_switch)),
     ('concurrency', EXISTS (FROM context_switch)),

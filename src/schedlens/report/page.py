@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import hashlib
 import html
+import importlib.util
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -22,13 +23,13 @@ from schedlens.ask import bounds, catalog
 from schedlens.ask.findings import Rank, Scope
 from schedlens.ask.judging import LEFT_OUT
 from schedlens.errors import UnknownNameError
-from schedlens.output import leftover
+from schedlens.output import kept, leftover
 from schedlens.output.terminal import visible
 from schedlens.output.whole_file import cannot_write
 from schedlens.output.wording import count
 from schedlens.report import summary
 from schedlens.report.figures import short
-from schedlens.report.sections import Figure, Section, View, chapters, made
+from schedlens.report.sections import Chapter, Figure, Section, View, chapters, made
 from schedlens.report.table import table
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def text(
     with the most threads. `scope` is that of the analyzers, whose answers and timings the report
     shares. Raises `UnknownNameError` for a step that is not there.
     """
-    view = _view(con, process, step, scope)
+    view = chosen_view(con, process, step, scope)
     return page(payload(view, progress), title or _title(view))
 
 
@@ -122,7 +123,6 @@ def payload(
     view: View, progress: Callable[[str, float], None] = lambda name, share: None
 ) -> dict[str, Any]:
     """All that the page shows, as JSON values."""
-    known = {query.full_name: query for query in catalog.load_all()}
     lossy = bounds.lossy_traces(view.con)
     sections: list[dict[str, Any]] = []
     absent: list[list[str]] = []
@@ -141,7 +141,9 @@ def payload(
         if not isinstance(shown, Section):
             absent.append([chapter.heading, visible(shown.reason)])
             continue
-        answers = [table(answer, known.get(answer.query), lossy=lossy) for answer in shown.answers]
+        answers = [
+            table(answer, catalog.described(answer.query), lossy=lossy) for answer in shown.answers
+        ]
         lost = _LOST if any(answer["limits"] for answer in answers) else ""
         sections.append(
             {
@@ -149,7 +151,7 @@ def payload(
                 "heading": chapter.heading,
                 "lead": visible(shown.lead),
                 "window": visible(shown.window) + lost,
-                "figures": [_figure(figure) for figure in shown.figures],
+                "figures": [_figure(chapter, figure) for figure in shown.figures],
                 "answers": answers,
             }
         )
@@ -176,10 +178,10 @@ def script() -> str:
 def page(shown: dict[str, Any], title: str) -> str:
     """The HTML file: skeleton, style and script with the packed data and library inside."""
     code = script()
-    library = _library()
+    digest, library = _library()
     policy = (
         "default-src 'none'; "
-        f"script-src '{_digest(code.encode())}' '{_digest(library)}'; "
+        f"script-src '{_digest(code.encode())}' '{digest}'; "
         "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     data = json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -189,18 +191,19 @@ def page(shown: dict[str, Any], title: str) -> str:
         "style": _file("page.css"),
         "script": code,
         "data": _packed(data.encode("utf-8", "replace")),
-        "library": _packed(library),
+        "library": library,
         "made": html.escape(f"Made by schedlens {_version()}; figures by plotly.js (MIT)."),
     }
     return _MARK.sub(lambda mark: parts[mark[1]], _file("page.html"))
 
 
-def _view(
+def chosen_view(
     con: duckdb.DuckDBPyConnection,
     process: str | None,
     step: str | None,
     scope: Scope | None = None,
 ) -> View:
+    """The view of a report: see `text` for the arguments and for the step that is chosen."""
     scope = scope or Scope(con, process)
     plain = View(con, process, timings=scope.timings, shared=scope.answers)
     labels = {row["label"]: row["trace_id"] for row in plain.rows("FROM trace ORDER BY trace_id")}
@@ -266,8 +269,9 @@ def _lost(traces: Rows) -> str:
     return f"{sum(counts):,}" if counts else "not known"
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def _figure(chapter: Chapter, figure: Figure) -> dict[str, Any]:
     return {
+        "name": chapter.full_name(figure),
         "kind": figure.kind,
         "caption": visible(figure.caption),
         "height": figure.height,
@@ -280,9 +284,24 @@ def _file(name: str) -> str:
     return source.read_text(encoding="utf-8").strip()
 
 
-def _library() -> bytes:
-    # HTML parsing is not involved: the page unpacks these very bytes, so that their digest holds.
-    return resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+def _library() -> tuple[str, str]:
+    """The digest of Plotly's script, and the script packed; packing takes 0.2 s and is kept."""
+    # The package itself is not imported: the page needs only one of its files.
+    package = importlib.util.find_spec("plotly")
+    assert package is not None
+    assert package.origin is not None
+    path = Path(package.origin).parent / "package_data" / "plotly.min.js"
+    found = path.stat()
+
+    def made() -> bytes:
+        # HTML parsing is not involved: the page unpacks these very bytes, so that their digest
+        # holds.
+        library = path.read_bytes()
+        return f"{_digest(library)} {_packed(library)}".encode()
+
+    key = f"{found.st_size:x}_{found.st_mtime_ns:x}"
+    digest, _, packed = kept.content("library", key, made).decode().partition(" ")
+    return digest, packed
 
 
 def _digest(text: bytes) -> str:

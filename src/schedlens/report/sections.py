@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
@@ -49,14 +49,19 @@ class Figure:
 
     `timeline`, `frames`, `steps`, and `threads` share the page's time axis.
 
+    `name` is a key of FIGURES in the section's file. A section that draws a figure more than once,
+    such as for each kernel, distinguishes them by `item`.
+
     Colours are tokens (`@blue`, see page/page.css) that the page resolves for light and dark.
     `caption` says the same in words. `height` is in CSS pixels; None where the kind decides.
     """
 
+    name: str
     caption: str
     plot: dict[str, Any]
     kind: Literal["plot", "topology", "timeline", "frames", "steps", "threads"] = "plot"
     height: int | None = 360
+    item: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,9 @@ class View(Scope):
             f"SELECT t.label AS recording, a.*\nFROM {call} AS a JOIN trace AS t USING (trace_id)\n"
             f"ORDER BY {order}"
         )
+        columns = self.answers.without_rows(f"FROM {call}")
+        if columns is not None:
+            return Answer(sql, query, ("recording", *columns), []).without("trace_id", "utid")
         return self._answer(query, sql).without("trace_id", "utid")
 
     def _answer(self, query: str, sql: str) -> Answer:
@@ -114,16 +122,19 @@ class View(Scope):
 
     def labels(self) -> dict[int, str]:
         """Name of each recording, by its number."""
-        return {row["trace_id"]: row["label"] for row in self.rows("FROM trace ORDER BY trace_id")}
+        return {row["trace_id"]: row["label"] for row in self._traces()}
 
     @property
     def recordings(self) -> int:
         """How many recordings the database holds."""
-        return int(self.rows("SELECT count(*) AS n FROM trace")[0]["n"])
+        return len(self._traces())
+
+    def _traces(self) -> Rows:
+        return self.kept("FROM trace ORDER BY trace_id")
 
     def step_window(self) -> str:
         """The window of the step in view, in words."""
-        spans = self.rows(f"FROM analysis_span(p_trace_id := {self.trace_id})")
+        spans = self.kept(f"FROM analysis_span(p_trace_id := {self.trace_id})")
         where = f"Step {short(self.label, 80)}" if self.recordings > 1 else "This recording"
         if not spans:
             return f"{where}, from its first record to its last."
@@ -148,32 +159,55 @@ Make = Callable[[View], Section | Nothing]
 
 @dataclass(frozen=True)
 class Chapter:
-    """A file of reports/: its name, its heading, its place on the page, and what makes it."""
+    """A file of reports/: its name, its heading, its place on the page, and what makes it.
+
+    `figures` says what each figure of the section shows, by name.
+    """
 
     name: str
     heading: str
     order: int
     section: Make
+    figures: Mapping[str, str] = field(default_factory=dict)
+
+    def full_name(self, figure: Figure) -> str:
+        """`sibling_overlap.cores`, or `scaling_curve.throughput:sha256` for one of several."""
+        return f"{self.name}.{figure.name}" + (f":{figure.item}" if figure.item else "")
 
 
 def chapters() -> list[Chapter]:
-    """The sections in the order of the page: files with HEADING, ORDER and `section(view)`."""
+    """The sections in the order of the page: files with HEADING, ORDER and `section(view)`.
+
+    FIGURES describes its figures by name. The one list of both: the page and `schedlens.Analysis`
+    read it.
+    """
     package = importlib.import_module("schedlens.reports")
     found = []
     for module in pkgutil.iter_modules(package.__path__):
         if module.ispkg:
             continue
         loaded = importlib.import_module(f"{package.__name__}.{module.name}")
-        heading = cast(str, loaded.HEADING)
-        found.append(Chapter(module.name, heading, cast(int, loaded.ORDER), loaded.section))
+        heading, order = cast(str, loaded.HEADING), cast(int, loaded.ORDER)
+        figures = cast(dict[str, str], getattr(loaded, "FIGURES", {}))
+        found.append(Chapter(module.name, heading, order, loaded.section, figures))
     return sorted(found, key=lambda chapter: (chapter.order, chapter.name))
 
 
 def made(view: View, chapter: Chapter) -> Section | Nothing:
-    """The section of a chapter, or the events that the recording in view lacks for it."""
+    """The section of a chapter, or the events that the recording in view lacks for it.
+
+    Raises `LookupError` for a figure that FIGURES of the chapter does not name, or for two of one
+    name.
+    """
     analyzer = analyzers().get(chapter.name)
     if analyzer is not None and analyzer.metric != "measured":
         lacking = view.lacks(view.trace_id, analyzer.needs)
         if lacking:
             return Nothing(f"not recorded: {', '.join(lacking)}")
-    return chapter.section(view)
+    section = chapter.section(view)
+    if isinstance(section, Section):
+        names = [chapter.full_name(figure) for figure in section.figures]
+        unnamed = {figure.name for figure in section.figures} - set(chapter.figures)
+        if unnamed or len(set(names)) < len(names):
+            raise LookupError(f"reports/{chapter.name}.py: {sorted(unnamed) or names}")
+    return section

@@ -86,13 +86,17 @@ def _per_frame(view: View, row: dict[str, Any]) -> dict[str, Any] | None:
     if row["trace_id"] is None or row["cost_ns"] is None:
         return None
     asked = view.call("frame_summary", trace_id=row["trace_id"], process=view.process)
-    frames = view.rows(f"SELECT * FROM ({asked}) ORDER BY frames DESC, upid LIMIT 1")
-    if not frames:
+    most = min(
+        view.kept(asked),
+        key=lambda one: (-one["frames"], one["upid"] is None, one["upid"]),
+        default=None,
+    )
+    if most is None:
         return None
     return {
-        "ns": round(row["cost_ns"] / frames[0]["frames"]),
-        "frames": frames[0]["frames"],
-        "usual_ns": frames[0]["p50_ns"],
+        "ns": round(row["cost_ns"] / most["frames"]),
+        "frames": most["frames"],
+        "usual_ns": most["p50_ns"],
     }
 
 

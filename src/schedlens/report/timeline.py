@@ -100,7 +100,7 @@ def frames(rows: list[dict[str, Any]], span: Span, *, height: int) -> Figure | N
         "data": traces,
         "title": "frame (ms)",
     }
-    return Figure(caption, plot, kind="frames", height=height)
+    return Figure("frames", caption, plot, kind="frames", height=height)
 
 
 def parking(view: View, span: Span) -> list[dict[str, Any]]:
@@ -144,7 +144,9 @@ def parked_count(spells: list[dict[str, Any]], cpus: int, span: Span) -> Figure 
     )
     means, starts = _means(starts, counts, span)
     band = layer(starts, span, [("parked CPUs", means, "@purple", "x", "area")])
-    return Figure(caption, steps_plot(span, [band], [], "parked"), kind="steps", height=120)
+    return Figure(
+        "parked", caption, steps_plot(span, [band], [], "parked"), kind="steps", height=120
+    )
 
 
 def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
@@ -194,7 +196,7 @@ def concurrency(view: View, span: Span) -> tuple[Answer, Figure] | None:
         caption += "At no time did more threads want to run than there are CPUs."
     plot = steps_plot(span, [layer(starts, span, steps)], limits, "CPUs")
     answer = Answer(call, "concurrency_timeline", (), [])
-    return answer, Figure(caption.strip(), plot, kind="steps", height=280)
+    return answer, Figure("busy", caption.strip(), plot, kind="steps", height=280)
 
 
 def capacity(view: View) -> list[tuple[int, str]]:

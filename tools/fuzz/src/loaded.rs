@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
+use schedlens_loader::error::DecodeError;
 use schedlens_loader::reader::{Finished, Reader, TraceFacts};
+use schedlens_loader::tables::Folder;
 use schedlens_schedule::batcher::Batcher;
 use schedlens_schedule::chunk::Output;
 use schedlens_schedule::states::{End, Settings, StateMachine};
@@ -15,8 +17,28 @@ const TICK_NS: i64 = 4_000_000;
 /// Tables that the state machine emits itself.
 const THROUGH_THE_MACHINE: [&str; 4] = ["context_switch", "wakeup", "loss", "thread"];
 
-/// Loads a recording and checks all rows.
+/// Loads a recording and checks all rows; a reader of one file must not fail.
 pub fn check(recording: &dyn Reader) {
+    let (outputs, threads, window) = read(recording).expect("rows");
+    let Some(window) = window else { return };
+    lives(&threads, window);
+    times(&outputs, window);
+    laws::check(&outputs, window);
+}
+
+/// Loads a folder of tables, which may be refused, and checks the derived rows. Its other rows are
+/// those of the files, which may contradict the window that the manifest states.
+pub fn check_folder(folder: &Folder) -> Result<(), DecodeError> {
+    let (mut outputs, _, window) = read(folder)?;
+    outputs.retain(|output| output.table != "loss");
+    laws::check(&outputs, window.expect("a folder states its window"));
+    Ok(())
+}
+
+/// The rows of all tables, those of `thread`, and the first and the last time.
+type Rows = (Vec<Output>, RecordBatch, Option<(i64, i64)>);
+
+fn read(recording: &dyn Reader) -> Result<Rows, DecodeError> {
     let batcher = Batcher::new(TRACE);
     let mut machine = StateMachine::new(Settings {
         trace_id: TRACE,
@@ -27,7 +49,7 @@ pub fn check(recording: &dyn Reader) {
     });
     let mut outputs = Vec::new();
     let mut chunks = recording.chunks(&batcher, TRACE, HashMap::new());
-    while let Some(chunk) = chunks.next_chunk(&mut |_| true).expect("a chunk") {
+    while let Some(chunk) = chunks.next_chunk(&mut |_| true)? {
         outputs.extend(machine.push(&chunk).expect("declared tables"));
         for (table, batch) in chunk.batches {
             if !THROUGH_THE_MACHINE.contains(&table) {
@@ -35,7 +57,7 @@ pub fn check(recording: &dyn Reader) {
             }
         }
     }
-    let finished = chunks.finish().expect("the last tables");
+    let finished = chunks.finish()?;
     let window = (finished.first_ns.unwrap_or_default(), finished.last_ns.unwrap_or_default());
     let facts = TraceFacts {
         label: "fuzz",
@@ -48,18 +70,14 @@ pub fn check(recording: &dyn Reader) {
         first_ns: window.0,
         last_ns: window.1,
         threads: table(&finished, "thread"),
-        cpus: recording.cpu_batch(&batcher).expect("rows of cpu"),
+        cpus: recording.cpu_batch(&batcher)?,
         snapshot_thread: None,
     };
     outputs.extend(machine.finish(&end).expect("declared tables"));
     show::rows("thread", &end.threads);
     finished.batches.iter().for_each(|(table, batch)| show::rows(table, batch));
     outputs.iter().for_each(|output| show::rows(output.table, &output.batch));
-    if finished.first_ns.is_some() {
-        lives(&end.threads, window);
-        times(&outputs, window);
-        laws::check(&outputs, window);
-    }
+    Ok((outputs, end.threads, finished.first_ns.map(|_| window)))
 }
 
 fn table(finished: &Finished, name: &str) -> RecordBatch {

@@ -5,12 +5,16 @@
 #![no_main]
 
 mod bytes;
+mod dat;
 mod etl;
+mod intervals;
 mod laws;
 mod loaded;
 mod perf;
+mod printed;
 mod show;
 mod states;
+mod tables;
 mod texts;
 
 use std::sync::OnceLock;
@@ -20,7 +24,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// All targets by name.
-const TARGETS: [(&str, Target); 19] = [
+const TARGETS: [(&str, Target); 26] = [
     ("etl_file", etl::file),
     ("etl_buffers", etl::buffers),
     ("etl_schedule", etl::schedule),
@@ -33,11 +37,18 @@ const TARGETS: [(&str, Target); 19] = [
     ("manifest", etl::manifest),
     ("tracelogging", etl::tracelogging),
     ("winsat", etl::winsat),
+    ("dat_file", dat::file),
+    ("dat_pages", dat::pages),
     ("perf_file", perf::file),
     ("perf_features", perf::features),
     ("perf_formats", perf::formats),
     ("perf_records", perf::records),
+    ("perf_script", printed::perf_script),
+    ("dumper", printed::dumper),
+    ("precise", printed::precise),
     ("states", states::target),
+    ("intervals", intervals::target),
+    ("tables", tables::target),
     ("samples", texts::samples),
     ("processors", texts::processors),
 ];

@@ -87,6 +87,8 @@ struct Script<'a> {
     now: i64,
     seq: i64,
     cpus: u8,
+    /// Times never step back, and all ids are of this recording.
+    is_sound: bool,
     /// Earliest and latest time so far.
     window: Option<(i64, i64)>,
     tables: BTreeMap<&'static str, Vec<Row>>,
@@ -105,6 +107,7 @@ impl Script<'_> {
         self.now += match step {
             0..200 => step,
             200..230 => (step - 199) * 1_000_000,
+            _ if self.is_sound => 0,
             230..240 => -(step - 229) * 7,
             240..250 => -(step - 239) * 5_000_000,
             _ => 0,
@@ -125,7 +128,7 @@ impl Script<'_> {
     fn thread(&mut self) -> Cell {
         match self.bytes.u8() {
             255 => Cell::Long(None),
-            254 => long(12),
+            254 if !self.is_sound => long(12),
             any => long(BASE + i64::from(any % 12)),
         }
     }
@@ -263,12 +266,38 @@ impl Script<'_> {
     }
 }
 
+/// A table without rows.
+pub fn no_rows(table: &str) -> RecordBatch {
+    batch(table, &[])
+}
+
+/// Base tables whose rows are in time order, and the first and the last time.
+pub fn base_tables(data: &[u8]) -> (BTreeMap<&'static str, RecordBatch>, (i64, i64)) {
+    let mut bytes = Bytes(data);
+    let cpus = bytes.u8() % 4 + 1;
+    let tables = BTreeMap::new();
+    let mut script =
+        Script { bytes, now: 0, seq: 0, cpus, is_sound: true, window: Some((0, 0)), tables };
+    let threads = script.threads();
+    let places = (0..cpus).map(|cpu| vec![("cpu", long(cpu.into())), ("online", long(1))]);
+    let mut events = 0;
+    while !script.bytes.is_empty() && events < MOST_EVENTS {
+        let kind = script.bytes.u8();
+        script.event(kind);
+        events += 1;
+    }
+    script.tables.insert("thread", threads);
+    script.tables.insert("cpu", places.collect());
+    let batches = script.tables.iter().map(|(table, rows)| (*table, batch(table, rows)));
+    (batches.collect(), script.window.unwrap_or_default())
+}
+
 /// Builds tables, runs them through the machine, and checks what it returns.
 pub fn target(data: &[u8]) {
     let mut bytes = Bytes(data);
     let (kind, cpus) = (bytes.u8(), bytes.u8() % 4 + 1);
     let tables = BTreeMap::new();
-    let mut script = Script { bytes, now: 0, seq: 0, cpus, window: None, tables };
+    let mut script = Script { bytes, now: 0, seq: 0, cpus, is_sound: false, window: None, tables };
     let source = [Source::Perf, Source::Etw, Source::Perfetto][usize::from(kind % 3)];
     let mut machine = StateMachine::new(Settings {
         trace_id: TRACE,

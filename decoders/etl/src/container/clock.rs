@@ -60,17 +60,26 @@ impl Clock {
         Ok(Self { kind, start, hz, start_time, whole, near: near(start, hz) })
     }
 
-    /// ns from the start: floor((ts - start) * 10^9 / hz).
+    /// ns from the start: floor((ts - start) * 10^9 / hz), or the first or last value of i64
+    /// where it does not fit.
     #[inline(always)]
     pub fn ns(&self, ts: i64) -> i64 {
-        let ticks = ts.wrapping_sub(self.start);
+        let ticks = ts.saturating_sub(self.start);
         if self.whole != 0 {
-            return ticks.wrapping_mul(self.whole);
+            return ticks.saturating_mul(self.whole);
         }
         let seconds = ticks.div_euclid(self.hz);
         let rest = ticks.rem_euclid(self.hz).cast_unsigned();
         let rest = rest * NS_PER_S.cast_unsigned() / self.hz.cast_unsigned();
-        seconds.wrapping_mul(NS_PER_S).wrapping_add(rest.cast_signed())
+        let ns = seconds.checked_mul(NS_PER_S).and_then(|ns| ns.checked_add(rest.cast_signed()));
+        ns.unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// The same for a time that an event contains; `None` if it is not plausible for this log. The
+    /// times of the records themselves are checked when they are read.
+    #[inline(always)]
+    pub fn near_ns(&self, ts: i64) -> Option<i64> {
+        self.is_near(ts).then(|| self.ns(ts))
     }
 
     /// The start in ns since the raw clock was 0, as a session folder counts the performance
@@ -171,6 +180,17 @@ mod tests {
             assert!(!clock.is_near(clock.start - FAR_S * hz));
             assert!(!clock.is_near(i64::MAX));
             assert!(!clock.is_near(i64::MIN));
+        }
+    }
+
+    #[test]
+    fn times_out_of_range_neither_wrap_nor_count_as_plausible() {
+        for hz in [10_000_000, 3_579_545, 1] {
+            let clock = clock(hz);
+            for (ts, ns) in [(i64::MIN, i64::MIN), (i64::MAX, i64::MAX), (i64::MIN + 1, i64::MIN)] {
+                assert_eq!((clock.ns(ts), clock.near_ns(ts)), (ns, None), "{hz} {ts}");
+            }
+            assert_eq!(clock.near_ns(clock.start), Some(0));
         }
     }
 }

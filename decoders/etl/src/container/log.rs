@@ -9,10 +9,10 @@ use crate::container::buffer::{
 };
 use crate::container::clock::Clock;
 use crate::container::header::{LogHeader, begins, mode};
-use crate::container::source::Source;
 use crate::container::zip;
 use crate::error::Error;
 use crate::records::head::Head;
+use schedlens_input::files::Mapped;
 
 /// Bytes of a file that are fetched or released at once.
 pub(crate) const STRETCH: usize = 8 << 20;
@@ -47,7 +47,7 @@ pub(crate) struct Buffer {
 /// One file of a recording.
 pub(crate) struct LogFile {
     pub(crate) name: String,
-    pub(crate) source: Source,
+    pub(crate) source: Mapped,
     pub(crate) header: LogHeader,
     pub(crate) packing: Packing,
     pub(crate) buffers: Vec<Buffer>,
@@ -66,7 +66,7 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    fn read(name: String, source: Source) -> Result<Self, Error> {
+    fn read(name: String, source: Mapped) -> Result<Self, Error> {
         let file = source.bytes();
         if !begins(file) {
             let found = file.get(..file.len().min(8)).unwrap_or_default().to_vec();
@@ -212,7 +212,7 @@ impl Log {
     pub fn open(paths: &[PathBuf]) -> Result<Self, Error> {
         let (mut files, mut empty) = (Vec::new(), Vec::new());
         for path in paths {
-            add(file_name(path), Source::open(path)?, &mut files, &mut empty)?;
+            add(file_name(path), Mapped::open(path)?, &mut files, &mut empty)?;
         }
         Ok(Self { empty, ..Self::of(files)? })
     }
@@ -223,7 +223,7 @@ impl Log {
     /// As [`Log::open`].
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, Error> {
         let (mut files, mut empty) = (Vec::new(), Vec::new());
-        add(name.to_owned(), Source::Owned(bytes), &mut files, &mut empty)?;
+        add(name.to_owned(), Mapped::Memory(bytes), &mut files, &mut empty)?;
         Ok(Self { empty, ..Self::of(files)? })
     }
 
@@ -301,7 +301,7 @@ impl Log {
 /// Reads a log, or the logs of an archive except the empty ones.
 fn add(
     name: String,
-    source: Source,
+    source: Mapped,
     files: &mut Vec<LogFile>,
     empty: &mut Vec<String>,
 ) -> Result<(), Error> {

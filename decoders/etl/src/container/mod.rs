@@ -4,7 +4,6 @@ pub(crate) mod buffer;
 pub mod clock;
 pub mod header;
 pub(crate) mod log;
-pub(crate) mod source;
 mod zip;
 
 pub use self::clock::Clock;

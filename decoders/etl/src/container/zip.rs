@@ -6,8 +6,8 @@ use schedlens_input::files::Spill;
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::container::source::Source;
 use crate::error::Error;
+use schedlens_input::files::Mapped;
 
 const LOCAL: &[u8] = b"PK\x03\x04";
 /// Maximum number of logs in an archive.
@@ -28,7 +28,7 @@ pub(crate) fn begins(file: &[u8]) -> bool {
 }
 
 /// The logs of an archive in its order, unpacked to unnamed temporary files.
-pub(crate) fn logs(archive: &Source) -> Result<Vec<(String, Source)>, Error> {
+pub(crate) fn logs(archive: &Mapped) -> Result<Vec<(String, Mapped)>, Error> {
     let file = archive.bytes();
     let mut archive =
         ZipArchive::new(Cursor::new(file)).map_err(|_| damaged("its directory cannot be read"))?;
@@ -64,7 +64,7 @@ fn damaged(what: &str) -> Error {
     Error::Zip { what: what.to_owned() }
 }
 
-fn unpack(archive: &mut Archive<'_>, index: usize, name: &str) -> Result<Source, Error> {
+fn unpack(archive: &mut Archive<'_>, index: usize, name: &str) -> Result<Mapped, Error> {
     let trouble = |what: &str| damaged(&format!("{name} {what}"));
     let packed = archive.by_index_raw(index).map_err(|_| trouble("is cut off"))?;
     let (size, method) = (packed.size(), packed.compression());
@@ -95,5 +95,5 @@ fn unpack(archive: &mut Archive<'_>, index: usize, name: &str) -> Result<Source,
     if spill.length() != size {
         return Err(trouble("does not unpack to its size"));
     }
-    Source::of_file(&spill.into_file()?)
+    Ok(Mapped::of_file(&spill.into_file()?)?)
 }

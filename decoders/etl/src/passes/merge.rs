@@ -16,7 +16,7 @@ use crate::passes::chosen::{Chosen, Class};
 use crate::passes::lanes::Lane;
 use crate::passes::scan::Scan;
 use crate::passes::walk::Walk;
-use crate::payload::switching::ReadyThread;
+use crate::payload::switching::{CSwitch, ReadyThread};
 use crate::records::head::Head;
 use crate::records::plain::{self, Brief, Opening};
 use crate::records::{Place, Record};
@@ -131,7 +131,7 @@ pub enum Found<'m> {
     /// A switch on a CPU: the first bytes of its payload, for [`CSwitch::of_long`].
     ///
     /// [`CSwitch::of_long`]: crate::payload::switching::CSwitch::of_long
-    Switch(u16, &'m [u8; 16]),
+    Switch(u16, &'m [u8; CSwitch::LONG]),
     /// A wakeup on a CPU: the first bytes of its payload.
     Ready(u16, &'m [u8; ReadyThread::BYTES]),
     /// Any record.

@@ -17,6 +17,8 @@ pub struct CSwitch {
     has_cstate: bool,
     /// From version 3 on: wait mode and QoS classes share a byte.
     has_flags: bool,
+    /// The bytes 20 to 23, if the payload is long.
+    remaining_quantum: i32,
 }
 
 /// The contents of a switch besides its threads, one byte each.
@@ -39,6 +41,7 @@ impl Details {
     /// Ideal processor of the thread that is switched out.
     pub const IDEAL: u32 = 56;
     const HAS_CSTATE: u32 = 24;
+    const HAS_REMAINING: u32 = 25;
 
     /// A signed byte.
     #[inline(always)]
@@ -57,12 +60,23 @@ impl Details {
     pub fn has_cstate(self) -> bool {
         self.0 >> Self::HAS_CSTATE & 1 != 0
     }
+
+    /// Whether the remaining quantum of the old thread is recorded.
+    #[inline(always)]
+    pub fn has_remaining_quantum(self) -> bool {
+        self.0 >> Self::HAS_REMAINING & 1 != 0
+    }
 }
 
-/// Size of a payload that has a C state.
+/// Size of a payload that has a C state and a remaining quantum.
 const LONG: usize = 24;
+/// Offset of the remaining quantum, which later systems call reserved.
+const REMAINING_QUANTUM: usize = 20;
 
 impl CSwitch {
+    /// Number of bytes of a payload that [is long](Self::is_long) that are read.
+    pub const LONG: usize = LONG;
+
     /// Reads a payload; `None` if it is shorter than any version.
     #[inline(always)]
     pub fn read(version: u8, payload: &[u8]) -> Option<Self> {
@@ -75,6 +89,7 @@ impl CSwitch {
             details: u64::from_le_bytes(*details),
             has_cstate: long,
             has_flags: version >= 3,
+            remaining_quantum: u32_at(payload, REMAINING_QUANTUM).unwrap_or_default().cast_signed(),
         })
     }
 
@@ -86,14 +101,16 @@ impl CSwitch {
 
     /// Reads the first bytes of a payload that [is long](Self::is_long).
     #[inline(always)]
-    pub fn of_long(begin: &[u8; 16]) -> Self {
-        let all = u128::from_le_bytes(*begin);
+    pub fn of_long(begin: &[u8; LONG]) -> Self {
+        let ([ids, details, tail], []) = begin.as_chunks() else { unreachable!() };
+        let ids = u64::from_le_bytes(*ids);
         Self {
-            new_tid: all as u32,
-            old_tid: (all >> 32) as u32,
-            details: (all >> 64) as u64,
+            new_tid: ids as u32,
+            old_tid: (ids >> 32) as u32,
+            details: u64::from_le_bytes(*details),
             has_cstate: true,
             has_flags: true,
+            remaining_quantum: (u64::from_le_bytes(*tail) >> 32) as i32,
         }
     }
 
@@ -126,6 +143,12 @@ impl CSwitch {
         self.byte(Details::IDEAL)
     }
 
+    /// `OldRemainingQuantum` of the thread that is switched out, as recorded.
+    #[inline(always)]
+    pub fn remaining_quantum(&self) -> Option<i32> {
+        self.has_cstate.then_some(self.remaining_quantum)
+    }
+
     /// QoS classes of the old and the new thread.
     #[inline(always)]
     pub fn qos(&self) -> Option<(u8, u8)> {
@@ -139,7 +162,9 @@ impl CSwitch {
         let has_cstate = u64::from(self.has_cstate && self.old_tid == 0);
         let classes = if self.has_flags { 0xfe << Details::WAIT_MODE } else { 0 };
         let spare = 0xff << Details::HAS_CSTATE;
-        Details(self.details & !(classes | spare) | has_cstate << Details::HAS_CSTATE)
+        let known = has_cstate << Details::HAS_CSTATE
+            | u64::from(self.has_cstate) << Details::HAS_REMAINING;
+        Details(self.details & !(classes | spare) | known)
     }
 
     /// All fields by Microsoft's names.
@@ -266,6 +291,14 @@ mod tests {
             (Some((7, 0)), 0, 16)
         );
         assert_eq!(CSwitch::read(5, &payload[..15]), None);
+        assert_eq!(first.remaining_quantum(), None);
+        let begin = payload.first_chunk().expect("24 bytes");
+        for long in [second, fifth, CSwitch::of_long(begin)] {
+            assert_eq!(long.remaining_quantum(), Some(0x1817_1615));
+            assert!(long.details().has_remaining_quantum());
+        }
+        assert!(!first.details().has_remaining_quantum());
+        assert_eq!(CSwitch::of_long(begin).details(), fifth.details());
         let fields = CSwitch::fields(5, &payload).expect("fields");
         assert_eq!(fields.number("Unknown"), Some(0x1c1b_1a19));
     }

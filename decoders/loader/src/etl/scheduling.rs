@@ -41,7 +41,8 @@ impl Session<'_> {
         {
             self.note_qos(next, (before.qos(), qos), at);
         }
-        let row = Switch { prev, next, details: read.details() };
+        let remaining_quantum = read.remaining_quantum().unwrap_or_default();
+        let row = Switch { prev, next, details: read.details(), remaining_quantum };
         self.current.tables.switches.put(at, row);
         if !counters.is_empty() {
             self.counters(counters, prev, at);
@@ -144,7 +145,7 @@ impl Session<'_> {
     /// stack the thread switched in.
     #[inline(always)]
     pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
-        let ts = self.clock.ns(event);
+        let Some(ts) = self.clock.near_ns(event) else { return };
         let latest = self.current.tables.wakeups.latest();
         let latest = latest.or_else(|| self.closed.last()?.tables.wakeups.latest());
         if latest.is_none_or(|latest| latest < ts) {
@@ -195,13 +196,13 @@ impl Session<'_> {
             0x0f32 => 4,
             _ => 5,
         };
-        let begin = self.clock.ns(from);
         // An invalid time: later than the end, or longer ago than an interrupt can last.
-        let lasted = at.ts.checked_sub(begin);
-        if lasted.is_none_or(|lasted| !(0..=LONGEST_INTERRUPT_NS).contains(&lasted)) {
+        let begin = self.clock.near_ns(from);
+        let begin = begin.filter(|begin| (0..=LONGEST_INTERRUPT_NS).contains(&(at.ts - begin)));
+        let Some(begin) = begin else {
             self.scheduling_damage();
             return;
-        }
+        };
         // It may have started before the recording.
         let begin = begin.max(self.first_ns).min(at.ts);
         let row = Interrupt { at: Moment { ts: begin, ..at }, dur: at.ts - begin, kind };

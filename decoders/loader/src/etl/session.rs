@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
 
     /// Processes a switch, given the first bytes of its payload.
     #[inline(always)]
-    pub(super) fn plain_switch(&mut self, cpu: u16, begin: &[u8; 16], ts: i64) {
+    pub(super) fn plain_switch(&mut self, cpu: u16, begin: &[u8; CSwitch::LONG], ts: i64) {
         let cpu = i32::from(cpu);
         let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
         self.switch(&CSwitch::of_long(begin), &[], at);

@@ -12,6 +12,7 @@ pub(super) struct Switch {
     pub(super) prev: i64,
     pub(super) next: i64,
     pub(super) details: Details,
+    pub(super) remaining_quantum: i32,
 }
 
 /// Rows collected before they are written to the columns.
@@ -26,6 +27,7 @@ struct Block {
     prev: [i64; BLOCK],
     next: [i64; BLOCK],
     details: [Details; BLOCK],
+    remaining: [i32; BLOCK],
 }
 
 /// The table of a chunk.
@@ -49,6 +51,8 @@ pub(super) struct Switches {
     cstate: Column<i32>,
     /// Which rows have a `cstate`; most do not.
     has_cstate: Bits,
+    remaining: Column<i32>,
+    has_remaining: Bits,
 }
 
 impl Switches {
@@ -62,6 +66,7 @@ impl Switches {
         block.prev[at] = switch.prev;
         block.next[at] = switch.next;
         block.details[at] = switch.details;
+        block.remaining[at] = switch.remaining_quantum;
         self.rows += 1;
         if self.rows.is_multiple_of(BLOCK) {
             self.settle();
@@ -78,6 +83,7 @@ impl Switches {
         self.seq.extend(&block.seq[..rows]);
         self.prev.extend(&block.prev[..rows]);
         self.next.extend(&block.next[..rows]);
+        self.remaining.extend(&block.remaining[..rows]);
         let details = &block.details[..rows];
         let signed = |to: &mut Column<i32>, column: u32| {
             to.extend_with(details.iter().map(|of| of.signed(column)));
@@ -93,6 +99,7 @@ impl Switches {
         unsigned(&mut self.ideal_cpu, Details::IDEAL);
         unsigned(&mut self.cstate, Details::CSTATE);
         self.has_cstate.extend(details.iter().map(|of| of.has_cstate()));
+        self.has_remaining.extend(details.iter().map(|of| of.has_remaining_quantum()));
     }
 }
 
@@ -110,6 +117,7 @@ impl Busy for Switches {
                 prev: [0; BLOCK],
                 next: [0; BLOCK],
                 details: [Details::default(); BLOCK],
+                remaining: [0; BLOCK],
             },
             ts: long(),
             cpu: short(),
@@ -124,6 +132,8 @@ impl Busy for Switches {
             ideal_cpu: short(),
             cstate: short(),
             has_cstate: Bits::default(),
+            remaining: short(),
+            has_remaining: Bits::default(),
         }
     }
 
@@ -148,6 +158,10 @@ impl Busy for Switches {
             ("prev_wait_reason", short(self.wait_reason)),
             ("prev_wait_mode", short(self.wait_mode)),
             ("prev_cstate", self.cstate.array_where(&pools.int32, self.has_cstate)),
+            (
+                "prev_remaining_quantum",
+                self.remaining.array_where(&pools.int32, self.has_remaining),
+            ),
             ("source", pools.repeated.column("switch", rows)?),
         ];
         if self.has_ideal {

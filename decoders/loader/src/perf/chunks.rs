@@ -4,30 +4,56 @@ use std::collections::HashMap;
 
 use arrow_schema::ArrowError;
 use schedlens_input::problem::Problems;
-use schedlens_perf_data::events::Family;
 use schedlens_perf_data::merge::Merge;
 use schedlens_perf_data::recording::Recording;
 use schedlens_schedule::batcher::Batcher;
 use schedlens_schedule::chunk::Chunk;
 use schedlens_schedule::pool::Pools;
+use schedlens_tracepoints::events::Family;
 
-use super::pending::Pending;
-use super::record_counts;
 use super::rows::Rows;
+use crate::linux::chunks::{Feed, Records};
+use crate::linux::record_counts;
+use crate::linux::rows as linux;
 use crate::reader::{Finished, Offline};
+
+/// The records of a perf.data, as rows.
+struct PerfRecords<'a> {
+    merge: Merge<'a>,
+    rows: Rows<'a>,
+}
+
+impl Records for PerfRecords<'_> {
+    #[inline(always)]
+    fn next_ts(&self) -> Option<i64> {
+        self.merge.next_time().map(|time| self.rows.since(time))
+    }
+
+    #[inline(always)]
+    fn read(&mut self, ts: i64) {
+        if let Some(merged) = self.merge.next() {
+            self.rows.record(&merged, ts);
+        }
+    }
+
+    fn release(&mut self) {
+        self.merge.release();
+    }
+
+    fn rows(&self) -> &linux::Rows {
+        &self.rows.linux
+    }
+
+    fn rows_mut(&mut self) -> &mut linux::Rows {
+        &mut self.rows.linux
+    }
+}
 
 /// Reads a recording chunk by chunk.
 pub struct Chunks<'a> {
     recording: &'a Recording,
-    batcher: &'a Batcher,
-    merge: Merge<'a>,
-    rows: Rows<'a>,
-    pools: Pools,
-    threads_written: usize,
-    chunk_rows: usize,
-    done: bool,
+    feed: Feed<'a, PerfRecords<'a>>,
     problems: Problems,
-    read: u64,
 }
 
 impl<'a> Chunks<'a> {
@@ -40,32 +66,21 @@ impl<'a> Chunks<'a> {
         chunk_rows: usize,
     ) -> Self {
         let pools = Pools::default();
-        Self {
-            recording,
-            batcher,
-            merge: Merge::new(recording),
-            rows: Rows::new(recording, trace_id, core_types, &pools),
-            pools,
-            threads_written: 0,
-            chunk_rows,
-            done: false,
-            problems: recording.problems.clone(),
-            read: 0,
-        }
+        let rows = Rows::new(recording, trace_id, core_types, &pools);
+        let records = PerfRecords { merge: Merge::new(recording), rows };
+        let feed = Feed::new(records, batcher, pools, chunk_rows);
+        Self { recording, feed, problems: recording.problems.clone() }
     }
 
     /// Records read so far.
     pub fn read(&self) -> u64 {
-        self.read
+        self.feed.read()
     }
 
     /// The thread that had an id at a time (without a time: at the start), once all chunks are
     /// read.
     pub fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {
-        match ts {
-            Some(ts) => self.rows.threads.at(tid, ts),
-            None => self.rows.threads.at_begin(tid),
-        }
+        self.feed.utid_at(tid, ts)
     }
 
     /// The next chunk; `None` after the last.
@@ -74,50 +89,9 @@ impl<'a> Chunks<'a> {
     /// Fails only if a value contradicts the schema; never because of the recording's contents.
     pub fn next_chunk(
         &mut self,
-        mut on_progress: impl FnMut(u64) -> bool,
+        on_progress: impl FnMut(u64) -> bool,
     ) -> Result<Option<Chunk>, ArrowError> {
-        loop {
-            if let Some(pending) = self.rows.release(self.done) {
-                return self.hand_out(pending).map(Some);
-            }
-            if self.done {
-                return Ok(None);
-            }
-            let until_ns = self.fill(&mut on_progress);
-            self.rows.cut(until_ns, &self.pools);
-        }
-    }
-
-    fn hand_out(&mut self, pending: Pending) -> Result<Chunk, ArrowError> {
-        let mut batches = pending.tables.finish(self.batcher, &self.pools)?;
-        let threads = &self.rows.threads;
-        let known = threads.len();
-        if known > self.threads_written {
-            batches.push(("thread", threads.batch(self.batcher, self.threads_written, known)?));
-            self.threads_written = known;
-        }
-        Ok(Chunk { batches, until_ns: pending.until_ns })
-    }
-
-    /// Reads records until the chunk is full or all are read; returns its end.
-    fn fill(&mut self, on_progress: &mut impl FnMut(u64) -> bool) -> i64 {
-        let mut last = None;
-        while let Some(time) = self.merge.next_time() {
-            let ts = self.rows.since(time);
-            if self.rows.current.rows() >= self.chunk_rows && last.is_some_and(|last| last < ts) {
-                return ts;
-            }
-            last = Some(ts);
-            let Some(merged) = self.merge.next() else { break };
-            self.rows.record(&merged, ts);
-            self.read += 1;
-            if self.read.is_multiple_of(1 << 16) && !on_progress(self.read) {
-                break;
-            }
-        }
-        self.done = true;
-        self.rows.close_open();
-        i64::MAX
+        self.feed.next_chunk(on_progress)
     }
 
     /// Everything that is known only at the end.
@@ -127,8 +101,9 @@ impl<'a> Chunks<'a> {
     pub fn finish(&mut self) -> Result<Finished, ArrowError> {
         let recording = self.recording;
         let index = &recording.index;
-        let batcher = self.batcher;
-        let (threads, odd) = (&self.rows.threads, self.rows.odd);
+        let batcher = self.feed.batcher;
+        let rows = &self.feed.records.rows;
+        let (threads, odd, own) = (&rows.linux.threads, rows.linux.odd, rows.odd);
         let counted = [
             (odd.damaged_samples, "samples", "samples that are shorter than their event's format"),
             (
@@ -137,13 +112,13 @@ impl<'a> Chunks<'a> {
                 "records without their CPU: record with --sample-cpu",
             ),
             (
-                odd.shared_counters,
+                own.shared_counters,
                 "PERF_SAMPLE_READ",
                 "counters took turns on the hardware, so their values miss part of the time: \
                  record fewer at once",
             ),
-            (odd.repeated, "records", "in the file twice: the second one left out"),
-            (self.rows.interrupts.unpaired, "interrupts", "an entry or an exit without the other"),
+            (own.repeated, "records", "in the file twice: the second one left out"),
+            (rows.linux.interrupts.unpaired, "interrupts", "an entry or an exit without the other"),
         ];
         for (count, place, what) in counted {
             if count > 0 {
@@ -177,21 +152,21 @@ impl<'a> Chunks<'a> {
             ("process", threads.process_batch(batcher)?),
             ("thread", threads.batch(batcher, 0, lives)?),
             ("thread_name", threads.name_batch(batcher)?),
-            ("record_count", record_counts::batch(recording, batcher)?),
+            ("record_count", record_counts::batch(&recording.counts(), batcher)?),
             ("problem", batcher.problems(problems)?),
         ];
         Ok(Finished {
             batches,
-            first_ns: index.first.map(|ts| self.rows.since(ts)),
-            last_ns: index.last.map(|ts| self.rows.since(ts)),
+            first_ns: index.first.map(|ts| rows.since(ts)),
+            last_ns: index.last.map(|ts| rows.since(ts)),
             events_lost: i64::try_from(index.lost.max(index.lost_samples)).ok(),
             offline: recording
                 .offline
                 .iter()
                 .map(|span| Offline {
                     cpu: span.cpu,
-                    from_ns: self.rows.since(span.from),
-                    until_ns: span.until.map(|until| self.rows.since(until)),
+                    from_ns: rows.since(span.from),
+                    until_ns: span.until.map(|until| rows.since(until)),
                 })
                 .collect(),
         })

@@ -1,14 +1,14 @@
 //! What a recording contains and which questions it can answer, without reading it all twice.
 
 use schedlens_perf_data::attrs::TYPE_TRACEPOINT;
-use schedlens_perf_data::events::Family;
 use schedlens_perf_data::features::Features;
 use schedlens_perf_data::record;
 use schedlens_perf_data::recording::{Form, Recording};
 use schedlens_perf_data::streams;
+use schedlens_tracepoints::events::Family;
 use serde_json::{Value, json};
 
-use super::threads::{Birth, Threads};
+use crate::linux::threads::{Birth, Threads};
 
 /// A question, whether this recording can answer it, and what would.
 struct Question {

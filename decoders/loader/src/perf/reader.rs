@@ -12,10 +12,9 @@ use schedlens_schedule::states::Source;
 use super::chunks::Chunks;
 use super::machine;
 use crate::error::DecodeError;
+use crate::linux::chunks::CHUNK_ROWS;
+use crate::linux::machine::trace_batch;
 use crate::reader::{ChunkSource, Finished, Reader, TraceFacts};
-
-/// A chunk with this many rows is closed at the next later time.
-const CHUNK_ROWS: usize = 1 << 18;
 
 impl Reader for Recording {
     fn extent(&self) -> u64 {
@@ -55,7 +54,7 @@ impl Reader for Recording {
         batcher: &Batcher,
         facts: TraceFacts<'_>,
     ) -> Result<RecordBatch, ArrowError> {
-        machine::trace_batch(self, batcher, facts)
+        trace_batch(&machine::described(self), batcher, facts)
     }
 
     fn chunks<'a>(

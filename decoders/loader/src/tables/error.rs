@@ -28,7 +28,7 @@ pub enum Error {
         found: String,
     },
     /// A source system that the state machine does not know.
-    #[error("tables.json: source {found} is not perf, etw or perfetto")]
+    #[error("tables.json: source {found} is not perf, etw, perfetto, xperf or wpa")]
     Source {
         /// The source.
         found: String,

@@ -13,7 +13,7 @@ use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, Footer, root_as_footer_with_opts, root_as_message};
 use arrow_schema::{Schema, SchemaRef};
 use flatbuffers::VerifierOptions;
-use schedlens_input::files::{self, Segment};
+use schedlens_input::files::Mapped;
 
 use super::error::TableFault;
 use crate::background::without_panic;
@@ -30,15 +30,6 @@ const CONTINUATION: &[u8] = &[0xff; 4];
 const MOST_EXPANSION: usize = 4;
 const SMALL_FOOTER: usize = 1 << 16;
 
-/// A mapped file.
-struct Mapped(Segment);
-
-impl AsRef<[u8]> for Mapped {
-    fn as_ref(&self) -> &[u8] {
-        (*self.0).as_ref()
-    }
-}
-
 /// An open file.
 pub(super) struct ArrowFile {
     bytes: Buffer,
@@ -50,8 +41,8 @@ pub(super) struct ArrowFile {
 impl ArrowFile {
     /// Maps a file and reads its footer and dictionaries.
     pub(super) fn open(path: &Path) -> Result<Self, TableFault> {
-        let mapped = files::map(path).map_err(|error| incomplete(error.to_string()))?;
-        guarded(|| Self::of(Buffer::from(bytes::Bytes::from_owner(Mapped(mapped)))))
+        let mapped = Mapped::open(path).map_err(|error| incomplete(error.to_string()))?;
+        guarded(|| Self::of(Buffer::from(bytes::Bytes::from_owner(mapped))))
     }
 
     fn of(bytes: Buffer) -> Result<Self, TableFault> {

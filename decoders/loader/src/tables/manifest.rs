@@ -18,8 +18,13 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Characters of a wrong value that an error shows.
 const SHOWN: usize = 60;
 
-const SOURCES: [(&str, Source); 3] =
-    [("perf", Source::Perf), ("etw", Source::Etw), ("perfetto", Source::Perfetto)];
+const SOURCES: [(&str, Source); 5] = [
+    ("perf", Source::Perf),
+    ("etw", Source::Etw),
+    ("perfetto", Source::Perfetto),
+    ("xperf", Source::Etw),
+    ("wpa", Source::Etw),
+];
 const NUMBERS: [&str; 7] = [
     "start_clock",
     "clock_hz",
@@ -194,7 +199,7 @@ mod tests {
         assert!(with("format_version", json!("1")).starts_with("tables.json has version '1', but"));
         assert_eq!(
             with("source", json!("a\nb")),
-            "tables.json: source 'a\\nb' is not perf, etw or perfetto"
+            "tables.json: source 'a\\nb' is not perf, etw, perfetto, xperf or wpa"
         );
         assert_eq!(
             with("tables", json!({"thread": u64::MAX})),

@@ -1,7 +1,12 @@
 //! The times that an index accepts at the start of a recording.
 
+use schedlens_input::files::Mapped;
+
 use super::*;
 use crate::attrs::Attr;
+
+/// The records of these tests are in memory.
+static NO_FILE: Mapped = Mapped::Memory(Vec::new());
 
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_CPU: u64 = 1 << 7;
@@ -59,7 +64,7 @@ fn lane_begins_with_its_earliest_record_and_not_with_a_later_lost_record() {
     }
     let data = [lost, sample(1_000), sample(3_000)].concat();
     let (mut index, mut problems) = (Index::default(), Problems::default());
-    index.add(&events(), (0, "data", &data), 0, &mut problems, |_, _| {});
+    index.add(&events(), (0, "data", &data), (0, Pages::new(&NO_FILE)), &mut problems, |_, _| {});
     let lanes: Vec<_> = index.lanes.iter().map(|lane| (lane.first, lane.last)).collect();
     assert_eq!(lanes, [(1_000, 3_000)]);
 }
@@ -75,7 +80,45 @@ fn damage_at_the_start_does_not_decide_which_times_are_possible() {
         let data = [damage, sound, sample(u64::MAX - 7)].concat();
         assert_eq!(median_time(&events, &data, 0), Some(1_005));
         let (mut index, mut problems) = (Index::default(), Problems::default());
-        index.add(&events, (0, "data", &data), 0, &mut problems, |_, _| {});
+        index.add(&events, (0, "data", &data), (0, Pages::new(&NO_FILE)), &mut problems, |_, _| {});
         assert_eq!((index.first, index.last), (Some(1_001), Some(1_008)));
     }
+}
+
+/// `PERF_RECORD_SWITCH_CPU_WIDE`: process, thread, then time and CPU.
+fn switch(ts: u64, cpu: u64) -> Vec<u8> {
+    let mut bytes = record::SWITCH_CPU_WIDE.to_le_bytes().to_vec();
+    bytes.extend([0, 0, 32, 0]);
+    for word in [7, ts, cpu] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn switches_among_samples_are_runs_of_their_own() {
+    // The last one is of another CPU, and the one before it steps back within the tolerance.
+    let records = [
+        sample(1_000),
+        sample(1_100),
+        switch(1_200, 0),
+        sample(1_300),
+        switch(1_250, 0),
+        switch(1_400, 1),
+    ];
+    let data = records.concat();
+    let (mut index, mut problems) = (Index::default(), Problems::default());
+    index.add(&events(), (0, "data", &data), (0, Pages::new(&NO_FILE)), &mut problems, |_, _| {});
+    assert_eq!((index.records, index.samples[0]), (6, 3));
+    assert_eq!(index.few_kinds[record::SWITCH_CPU_WIDE as usize], 3);
+    assert_eq!((index.first, index.last), (Some(1_000), Some(1_400)));
+    let lanes = |lane: &Lane| {
+        let run = lane.run.map(|run| (run.start, run.end));
+        (lane.cpu, lane.first, lane.before, lane.last, run)
+    };
+    let found: Vec<_> = index.lanes.iter().map(lanes).collect();
+    // Two samples of 24 bytes, a switch of 32, a sample: the run that was added last is the sample.
+    assert_eq!(found[0], (0, 1_000, 1_200, 1_300, Some((80, 104))));
+    assert_eq!(found[1], (0, 1_250, 0, 1_250, Some((104, 136))));
+    assert_eq!(found[2], (1, 1_400, 0, 1_400, Some((136, 168))));
 }

@@ -8,49 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use super::input::{Batches, Cursor, IntervalError, Row, RunnableRow, WeightRow, read_all};
+use super::input::{IntervalError, RunnableRow, WeightRow, Window};
 use super::tables::{Table, Value};
 use crate::chunk::Output;
-
-/// The time that is summed up, and the machine.
-#[derive(Clone, Copy, Debug)]
-pub struct ShareFacts {
-    /// Recording.
-    pub trace_id: i64,
-    /// Start of the window.
-    pub start_ns: i64,
-    /// End of the window.
-    pub end_ns: i64,
-    /// CPUs that are online.
-    pub cpus: i64,
-}
-
-/// Rows of `fair_share_sum`, by thread; `None` if no thread was runnable in the window.
-///
-/// `weights` contains utid, weight (0: runs before all threads that share), is_unclear (nothing shows
-/// whether it shares); `runnable` the running and ready periods of all threads by rising start: ts,
-/// dur, utid, is_ready.
-///
-/// # Errors
-/// A stream fails, lacks a column or is out of order.
-pub fn fair_share(
-    facts: ShareFacts,
-    weights: Batches,
-    runnable: Batches,
-) -> Result<Option<Output>, IntervalError> {
-    let mut shares = Shares::new(facts, &read_all(weights)?);
-    let mut rows = Cursor::<RunnableRow>::new(runnable);
-    let mut before = i64::MIN;
-    while let Some(row) = rows.peek()? {
-        rows.skip();
-        if row.ts < before {
-            return Err(IntervalError::Order { input: RunnableRow::INPUT, ts: row.ts, before });
-        }
-        before = row.ts;
-        shares.push(&row);
-    }
-    shares.finish()
-}
 
 /// How a thread shares.
 #[derive(Clone, Copy)]
@@ -80,8 +40,11 @@ struct Spent {
     fair_ns: f64,
 }
 
-struct Shares {
-    facts: ShareFacts,
+/// What is known up to the last period.
+pub struct Shares {
+    window: Window,
+    /// CPUs that are online.
+    cpus: i64,
     sharers: HashMap<i64, Sharer>,
     /// For each weight, the ready time up to `now_ns` of a thread that is always runnable.
     classes: Vec<(f64, f64)>,
@@ -99,7 +62,8 @@ struct Shares {
 }
 
 impl Shares {
-    fn new(facts: ShareFacts, rows: &[WeightRow]) -> Self {
+    /// `rows` contains the weight of each thread (0: it runs before all that share).
+    pub fn new(window: Window, cpus: i64, rows: &[WeightRow]) -> Self {
         let mut classes: Vec<i32> = rows.iter().map(|row| row.weight).filter(|w| *w > 0).collect();
         classes.sort_unstable();
         classes.dedup();
@@ -108,11 +72,12 @@ impl Shares {
             (row.utid, Sharer { weight: row.weight, class, is_unclear: row.is_unclear })
         });
         Self {
-            facts,
+            window,
+            cpus,
             sharers: sharers.collect(),
             classes: classes.iter().map(|weight| (f64::from(*weight), 0.0)).collect(),
             crowded_ns: 0,
-            now_ns: facts.start_ns,
+            now_ns: window.start_ns,
             weights: 0,
             sharing: 0,
             before_them: 0,
@@ -123,13 +88,14 @@ impl Shares {
         }
     }
 
-    fn push(&mut self, row: &RunnableRow) {
+    /// Adds the next period.
+    pub fn push(&mut self, row: &RunnableRow) {
         let Some(sharer) = self.sharers.get(&row.utid).copied() else { return };
         let end_ns = row.ts.saturating_add(row.dur);
-        if row.dur < 0 || row.ts >= self.facts.end_ns || end_ns <= self.facts.start_ns {
+        if row.dur < 0 || row.ts >= self.window.end_ns || end_ns <= self.window.start_ns {
             return;
         }
-        let from_ns = row.ts.max(self.facts.start_ns);
+        let from_ns = row.ts.max(self.window.start_ns);
         self.close_until(from_ns);
         self.advance(from_ns);
         let open = Open {
@@ -146,7 +112,7 @@ impl Shares {
             self.open.len() - 1
         });
         self.open[at] = Some(open);
-        self.ends.push(Reverse((end_ns.min(self.facts.end_ns), at)));
+        self.ends.push(Reverse((end_ns.min(self.window.end_ns), at)));
     }
 
     fn close_until(&mut self, now_ns: i64) {
@@ -178,14 +144,14 @@ impl Shares {
     fn advance(&mut self, now_ns: i64) {
         let ns = now_ns - self.now_ns;
         self.now_ns = now_ns;
-        if ns <= 0 || self.sharing + self.before_them <= self.facts.cpus {
+        if ns <= 0 || self.sharing + self.before_them <= self.cpus {
             return;
         }
         self.crowded_ns += ns;
         if self.weights == 0 {
             return;
         }
-        let left = (self.facts.cpus - self.before_them).max(0) as f64;
+        let left = (self.cpus - self.before_them).max(0) as f64;
         for (weight, fair_ns) in &mut self.classes {
             *fair_ns += ns as f64 * (1.0 - left * *weight / self.weights as f64).max(0.0);
         }
@@ -200,14 +166,15 @@ impl Shares {
         }
     }
 
-    fn finish(mut self) -> Result<Option<Output>, IntervalError> {
+    /// The rows of `fair_share_sum`, by thread; `None` if no thread was runnable in the window.
+    pub fn finish(mut self) -> Result<Option<Output>, IntervalError> {
         self.close_until(i64::MAX);
         let mut table = Table::new("fair_share_sum")?;
         for (utid, spent) in &self.spent {
             table.push(&[
-                Value::Long(self.facts.trace_id),
-                Value::Long(self.facts.start_ns),
-                Value::Long(self.facts.end_ns),
+                Value::Long(self.window.trace_id),
+                Value::Long(self.window.start_ns),
+                Value::Long(self.window.end_ns),
                 Value::Long(*utid),
                 Value::Int(spent.weight),
                 Value::Long(spent.run_ns),
@@ -228,7 +195,7 @@ mod tests {
     use arrow_array::types::Int64Type;
     use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch};
 
-    use super::*;
+    use crate::intervals::{Batches, RunnableInputs, Window, summarize};
 
     fn stream(columns: Vec<(&str, ArrayRef)>) -> Batches {
         Box::new(std::iter::once(RecordBatch::try_from_iter(columns)))
@@ -259,10 +226,10 @@ mod tests {
             ("weight", Arc::new(Int32Array::from_iter_values(weights.iter().map(|w| w.1)))),
             ("is_unclear", Arc::new(BooleanArray::from(vec![false; weights.len()]))),
         ]);
-        let facts = ShareFacts { trace_id: 1, start_ns: window.0, end_ns: window.1, cpus };
-        let Some(output) = fair_share(facts, weights, runnable).expect("valid") else {
-            return Vec::new();
-        };
+        let window = Window { trace_id: 1, start_ns: window.0, end_ns: window.1 };
+        let inputs = RunnableInputs { weights, groups: Box::new(std::iter::empty()), runnable };
+        let outputs = summarize(window, Some(cpus), inputs).expect("valid");
+        let Some(output) = outputs.first() else { return Vec::new() };
         let long = |at: usize| output.batch.column(at).as_primitive::<Int64Type>().clone();
         let columns = [long(3), long(5), long(6), long(7), long(8)];
         (0..output.batch.num_rows())
@@ -295,21 +262,5 @@ mod tests {
         let found = shares((0, 100), 1, &[(1, 1), (2, 1)], &rows);
         assert_eq!(found, [(1, 50, 0, 0, 25), (2, 0, 100, 50, 25)]);
         assert_eq!(shares((0, 100), 2, &[(1, 1), (2, 1)], &rows)[1], (2, 0, 100, 0, 0));
-    }
-
-    #[test]
-    fn rows_out_of_order_are_refused() {
-        let batch = |ts: i64| {
-            RecordBatch::try_from_iter(vec![
-                ("ts", Arc::new(Int64Array::from(vec![ts])) as ArrayRef),
-                ("dur", Arc::new(Int64Array::from(vec![1]))),
-                ("utid", Arc::new(Int64Array::from(vec![1]))),
-                ("is_ready", Arc::new(BooleanArray::from(vec![true]))),
-            ])
-        };
-        let facts = ShareFacts { trace_id: 1, start_ns: 0, end_ns: 9, cpus: 1 };
-        let weights = Box::new(std::iter::empty());
-        let rows = Box::new([batch(5), batch(4)].into_iter());
-        assert!(fair_share(facts, weights, rows).is_err());
     }
 }

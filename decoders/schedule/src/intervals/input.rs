@@ -8,6 +8,17 @@ use arrow_schema::ArrowError;
 /// A stream of record batches.
 pub type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
+/// The time that is summed up.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Recording.
+    pub trace_id: i64,
+    /// Its start.
+    pub start_ns: i64,
+    /// Its end.
+    pub end_ns: i64,
+}
+
 /// Why the intervals could not be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum IntervalError {
@@ -297,6 +308,17 @@ row! {
         weight: int,
         /// Nothing shows whether it shares.
         is_unclear: flag,
+    }
+}
+row! {
+    /// What a thread counts with; a group is named by the lowest id of its threads.
+    GroupRow, "groups", {
+        /// Thread.
+        utid: long,
+        /// Worker pool; NULL if it belongs to none.
+        pool: long_opt,
+        /// Processes of one name.
+        process: long,
     }
 }
 row! {

@@ -17,7 +17,10 @@ mod machine;
 mod mask;
 mod matching;
 mod overlap;
+mod process_concurrency;
 mod ready;
+mod runnable;
+mod sections;
 mod serialized;
 mod sharing;
 mod tables;
@@ -42,8 +45,8 @@ use serialized::Serialized;
 use sharing::Sharing;
 
 pub use critical_path::critical_path;
-pub use fair_share::{ShareFacts, fair_share};
-pub use input::{Batches, IntervalError};
+pub use input::{Batches, IntervalError, Window};
+pub use runnable::{RunnableInputs, summarize};
 
 /// Idle lengths for which the machine-wide matchings are computed.
 const THRESHOLDS_NS: [i64; 2] = [0, 100_000];

@@ -9,9 +9,9 @@ use super::cpu::Occupant;
 use super::gap::{self, IDLE_EXIT_NS};
 use super::input::{Flags, Ints, Longs, numbered};
 use super::problem::ProblemKind;
-use super::rows::BEGIN;
+use super::rows::{BEGIN, Span, Tile};
 use super::thread::{Entry, OpenSlice, Phase, Thread};
-use super::words::EndReason;
+use super::words::{CpuWord, EndReason, State};
 use super::{End, Source, StateError, StateMachine};
 use crate::chunk::Output;
 
@@ -30,6 +30,9 @@ type Versions = Vec<(i64, Option<bool>)>;
 /// A thread ran throughout the step if its CPU time grew by at least this share of it.
 const RESIDENT_PCT: i128 = 95;
 
+/// Threads must vanish this often for a recording of chosen threads: lost records explain fewer.
+const CHOSEN_SIGNS: u32 = 3;
+
 impl StateMachine {
     /// Closes everything and returns the remaining outputs.
     pub(super) fn close(mut self, end: &End) -> Result<Vec<Output>, StateError> {
@@ -40,6 +43,7 @@ impl StateMachine {
         self.begin_gaps(last.saturating_add(1));
         self.settle_plans();
         let silent = self.silent_cpus(last);
+        let chosen_only = self.shows_chosen_threads_only();
         let online = self.online(&end.cpus)?;
         let residents = match &end.snapshot_thread {
             Some(batch) => self.residents(batch)?,
@@ -50,13 +54,16 @@ impl StateMachine {
                 if silent.contains(&cpu) {
                     let start = self.cpu(cpu).last_record;
                     self.stream_end(cpu, start, last);
+                } else if chosen_only && self.occupant_never_left(cpu) {
+                    let start = self.cpu(cpu).from;
+                    self.stream_end(cpu, start, last);
                 }
                 let versions = online.get(&cpu).map_or(&[][..], Vec::as_slice);
                 self.close_cpu(cpu, (first, last), versions, residents.get(&cpu).copied());
             }
         }
         self.close_threads(&end.threads, (first, last))?;
-        self.close_early(first);
+        self.close_early(first, chosen_only);
         let trace_id = self.settings.trace_id;
         let mut out = Vec::new();
         self.records.take(trace_id, 0, &mut out)?;
@@ -166,6 +173,26 @@ impl StateMachine {
             }
         }
         Ok(residents)
+    }
+
+    /// Whether the recording shows only switches of chosen threads: others vanish from their CPU
+    /// without a record, and no idle thread ever leaves by one. Who runs after a chosen thread has
+    /// left, and before it is first seen, is then unknown.
+    fn shows_chosen_threads_only(&self) -> bool {
+        let vanished = || self.threads.iter().filter(|thread| thread.vanished > 0);
+        self.settings.source == Source::Perf
+            && vanished().map(|thread| thread.vanished).sum::<u32>() >= CHOSEN_SIGNS
+            && !self.threads.iter().any(|thread| thread.is_idle && thread.has_left)
+            && (vanished().any(|thread| thread.is_idle)
+                || vanished().all(|thread| !thread.has_left))
+    }
+
+    fn occupant_never_left(&self, cpu: i32) -> bool {
+        let place = self.cpus[cpu as usize].as_deref();
+        place.is_some_and(|place| {
+            matches!(place.occupant, Occupant::Thread(number)
+                if !self.threads[number as usize].has_left)
+        })
     }
 
     fn close_cpu(
@@ -294,7 +321,12 @@ impl StateMachine {
                 thread.phase = Phase::Exited;
             }
             let end = end.filter(|&end| thread.last_record.is_none_or(|record| record <= end));
-            let until = end.unwrap_or(last).clamp(first, last);
+            let mut until = end.unwrap_or(last).clamp(first, last);
+            // Linux records a thread's exit before it leaves its CPU for the last time.
+            if self.settings.source != Source::Etw && matches!(thread.phase, Phase::Unknown { .. })
+            {
+                until = until.max(thread.lost_until.min(last));
+            }
             if !any_switch && thread.phase == Phase::New {
                 let entry = thread.settle(until, &mut self.wakeups);
                 let woken = entry.ready_from.unwrap_or(entry.since);
@@ -323,18 +355,28 @@ impl StateMachine {
         Ok(())
     }
 
-    /// Sets the start times of rows that began before the first record.
-    fn close_early(&mut self, first: i64) {
+    /// Sets the start times of rows that began before the first record. `chosen_only`: a chosen
+    /// thread may then have been off its CPU in between, without a record.
+    fn close_early(&mut self, first: i64, chosen_only: bool) {
         for mut row in std::mem::take(&mut self.rows.early_spans) {
             row.ts = first;
             row.end = row.end.max(first);
+            if chosen_only && row.state == State::Running {
+                row = Span { state: State::Unknown, cpu: None, right_censored: true, ..row };
+            }
             self.rows.span(row);
         }
         for mut row in std::mem::take(&mut self.rows.early_tiles) {
             row.ts = first;
+            if chosen_only {
+                row = Tile { state: CpuWord::Unknown, utid: None, ..row };
+            }
             self.rows.tile(row);
         }
         for mut early in std::mem::take(&mut self.early_slices) {
+            if chosen_only {
+                continue;
+            }
             early.slice.ts = first;
             early.slice.end = early.slice.end.max(first);
             if early.decide(&self.settings) {

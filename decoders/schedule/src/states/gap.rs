@@ -134,6 +134,7 @@ impl StateMachine {
                     ended.slice.end_reason = Some(EndReason::Unknown);
                     let thread = &mut self.threads[number as usize];
                     thread.set_unknown(start);
+                    thread.lost_until = end;
                     thread.drop_wakings(|waking| waking.ts >= start, &mut self.wakeups);
                 }
                 self.ended(ended);
@@ -222,6 +223,9 @@ impl StateMachine {
                     return;
                 }
                 let start = broken_since.unwrap_or(BEGIN);
+                if let Occupant::Thread(number) = occupant {
+                    self.threads[number as usize].vanished += 1;
+                }
                 self.chain_break(switch.cpu, start, switch.ts);
                 match switch.prev {
                     Some(prev) => self.reveal(switch, prev, start, switch.ts),

@@ -104,6 +104,7 @@ impl StateMachine {
         );
         let mut ended = self.end_slice(switch.cpu, number, switch.ts, false);
         let thread = &mut self.threads[number as usize];
+        thread.has_left = true;
         if thread.is_idle {
             return Some(ended);
         }

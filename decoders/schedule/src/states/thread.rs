@@ -79,6 +79,12 @@ pub(super) struct Thread {
     pub(super) last_record: Option<i64>,
     /// Undecided wakeups from this phase and from the slice before it.
     pub(super) wakings: Vec<Waking>,
+    /// A record shows it leaving a CPU.
+    pub(super) has_left: bool,
+    /// How often it was switched in and the next record of that CPU shows another thread there.
+    pub(super) vanished: u32,
+    /// End of the gap in which it left its CPU unseen.
+    pub(super) lost_until: i64,
     /// What precedes a planned switch-in that did not happen.
     pub(super) replanned: Option<Entry>,
     /// Windows: another CPU whose last record switches this thread in while it still runs.
@@ -101,6 +107,9 @@ impl Thread {
             last_yield: None,
             last_record: None,
             wakings: Vec::new(),
+            has_left: false,
+            vanished: 0,
+            lost_until: BEGIN,
             replanned: None,
             also_planned: None,
         }

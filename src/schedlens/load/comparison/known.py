@@ -55,6 +55,10 @@ TRACEPROCESSOR = (
         "its processor group and without changes",
     ),
     Known(
+        "context_switch", "prev_remaining_quantum", "null",
+        "TraceProcessor's switch event has no remaining quantum",
+    ),
+    Known(
         "wakeup", "waker_tid", "any", "TraceProcessor's ready event names no waker: the exporter "
         "takes it from the switches around the event; it is unknown if records were lost",
     ),

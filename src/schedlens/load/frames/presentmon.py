@@ -3,7 +3,8 @@
 Dialects: `presentmon1` (1.x and --v1_metrics), `presentmon2` (2.0 to 2.2 and --v2_metrics),
 `presentmon2.3` (2.3.1 and later). A frame starts when the previous Present returns and ends when
 its own Present returns. 1.x shows this only as a difference, so the first frame of each swap
-chain is omitted. Missing is `NA`; CPU busy and frame time are 0 when missing.
+chain is omitted. Names may be in snake_case. Missing is `NA`; CPU busy and frame time are 0 when
+missing.
 """
 
 from __future__ import annotations
@@ -80,7 +81,14 @@ class Capture:
 
 def is_presentmon(path: Path) -> bool:
     """Whether a file starts like PresentMon's CSV files."""
-    return {"application", "processid", "swapchainaddress"} <= csv_rows.names(path)
+    return {"application", "processid", "swapchainaddress"} <= set(
+        map(_plain, csv_rows.names(path))
+    )
+
+
+def _plain(name: str) -> str:
+    """A column's name in any dialect: some write `ms_between_presents` for `msBetweenPresents`."""
+    return name.replace("_", "")
 
 
 def read(path: Path) -> Capture:
@@ -88,7 +96,8 @@ def read(path: Path) -> Capture:
 
     Raises `NotATraceError` for other files, `DamagedTraceError` if no frame can be read.
     """
-    with csv_rows.opened(path, "record it again") as (names, rows):
+    with csv_rows.opened(path, "record it again") as (header, rows):
+        names = [_plain(name) for name in header]
         if not {"application", "processid"} <= set(names):
             raise NotATraceError(
                 f"{path}: not a PresentMon CSV file: its first line lacks Application and ProcessID"

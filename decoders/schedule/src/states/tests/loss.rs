@@ -275,3 +275,36 @@ fn gap_reported_late_changes_nothing_before_the_last_switch() {
     laws::check(&timeline, &answer);
     assert_eq!(answer.cpu(0), ["thread 0..20 10", "thread 20..50 11", "unknown 50..100"]);
 }
+
+// Only the switch-outs of 10 are recorded: nothing shows when 0 and 11 leave, or when 10 returns.
+//
+// cpu0  ......10|0        ?10|11       ?10|0       ?10|0.......
+//       0      20         50           70          80         100
+#[test]
+fn a_cpu_is_unknown_between_the_switch_outs_of_chosen_threads() {
+    let answer = Timeline::linux(1, 100)
+        .thread(10)
+        .thread(11)
+        .switch(20, 0, 10, 0, S)
+        .switch(50, 0, 10, 11, S)
+        .switch(70, 0, 10, 0, S)
+        .switch(80, 0, 10, 0, S)
+        .run();
+    assert_eq!(answer.cpu(0), ["unknown 0..20", "unknown 20..100"]);
+    let lost = answer.losses();
+    assert_eq!(lost.last().map(String::as_str), Some("cpu0 80..100 stream_end"));
+    assert_eq!(answer.states_of(10)[0], "unknown 0..20 < >");
+}
+
+// 10 exits at 30, where the gap begins: it may run up to the end of the gap.
+#[test]
+fn a_thread_that_exits_before_a_gap_may_run_in_it() {
+    let answer = Timeline::linux(1, 100)
+        .life(10, Some(5), Some(30))
+        .switch(20, 0, 0, 10, R)
+        .lost(0, Some(30), Some(50))
+        .switch(70, 0, 0, 11, R)
+        .thread(11)
+        .run();
+    assert_eq!(answer.states_of(10), ["new 5..20", "running 20..30 cpu0 >", "unknown 30..50 <"]);
+}

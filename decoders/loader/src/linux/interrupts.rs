@@ -1,0 +1,152 @@
+//! Interrupts per CPU: an entry and its exit.
+
+use std::collections::VecDeque;
+
+use schedlens_schedule::tables::{LateInterrupt, Moment};
+
+use super::Tables;
+use super::pending::Pending;
+
+/// Deeper nesting means damaged data.
+const DEEPEST: usize = 16;
+
+/// The row of an open interrupt.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    softirq: bool,
+    number: i64,
+    ts: i64,
+    chunk: u64,
+    row: usize,
+}
+
+/// Interrupts that have started and not ended, by CPU.
+#[derive(Debug, Default)]
+pub(crate) struct Interrupts {
+    open: Vec<Vec<Open>>,
+    /// By CPU: the first moment after lost records and its chunk, until the next switch.
+    resumed: Vec<Option<(Moment, u64)>>,
+    /// Entries without an exit, and exits without an entry.
+    pub(crate) unpaired: i64,
+}
+
+/// Which interrupt an exit ends.
+pub(crate) struct Which<'a> {
+    pub(crate) softirq: bool,
+    pub(crate) number: i64,
+    /// The name, if the exit contains it.
+    pub(crate) name: Option<&'a str>,
+}
+
+/// The current chunk and earlier ones whose interrupts may still end.
+pub(crate) struct Filling<'a> {
+    pub(crate) chunk: u64,
+    pub(crate) current: &'a mut Tables,
+    pub(crate) pending: &'a mut VecDeque<Pending>,
+}
+
+impl Filling<'_> {
+    /// The tables of a chunk; `None` if the chunk is finished.
+    fn tables(&mut self, chunk: u64) -> Option<&mut Tables> {
+        if chunk == self.chunk {
+            return Some(self.current);
+        }
+        self.pending
+            .iter_mut()
+            .find(|pending| pending.number == chunk)
+            .map(|pending| &mut pending.tables)
+    }
+}
+
+impl Interrupts {
+    fn of(&mut self, cpu: i32) -> &mut Vec<Open> {
+        let at = cpu.max(0) as usize;
+        if self.open.len() <= at {
+            self.open.resize_with(at + 1, Vec::new);
+        }
+        &mut self.open[at]
+    }
+
+    /// Handles an entry whose row has just been written.
+    pub(crate) fn begin(
+        &mut self,
+        cpu: i32,
+        softirq: bool,
+        number: i64,
+        ts: i64,
+        at: (u64, usize),
+    ) {
+        let open = self.of(cpu);
+        // Softirqs do not nest, nor does a handler interrupt itself: the exit was missed.
+        let stale =
+            open.iter().position(|o| o.softirq == softirq && (softirq || o.number == number));
+        let mut dropped = 0;
+        if let Some(stale) = stale {
+            dropped = open.len() - stale;
+            open.truncate(stale);
+        }
+        if open.len() < DEEPEST {
+            open.push(Open { softirq, number, ts, chunk: at.0, row: at.1 });
+        }
+        self.unpaired += dropped as i64;
+    }
+
+    /// Handles an exit and sets the length if the entry is known. If the entry was lost, the row
+    /// starts at the end of the gap, since the handler has run at least since then.
+    pub(crate) fn end(&mut self, which: Which<'_>, at: Moment, mut to: Filling<'_>) {
+        let Which { softirq, number, name } = which;
+        let open = self.of(at.cpu);
+        let Some(place) = open.iter().rposition(|o| o.softirq == softirq && o.number == number)
+        else {
+            self.unpaired += 1;
+            let resumed = self.resumed.get(at.cpu.max(0) as usize).copied().flatten();
+            if let Some((begin, chunk)) = resumed
+                && let Some(tables) = to.tables(chunk)
+            {
+                let kind = if softirq { "softirq" } else { "irq" };
+                let (dur, name) = (at.ts - begin.ts, name.map(str::to_owned));
+                tables.late_interrupt(LateInterrupt { begin, dur, kind, name });
+            }
+            return;
+        };
+        let found = open[place];
+        let dropped = open.len() - place - 1;
+        open.truncate(place);
+        self.unpaired += dropped as i64;
+        match to.tables(found.chunk) {
+            Some(tables) => tables.interrupt_end(found.row, at.ts - found.ts),
+            None => self.unpaired += 1,
+        }
+    }
+
+    /// The first chunk with an open interrupt.
+    pub(crate) fn earliest_open(&self) -> Option<u64> {
+        self.open.iter().flatten().map(|open| open.chunk).min()
+    }
+
+    /// Records of this CPU were lost between these moments. Open interrupts last up to the gap;
+    /// their ends may be among the lost records.
+    pub(crate) fn lost(&mut self, before: Option<i64>, after: Moment, mut to: Filling<'_>) {
+        for open in std::mem::take(self.of(after.cpu)) {
+            if let Some(before) = before
+                && before > open.ts
+                && let Some(tables) = to.tables(open.chunk)
+            {
+                tables.interrupt_end(open.row, before - open.ts);
+            }
+        }
+        let at = after.cpu.max(0) as usize;
+        if self.resumed.len() <= at {
+            self.resumed.resize(at + 1, None);
+        }
+        self.resumed[at] = Some((after, to.chunk));
+    }
+
+    /// A switch ends every interrupt.
+    #[inline]
+    pub(crate) fn switched(&mut self, cpu: i32) {
+        if let Some(resumed) = self.resumed.get_mut(cpu.max(0) as usize) {
+            *resumed = None;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+-- Running and ready time of all threads of each process, in blocks of the window. Processes of one
+-- name are one.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: start of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_blocks [120]: how many blocks.
+-- p_process: only processes of this name; null for all.
+WITH
+  span AS (
+    SELECT trace_id, start_ns AS from_ns, dur_ns // p_blocks AS width_ns
+    FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)
+    WHERE dur_ns >= p_blocks
+  ),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  place AS (FROM topology(p_trace_id)),
+  piece AS (
+    SELECT
+      t.trace_id,
+      who.process,
+      t.state,
+      place.core_type,
+      greatest(t.ts - span.from_ns, 0) AS begin_ns,
+      least(t.ts + t.dur - span.from_ns, p_blocks * span.width_ns) AS end_ns,
+      span.width_ns,
+      unnest(range(begin_ns // span.width_ns, (end_ns - 1) // span.width_ns + 1)) AS block,
+    FROM thread_state AS t
+    JOIN span ON span.trace_id = t.trace_id
+    JOIN who ON who.utid = t.utid
+    LEFT JOIN place
+      ON t.state = 'running' AND place.trace_id = t.trace_id AND place.cpu = t.cpu
+      AND t.ts >= place.from_ns AND t.ts < place.to_ns
+    WHERE t.state IN ('running', 'ready', 'unknown') AND t.ts + t.dur > t.ts
+      AND t.ts < span.from_ns + p_blocks * span.width_ns AND t.ts + t.dur > span.from_ns
+  ),
+  summed AS (
+    SELECT
+      trace_id,
+      process,
+      block,
+      coalesce(sum(ns) FILTER (WHERE state = 'running'), 0)::BIGINT AS run_ns,
+      coalesce(sum(ns) FILTER (WHERE state = 'running' AND core_type IN ('E', 'LP-E')), 0)::BIGINT
+        AS run_e_ns,
+      coalesce(sum(ns) FILTER (WHERE state = 'ready'), 0)::BIGINT AS ready_ns,
+      coalesce(sum(ns) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,
+    FROM (
+      SELECT *, overlap_ns(begin_ns, end_ns, block * width_ns, (block + 1) * width_ns) AS ns
+      FROM piece
+    )
+    GROUP BY trace_id, process, block
+  ),
+  named AS (SELECT DISTINCT trace_id, process FROM summed)
+SELECT
+  -- Recording.
+  b.trace_id,
+  -- Name of the process; null if not recorded.
+  n.process,
+  -- Number of the block in its recording, from 0.
+  b.block,
+  -- Start of the block, ns. (time)
+  b.start_ns,
+  -- Length of the block. (exact)
+  b.dur_ns,
+  -- Running time of its threads. (at least; unknown_ns more at most)
+  coalesce(s.run_ns, 0)::BIGINT AS run_ns,
+  -- The same on cores of type E or LP-E. (at least; unknown_ns more at most)
+  coalesce(s.run_e_ns, 0)::BIGINT AS run_e_ns,
+  -- Ready time of its threads. (at least; unknown_ns more at most)
+  coalesce(s.ready_ns, 0)::BIGINT AS ready_ns,
+  -- Time in which the state of its threads is unknown. (bound)
+  coalesce(s.unknown_ns, 0)::BIGINT AS unknown_ns,
+FROM time_block(p_trace_id, p_from_ns, p_to_ns, p_blocks) AS b
+JOIN named AS n ON n.trace_id = b.trace_id
+LEFT JOIN summed AS s
+  ON s.trace_id = b.trace_id AND s.block = b.block AND s.process IS NOT DISTINCT FROM n.process
+ORDER BY b.trace_id, n.process, b.block;

@@ -1,0 +1,1 @@
+"""Tools for agents over the Model Context Protocol: read-only, bounded, restricted to folders."""

@@ -1,0 +1,1 @@
+"""The tools, one per file: `Arguments`, and `answer(access, given)`; the docstring describes it."""

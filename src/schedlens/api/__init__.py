@@ -1,0 +1,1 @@
+"""What `import schedlens` provides: analyses as objects, tables, findings and figures."""

@@ -1,0 +1,1 @@
+"""Two sides of recordings compared: what differs, how surely, and what moved with it."""

@@ -1,0 +1,1 @@
+"""Writes analyzed recordings in the formats of other tools."""

@@ -1,0 +1,1 @@
+"""Reads Perfetto traces and ftrace texts through trace_processor."""

@@ -1,0 +1,1 @@
+"""Reads recordings that other programs printed as text: perf script, xperf, wpaexporter."""

@@ -1,0 +1,71 @@
+"""What a command loads and asks before it has anything to do.
+
+Counts do not depend on the machine. `benches/startup.py` measures the times.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fixture_files import fixture
+
+from schedlens.commands.cli import COMMANDS
+
+BENCH = Path(__file__).resolve().parents[2] / "benches" / "startup.py"
+# No command needs these for its help; importing them takes longer than printing it.
+HEAVY = {"duckdb", "numpy", "pyarrow", "rich", "plotly", "dask", "scipy"}
+# An analysis of one file needs neither a cluster nor Plotly's Python, nor Arrow's functions.
+NOT_FOR_A_FILE = {"plotly", "dask", "distributed", "scipy", "pandas", "pyarrow.compute"}
+# Statements on a recording of one second without a session, findings and report included. A query
+# of a view takes 10 ms to plan. 161 when this was written, 239 before answers were shared.
+MOST_STATEMENTS = 190
+# Processor time of an analysis in units of that of importing DuckDB and pyarrow: 6 when this was
+# written, 13 without the kept files. `--help` takes 0.23.
+MOST_IMPORTS, MOST_IMPORTS_FIRST, MOST_IMPORTS_HELP = 11, 24, 0.6
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_loads_no_heavy_package(command: str) -> None:
+    code = (
+        "import sys; from schedlens.commands import cli; "
+        f"cli.run(cli.group, [{command!r}, '--help'], 'schedlens'); "
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("Usage: ")
+    assert set(done.stderr.split()) & HEAVY == set()
+
+
+def test_small_recording_asks_few_questions(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    code = (
+        "import sys; from schedlens.commands import analyze, cli; "
+        "from schedlens.ask import timings; made = []; start = timings.Timings.__init__; "
+        "timings.Timings.__init__ = lambda self: (start(self), made.append(self))[0]; "
+        "cli.run(analyze.analyze, sys.argv[1:], 'analyze'); "
+        "print(len(made[0].queries), *sorted(sys.modules), file=sys.stderr)"
+    )
+    trace = fixture("plain", tmp_path_factory)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(trace), "-o", str(tmp_path)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    asked, *loaded = done.stderr.splitlines()[-1].split()
+    assert set(loaded) & NOT_FOR_A_FILE == set()
+    assert int(asked) <= MOST_STATEMENTS
+
+
+@pytest.mark.alone
+def test_time_is_a_small_multiple_of_the_imports() -> None:
+    done = subprocess.run(
+        [sys.executable, str(BENCH), "--rounds", "3"], check=True, capture_output=True, text=True
+    )
+    times = {name: found["times_imports"] for name, found in json.loads(done.stdout).items()}
+    assert times["analyze"] <= MOST_IMPORTS
+    assert times["analyze, first time"] <= MOST_IMPORTS_FIRST
+    assert max(times[name] for name in times if name.endswith("--help")) <= MOST_IMPORTS_HELP

@@ -1,0 +1,81 @@
+"""A query that says "No rows without: TABLE" has no rows if that table is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from schedlens.ask import catalog
+from schedlens.ask.findings import Scope
+from schedlens.load import schema
+
+STATED = [
+    (query.full_name, table) for query in catalog.load_all() for table in query.needs
+]  # fmt: skip
+# A value of each type. All keys are equal, so that every join finds a row.
+VALUES = {
+    "VARCHAR": "'x'",
+    "BOOLEAN": "true",
+    "DOUBLE": "1.0",
+    "TIMESTAMP": "TIMESTAMP '2026-01-01'",
+    "TIMESTAMP_NS": "TIMESTAMP_NS '2026-01-01'",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ '2026-01-01'",
+}
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with one row in every table."""
+    with duckdb.connect(":memory:") as made:
+        schema.create(made)
+        catalog.install(made)
+        columns: dict[str, list[str]] = {}
+        for table, kind in made.execute(
+            "SELECT table_name, data_type FROM duckdb_columns() WHERE schema_name = 'main' "
+            "AND table_name IN (SELECT table_name FROM duckdb_tables()) "
+            "ORDER BY table_name, column_index"
+        ).fetchall():
+            one = VALUES.get(kind.removesuffix("[]"), "1")
+            columns.setdefault(table, []).append(f"[{one}]" if kind.endswith("[]") else one)
+        for table, values in columns.items():
+            made.execute(f"INSERT INTO {table} VALUES ({', '.join(values)})")
+        made.execute("UPDATE analysis_window SET start_ns = 0, end_ns = 100")
+        yield made
+
+
+@pytest.mark.parametrize(("query", "table"), STATED)
+def test_query_has_no_rows_if_its_table_is_empty(
+    con: duckdb.DuckDBPyConnection, query: str, table: str
+) -> None:
+    con.begin()
+    try:
+        con.execute(f"DELETE FROM {table}")
+        assert con.execute(f"FROM {query}").fetchall() == []
+    finally:
+        con.rollback()
+
+
+def test_most_of_these_queries_have_rows_with_it(con: duckdb.DuckDBPyConnection) -> None:
+    found = {query for query, _ in STATED if con.execute(f"FROM {query}").fetchall()}
+    assert {"run_throughput", "step_disturbance", "frame_time", "idle_state"} <= found
+
+
+def test_empty_table_answers_without_the_query() -> None:
+    with duckdb.connect(":memory:") as empty:
+        schema.create(empty)
+        catalog.install(empty)
+        scope = Scope(empty)
+        asked = scope.call("frame_time")
+        names, rows = scope.named_rows(asked)
+        assert (names, rows) == (
+            tuple(column[0] for column in empty.execute("DESCRIBE frame_time").fetchall()),
+            [],
+        )
+        assert scope.timings.queries == []
+
+
+def test_question_about_a_filled_table_is_asked(con: duckdb.DuckDBPyConnection) -> None:
+    scope = Scope(con)
+    assert scope.rows(scope.call("frame_time")) != []

@@ -1,0 +1,23 @@
+"""A recording in a database with all tables, views and summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from schedlens.ask import analysis, blank_database
+from schedlens.errors import NothingToReadError
+from schedlens.load import recording, store
+
+
+@contextmanager
+def loaded(path: Path, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An analyzed database; raises `NothingToReadError` if the recording does not load."""
+    with store.create(folder / "analysis.duckdb", place=blank_database.place) as con:
+        failures = analysis.load(con, recording.gather([path]), (None, None), lambda *_: None)
+        if failures:
+            raise NothingToReadError(failures[0].line)
+        yield con
