@@ -12,7 +12,8 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
-  slice AS MATERIALIZED (
+  -- Read again by each step: rows of all slices would have to be spilled to disk.
+  slice AS NOT MATERIALIZED (
     SELECT
       s.trace_id,
       s.utid,
@@ -78,7 +79,7 @@ WITH
   ),
   -- Running time has the last recorded priority, ready time the one before the next recorded
   -- change.
-  period AS (
+  changed AS MATERIALIZED (
     SELECT
       trace_id,
       utid,
@@ -109,6 +110,9 @@ WITH
       WINDOW sofar AS (PARTITION BY utid ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
     )
     WHERE state IN ('running', 'ready') AND ts < end_ns
+  ),
+  period AS NOT MATERIALIZED (
+    FROM changed
     UNION ALL
     SELECT trace_id, utid, ts, end_ns, 'running', cpu, on_p, on_e, 1, priority
     FROM slice
@@ -120,7 +124,7 @@ WITH
     ANTI JOIN changing USING (utid)
     WHERE ready_ns < ts
   ),
-  piece AS MATERIALIZED (
+  piece AS NOT MATERIALIZED (
     SELECT
       period.*,
       -- Linux nice levels share by weight: none of them outranks another.

@@ -14,7 +14,9 @@ WITH RECURSIVE
     SELECT w.trace_id, w.waker_utid AS parent, child.utid
     FROM wakeup AS w
     JOIN thread AS first ON first.utid = w.utid
-    JOIN thread AS child ON child.utid = first.utid OR child.upid = first.upid
+    -- All threads of its process; a thread without a process is the only one.
+    JOIN thread AS child
+      ON coalesce(child.upid, -1 - child.utid) = coalesce(first.upid, -1 - first.utid)
     WHERE w.kind = 'wakeup_new' AND w.waker_utid IS NOT NULL
   ),
   member AS (

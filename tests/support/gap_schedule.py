@@ -193,9 +193,10 @@ def _states(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id:
         known = known_states(plan, lost, thread)
         states = [(s, where[c] if s == "running" else None) for c, s in enumerate(known)]
         of_threads += [
-            (trace_id, base + thread, begin * CELL, (stop - begin) * CELL, state, cpu, False, False)
+            (trace_id, base + thread, begin * CELL, (stop - begin) * CELL, state, cpu,
+             known[begin - 1 : begin] == ["unknown"], known[stop : stop + 1] in (["unknown"], []))
             for begin, stop, (state, cpu) in runs(states)
-        ]
+        ]  # fmt: skip
     _insert(tables, "cpu_state", "trace_id, cpu, ts, dur, state, utid", of_cpus)
     _insert(tables, "thread_state",
             "trace_id, utid, ts, dur, state, cpu, left_censored, right_censored",

@@ -151,6 +151,12 @@ def fill(con: duckdb.DuckDBPyConnection, plan: Schedule, trace_id: int = 1) -> N
             [(trace_id, cpu, core, plan.types.get(cpu, "U"), True)
              for cpu, core in plan.cores.items()])  # fmt: skip
     states, slices, ready = [], [], []
+    waited = {
+        (thread, at + length): length * CELL
+        for thread, cells in plan.ready.items()
+        for at, length, value in plan.runs(cells)
+        if value
+    }
     for cpu, row in plan.cpus.items():
         for at, length, value in plan.runs(row):
             thread = value if isinstance(value, int) else None
@@ -159,21 +165,31 @@ def fill(con: duckdb.DuckDBPyConnection, plan: Schedule, trace_id: int = 1) -> N
             if thread is not None:
                 reason = plan.reason(cpu, thread, at + length)
                 slices.append((trace_id, thread, cpu, at * CELL, length * CELL, False, reason,
-                              False, False))  # fmt: skip
+                               waited.get((thread, at)), False, False))  # fmt: skip
     for cpu, cell, thread in plan.flashes:
         states.append((trace_id, cpu, cell * CELL, 0, "thread", thread))
-        slices.append((trace_id, thread, cpu, cell * CELL, 0, False, "blocked", False, False))
+        slices.append((trace_id, thread, cpu, cell * CELL, 0, False, "blocked",
+                       waited.get((thread, cell)), False, False))  # fmt: skip
         ready.append((trace_id, thread, cell * CELL, 0, "ready", False, False))
+    entered = {(row[1], row[3] // CELL) for row in slices}
     for name, threads_in in (("ready", plan.ready), ("unknown", plan.lost)):
         for thread, cells in threads_in.items():
             ready += [
-                (trace_id, thread, at * CELL, length * CELL, name, False, False)
+                (
+                    trace_id,
+                    thread,
+                    at * CELL,
+                    length * CELL,
+                    name,
+                    False,
+                    name == "ready" and (thread, at + length) not in entered,
+                )
                 for at, length, value in plan.runs(cells)
                 if value
             ]
     _insert(con, "cpu_state", "trace_id, cpu, ts, dur, state, utid", states)
     _insert(con, "sched_slice", "trace_id, utid, cpu, ts, dur, is_idle, end_reason, "
-            "left_censored, right_censored", slices)  # fmt: skip
+            "ready_ns, left_censored, right_censored", slices)  # fmt: skip
     _insert(con, "thread_state", "trace_id, utid, ts, dur, state, left_censored, right_censored",
             ready)  # fmt: skip
     before = [sorted(plan.cpus)] if plan.ties else []

@@ -43,6 +43,7 @@ def _make(path: Path) -> None:
 
 def _key() -> str:
     digest = hashlib.sha256(f"{duckdb.__version__} {store.STORAGE_VERSION}".encode())
-    for path in sorted(schema.folder().rglob("*.sql")):
+    # What makes the macros from the SQL decides as well.
+    for path in (Path(catalog.__file__), *sorted(schema.folder().rglob("*.sql"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -30,6 +30,11 @@ _NEEDS = re.compile(r"^No rows without: ([\w, ]+)\.$")
 _NAME = re.compile(r'"([^"]+)"\s*$|(\w+)\s*$')
 # A name with all that is joined to it by points: `cpu.core` is not the question `cpu`.
 _WORD = re.compile(r"(?<![\w.])\w+(?:\.\w+)*\b(?!\s*\.)")
+# The order of the rows, and a call of a question.
+_ORDER = re.compile(r"\nORDER BY\b(?:(?!\nORDER BY\b|\bLIMIT\b).)*\Z", re.DOTALL)
+_CALL = re.compile(r"(?<![\w.])(\w+)(?=\()")
+# The schema of the questions as others read them.
+_UNORDERED = "unordered"
 
 
 @dataclass(frozen=True)
@@ -230,17 +235,36 @@ def is_installed(con: duckdb.DuckDBPyConnection) -> bool:
 def install(con: duckdb.DuckDBPyConnection, queries: Iterable[Query] | None = None) -> None:
     """Makes a macro and a view of every question, with their documentation as comments.
 
-    `queries` are the questions, each after those that it uses; by default `load_all()`.
+    `queries` are the questions, each after those that it uses; by default `load_all()`. Questions
+    read each other without their order, which DuckDB would sort by even where it is of no use.
     """
-    for query in load_all() if queries is None else queries:
+    chosen = load_all() if queries is None else list(queries)
+    main = {query.name for query in chosen if query.schema == "main"}
+    read_by_others = {
+        name for query in chosen for name in _CALL.findall(query.sql) if name in main - {query.name}
+    }
+    con.execute(f"CREATE SCHEMA IF NOT EXISTS {_UNORDERED}")
+    for query in chosen:
         if query.schema != "main":
             con.execute(f"CREATE SCHEMA IF NOT EXISTS {query.schema}")
         arguments = ", ".join(f"{p.name} := {p.default}" for p in query.parameters)
         name = query.full_name
-        con.execute(f"CREATE OR REPLACE MACRO {name}({arguments}) AS TABLE {query.sql}")
+        sql = _CALL.sub(
+            lambda call: f"{_UNORDERED}.{call[1]}" if call[1] in read_by_others else call[1],
+            query.sql,
+        )
+        con.execute(f"CREATE OR REPLACE MACRO {name}({arguments}) AS TABLE {sql}")
+        if query.schema == "main" and name in read_by_others:
+            rows = without_order(sql)
+            con.execute(f"CREATE OR REPLACE MACRO {_UNORDERED}.{name}({arguments}) AS TABLE {rows}")
         con.execute(f"CREATE OR REPLACE VIEW {name} AS FROM {name}()")
         signature = "".join(f" {p.name} [{p.default}]: {p.text}" for p in query.parameters)
         con.execute(f"COMMENT ON MACRO TABLE {name} IS {literal(query.text + signature)}")
         con.execute(f"COMMENT ON VIEW {name} IS {literal(query.text)}")
         for column, text in query.columns:
             con.execute(f'COMMENT ON COLUMN {name}."{column}" IS {literal(text)}')
+
+
+def without_order(sql: str) -> str:
+    """A question without the order of its rows, unless a limit depends on it."""
+    return _ORDER.sub("", sql)

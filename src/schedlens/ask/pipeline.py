@@ -81,7 +81,11 @@ def analyzed(
     questions.check()
     timings = timings or Timings()
     with store.create(
-        database, max_memory=max_memory, temp_folder=temp_folder, place=blank_database.place
+        database,
+        max_memory=max_memory,
+        temp_folder=temp_folder,
+        place=blank_database.place,
+        to_read=max((each.size for each in recordings), default=0),
     ) as con:
         with bar(quiet=quiet) as progress, timings.phase("load"):
             failures = analysis.load(con, recordings, questions.window, progress, trace_ids)

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 @click.option("--only", multiple=True, help="Only this analyzer; may be given again.")
 @click.option(
     "--max-memory", metavar="SIZE",
-    help="Memory to use at most, such as 2G. Default: half of the machine's. Larger data is "
-    "spilled to disk; a query that cannot finish is left out and named.",
+    help="Memory to use at most, such as 4G. Default: 1.75G and a sixth of the recording's size, "
+    "at most half of the machine's. Larger data is spilled to disk; a query that cannot finish is "
+    "left out and named.",
 )  # fmt: skip
 @click.option(
     "--temp-folder", type=click.Path(path_type=Path, file_okay=False, exists=True),

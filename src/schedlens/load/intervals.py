@@ -157,21 +157,16 @@ SELECT
   END::TINYINT AS ended
 FROM sched_slice AS slice
 LEFT JOIN (
-  SELECT utid, ts, dur
-  FROM thread_state
-  WHERE trace_id = $trace_id AND state = 'ready' AND left_censored AND dur > 0
+  FROM {place}.cut_ready WHERE left_censored
 ) AS state ON slice.utid = state.utid AND slice.ts = state.ts + state.dur
 WHERE slice.trace_id = $trace_id
   AND NOT slice.is_idle
-  AND slice.cpu IN (
-    SELECT cpu
-    FROM sched_slice
-    WHERE trace_id = $trace_id
-      AND end_reason IN ('quantum_end', 'quantum_end_or_yield', 'preempted')
-  )
+  AND slice.cpu IN (FROM {place}.contended)
 ORDER BY slice.ts, slice.cpu, slice.dur, slice.utid
 """,
     "cpu_state": "SELECT ts, dur, cpu, state, utid FROM {place}.state",
+    # A slice contains the ready time before it, unless that is cut by its end or by a gap.
+    #
     # Only a slice that ended runnable can leave a throttled thread. If several slices end at one
     # time, the last is one of length zero; if one of those blocked, the thread blocked.
     "ready": """
@@ -179,17 +174,24 @@ SELECT
   state.ts,
   state.dur,
   state.utid,
-  slice.cpu AS entered_cpu,
+  state.entered_cpu,
   leaving.cpu AS left_cpu,
-  lost.utid IS NOT NULL AS cut,
+  state.cut,
   throttled.utid IS NOT NULL AS rate_controlled
-FROM thread_state AS state
-LEFT JOIN sched_slice AS slice
-  ON slice.trace_id = $trace_id
-  AND slice.utid = state.utid
-  AND slice.ts = state.ts + state.dur
-  AND NOT slice.is_idle
-  AND NOT slice.left_censored
+FROM (
+  SELECT ts - ready_ns AS ts, ready_ns AS dur, utid, cpu AS entered_cpu, dur AS entered_ns,
+    false AS cut
+  FROM sched_slice
+  WHERE trace_id = $trace_id AND ready_ns > 0 AND NOT is_idle AND NOT left_censored
+  UNION ALL
+  SELECT cut.ts, cut.dur, cut.utid, slice.cpu, slice.dur, lost.utid IS NOT NULL
+  FROM {place}.cut_ready AS cut
+  LEFT JOIN (
+    FROM sched_slice WHERE trace_id = $trace_id AND NOT is_idle AND NOT left_censored
+  ) AS slice
+    ON slice.utid = cut.utid AND slice.ts = cut.ts + cut.dur
+  LEFT JOIN {place}.lost AS lost ON lost.utid = cut.utid AND lost.ts = cut.ts + cut.dur
+) AS state
 LEFT JOIN (
   SELECT runnable.utid, runnable.cpu, runnable.ts + runnable.dur AS ts, runnable.dur
   FROM sched_slice AS runnable
@@ -213,13 +215,30 @@ LEFT JOIN (
   FROM context_switch
   WHERE trace_id = $trace_id AND prev_wait_reason = $rate_control
 ) AS throttled ON throttled.utid = state.utid AND throttled.ts = state.ts
-LEFT JOIN (
-  SELECT DISTINCT utid, ts
-  FROM thread_state
-  WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
-) AS lost ON lost.utid = state.utid AND lost.ts = state.ts + state.dur
-WHERE state.trace_id = $trace_id AND state.state = 'ready' AND state.dur > 0
-ORDER BY state.ts, state.utid, slice.dur, leaving.dur, slice.cpu, leaving.cpu
+ORDER BY state.ts, state.utid, state.entered_ns, leaving.dur, state.entered_cpu, leaving.cpu
+""",
+}
+
+# Rows that the large inputs look up. There are few, so that a join needs no memory for all slices.
+_LOOKED_UP = {
+    "contended": """
+SELECT DISTINCT cpu
+FROM sched_slice
+WHERE trace_id = $trace_id
+  AND end_reason IN ('quantum_end', 'quantum_end_or_yield', 'preempted')
+""",
+    "cut_ready": """
+SELECT utid, ts, dur, left_censored
+FROM thread_state
+WHERE trace_id = $trace_id
+  AND (left_censored OR right_censored)
+  AND state = 'ready'
+  AND dur > 0
+""",
+    "lost": """
+SELECT DISTINCT utid, ts
+FROM thread_state
+WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
 """,
 }
 
@@ -293,10 +312,10 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
         "yields_recorded": yields_recorded,
     }
     # One after the other: sorts that run at the same time would need memory for all their rows.
-    for name in _LARGE:
+    for name, sql in (*_LOOKED_UP.items(), *((name, _STREAMS[name]) for name in _LARGE)):
         con.execute(
-            f"CREATE OR REPLACE TABLE {place}.{name} AS {_STREAMS[name]}",
-            _values(_STREAMS[name], own, by_tick=by_tick),
+            f"CREATE OR REPLACE TABLE {place}.{name} AS {sql.format(place=place)}",
+            _values(sql, own, by_tick=by_tick),
         )
     # A stream blocks its connection, so each one has its own cursor.
     [(named,)] = con.execute("SELECT current_database()").fetchall()

@@ -58,6 +58,11 @@ class Recording:
         """All files of the recording."""
         return [str(path) for path in (self.trace, *self.more_files) if path]
 
+    @property
+    def size(self) -> int:
+        """The bytes of all its files; those of a folder are not counted."""
+        return sum(path.stat().st_size for path in map(Path, self.files) if path.exists())
+
     def described(self, topology: SavedTopology) -> Recording:
         """The same recording with another machine."""
         return replace(self, topology=topology)

@@ -87,6 +87,10 @@ _DUCKDB_SHARE = 0.8
 _BESIDES = 400 << 20
 # DuckDB cannot sort or join with less.
 LEAST_MEMORY = _BESIDES + (200 << 20)
+# By default: this, and for each byte of a recording a part of one. More makes few queries faster,
+# and a studio analyzes on machines that have other work.
+_USUAL_MEMORY = 1750 << 20
+_BYTES_READ_PER_BYTE = 6
 
 
 @contextmanager
@@ -96,12 +100,14 @@ def create(
     max_memory: int | None = None,
     temp_folder: Path | None = None,
     place: Callable[[Path], None] | None = None,
+    to_read: int = 0,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A new database with all tables; it gets its name only when the block succeeds.
 
-    `max_memory` is what this process may use, in bytes, by default half of what is installed;
-    queries that need more spill to `temp_folder`, by default next to the database. `place` makes
-    an empty database that already has the tables. A shell that has the old file open keeps it.
+    `max_memory` is what this process may use, in bytes; by default 1.75 GiB and a sixth of
+    `to_read`, the bytes of the recordings, but at most half of what is installed. Queries that need
+    more spill to `temp_folder`, by default next to the database. `place` makes an empty database
+    that already has the tables. A shell that has the old file open keeps it.
     Raises `DatabaseError`, `NoSpaceError` or `SizeError`.
     """
     allowed = LEAST_MEMORY if max_memory is None else max_memory
@@ -121,7 +127,8 @@ def create(
             },
         )
         if max_memory is None:
-            allowed = max(LEAST_MEMORY, installed_memory(con) // 2)
+            usual = _USUAL_MEMORY + to_read // _BYTES_READ_PER_BYTE
+            allowed = max(LEAST_MEMORY, min(usual, installed_memory(con) // 2))
         con.execute(f"SET memory_limit = '{(allowed - _BESIDES) >> 10}KiB'")
     except (OSError, duckdb.Error) as error:
         _discard(aside)
