@@ -37,7 +37,7 @@ test: setup-test check
 	cargo test --workspace --locked -j2
 	$(BIN)/python tools/fuzz/run.py --seed 1 --runs 100000 --seconds 4
 	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile; parallel=$$?; \
-	$(BIN)/python -m pytest -m alone && exit $$parallel
+	$(BIN)/python -m pytest -m "alone and not release" && exit $$parallel
 
 quick: setup
 	$(BIN)/python -m pytest -m "not alone and not slow" -n 2 --dist loadfile -q
@@ -86,6 +86,7 @@ wheels: setup
 	@tools/system_packages.sh x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): going on"
 	$(BIN)/python tools/wheels.py
+	$(BIN)/python -m pytest -m release
 
 licenses: setup
 	$(BIN)/python tools/licenses.py

@@ -36,3 +36,20 @@ CREATE TABLE concurrency_process_sum (
   running INTEGER NOT NULL,        -- Threads of these processes that ran at once.
   ns BIGINT NOT NULL               -- Time with exactly this many running.
 );
+
+CREATE TABLE ready_obstacle_sum (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  start_ns BIGINT NOT NULL,        -- Start of the window.
+  end_ns BIGINT NOT NULL,          -- End of the window.
+  min_idle_ns BIGINT NOT NULL,     -- Shortest idle interval that counts.
+  utid BIGINT NOT NULL,            -- Thread.
+  ready_ns BIGINT NOT NULL,        -- Ready time, which the next six sum to.
+  throttled_ns BIGINT NOT NULL,    -- Throttled by a quota or rate control.
+  idle_exit_ns BIGINT NOT NULL,    -- Just before the switch-in, with its CPU still idle.
+  idle_available_ns BIGINT NOT NULL, -- An allowed, unparked CPU was idle.
+  parked_available_ns BIGINT NOT NULL, -- An allowed CPU was idle, but parked or soft-parked.
+  obstacle_unknown_ns BIGINT NOT NULL, -- The state or the parking of an allowed CPU is unknown.
+  all_busy_ns BIGINT NOT NULL,     -- No allowed CPU was idle long enough.
+  maybe_idle_ns BIGINT NOT NULL,   -- Part of parked_available_ns that may be idle_available.
+  affinity_known BOOLEAN NOT NULL  -- False: taken as the CPUs that it ran on.
+);

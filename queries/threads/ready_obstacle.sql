@@ -6,6 +6,17 @@
 -- p_min_idle_ns [100000]: shortest idle interval that counts.
 WITH
   who AS (FROM thread_with_process(p_trace_id, p_process)),
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  summary AS (
+    SELECT sums.*
+    FROM ready_obstacle_sum AS sums
+    JOIN span
+      ON span.trace_id = sums.trace_id AND span.start_ns = sums.start_ns
+      AND span.end_ns = sums.end_ns
+    WHERE sums.min_idle_ns = p_min_idle_ns
+  ),
+  -- Recordings without a summary of this window.
+  left_over AS (FROM span ANTI JOIN summary USING (trace_id)),
   spent AS (
     SELECT
       utid,
@@ -19,11 +30,14 @@ WITH
       coalesce(sum(dur) FILTER (WHERE obstacle = 'unknown'), 0)::BIGINT
         AS obstacle_unknown_ns,
       coalesce(sum(dur) FILTER (WHERE obstacle = 'all_busy'), 0)::BIGINT AS all_busy_ns,
-      coalesce(sum(dur) FILTER (WHERE obstacle = 'parked_available' AND may_be_idle), 0)
+      coalesce(sum(dur) FILTER (WHERE obstacle = 'parked_available' AND may_be_idle), 0)::BIGINT
         AS maybe_idle_ns,
       bool_and(affinity_known) AS affinity_known,
     FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
+    SEMI JOIN left_over USING (trace_id)
     GROUP BY utid
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (trace_id, start_ns, end_ns, min_idle_ns) FROM summary
   )
 SELECT
   -- Recording.
@@ -49,7 +63,7 @@ SELECT
   spent.parked_available_ns,
   -- Part of parked_available_ns in which another allowed CPU may have been idle and unparked: its
   -- state or parking, or the affinity, is unknown, ns. (no bounds)
-  spent.maybe_idle_ns::BIGINT AS maybe_idle_ns,
+  spent.maybe_idle_ns,
   -- The state or the parking of an allowed CPU is unknown, ns. (no bounds)
   spent.obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)

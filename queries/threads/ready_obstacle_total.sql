@@ -10,17 +10,16 @@ WITH
   spent AS (
     SELECT
       trace_id,
-      sum(dur)::BIGINT AS ready_ns,
-      sum(dur) FILTER (WHERE obstacle = 'throttled') AS throttled_ns,
-      sum(dur) FILTER (WHERE obstacle = 'idle_exit') AS idle_exit_ns,
-      sum(dur) FILTER (WHERE obstacle = 'idle_available') AS idle_available_ns,
-      sum(dur) FILTER (WHERE obstacle = 'parked_available') AS parked_available_ns,
-      sum(dur) FILTER (WHERE obstacle = 'unknown') AS obstacle_unknown_ns,
-      sum(dur) FILTER (WHERE obstacle = 'all_busy') AS all_busy_ns,
-      coalesce(sum(dur) FILTER (WHERE obstacle = 'parked_available' AND may_be_idle), 0)
-        AS maybe_idle_ns,
+      sum(ready_ns)::BIGINT AS ready_ns,
+      sum(throttled_ns)::BIGINT AS throttled_ns,
+      sum(idle_exit_ns)::BIGINT AS idle_exit_ns,
+      sum(idle_available_ns)::BIGINT AS idle_available_ns,
+      sum(parked_available_ns)::BIGINT AS parked_available_ns,
+      sum(obstacle_unknown_ns)::BIGINT AS obstacle_unknown_ns,
+      sum(all_busy_ns)::BIGINT AS all_busy_ns,
+      sum(maybe_idle_ns)::BIGINT AS maybe_idle_ns,
       bool_and(affinity_known) AS affinity_known,
-    FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
+    FROM ready_obstacle(p_trace_id, p_from_ns, p_to_ns, NULL, p_min_idle_ns)
     GROUP BY trace_id
   ),
   matched AS (
@@ -38,21 +37,21 @@ SELECT
   -- Ready time of all threads, ns. (at least; unknown_ns more at most)
   spent.ready_ns,
   -- Throttled by a quota or rate control, ns. (at least; unknown_ns more at most)
-  coalesce(spent.throttled_ns, 0)::BIGINT AS throttled_ns,
+  spent.throttled_ns,
   -- At most 1 ms before the switch-in, with the CPU it switches in on still idle, ns.
   -- (at least; unknown_ns more at most)
-  coalesce(spent.idle_exit_ns, 0)::BIGINT AS idle_exit_ns,
+  spent.idle_exit_ns,
   -- An allowed, unparked CPU was idle, summed over threads, ns. (at least; unknown_ns more at most)
-  coalesce(spent.idle_available_ns, 0)::BIGINT AS idle_available_ns,
+  spent.idle_available_ns,
   -- An allowed CPU was idle, but parked or soft-parked, ns. (no bounds)
-  coalesce(spent.parked_available_ns, 0)::BIGINT AS parked_available_ns,
+  spent.parked_available_ns,
   -- Part of parked_available_ns in which another allowed CPU may have been idle and unparked: its
   -- state or parking, or the affinity, is unknown, ns. (no bounds)
-  spent.maybe_idle_ns::BIGINT AS maybe_idle_ns,
+  spent.maybe_idle_ns,
   -- The state or the parking of an allowed CPU is unknown, ns. (no bounds)
-  coalesce(spent.obstacle_unknown_ns, 0)::BIGINT AS obstacle_unknown_ns,
+  spent.obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)
-  coalesce(spent.all_busy_ns, 0)::BIGINT AS all_busy_ns,
+  spent.all_busy_ns,
   -- Part of idle_available_ns that the idle CPUs could have run, ns; null unless p_min_idle_ns is 0
   -- or 100000. (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000)
@@ -62,7 +61,7 @@ SELECT
   spent.affinity_known,
   -- obstacle_unknown_ns, plus maybe_idle_ns, plus the time in which the states of threads are
   -- unknown, ns. (bound)
-  (coalesce(spent.obstacle_unknown_ns, 0) + spent.maybe_idle_ns + coalesce(unclear.ns, 0))::BIGINT
+  (spent.obstacle_unknown_ns + spent.maybe_idle_ns + coalesce(unclear.ns, 0))::BIGINT
     AS unknown_ns,
   -- Threads whose unknown time is included.
   coalesce(unclear.threads, 0) AS unknown_threads,

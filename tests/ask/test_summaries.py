@@ -21,6 +21,7 @@ SUMMARIES = {
     "fair_share_sum": "fair_share",
     "parallel_section_sum": "section_scaling",
     "concurrency_process_sum": "concurrency_process",
+    "ready_obstacle_sum": "ready_obstacle",
 }
 """The tables, and the question that reads each."""
 POOLS = "parallel_section_sum"

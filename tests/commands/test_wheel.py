@@ -94,6 +94,7 @@ def test_wheel_needs_only_glibc(wheel: Path) -> None:
 
 
 @pytest.mark.skipif(wine.missing() is not None, reason=wine.missing() or "")
+@pytest.mark.release
 def test_windows_wheel_contains_program_that_runs_under_wine(
     wheels: ModuleType, wheel: Path, tmp_path: Path
 ) -> None:

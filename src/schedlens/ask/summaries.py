@@ -40,7 +40,21 @@ WINDOW pool AS (PARTITION BY upid, regexp_replace(thread, '[0-9]+', '#', 'g'))
 LEAST_WORKERS = 3
 """The smallest pool in `parallel_section_sum`, and the default of every `p_least`."""
 
-_TABLES = ("fair_share_sum", "parallel_section_sum", "concurrency_process_sum")
+# The default of every `p_min_idle_ns`. The query finds no summary yet, and computes the answer.
+_OBSTACLES = """
+INSERT INTO ready_obstacle_sum BY NAME
+SELECT
+  trace_id,
+  $start_ns AS start_ns,
+  $end_ns AS end_ns,
+  100000 AS min_idle_ns,
+  * EXCLUDE (trace_id, process, thread, tid, unknown_ns)
+FROM ready_obstacle(p_trace_id := $trace_id, p_min_idle_ns := 100000)
+"""
+
+_TABLES = (
+    "fair_share_sum", "parallel_section_sum", "concurrency_process_sum", "ready_obstacle_sum",
+)  # fmt: skip
 
 
 def build(con: duckdb.DuckDBPyConnection) -> None:
@@ -71,3 +85,4 @@ def _summarize(con: duckdb.DuckDBPyConnection, trace_id: int, window: tuple[int,
         summaries = _decoders.summarize(trace_id, window, cpus, *streams)
     for table, rows in summaries:
         con.from_arrow(rows).insert_into(table)
+    con.execute(_OBSTACLES, {**own, "start_ns": window[0], "end_ns": window[1]})

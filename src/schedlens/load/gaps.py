@@ -443,7 +443,7 @@ def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     parameters = {"trace_id": trace_id}
     offline.apply(con, trace_id)
     con.execute(_UNLISTED, parameters)
-    if _has_rows(con, "unlisted_thread"):
+    if _has_rows(con, "unlisted_thread WHERE is_etw"):
         con.execute(_UNBORN)
     con.execute(_GAPS, parameters)
     if _has_rows(con, "gap"):
