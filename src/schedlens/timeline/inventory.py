@@ -1,0 +1,86 @@
+"""What a recording contains: its CPUs, processes, threads, gaps, counters, and findings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlens.timeline import keys
+from schedlens.timeline.prepared import Timelines
+
+
+def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
+    """Everything that the page needs before it asks for lanes, as JSON values.
+
+    Raises `UnknownNameError` for a recording that does not exist.
+    """
+    start, end = timelines.of(trace_id)
+    one = {"one": trace_id}
+
+    def rows(sql: str) -> list[dict[str, Any]]:
+        return table(timelines, sql, one if "$one" in sql else {})
+
+    waiting = rows("SELECT key, reason FROM tiles.waiting WHERE trace_id = $one ORDER BY key")
+    counters = rows(
+        "SELECT row_number() OVER (ORDER BY counter, cpu) AS id, counter || ' of CPU ' || cpu "
+        "AS name, 'per s' AS unit, cpu, 'counter' AS kind "
+        "FROM (SELECT DISTINCT counter, cpu FROM counter_delta WHERE trace_id = $one) ORDER BY id"
+    )
+    counters += rows(
+        "SELECT DISTINCT cpu AS id, 'frequency of CPU ' || cpu AS name, 'kHz' AS unit, cpu, "
+        "'frequency' AS kind FROM cpu_frequency WHERE trace_id = $one ORDER BY cpu"
+    )
+    has_parking = bool(rows("SELECT 1 FROM cpu_parking WHERE trace_id = $one LIMIT 1"))
+    if has_parking:
+        counters.append(
+            {"id": 0, "name": "parked CPUs", "unit": "", "cpu": None, "kind": "parked_count"}
+        )
+    return {
+        "trace_id": trace_id,
+        "recordings": rows(
+            "SELECT trace_id, label AS name, coalesce(first_ns, 0) AS start_ns, "
+            "coalesce(duration_ns, 0) AS end_ns FROM trace ORDER BY trace_id"
+        ),
+        "start_ns": start,
+        "end_ns": end,
+        "cpus": rows(
+            "SELECT cpu, package, llc, core, core_type, smt_index FROM "
+            "(SELECT *, row_number() OVER (PARTITION BY cpu ORDER BY valid_from_ns NULLS FIRST) "
+            "AS place FROM cpu WHERE trace_id = $one) WHERE place = 1 "
+            "UNION ALL BY NAME SELECT DISTINCT cpu FROM cpu_state WHERE trace_id = $one "
+            "AND cpu NOT IN (SELECT cpu FROM cpu WHERE trace_id = $one) ORDER BY cpu"
+        ),
+        "processes": rows("SELECT upid, pid, name FROM process WHERE trace_id = $one ORDER BY 1"),
+        "threads": rows(
+            "SELECT t.utid, t.tid, t.name, t.upid, coalesce(p.running_ns, 0) AS running_ns, "
+            "coalesce(p.ready_ns, 0) AS ready_ns, f.cost_ns FROM thread AS t LEFT JOIN ("
+            "SELECT lane, sum(ns) FILTER (WHERE key < $ready)::BIGINT AS running_ns, "
+            "sum(ns) FILTER (WHERE key BETWEEN $ready AND $ready + 9)::BIGINT AS ready_ns "
+            "FROM tiles.thread_tile WHERE trace_id = $one AND width_ns = (SELECT max(width_ns) "
+            "FROM tiles.level WHERE trace_id = $one) GROUP BY lane) AS p ON p.lane = t.utid "
+            "LEFT JOIN (SELECT utid, sum(cost_ns)::BIGINT AS cost_ns FROM finding "
+            "WHERE trace_id = $one GROUP BY utid) AS f ON f.utid = t.utid "
+            "WHERE t.trace_id = $one AND NOT t.is_idle ORDER BY t.utid".replace(
+                "$ready", str(keys.READY)
+            )
+        ),
+        "states": keys.states([(row["key"], row["reason"]) for row in waiting]),
+        "gaps": rows(
+            "SELECT cpu, start_ns, end_ns FROM loss WHERE trace_id = $one "
+            "AND start_ns IS NOT NULL AND end_ns > start_ns ORDER BY start_ns, cpu"
+        ),
+        "counters": counters,
+        "findings": rows(
+            "SELECT finding_id AS id, kind, title, trace_id, utid, cpu, start_ns, end_ns "
+            "FROM finding WHERE trace_id = $one OR trace_id IS NULL ORDER BY finding_id"
+        ),
+        "has_frames": bool(rows("SELECT 1 FROM frame WHERE trace_id = $one LIMIT 1")),
+        "has_marks": bool(rows("SELECT 1 FROM mark WHERE trace_id = $one LIMIT 1")),
+        "has_parking": has_parking,
+    }
+
+
+def table(timelines: Timelines, sql: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a statement, as dicts."""
+    cursor = timelines.con.execute(sql, given)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -1,0 +1,200 @@
+"""One slice of a thread: why it began and ended, who woke it, and who ran meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlens.timeline.inventory import table
+from schedlens.timeline.prepared import Timelines
+
+# The chain of wakers is followed this far.
+_MOST_HOPS = 32
+WHAT = ("next", "previous", "waker", "woken")
+
+_SLICE = """
+SELECT s.utid, t.name AS thread, t.tid, p.name AS process, p.pid, s.cpu, s.ts AS start_ns,
+  s.dur AS dur_ns, s.priority, s.end_reason, s.ready_ns, s.wait_ns, s.waker_utid, s.prev_cpu,
+  s.left_censored, s.right_censored, c.core, c.core_type
+FROM sched_slice AS s
+JOIN thread AS t ON t.utid = s.utid
+LEFT JOIN process AS p ON p.upid = t.upid
+LEFT JOIN topology(p_trace_id := {one}) AS c
+  ON c.cpu = s.cpu AND s.ts >= c.from_ns AND s.ts < c.to_ns
+WHERE s.trace_id = {one} AND s.utid = {utid} AND NOT s.is_idle AND s.ts <= {at}
+  AND (s.ts + s.dur > {at} OR s.ts = {at})
+ORDER BY s.ts DESC LIMIT 1
+"""
+_STATE = """
+SELECT s.utid, t.name AS thread, t.tid, p.name AS process, p.pid, s.cpu, s.ts AS start_ns,
+  s.dur AS dur_ns, s.state, s.reason, s.waker_utid
+FROM thread_state AS s
+JOIN thread AS t ON t.utid = s.utid
+LEFT JOIN process AS p ON p.upid = t.upid
+WHERE s.trace_id = {one} AND s.utid = {utid} AND s.ts <= {at} AND s.ts + s.dur > {at}
+ORDER BY s.ts DESC LIMIT 1
+"""
+_OBSTACLES = """
+SELECT obstacle, sum(dur)::BIGINT AS ns
+FROM ready_obstacle_slice({one}, {start}, {end}, 100000)
+WHERE utid = {utid} AND ready_ts = {ready}
+GROUP BY obstacle ORDER BY ns DESC, obstacle
+"""
+_WAKER = """
+SELECT w.ts AS time_ns, w.cpu, w.waker_utid AS utid, t.name AS thread, t.tid,
+  coalesce(w.in_interrupt, t.is_idle) AS in_interrupt
+FROM wakeup AS w
+LEFT JOIN thread AS t ON t.utid = w.waker_utid
+WHERE w.trace_id = {one} AND w.utid = {utid} AND w.effective AND w.ts <= {at}
+ORDER BY w.ts DESC, w.seq DESC LIMIT 1
+"""
+_INSTEAD = """
+SELECT c.utid, t.name AS thread, t.tid,
+  sum(least(c.ts + c.dur, {start}) - greatest(c.ts, {ready}))::BIGINT AS ns
+FROM cpu_state AS c
+JOIN thread AS t ON t.utid = c.utid
+WHERE c.trace_id = {one} AND c.cpu = {cpu} AND c.state = 'thread'
+  AND c.ts < {start} AND c.ts + c.dur > {ready}
+GROUP BY ALL ORDER BY ns DESC, c.utid
+"""
+_SIBLING = """
+SELECT other.utid, t.name AS thread, t.tid, other.cpu,
+  sum(least(other.ts + other.dur, {end}) - greatest(other.ts, {start}))::BIGINT AS ns
+FROM topology(p_trace_id := {one}) AS own
+JOIN topology(p_trace_id := {one}) AS sibling
+  ON sibling.core = own.core AND sibling.cpu <> own.cpu
+JOIN cpu_state AS other ON other.trace_id = {one} AND other.cpu = sibling.cpu
+LEFT JOIN thread AS t ON t.utid = other.utid
+WHERE own.cpu = {cpu} AND {start} >= own.from_ns AND {start} < own.to_ns
+  AND {start} >= sibling.from_ns AND {start} < sibling.to_ns
+  AND other.state IN ('thread', 'interrupt') AND other.ts < {end}
+  AND other.ts + other.dur > {start}
+GROUP BY ALL ORDER BY ns DESC, other.utid
+"""
+_COUNTERS = """
+SELECT counter, delta, ts AS start_ns, dur AS dur_ns FROM counter_delta
+WHERE trace_id = {one} AND utid = {utid} AND cpu = {cpu} AND ts < {end} AND ts + dur > {start}
+ORDER BY counter, ts
+"""
+_FREQUENCY = """
+SELECT khz, ts AS start_ns FROM cpu_frequency
+WHERE trace_id = {one} AND cpu = {cpu} AND ts <= {start} ORDER BY ts DESC LIMIT 1
+"""
+_FRAME = """
+SELECT start_ns FROM frame
+WHERE trace_id = {one} AND start_ns <= {at} AND start_ns + coalesce(dur_ns, 0) > {at}
+ORDER BY start_ns DESC LIMIT 1
+"""
+
+
+def slice_at(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> dict[str, Any] | None:
+    """All about the slice of a thread at a time; None if nothing of it is known then.
+
+    If the thread did not run, the answer has `state`, and no CPU details. `sql` has the statement
+    of each part.
+    """
+    timelines.of(trace_id)
+    names: dict[str, Any] = {"one": trace_id, "utid": utid, "at": time_ns}
+    used: dict[str, str] = {}
+
+    def rows(name: str, sql: str) -> list[dict[str, Any]]:
+        used[name] = sql.format(**names).strip()
+        return table(timelines, used[name], {})
+
+    found = rows("slice", _SLICE)
+    if not found:
+        found = rows("slice", _STATE)
+        return {**found[0], "sql": used} if found else None
+    own = found[0]
+    start, ready = own["start_ns"], own["ready_ns"]
+    names |= {"cpu": own["cpu"], "start": start, "end": start + own["dur_ns"]}
+    own["state"] = "running"
+    if ready is not None:
+        names |= {"ready": start - ready, "at": start - ready}
+        own["ahead"] = rows("ahead", _INSTEAD)
+        own["ready"] = rows("obstacles", _OBSTACLES.replace("{start}, {end}", "{ready}, {start}"))
+    if own["waker_utid"] is not None:
+        waker = rows("waker", _WAKER)
+        own["waker"] = waker[0] if waker else None
+    own["sibling"] = rows("sibling", _SIBLING)
+    own["counters"] = rows("counters", _COUNTERS)
+    frequency = rows("frequency", _FREQUENCY)
+    own["frequency_khz"] = frequency[0]["khz"] if frequency else None
+    own["chain"] = chain(timelines, trace_id, utid, start)
+    own["sql"] = used
+    return own
+
+
+def chain(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> list[dict[str, Any]]:
+    """Wakeups back from a slice to the start of its frame or to an interrupt, latest first."""
+    frame = table(timelines, _FRAME.format(one=trace_id, at=time_ns), {})
+    until = frame[0]["start_ns"] if frame else None
+    hops: list[dict[str, Any]] = []
+    at, who = time_ns, utid
+    while len(hops) < _MOST_HOPS:
+        found = table(timelines, _WAKER.format(one=trace_id, utid=who, at=at), {})
+        if not found or (until is not None and found[0]["time_ns"] < until):
+            break
+        hop = found[0]
+        hops.append({**hop, "woken_utid": who})
+        # A wakeup at the same time and by the same thread would be found again.
+        if hop["in_interrupt"] or hop["utid"] is None or (hop["utid"], hop["time_ns"]) == (who, at):
+            break
+        at, who = hop["time_ns"], hop["utid"]
+    return hops
+
+
+def neighbor(
+    timelines: Timelines, trace_id: int, time_ns: int, what: str, *, utid: int | None = None,
+    cpu: int | None = None,
+) -> dict[str, Any] | None:  # fmt: skip
+    """The next or previous slice of a thread or a CPU, or a thread's waker or what it woke.
+
+    For `next` and `previous`, `time_ns` is the start of the slice to go on from. None: there is
+    none, or an interrupt was the waker.
+    """
+    if what not in WHAT:
+        raise ValueError(f"what must be one of {', '.join(WHAT)}")
+    timelines.of(trace_id)
+    columns = "SELECT utid, cpu, ts AS start_ns, dur AS dur_ns FROM sched_slice"
+    chosen = f"utid = {utid}" if utid is not None else f"cpu = {cpu}"
+    own = f"trace_id = {trace_id} AND NOT is_idle"
+    if what in ("next", "previous"):
+        side, order = (">", "ts, cpu") if what == "next" else ("<", "ts DESC, cpu")
+        sql = f"{columns} WHERE {own} AND {chosen} AND ts {side} {time_ns} ORDER BY {order} LIMIT 1"
+        return _first(timelines, sql)
+    here = _first(
+        timelines,
+        f"{columns.replace(' FROM', ', ready_ns, waker_utid FROM')} WHERE {own} AND {chosen} "
+        f"AND ts <= {time_ns} AND (ts + dur > {time_ns} OR ts = {time_ns}) "
+        "ORDER BY ts DESC LIMIT 1",
+    )
+    if here is None:
+        return None
+    start, end = here["start_ns"], here["start_ns"] + here["dur_ns"]
+    if what == "woken":
+        woken = _first(
+            timelines,
+            f"SELECT utid, ts FROM wakeup WHERE trace_id = {trace_id} AND effective "
+            f"AND waker_utid = {here['utid']} AND ts >= {start} AND ts <= {end} "
+            "ORDER BY ts, seq LIMIT 1",
+        )
+        if woken is None:
+            return None
+        return _first(
+            timelines,
+            f"{columns} WHERE {own} AND utid = {woken['utid']} AND ts >= {woken['ts']} "
+            "ORDER BY ts LIMIT 1",
+        )
+    if here["waker_utid"] is None or here["ready_ns"] is None:
+        return None
+    at = start - here["ready_ns"]
+    return _first(
+        timelines,
+        f"{columns} WHERE {own} AND utid = {here['waker_utid']} AND ts <= {at} "
+        f"AND ts + dur >= {at} ORDER BY ts DESC LIMIT 1",
+    )
+
+
+def _first(timelines: Timelines, sql: str) -> dict[str, Any] | None:
+    rows = table(timelines, sql, {})
+    return rows[0] if rows else None

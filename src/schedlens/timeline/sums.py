@@ -1,0 +1,58 @@
+"""Exact sums of a range by thread, state, and core type, and the longest waits of a thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from schedlens.timeline import keys
+from schedlens.timeline.inventory import table
+from schedlens.timeline.prepared import Timelines
+
+
+def totals(timelines: Timelines, trace_id: int, start_ns: int, end_ns: int) -> pa.Table:
+    """Time of each thread by state within a range, to the ns: the rows of a range's table.
+
+    Raises `UnknownNameError` for a recording that does not exist.
+    """
+    timelines.of(trace_id)
+    waiting = timelines.con.execute(
+        "SELECT key, reason FROM tiles.waiting WHERE trace_id = ?", [trace_id]
+    ).fetchall()
+    states = pa.Table.from_pylist(keys.states(waiting)).select(["key", "name", "core_type"])
+    timelines.con.register("timeline_states", states)
+    try:
+        return timelines.con.sql(
+            """
+SELECT t.utid, t.name AS thread, p.name AS process, s.name AS state, s.core_type, sums.key,
+  sums.ns, sums.slices
+FROM (
+  SELECT lane, key, sum(least(end_ns, $until) - greatest(ts, $since))::BIGINT AS ns,
+    count(*) AS slices
+  FROM tiles.thread_part
+  WHERE trace_id = $one AND ts < $until AND end_ns > $since
+  GROUP BY lane, key
+) AS sums
+JOIN thread AS t ON t.utid = sums.lane
+LEFT JOIN process AS p ON p.upid = t.upid
+LEFT JOIN timeline_states AS s ON s.key = sums.key
+ORDER BY sums.ns DESC, t.utid, sums.key
+""",
+            params={"one": trace_id, "since": start_ns, "until": end_ns},
+        ).to_arrow_table()
+    finally:
+        timelines.con.unregister("timeline_states")
+
+
+def worst_waits(
+    timelines: Timelines, trace_id: int, utid: int, most: int = 20
+) -> list[dict[str, Any]]:
+    """The longest ready periods of a thread, longest first."""
+    timelines.of(trace_id)
+    sql = (
+        "SELECT utid, ts AS start_ns, dur AS dur_ns, cpu, waker_utid FROM thread_state "
+        f"WHERE trace_id = {int(trace_id)} AND utid = {int(utid)} AND state = 'ready' "
+        f"ORDER BY dur DESC, ts LIMIT {int(most)}"
+    )
+    return table(timelines, sql, {})

@@ -1,0 +1,242 @@
+"""Every number that the timeline shows equals what SQL computes from the tables, to the ns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from timeline_data import timeline_session
+
+from schedlens.errors import UnknownNameError
+from schedlens.load import store
+from schedlens.timeline import inventory, keys, lanes, moments, sums
+from schedlens.timeline.lanes import Asked
+from schedlens.timeline.prepared import Timelines, split_sql, widths_of
+
+
+@pytest.fixture(scope="module")
+def timelines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timelines]:
+    with timeline_session(tmp_path_factory.mktemp("timeline")) as folder:
+        con = store.open_database(folder)
+        yield Timelines(con)
+        con.close()
+
+
+Sums = dict[tuple[int, int], int]
+
+
+def sql_sums(con: duckdb.DuckDBPyConnection, sql: str) -> Sums:
+    return {(lane, key): ns for lane, key, ns in con.execute(sql).fetchall() if ns}
+
+
+def shares(table: pa.Table) -> Sums:
+    found: Sums = defaultdict(int)
+    for row in table.to_pylist():
+        found[row["lane"], row["key"]] += row["ns"]
+    return dict(found)
+
+
+def busy_sql(start: int, end: int) -> str:
+    return (
+        f"SELECT cpu, coalesce(utid, {keys.INTERRUPT}), "
+        f"sum(least(ts + dur, {end}) - greatest(ts, {start})) FROM cpu_state "
+        f"WHERE trace_id = 1 AND state IN ('thread', 'interrupt') AND ts < {end} "
+        f"AND ts + dur > {start} GROUP BY ALL"
+    )
+
+
+@pytest.mark.parametrize("width", [1, 4, 7])
+def test_shares_of_a_whole_recording_add_up_to_the_time_in_the_database(
+    timelines: Timelines, width: int
+) -> None:
+    start, end = timelines.of(1)
+    table = lanes.lanes(timelines, Asked(1, "cpu", start, end, width))
+    assert table.schema.metadata[b"shape"] == b"shares"
+    assert shares(table) == sql_sums(timelines.con, busy_sql(start, end))
+
+
+def test_shares_of_columns_equal_sql_of_each_column(timelines: Timelines) -> None:
+    start, end = timelines.of(1)
+    table = lanes.lanes(timelines, Asked(1, "cpu", start + 1_234_567, end - 7_654_321, 6))
+    begin = int(table.schema.metadata[b"start_ns"])
+    width = int(table.schema.metadata[b"column_ns"])
+    assert begin <= start + 1_234_567 < begin + width
+    columns: dict[int, Sums] = defaultdict(dict)
+    for row in table.to_pylist():
+        columns[row["column"]][row["lane"], row["key"]] = row["ns"]
+    assert len(columns) >= 6
+    for column in sorted(columns)[::3]:
+        at = begin + column * width
+        assert columns[column] == sql_sums(timelines.con, busy_sql(at, at + width)), column
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_any_split_keeps_each_column_exact(data: st.DataObject) -> None:
+    width = data.draw(st.integers(1, 40))
+    cuts = data.draw(st.lists(st.integers(0, 500), min_size=2, max_size=12, unique=True))
+    spans = list(zip(sorted(cuts), sorted(cuts)[1:], strict=False))
+    source = " UNION ALL ".join(f"SELECT 0 AS lane, 1 AS key, {b} AS b, {e} AS e" for b, e in spans)
+    expected: dict[int, int] = defaultdict(int)
+    for begin, end in spans:
+        for at in range(begin, end):
+            expected[at // width] += 1
+    found: dict[int, int] = defaultdict(int)
+    with duckdb.connect() as con:
+        for _, _, first, columns, ns in con.execute(split_sql(source, width)).fetchall():
+            assert ns % columns == 0
+            for column in range(first, first + columns):
+                found[column] += ns // columns
+    assert found == expected
+
+
+def test_slices_are_those_of_the_database_down_to_one_ns(timelines: Timelines) -> None:
+    start, end = timelines.of(1)
+    middle = (start + end) // 2
+    table = lanes.lanes(timelines, Asked(1, "cpu", middle, middle + 1, 1000))
+    assert table.schema.metadata[b"shape"] == b"slices"
+    rows = [(row["lane"], row["start_ns"], row["dur_ns"], row["key"]) for row in table.to_pylist()]
+    assert (
+        rows
+        == timelines.con.execute(
+            f"SELECT cpu, ts, dur, coalesce(utid, {keys.INTERRUPT}) FROM cpu_state "
+            f"WHERE trace_id = 1 AND state <> 'idle' AND ts <= {middle} "
+            f"AND ts + dur > {middle} ORDER BY cpu"
+        ).fetchall()
+    )
+
+
+def test_levels_of_one_recording_have_the_same_sums(timelines: Timelines) -> None:
+    start, end = timelines.of(1)
+    assert len(widths_of(end - start)) > 3
+    for kind in ("cpu", "thread", "sibling"):
+        found = timelines.con.execute(
+            "SELECT count(DISTINCT total) FROM (SELECT width_ns, list((lane, key, ns) "
+            "ORDER BY lane, key) AS total FROM (SELECT width_ns, lane, key, sum(ns) AS ns "
+            f"FROM tiles.{kind}_tile WHERE trace_id = 1 GROUP BY ALL) GROUP BY width_ns)"
+        ).fetchall()
+        assert found == [(1,)], kind
+
+
+def test_parts_of_threads_tile_their_states(timelines: Timelines) -> None:
+    timelines.of(1)
+    differing = timelines.con.execute(
+        "SELECT utid, state, ns, part_ns FROM (SELECT utid, state, sum(dur) AS ns "
+        "FROM thread_state WHERE trace_id = 1 GROUP BY ALL HAVING ns > 0) "
+        "FULL JOIN (SELECT lane AS utid, CASE WHEN key < 20 THEN 'running' "
+        "WHEN key < 30 THEN 'ready' WHEN key = 30 THEN 'new' WHEN key = 31 THEN 'unknown' "
+        "ELSE 'waiting' END AS state, sum(end_ns - ts) AS part_ns FROM tiles.thread_part "
+        "WHERE trace_id = 1 GROUP BY ALL) USING (utid, state) WHERE ns IS DISTINCT FROM part_ns"
+    ).fetchall()
+    assert differing == []
+
+
+def test_time_with_a_busy_sibling_equals_the_sharing_in_the_database(timelines: Timelines) -> None:
+    start, end = timelines.of(1)
+    found = {
+        row["utid"]: row["ns"] for row in timelines.con.sql(
+            "SELECT lane AS utid, sum(end_ns - ts) AS ns FROM tiles.thread_part "
+            "WHERE trace_id = 1 AND key BETWEEN 11 AND 15 GROUP BY ALL"
+        ).to_arrow_table().to_pylist()
+    }  # fmt: skip
+    assert found == dict(
+        timelines.con.execute(
+            "SELECT utid, sum(dur) FROM sharing_slice WHERE trace_id = 1 GROUP BY ALL"
+        ).fetchall()
+    )
+    lane = lanes.lanes(timelines, Asked(1, "sibling", start, end, 5))
+    assert sum(shares(lane).values()) == sum(found.values()) > 0
+
+
+def test_totals_of_a_range_equal_sql_to_the_ns(timelines: Timelines) -> None:
+    start, end = timelines.of(1)
+    since, until = start + (end - start) // 3 + 11, end - (end - start) // 4 - 7
+    rows = sums.totals(timelines, 1, since, until).to_pylist()
+    found: dict[int, int] = defaultdict(int)
+    for row in rows:
+        if row["state"].startswith("running"):
+            found[row["utid"]] += row["ns"]
+    assert dict(found) == dict(
+        timelines.con.execute(
+            f"SELECT utid, sum(least(ts + dur, {until}) - greatest(ts, {since})) FROM sched_slice "
+            f"WHERE trace_id = 1 AND NOT is_idle AND ts < {until} AND ts + dur > {since} GROUP BY 1"
+        ).fetchall()
+    )
+    assert {row["core_type"] for row in rows if row["state"].startswith("running")} <= {
+        "P", "E", "U",
+    }  # fmt: skip
+
+
+def test_processes_are_the_sums_of_their_threads(timelines: Timelines) -> None:
+    start, end = timelines.of(1)
+    found = shares(lanes.lanes(timelines, Asked(1, "process", start, end, 50)))
+    assert found == sql_sums(
+        timelines.con,
+        "SELECT coalesce(upid, -1), key, sum(part.end_ns - ts) FROM tiles.thread_part "
+        "AS part JOIN thread ON utid = lane WHERE thread.trace_id = 1 GROUP BY ALL",
+    )
+
+
+def test_every_kind_of_lane_answers(timelines: Timelines) -> None:
+    start, end = timelines.of(2)
+    for kind in lanes.KINDS:
+        table = lanes.lanes(timelines, Asked(2, kind, start, end, 100))
+        stream = lanes.as_bytes(table)
+        assert pa.ipc.open_stream(stream).read_all().num_rows == table.num_rows
+        assert {str(field.type) for field in table.schema} <= {"int32", "int64", "double"}
+    with pytest.raises(UnknownNameError, match="did you mean cpu"):
+        lanes.lanes(timelines, Asked(1, "cpus", start, end))
+    with pytest.raises(UnknownNameError, match="no recording named '99'"):
+        lanes.lanes(timelines, Asked(99, "cpu", start, end))
+
+
+def test_overview_counts_what_the_database_has(timelines: Timelines) -> None:
+    found = inventory.overview(timelines, 1)
+    assert [one["name"] for one in found["recordings"]] == ["faulty", "fixed"]
+    running = {one["utid"]: one["running_ns"] for one in found["threads"]}
+    expected = dict(
+        timelines.con.execute(
+            "SELECT utid, sum(dur) FROM sched_slice WHERE trace_id = 1 AND NOT is_idle GROUP BY 1"
+        ).fetchall()
+    )
+    assert {utid: ns for utid, ns in running.items() if ns} == expected
+    used = timelines.con.execute(
+        "SELECT DISTINCT key FROM tiles.thread_part WHERE trace_id = 1"
+    ).fetchall()
+    assert {row[0] for row in used} <= {state["key"] for state in found["states"]}
+
+
+def test_neighbors_and_wakers_are_those_of_the_slices(timelines: Timelines) -> None:
+    timelines.of(1)
+    utid, first, then = timelines.con.execute(
+        "SELECT utid, ts, following FROM (SELECT *, lead(ts) OVER (PARTITION BY utid ORDER BY ts) "
+        "AS following FROM sched_slice WHERE trace_id = 1 AND NOT is_idle) "
+        "WHERE following IS NOT NULL ORDER BY ts LIMIT 1"
+    ).fetchall()[0]
+    after = moments.neighbor(timelines, 1, first, "next", utid=utid)
+    assert after is not None
+    assert (after["utid"], after["start_ns"]) == (utid, then)
+    before = moments.neighbor(timelines, 1, then, "previous", utid=utid)
+    assert before is not None
+    assert before["start_ns"] == first
+    row = timelines.con.execute(
+        "SELECT s.utid, s.ts, s.waker_utid, s.ready_ns, s.cpu, s.end_reason FROM sched_slice AS s "
+        "JOIN thread AS t ON t.utid = s.waker_utid WHERE s.trace_id = 1 AND NOT t.is_idle "
+        "AND s.ready_ns > 0 ORDER BY s.ts LIMIT 1"
+    ).fetchall()[0]
+    waker = moments.neighbor(timelines, 1, row[1], "waker", utid=row[0])
+    assert waker is not None
+    assert waker["utid"] == row[2]
+    assert waker["start_ns"] <= row[1] - row[3] <= waker["start_ns"] + waker["dur_ns"]
+    found = moments.slice_at(timelines, 1, row[0], row[1])
+    assert found is not None
+    assert (found["ready_ns"], found["cpu"], found["end_reason"]) == row[3:]
+    assert sum(part["ns"] for part in found["ready"]) == row[3]
+    assert found["chain"][0]["utid"] == row[2]
+    for sql in found["sql"].values():
+        timelines.con.execute(sql)
