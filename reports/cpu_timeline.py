@@ -37,7 +37,7 @@ def section(view: View) -> Section | Nothing:
     if not spans or spans[0]["dur_ns"] <= 0:
         return Nothing("the window is empty; choose another with --from and --to")
     span = spans[0]
-    columns, exact = _columns(view, span)
+    columns = _columns(view, span)
     sql = view.call("cpu_timeline", trace_id=view.trace_id, columns=columns)
     view.execute(f"CREATE OR REPLACE TEMP TABLE report_timeline AS {sql}")
     try:
@@ -48,15 +48,10 @@ def section(view: View) -> Section | Nothing:
         view.execute("DROP TABLE report_timeline")
     if not plot["runs"]["row"]:
         return Nothing("no CPU has a state in this window; record scheduler events with `collect`")
-    how = (
-        "Each pixel shows what ran longest. Zoom in to see every slice"
-        if exact
-        else f"The window is reduced to {columns:,} time bins per CPU, each showing what ran "
-        "longest. A shorter window (`--from`, `--to`) shows more"
-    )
     caption = (
-        f"One row per logical CPU, with siblings next to each other. {how}. Click a name below to "
-        "highlight it, or search for one in the sidebar. The letters are explained in the key."
+        "Every lane shows exact time: below one pixel, the colors are stacked by their share. "
+        "Zoom with the wheel, drag to move, click a slice for its details, and press `?` for the "
+        "keys."
     )
     height = 90 + len(plot["cpus"]) * (22 if len(plot["cpus"]) <= 40 else 7)
     figures = [Figure("timeline", caption, plot, kind="timeline", height=max(200, height))]
@@ -75,24 +70,24 @@ def section(view: View) -> Section | Nothing:
         figures.append(busy[1])
     return Section(
         "Read across to see what one CPU did, and down to see what happened at the same moment. "
-        "All figures here share one time axis: drag in any of them to zoom all, double-click for "
-        "the whole window. For other steps, use `analyze --step NAME`.",
+        "The lanes show one recording at a time; their toolbar switches between recordings. The "
+        "figures above and below them share one time axis: drag in any of them to zoom all.",
         view.step_window(),
         tuple(figures),
         (*answers, view.ask_step("thread_cpu", process=view.process).fold()),
     )
 
 
-def _columns(view: View, span: dict[str, Any]) -> tuple[int, bool]:
-    """Time bins per CPU, and whether they show every slice."""
+def _columns(view: View, span: dict[str, Any]) -> int:
+    """Time bins per CPU; as many as nanoseconds for every slice."""
     counted = view.rows(
         f"SELECT count(*) AS n, count(DISTINCT cpu) AS cpus FROM cpu_state "
         f"WHERE trace_id = {view.trace_id} AND ts < {span['end_ns']} "
         f"AND ts + dur > {span['start_ns']}"
     )[0]
     if counted["n"] <= MOST_RUNS:
-        return int(span["dur_ns"]), True
-    return max(500, min(COLUMNS, 4 * MOST_RUNS // max(1, counted["cpus"]))), False
+        return int(span["dur_ns"])
+    return max(500, min(COLUMNS, 4 * MOST_RUNS // max(1, int(counted["cpus"]))))
 
 
 def _plot(view: View, span: dict[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ function show(element, data, layout, height) {
 function addFigure(spec, next) {
   const plot = make('div', { class: 'plot', 'data-state': 'waiting', role: 'img', 'aria-label': spec.caption });
   if (spec.height) plot.style.minHeight = `${spec.height}px`;
-  const kinds = { timeline, steps, frames: frameFigure, threads: threadStates };
+  const kinds = { steps, frames: frameFigure, threads: threadStates };
   const drawer = kinds[spec.kind] ? kinds[spec.kind](plot, spec, Boolean(next && kinds[next.kind])) : spec.plot.sought ? soughtBars(plot, spec) : { draw: () => show(plot, spec.plot.data, spec.plot.layout, spec.height) };
   const figure = { plot, draw: drawer.draw, state: 'waiting' };
   figures.push(figure);

@@ -6,7 +6,7 @@ function sectionOf(section) {
     make('p', {}, prose(section.lead)),
     make('p', { class: 'window' }, prose(section.window)),
     section.figures.some((figure) => figure.plot.from_ns !== undefined) ? steering(section.figures.some((figure) => (figure.plot.marks || []).length)) : null,
-    section.figures.map((figure, i) => (figure.kind === 'topology' ? topology(figure) : addFigure(figure, section.figures[i + 1]))),
+    section.figures.map((figure, i) => (figure.kind === 'topology' ? topology(figure) : figure.kind === 'timeline' ? timelineFigure(figure) : addFigure(figure, section.figures[i + 1]))),
     section.answers.map(tableOf));
 }
 
@@ -45,11 +45,13 @@ async function start() {
   document.getElementById('theme').addEventListener('click', () => chooseTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
   document.getElementById('print').addEventListener('click', () => window.print());
   const page = JSON.parse(await unpack('data'));
+  openTimeline(page.timeline);
   const main = document.getElementById('main');
   document.querySelector('.contents').prepend(searchBox());
   main.replaceChildren(verdict(page), ...page.sections.map(sectionOf));
   if (page.absent.length) main.append(absent(page.absent));
   contents();
+  await readyTimeline();
   await loadLibrary();
   document.documentElement.dataset.ready = 'yes';
 }

@@ -8,16 +8,36 @@ function onSearch(follow) {
   searchers.push(follow);
 }
 
-function searchFor(text) {
+/**
+ * A test whether a text has a word that begins with one of the parts sought, in any case: `ai` finds
+ * "AI 3" and "GameAI", but not "Main". Null if nothing is sought.
+ */
+function wordTest(text) {
   const parts = text.toLowerCase().split(',').map((part) => part.trim()).filter(Boolean);
-  const test = parts.length ? (one) => { const low = one.toLowerCase(); return parts.some((part) => low.includes(part)); } : null;
+  if (!parts.length) return null;
+  // A word begins after anything that is neither letter nor number, and at a capital or a number.
+  const begins = (one, at) => at === 0 || !/[\p{L}\p{N}]/u.test(one[at - 1]) || !/[\p{L}\p{N}]/u.test(one[at])
+    || (/\p{Lu}/u.test(one[at]) && /\p{Ll}/u.test(one[at - 1])) || /\d/.test(one[at]) !== /\d/.test(one[at - 1]);
+  return (one) => {
+    const low = one.toLowerCase();
+    return parts.some((part) => {
+      for (let at = low.indexOf(part); at >= 0; at = low.indexOf(part, at + 1)) if (begins(one, at)) return true;
+      return false;
+    });
+  };
+}
+
+function searchFor(text) {
+  const test = wordTest(text);
   let threads = null;
   let cut = 0;
   let figuresCut = 0;
+  let hits = 0;
   for (const follow of searchers) {
-    const result = follow(test);
+    const result = follow(test, text);
     if (result && result.threads !== undefined) threads = result.threads;
     if (result?.narrowed) cut += 1;
+    hits += result?.hits || 0;
     if (result?.figure) figuresCut += 1;
   }
   document.documentElement.dataset.searching = test ? 'yes' : 'no';
@@ -26,13 +46,13 @@ function searchFor(text) {
   else {
     const shown = threads === null ? '' : `${threads} ${threads === 1 ? 'thread' : 'threads'} in the timeline, `;
     const bars = figuresCut ? `${figuresCut} ${figuresCut === 1 ? 'figure' : 'figures'} and ` : '';
-    said.textContent = `${shown}${bars}${cut} ${cut === 1 ? 'table' : 'tables'} narrowed`;
+    said.textContent = threads === 0 || (threads === null && !hits) ? `No thread or process matches “${text.trim()}”.` : `${shown}${bars}${cut} ${cut === 1 ? 'table' : 'tables'} narrowed`;
   }
 }
 
 function searchBox() {
   let wait = null;
-  const box = make('input', { type: 'search', id: 'threads', placeholder: 'Find a thread  ( / )', title: 'Part of a name or number; separate several with commas', 'aria-label': 'Find threads and processes by name or number',
+  const box = make('input', { type: 'search', id: 'threads', placeholder: 'Find a thread  ( / )', title: 'The beginning of a word in a name, or a number; separate several with commas', 'aria-label': 'Find threads and processes by name or number',
     oninput: (event) => { clearTimeout(wait); wait = setTimeout(() => searchFor(event.target.value), 120); } });
   document.addEventListener('keydown', (event) => {
     if (event.key === '/' && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); box.focus(); }

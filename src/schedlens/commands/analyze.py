@@ -57,6 +57,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--machine", help="With --lake: the machine's name. Default: the recorded host.")
 @click.option("--build", help="With --lake: the build of the recorded software.")
+@click.option(
+    "--report-budget", metavar="SIZE", default="8M", show_default=True,
+    help="Size of the timeline in the report: shares of every recording, and all slices around "
+    "the findings, the stutters and the worst waits as far as they fit.",
+)  # fmt: skip
 @click.option("--timings", "show_timings", is_flag=True, help="Print how long each query took.")
 @click.option("--no-report", is_flag=True, help="Database and findings only.")
 @click.option("--json", "as_json", is_flag=True, help="The findings and loads as one JSON object.")
@@ -78,6 +83,7 @@ def analyze(
     lake: str | None,
     machine: str | None,
     build: str | None,
+    report_budget: str,
     show_timings: bool,
     no_report: bool,
     as_json: bool,
@@ -110,6 +116,7 @@ def analyze(
     window = (pipeline.nanoseconds(from_s), pipeline.nanoseconds(to_s))
     questions = pipeline.Questions(process, window, only, step)
     questions.check()
+    budget = memory.size(report_budget)
     recordings = recording.gather(paths)
     if topology is not None:
         from schedlens.load import described_machine
@@ -165,7 +172,12 @@ def analyze(
                     entries = written.write(con, lake_files, planned)
             if not no_report:
                 with bar(quiet=as_json) as progress, timings.phase("report"):
-                    save(page.text(con, process=process, step=step, scope=scope, progress=progress))
+                    save(
+                        page.text(
+                            con, process=process, step=step, scope=scope, progress=progress,
+                            budget=budget,
+                        )
+                    )  # fmt: skip
             unread = run.unread()
             facts = overview.facts(scope, failures, database, None if no_report else report_file)
             facts["experiment"] = results.read(con, recordings[0].session)

@@ -27,7 +27,7 @@ from schedlens.output import kept, leftover
 from schedlens.output.terminal import visible
 from schedlens.output.whole_file import cannot_write
 from schedlens.output.wording import count
-from schedlens.report import summary
+from schedlens.report import embedded, summary
 from schedlens.report.figures import short
 from schedlens.report.sections import Chapter, Figure, Section, View, chapters, made
 from schedlens.report.table import table
@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 # The page's script is these files, one after the other.
 SCRIPTS = (
     "unpack", "number", "search", "table", "figure", "bars", "topology", "time", "steps",
-    "columns", "timeline", "threads", "findings", "page",
+    "columns", "timeline/arrow", "timeline/shares", "timeline/pixels", "timeline/palette",
+    "timeline/source", "timeline/embedded", "timeline/rows", "timeline/drawing",
+    "timeline/fragment", "timeline/view", "timeline/pointer", "timeline/selection",
+    "timeline/details", "timeline/legend", "timeline/labels", "timeline/keys", "timeline/lookup",
+    "timeline/component", "threads", "findings", "page",
 )  # fmt: skip
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 
@@ -103,6 +107,7 @@ def text(
     title: str | None = None,
     scope: Scope | None = None,
     progress: Callable[[str, float], None] = lambda name, share: None,
+    budget: int = embedded.DEFAULT_BYTES,
 ) -> str:
     """The report of a database whose tables of findings are filled.
 
@@ -112,7 +117,7 @@ def text(
     shares. Raises `UnknownNameError` for a step that is not there.
     """
     view = chosen_view(con, process, step, scope)
-    return page(payload(view, progress), title or _title(view))
+    return page(payload(view, progress, budget), title or _title(view))
 
 
 # Behind the window of a section whose numbers rest on lost events.
@@ -120,9 +125,11 @@ _LOST = " Events were lost: text and figures show the time that is known, the ta
 
 
 def payload(
-    view: View, progress: Callable[[str, float], None] = lambda name, share: None
+    view: View,
+    progress: Callable[[str, float], None] = lambda name, share: None,
+    budget: int = embedded.DEFAULT_BYTES,
 ) -> dict[str, Any]:
-    """All that the page shows, as JSON values."""
+    """All that the page shows, as JSON values; `budget` is of its timeline, in bytes."""
     lossy = bounds.lossy_traces(view.con)
     sections: list[dict[str, Any]] = []
     absent: list[list[str]] = []
@@ -156,11 +163,14 @@ def payload(
             }
         )
     names = {section["name"] for section in sections}
+    with view.timings.of("slices of the timeline"):
+        recorded = embedded.payload(view.con, view.trace_id, budget)
     return {
         "facts": _facts(view),
         "findings": _findings(view, names),
         "sections": sections,
         "absent": absent,
+        "timeline": recorded,
     }
 
 
@@ -188,7 +198,7 @@ def page(shown: dict[str, Any], title: str) -> str:
     parts = {
         "policy": html.escape(policy),
         "title": html.escape(visible(title)[:200]),
-        "style": _file("page.css"),
+        "style": f"{_file('page.css')}\n{_file('timeline.css')}",
         "script": code,
         "data": _packed(data.encode("utf-8", "replace")),
         "library": library,
@@ -270,12 +280,14 @@ def _lost(traces: Rows) -> str:
 
 
 def _figure(chapter: Chapter, figure: Figure) -> dict[str, Any]:
+    # The page draws the timeline from its own slices; these are for notebooks.
+    plot = {} if figure.kind == "timeline" else figure.plot
     return {
         "name": chapter.full_name(figure),
         "kind": figure.kind,
         "caption": visible(figure.caption),
         "height": figure.height,
-        "plot": figure.plot,
+        "plot": plot,
     }
 
 

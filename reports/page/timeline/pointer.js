@@ -1,0 +1,107 @@
+/* Mouse, wheel, pen, and fingers. */
+
+const WHEEL_ZOOM = 1.0018;
+const DRAG_LEAST = 4;
+
+/** The row under a place, or undefined. */
+function rowAt(tl, y) {
+  const top = y - RULER_HEIGHT + tl.scroll;
+  return y < RULER_HEIGHT ? undefined : tl.rows.find((row) => top >= row.top && top < row.top + row.height);
+}
+
+function pointIn(tl, event) {
+  const box = tl.canvas.getBoundingClientRect();
+  return { x: event.clientX - box.left, y: event.clientY - box.top };
+}
+
+function onWheel(tl, event) {
+  event.preventDefault();
+  const { x } = pointIn(tl, event);
+  const unit = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1;
+  if (event.shiftKey && !event.ctrlKey) { panBy(tl, ((event.deltaY || event.deltaX) * unit) / tl.width); return; }
+  if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) { panBy(tl, (event.deltaX * unit) / tl.width); return; }
+  // A pinch on a touchpad arrives as a wheel with Ctrl.
+  zoomAround(tl, x, WHEEL_ZOOM ** (event.deltaY * unit * (event.ctrlKey ? 4 : 1)));
+}
+
+/** Time by name of what a lane shows at a place, for the words under the pointer. */
+function sharesAt(tl, row, x) {
+  if (row.kind === 'head' || row.kind === 'counter') return '';
+  const { palette, colorOf } = tl.palettes[row.kind];
+  const perPixel = (tl.view.to - tl.view.from) / tl.width;
+  const from = momentAt(tl, Math.floor(x));
+  const sums = new Map();
+  for (const part of tl.parts.get(row.kind) || []) {
+    eachRow(part, row.lane, from, from + perPixel, (start, stop, key, ns, i) => {
+      const inside = (ns / (stop - start)) * (Math.min(stop, from + perPixel) - Math.max(start, from));
+      const name = sliceName(tl, row, key, part, i) || palette[colorOf(key)]?.name || '';
+      sums.set(name, (sums.get(name) || 0) + inside);
+    });
+  }
+  const sorted = [...sums].sort((one, other) => other[1] - one[1]).slice(0, 4);
+  return sorted.map(([name, ns]) => `${name} ${grouped((100 * ns) / perPixel, 0)} %`).join(', ') || 'nothing';
+}
+
+function hover(tl, event) {
+  const { x, y } = pointIn(tl, event);
+  const row = rowAt(tl, y);
+  tl.hint.textContent = row ? `${row.label}, ${momentText(momentAt(tl, x))}: ${sharesAt(tl, row, x)}` : momentText(momentAt(tl, x));
+}
+
+function momentText(ns) {
+  return `${grouped(ns / 1e6, 6)} ms`;
+}
+
+async function clickAt(tl, x, y) {
+  const row = rowAt(tl, y);
+  if (!row || row.kind === 'head') { clearSelection(tl); return; }
+  await selectNear(tl, row, momentAt(tl, x));
+}
+
+function listenToPointer(tl) {
+  const { canvas } = tl;
+  const fingers = new Map();
+  let drag = null;
+  const gap = () => { const [one, other] = [...fingers.values()]; return Math.max(10, Math.abs(one.x - other.x)); };
+  canvas.addEventListener('wheel', (event) => onWheel(tl, event), { passive: false });
+  canvas.addEventListener('pointerdown', (event) => {
+    const place = pointIn(tl, event);
+    canvas.setPointerCapture(event.pointerId);
+    fingers.set(event.pointerId, place);
+    const ranging = event.shiftKey || event.button === 2 || tl.measuring || place.y < RULER_HEIGHT;
+    drag = { ...place, moved: false, ranging, view: { ...tl.view }, scroll: tl.scroll, gap: fingers.size === 2 ? gap() : null, begin: momentAt(tl, place.x) };
+  });
+  canvas.addEventListener('pointermove', (event) => {
+    const place = pointIn(tl, event);
+    if (!fingers.has(event.pointerId) || !drag) { hover(tl, event); return; }
+    fingers.set(event.pointerId, place);
+    if (fingers.size === 2) {
+      const [one, other] = [...fingers.values()];
+      const factor = drag.gap / gap();
+      drag.moved = true;
+      drag.gap = gap();
+      zoomAround(tl, (one.x + other.x) / 2, factor);
+      return;
+    }
+    if (Math.hypot(place.x - drag.x, place.y - drag.y) > DRAG_LEAST) drag.moved = true;
+    if (!drag.moved) return;
+    if (drag.ranging) { setRange(tl, drag.begin, momentAt(tl, place.x), true); return; }
+    const moved = ((place.x - drag.x) / tl.width) * (drag.view.to - drag.view.from);
+    showRange(tl, drag.view.from - moved, drag.view.to - moved);
+    scrollLanes(tl, drag.scroll - (place.y - drag.y));
+  });
+  const up = (event) => {
+    const place = pointIn(tl, event);
+    fingers.delete(event.pointerId);
+    if (!drag || fingers.size) return;
+    const ended = drag;
+    drag = null;
+    if (event.type === 'pointercancel') return;
+    if (!ended.moved) { canvas.focus({ preventScroll: true }); clickAt(tl, place.x, place.y); } else if (ended.ranging) { tl.measuring = false; setRange(tl, ended.begin, momentAt(tl, place.x)); }
+  };
+  canvas.addEventListener('pointerup', up);
+  canvas.addEventListener('pointercancel', up);
+  canvas.addEventListener('contextmenu', (event) => event.preventDefault());
+  canvas.addEventListener('dblclick', (event) => zoomAround(tl, pointIn(tl, event).x, 0.25));
+  tl.labels.addEventListener('wheel', (event) => { event.preventDefault(); scrollLanes(tl, tl.scroll + event.deltaY); }, { passive: false });
+}

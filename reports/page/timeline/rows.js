@@ -1,0 +1,104 @@
+/* The rows of the timeline: which lanes it shows, in which order, and how high. */
+
+const ROW_HEIGHT = { head: 22, cpu: 22, thread: 16, process: 20, frame: 24, mark: 18, counter: 34 };
+const MOST_THREADS = 200;
+
+/** Whether a row's name passes the filter. */
+function passes(tl, name) {
+  const test = wordTest(tl.options.filter);
+  return !test || test(name);
+}
+
+function cpuRows(tl, rows) {
+  const { cpus } = tl.overview;
+  const rank = (value) => value ?? -1;
+  const sorted = [...cpus].sort((x, y) => {
+    for (const key of ['package', 'llc', 'core', 'smt_index', 'cpu']) if (rank(x[key]) !== rank(y[key])) return rank(x[key]) - rank(y[key]);
+    return 0;
+  });
+  const several = (key) => new Set(cpus.map((cpu) => cpu[key])).size > 1;
+  const levels = [['package', 'Package'], ['llc', 'Last-level cache']].filter(([key]) => several(key));
+  const last = {};
+  let hidden = Infinity;
+  for (const cpu of sorted) {
+    levels.forEach(([key, title], depth) => {
+      if (last[key] === cpu[key]) return;
+      last[key] = cpu[key];
+      for (const [inner] of levels.slice(depth + 1)) delete last[inner];
+      if (hidden >= depth) hidden = Infinity;
+      const id = `${key}-${cpu[key]}`;
+      if (hidden === Infinity) {
+        rows.push({ id, kind: 'head', label: `${title} ${cpu[key] ?? 'unknown'}`, depth: depth + 1, height: ROW_HEIGHT.head, opens: true, open: !tl.options.collapsed.has(id) });
+        if (tl.options.collapsed.has(id)) hidden = depth;
+      }
+    });
+    if (hidden !== Infinity || !passes(tl, `CPU ${cpu.cpu}`)) continue;
+    const siblings = cpus.filter((one) => one.core === cpu.core && one.package === cpu.package);
+    const kind = cpu.core_type && cpu.core_type !== 'U' ? ` ${cpu.core_type}` : '';
+    const core = siblings.length > 1 ? `, core ${cpu.core} with CPU ${siblings.filter((one) => one !== cpu).map((one) => one.cpu).join(', ')}` : '';
+    rows.push({ id: `cpu-${cpu.cpu}`, kind: 'cpu', lane: cpu.cpu, label: `CPU ${cpu.cpu}${kind}`, title: `CPU ${cpu.cpu}${kind}${core}`, depth: 1, height: ROW_HEIGHT.cpu, tight: siblings.length > 1 && siblings.indexOf(cpu) < siblings.length - 1 });
+  }
+}
+
+function threadOrder(tl) {
+  const key = tl.options.sort === 'cost' ? 'cost_ns' : tl.options.sort === 'ready' ? 'ready_ns' : 'running_ns';
+  const chosen = tl.cost;
+  return (x, y) => (chosen && tl.options.sort === 'cost' ? (chosen.get(y.utid) || 0) - (chosen.get(x.utid) || 0) : 0) || (y[key] || 0) - (x[key] || 0) || x.utid - y.utid;
+}
+
+function threadRow(thread, depth) {
+  return { id: `thread-${thread.utid}`, kind: 'thread', lane: thread.utid, label: `${thread.name ?? 'unknown'} (${thread.tid})`, depth, height: ROW_HEIGHT.thread };
+}
+
+function processRows(tl, rows) {
+  const { processes, threads } = tl.overview;
+  const order = threadOrder(tl);
+  const byProcess = new Map();
+  for (const thread of [...threads].sort(order)) {
+    if (!byProcess.has(thread.upid)) byProcess.set(thread.upid, []);
+    byProcess.get(thread.upid).push(thread);
+  }
+  const known = new Map(processes.map((process) => [process.upid, process]));
+  let left = MOST_THREADS;
+  for (const [upid, members] of byProcess) {
+    const process = known.get(upid);
+    const name = process ? `${process.name ?? 'unknown'} (${process.pid})` : 'Without a process';
+    const inside = passes(tl, name) ? members : members.filter((thread) => passes(tl, `${thread.name} ${thread.tid}`));
+    if (!inside.length) continue;
+    const id = `process-${upid ?? 'none'}`;
+    const open = tl.options.opened.has(id) || Boolean(tl.options.filter) || (byProcess.size <= 3 && !tl.options.collapsed.has(id));
+    rows.push({ id, kind: process ? 'process' : 'head', lane: upid, label: name, depth: 1, height: ROW_HEIGHT.process, opens: true, open });
+    if (!open) continue;
+    for (const thread of inside.slice(0, left)) rows.push(threadRow(thread, 2));
+    left = Math.max(0, left - inside.length);
+  }
+}
+
+/** All rows of the current view; each gets its place from the top. */
+function laneRows(tl) {
+  const rows = [];
+  const { overview, options } = tl;
+  const group = (id, label, present, add) => {
+    if (!present) return;
+    rows.push({ id, kind: 'head', label, depth: 0, height: ROW_HEIGHT.head, opens: true, open: !options.collapsed.has(id) });
+    if (!options.collapsed.has(id)) add();
+  };
+  group('frames', 'Frames', overview.has_frames, () => rows.push({ id: 'frame-0', kind: 'frame', lane: 0, label: 'frames', depth: 1, height: ROW_HEIGHT.frame }));
+  group('marks', 'Marks', overview.has_marks, () => rows.push({ id: 'mark-0', kind: 'mark', lane: 0, label: 'marks', depth: 1, height: ROW_HEIGHT.mark }));
+  group('cpus', 'CPUs', overview.cpus.length, () => cpuRows(tl, rows));
+  group('counters', 'Counters and frequency', overview.counters.length, () => {
+    for (const one of overview.counters.filter((counter) => passes(tl, counter.name))) rows.push({ id: `counter-${one.id}`, kind: 'counter', lane: one.id, label: one.name, unit: one.unit, source: one.kind || 'counter', depth: 1, height: ROW_HEIGHT.counter });
+  });
+  group('processes', 'Processes and threads', overview.threads.length, () => processRows(tl, rows));
+  const pinned = options.pinned.map((id) => rows.find((row) => row.id === id) || pinnedThread(tl, id)).filter(Boolean).map((row) => ({ ...row, pinned: true, depth: 0 }));
+  const all = [...pinned, ...rows.filter((row) => !options.pinned.includes(row.id))];
+  let top = 0;
+  for (const row of all) { row.top = top; top += row.height + (row.tight ? 0 : 2); }
+  return { rows: all, height: top };
+}
+
+/** A pinned thread stays, though its process is closed. */
+function pinnedThread(tl, id) {
+  const thread = tl.overview.threads.find((one) => `thread-${one.utid}` === id);
+  return thread ? threadRow(thread, 0) : null;
+}
