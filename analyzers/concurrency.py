@@ -4,7 +4,8 @@ It is a warning if for at least 10 % of the window every online CPU was busy and
 (below that, bursts overlap by chance), critical from 50 %; the cost is the ready time in those
 moments. It is info if exactly one CPU was busy for at least half of the window: everything else
 then waits for one thread. Steps of workloads are planned and not judged this way (scaling_curve
-reports other programs in them); steps with more workers than CPUs are one info finding.
+reports other programs in them); the ready time of steps with more workers than CPUs is stated with
+the conclusion, and is no finding.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from schedlens.output.wording import count, duration, percent, recordings, threa
 
 NEEDS = ("switches", "all_threads")
 METRIC: Metric = "ready"
-KINDS = ("all_cpus_busy", "one_cpu_busy", "oversubscribed_step")
+KINDS = ("all_cpus_busy", "one_cpu_busy")
 
 WARNING_PCT = 10.0
 CRITICAL_PCT = 50.0
@@ -65,7 +66,6 @@ ORDER BY crowded_ready_ns DESC, trace_id
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The most crowded recording, the most serial one, or a conclusion."""
     rows = [row for row in scope.rows(_BY_TRACE) if row["window_ns"]]
-    yield from _on_purpose(scope)
     crowded = [
         r
         for r in rows
@@ -144,10 +144,12 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         yield (
             clean(
                 "CPUs were neither crowded nor left to one thread, except as planned (busy CPUs on "
-                f"average: {mean})."
+                f"average: {mean}).{_on_purpose(scope)}"
             )
             if rows
-            else not_applicable("No recording has a window with context switches.")
+            else not_applicable(
+                f"No recording has a window with context switches.{_on_purpose(scope)}"
+            )
         )
 
 
@@ -176,30 +178,15 @@ ORDER BY ready_ns DESC, run.trace_id
 """
 
 
-def _on_purpose(scope: Scope) -> Iterable[Finding]:
-    """Steps with more workers than CPUs: one line for all."""
+def _on_purpose(scope: Scope) -> str:
+    """What steps with more workers than CPUs waited, as planned; empty without such steps."""
     rows = scope.rows(_ON_PURPOSE)
     if not rows:
-        return
+        return ""
     worst = rows[0]
     share = 100 * worst["ready_ns"] / (worst["window_ns"] * worst["workers"])
-    yield Finding(
-        kind="oversubscribed_step",
-        severity="info",
-        title=f"Workers waited {duration(worst['ready_ns'])} in steps with more workers than CPUs",
-        detail=(
-            f"{count(len(rows), 'step')} had more workers than CPUs, as planned: in "
-            f"{worst['step']}, {worst['workers']} workers on {count(worst['cpus'], 'CPU')} were "
-            f"ready for {duration(worst['ready_ns'])} in total, {percent(share)} of their time."
-        ),
-        advice=(
-            "Compare the throughput of these steps (`FROM scaling_curve`), not their ready times."
-        ),
-        trace_id=worst["trace_id"],
-        cost_ns=worst["ready_ns"],
-        evidence_sql=(
-            "SELECT trace_id, step, threads, per_s, cpu_pct FROM run_throughput "
-            "WHERE oversubscribed"
-        ),
-        counter_evidence_sql=f"FROM concurrency(p_trace_id := {worst['trace_id']})",
+    return (
+        f" {count(len(rows), 'step')} had more workers than CPUs, as planned: in {worst['step']}, "
+        f"{worst['workers']} workers on {count(worst['cpus'], 'CPU')} were ready for "
+        f"{duration(worst['ready_ns'])} in total, {percent(share)} of their time."
     )

@@ -1,8 +1,8 @@
 """How much less (or more) SMT siblings were busy together in one recording than in another.
 
-Each recording is compared with the first; the one whose share of busy core time differs most is
-info, from 5 % of the first's share on. The loads are given as well: with less work there is less
-sharing.
+Only recordings of the same thing are compared (recording_pair): a fault and its fix, two placements
+or two builds. The pair whose share of busy core time differs most is info, from 5 % of the first's
+share on. The loads are given as well: with less work there is less sharing.
 """
 
 from __future__ import annotations
@@ -22,30 +22,37 @@ _BUSY = "both of busy core time"
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The pair that differs most, or a conclusion."""
-    asked = scope.call("smt_comparison", process=scope.process)
-    rows = scope.rows(f"SELECT * FROM ({asked}) WHERE first_pct IS NOT NULL AND second_pct <> 0")
-    pairs: dict[int, dict[str, dict[str, float]]] = {}
-    names: dict[int, tuple[str, str]] = {}
-    for row in rows:
-        pairs.setdefault(row["second_trace_id"], {})[row["measure"]] = row
-        names[row["second_trace_id"]] = (row["first"], row["second"])
+    paired = scope.rows("FROM recording_pair")
+    pairs: dict[tuple[int, int], dict[str, dict[str, float]]] = {}
+    names: dict[tuple[int, int], tuple[str, str]] = {}
+    for base in dict.fromkeys(pair["first_trace_id"] for pair in paired):
+        asked = scope.call("smt_comparison", base=base, process=scope.process)
+        others = {p["second_trace_id"] for p in paired if p["first_trace_id"] == base}
+        for row in scope.rows(
+            f"SELECT * FROM ({asked}) WHERE first_pct IS NOT NULL AND second_pct <> 0"
+        ):
+            if row["second_trace_id"] in others:
+                key = (base, row["second_trace_id"])
+                pairs.setdefault(key, {})[row["measure"]] = row
+                names[key] = (row["first"], row["second"])
     changed = [
-        number
-        for number, measures in pairs.items()
+        pair
+        for pair, measures in pairs.items()
         if _BUSY in measures and abs(measures[_BUSY]["less_pct"] or 0.0) >= INFO_PCT
     ]
     if not changed:
         yield (
             clean(
-                f"No recording differs by {percent(INFO_PCT)} from the first in how much SMT "
+                f"No recording differs by {percent(INFO_PCT)} from that before it in how much SMT "
                 "siblings were busy together."
             )
             if pairs
-            else not_applicable("There are no two recordings with SMT siblings to compare.")
+            else not_applicable("There are no two recordings of the same thing with SMT siblings.")
         )
         return
-    number = max(changed, key=lambda each: (abs(pairs[each][_BUSY]["less_pct"]), -each))
-    measures, (first, second) = pairs[number], names[number]
+    chosen = max(changed, key=lambda each: (abs(pairs[each][_BUSY]["less_pct"]), -each[1]))
+    base, number = chosen
+    measures, (first, second) = pairs[chosen], names[chosen]
 
     def change(measure: str) -> str:
         less = measures[measure]["less_pct"] or 0.0
@@ -57,7 +64,11 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         if measure in measures
     ]
     load = measures.get("load")
-    loads = f"; load {percent(load['first_pct'])} and {percent(load['second_pct'])}" if load else ""
+    loads = (
+        f"; the load was {percent(load['second_pct'])} instead of {percent(load['first_pct'])}"
+        if load
+        else ""
+    )
     yield Finding(
         kind="sharing_differs",
         severity="info",
@@ -71,7 +82,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             "`FROM smt_tax` and frame times to see whether less sharing helped."
         ),
         trace_id=number,
-        evidence_sql=f"FROM smt_comparison(p_trace_id := {number})",
+        evidence_sql=f"FROM smt_comparison(p_trace_id := {number}, p_base := {base})",
         counter_evidence_sql=(
             "SELECT trace_id, cores, busy_pct, both_pct, shared_of_busy_pct FROM "
             "sibling_overlap_total"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schedlens.report.figures import bar, row_height, rows_across, short
-from schedlens.report.sections import Figure, Nothing, Section, View
+from schedlens.report.figures import Plot, bar, row_height, rows_across, short
+from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 
 HEADING = "Siblings in two recordings"
 ORDER = 78
@@ -12,27 +12,33 @@ FIGURES = {
 }
 
 _MEASURES = ("both of trace time", "both of busy core time", "shared of thread time", "load")
-_MOST_RECORDINGS = 6
+_MOST_PAIRS = 3
 
 
 def section(view: View) -> Section | Nothing:
-    """Each recording against the first, by all three denominators."""
-    answer = view.ask("smt_comparison", process=view.process)
-    if not answer.rows:
-        return Nothing("there are fewer than two recordings with SMT siblings")
+    """Each pair of recordings of the same thing, by all three denominators."""
+    paired = view.rows("FROM recording_pair")
+    if not paired:
+        return Nothing("there are no two recordings of the same thing")
     labels = list(_MEASURES)
-    first = {row["measure"]: row["first_pct"] for row in answer.rows}
-    traces = [bar(short(answer.rows[0]["first"]), labels, [first.get(m) for m in labels], 0,
-                  unit="%")]  # fmt: skip
-    seconds = list(dict.fromkeys(row["second_trace_id"] for row in answer.rows))
-    for index, number in enumerate(seconds[:_MOST_RECORDINGS], start=1):
-        mine = {row["measure"]: row for row in answer.rows if row["second_trace_id"] == number}
-        name = short(next(iter(mine.values()))["second"])
-        values = [mine[m]["second_pct"] if m in mine else None for m in labels]
-        traces.append(bar(name, labels, values, index, unit="%"))
+    answers: list[Answer] = []
+    traces: list[Plot] = []
+    for pair in paired[:_MOST_PAIRS]:
+        base, second = pair["first_trace_id"], pair["second_trace_id"]
+        answer = view.ask("smt_comparison", base=base, trace_id=second, process=view.process)
+        if not answer.rows:
+            continue
+        answers.append(answer.without("first_trace_id", "second_trace_id"))
+        for side in ("first", "second"):
+            values = {row["measure"]: row[f"{side}_pct"] for row in answer.rows}
+            name, shown = short(answer.rows[0][side]), [values.get(m) for m in labels]
+            traces.append(bar(name, labels, shown, len(traces), unit="%"))
+    if not answers:
+        return Nothing("there are no two recordings of the same thing with SMT siblings")
+    more = f" Shows {len(answers)} of {len(paired)} pairs." if len(answers) < len(paired) else ""
     caption = (
-        "How much siblings were busy at once, by three denominators, and the load: the first "
-        f"recording and {min(len(seconds), _MOST_RECORDINGS)} of {len(seconds)} others."
+        "How much siblings were busy at once, by three denominators, and the load: each recording "
+        f"and the one it is compared with.{more}"
     )
     return Section(
         "Compare by busy core time, which idle time does not dilute, and check the loads: with "
@@ -46,5 +52,5 @@ def section(view: View) -> Section | Nothing:
                 height=row_height(len(labels) * len(traces)),
             ),
         ),
-        (answer.without("first_trace_id", "second_trace_id"),),
+        tuple(answers),
     )

@@ -118,8 +118,11 @@ SELECT
   overall.alone_per_s,
   -- Work per second of a core with a worker on more than one sibling, median; null if not measured.
   overall.both_per_s,
-  -- Why Y is null or compares different numbers of cores; null if neither applies.
+  -- Why Y is null, not plausible, or compares different numbers of cores; null if none applies.
   CASE
+    WHEN coalesce(matched.yield, overall.both_per_s / nullif(overall.alone_per_s, 0)) > 2
+      THEN 'not plausible: above 2, more than two whole cores could do; the steps are not '
+        || 'comparable, as on an emulated machine or one whose host takes CPU time'
     WHEN kernel.of_cpus < 2 THEN 'the cores of this type have one logical CPU each'
     WHEN overall.both_per_s IS NULL THEN 'no step put pinned workers on both siblings of a core'
     WHEN overall.alone_per_s IS NULL THEN 'no step put a pinned worker alone on a core'

@@ -1,6 +1,9 @@
 /* Plotly figures: drawn when scrolled to, all before printing, again when the theme changes. */
 
 const PRINT_WIDTH = 690;
+// Figures on paper are lower than on the screen: a page has room for more of them.
+const PRINT_HEIGHT = 0.5;
+const PRINT_LEAST = 130;
 const RAW = new Set(['hovertemplate', 'texttemplate']);
 const figures = [];
 let library = null;
@@ -47,7 +50,10 @@ function styled(layout, height) {
     modebar: { bgcolor: 'rgba(0,0,0,0)', color: colour('mid'), activecolor: colour('ink') },
     ...layout,
   };
-  if (printing) full.width = PRINT_WIDTH;
+  if (printing) {
+    full.width = PRINT_WIDTH;
+    if (height) full.height = Math.min(height, Math.max(PRINT_LEAST, Math.round(height * PRINT_HEIGHT)));
+  }
   for (const key of Object.keys(full)) if (/^[xy]axis\d*$/.test(key)) full[key] = axisStyle(full[key]);
   full.xaxis = full.xaxis || axisStyle({});
   full.yaxis = full.yaxis || axisStyle({});

@@ -53,59 +53,92 @@ function markdown(card) {
     card.counter ? `Why this may be wrong:\n\n${fence}sql\n${card.counter.sql};\n${fence}` : null].filter(Boolean).join('\n\n');
 }
 
-function findingCard(card, place) {
-  const cost = costParts(card);
-  return make('article', { class: 'finding', id: `finding-${place + 1}`, 'data-severity': card.severity },
-    make('header', {}, make('span', { class: `badge ${card.severity}` }, SEVERITY[card.severity]),
-      make('h3', {}, card.title), cost.length ? make('span', { class: 'cost' }, cost.slice(0, 2).join(', ')) : null),
-    make('p', { class: 'detail' }, card.detail),
-    card.where ? make('p', { class: 'where' }, card.where) : null,
-    card.advice ? make('p', { class: 'advice' }, make('b', {}, 'What to do: '), prose(card.advice)) : null,
+/** Evidence, why it may be wrong, others of its kind, and the ways out of a finding. */
+function behind(card) {
+  return [
     make('details', {}, make('summary', {}, 'Evidence'), tableOf(card.evidence)),
     card.counter ? make('details', {}, make('summary', {}, 'Why this may be wrong'), tableOf(card.counter)) : null,
     card.others ? make('details', {}, make('summary', {}, `${card.others.total} more like this`), tableOf(card.others)) : null,
-    make('p', { class: 'then' }, card.section ? make('a', { href: `#${card.section}` }, 'See the figure') : null,
-      copyButton('Copy as Markdown', 'finding', () => markdown(card))));
+    make('p', { class: 'then' },
+      card.moment ? make('a', { href: card.moment.href }, 'Show in the timeline') : null,
+      card.section ? make('a', { href: `#${card.section}` }, 'See the figure') : null,
+      copyButton('Copy as Markdown', 'finding', () => markdown(card)))];
 }
 
-/** One row of the first screen: what is wrong, what it costs, what to try. */
-function topRow(card, place) {
-  const [time, ...shares] = costParts(card);
+/** A finding that is not on the first screen: one line until it is opened. */
+function findingCard(card, place) {
+  const cost = costParts(card);
+  return make('details', { class: 'finding', id: `finding-${place + 1}`, 'data-severity': card.severity },
+    make('summary', {}, make('span', { class: `badge ${card.severity}` }, SEVERITY[card.severity]), ' ',
+      make('b', {}, card.title), cost.length ? make('span', { class: 'cost' }, cost.slice(0, 2).join(', ')) : null),
+    make('p', { class: 'detail' }, card.detail),
+    card.where ? make('p', { class: 'where' }, card.where) : null,
+    card.advice ? make('p', { class: 'advice' }, make('b', {}, 'What to do: '), prose(card.advice)) : null,
+    behind(card));
+}
+
+/** What a finding costs in the unit of the session first: time a frame, share of throughput, or time. */
+function costFirst(card, kind) {
+  const parts = costParts(card);
+  const frame = kind === 'frames' && card.per_frame ? parts.find((part) => part.includes(' a frame (')) : null;
+  const share = kind === 'sweep' && card.cost_pct !== null ? shareText(card) : null;
+  if (frame) {
+    const [amount, rest] = frame.split(' (');
+    return [amount, `(${rest}`, ...parts.filter((part) => part !== frame)];
+  }
+  return share ? [share, ...parts.filter((part) => part !== share)] : parts;
+}
+
+/** One row of the first screen: what is wrong, what it costs, what to do, and its moment. */
+function topRow(card, place, kind) {
+  const [amount, ...shares] = costFirst(card, kind);
   const advice = card.advice.split('\n')[0];
-  return make('li', { 'data-severity': card.severity },
+  return make('li', { 'data-severity': card.severity, id: `finding-${place + 1}`, class: 'top-finding' },
     make('div', { class: 'wrong' }, make('span', { class: `badge ${card.severity}` }, SEVERITY[card.severity]),
       make('p', { class: 'plain-words' }, card.title), make('p', { class: 'exactly' }, card.detail)),
     make('div', { class: 'costs' }, make('p', { class: 'label' }, 'What it costs'),
-      time ? make('p', { class: 'amount' }, time) : make('p', { class: 'exactly' }, 'Not quantified'),
-      shares.map((share) => make('p', { class: 'exactly' }, share))),
-    make('div', { class: 'try' }, make('p', { class: 'label' }, 'What to try'),
-      make('p', {}, advice ? prose(advice) : '–'),
-      make('p', { class: 'exactly' }, make('a', { href: `#finding-${place + 1}` }, 'Evidence'),
-        card.section ? [' · ', make('a', { href: `#${card.section}` }, 'Figure')] : null)));
+      amount ? make('p', { class: 'amount' }, amount) : card.cost_pct !== null ? make('p', { class: 'amount' }, shareText(card)) : make('p', { class: 'exactly' }, 'Not quantified'),
+      shares.map((one) => make('p', { class: 'exactly' }, one))),
+    make('div', { class: 'try' }, make('p', { class: 'label' }, 'What to do'),
+      make('p', {}, advice ? prose(advice) : 'Nothing: this is a result, not a problem.')),
+    card.moment?.lanes.length ? momentPicture(card.moment) : make('span', { class: 'moment' }),
+    make('div', { class: 'more-of-it' }, behind(card)));
 }
 
-/** What analyzers without findings concluded, folded. */
+/** What was concluded without a finding, one folded line. */
 function reasons(heading, lines) {
   return lines.length ? make('details', {}, make('summary', {}, `${heading} (${lines.length})`),
     make('ul', { class: 'plain' }, lines.map((line) => make('li', {}, line)))) : null;
 }
 
+/** A finding or section that a link names is opened, with all that it is in. */
+function openTarget() {
+  const name = decodeURIComponent(location.hash.slice(1));
+  const target = name && !name.includes('=') ? document.getElementById(name) : null;
+  if (!target) return;
+  for (let at = target; at; at = at.parentElement) if (at.tagName === 'DETAILS') at.open = true;
+  target.scrollIntoView();
+}
+
 function verdict(page) {
   const found = page.findings;
   const cards = found.cards;
-  const all = () => [`# ${document.title}`, plainMarkdown(found.headline), page.facts.map(([name, value]) => `- ${name}: ${plainMarkdown(value)}`).join('\n'),
-    ...cards.filter((card) => card.severity !== 'info').map(markdown)].join('\n\n');
+  const kind = found.verdict?.kind;
+  const top = new Set(found.top);
+  const rest = cards.map((card, place) => (top.has(place) ? null : findingCard(card, place))).filter(Boolean);
+  const absences = page.absent.map(([heading, reason]) => `${heading}: ${reason}`);
+  const all = () => [`# ${document.title}`, (found.verdict?.lines || []).map(plainMarkdown).join(' '), plainMarkdown(found.headline), page.facts.map(([name, value]) => `- ${name}: ${plainMarkdown(value)}`).join('\n'),
+    ...cards.filter((card) => card.severity !== 'info').map(markdown)].filter(Boolean).join('\n\n');
   return make('section', { id: 'findings', 'aria-labelledby': 'findings-h' },
     make('header', { class: 'head' }, make('h2', { id: 'findings-h' }, 'Findings'),
       make('p', { class: 'verdict' }, found.headline),
       cards.length ? copyButton('Copy all as Markdown', 'findings', all) : null),
-    found.top.length ? make('ol', { class: 'first' }, found.top.map((place) => topRow(cards[place], place))) : null,
+    answerOf(found), pairsOf(found),
+    found.top.length ? make('ol', { class: 'first' }, found.top.map((place) => topRow(cards[place], place, kind))) : null,
     make('dl', { class: 'facts' }, page.facts.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value)))),
-    cards.length ? make('h3', { class: 'all' }, 'All findings, with evidence') : null,
-    make('ul', { class: 'tally' }, found.tally.map(([severity, count]) => make('li', { class: `badge ${severity}` }, `${SEVERITY[severity]}: ${count}`))),
-    cards.map(findingCard),
-    reasons('No problems found', found.clean), reasons('Not applicable', found.not_applicable),
-    reasons('Not analyzed: the recording lacks these events', found.not_recorded),
-    reasons('Left out: the queries need more memory than allowed', found.left_out),
-    sqlBlock(found.sql));
+    rest.length ? make('h3', { class: 'all' }, found.top.length ? 'Other findings' : 'Findings') : null,
+    rest,
+    reasons('Checked, no problem found', [...found.clean, ...found.not_applicable]),
+    reasons('Not recorded, or nothing to show', [...found.not_recorded, ...found.left_out, ...absences]),
+    make('details', {}, make('summary', {}, 'The SQL of all findings'), sqlBlock(found.sql)));
 }

@@ -1,4 +1,4 @@
-/* The page: findings first, then the sections, then what had nothing to show. */
+/* The page: findings first, then the sections. */
 
 function sectionOf(section) {
   return make('section', { id: section.name, 'aria-labelledby': `${section.name}-h` },
@@ -7,13 +7,17 @@ function sectionOf(section) {
     make('p', { class: 'window' }, prose(section.window)),
     section.figures.some((figure) => figure.plot.from_ns !== undefined) ? steering(section.figures.some((figure) => (figure.plot.marks || []).length)) : null,
     section.figures.map((figure, i) => (figure.kind === 'topology' ? topology(figure) : figure.kind === 'timeline' ? timelineFigure(figure) : addFigure(figure, section.figures[i + 1]))),
-    section.answers.map(tableOf));
+    tablesOf(section));
 }
 
-function absent(list) {
-  return make('section', { id: 'absent', 'aria-labelledby': 'absent-h' },
-    make('h2', { id: 'absent-h' }, 'Nothing to show for'),
-    make('ul', { class: 'plain' }, list.map(([heading, reason]) => make('li', {}, make('b', {}, `${heading}: `), prose(reason)))));
+/** The tables of a section, folded below its figures; a section without figures shows its first. */
+function tablesOf(section) {
+  const shown = section.figures.length ? [] : section.answers.slice(0, 1);
+  const folded = section.answers.slice(shown.length);
+  const names = folded.map((answer) => answer.query).filter((name, i, every) => every.indexOf(name) === i);
+  return [shown.map(tableOf), folded.length
+    ? make('details', { class: 'tables' }, make('summary', {}, folded.length === 1 ? 'Table and SQL: ' : `${folded.length} tables and their SQL: `, make('code', {}, names.join(', '))), folded.map(tableOf))
+    : null];
 }
 
 function contents() {
@@ -49,10 +53,11 @@ async function start() {
   const main = document.getElementById('main');
   document.querySelector('.contents').prepend(searchBox());
   main.replaceChildren(verdict(page), ...page.sections.map(sectionOf));
-  if (page.absent.length) main.append(absent(page.absent));
   contents();
   await readyTimeline();
   await loadLibrary();
+  addEventListener('hashchange', openTarget);
+  openTarget();
   document.documentElement.dataset.ready = 'yes';
 }
 

@@ -24,7 +24,7 @@ function bounded(value, limits, style) {
 }
 
 function tableOf(answer) {
-  if (!answer.columns.length) return make('div', { class: 'answer' }, make('div', { class: 'bar' }, make('h3', {}, answer.query)), sqlBlock(answer.sql), meaning(answer));
+  if (!answer.columns.length || !answer.rows.length) return make('div', { class: 'answer' }, make('div', { class: 'bar' }, make('h3', {}, answer.query), make('span', { class: 'said' }, 'no rows')), sqlBlock(answer.sql), meaning(answer));
   const styles = answer.columns.map((c, i) => column(c.kind, answer.rows.map((row) => row[i])));
   const limits = new Map(Object.entries(answer.limits || {}).map(([row, found]) => [answer.rows[row], found]));
   const write = (row, i) => bounded(row[i], (limits.get(row) || []).find(([place]) => place === i), styles[i]);

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
-from conftest import command
+from conftest import BIN, command
 from fixture_files import fixture
 
 # `import pandas` fails in it: pyarrow uses pandas for times in ns if it is there.
@@ -36,3 +42,56 @@ def test_times_in_ns_keep_their_digits(session: Path, option: str) -> None:
     assert "2023-11-14 22:13:20.123456789" in done.stdout
     if option == "--json":
         assert json.loads(done.stdout)["none"] is None
+
+
+def in_terminal(columns: int, *words: str) -> list[str]:
+    """The lines that a command prints in a terminal of this width."""
+    main, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(
+        [BIN / words[0], *words[1:]], stdin=other, stdout=other, stderr=other,
+        env={**os.environ, "TERM": "xterm", "PAGER": "cat", "NO_COLOR": "1"},
+    ) as process:  # fmt: skip
+        os.close(other)
+        printed = b""
+        # Reading fails once the program has closed its end.
+        try:
+            while piece := os.read(main, 1 << 16):
+                printed += piece
+        except OSError:
+            pass
+    os.close(main)
+    assert process.returncode in (0, 1), printed
+    plain = re.sub("\x1b\\[[0-9;]*[a-zA-Z]", "", printed.decode())
+    return plain.replace("\r", "").splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 100, 160])
+def test_table_of_36_columns_fits_the_terminal(session: Path, width: int) -> None:
+    lines = in_terminal(width, "schedlens", "sql", str(session), "thread_summary", "--rows=5")
+    assert max(len(line) for line in lines) <= width
+    names = re.split(r"\W+", lines[0])
+    assert {"process", "thread", "tid"} <= set(names)
+    assert len(lines[2:]) >= 5
+    assert any("columns do not fit: --wide, --csv and --json show all" in line for line in lines)
+
+
+def test_wide_shows_all_columns_in_a_terminal(session: Path) -> None:
+    lines = in_terminal(80, "schedlens", "sql", str(session), "thread_summary", "--rows=2",
+                        "--wide")  # fmt: skip
+    assert len(re.findall(r"\w+", lines[0])) > 36
+    assert not any("do not fit" in line for line in lines)
+
+
+def test_findings_have_a_hanging_indent_in_a_narrow_terminal(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    trace = str(fixture("own_tree", tmp_path_factory))
+    lines = in_terminal(60, "analyze", trace, "-o", str(tmp_path / "out"), "--no-report")
+    signs = ("critical ", "warning  ", "info     ", "clean    ", "missing  ")
+    start = next(i for i, line in enumerate(lines) if line.startswith(signs))
+    end = next(i for i, line in enumerate(lines) if line.startswith("database"))
+    found = [line for line in lines[start:end] if line.strip()]
+    assert len(found) > 3
+    assert max(map(len, found)) <= 60
+    assert [line for line in found if not line.startswith((" " * 9, *signs))] == []

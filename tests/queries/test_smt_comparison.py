@@ -58,6 +58,24 @@ def test_reports_the_finding(con: duckdb.DuckDBPyConnection) -> None:
     assert found.title == "SMT siblings were busy together 34 % less than before"
     assert found.detail == (
         "SMT siblings were busy together for 36.3 % less of trace time, 34 % less of busy core "
-        "time, 24.7 % less of thread time in drawn-2 than in drawn-1; load 52.3 % and 44.2 %."
+        "time, 24.7 % less of thread time in drawn-2 than in drawn-1; the load was "
+        "44.2 % instead of 52.3 %."
     )
     assert len(con.execute(found.evidence_sql).fetchall()) == 6
+
+
+def test_recordings_of_different_things_are_not_compared(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("UPDATE trace SET label = 'engine' WHERE trace_id = 2")
+    try:
+        assert con.execute("FROM recording_pair").fetchall() == []
+        assert yielded(con, "smt_comparison") == []
+        con.execute("UPDATE trace SET label = 'drawn-1-fixed' WHERE trace_id = 2")
+        con.execute("UPDATE trace SET label = 'drawn-1' WHERE trace_id = 1")
+        assert con.execute("SELECT second, basis FROM recording_pair").fetchall() == []
+        con.execute("UPDATE trace SET label = 'drawn' WHERE trace_id = 1")
+        con.execute("UPDATE trace SET label = 'Drawn-fixed.etl' WHERE trace_id = 2")
+        assert con.execute("SELECT first, second, basis FROM recording_pair").fetchall() == [
+            ("drawn", "Drawn-fixed.etl", "name")
+        ]
+    finally:
+        con.execute("UPDATE trace SET label = 'drawn-' || trace_id")

@@ -21,6 +21,8 @@ FLAGS = (
     "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe",
 )  # fmt: skip
 
+# Every folded part of the page is opened.
+OPEN_ALL = "for (const one of document.querySelectorAll('details')) one.open = true;"
 # Figures are drawn when they come near the window: scroll down the page and wait for each.
 DRAW_ALL = """(async () => {
   for (const plot of document.querySelectorAll('.plot')) {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from schedlens.commands import completion
 from schedlens.commands.trace_window import checked, trace_time
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
     "--to", "to_s", type=float, callback=trace_time, help="End of the window, in s of each trace."
 )
 @click.option("--step", help="The step whose timeline the report shows.")
-@click.option("--only", multiple=True, help="Only this analyzer; may be given again.")
+@click.option(
+    "--only", multiple=True, shell_complete=completion.analyzers,
+    help="Only this analyzer; may be given again.",
+)  # fmt: skip
 @click.option(
     "--max-memory", metavar="SIZE",
     help="Memory to use at most, such as 4G. Default: 1.75G and a sixth of the recording's size, "

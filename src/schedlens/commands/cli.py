@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import importlib
 import os
@@ -37,6 +38,7 @@ COMMANDS = {
         "Compare a folder of tables with the trace it was made from.",
     ),
     "workloads": ("workloads", "List the kernels, or verify their results."),
+    "completion": ("completion", "Print the script that completes words in bash, zsh or fish."),
 }
 
 
@@ -52,6 +54,16 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"schedlens.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command for the arguments; an unknown one names those that are spelled like it."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=3)
+            hint = f": did you mean {', '.join(near)}?" if near else ""
+            ctx.fail(f"No such command '{args[0]}'{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

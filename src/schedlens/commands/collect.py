@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from schedlens.commands import completion
 from schedlens.record.experiment_defaults import NAMES
 
 T = TypeVar("T")
@@ -30,7 +31,10 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     multiple=True,
     help="Measure only this pair, e.g. imul1+imul1; repeatable.",
 )
-@click.option("--workload", help="Run this kernel; see `schedlens workloads list`.")
+@click.option(
+    "--workload", shell_complete=completion.kernels,
+    help="Run this kernel; see `schedlens workloads list`.",
+)  # fmt: skip
 @click.option("--variant", help="Variant of the kernel.")
 @click.option("--threads", help="Workers per step: 1..20, 1,2,4, 1..20:2, max.")
 @click.option(

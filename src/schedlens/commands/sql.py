@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from schedlens.ask import catalog
+from schedlens.commands import completion
 from schedlens.load import schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
+    from rich.table import Table
+
+_NO_WIDTH = 10_000
 
 
 @click.command("sql")
-@click.argument("path")
-@click.argument("query", nargs=-1, required=True)
+@click.argument("path", shell_complete=completion.sessions)
+@click.argument("query", nargs=-1, required=True, shell_complete=completion.queries)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with a header.")
+@click.option("--wide", is_flag=True, help="Print all columns, whatever the terminal's width.")
 @click.option("--rows", default=40, show_default=True, help="Rows to print as a table; 0 for all.")
-def sql(path: str, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: int) -> int:
+@click.option("--no-pager", is_flag=True, help="Never use a pager.")
+def sql(
+    path: str,
+    query: tuple[str, ...],
+    as_json: bool,
+    as_csv: bool,
+    wide: bool,
+    rows: int,
+    no_pager: bool,
+) -> int:
     """Run a QUERY on the session, database or lake PATH.
 
     QUERY is SQL, or the name of a query with optional arguments:
@@ -33,6 +50,9 @@ def sql(path: str, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: in
       schedlens sql SESSION thread_summary process=game
       schedlens sql SESSION "SELECT * FROM trace"
       schedlens sql s3://bucket/lake fleet_finding
+
+    A terminal shows the columns that fit its width, and a table longer than the screen in $PAGER;
+    --wide shows all columns. A pipe gets all columns.
     """
     from schedlens.lake import reading
 
@@ -47,7 +67,7 @@ def sql(path: str, query: tuple[str, ...], as_json: bool, as_csv: bool, rows: in
     elif as_csv:
         _write_csv(table)
     else:
-        _show(table, rows)
+        _show(table, rows, wide=wide, paged=not no_pager)
     return 0
 
 
@@ -96,28 +116,56 @@ def _write_csv(table: pa.Table) -> None:
     click.echo(terminal.plain(text.getvalue().decode("utf-8", "replace")), nl=False)
 
 
-def _show(table: pa.Table, limit: int) -> None:
+def _show(table: pa.Table, limit: int, *, wide: bool, paged: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from schedlens.output import fitted
     from schedlens.output.terminal import escape
 
     shown = table if limit == 0 else table.slice(0, limit)
-    view = Table(show_edge=False, pad_edge=False)
-    columns = table.schema
-    for field in columns:
-        number = str(field.type) in {"int64", "int32", "double"}
-        view.add_column(escape(field.name), justify="right" if number else "left")
-    for row in shown.to_pylist():
-        view.add_row(*(_cell(value) for value in row.values()))
+    columns = list(table.schema)
+    cells = [[_cell(value) for value in row.values()] for row in shown.to_pylist()]
     console = Console()
-    if not console.is_terminal:
+    places = list(range(len(columns)))
+    if console.is_terminal and not wide:
+        places = fitted.chosen([field.name for field in columns], cells, console.width)
+    elif wide or not console.is_terminal:
         # Output to a pipe has no fixed width, and a truncated cell would be wrong.
-        console = Console(width=10_000)
-    console.print(view)
-    left = table.num_rows - shown.num_rows
-    if left:
-        click.echo(f"{left} more rows: --rows 0 shows all, --csv and --json write all", err=True)
+        console = Console(width=_NO_WIDTH)
+    view = Table(show_edge=False, pad_edge=False)
+    for place in places:
+        number = str(columns[place].type) in {"int64", "int32", "double"}
+        view.add_column(escape(columns[place].name), justify="right" if number else "left")
+    for row in cells:
+        view.add_row(*(row[place] for place in places))
+    notes = []
+    if len(places) < len(columns):
+        left_out = [field.name for place, field in enumerate(columns) if place not in places]
+        notes.append(f"{len(left_out)} columns do not fit: --wide, --csv and --json show all")
+    if table.num_rows > shown.num_rows:
+        left = table.num_rows - shown.num_rows
+        notes.append(f"{left} more rows: --rows 0 shows all, --csv and --json write all")
+    _print(console, view, paged=paged)
+    for note in notes:
+        click.echo(note, err=True)
+
+
+def _print(console: Console, view: Table, *, paged: bool) -> None:
+    """Prints a table, in a pager if it is longer than the terminal or wider."""
+    if not console.is_terminal or not paged or not sys.stdin.isatty():
+        console.print(view)
+        return
+    with console.capture() as captured:
+        console.print(view)
+    lines = captured.get().splitlines()
+    wide = console.width >= _NO_WIDTH
+    if len(lines) < shutil.get_terminal_size().lines and not wide:
+        console.print(view)
+        return
+    # less quits if all fits, keeps colors, and scrolls sideways instead of folding lines.
+    os.environ.setdefault("LESS", "-FRSX")
+    click.echo_via_pager("\n".join(lines) + "\n", color=True)
 
 
 def _cell(value: object) -> str:
@@ -131,7 +179,7 @@ def _cell(value: object) -> str:
 
 
 @click.command("queries")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.queries)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def queries(name: str | None, as_json: bool) -> int:
     """List the named queries, or show one with its parameters, columns and SQL."""

@@ -12,8 +12,8 @@ from schedlens.ask.findings import Rank, Scope
 from schedlens.ask.timings import Timings
 from schedlens.load import store
 from schedlens.load.store import Failure
-from schedlens.output import wording
-from schedlens.output.terminal import escape
+from schedlens.output import fitted, wording
+from schedlens.output.terminal import escape, plain
 from schedlens.output.wording import count
 
 # Characters of a query in the table of timings.
@@ -98,6 +98,8 @@ LIMIT 3
 _MOST_SHOWN = {"critical": 6, "warning": 6, "info": 5}
 _FEW_CLEAN = 3
 _ADVICE_LINES = 6
+# The width of a sign and the space behind it.
+_INDENT = " " * 9
 _SIGNS = {
     "critical": "[bold red]critical[/]",
     "warning": "[yellow]warning [/]",
@@ -167,13 +169,21 @@ def _show_finding(console: Console, found: dict[str, Any]) -> None:
             ends = found["cost_low_ns"], found["cost_high_ns"]
             cost = wording.unbroken(wording.cost(found["cost_ns"], found["bound"], *ends))
             cost = f" ({cost})"
-    console.print(f"{_SIGNS[found['severity']]} {escape(found['title'])}{cost}")
-    console.print(f"         {escape(found['detail'])}")
+    console.print(f"{_SIGNS[found['severity']]} {_hanging(console, found['title'] + cost)}")
+    console.print(f"{_INDENT}{_hanging(console, found['detail'])}")
     lines = found["advice"].splitlines()
     for line in lines[:_ADVICE_LINES]:
-        console.print(f"         [dim]{escape(line)}[/dim]")
+        console.print(f"{_INDENT}[dim]{_hanging(console, line)}[/dim]")
     if len(lines) > _ADVICE_LINES:
-        console.print(f"         [dim]and {len(lines) - _ADVICE_LINES} more lines: FROM finding[/]")
+        console.print(f"{_INDENT}[dim]and {len(lines) - _ADVICE_LINES} more lines: FROM finding[/]")
+
+
+def _hanging(console: Console, text: str) -> str:
+    """The text escaped; in a terminal in lines that begin below each other."""
+    if not console.is_terminal:
+        return escape(text)
+    lines = fitted.hanging(plain(text), console.width, len(_INDENT))
+    return escape("\n".join(lines).removeprefix(_INDENT))
 
 
 def _show_outcomes(console: Console, outcomes: list[dict[str, Any]]) -> None:
@@ -181,13 +191,12 @@ def _show_outcomes(console: Console, outcomes: list[dict[str, Any]]) -> None:
     clean = [row for row in outcomes if row["outcome"] == "clean"]
     if len(clean) <= _FEW_CLEAN:
         for row in clean:
-            console.print(f"{_SIGNS['clean']} {row['analyzer']}: {escape(row['reason'] or '')}")
+            said = f"{row['analyzer']}: {row['reason'] or ''}"
+            console.print(f"{_SIGNS['clean']} {_hanging(console, said)}")
     else:
         listed = ", ".join(row["analyzer"] for row in clean)
-        console.print(f"{_SIGNS['clean']} No problems found: {listed}")
+        console.print(f"{_SIGNS['clean']} {_hanging(console, f'No problems found: {listed}')}")
     missing = ", ".join(row["analyzer"] for row in outcomes if row["outcome"] == "not_recorded")
     if missing:
-        console.print(
-            f"{_SIGNS['missing']} [dim]Not analyzed, events missing (FROM analyzer_outcome): "
-            f"{missing}[/]"
-        )
+        said = f"Not analyzed, events missing (FROM analyzer_outcome): {missing}"
+        console.print(f"{_SIGNS['missing']} [dim]{_hanging(console, said)}[/]")

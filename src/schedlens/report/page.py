@@ -42,7 +42,7 @@ SCRIPTS = (
     "timeline/source", "timeline/embedded", "timeline/rows", "timeline/drawing",
     "timeline/fragment", "timeline/view", "timeline/pointer", "timeline/selection",
     "timeline/details", "timeline/legend", "timeline/labels", "timeline/keys", "timeline/lookup",
-    "timeline/component", "threads", "findings", "page",
+    "timeline/component", "threads", "first", "findings", "page",
 )  # fmt: skip
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 

@@ -1,4 +1,4 @@
-"""The findings as the report shows them: a headline, one card each, and what was concluded."""
+"""The findings as the report shows them: the verdict, one card each, and what was concluded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import duckdb
 
-from schedlens.ask.findings import SEVERITIES
+from schedlens.ask.findings import SEVERITIES, Rank
 from schedlens.output.terminal import visible
 from schedlens.output.wording import count
+from schedlens.report import before_after, moment
+from schedlens.report import verdict as session
 from schedlens.report.figures import short
 from schedlens.report.sections import Answer, View
 from schedlens.report.table import table
@@ -41,20 +43,35 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     for row in found:
         groups.setdefault((row["severity"], row["analyzer"], row["kind"]), []).append(row)
     labels = {row["trace_id"]: row["label"] for row in view.rows("FROM trace")}
+    said = session.verdict(view)
     cards = list(groups.values())
+    # The verdict states these already: what disturbs or explains it comes first.
+    cards.sort(key=lambda rows: _is_stated(rows[0], said["kind"]))
     tally = Counter(row["severity"] for row in found)
     tally["clean"] = len(concluded["clean"])
+    top = [place for place, rows in enumerate(cards) if not _is_stated(rows[0], said["kind"])][:TOP]
+    shown = [_card(view, rows, labels, section_names) for rows in cards[:CARDS]]
+    for place in top:
+        shown[place]["moment"] = moment.picture(view, cards[place][0])
     return {
+        "verdict": said,
+        "pairs": before_after.pairs(view),
         "headline": _headline(tally, len(concluded["not_recorded"])),
         "tally": [
             [severity, tally[severity]] for severity in (*SEVERITIES, "clean") if tally[severity]
         ],
-        "top": list(range(len(cards)))[:TOP],
-        "cards": [_card(view, rows, labels, section_names) for rows in cards[:CARDS]]
-        + [_brief(view, rows, labels, section_names) for rows in cards[CARDS:]],
+        "top": top,
+        "cards": shown + [_brief(view, rows, labels, section_names) for rows in cards[CARDS:]],
         **concluded,
         "sql": _LIST,
     }
+
+
+def _is_stated(row: dict[str, Any], kind: str) -> bool:
+    """Whether the verdict of a session of this kind says what the finding says."""
+    if kind == "experiment":
+        return bool(row["rank"] == Rank.ANSWER)
+    return row["kind"] in session.STATED.get(kind, frozenset())
 
 
 def _headline(tally: Counter[str], missing: int) -> str:
@@ -135,6 +152,7 @@ def _brief(
         "advice": "\n".join(visible(line) for line in first["advice"].splitlines())[:2000],
         "section": first["analyzer"] if first["analyzer"] in section_names else None,
         "evidence": _rows_of(view, first["evidence_sql"], "evidence"),
+        "moment": moment.link(view, first),
         "counter": None,
         "others": None,
     }

@@ -1,0 +1,174 @@
+"""The first screen in a browser: the verdict, findings with their moments, and short sections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import chromium
+import pytest
+import report_database
+import report_with_frames
+
+from schedlens.report import page
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        chromium.PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reports of a sweep and of a recording with frames."""
+    folder = tmp_path_factory.mktemp("reports")
+    for name, con in (
+        ("sweep", report_database.create(threads=(1, 10, 14))),
+        ("frames", report_with_frames.create()),
+    ):
+        with con:
+            page.write(con, folder / f"{name}.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
+    with chromium.Browser(tmp_path_factory.mktemp("profile"), 1440, 900) as browser:
+        yield browser
+
+
+def test_sweep_shows_its_scaling_before_the_findings(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "sweep.html")
+    said = browser.evaluate("document.querySelector('.lead-said').textContent")
+    assert said == (
+        "20 CPUs: 10 threads are 10.00× one (1,500 MiB/s); more add nothing; with 10 threads, "
+        "default does 80.7\u00a0% more than siblings."
+    )
+    curves = browser.evaluate(
+        "[...document.querySelectorAll('.verdict-plot polyline')]"
+        ".map((line) => line.getAttribute('points').split(' ').length)"
+    )
+    assert curves == [3, 3, 3]
+    # What the verdict says is not among the first findings.
+    first = browser.evaluate("document.querySelector('.first')?.textContent || ''")
+    assert "Placement" not in first
+    assert browser.complaints == []
+
+
+def test_first_finding_has_cost_advice_and_a_link_to_its_moment(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "frames.html")
+    assert browser.evaluate("document.querySelector('.lead-said').textContent") == (
+        "1 of 16 frames of game stutter: they last 24\u00a0ms longer than usual in total."
+    )
+    first = "document.querySelector('.first > li')"
+    assert browser.evaluate(f"{first}.getBoundingClientRect().bottom") < 800
+    text = browser.evaluate(f"{first}.textContent")
+    assert "1 stutter in 16 frames cost 24\u00a0ms" in text
+    assert "What it costs1.5 ms a frame(16 frames, frames usually last 16.0 ms)24.0 ms8.6 %" in text
+    assert "What to doRecord the thread that presents" in text
+    # The stutter lasts from 90 to 130 ms; half of that is shown on both sides.
+    link = f"{first}.querySelector('a.moment')"
+    assert browser.evaluate(f"{link}.getAttribute('href')") == (
+        "#recording=1&from=70000000&to=150000000"
+    )
+    assert browser.evaluate(f"{link}.querySelectorAll('rect').length") > 10
+    assert browser.complaints == []
+
+
+def test_no_finding_is_shown_twice_and_evidence_opens_in_place(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "frames.html")
+    titles = browser.evaluate(
+        "[...document.querySelectorAll('.first .plain-words, details.finding > summary b')]"
+        ".map((one) => one.textContent)"
+    )
+    assert len(titles) == len(set(titles)) >= 1
+    details = "document.querySelector('.first > li .more-of-it details')"
+    assert browser.evaluate(f"{details}.querySelector('pre').checkVisibility()") is False
+    browser.evaluate(f"{details}.querySelector('summary').click()")
+    assert browser.evaluate(f"{details}.querySelector('pre').checkVisibility()") is True
+
+
+def test_link_to_a_folded_finding_opens_it(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "sweep.html")
+    folded = "document.querySelector('details.finding')"
+    assert browser.evaluate(f"{folded}.open") is False
+    browser.evaluate(f"location.hash = {folded}.id")
+    browser.wait(f"{folded}.open")
+
+
+def test_sections_fold_their_tables_and_hide_tables_without_rows(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "sweep.html")
+    shown = browser.evaluate(
+        "[...document.querySelectorAll('main > section:not(#findings)')].filter((section) => "
+        "section.querySelector('figure') && [...section.querySelectorAll('table')]"
+        ".some((one) => one.checkVisibility())).map((section) => section.id)"
+    )
+    assert shown == []
+    assert (
+        browser.evaluate(
+            "[...document.querySelectorAll('tbody')].filter((body) => !body.rows.length).length"
+        )
+        == 0
+    )
+    stops = browser.evaluate(
+        "[...document.querySelectorAll('a[href],button,input,summary,[tabindex=\"0\"]')]"
+        ".filter((one) => one.checkVisibility()).length"
+    )
+    assert stops < 200
+    # What was checked and what was not recorded are a line each.
+    lines = browser.evaluate(
+        "[...document.querySelectorAll('#findings > details:not(.finding)')]"
+        ".map((one) => [one.open, one.querySelector('summary').textContent])"
+    )
+    assert [is_open for is_open, _ in lines] == [False] * 3
+    assert [re.sub(r"\d+", "n", text) for _, text in lines] == [
+        "Checked, no problem found (n)",
+        "Not recorded, or nothing to show (n)",
+        "The SQL of all findings",
+    ]
+
+
+def test_page_uses_the_width_and_stores_nothing(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "frames.html")
+    for width in (800, 1920, 3840):
+        browser.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=1000, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        shown = browser.evaluate(
+            "[document.documentElement.scrollWidth, "
+            "document.querySelector('main').getBoundingClientRect().right]"
+        )
+        assert shown[0] == width
+        assert shown[1] > width - 40
+    assert browser.evaluate("document.cookie") == ""
+
+
+def test_printed_advice_and_figures_do_not_overlap(browser: chromium.Browser, folder: Path) -> None:
+    browser.open(folder / "frames.html")
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        overlaps = browser.evaluate(
+            """[...document.querySelectorAll('.first > li, details.finding')].flatMap((item) => {
+              const boxes = [...item.querySelectorAll('p, a, summary')]
+                .filter((one) => one.checkVisibility() && one.children.length === 0)
+                .map((one) => one.getBoundingClientRect()).filter((box) => box.width && box.height);
+              return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) =>
+                Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+                && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1));
+            }).length"""
+        )
+        assert overlaps == 0
+    finally:
+        browser.send("Emulation.setEmulatedMedia", media="")
