@@ -14,8 +14,8 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src/schedlens"
 # From top to bottom.
 LAYERS = (
-    "commands", "agents", "differences", "fleet", "api", "report", "timeline", "export", "lake",
-    "ask", "experiments", "record", "load", "simulate", "machine", "output", "errors",
+    "commands", "serve", "agents", "differences", "fleet", "api", "report", "timeline", "export",
+    "lake", "ask", "experiments", "record", "load", "simulate", "machine", "output", "errors",
 )  # fmt: skip
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 

@@ -71,11 +71,11 @@ class GuardedDatabase:
     Raises `NothingToReadError` or `DatabaseError` for a file that is no analysis.
     """
 
-    def __init__(self, path: Path, seconds: float) -> None:
+    def __init__(self, path: Path, seconds: float, *, memory: int = _MEMORY) -> None:
         self.con = store.open_database(path)
         self._seconds = seconds
         try:
-            allowed = min(_MEMORY, store.installed_memory(self.con) // 2)
+            allowed = min(memory, store.installed_memory(self.con) // 2)
             self.con.execute(f"SET memory_limit = '{allowed >> 20}MiB'")
             for setting in _SETTINGS:
                 self.con.execute(setting)

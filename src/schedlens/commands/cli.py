@@ -29,6 +29,10 @@ COMMANDS = {
     "sql": ("sql", "Run SQL or a named query on an analyzed session."),
     "export": ("export", "Write traces for Perfetto, or tables as Parquet, Arrow or CSV."),
     "open": ("open", "Show a recording in ui.perfetto.dev, at the time of a finding."),
+    "serve": (
+        "serve",
+        "Serve a session's report with every slice to the browser, on this machine.",
+    ),
     "mcp": ("mcp", "Serve analyses to agents over the Model Context Protocol."),
     "queries": ("sql", "List the named queries with their documentation."),
     "doctor": ("doctor", "Check what this machine permits; undo leftover changes."),
