@@ -208,10 +208,20 @@ def test_keys_zoom_pan_select_and_follow_slices(browser: chromium.Browser, folde
 def test_link_opens_the_moment_and_back_returns(browser: chromium.Browser, folder: Path) -> None:
     browser.open(folder / "frames.html")
     utid = (1 << 32) + 2003
-    timeline_page.go(browser, f"recording=1&from={90 * MS}&to={130 * MS}&thread={utid}")
+    timeline_page.go(
+        browser, f"recording=1&from={90 * MS}&to={130 * MS}&thread={utid}&at=108010000"
+    )
     assert "kworker/3:1" in browser.evaluate(
         "document.querySelector('.lane-details h4').textContent"
     )
+    facts = browser.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('.slice-facts > div')].map((one) => "
+        "[one.querySelector('dt').textContent, one.querySelector('dd').textContent]))"
+    )
+    assert facts["CPU"] == "3"
+    assert facts["Core type"] == "P"
+    assert facts["Duration"] == "100.0 µs"
+    assert {"Process", "Priority", "Ended because", "Woken by", "Sibling ran"} <= set(facts)
     before = timeline_page.view(browser)
     timeline_page.press(browser, "w")
     assert timeline_page.view(browser)["from"] != before["from"]

@@ -117,6 +117,7 @@ async function applyFragment(tl) {
     if (found) await selectSlice(tl, { ...found, utid: wanted.utid }, true);
   } else tl.details.replaceChildren();
   tl.element.dataset.applied = location.hash;
+  tl.element.scrollIntoView({ behavior: 'instant', block: 'nearest' });
   return true;
 }
 

@@ -170,7 +170,8 @@ function drawRow(tl, ctx, row, top) {
   paintShares(image, sums, palette, pixels, height, perPixel, background);
   ctx.putImageData(image, 0, Math.round(top * tl.ratio));
   if (row.kind === 'cpu') { drawParked(tl, ctx, row, top); drawSiblings(tl, ctx, row, top); }
-  drawNames(tl, ctx, row, top);
+  // The lane of a process is the sum of its threads: no single name applies.
+  if (row.kind !== 'process') drawNames(tl, ctx, row, top);
   drawGaps(tl, ctx, row, top);
 }
 
