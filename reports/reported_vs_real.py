@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedlens.report.figures import bar, rows_across, short, unique
-from schedlens.report.sections import Figure, Nothing, Section, View
+from schedlens.report.sections import Answer, Figure, Nothing, Section, View
 
 HEADING = "Reported and real use"
 ORDER = 50
@@ -17,9 +17,17 @@ _MOST_BARS = 24
 def section(view: View) -> Section | Nothing:
     """One row per step."""
     answer = view.ask("reported_vs_real")
-    rows = [row for row in answer.rows if row["traced_busy_pct"] is not None]
+    rows = [
+        row
+        for row in answer.rows
+        if row["traced_busy_pct"] is not None
+        and not (row["reported_busy_pct"] is None and row["work_low_pct"] is None)
+    ]
     if not rows:
-        return Nothing("no CPU has a known state; record scheduler events with `collect`")
+        return Nothing(
+            "neither the system's own figure nor the work done is known; `collect --workload` "
+            "records both"
+        )
     chosen = rows
     if len(rows) > _MOST_BARS:
         # Of a long sweep, draw every few thread counts, including the ends.
@@ -76,5 +84,10 @@ def section(view: View) -> Section | Nothing:
         lead,
         view.all_windows(),
         (Figure("use", caption, plot, height=min(1500, 130 + 58 * len(chosen))),),
-        (answer.without("trace_id"),),
+        (answer.without("trace_id", *_empty(answer)),),
     )
+
+
+def _empty(answer: Answer) -> list[str]:
+    """Columns without a value in any row: a column of dashes says nothing."""
+    return [name for name in answer.names if all(row[name] is None for row in answer.rows)]

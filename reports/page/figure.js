@@ -3,7 +3,7 @@
 const PRINT_WIDTH = 690;
 // Figures on paper are lower than on the screen: a page has room for more of them.
 const PRINT_HEIGHT = 0.5;
-const PRINT_LEAST = 130;
+const PRINT_LEAST = 115;
 const RAW = new Set(['hovertemplate', 'texttemplate']);
 const figures = [];
 let library = null;

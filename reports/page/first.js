@@ -113,6 +113,6 @@ function pairsOf(found) {
   const words = { better: 'better', worse: 'worse', same: 'no clear change' };
   return make('div', { class: 'pairs' }, make('h3', {}, 'Before and after'),
     make('ul', {}, found.pairs.map((pair) => make('li', {}, make('b', {}, `${pair.second} against ${pair.first}: ${words[pair.better]}. `),
-      pair.numbers.filter(([, , , change], i, every) => change !== 'no clear change' || every.every((one) => one[3] === change)).map(([what, before, after, change]) => `${what} ${after} instead of ${before}${change ? ` (${change})` : ''}`).join(', '), '.'))),
-    make('p', { class: 'window' }, 'One recording each: `schedlens compare` states how sure a difference is.'.split('`').map((part, i) => (i % 2 ? make('code', {}, part) : part))));
+      pair.numbers.filter(([, , , change], _, every) => change !== 'no clear change' || every.every((one) => one[3] === change)).map(([what, before, after, change]) => `${what} ${after} instead of ${before}${change ? ` (${change})` : ''}`).join(', '), '.'))),
+    make('p', { class: 'window' }, prose('One recording each: `schedlens compare` states how sure a difference is.')));
 }

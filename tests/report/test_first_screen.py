@@ -172,3 +172,16 @@ def test_printed_advice_and_figures_do_not_overlap(browser: chromium.Browser, fo
         assert overlaps == 0
     finally:
         browser.send("Emulation.setEmulatedMedia", media="")
+
+
+def test_printed_report_has_few_pages_and_whole_words_in_headers(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "frames.html")
+    assert len(re.findall(rb"/Type\s*/Page\b", browser.pdf())) < 15
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        wraps = browser.evaluate("getComputedStyle(document.querySelector('th')).overflowWrap")
+        assert wraps == "normal"
+    finally:
+        browser.send("Emulation.setEmulatedMedia", media="")
