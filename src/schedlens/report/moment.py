@@ -32,11 +32,12 @@ def link(view: View, finding: dict[str, Any]) -> dict[str, Any] | None:
         return None
     first, last = known[trace_id]["first_ns"] or 0, known[trace_id]["duration_ns"]
     start, end = _focus(view, finding, first, last)
+    at = start
     around = max((end - start) // 2, (_LEAST_NS - (end - start)) // 2)
     start, end = max(first, start - around), min(last, end + around)
     if end <= start:
         return None
-    thread = f"&thread={utid}" if utid is not None else ""
+    thread = f"&thread={utid}&at={at}" if utid is not None else ""
     return {
         "href": f"#recording={trace_id}&from={start}&to={end}{thread}",
         "from_ns": start,
