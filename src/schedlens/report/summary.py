@@ -11,7 +11,7 @@ from schedlens.ask.findings import SEVERITIES, Rank
 from schedlens.output.terminal import visible
 from schedlens.output.wording import count
 from schedlens.report import before_after, moment
-from schedlens.report import verdict as session
+from schedlens.report import conclusion as session
 from schedlens.report.figures import short
 from schedlens.report.sections import Answer, View
 from schedlens.report.table import table
