@@ -86,10 +86,11 @@ function laneRows(tl) {
   group('frames', 'Frames', overview.has_frames, () => rows.push({ id: 'frame-0', kind: 'frame', lane: 0, label: 'frames', depth: 1, height: ROW_HEIGHT.frame }));
   group('marks', 'Marks', overview.has_marks, () => rows.push({ id: 'mark-0', kind: 'mark', lane: 0, label: 'marks', depth: 1, height: ROW_HEIGHT.mark }));
   group('cpus', 'CPUs', overview.cpus.length, () => cpuRows(tl, rows));
+  // Before the counters: a machine has one frequency lane for each CPU.
+  group('processes', 'Processes and threads', overview.threads.length, () => processRows(tl, rows));
   group('counters', 'Counters and frequency', overview.counters.length, () => {
     for (const one of overview.counters.filter((counter) => passes(tl, counter.name))) rows.push({ id: `counter-${one.id}`, kind: 'counter', lane: one.id, label: one.name, unit: one.unit, source: one.kind || 'counter', depth: 1, height: ROW_HEIGHT.counter });
   });
-  group('processes', 'Processes and threads', overview.threads.length, () => processRows(tl, rows));
   const pinned = options.pinned.map((id) => rows.find((row) => row.id === id) || pinnedThread(tl, id)).filter(Boolean).map((row) => ({ ...row, pinned: true, depth: 0 }));
   const all = [...pinned, ...rows.filter((row) => !options.pinned.includes(row.id))];
   let top = 0;
