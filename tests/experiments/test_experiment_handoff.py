@@ -13,7 +13,7 @@ from conftest import command
 from judged import plain
 
 from schedlens.ask import judging
-from schedlens.ask.findings import Finding, Scope
+from schedlens.ask.findings import Finding, Rank, Scope
 from schedlens.experiments import handoff
 from schedlens.load.measured_cell import Facts
 from schedlens.machine import topology
@@ -146,6 +146,11 @@ def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     assert {row["handoffs"] for row in rows} == {handoff.handoffs_for(spin["one_way_ns"])}
 
 
+def words(text: str) -> str:
+    """A text without the spaces and joiners that decide where a line may break."""
+    return "".join(filter(str.isalnum, text))
+
+
 def test_findings_of_the_experiment_come_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,9 +166,12 @@ def test_findings_of_the_experiment_come_first(
         rows = Scope(con).rows("SELECT * FROM finding ORDER BY finding_id")
         outcomes = Scope(con).rows("SELECT * FROM analyzer_outcome")
     titles = [card["title"] for card in shown["cards"]]
-    assert titles[-1] == noise.title
-    assert shown["cards"][0]["kind"] == "slow_loop"
-    assert [titles[place] for place in shown["top"]][-1] == noise.title
+    # The report's first screen states the answer, and then what disturbed it.
+    assert shown["verdict"]["kind"] == "experiment"
+    answers = [row["detail"] for row in rows if row["rank"] == Rank.ANSWER]
+    assert answers
+    assert [words(line) for line in shown["verdict"]["lines"]] == [words(each) for each in answers]
+    assert [titles[place] for place in shown["top"]] == [noise.title]
     facts = {
         "traces": [], "not_loaded": [], "not_answered": [], "findings": rows,
         "outcomes": outcomes,
