@@ -280,10 +280,25 @@ def _any(one: Recording, source: str) -> bool:
 
 def _waits(one: Recording) -> list[dict[str, Any]]:
     """The longest periods in which each thread was ready or waiting."""
+    # Only periods that reach a thread's last place are ranked, because there are millions of them.
     return one.rows(
-        "SELECT utid, ts AS start_ns, dur AS dur_ns, state, coalesce(reason, '') AS reason "
-        f"FROM thread_state WHERE trace_id = {one.trace_id} AND state IN ('ready', 'waiting') "
-        "AND NOT left_censored AND NOT right_censored AND dur > 0 "
-        "QUALIFY row_number() OVER (PARTITION BY utid, state ORDER BY dur DESC, ts) "
-        f"<= {WAITS_PER_THREAD} ORDER BY state, dur DESC, ts LIMIT {MOST_WAITS}"
+        f"""
+WITH period AS (
+  SELECT utid, ts, dur, state, coalesce(reason, '') AS reason
+  FROM thread_state
+  WHERE trace_id = {one.trace_id} AND state IN ('ready', 'waiting')
+    AND NOT left_censored AND NOT right_censored AND dur > 0
+),
+reach AS (
+  SELECT utid, state, max(dur, {WAITS_PER_THREAD})[-1] AS least_ns FROM period GROUP BY utid, state
+)
+SELECT period.utid, ts AS start_ns, dur AS dur_ns, period.state, reason
+FROM period
+JOIN reach
+  ON reach.utid = period.utid AND reach.state = period.state AND period.dur >= reach.least_ns
+QUALIFY row_number() OVER (PARTITION BY period.utid, period.state ORDER BY dur DESC, ts)
+  <= {WAITS_PER_THREAD}
+ORDER BY period.state, dur DESC, ts
+LIMIT {MOST_WAITS}
+"""
     )

@@ -63,11 +63,14 @@ CREATE OR REPLACE TEMP TABLE {TABLE} AS
 WITH place AS (
   SELECT cpu, any_value({_CORE}) AS code FROM topology({trace_id}) GROUP BY cpu
 ),
+-- Only the running time of these has to be cut where a sibling begins or ends.
+sharer AS (SELECT DISTINCT utid FROM sharing_slice WHERE trace_id = {trace_id} AND dur > 0),
 edge AS (
   SELECT t.utid, unnest([t.ts, t.ts + t.dur]) AS ns, unnest([1, -1]) AS runs, 0 AS shares,
     unnest([coalesce(place.code, 0), NULL]) AS code
   FROM thread_state AS t LEFT JOIN place ON place.cpu = t.cpu
   WHERE t.trace_id = {trace_id} AND t.state = 'running' AND t.dur > 0
+    AND t.utid IN (FROM sharer)
   UNION ALL
   SELECT utid, unnest([ts, ts + dur]), 0, unnest([1, -1]), NULL
   FROM sharing_slice WHERE trace_id = {trace_id} AND dur > 0
@@ -105,8 +108,13 @@ every AS (
   SELECT 'thread', utid, ns, end_ns - ns, CASE WHEN shares > 0 THEN 4 ELSE code END
   FROM running WHERE runs > 0 AND end_ns > ns
   UNION ALL
+  SELECT 'thread', t.utid, t.ts, t.dur, coalesce(place.code, 0)
+  FROM thread_state AS t LEFT JOIN place ON place.cpu = t.cpu
+  WHERE t.trace_id = {trace_id} AND t.state = 'running' AND t.dur > 0
+    AND t.utid NOT IN (FROM sharer)
+  UNION ALL
   SELECT 'thread', utid, ts, dur, {_OBSTACLES}
-  FROM ready_obstacle_slice(p_trace_id := {trace_id}, p_from_ns := {start}, p_to_ns := {end})
+  FROM unordered.ready_obstacle_slice(p_trace_id := {trace_id}, p_from_ns := {start}, p_to_ns := {end})
   UNION ALL
   SELECT 'thread', utid, ts, dur,
     CASE state WHEN 'waiting' THEN {FIRST_REASON} - 1 + {reason} ELSE 90 END
@@ -154,10 +162,16 @@ def shares(con: duckdb.DuckDBPyConnection, kind: str, start: int, end: int, colu
     width = max(1, -(-(end - start) // columns))
     found = con.sql(
         f"""
-WITH piece AS (
+WITH part AS NOT MATERIALIZED (
   SELECT lane, key, start_ns - {start} AS begin_ns, start_ns + dur_ns - {start} AS end_ns,
-    unnest(range(begin_ns // {width}, (end_ns - 1) // {width} + 1)) AS col
+    begin_ns // {width} AS first, (end_ns - 1) // {width} AS last
   FROM {TABLE} WHERE kind = '{kind}'
+),
+-- Most are in one column: a list of columns for each of them would take most of the time.
+piece AS (
+  SELECT lane, key, begin_ns, end_ns, first AS col FROM part WHERE first = last
+  UNION ALL
+  SELECT lane, key, begin_ns, end_ns, unnest(range(first, last + 1)) FROM part WHERE first < last
 )
 SELECT lane, col::INTEGER AS "column", key,
   sum(least(end_ns, (col + 1) * {width}) - greatest(begin_ns, col * {width}))::BIGINT AS ns
