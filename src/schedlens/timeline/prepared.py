@@ -209,10 +209,13 @@ _THREAD_PARTS = """
 INSERT INTO tiles.thread_part
 WITH
   place AS (FROM topology(p_trace_id := {one})),
-  ran AS (
+  -- Only the running time of these has to be cut where a sibling begins or ends.
+  sharer AS (SELECT DISTINCT utid FROM sharing_slice WHERE trace_id = {one} AND dur > 0),
+  run AS NOT MATERIALIZED (
     SELECT utid, ts, ts + dur AS end_ns, cpu FROM thread_state
     WHERE trace_id = {one} AND state = 'running' AND dur > 0
   ),
+  ran AS (FROM run SEMI JOIN sharer USING (utid)),
   -- Where the thread or whether its sibling is busy changes; nothing else splits a part.
   edge AS (
     SELECT utid, edge_ns, sum(run) AS run, sum(share) AS share, max(cpu) AS cpu,
@@ -242,8 +245,13 @@ WITH
     LEFT JOIN place ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
     WHERE s.run > 0
     UNION ALL
+    SELECT s.utid, s.ts, s.end_ns, {running}
+    FROM run AS s
+    ANTI JOIN sharer ON sharer.utid = s.utid
+    LEFT JOIN place ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
+    UNION ALL
     SELECT utid, ts, ts + dur, {obstacle}
-    FROM ready_obstacle_slice({one}, {start}, {end}, 100000)
+    FROM unordered.ready_obstacle_slice({one}, {start}, {end}, 100000)
     UNION ALL
     -- Periods that no row of ready_slice explains.
     SELECT t.utid, t.ts, t.ts + t.dur, {ready}
