@@ -54,8 +54,9 @@ def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
         )
         return
     if base["is_uneven"]:
-        low = min(row["busy_pct"] for row in rows)
-        high = max(row["busy_pct"] for row in rows)
+        # What normalised_gain_pct divides by.
+        shares = [row["busy_pct"] if row["work_pct"] is None else row["work_pct"] for row in rows]
+        low, high = min(shares), max(shares)
         yield _found(
             "uneven_load",
             "warning",

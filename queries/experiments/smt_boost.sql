@@ -1,6 +1,6 @@
 -- The experiment `smt-boost`: requests per second with SMT and boost off and on, under each load,
--- compared with both off (or the state nearest to it); as measured, and divided by the busy share
--- of the CPUs; with clock, power and requests per joule. Medians over the repeats with confidence
+-- compared with both off (or the state nearest to it); as measured, and divided by the share of time
+-- that the CPUs worked on requests (of a user's program: that they were busy); with clock, power and requests per joule. Medians over the repeats with confidence
 -- intervals. Disturbed repeats (step_disturbance) are left out if a cell has others. A gain is the
 -- median over the repeats, each compared with the same repeat of the other cell.
 -- No rows without: experiment_cell.
@@ -32,6 +32,8 @@ WITH
       sum(1e9 * requests / nullif(interval_ns, 0)) AS per_s,
       sum(requests) AS requests,
       sum(late_starts) AS late,
+      100.0 * sum(work_ns) / nullif(sum(interval_ns) FILTER (WHERE work_ns IS NOT NULL), 0)
+        AS work_pct,
       median(ghz_after) AS ghz,
     FROM experiment_worker
     GROUP BY trace_id
@@ -55,6 +57,9 @@ WITH
       100.0 * served.late / nullif(served.requests, 0) AS late_pct,
       coalesce(c.khz / 1e6, served.ghz) AS ghz,
       reported.busy_pct,
+      served.work_pct,
+      -- A server that spins until the next request looks busy to the system.
+      coalesce(served.work_pct, reported.busy_pct) AS share_pct,
       1e9 * joules.joules / nullif(c.energy_ns, 0) AS watts,
       c.throttles,
       coalesce(d.is_disturbed, FALSE) AS is_disturbed,
@@ -71,7 +76,7 @@ WITH
     SELECT
       *,
       per_s / nullif(watts, 0) AS per_joule,
-      100.0 * per_s / nullif(busy_pct, 0) AS normalised_per_s,
+      100.0 * per_s / nullif(share_pct, 0) AS normalised_per_s,
     FROM (
       SELECT
         *,
@@ -116,6 +121,8 @@ WITH
       median(late_pct) AS late_pct,
       median(ghz) AS ghz,
       median(busy_pct) AS busy_pct,
+      median(work_pct) AS work_pct,
+      median(share_pct) AS share_pct,
       median(watts) AS watts,
       list_sort(list(watts) FILTER (WHERE watts IS NOT NULL)) AS powers,
       list_sort(list(per_joule) FILTER (WHERE per_joule IS NOT NULL)) AS thrifts,
@@ -130,13 +137,13 @@ WITH
     SELECT
       *,
       list_median(rates) AS per_s,
-      100.0 * list_median(rates) / nullif(busy_pct, 0) AS normalised_per_s,
+      100.0 * list_median(rates) / nullif(share_pct, 0) AS normalised_per_s,
       first_value(list_median(rates)) OVER same_load AS base_per_s,
-      first_value(100.0 * list_median(rates) / nullif(busy_pct, 0)) OVER same_load
+      first_value(100.0 * list_median(rates) / nullif(share_pct, 0)) OVER same_load
         AS base_normalised_per_s,
       first_value(watts) OVER same_load AS base_watts,
-      min(busy_pct) OVER (PARTITION BY load) AS least_busy_pct,
-      max(busy_pct) OVER (PARTITION BY load) AS most_busy_pct,
+      min(share_pct) OVER (PARTITION BY load) AS least_share_pct,
+      max(share_pct) OVER (PARTITION BY load) AS most_share_pct,
     FROM cell
     -- `off` sorts before `on`.
     WINDOW same_load AS (PARTITION BY load ORDER BY smt NULLS FIRST, boost NULLS FIRST)
@@ -173,9 +180,13 @@ SELECT
   gain.plain[g.low_rank] AS gain_low_pct,
   -- Upper end of its confidence interval.
   gain.plain[g.high_rank] AS gain_high_pct,
-  -- Busy share of the online CPUs as the system counts it, percent; null without snapshots.
+  -- Busy share of the online CPUs as the system counts it, percent, which includes spinning until the
+  -- next request; null without snapshots.
   busy_pct,
-  -- Requests per second divided by the busy share: what the CPUs would serve if all were busy.
+  -- Share of time in which the workers worked on requests, percent; null for a user's program.
+  work_pct,
+  -- Requests per second divided by work_pct (busy_pct if that is unknown): what the CPUs would serve
+  -- if all worked all the time.
   normalised_per_s,
   -- Gain of normalised_per_s over the cell with both off, percent.
   coalesce(
@@ -186,9 +197,9 @@ SELECT
   gain.normalised[g.low_rank] AS normalised_gain_low_pct,
   -- Upper end of its confidence interval.
   gain.normalised[g.high_rank] AS normalised_gain_high_pct,
-  -- Whether the busy shares of the cells of this load differ by more than 5 points: then compare
+  -- Whether these shares of the cells of this load differ by more than 5 points: then compare
   -- the normalised gain, not the plain one.
-  most_busy_pct - least_busy_pct > 5 AS is_uneven,
+  most_share_pct - least_share_pct > 5 AS is_uneven,
   -- Requests offered per second, all workers together; null unless open.
   offered_per_s,
   -- Share of requests that found their worker busy, percent; null unless open.

@@ -34,10 +34,11 @@ CREATE TABLE experiment_worker (
   predicted_basis VARCHAR,         -- What the expectation is based on.
   requests BIGINT,                 -- Requests served; NULL: the kernel serves none.
   late_starts BIGINT,              -- Requests that arrived while the worker was busy.
-  busy_ns BIGINT,                  -- Time from the start of each request to its end, summed.
+  busy_ns BIGINT,                  -- Time from each request's start (arrival, if the worker was free) to its end, summed.
   interval_ns BIGINT,              -- Time over which requests were counted.
   frames BIGINT,                   -- Frames measured; NULL: the kernel makes none.
-  missed_frames BIGINT             -- Frames that began late.
+  missed_frames BIGINT,            -- Frames that began late.
+  work_ns BIGINT                   -- Time in requests only, without spinning or waking up for them; NULL: not measured.
 );
 
 CREATE TABLE worker_latency (

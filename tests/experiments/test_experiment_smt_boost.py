@@ -233,6 +233,57 @@ def test_journal_survives_a_killed_guard(tmp_path: Path) -> None:
     assert changes.left_behind(folder) == []
 
 
+def test_cells_of_a_repeat_share_arrivals_and_repeats_differ(tmp_path: Path) -> None:
+    machine = topology.read(machine_with(tmp_path, boost="1"))
+    found, _ = knobs.find(tmp_path)
+    made = smt_boost.plan(found, (), 20_000.0)
+
+    def seeds(session: int) -> dict[int, set[str]]:
+        by_repeat: dict[int, set[str]] = {}
+        for step in cells.shuffled(made, 6, session):
+            words = cells.words(smt_boost.filled(step, machine))
+            assert ("--seed" in words) == ("open" in words)
+            if "--seed" in words:
+                by_repeat.setdefault(step.repeat, set()).add(words[words.index("--seed") + 1])
+        return by_repeat
+
+    first, again, other = seeds(1), seeds(1), seeds(2)
+    assert [len(first[repeat]) for repeat in range(1, 7)] == [1] * 6
+    assert len(set[str]().union(*first.values())) == 6
+    assert again == first
+    assert set[str]().union(*other.values()).isdisjoint(set[str]().union(*first.values()))
+
+
+@pytest.mark.parametrize("work_pct", [25, 50, 75])
+def test_spinning_server_is_normalised_by_its_work(tmp_path: Path, work_pct: int) -> None:
+    """With boost a request takes 2/3 of the time; the system sees 90 % busy in both cells."""
+    root = machine_with(tmp_path / "root", smt=None, boost="1")
+    found, missing = knobs.find(root)
+    machine = topology.read(root)
+    made = [cell for cell in smt_boost.plan(found, (), 20_000.0) if cell.facts.load == "open"]
+    steps = [smt_boost.filled(step, machine) for step in cells.shuffled(made, 6, 1)]
+    workers = {}
+    for step in steps:
+        assert step.cell is not None
+        faster = 2 / 3 if step.cell.facts.boost == "on" else 1.0
+        counts = {
+            **_counts(1000), "busy_ns": 90_000_000, "work_ns": round(work_pct * 10**6 * faster),
+        }  # fmt: skip
+        workers[step.name] = [{"counts": counts}] * 20
+    folder = experiment_session.write(
+        tmp_path / "session", machine, steps, {s.name: [1e4] * 20 for s in steps},
+        workers=workers, experiment={"name": "smt-boost", "missing": missing},
+    )  # fmt: skip
+    with experiment_session.analyzed(folder) as con:
+        rows = con.execute(
+            "SELECT boost, round(work_pct, 6), round(gain_pct, 6), round(normalised_gain_pct, 4) "
+            "FROM smt_boost ORDER BY boost"
+        ).fetchall()
+    assert rows == [
+        ("off", float(work_pct), 0.0, 0.0), ("on", round(work_pct * 2 / 3, 6), 0.0, 50.0),
+    ]  # fmt: skip
+
+
 def _counts(per_s: int, late: int = 0) -> dict[str, int]:
     return {"requests": per_s // 10, "late_starts": late, "busy_ns": 0, "interval_ns": 10**8}
 

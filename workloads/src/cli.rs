@@ -18,7 +18,7 @@ schedlens-workloads list [--json]
 schedlens-workloads verify [KERNEL...] [--json]
 schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seconds S]
                         [--alongside KERNEL[:V]]... [--depth 1..64] [--how spin|yield|park]
-                        [--rate R] [--handoffs N] [--out DIR] [--gate] [--json]
+                        [--rate R] [--seed N] [--handoffs N] [--out DIR] [--gate] [--json]
 schedlens-workloads topology [--buffer FILE] [--raw FILE]
 schedlens-workloads observe
 schedlens-workloads bind --cpu N -- COMMAND...
@@ -31,6 +31,7 @@ schedlens-workloads bind --cpu N -- COMMAND...
   --depth D      capacity of the queue (1)
   --how H        how workers of spin_handoff, frame and serve wait (spin)
   --rate R       requests a second that arrive at each worker of serve open (1000)
+  --seed N       seed of the arrivals of serve open (0): each seed gives other arrivals
   --handoffs N   hand-offs that a frame needs (9)
   --out DIR      write workload.json and samples.bin to this folder
   --gate         print ready, wait for the line go, run, print done
@@ -179,6 +180,7 @@ fn parse_run(words: &mut Parser) -> Result<Command, Error> {
     let mut depth = None;
     let mut how = None;
     let mut rate = None;
+    let mut seed = None;
     let mut handoffs = None;
     let (mut out, mut gate, mut json) = (None, false, false);
     while let Some(word) = words.next()? {
@@ -191,6 +193,7 @@ fn parse_run(words: &mut Parser) -> Result<Command, Error> {
             Long("seconds") => seconds = duration(&words.value()?.string()?)?,
             Long("how") => how = Some(way(&words.value()?.string()?)?),
             Long("rate") => rate = Some(per_second(&words.value()?.string()?)?),
+            Long("seed") => seed = Some(whole("--seed", &words.value()?.string()?)?),
             Long("alongside") => alongside.push(companion(&words.value()?.string()?)?),
             Long("threads") => {
                 threads = Some(number("--threads", &words.value()?.string()?, 1, MOST_THREADS)?);
@@ -236,11 +239,15 @@ fn parse_run(words: &mut Parser) -> Result<Command, Error> {
     if rate.is_some() && (kernel.name, variant.name) != ("serve", "open") {
         return Err("--rate requires serve with --variant open".into());
     }
+    if seed.is_some() && (kernel.name, variant.name) != ("serve", "open") {
+        return Err("--seed requires serve with --variant open".into());
+    }
     let defaults = Options::default();
     let options = Options {
         depth: depth.unwrap_or(defaults.depth),
         how: how.unwrap_or(defaults.how),
         rate: rate.unwrap_or(defaults.rate),
+        seed: seed.unwrap_or(defaults.seed),
         handoffs: handoffs.unwrap_or(defaults.handoffs),
     };
     let plan = Plan { kernel, variant, threads, alongside, cpus, seconds, options };
@@ -276,6 +283,10 @@ fn per_second(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|rate| (LEAST_RATE..=MOST_RATE).contains(rate))
         .ok_or_else(|| format!("--rate must be between {LEAST_RATE} and {MOST_RATE}, not {text:?}"))
+}
+
+fn whole(option: &str, text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{option} must be a whole number from 0, not {text:?}"))
 }
 
 fn number(option: &str, text: &str, least: usize, most: usize) -> Result<usize, String> {
@@ -407,6 +418,8 @@ mod tests {
             ("run serve --rate 5000", "--rate requires serve with"),
             ("run serve --variant open --rate 1", "--rate must be between 10 and"),
             ("run serve --variant open --rate nan", "--rate must be between 10 and"),
+            ("run serve --seed 5", "--seed requires serve with"),
+            ("run serve --variant open --seed -5", "--seed must be a whole number"),
             ("run imul1 --handoffs 3", "--handoffs works only with frame"),
             ("run frame --handoffs 0", "from 1 to 1000000"),
             ("run spin_handoff --how sleep", "--how must be"),

@@ -153,13 +153,15 @@ pub struct Options {
     pub how: How,
     /// Requests that arrive at each worker of `serve open` a second.
     pub rate: f64,
+    /// Determines when the requests of `serve open` arrive.
+    pub seed: u64,
     /// Hand-offs that a frame of `frame` needs.
     pub handoffs: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { depth: 1, how: How::Spin, rate: 1000.0, handoffs: 9 }
+        Options { depth: 1, how: How::Spin, rate: 1000.0, seed: 0, handoffs: 9 }
     }
 }
 

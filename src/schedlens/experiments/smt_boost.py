@@ -58,7 +58,9 @@ def filled(step: Step, machine: Topology) -> Step:
     if offered is not None:
         rate = max(10.0, offered / len(cpus))
         facts = replace(cell.facts, offered_per_s=rate * len(cpus))
-        cell = replace(cell, options=("--rate", f"{rate:g}", "--how", "park"), facts=facts)
+        # The plan's options contain the seed of the arrivals.
+        options = ("--rate", f"{rate:g}", "--how", "park", *cell.options)
+        cell = replace(cell, options=options, facts=facts)
     return replace(
         step,
         threads=len(cpus),

@@ -14,7 +14,8 @@ from schedlens.machine.condition import Condition
 if TYPE_CHECKING:
     import duckdb
 
-_COUNTS = ("requests", "late_starts", "busy_ns", "interval_ns", "frames", "missed_frames")
+_COUNTS = ("requests", "late_starts", "busy_ns", "interval_ns", "frames", "missed_frames",
+           "work_ns")  # fmt: skip
 
 
 def load(con: duckdb.DuckDBPyConnection, recording: Recording, trace_id: int) -> None:

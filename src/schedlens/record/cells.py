@@ -58,17 +58,29 @@ def shuffled(cells: Sequence[Cell], repeats: int, seed: int, after: int = 0) -> 
     """Every cell once per repeat, each repeat in its own order, which `seed` determines.
 
     A drift of the machine then affects all cells alike, so the cells of one repeat can be
-    compared. `after` is the number of steps before these.
+    compared. For the same reason, the requests of all open loops of a repeat arrive at the same
+    times; other repeats have other arrivals, so that their variance is part of each interval.
+    `after` is the number of steps before these.
     """
     if repeats < 1:
         raise PlanError("--repeat must be at least 1")
     steps: list[Step] = []
     for repeat in range(1, repeats + 1):
+        chance = random.Random(f"{seed}/{repeat}")
         order = list(cells)
-        random.Random(f"{seed}/{repeat}").shuffle(order)
+        chance.shuffle(order)
+        arrivals = chance.randrange(1 << 63)
+        order = [_with_arrivals(cell, arrivals) for cell in order]
         done = after + len(steps)
         steps += [step(cell, repeat, done + n) for n, cell in enumerate(order, start=1)]
     return steps
+
+
+def _with_arrivals(cell: Cell, seed: int) -> Cell:
+    """The cell with the seed of its arrivals, if it is an open loop."""
+    if Load("serve", "open") not in cell.loads:
+        return cell
+    return replace(cell, options=(*cell.options, "--seed", str(seed)))
 
 
 def load(text: str) -> Load:
