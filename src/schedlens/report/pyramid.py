@@ -114,7 +114,9 @@ every AS (
     AND t.utid NOT IN (FROM sharer)
   UNION ALL
   SELECT 'thread', utid, ts, dur, {_OBSTACLES}
-  FROM unordered.ready_obstacle_slice(p_trace_id := {trace_id}, p_from_ns := {start}, p_to_ns := {end})
+  FROM unordered.ready_obstacle_slice(
+    p_trace_id := {trace_id}, p_from_ns := {start}, p_to_ns := {end}
+  )
   UNION ALL
   SELECT 'thread', utid, ts, dur,
     CASE state WHEN 'waiting' THEN {FIRST_REASON} - 1 + {reason} ELSE 90 END
