@@ -334,10 +334,11 @@ CREATE TABLE snapshot_thread (
 
 CREATE TABLE thread_cgroup (
   trace_id BIGINT NOT NULL,        -- Recording.
-  ts BIGINT NOT NULL,              -- When it was first read there.
+  ts BIGINT NOT NULL,              -- When it was first read there, moved there, or began there.
   utid BIGINT,                     -- Thread; NULL if the trace does not show it.
   tid BIGINT NOT NULL,             -- Its thread id.
-  cgroup VARCHAR NOT NULL          -- The cgroup it was in, at an edge of the step or in between.
+  cgroup VARCHAR NOT NULL,         -- The cgroup it is in from then on.
+  source VARCHAR NOT NULL          -- reading (of /proc), sample (a record contains it), move, or birth (its creator's cgroup).
 );
 
 CREATE TABLE snapshot_cgroup (

@@ -1,14 +1,15 @@
 -- The cgroup, container, pod, and systemd unit of each thread over time: intervals that cover all
 -- time for each thread. A reading applies until the next one that differs; the first one applies
--- from the beginning. Threads that were never read have one row with a reason.
+-- from the beginning. Where the first record is a move, the cgroup before it is not known. Threads
+-- that were never read have one row with a reason.
 -- p_trace_id: only this recording; null for all.
 WITH
   reading AS (
-    SELECT trace_id, utid, ts, cgroup
+    SELECT trace_id, utid, ts, cgroup, source = 'move' AS moved
     FROM thread_cgroup
     WHERE utid IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
     UNION
-    SELECT trace_id, utid, ts, cgroup
+    SELECT trace_id, utid, ts, cgroup, false
     FROM snapshot_thread
     WHERE utid IS NOT NULL AND cgroup IS NOT NULL
       AND (p_trace_id IS NULL OR trace_id = p_trace_id)
@@ -21,7 +22,7 @@ WITH
     SELECT
       trace_id,
       utid,
-      CASE WHEN before IS NULL THEN -9223372036854775807 ELSE ts END AS from_ns,
+      CASE WHEN before IS NULL AND NOT moved THEN -9223372036854775807 ELSE ts END AS from_ns,
       cgroup,
     FROM compared
     WHERE before IS DISTINCT FROM cgroup
@@ -36,6 +37,16 @@ WITH
       cgroup,
       NULL AS reason,
     FROM changed
+    UNION ALL
+    SELECT
+      trace_id,
+      utid,
+      -9223372036854775807,
+      ts,
+      NULL,
+      'before the first record of its cgroup, which is a move',
+    FROM compared
+    WHERE before IS NULL AND moved
     UNION ALL
     SELECT
       t.trace_id,

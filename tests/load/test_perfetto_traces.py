@@ -174,6 +174,27 @@ def test_missing_switch_is_a_gap(tmp_path: Path) -> None:
         assert (what.partition(":")[0], count) == ("mismatched_sched_switch_tids", 1)
 
 
+def moved(ts: int, tid: int, path: str, hierarchy: int) -> Message:
+    fields = Message().number(1, hierarchy).number(3, tid).text(7, path)
+    return Message().number(1, ts).number(2, 5).message(67, fields)
+
+
+def test_moves_between_cgroups_are_read(tmp_path: Path) -> None:
+    bundle = Message().number(1, 0)
+    for event in (
+        switch(MS, 0, 0, 5),
+        moved(2 * MS, 5, "/system.slice/game.service", 0),
+        moved(3 * MS, 5, "/cpu", 4),
+        switch(4 * MS, 5, 1, 0),
+    ):
+        bundle.message(2, event)
+    path = tmp_path / "moved"
+    path.write_bytes(packet(1, bundle))
+    with loaded(path, tmp_path) as con:
+        asked = "SELECT from_ns, service FROM thread_group WHERE service IS NOT NULL"
+        assert rows(con, asked) == [(MS, "game.service")]
+
+
 def test_lost_events_without_a_time_are_stated(tmp_path: Path) -> None:
     bundle = Message().number(1, 0).number(3, 1)
     for event in (switch(MS, 0, 0, 5), switch(2 * MS, 5, 1, 0)):

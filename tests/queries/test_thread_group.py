@@ -42,7 +42,8 @@ def trace() -> Iterator[DrawnTrace]:
             (1, a, nginx), (2 * MS, a, nginx), (5 * MS, a, docker),
             (0, b, "/system.slice/postgres.service"),
         ):  # fmt: skip
-            drawn.add("thread_cgroup", ts=ts, utid=utid, tid=1, cgroup=cgroup)
+            drawn.add("thread_cgroup", ts=ts, utid=utid, tid=1, cgroup=cgroup,
+                      source="reading")  # fmt: skip
         drawn.add("sharing_slice", utid=a, cpu=0, ts=0, dur=2 * MS, affinity_known=True)
         drawn.add("sharing_slice", utid=b, cpu=1, ts=0, dur=2 * MS, affinity_known=True)
         drawn.add("ready_slice", utid=a, ts=3 * MS, dur=MS, ready_ts=3 * MS, throttled=True,
@@ -114,6 +115,18 @@ def test_reading_applies_until_the_next_and_unread_threads_have_a_reason(
     ]  # fmt: skip
 
 
+def test_before_a_first_move_the_cgroup_is_unknown(trace: DrawnTrace) -> None:
+    trace.con.execute("UPDATE thread_cgroup SET source = 'move' WHERE ts = 1")
+    rows = trace.con.execute(
+        "SELECT nullif(from_ns, -9223372036854775807), to_ns, service, reason FROM thread_group "
+        "JOIN thread USING (utid) WHERE thread.name = 'A' ORDER BY from_ns LIMIT 2"
+    ).fetchall()
+    assert rows == [
+        (None, 1, None, "before the first record of its cgroup, which is a move"),
+        (1, 5 * MS, "nginx.service", None),
+    ]
+
+
 def test_recording_without_readings_says_so(trace: DrawnTrace) -> None:
     trace.con.execute("DELETE FROM thread_cgroup")
     reasons = trace.con.execute("SELECT DISTINCT cgroup, reason FROM thread_group").fetchall()
@@ -168,8 +181,8 @@ def test_every_query_takes_a_group_like_a_process(tmp_path: Path) -> None:
     with simulated_database(tmp_path, [("run", case)]) as con:
         con.execute(
             "INSERT INTO thread_cgroup SELECT t.trace_id, 0, t.utid, t.tid, "
-            "'/system.slice/game.service' FROM thread AS t JOIN process AS p USING (upid) "
-            "WHERE p.name = 'game.exe'"
+            "'/system.slice/game.service', 'reading' "
+            "FROM thread AS t JOIN process AS p USING (upid) WHERE p.name = 'game.exe'"
         )
         asked = [
             query

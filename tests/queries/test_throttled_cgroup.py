@@ -74,7 +74,7 @@ def test_cgroup_removed_in_the_step_has_its_last_reading(trace: DrawnTrace) -> N
         trace.add("snapshot_cgroup", ts=ts, edge=edge, cgroup="/ended", usage_ns=ts,
                   throttled_ns=throttled, nr_throttled=1, quota_ns=1, period_ns=2)  # fmt: skip
     utid = trace.utid("game/A")
-    trace.add("thread_cgroup", ts=200, utid=utid, tid=1, cgroup="/ended")
+    trace.add("thread_cgroup", ts=200, utid=utid, tid=1, cgroup="/ended", source="reading")
     rows = trace.con.execute(
         "SELECT cgroup, is_complete, usage_ns, throttled_ns, threads, ready_ns "
         "FROM throttled_cgroup WHERE cgroup IN ('/ended', '/limited') ORDER BY cgroup"
@@ -87,7 +87,7 @@ def test_cgroup_removed_before_reading_is_unknown(trace: DrawnTrace) -> None:
     trace.con.execute("DELETE FROM snapshot_cgroup WHERE cgroup IN ('/limited', '/silent')")
     trace.con.execute("UPDATE ready_slice SET throttled = FALSE, cgroup_throttled = TRUE")
     utid = trace.utid("game/A")
-    trace.add("thread_cgroup", ts=200, utid=utid, tid=1, cgroup="/limited")
+    trace.add("thread_cgroup", ts=200, utid=utid, tid=1, cgroup="/limited", source="reading")
     rows = trace.con.execute(
         "SELECT cgroup, quota_cpus, is_complete, usage_ns, throttled_ns, throttled_periods, "
         "threads FROM throttled_cgroup"

@@ -50,6 +50,11 @@ _FIELDS: dict[str, list[tuple[str, str, int, bool]]] = {
         ("pid_t", "pid", 4, True), ("char", "oldcomm[16]", 16, False),
         ("char", "newcomm[16]", 16, False), ("short", "oom_score_adj", 2, True),
     ],
+    "cgroup:cgroup_attach_task": [
+        ("int", "dst_root", 4, True), ("int", "dst_level", 4, True),
+        ("u64", "dst_id", 8, False), ("int", "pid", 4, True),
+        ("char", "dst_path[16]", 16, False),
+    ],
     "power:cpu_idle": [("u32", "state", 4, False), ("u32", "cpu_id", 4, False)],
     "power:cpu_frequency": [("u32", "state", 4, False), ("u32", "cpu_id", 4, False)],
 }  # fmt: skip

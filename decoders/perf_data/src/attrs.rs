@@ -21,6 +21,10 @@ const SAMPLE_PERIOD: u64 = 1 << 8;
 const SAMPLE_STREAM_ID: u64 = 1 << 9;
 const SAMPLE_RAW: u64 = 1 << 10;
 pub(crate) const SAMPLE_IDENTIFIER: u64 = 1 << 16;
+const SAMPLE_AUX: u64 = 1 << 20;
+const SAMPLE_CGROUP: u64 = 1 << 21;
+const SAMPLE_DATA_PAGE_SIZE: u64 = 1 << 22;
+const SAMPLE_CODE_PAGE_SIZE: u64 = 1 << 23;
 
 const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
 const FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
@@ -45,6 +49,9 @@ pub struct SampleLayout {
     pub cpu: Option<usize>,
     /// Start of the variable-length fields.
     pub varying: usize,
+    /// `PERF_SAMPLE_CGROUP`, from the end of the record. It follows fields of variable length, and
+    /// only those of fixed length follow it.
+    pub cgroup_from_end: Option<usize>,
 }
 
 /// Offsets of the fields of a `sample_id` from its start.
@@ -132,6 +139,10 @@ impl Attr {
         field(SAMPLE_PERIOD);
         layout.id = identifier.or(id);
         layout.varying = at;
+        let has = |bit: u64| usize::from(self.sample_type & bit != 0);
+        let behind = has(SAMPLE_DATA_PAGE_SIZE) + has(SAMPLE_CODE_PAGE_SIZE);
+        let known = has(SAMPLE_CGROUP) == 1 && has(SAMPLE_AUX) == 0;
+        layout.cgroup_from_end = known.then_some(8 * (1 + behind));
         layout
     }
 
@@ -166,6 +177,12 @@ impl Attr {
     /// The clock requested with `-k`; `None`: perf's own.
     pub fn clock(&self) -> Option<i32> {
         (self.flags & FLAG_USE_CLOCKID != 0).then_some(self.clockid)
+    }
+
+    /// Id of the cgroup of the thread in which a sample was taken.
+    #[inline]
+    pub fn cgroup(&self, record: &[u8]) -> Option<u64> {
+        u64_at(record, record.len().checked_sub(self.sample.cgroup_from_end?)?)
     }
 
     /// The counter values (`PERF_SAMPLE_READ`) in a sample, and its raw data.

@@ -16,6 +16,8 @@ pub const SAMPLE: u32 = 9;
 pub const LOST_SAMPLES: u32 = 13;
 /// `PERF_RECORD_SWITCH`
 pub const SWITCH: u32 = 14;
+/// `PERF_RECORD_CGROUP`
+pub const CGROUP: u32 = 19;
 /// `PERF_RECORD_SWITCH_CPU_WIDE`
 pub const SWITCH_CPU_WIDE: u32 = 15;
 /// `PERF_RECORD_USER_TYPE_START`: the recorder wrote the record, not the kernel.

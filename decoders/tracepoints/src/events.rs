@@ -223,6 +223,15 @@ pub enum Family {
         /// Its name from now on.
         newcomm: TextSlot,
     },
+    /// `cgroup:cgroup_attach_task`
+    CgroupAttach {
+        /// Number of the hierarchy: 0 for the unified one.
+        hierarchy: Slot,
+        /// The thread that moves.
+        pid: Slot,
+        /// Path of the cgroup that it moves to.
+        path: TextSlot,
+    },
     /// `syscalls:sys_enter_sched_yield`
     Yield,
     /// `sched:sched_pi_setprio`
@@ -370,6 +379,11 @@ fn family(format: &Format) -> Result<Family, &'static str> {
             Ok(Family::NewTask { pid: slot("pid")?, clone_flags: slot("clone_flags")? })
         }
         "task:task_rename" => Ok(Family::Rename { pid: slot("pid")?, newcomm: text("newcomm")? }),
+        "cgroup:cgroup_attach_task" => Ok(Family::CgroupAttach {
+            hierarchy: slot("dst_root")?,
+            pid: slot("pid")?,
+            path: text("dst_path")?,
+        }),
         "syscalls:sys_enter_sched_yield" => Ok(Family::Yield),
         "irq:softirq_entry" => Ok(Family::SoftirqEntry {
             vec: slot("vec")?,

@@ -195,7 +195,8 @@ def _thread_cgroups(recording: Recording) -> Rows:
         thread, cgroup = (reading["pid"], reading["tid"]), reading.get("cgroup")
         if cgroup is not None and known.get(thread) != cgroup:
             known[thread] = cgroup
-            rows.append({"ts": reading["mono_ns"], "tid": reading["tid"], "cgroup": cgroup})
+            row = {"ts": reading["mono_ns"], "tid": reading["tid"], "cgroup": cgroup}
+            rows.append({**row, "source": "reading"})
     return rows
 
 

@@ -44,6 +44,9 @@ impl Threads {
             let process = if fresh { self.new_process(pid, Some(ts)) } else { self.process(pid) };
             self.join(life, process);
         }
+        if let Some(parent) = parent {
+            self.cgroups.born(life, parent, ts);
+        }
         if self.lives[life as usize].name.is_none()
             && let Some(name) = inherited
         {

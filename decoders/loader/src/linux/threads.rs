@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use super::cgroups::Cgroups;
+
 /// `PID_MAX_LIMIT`: ids up to here are looked up in a table.
 const DENSE_TIDS: i32 = 1 << 22;
 pub(crate) const NOBODY: u32 = u32::MAX;
@@ -71,6 +73,8 @@ pub(crate) struct Threads {
     pub(crate) history: HashMap<i32, Vec<(i64, u32)>>,
     /// The recording lists the names of threads that existed before it.
     pub(crate) lists_threads: bool,
+    /// The cgroup of each thread over time.
+    pub(crate) cgroups: Cgroups,
 }
 
 impl Threads {
@@ -87,6 +91,7 @@ impl Threads {
             by_pid: HashMap::new(),
             history: HashMap::new(),
             lists_threads: false,
+            cgroups: Cgroups::default(),
         }
     }
 

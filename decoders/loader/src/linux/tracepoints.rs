@@ -217,6 +217,10 @@ impl Rows {
             Family::Rename { pid, newcomm } if is_alone => {
                 self.threads.comm((-1, pid.id(raw)?), Some(ts), newcomm.text(raw)?);
             }
+            Family::CgroupAttach { hierarchy, pid, path } => {
+                let (hierarchy, tid) = (hierarchy.read(raw)?, pid.id(raw)?);
+                self.threads.attached(hierarchy, tid, ts, path.text(raw)?);
+            }
             Family::Yield => {
                 let current_tid = event.common.current(raw).or(around.ids.map(|(_, tid)| tid));
                 let yielding = current_tid.and_then(|tid| self.threads.now(tid, moment.cpu));

@@ -117,6 +117,8 @@ impl<'a> Chunks<'a> {
                 "counters took turns on the hardware, so their values miss part of the time: \
                  record fewer at once",
             ),
+            (threads.cgroups.version_1, "cgroup_attach_task", crate::linux::cgroups::VERSION_1),
+            (threads.cgroups.unsought, "cgroup_attach_task", crate::linux::cgroups::UNSOUGHT),
             (own.repeated, "records", "in the file twice: the second one left out"),
             (rows.linux.interrupts.unpaired, "interrupts", "an entry or an exit without the other"),
         ];
@@ -152,6 +154,7 @@ impl<'a> Chunks<'a> {
             ("process", threads.process_batch(batcher)?),
             ("thread", threads.batch(batcher, 0, lives)?),
             ("thread_name", threads.name_batch(batcher)?),
+            ("thread_cgroup", threads.cgroup_batch(batcher)?),
             ("record_count", record_counts::batch(&recording.counts(), batcher)?),
             ("problem", batcher.problems(problems)?),
         ];

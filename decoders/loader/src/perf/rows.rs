@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use schedlens_input::bytes::{text, u32_at};
+use schedlens_input::bytes::{text, u32_at, u64_at};
 use schedlens_perf_data::Merged;
 use schedlens_perf_data::attrs::Attr;
 use schedlens_perf_data::record;
@@ -169,7 +169,7 @@ impl<'a> Rows<'a> {
             record::SWITCH | record::SWITCH_CPU_WIDE => {
                 self.switch_event(kind, merged.misc(), merged.bytes, moment);
             }
-            record::COMM | record::FORK | record::EXIT => {
+            record::COMM | record::FORK | record::EXIT | record::CGROUP => {
                 self.task(kind, merged.bytes, Some(moment.ts));
             }
             _ => {}
@@ -190,13 +190,19 @@ impl<'a> Rows<'a> {
         moment
     }
 
-    /// `COMM`, `FORK` and `EXIT`.
+    /// `COMM`, `FORK`, `EXIT` and `CGROUP`.
     fn task(&mut self, kind: u32, bytes: &[u8], ts: Option<i64>) {
         let id = |at| u32_at(bytes, at).unwrap_or_default().cast_signed();
         match kind {
             record::COMM => {
                 let name = text(bytes.get(16..).unwrap_or_default());
                 self.linux.threads.comm((id(8), id(12)), ts, name);
+            }
+            record::CGROUP => {
+                if let Some(number) = u64_at(bytes, 8) {
+                    let path = text(bytes.get(16..).unwrap_or_default());
+                    self.linux.threads.cgroups.named(number, path);
+                }
             }
             // pid, ppid, tid, ptid
             record::FORK => {
@@ -298,6 +304,9 @@ impl<'a> Rows<'a> {
         let ids = attr.sample.tid.and_then(|at| {
             Some((u32_at(bytes, at)?.cast_signed(), u32_at(bytes, at + 4)?.cast_signed()))
         });
+        if attr.sample.cgroup_from_end.is_some() {
+            self.cgroup(attr, bytes, ids, moment);
+        }
         let done = self.linux.tracepoint(event, Around { raw: parts.raw, ids, moment })?;
         if let Done::Switch { prev_tid, prev } = done {
             let tid = ids.map_or(-1, |(_, tid)| tid);
@@ -308,6 +317,16 @@ impl<'a> Rows<'a> {
             }
         }
         Some(())
+    }
+
+    /// Of idle threads it is of no use.
+    #[inline(never)]
+    fn cgroup(&mut self, attr: &Attr, bytes: &[u8], ids: Option<(i32, i32)>, moment: Moment) {
+        if let (Some((_, tid)), Some(id)) = (ids.filter(|(_, tid)| *tid > 0), attr.cgroup(bytes))
+            && let Some(life) = self.linux.threads.now(tid, moment.cpu)
+        {
+            self.linux.threads.cgroups.sampled(life, moment.ts, id);
+        }
     }
 
     fn counters(&mut self, attr: &Attr, read: &[u8], utid: Option<i64>, moment: Moment) {

@@ -8,13 +8,14 @@ pub(super) const MANIFEST: &str = "tables.json";
 pub(super) const SUFFIX: &str = ".arrow";
 
 /// Base tables of a recording. Session tables come from the session, `trace` from the manifest.
-pub(super) const TABLES: [&str; 24] = [
+pub(super) const TABLES: [&str; 25] = [
     "cpu",
     "machine_setting",
     "process",
     "thread",
     "thread_name",
     "affinity",
+    "thread_cgroup",
     "context_switch",
     "wakeup",
     "migration",

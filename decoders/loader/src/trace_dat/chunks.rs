@@ -79,6 +79,12 @@ impl<'a> Chunks<'a> {
                 "records",
                 "records that are shorter than their event's format",
             ),
+            (
+                linux.threads.cgroups.version_1,
+                "cgroup_attach_task",
+                crate::linux::cgroups::VERSION_1,
+            ),
+            (linux.threads.cgroups.unsought, "cgroup_attach_task", crate::linux::cgroups::UNSOUGHT),
             (linux.interrupts.unpaired, "interrupts", "an entry or an exit without the other"),
         ];
         for (count, place, what) in counted {
@@ -92,6 +98,7 @@ impl<'a> Chunks<'a> {
             ("process", threads.process_batch(batcher)?),
             ("thread", threads.batch(batcher, 0, threads.len())?),
             ("thread_name", threads.name_batch(batcher)?),
+            ("thread_cgroup", threads.cgroup_batch(batcher)?),
             ("record_count", record_counts::batch(&recording.counts_by_name(), batcher)?),
             ("problem", batcher.problems(problems)?),
             ("recording_identity", guests::identity_batch(recording, batcher)?),

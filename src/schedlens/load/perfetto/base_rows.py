@@ -170,6 +170,26 @@ TABLES = {
       JOIN sequence AS q ON q.cpu = n.cpu AND q.id = n.id AND q.kind_rank = 1
       WHERE name = 'sched_migrate_task' AND named_utid <> 0 AND dest_cpu IS NOT NULL
       ORDER BY ts, cpu, seq""",
+    # A leader moves with the threads of its process that exist then.
+    "thread_cgroup": """
+      WITH
+        moved AS (
+          SELECT c.id, c.ts, c.path, t.utid, t.upid, t.tid
+          FROM (SELECT * FROM e_cgroup WHERE hierarchy = 0 AND path IS NOT NULL) AS c
+          ASOF JOIN (
+            SELECT tid, utid, upid, coalesce(start_ts, 0) AS since FROM e_thread
+          ) AS t ON t.tid = c.tid AND c.ts >= t.since
+          WHERE t.utid <> 0
+        )
+      SELECT m.ts - base() AS ts, own(m.utid) AS utid, m.tid, m.path AS cgroup, 'move' AS source
+      FROM moved AS m
+      UNION ALL
+      SELECT m.ts - base(), own(t.utid), t.tid, m.path, 'move'
+      FROM moved AS m
+      JOIN e_process AS p ON p.upid = m.upid AND p.pid = m.tid
+      JOIN e_thread AS t ON t.upid = m.upid AND t.utid <> m.utid
+      WHERE coalesce(t.start_ts, 0) <= m.ts AND coalesce(t.end_ts, m.ts) >= m.ts
+      ORDER BY ts, utid, cgroup""",
     "interrupt_slice": """
       SELECT
         ts - base() AS ts, cpu::INTEGER AS cpu, row_number() OVER (PARTITION BY cpu ORDER BY ts, id)
@@ -271,5 +291,6 @@ TABLES = {
 }
 # Tables without rows that were not recorded, and not: recorded without rows.
 ABSENT_IF_EMPTY = (
-    "wakeup", "migration", "interrupt_slice", "cpu_idle", "cpu_frequency", "mark", "frame",
+    "wakeup", "migration", "thread_cgroup", "interrupt_slice", "cpu_idle", "cpu_frequency", "mark",
+    "frame",
 )  # fmt: skip

@@ -46,6 +46,13 @@ _QUERIES: dict[str, tuple[str, pa.Schema]] = {
         _schema(id=_LONG, ts=_LONG, cpu=_LONG, utid=_LONG, name=_TEXT, common_flags=_LONG,
                 tid=_LONG, target_cpu=_LONG, orig_cpu=_LONG, dest_cpu=_LONG),
     ),
+    "e_cgroup": (
+        "SELECT id, ts, extract_arg(arg_set_id, 'pid') AS tid, "
+        "extract_arg(arg_set_id, 'dst_root') AS hierarchy, "
+        "extract_arg(arg_set_id, 'dst_path') AS path "
+        "FROM ftrace_event WHERE name = 'cgroup_attach_task'",
+        _schema(id=_LONG, ts=_LONG, tid=_LONG, hierarchy=_LONG, path=_TEXT),
+    ),
     "e_ready": (
         "SELECT s.id, s.ts, s.utid, s.waker_utid, s.irq_context, w.cpu AS waker_cpu "
         "FROM thread_state AS s LEFT JOIN thread_state AS w ON w.id = s.waker_id "
