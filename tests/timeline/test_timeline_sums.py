@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -15,16 +16,22 @@ from timeline_data import timeline_session
 from schedlens.errors import UnknownNameError
 from schedlens.load import store
 from schedlens.timeline import inventory, keys, lanes, moments, sums
+from schedlens.timeline.columns import cover, split_sql, widths_of
 from schedlens.timeline.lanes import Asked
-from schedlens.timeline.prepared import Timelines, split_sql, widths_of
+from schedlens.timeline.prepared import Timelines
 
 
 @pytest.fixture(scope="module")
-def timelines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timelines]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with timeline_session(tmp_path_factory.mktemp("timeline")) as folder:
-        con = store.open_database(folder)
-        yield Timelines(con)
-        con.close()
+        yield folder
+
+
+@pytest.fixture(scope="module", params=[1, 1 << 40], ids=["columns", "parts"])
+def timelines(session: Path, request: pytest.FixtureRequest) -> Iterator[Timelines]:
+    """The recordings with sums in columns, and as a small recording has them."""
+    with store.open_database(session) as con:
+        yield Timelines(con, least_parts=request.param)
 
 
 Sums = dict[tuple[int, int], int]
@@ -72,7 +79,9 @@ def test_shares_of_columns_equal_sql_of_each_column(timelines: Timelines) -> Non
     assert len(columns) >= 6
     for column in sorted(columns)[::3]:
         at = begin + column * width
-        assert columns[column] == sql_sums(timelines.con, busy_sql(at, at + width)), column
+        # Columns of parts are cut at the range; those of a level are whole.
+        stop = at + width if timelines.widths(1) else min(at + width, end - 7_654_321)
+        assert columns[column] == sql_sums(timelines.con, busy_sql(at, stop)), column
 
 
 @settings(max_examples=30, deadline=None)
@@ -81,18 +90,38 @@ def test_any_split_keeps_each_column_exact(data: st.DataObject) -> None:
     width = data.draw(st.integers(1, 40))
     cuts = data.draw(st.lists(st.integers(0, 500), min_size=2, max_size=12, unique=True))
     spans = list(zip(sorted(cuts), sorted(cuts)[1:], strict=False))
-    source = " UNION ALL ".join(f"SELECT 0 AS lane, 1 AS key, {b} AS b, {e} AS e" for b, e in spans)
+    source = " UNION ALL ".join(
+        f"SELECT 0 AS lane, 1 AS key, {b} AS b, {e} AS e, 1 AS begins" for b, e in spans
+    )
     expected: dict[int, int] = defaultdict(int)
     for begin, end in spans:
         for at in range(begin, end):
             expected[at // width] += 1
     found: dict[int, int] = defaultdict(int)
     with duckdb.connect() as con:
-        for _, _, first, columns, ns in con.execute(split_sql(source, width)).fetchall():
+        pieces = con.execute(split_sql(source, width)).fetchall()
+        assert sum(piece[-1] for piece in pieces) == len(spans)
+        for _, _, first, columns, ns, _ in pieces:
             assert ns % columns == 0
             for column in range(first, first + columns):
                 found[column] += ns // columns
     assert found == expected
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_cover_fills_a_range_once_with_whole_columns(data: st.DataObject) -> None:
+    widths = [data.draw(st.integers(1, 5))]
+    while len(widths) < 4:
+        widths.append(widths[-1] * 4)
+    start = data.draw(st.integers(0, 1000))
+    end = data.draw(st.integers(start, 1500))
+    segments, edges = cover(start, end, widths)
+    spans = [(first * width, last * width) for width, first, last in segments] + edges
+    assert all(begin < stop for begin, stop in spans)
+    assert sorted(ns for begin, stop in spans for ns in range(begin, stop)) == [*range(start, end)]
+    # Only what is narrower than the narrowest column is left to the parts.
+    assert sum(stop - begin for begin, stop in edges) < 2 * widths[0]
 
 
 def test_slices_are_those_of_the_database_down_to_one_ns(timelines: Timelines) -> None:
@@ -113,6 +142,7 @@ def test_slices_are_those_of_the_database_down_to_one_ns(timelines: Timelines) -
 
 def test_levels_of_one_recording_have_the_same_sums(timelines: Timelines) -> None:
     start, end = timelines.of(1)
+    assert timelines.widths(1) in ([], widths_of(end - start))
     assert len(widths_of(end - start)) > 3
     for kind in ("cpu", "thread", "sibling"):
         found = timelines.con.execute(
@@ -120,7 +150,7 @@ def test_levels_of_one_recording_have_the_same_sums(timelines: Timelines) -> Non
             "ORDER BY lane, key) AS total FROM (SELECT width_ns, lane, key, sum(ns) AS ns "
             f"FROM tiles.{kind}_tile WHERE trace_id = 1 GROUP BY ALL) GROUP BY width_ns)"
         ).fetchall()
-        assert found == [(1,)], kind
+        assert found == [(1 if timelines.widths(1) else 0,)], kind
 
 
 def test_parts_of_threads_tile_their_states(timelines: Timelines) -> None:
@@ -166,6 +196,15 @@ def test_totals_of_a_range_equal_sql_to_the_ns(timelines: Timelines) -> None:
             f"SELECT utid, sum(least(ts + dur, {until}) - greatest(ts, {since})) FROM sched_slice "
             f"WHERE trace_id = 1 AND NOT is_idle AND ts < {until} AND ts + dur > {since} GROUP BY 1"
         ).fetchall()
+    )
+    parts = timelines.con.execute(
+        "SELECT lane, key, count(*), sum(least(end_ns, $until) - greatest(ts, $since)) "
+        "FROM tiles.thread_part WHERE trace_id = 1 AND ts < $until AND end_ns > $since "
+        "GROUP BY lane, key",
+        {"since": since, "until": until},
+    ).fetchall()
+    assert sorted((row["utid"], row["key"], row["slices"], row["ns"]) for row in rows) == sorted(
+        parts
     )
     assert {row["core_type"] for row in rows if row["state"].startswith("running")} <= {
         "P", "E", "U",

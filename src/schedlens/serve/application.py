@@ -1,11 +1,11 @@
-"""The routes of the server; each answers from the database, one request at a time."""
+"""The routes of the server; each request reads the database with a cursor of its own."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ class Session:
     timelines: Timelines
     guarded: GuardedDatabase
     token: str
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    # Requests answered at a time: more of them would only divide the memory between them.
+    slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
     sql_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def first(self) -> tuple[int, str]:
@@ -60,7 +61,7 @@ class _Refused(Exception):
 def application(session: Session, port: int) -> Starlette:
     """The application; every request passes the gatekeeper first."""
 
-    def route(path: str, answer: Callable[[Request], Response]) -> Route:
+    def route(path: str, answer: Callable[[Session, Request], Response]) -> Route:
         async def endpoint(request: Request) -> Response:
             return await anyio.to_thread.run_sync(_answered, session, answer, request)
 
@@ -75,14 +76,14 @@ def application(session: Session, port: int) -> Starlette:
         return await anyio.to_thread.run_sync(_sql, session, body)
 
     routes = [
-        route("/", lambda request: _report(session)),
-        route("/sql", lambda request: _page(live_page.sql_page(session.folder.name))),
-        route("/timeline/overview", lambda request: _json(_overview(session, request))),
-        route("/timeline/lanes", lambda request: _lanes(session, request)),
-        route("/timeline/totals", lambda request: _totals(session, request)),
-        route("/timeline/slice", lambda request: _json(_slice(session, request))),
-        route("/timeline/neighbor", lambda request: _json(_neighbor(session, request))),
-        route("/timeline/worst_waits", lambda request: _json(_waits(session, request))),
+        route("/", lambda own, request: _report(own)),
+        route("/sql", lambda own, request: _page(live_page.sql_page(own.folder.name))),
+        route("/timeline/overview", lambda own, request: _json(_overview(own, request))),
+        route("/timeline/lanes", _lanes),
+        route("/timeline/totals", _totals),
+        route("/timeline/slice", lambda own, request: _json(_slice(own, request))),
+        route("/timeline/neighbor", lambda own, request: _json(_neighbor(own, request))),
+        route("/timeline/worst_waits", lambda own, request: _json(_waits(own, request))),
         Route("/sql/run", run_sql, methods=["POST"]),
     ]
     keeper = Middleware(Gatekeeper, port=port, token=session.token)
@@ -90,12 +91,12 @@ def application(session: Session, port: int) -> Starlette:
 
 
 def _answered(
-    session: Session, answer: Callable[[Request], Response], request: Request
+    session: Session, answer: Callable[[Session, Request], Response], request: Request
 ) -> Response:
     """The answer of one request; a failure becomes one line."""
     try:
-        with session.lock:
-            return answer(request)
+        with session.slots, session.timelines.cursor() as timelines:
+            return answer(replace(session, timelines=timelines), request)
     except _Refused as error:
         return PlainTextResponse(str(error), 400)
     except SchedlensError as error:

@@ -14,6 +14,7 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
     Raises `UnknownNameError` for a recording that does not exist.
     """
     start, end = timelines.of(trace_id)
+    summed = timelines.sums_sql("thread", trace_id, start, end)
     one = {"one": trace_id}
 
     def rows(sql: str) -> list[dict[str, Any]]:
@@ -55,8 +56,7 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
             "coalesce(p.ready_ns, 0) AS ready_ns, f.cost_ns FROM thread AS t LEFT JOIN ("
             "SELECT lane, sum(ns) FILTER (WHERE key < $ready)::BIGINT AS running_ns, "
             "sum(ns) FILTER (WHERE key BETWEEN $ready AND $ready + 9)::BIGINT AS ready_ns "
-            "FROM tiles.thread_tile WHERE trace_id = $one AND width_ns = (SELECT max(width_ns) "
-            "FROM tiles.level WHERE trace_id = $one) GROUP BY lane) AS p ON p.lane = t.utid "
+            f"FROM ({summed}) GROUP BY lane) AS p ON p.lane = t.utid "
             "LEFT JOIN (SELECT utid, sum(cost_ns)::BIGINT AS cost_ns FROM finding "
             "WHERE trace_id = $one GROUP BY utid) AS f ON f.utid = t.utid "
             "WHERE t.trace_id = $one AND NOT t.is_idle ORDER BY t.utid".replace(

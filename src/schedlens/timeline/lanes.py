@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from schedlens.errors import UnknownNameError
-from schedlens.timeline.prepared import Timelines, split_sql
+from schedlens.timeline.columns import split_sql
+from schedlens.timeline.prepared import Timelines
 
 # Slices are sent up to this many per pixel on average, and up to this many in all.
 _MOST_PER_PIXEL = 4
@@ -69,33 +70,61 @@ class Asked:
         """SQL for the lanes."""
         return f"lane IN ({', '.join(map(str, self.ids))})" if self.ids else "true"
 
+    @property
+    def inside(self) -> str:
+        """SQL for rows of the lanes within the range."""
+        return (
+            f"{self.chosen} AND start_ns < {self.end_ns} AND start_ns + dur_ns >= {self.start_ns} "
+            f"AND (start_ns + dur_ns > {self.start_ns} OR dur_ns = 0)"
+        )
+
 
 def lanes(timelines: Timelines, asked: Asked) -> pa.Table:
     """Slices or shares of the lanes; which of them is in the metadata of the schema.
 
     Times are exact: `shares` has the ns of each key in each column. Columns of shares may begin
-    before the range and be narrower than a pixel: `start_ns` and `column_ns` in the metadata tell
-    where they are. Raises `UnknownNameError` for a kind or a recording that does not exist.
+    before the range, and be narrower or up to twice as wide as a pixel: `start_ns` and `column_ns`
+    in the metadata describe them. Raises `UnknownNameError` for a kind or a recording that does
+    not exist.
     """
     if asked.kind not in KINDS:
         raise UnknownNameError("kind of lane", asked.kind, list(KINDS))
     first, last = timelines.of(asked.trace_id)
-    if asked.kind in _SPLIT:
-        return _split(timelines, asked, first)
-    names = {"one": asked.trace_id, "start": first, "end": last}
-    inside = (
-        f"{asked.chosen} AND start_ns < {asked.end_ns} AND start_ns + dur_ns >= {asked.start_ns} "
-        f"AND (start_ns + dur_ns > {asked.start_ns} OR dur_ns = 0)"
-    )
+    if asked.kind in _VALUES:
+        names = {"one": asked.trace_id, "start": first, "end": last}
+        return _values(timelines, asked, _VALUES[asked.kind].format(**names))
     if asked.kind in _DIRECT:
+        return slices(timelines, asked)
+    width = max(1, min(asked.width, MOST_PIXELS))
+    if asked.kind != "process":
+        most = min(_MOST_SLICES, _MOST_PER_PIXEL * width * max(1, len(asked.ids) or 8))
+        found = f"SELECT 1 FROM ({_parts(timelines, asked)}) WHERE {asked.chosen} LIMIT {most + 1}"
+        if _number(timelines, f"SELECT count(*) FROM ({found})") <= most:
+            return slices(timelines, asked)
+    pixel = max(1, (asked.end_ns - asked.start_ns) // width)
+    wide = [column for column in timelines.widths(asked.trace_id) if column <= 2 * pixel]
+    if not wide:
+        return shares(timelines, asked, pixel)
+    return shares(timelines, asked, wide[-1])
+
+
+def slices(timelines: Timelines, asked: Asked) -> pa.Table:
+    """Every slice of lanes that are not of processes or values."""
+    first, last = timelines.of(asked.trace_id)
+    if asked.kind in _DIRECT:
+        source = _DIRECT[asked.kind].format(one=asked.trace_id, start=first, end=last)
         return _table(
             timelines,
             "SELECT lane::BIGINT AS lane, start_ns, dur_ns::BIGINT AS dur_ns, key::BIGINT AS key, "
-            f"row::BIGINT AS row FROM ({_DIRECT[asked.kind].format(**names)}) WHERE {inside} "
-            "ORDER BY lane, start_ns",
+            f"row::BIGINT AS row FROM ({source}) WHERE {asked.inside} ORDER BY lane, start_ns",
             {"shape": "slices"},
         )
-    return _values(timelines, asked, _VALUES[asked.kind].format(**names), inside)
+    return _table(
+        timelines,
+        "SELECT lane, ts AS start_ns, end_ns - ts AS dur_ns, key, row "
+        f"FROM ({_parts(timelines, asked)}) WHERE {asked.chosen} ORDER BY lane, ts, end_ns",
+        {"shape": "slices"},
+    )
 
 
 def as_bytes(table: pa.Table) -> bytes:
@@ -106,74 +135,64 @@ def as_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _split(timelines: Timelines, asked: Asked, first: int) -> pa.Table:
-    """Lanes whose parts and tiles are prepared."""
-    kind = _SPLIT[asked.kind]
+def shares(timelines: Timelines, asked: Asked, column: int) -> pa.Table:
+    """The time of each key in each column of so many ns of the lanes of threads or CPUs.
+
+    With the width of a prepared level, the columns begin with the recording; else with the range.
+    """
     own = f"trace_id = {asked.trace_id}"
-    lane, where, group = "lane", f"{own} AND {asked.chosen}", ""
-    source = f"tiles.{kind}_part"
-    tiles = f"tiles.{kind}_tile"
-    if asked.kind == "process":
-        named = "(SELECT utid, coalesce(upid, -1) AS upid FROM thread WHERE "
-        named += f"trace_id = {asked.trace_id}) AS n"
-        source += f" JOIN {named} ON n.utid = lane"
-        tiles += f" JOIN {named} ON n.utid = lane"
-        lane = "n.upid"
-        where = f"{own} AND {asked.chosen.replace('lane', 'n.upid')}"
-    within = (
-        f"{where} AND ts < {asked.end_ns} AND end_ns >= {asked.start_ns} "
-        f"AND (end_ns > {asked.start_ns} OR ts = end_ns)"
-    )
-    width = max(1, min(asked.width, MOST_PIXELS))
-    if asked.kind != "process":
-        most = min(_MOST_SLICES, _MOST_PER_PIXEL * width * max(1, len(asked.ids) or 8))
-        row = timelines.con.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {within} LIMIT {most + 1})"
-        ).fetchall()
-        if row[0][0] <= most:
-            return _table(
-                timelines,
-                "SELECT lane, ts AS start_ns, end_ns - ts AS dur_ns, key, rowid AS row "
-                f"FROM {source} WHERE {within} ORDER BY lane, ts, end_ns",
-                {"shape": "slices"},
-            )
-    pixel = max(1, (asked.end_ns - asked.start_ns) // width)
-    level = timelines.con.execute(
-        f"SELECT max(width_ns) FROM tiles.level WHERE {own} AND width_ns <= {pixel}"
-    ).fetchall()[0][0]
-    if level is None:
-        begin, column = asked.start_ns, pixel
-        group = split_sql(
-            f"SELECT {lane} AS lane, key, greatest(ts, {begin}) - {begin} AS b, "
-            f"least(end_ns, {asked.end_ns}) - {begin} AS e FROM {source} WHERE {within}",
-            column,
+    first, _ = timelines.of(asked.trace_id)
+    kind = _SPLIT[asked.kind]
+    if column in timelines.widths(asked.trace_id):
+        since = (asked.start_ns - first) // column
+        until = -(-(asked.end_ns - first) // column)
+        begin = first + since * column
+        pieces = (
+            f"SELECT lane, key, greatest(first, {since}) - {since} AS first, "
+            f"least(first + columns, {until}) - greatest(first, {since}) AS shown, "
+            "ns // columns * shown AS ns, shown AS columns "
+            f"FROM tiles.{kind}_tile WHERE {own} AND width_ns = {column} AND first < {until} "
+            f"AND first + columns > {since}"
         )
     else:
-        begin_column = (asked.start_ns - first) // level
-        end_column = -(-(asked.end_ns - first) // level)
-        begin, column = first + begin_column * level, level
-        group = (
-            f"SELECT {lane} AS lane, key, greatest(first, {begin_column}) - {begin_column} "
-            f"AS first, least(first + columns, {end_column}) - greatest(first, {begin_column}) "
-            "AS shown, ns // columns * shown AS ns, shown AS columns "
-            f"FROM {tiles} WHERE {where} AND width_ns = {level} AND first < {end_column} "
-            f"AND first + columns > {begin_column}"
+        begin = asked.start_ns
+        pieces = split_sql(
+            f"SELECT lane, key, greatest(ts, {begin}) - {begin} AS b, "
+            f"least(end_ns, {asked.end_ns}) - {begin} AS e, 0 AS begins "
+            f"FROM ({_parts(timelines, asked)})",
+            column,
+        )
+    if asked.kind == "process":
+        pieces = (
+            "SELECT coalesce(thread.upid, -1) AS lane, key, first, columns, ns "
+            f"FROM ({pieces}) AS piece JOIN thread ON {own} AND thread.utid = piece.lane"
         )
     return _table(
         timelines,
         'SELECT lane, "column"::INTEGER AS "column", key, sum(ns)::BIGINT AS ns FROM ('
         'SELECT lane, key, unnest(range(first, first + columns)) AS "column", ns // columns AS ns '
-        f'FROM ({group})) GROUP BY lane, "column", key ORDER BY lane, "column", key',
+        f"FROM ({pieces}) WHERE {asked.chosen}) "
+        'GROUP BY lane, "column", key ORDER BY lane, "column", key',
         {"shape": "shares", "column_ns": str(column), "start_ns": str(begin)},
     )
 
 
-def _values(timelines: Timelines, asked: Asked, source: str, inside: str) -> pa.Table:
+def _parts(timelines: Timelines, asked: Asked) -> str:
+    kind = _SPLIT[asked.kind]
+    return timelines.parts_sql(kind, asked.trace_id, asked.start_ns, asked.end_ns)
+
+
+def _number(timelines: Timelines, sql: str) -> int:
+    found: int = timelines.con.execute(sql).fetchall()[0][0]
+    return found
+
+
+def _values(timelines: Timelines, asked: Asked, source: str) -> pa.Table:
     """A curve: its steps, or the time-weighted mean, minimum, and maximum of each column."""
-    con = timelines.con
     width = max(1, min(asked.width, MOST_PIXELS))
     lanes_of = max(1, len(asked.ids))
-    rows = con.execute(f"SELECT count(*) FROM ({source}) WHERE {inside}").fetchall()[0][0]
+    inside = asked.inside
+    rows = _number(timelines, f"SELECT count(*) FROM ({source}) WHERE {inside}")
     if rows <= _MOST_PER_PIXEL * width * lanes_of:
         return _table(
             timelines,
@@ -185,7 +204,7 @@ def _values(timelines: Timelines, asked: Asked, source: str, inside: str) -> pa.
     pixel = max(1, (asked.end_ns - asked.start_ns) // width)
     cut = split_sql(
         f"SELECT lane, value AS key, greatest(start_ns, {asked.start_ns}) - {asked.start_ns} AS b, "
-        f"least(start_ns + dur_ns, {asked.end_ns}) - {asked.start_ns} AS e "
+        f"least(start_ns + dur_ns, {asked.end_ns}) - {asked.start_ns} AS e, 0 AS begins "
         f"FROM ({source}) WHERE {inside}",
         pixel,
     )

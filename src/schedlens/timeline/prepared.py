@@ -6,267 +6,255 @@ when it is first shown. All sums are exact: a column's time is split between its
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import threading
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
 from schedlens.errors import UnknownNameError
 from schedlens.load.schema import literal
-from schedlens.timeline import keys
+from schedlens.timeline import keys, parts
+from schedlens.timeline.columns import FACTOR, cover, split_sql, widths_of
 
 # Version of the tables below; a file with another one is made again.
-VERSION = 1
-# The narrowest columns of a recording: about this many; each level above has a quarter.
-_FINEST_COLUMNS = 1 << 16
-_LEVEL_FACTOR = 4
-_COARSEST_COLUMNS = 256
+VERSION = 2
 KINDS = ("cpu", "thread", "sibling")
+# A recording with fewer parts has no columns: splitting its parts is as fast as reading them.
+LEAST_PARTS = 100_000
+# A part longer than so many of the narrowest columns is kept apart from the short ones, which
+# are found by their begin alone.
+_LONG_COLUMNS = 16
+# Rows of a lane in a range: those that overlap it, and those without a length inside.
+_COLUMNS = "trace_id, lane, ts, end_ns, key"
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS tiles.source (version INTEGER, stamp VARCHAR);
 CREATE TABLE IF NOT EXISTS tiles.recording (
-  trace_id BIGINT, start_ns BIGINT, end_ns BIGINT, kind VARCHAR, parts BIGINT);
+  trace_id BIGINT, start_ns BIGINT, end_ns BIGINT, long_ns BIGINT);
 CREATE TABLE IF NOT EXISTS tiles.level (trace_id BIGINT, width_ns BIGINT);
 CREATE TABLE IF NOT EXISTS tiles.waiting (trace_id BIGINT, key BIGINT, reason VARCHAR);
 """ + "".join(
     f"""
 CREATE TABLE IF NOT EXISTS tiles.{kind}_part (
-  trace_id BIGINT, lane BIGINT, ts BIGINT, end_ns BIGINT, key BIGINT);
+  trace_id BIGINT, lane BIGINT, ts BIGINT, end_ns BIGINT, key BIGINT, is_long BOOLEAN);
 CREATE TABLE IF NOT EXISTS tiles.{kind}_tile (
   trace_id BIGINT, width_ns BIGINT, lane BIGINT, first BIGINT, columns BIGINT, key BIGINT,
-  ns BIGINT);
+  ns BIGINT, begins BIGINT);
 """
     for kind in KINDS
 )
 
 
-@dataclass
 class Timelines:
     """The recordings of a database, each prepared when it is first asked for.
 
-    The database must be `con`'s current catalog. Not for several threads at once, except `of`.
+    The database must be `con`'s current catalog. One object is for one thread at a time; `cursor`
+    makes others.
     """
 
-    con: duckdb.DuckDBPyConnection
-    # Where the tables are kept; None: in memory. `stamp` names the state of the database.
-    file: Path | None = None
-    stamp: str = ""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        file: Path | None = None,
+        stamp: str = "",
+        *,
+        least_parts: int = LEAST_PARTS,
+    ) -> None:
+        """Keeps the tables in `file`, or in memory; `stamp` names the state of the database.
 
-    def __post_init__(self) -> None:
-        self.con.execute(
-            f"ATTACH {literal(str(self.file) if self.file else ':memory:')} AS tiles (READ_WRITE)"
-        )
-        self.con.execute(_TABLES)
-        known = self.con.execute("SELECT version, stamp FROM tiles.source").fetchall()
-        if known != [(VERSION, self.stamp)]:
+        Recordings with at least `least_parts` parts get columns.
+        """
+        self.con = con
+        self._least_parts = least_parts
+        self._lock = threading.Lock()
+        found = con.execute("SELECT current_database()").fetchall()[0][0]
+        self._catalog = '"' + found.replace('"', '""') + '"'
+        if file is not None and self._is_complete(file, stamp):
+            return
+        con.execute(f"ATTACH {literal(str(file) if file else ':memory:')} AS tiles (READ_WRITE)")
+        con.execute(_TABLES)
+        if self._source() != [(VERSION, stamp)]:
             names = [f"{kind}_{what}" for kind in KINDS for what in ("part", "tile")]
             for table in ("source", "recording", "level", "waiting", *names):
-                self.con.execute(f"DROP TABLE tiles.{table}")
-            self.con.execute(_TABLES)
-            self.con.execute("INSERT INTO tiles.source VALUES (?, ?)", [VERSION, self.stamp])
+                con.execute(f"DROP TABLE tiles.{table}")
+            con.execute(_TABLES)
+            con.execute("INSERT INTO tiles.source VALUES (?, ?)", [VERSION, stamp])
+
+    def _source(self) -> list[tuple[int, str]]:
+        return self.con.execute("SELECT version, stamp FROM tiles.source").fetchall()
+
+    def _is_complete(self, file: Path, stamp: str) -> bool:
+        """Attaches a file that has all recordings; only for reading, as several servers can."""
+        if not file.exists():
+            return False
+        with contextlib.suppress(duckdb.Error):
+            self.con.execute(f"ATTACH {literal(str(file))} AS tiles (READ_ONLY)")
+            if (
+                self._source() == [(VERSION, stamp)]
+                and not self.con.execute(
+                    "SELECT trace_id FROM trace EXCEPT SELECT trace_id FROM tiles.recording"
+                ).fetchall()
+            ):
+                return True
+        self.detach()
+        return False
+
+    def detach(self) -> None:
+        """Writes the tables to their file, or forgets them."""
+        with contextlib.suppress(duckdb.Error):
+            self.con.execute("DETACH tiles")
+
+    @contextmanager
+    def cursor(self) -> Iterator[Timelines]:
+        """The same recordings for another thread."""
+        other = copy.copy(self)
+        other.con = self.con.cursor()
+        try:
+            other.con.execute(f"USE {self._catalog}")
+            yield other
+        finally:
+            other.con.close()
 
     def of(self, trace_id: int) -> tuple[int, int]:
         """Start and end of a recording, whose tables are filled afterwards.
 
         Raises `UnknownNameError` for a recording that is not in the database.
         """
-        with self._lock:
-            found = self.con.execute(
-                "SELECT start_ns, end_ns FROM tiles.recording WHERE trace_id = ? LIMIT 1",
-                [trace_id],
-            ).fetchall()
-            return (found[0][0], found[0][1]) if found else self._fill(trace_id)
+        found = self._known(trace_id)
+        if found is None:
+            with self._lock:
+                found = self._known(trace_id) or self._fill(trace_id)
+        return found
+
+    def _known(self, trace_id: int) -> tuple[int, int] | None:
+        rows = self.con.execute(
+            "SELECT start_ns, end_ns FROM tiles.recording WHERE trace_id = ?", [trace_id]
+        ).fetchall()
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def widths(self, trace_id: int) -> list[int]:
+        """The widths of a recording's columns, narrowest first; none if it is small."""
+        rows = self.con.execute(
+            "SELECT width_ns FROM tiles.level WHERE trace_id = ? ORDER BY 1", [trace_id]
+        ).fetchall()
+        return [row[0] for row in rows]
+
+    def parts_sql(self, kind: str, trace_id: int, start_ns: int, end_ns: int) -> str:
+        """SQL of the parts of a range: those that overlap it, and those without a length inside."""
+        long_ns = self.con.execute(
+            "SELECT long_ns FROM tiles.recording WHERE trace_id = ?", [trace_id]
+        ).fetchall()[0][0]
+        chosen = (
+            f"SELECT {_COLUMNS}, rowid AS row FROM tiles.{kind}_part WHERE trace_id = {trace_id} "
+            f"AND ts < {end_ns} AND end_ns >= {start_ns} AND (end_ns > {start_ns} OR ts = end_ns)"
+        )
+        return (
+            f"{chosen} AND NOT is_long AND ts >= {start_ns - long_ns} "
+            f"UNION ALL {chosen} AND is_long"
+        )
+
+    def sums_sql(self, kind: str, trace_id: int, start_ns: int, end_ns: int) -> str:
+        """SQL of lane, key, ns, and begins, the number of parts that begin, within a range.
+
+        Several rows of a lane and a key are to be added up.
+        """
+        first, last = self.of(trace_id)
+        start, end = max(start_ns, first) - first, min(end_ns, last) - first
+        widths = self.widths(trace_id)
+        if widths and end_ns >= last:
+            # Nothing is behind the end, so the last column of each level may be taken as whole.
+            end = -(-end // widths[-1]) * widths[-1]
+        segments, edges = cover(start, end, widths)
+        pieces = [
+            "SELECT lane, key, ns // columns * (least(first + columns, "
+            f"{until}) - greatest(first, {since})) AS ns, "
+            f"CASE WHEN first >= {since} THEN begins ELSE 0 END AS begins "
+            f"FROM tiles.{kind}_tile WHERE trace_id = {trace_id} AND width_ns = {width} "
+            f"AND first < {until} AND first + columns > {since}"
+            for width, since, until in segments
+        ]
+        pieces += [
+            f"SELECT lane, key, least(end_ns, {first + until}) - greatest(ts, {first + since}) "
+            f"AS ns, (ts >= {first + since})::BIGINT AS begins "
+            f"FROM ({self.parts_sql(kind, trace_id, first + since, first + until)})"
+            for since, until in edges
+        ]
+        empty = "SELECT 0::BIGINT AS lane, 0::BIGINT AS key, 0::BIGINT AS ns, 0::BIGINT AS begins"
+        return " UNION ALL ".join(pieces) or f"{empty} WHERE false"
 
     def _fill(self, trace_id: int) -> tuple[int, int]:
         rows = self.con.execute(
-            "SELECT coalesce(first_ns, 0), coalesce(duration_ns, 0) FROM trace WHERE trace_id = ?",
+            "SELECT least(coalesce(first_ns, 0), 0), coalesce(duration_ns, 0) FROM trace "
+            "WHERE trace_id = ?",
             [trace_id],
         ).fetchall()
         if not rows:
             ids = self.con.execute("SELECT trace_id FROM trace ORDER BY 1").fetchall()
             raise UnknownNameError("recording", str(trace_id), [str(row[0]) for row in ids])
         start, end = rows[0][0], max(rows[0][1], rows[0][0] + 1)
+        widths = widths_of(end - start)
         self.con.execute("BEGIN")
         try:
-            self._fill_parts(trace_id, start, end)
-            for kind in KINDS:
-                self._fill_tiles(kind, trace_id, start, end)
-                self.con.execute(
-                    f"INSERT INTO tiles.recording SELECT {trace_id}, {start}, {end}, '{kind}', "
-                    f"count(*) FROM tiles.{kind}_part WHERE trace_id = {trace_id}"
-                )
+            long_ns = _LONG_COLUMNS * widths[0]
+            self._fill_parts(trace_id, start, end, long_ns)
+            of_recording = f"WHERE trace_id = {trace_id}"
+            counted = " + ".join(
+                f"(SELECT count(*) FROM tiles.{kind}_part {of_recording})" for kind in KINDS
+            )
+            if self.con.execute(f"SELECT {counted}").fetchall()[0][0] >= self._least_parts:
+                for width in widths:
+                    self.con.execute("INSERT INTO tiles.level VALUES (?, ?)", [trace_id, width])
+                for kind in KINDS:
+                    self._fill_tiles(kind, trace_id, start, widths)
+            self.con.execute(
+                "INSERT INTO tiles.recording VALUES (?, ?, ?, ?)", [trace_id, start, end, long_ns]
+            )
             self.con.execute("COMMIT")
         except BaseException:
             self.con.execute("ROLLBACK")
             raise
         return start, end
 
-    def _fill_parts(self, one: int, start: int, end: int) -> None:
+    def _fill_parts(self, one: int, start: int, end: int, long_ns: int) -> None:
         self.con.execute(
             "INSERT INTO tiles.waiting SELECT trace_id, "
             f"{keys.FIRST_WAITING} + row_number() OVER (ORDER BY reason NULLS FIRST) - 1, reason "
             "FROM (SELECT DISTINCT trace_id, reason FROM thread_state "
             f"WHERE trace_id = {one} AND state = 'waiting')"
         )
-        self.con.execute(_CPU_PARTS.format(one=one))
-        self.con.execute(_SIBLING_PARTS.format(one=one))
-        self.con.execute(
-            _THREAD_PARTS.format(
-                one=one, start=start, end=end, running=keys.running_sql("place.core_type"),
-                obstacle=keys.obstacle_sql("obstacle"),
-                ready=keys.READY, new=keys.NEW, unknown=keys.UNKNOWN, shared=keys.SHARED,
+        for kind in KINDS:
+            self.con.execute(
+                f"INSERT INTO tiles.{kind}_part SELECT {one}, lane, ts, end_ns, key, "
+                f"end_ns - ts > {long_ns} AS is_long "
+                f"FROM ({parts.sql(kind, one, start, end)}) ORDER BY is_long, ts, lane"
             )
-        )  # fmt: skip
 
-    def _fill_tiles(self, kind: str, one: int, start: int, end: int) -> None:
-        widths = widths_of(end - start)
-        if kind == KINDS[0]:
-            for width in widths:
-                self.con.execute("INSERT INTO tiles.level VALUES (?, ?)", [one, width])
-        columns = "trace_id, width_ns, lane, first, columns, key, ns"
+    def _fill_tiles(self, kind: str, one: int, start: int, widths: list[int]) -> None:
         for place, width in enumerate(widths):
             if place == 0:
                 source = split_sql(
-                    f"SELECT lane, key, ts - {start} AS b, end_ns - {start} AS e "
+                    f"SELECT lane, key, ts - {start} AS b, end_ns - {start} AS e, 1 AS begins "
                     f"FROM tiles.{kind}_part WHERE trace_id = {one}",
                     width,
                 )
             else:
-                finer = (
-                    f"FROM tiles.{kind}_tile WHERE trace_id = {one} "
-                    f"AND width_ns = {widths[place - 1]}"
-                )
                 step = widths[place - 1]
+                finer = f"FROM tiles.{kind}_tile WHERE trace_id = {one} AND width_ns = {step}"
                 runs = split_sql(
-                    f"SELECT lane, key, first * {step} AS b, (first + columns) * {step} AS e "
-                    f"{finer} AND columns > 1",
+                    f"SELECT lane, key, first * {step} AS b, (first + columns) * {step} AS e, "
+                    f"begins {finer} AND columns > 1",
                     width,
                 )
                 source = (
-                    f"SELECT lane, key, first // {_LEVEL_FACTOR} AS first, 1 AS columns, ns "
+                    f"SELECT lane, key, first // {FACTOR} AS first, 1 AS columns, ns, begins "
                     f"{finer} AND columns = 1 UNION ALL ({runs})"
                 )
             self.con.execute(
-                f"INSERT INTO tiles.{kind}_tile ({columns}) "
-                f"SELECT {one}, {width}, lane, first, columns, key, sum(ns)::BIGINT "
+                f"INSERT INTO tiles.{kind}_tile SELECT {one}, {width}, lane, first, columns, key, "
+                "sum(ns)::BIGINT, sum(begins)::BIGINT "
                 f"FROM ({source}) GROUP BY lane, first, columns, key ORDER BY first, lane, key"
             )
-
-
-def widths_of(length_ns: int) -> list[int]:
-    """The widths of the columns of a recording, narrowest first: powers of two."""
-    width = 1
-    while length_ns // width > _FINEST_COLUMNS:
-        width *= 2
-    widths = [width]
-    while length_ns // widths[-1] > _COARSEST_COLUMNS:
-        widths.append(widths[-1] * _LEVEL_FACTOR)
-    return widths
-
-
-def split_sql(source: str, width: int) -> str:
-    """SQL that splits intervals [b, e) with lane and key at multiples of `width`.
-
-    Its rows are lane, key, first, columns, ns: the pieces in single columns, and one row for all
-    columns that an interval fills from side to side.
-    """
-    return f"""
-WITH piece AS NOT MATERIALIZED (
-  SELECT lane, key, b, e, b // {width} AS f, (e - 1) // {width} AS l FROM ({source}) WHERE e > b
-)
-SELECT lane, key, f AS first, 1 AS columns, least(e, (f + 1) * {width}) - b AS ns FROM piece
-UNION ALL
-SELECT lane, key, l, 1, e - l * {width} FROM piece WHERE l > f
-UNION ALL
-SELECT lane, key, f + 1, l - f - 1, (l - f - 1) * {width} FROM piece WHERE l > f + 1
-"""
-
-
-_CPU_PARTS = f"""
-INSERT INTO tiles.cpu_part
-SELECT trace_id, cpu, ts, ts + dur,
-  CASE state
-    WHEN 'thread' THEN coalesce(utid, {keys.NO_NAME})
-    WHEN 'interrupt' THEN {keys.INTERRUPT}
-    WHEN 'offline' THEN {keys.OFFLINE}
-    ELSE {keys.CPU_UNKNOWN}
-  END
-FROM cpu_state
-WHERE trace_id = {{one}} AND state <> 'idle'
-ORDER BY ts, cpu
-"""
-
-_SIBLING_PARTS = """
-INSERT INTO tiles.sibling_part
-SELECT trace_id, cpu, ts, ts + dur, 1 FROM sharing_slice WHERE trace_id = {one} AND dur > 0
-ORDER BY ts, cpu
-"""
-
-_THREAD_PARTS = """
-INSERT INTO tiles.thread_part
-WITH
-  place AS (FROM topology(p_trace_id := {one})),
-  -- Only the running time of these has to be cut where a sibling begins or ends.
-  sharer AS (SELECT DISTINCT utid FROM sharing_slice WHERE trace_id = {one} AND dur > 0),
-  run AS NOT MATERIALIZED (
-    SELECT utid, ts, ts + dur AS end_ns, cpu FROM thread_state
-    WHERE trace_id = {one} AND state = 'running' AND dur > 0
-  ),
-  ran AS (FROM run SEMI JOIN sharer USING (utid)),
-  -- Where the thread or whether its sibling is busy changes; nothing else splits a part.
-  edge AS (
-    SELECT utid, edge_ns, sum(run) AS run, sum(share) AS share, max(cpu) AS cpu,
-      bool_or(run <> 0) AS cut
-    FROM (
-      SELECT utid, unnest([ts, end_ns]) AS edge_ns, unnest([1, -1]) AS run, 0 AS share,
-        unnest([cpu, NULL]) AS cpu
-      FROM ran
-      UNION ALL
-      SELECT utid, unnest([ts, ts + dur]), 0, unnest([1, -1]), NULL
-      FROM sharing_slice WHERE trace_id = {one} AND dur > 0
-    )
-    GROUP BY utid, edge_ns
-    HAVING cut OR sum(share) <> 0
-  ),
-  swept AS (
-    SELECT utid, edge_ns AS ts,
-      lead(edge_ns) OVER (PARTITION BY utid ORDER BY edge_ns) AS end_ns, sum(run) OVER w AS run,
-      sum(share) OVER w AS share, last_value(cpu IGNORE NULLS) OVER w AS cpu
-    FROM edge
-    WINDOW w AS (PARTITION BY utid ORDER BY edge_ns ROWS UNBOUNDED PRECEDING)
-  ),
-  lane AS (
-    SELECT s.utid, s.ts, s.end_ns,
-      {running} + CASE WHEN s.share > 0 THEN {shared} ELSE 0 END AS key
-    FROM swept AS s
-    LEFT JOIN place ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
-    WHERE s.run > 0
-    UNION ALL
-    SELECT s.utid, s.ts, s.end_ns, {running}
-    FROM run AS s
-    ANTI JOIN sharer ON sharer.utid = s.utid
-    LEFT JOIN place ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
-    UNION ALL
-    SELECT utid, ts, ts + dur, {obstacle}
-    FROM unordered.ready_obstacle_slice({one}, {start}, {end}, 100000)
-    UNION ALL
-    -- Periods that no row of ready_slice explains.
-    SELECT t.utid, t.ts, t.ts + t.dur, {ready}
-    FROM thread_state AS t
-    ANTI JOIN (SELECT DISTINCT utid, ready_ts FROM ready_slice WHERE trace_id = {one}) AS r
-      ON r.utid = t.utid AND r.ready_ts = t.ts
-    WHERE t.trace_id = {one} AND t.state = 'ready'
-    UNION ALL
-    SELECT t.utid, t.ts, t.ts + t.dur,
-      CASE t.state WHEN 'waiting' THEN w.key WHEN 'new' THEN {new} ELSE {unknown} END
-    FROM thread_state AS t
-    LEFT JOIN tiles.waiting AS w
-      ON t.state = 'waiting' AND w.trace_id = {one} AND w.reason IS NOT DISTINCT FROM t.reason
-    WHERE t.trace_id = {one} AND t.state NOT IN ('running', 'ready')
-  )
-SELECT {one}, utid, ts, end_ns, key FROM lane WHERE end_ns > ts
-ORDER BY ts, utid
-"""

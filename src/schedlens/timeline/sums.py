@@ -20,26 +20,26 @@ def totals(timelines: Timelines, trace_id: int, start_ns: int, end_ns: int) -> p
     waiting = timelines.con.execute(
         "SELECT key, reason FROM tiles.waiting WHERE trace_id = ?", [trace_id]
     ).fetchall()
+    summed = timelines.sums_sql("thread", trace_id, start_ns, end_ns)
+    # Those that began before the range and end inside or behind it count as slices of it, too.
+    before = timelines.parts_sql("thread", trace_id, start_ns, start_ns + 1)
     states = pa.Table.from_pylist(keys.states(waiting)).select(["key", "name", "core_type"])
     timelines.con.register("timeline_states", states)
     try:
         return timelines.con.sql(
-            """
+            f"""
 SELECT t.utid, t.name AS thread, p.name AS process, s.name AS state, s.core_type, sums.key,
   sums.ns, sums.slices
 FROM (
-  SELECT lane, key, sum(least(end_ns, $until) - greatest(ts, $since))::BIGINT AS ns,
-    count(*) AS slices
-  FROM tiles.thread_part
-  WHERE trace_id = $one AND ts < $until AND end_ns > $since
+  SELECT lane, key, sum(ns)::BIGINT AS ns, sum(begins)::BIGINT AS slices
+  FROM ({summed} UNION ALL SELECT lane, key, 0, 1 FROM ({before}) WHERE ts < {start_ns})
   GROUP BY lane, key
 ) AS sums
 JOIN thread AS t ON t.utid = sums.lane
 LEFT JOIN process AS p ON p.upid = t.upid
 LEFT JOIN timeline_states AS s ON s.key = sums.key
 ORDER BY sums.ns DESC, t.utid, sums.key
-""",
-            params={"one": trace_id, "since": start_ns, "until": end_ns},
+"""
         ).to_arrow_table()
     finally:
         timelines.con.unregister("timeline_states")
