@@ -15,7 +15,7 @@ from timeline_data import timeline_session
 
 from schedlens.errors import UnknownNameError
 from schedlens.load import store
-from schedlens.timeline import inventory, keys, lanes, moments, sums
+from schedlens.timeline import inventory, keys, lanes, slices, sums
 from schedlens.timeline.columns import cover, split_sql, widths_of
 from schedlens.timeline.lanes import Asked
 from schedlens.timeline.prepared import Timelines
@@ -227,7 +227,9 @@ def test_every_kind_of_lane_answers(timelines: Timelines) -> None:
         table = lanes.lanes(timelines, Asked(2, kind, start, end, 100))
         stream = lanes.as_bytes(table)
         assert pa.ipc.open_stream(stream).read_all().num_rows == table.num_rows
-        assert {str(field.type) for field in table.schema} <= {"int32", "int64", "double"}
+        assert {str(field.type) for field in table.schema} <= {
+            "int32", "int64", "double", "string",
+        }  # fmt: skip
     with pytest.raises(UnknownNameError, match="did you mean cpu"):
         lanes.lanes(timelines, Asked(1, "cpus", start, end))
     with pytest.raises(UnknownNameError, match="no recording named '99'"):
@@ -257,10 +259,10 @@ def test_neighbors_and_wakers_are_those_of_the_slices(timelines: Timelines) -> N
         "AS following FROM sched_slice WHERE trace_id = 1 AND NOT is_idle) "
         "WHERE following IS NOT NULL ORDER BY ts LIMIT 1"
     ).fetchall()[0]
-    after = moments.neighbor(timelines, 1, first, "next", utid=utid)
+    after = slices.neighbor(timelines, 1, first, "next", utid=utid)
     assert after is not None
     assert (after["utid"], after["start_ns"]) == (utid, then)
-    before = moments.neighbor(timelines, 1, then, "previous", utid=utid)
+    before = slices.neighbor(timelines, 1, then, "previous", utid=utid)
     assert before is not None
     assert before["start_ns"] == first
     row = timelines.con.execute(
@@ -268,11 +270,11 @@ def test_neighbors_and_wakers_are_those_of_the_slices(timelines: Timelines) -> N
         "JOIN thread AS t ON t.utid = s.waker_utid WHERE s.trace_id = 1 AND NOT t.is_idle "
         "AND s.ready_ns > 0 ORDER BY s.ts LIMIT 1"
     ).fetchall()[0]
-    waker = moments.neighbor(timelines, 1, row[1], "waker", utid=row[0])
+    waker = slices.neighbor(timelines, 1, row[1], "waker", utid=row[0])
     assert waker is not None
     assert waker["utid"] == row[2]
     assert waker["start_ns"] <= row[1] - row[3] <= waker["start_ns"] + waker["dur_ns"]
-    found = moments.slice_at(timelines, 1, row[0], row[1])
+    found = slices.slice_at(timelines, 1, row[0], row[1])
     assert found is not None
     assert (found["ready_ns"], found["cpu"], found["end_reason"]) == row[3:]
     assert sum(part["ns"] for part in found["ready"]) == row[3]

@@ -3,7 +3,7 @@
 const DETAIL_NAMES = {
   thread: 'Thread', process: 'Process', cpu: 'CPU', core_type: 'Core type', start_ns: 'Start', dur_ns: 'Duration', priority: 'Priority',
   state: 'State', end_reason: 'Ended because', ready_ns: 'Ready before it', wait_ns: 'Waited before it', obstacle: 'Obstacle', ready: 'Ready time by obstacle', waker: 'Woken by', waker_cpu: 'Waker on CPU',
-  from_interrupt: 'Woken from an interrupt', ahead: 'Ran on the CPU it waited for', sibling: 'Sibling ran', frequency: 'Frequency', counters: 'Counters',
+  from_interrupt: 'Woken from an interrupt', ahead: 'Ran on the CPU it waited for', sibling: 'Sibling ran', frequency_khz: 'Frequency', counters: 'Counters',
 };
 const MOST_TABLE_ROWS = 500;
 

@@ -1,5 +1,7 @@
 /* Answers of the offline report: computed from the slices and shares that it contains. */
 
+const MOST_HOPS = 32;
+
 /** Time by thread and state; with shares only, of the whole columns around the range. */
 function embeddedTotals(overview, parts, from, to) {
   const exact = parts.length === 1 && parts[0].shape === 'slices';
@@ -56,7 +58,7 @@ function factAt(parts, utid, time) {
   if (!found) return null;
   const { columns } = found.part;
   const value = (name) => { const one = columns[name][found.row]; return Number.isNaN(one) ? null : one; };
-  return { utid, cpu: found.key, start_ns: found.start_ns, dur_ns: found.dur_ns, priority: value('priority'), end_reason: value('end_reason'), ready_ns: value('ready_ns'), wait_ns: value('wait_ns'), waker: value('waker') };
+  return { utid, cpu: found.key, start_ns: found.start_ns, dur_ns: found.dur_ns, priority: value('priority'), end_reason: value('end_reason'), ready_ns: value('ready_ns'), wait_ns: value('wait_ns'), waker: value('waker'), interrupt: value('interrupt') };
 }
 
 /** Time by key of a lane within a range, from the parts with every slice. */
@@ -67,14 +69,23 @@ function timeByKey(parts, lane, from, to) {
   return [...sums].sort((x, y) => y[1] - x[1]);
 }
 
-/** From a slice back along its wakeups: at most 12 steps, to one without a recorded waker. */
+/** Whether the wakeup before a slice came from an interrupt; null if that is not known. */
+function fromInterrupt(fact) {
+  return fact.interrupt === null ? null : fact.interrupt === 1;
+}
+
+/** From a slice back along its wakeups: to the start of its frame, to an interrupt, or as far as they are known. */
 function wakeupChain(parts, fact) {
   const chain = [{ utid: fact.utid, cpu: fact.cpu, time_ns: fact.start_ns }];
+  const frames = parts.frame.flatMap((part) => [...part.lanes.keys()].map((lane) => sliceAt([part], lane, fact.start_ns))).filter(Boolean);
+  const since = frames.length ? Math.max(...frames.map((frame) => frame.start_ns)) : -Infinity;
   let at = fact;
-  while (at && at.waker !== null && at.ready_ns !== null && chain.length < 24) {
+  while (at && at.waker !== null && at.ready_ns !== null && chain.length <= MOST_HOPS) {
     const woken = at.start_ns - at.ready_ns;
+    if (woken < since) break;
     const waker = factAt(parts, at.waker, woken) || factAt(parts, at.waker, woken - 1);
-    chain.push({ utid: at.waker, cpu: waker ? waker.cpu : null, time_ns: woken });
+    chain.push({ utid: at.waker, cpu: waker ? waker.cpu : null, time_ns: woken, in_interrupt: fromInterrupt(at) });
+    if (fromInterrupt(at)) break;
     at = waker;
   }
   return chain.reverse();
@@ -104,11 +115,32 @@ function embeddedSlice(overview, parts, utid, time) {
     ready: ready === null ? null : list(timeByKey(parts.thread, utid, ready, fact.start_ns), stateName),
     waker: fact.waker === null ? null : nameOf(fact.waker),
     waker_cpu: fact.waker === null || ready === null ? null : (factAt(parts, fact.waker, ready) || factAt(parts, fact.waker, ready - 1))?.cpu ?? null,
-    from_interrupt: fact.waker === null || ready === null ? null : parts.cpu.some((part) => [...part.lanes.keys()].some((lane) => sliceAt([part], lane, ready)?.key === -2 && factAt(parts, fact.waker, ready)?.cpu === lane)),
+    from_interrupt: fromInterrupt(fact),
     ahead: ready === null ? null : list(timeByKey(parts.cpu, fact.cpu, ready, fact.start_ns).slice(0, 5), nameOf),
     sibling: siblings.flatMap((one) => list(timeByKey(parts.cpu, one.cpu, fact.start_ns, end).slice(0, 5), (key) => `CPU ${one.cpu}: ${nameOf(key)}`)),
+    counters: countersOf(overview, parts, fact),
+    frequency_khz: frequencyAt(parts, fact.cpu, fact.start_ns),
     chain: wakeupChain(parts, fact),
   };
+}
+
+/** What the counters of a thread counted during a slice. */
+function countersOf(overview, parts, fact) {
+  const found = [];
+  for (const part of parts.counted) {
+    if (part.from > fact.start_ns || part.to < fact.start_ns) continue;
+    eachRow(part, fact.utid, fact.start_ns, fact.start_ns + fact.dur_ns, (start, stop, key, _ns, row) => {
+      if (part.columns.cpu[row] === fact.cpu) found.push({ counter: overview.counter_names[key], delta: part.columns.value[row], start_ns: start, dur_ns: stop - start });
+    });
+    return found;
+  }
+  return found;
+}
+
+/** The frequency of a CPU at a time, in kHz; null if it is not known. */
+function frequencyAt(parts, cpu, time) {
+  const found = sliceAt(parts.frequency, cpu, time);
+  return found ? found.part.columns.value[found.row] * 1000 : null;
 }
 
 /** The slice of a thread before or after a time, where only the lanes of the CPUs have it. */

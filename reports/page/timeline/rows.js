@@ -83,7 +83,9 @@ function laneRows(tl) {
     rows.push({ id, kind: 'head', label, depth: 0, height: ROW_HEIGHT.head, opens: true, open: !options.collapsed.has(id) });
     if (!options.collapsed.has(id)) add();
   };
-  group('frames', 'Frames', overview.has_frames, () => rows.push({ id: 'frame-0', kind: 'frame', lane: 0, label: 'frames', depth: 1, height: ROW_HEIGHT.frame }));
+  group('frames', 'Frames', overview.frames.length, () => {
+    for (const one of overview.frames.filter((frames) => passes(tl, frames.name))) rows.push({ id: `frame-${one.id}`, kind: 'frame', lane: one.id, label: overview.frames.length > 1 ? `frames of ${one.name}` : 'frames', depth: 1, height: ROW_HEIGHT.frame });
+  });
   group('marks', 'Marks', overview.has_marks, () => rows.push({ id: 'mark-0', kind: 'mark', lane: 0, label: 'marks', depth: 1, height: ROW_HEIGHT.mark }));
   group('cpus', 'CPUs', overview.cpus.length, () => cpuRows(tl, rows));
   // Before the counters: a machine has one frequency lane for each CPU.

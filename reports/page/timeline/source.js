@@ -68,7 +68,7 @@ function embeddedSource(recordings) {
   /** The streams with every slice, by kind. */
   const slices = async (trace) => {
     const found = {};
-    for (const kind of ['cpu', 'thread', 'fact']) found[kind] = await Promise.all(streams(trace, kind).filter((stream) => stream.shape === 'slices').map(read));
+    for (const kind of ['cpu', 'thread', 'fact', 'counted', 'frame', 'frequency']) found[kind] = await Promise.all(streams(trace, kind).filter((stream) => stream.shape === 'slices').map(read));
     return found;
   };
   return {

@@ -115,6 +115,7 @@ def analyze(
     from schedlens.output.whole_file import cannot_write
     from schedlens.output.wording import count
     from schedlens.report import overview, page
+    from schedlens.timeline import beside
 
     checked(from_s, to_s)
     window = (pipeline.nanoseconds(from_s), pipeline.nanoseconds(to_s))
@@ -159,6 +160,7 @@ def analyze(
     try:
         with (
             page.saved(report_file) as save,
+            beside.saved(database) as prepared,
             pipeline.analyzed(
                 recordings,
                 database,
@@ -176,12 +178,14 @@ def analyze(
                     entries = written.write(con, lake_files, planned)
             if not no_report:
                 with bar(quiet=as_json) as progress, timings.phase("report"):
+                    timelines = prepared(con)
                     save(
                         page.text(
                             con, process=process, step=step, scope=scope, progress=progress,
-                            budget=budget,
+                            budget=budget, timelines=timelines,
                         )
                     )  # fmt: skip
+                    timelines.detach()
             unread = run.unread()
             facts = overview.facts(scope, failures, database, None if no_report else report_file)
             facts["experiment"] = results.read(con, recordings[0].session)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,82 +11,129 @@ import duckdb
 import pyarrow as pa
 
 from schedlens.output.terminal import visible
-from schedlens.report import pyramid
 from schedlens.report.figures import short
-from schedlens.report.pyramid import Stream
+from schedlens.timeline import inventory, lanes
+from schedlens.timeline.lanes import Asked
+from schedlens.timeline.prepared import Timelines
 
 DEFAULT_BYTES = 8_000_000
 KINDS = ("cpu", "thread", "sibling", "parked")
+# The kinds whose shares are known; the others have few slices.
+SHARED = ("cpu", "thread", "sibling")
+SMALL = ("parked", "frame", "mark", "parked_count", "frequency", "counter")
 COLUMNS = (4096, 2048, 1024, 512, 256, 128, 64)
 # Part of a recording's budget for the shares; the rest is for slices.
 SHARES_PART = 0.4
 # A slice of a CPU or a thread takes about so many bytes in the page.
 SLICE_BYTES = 14
+# Curves have at most so many steps.
+CURVE_COLUMNS = 2000
 LEAST_AROUND_NS = 5_000_000
 MOST_WAITS = 200
 WAITS_PER_THREAD = 5
 
+MOST_SMALL = 50_000
+_KEYS = "SELECT DISTINCT key FROM tiles.thread_part WHERE trace_id = {one}"
+_LANES = "SELECT DISTINCT lane FROM tiles.thread_part WHERE trace_id = {one}"
+
 Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A packed stream of one kind of lanes over a range."""
+
+    kind: str
+    shape: str
+    from_ns: int
+    to_ns: int
+    data: str
 
 
 @dataclass
 class Recording:
     """One recording of the session with its window of the timeline."""
 
-    con: duckdb.DuckDBPyConnection
+    timelines: Timelines
     trace_id: int
     start_ns: int
     end_ns: int
 
+    @property
+    def span(self) -> Range:
+        """Start and end."""
+        return self.start_ns, self.end_ns
+
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query."""
-        found: list[dict[str, Any]] = self.con.sql(sql).to_arrow_table().to_pylist()
-        return found
+        return inventory.table(self.timelines, sql, {})
+
+    def asked(self, kind: str, span: Range, width: int = CURVE_COLUMNS) -> Asked:
+        """A request for all lanes of a kind."""
+        return Asked(self.trace_id, kind, *span, width)
+
+    def count(self, span: Range) -> int:
+        """How many slices a range has."""
+        parts = " UNION ALL ".join(
+            f"SELECT count(*) AS n FROM ({self.timelines.parts_sql(kind, self.trace_id, *span)})"
+            for kind in SHARED
+        )
+        number: int = self.rows(f"SELECT sum(n)::BIGINT AS n FROM ({parts})")[0]["n"]
+        return number
 
 
 def payload(
-    con: duckdb.DuckDBPyConnection, shown: int, budget: int = DEFAULT_BYTES
+    con: duckdb.DuckDBPyConnection,
+    shown: int,
+    budget: int = DEFAULT_BYTES,
+    timelines: Timelines | None = None,
 ) -> dict[str, Any]:
     """The timeline of every recording for the page, in at most `budget` bytes of slices.
 
-    `shown` is the recording that opens first; of several, it gets half of the budget.
+    `shown` is the recording that opens first; of several, it gets half of the budget. Without
+    `timelines`, the recordings are prepared in memory.
     """
-    traces = con.execute(
-        "SELECT trace_id, label, least(coalesce(first_ns, 0), 0), duration_ns FROM trace "
-        "WHERE duration_ns > 0 ORDER BY trace_id"
-    ).fetchall()
-    listed = [
-        {"trace_id": trace, "name": visible(short(label, 80)), "start_ns": first, "end_ns": last}
-        for trace, label, first, last in traces
+    known = timelines or Timelines(con)
+    try:
+        return _payload(known, shown, budget)
+    finally:
+        if timelines is None:
+            known.detach()
+
+
+def _payload(timelines: Timelines, shown: int, budget: int) -> dict[str, Any]:
+    traces = [
+        row["trace_id"]
+        for row in inventory.table(
+            timelines, "SELECT trace_id FROM trace WHERE duration_ns > 0 ORDER BY trace_id", {}
+        )
     ]
     recordings = []
-    for trace, _, first, last in traces:
+    for trace in traces:
         part = budget / len(traces)
         if len(traces) > 1:
             part = budget / 2 if trace == shown else budget / 2 / (len(traces) - 1)
-        recordings.append(_recording(Recording(con, trace, first, last), listed, int(part)))
-    con.execute(f"DROP TABLE IF EXISTS {pyramid.TABLE}")
-    known = [trace for trace, *_ in traces]
-    return {"shown": shown if shown in known else next(iter(known), None), "recordings": recordings}
+        one = Recording(timelines, trace, *timelines.of(trace))
+        recordings.append(_recording(one, int(part)))
+    return {
+        "shown": shown if shown in traces else next(iter(traces), None),
+        "recordings": recordings,
+    }
 
 
-def _recording(one: Recording, listed: list[dict[str, Any]], budget: int) -> dict[str, Any]:
-    span = (one.start_ns, one.end_ns)
-    reasons = pyramid.wait_reasons(one.con, one.trace_id)
-    pyramid.fill(one.con, one.trace_id, reasons, span)
-    overview = _overview(one, listed, reasons)
+def _recording(one: Recording, budget: int) -> dict[str, Any]:
+    overview = _overview(one)
     extra = _small_lanes(one)
     left = budget - sum(len(stream.data) for stream in extra)
-    count = one.rows(f"SELECT count(*) AS n FROM {pyramid.TABLE}")[0]["n"]
     streams = []
-    if count * SLICE_BYTES <= left:
-        streams = [pyramid.slices(one.con, kind, *span) for kind in KINDS]
+    if one.count(one.span) * SLICE_BYTES <= left:
+        streams = [_slices(one, kind, one.span) for kind in SHARED]
         if sum(len(stream.data) for stream in streams) > left:
             streams = []
         else:
-            facts = _facts(one, span)
-            if sum(len(stream.data) for stream in [*streams, facts]) <= left:
-                streams.append(facts)
+            facts = _facts(one, one.span)
+            if sum(len(stream.data) for stream in [*streams, *facts]) <= left:
+                streams += facts
     if not streams:
         streams = _shares(one, int(left * SHARES_PART))
         left -= sum(len(stream.data) for stream in streams)
@@ -92,21 +141,41 @@ def _recording(one: Recording, listed: list[dict[str, Any]], budget: int) -> dic
     waits = _waits(one)
     return {
         "overview": overview,
-        "streams": [stream.payload() for stream in [*streams, *extra]],
+        "streams": [vars(stream) for stream in [*streams, *extra]],
         "waits": waits,
     }
+
+
+def _stream(kind: str, span: Range, table: pa.Table) -> Stream:
+    """A table as an uncompressed Arrow stream, deflated, in base64."""
+    shape = table.schema.metadata[b"shape"].decode()
+    data = base64.b64encode(zlib.compress(lanes.as_bytes(table.combine_chunks()), 6)).decode()
+    return Stream(kind, shape, *span, data)
+
+
+def _slices(one: Recording, kind: str, span: Range) -> Stream:
+    """Every slice of a kind of lanes that overlaps the range, whole."""
+    table = lanes.slices(one.timelines, one.asked(kind, span))
+    return _stream(kind, span, table.drop_columns(["row"]))
 
 
 def _shares(one: Recording, budget: int) -> list[Stream]:
     """The finest shares of the whole recording that fit; the coarsest if none do."""
     made: list[Stream] = []
-    lanes = one.rows(f"SELECT count(DISTINCT (kind, lane)) AS n FROM {pyramid.TABLE}")[0]["n"]
-    for columns in COLUMNS:
+    count = len(SHARED) * max(1, len(one.rows(_LANES.format(one=one.trace_id))))
+    length = one.end_ns - one.start_ns
+    prepared = [
+        width for width in one.timelines.widths(one.trace_id) if length // width <= COLUMNS[0]
+    ]
+    widths = prepared or [max(1, -(-length // columns)) for columns in COLUMNS]
+    for width in widths:
         # A column of a lane takes at least two bytes: do not make what cannot fit.
-        if lanes * columns * 2 > budget and columns != COLUMNS[-1]:
+        if count * (length // width) * 2 > budget and width != widths[-1]:
             continue
-        span = (one.start_ns, one.end_ns)
-        made = [pyramid.shares(one.con, kind, *span, columns) for kind in KINDS]
+        made = [
+            _stream(kind, one.span, lanes.shares(one.timelines, one.asked(kind, one.span), width))
+            for kind in SHARED
+        ]
         if sum(len(stream.data) for stream in made) <= budget:
             break
     return made
@@ -139,14 +208,10 @@ def _around(one: Recording, findings: list[dict[str, Any]], budget: int) -> list
         # A finding about all of the recording has no moment.
         if stop - begin > 0.5 * whole or any(a <= begin and stop <= b for a, b in chosen):
             continue
-        count = one.rows(
-            f"SELECT count(*) AS n FROM {pyramid.TABLE} "
-            f"WHERE start_ns < {stop} AND start_ns + dur_ns > {begin}"
-        )[0]["n"]
-        if count * SLICE_BYTES > budget:
+        if one.count((begin, stop)) * SLICE_BYTES > budget:
             continue
-        made = [pyramid.slices(one.con, kind, begin, stop) for kind in KINDS]
-        made.append(_facts(one, (begin, stop)))
+        made = [_slices(one, kind, (begin, stop)) for kind in SHARED]
+        made += _facts(one, (begin, stop))
         size = sum(len(stream.data) for stream in made)
         if size <= budget:
             budget -= size
@@ -155,127 +220,70 @@ def _around(one: Recording, findings: list[dict[str, Any]], budget: int) -> list
     return streams
 
 
-def _facts(one: Recording, span: Range) -> Stream:
-    """What each slice of the range needs beyond its time: why it ended, and what woke it."""
-    found = one.con.sql(
-        "SELECT utid AS lane, ts AS start_ns, dur AS dur_ns, cpu::BIGINT AS key, priority, "
-        "end_reason, ready_ns, wait_ns, waker_utid AS waker FROM sched_slice "
-        f"WHERE trace_id = {one.trace_id} AND NOT is_idle AND dur > 0 "
-        f"AND ts < {span[1]} AND ts + dur > {span[0]} ORDER BY utid, ts"
+def _facts(one: Recording, span: Range) -> list[Stream]:
+    """What each slice of the range needs beyond its time: why it ended, what woke it, counters."""
+    con, trace = one.timelines.con, one.trace_id
+    own = f"trace_id = {trace} AND dur > 0 AND ts < {span[1]} AND ts + dur > {span[0]}"
+    # Wakeups are found by their time: a recording has as many as slices.
+    earliest = one.rows(
+        f"SELECT coalesce(min(ts - ready_ns), 0) AS ns FROM sched_slice WHERE {own}"
+    )[0]["ns"]
+    found = con.sql(
+        f"""
+WITH woken AS (
+  SELECT w.utid, w.ts, bool_or(coalesce(w.in_interrupt, t.is_idle)) AS in_interrupt
+  FROM wakeup AS w
+  LEFT JOIN thread AS t ON t.utid = w.waker_utid
+  WHERE w.trace_id = {trace} AND w.effective AND w.ts BETWEEN {earliest} AND {span[1]}
+  GROUP BY w.utid, w.ts
+)
+SELECT s.utid AS lane, s.ts AS start_ns, s.dur AS dur_ns, s.cpu::BIGINT AS key, s.priority,
+  s.end_reason, s.ready_ns, s.wait_ns, s.waker_utid AS waker, w.in_interrupt::INTEGER AS interrupt
+FROM sched_slice AS s
+LEFT JOIN woken AS w ON w.utid = s.utid AND w.ts = s.ts - s.ready_ns
+WHERE {own.replace("trace_id", "s.trace_id").replace("ts ", "s.ts ").replace("dur ", "s.dur ")}
+  AND NOT s.is_idle
+ORDER BY s.utid, s.ts
+"""
     ).to_arrow_table()
-    return Stream("fact", "slices", *span, pyramid.packed(found, {"shape": "slices"}))
-
-
-def _small_lanes(one: Recording) -> list[Stream]:
-    """Frames, marks, the count of parked CPUs, and frequencies."""
-    trace = one.trace_id
-    made = {
-        "frame": "SELECT dense_rank() OVER (ORDER BY process) - 1 AS lane, start_ns, dur_ns, "
-        "coalesce(stutter, false)::BIGINT AS key, frame AS row "
-        f"FROM frame_time(p_trace_id := {trace}, p_from_ns := {one.start_ns}, "
-        f"p_to_ns := {one.end_ns}) WHERE dur_ns > 0 ORDER BY lane, start_ns LIMIT 50000",
-        "mark": "SELECT 0::BIGINT AS lane, ts AS start_ns, greatest(coalesce(dur, 0), 1) AS dur_ns,"
-        " (kind = 'workload_phase')::BIGINT AS key, name AS label FROM mark "
-        f"WHERE trace_id = {trace} AND kind <> 'frame' ORDER BY ts LIMIT 20000",
-        "parked_count": "SELECT 0::BIGINT AS lane, ts AS start_ns, dur AS dur_ns, "
-        f"(parked + soft_parked)::DOUBLE AS value FROM parked_count(p_trace_id := {trace}) "
-        "WHERE dur > 0 ORDER BY ts LIMIT 20000",
-        "frequency": "SELECT cpu::BIGINT AS lane, ts AS start_ns, "
-        f"coalesce(lead(ts) OVER (PARTITION BY cpu ORDER BY ts), {one.end_ns}) - ts AS dur_ns, "
-        f"khz / 1000.0::DOUBLE AS value FROM cpu_frequency WHERE trace_id = {trace} "
-        "AND ts IS NOT NULL ORDER BY lane, start_ns LIMIT 40000",
-    }
-    streams = []
-    for kind, sql in made.items():
-        found = one.con.sql(sql).to_arrow_table()
-        if found.num_rows:
-            cast = pa.schema(
-                [
-                    pa.field(f.name, pa.float64()) if pa.types.is_decimal(f.type) else f
-                    for f in found.schema
-                ]
-            )
-            data = pyramid.packed(found.cast(cast), {"shape": "slices"})
-            streams.append(Stream(kind, "slices", one.start_ns, one.end_ns, data))
+    counted = con.sql(
+        "SELECT utid AS lane, ts AS start_ns, dur AS dur_ns, number AS key, cpu, "
+        "delta::DOUBLE AS value FROM counter_delta JOIN (SELECT counter, row_number() OVER "
+        f"(ORDER BY counter) - 1 AS number FROM counter_delta WHERE trace_id = {trace} "
+        f"GROUP BY counter) USING (counter) WHERE {own} ORDER BY utid, ts"
+    ).to_arrow_table()
+    metadata = {"shape": "slices"}
+    streams = [_stream("fact", span, found.replace_schema_metadata(metadata))]
+    if counted.num_rows:
+        streams.append(_stream("counted", span, counted.replace_schema_metadata(metadata)))
     return streams
 
 
-def _overview(one: Recording, listed: list[dict[str, Any]], reasons: list[str]) -> dict[str, Any]:
-    trace = one.trace_id
-    threads = one.rows(
-        f"""
-SELECT t.utid, t.tid, t.name, t.upid, coalesce(s.running_ns, 0)::BIGINT AS running_ns,
-  coalesce(s.ready_ns, 0)::BIGINT AS ready_ns, 0 AS cost_ns
-FROM thread AS t
-JOIN (
-  SELECT utid, sum(dur) FILTER (WHERE state = 'running') AS running_ns,
-    sum(dur) FILTER (WHERE state = 'ready') AS ready_ns
-  FROM thread_state WHERE trace_id = {trace} GROUP BY utid
-) AS s USING (utid)
-WHERE t.trace_id = {trace} AND NOT t.is_idle
-ORDER BY running_ns DESC, t.utid
-"""
-    )
-    for thread in threads:
-        thread["name"] = visible(short(thread["name"], 60)) if thread["name"] else None
-    upids = {thread["upid"] for thread in threads}
-    processes = [
-        {**row, "name": visible(short(row["name"], 60)) if row["name"] else None}
-        for row in one.rows(f"SELECT upid, pid, name FROM process WHERE trace_id = {trace}")
-        if row["upid"] in upids
-    ]
-    findings = one.rows(
-        "SELECT finding_id AS id, kind, title, trace_id, utid, start_ns, end_ns FROM finding "
-        f"WHERE trace_id = {trace} ORDER BY finding_id"
-    )
-    used = {
-        row["key"]
-        for row in one.rows(f"SELECT DISTINCT key FROM {pyramid.TABLE} WHERE kind = 'thread'")
-    }
-    names = dict(pyramid.STATES) | {
-        pyramid.FIRST_REASON + i: (f"waiting: {visible(short(reason, 60))}", "waiting", None)
-        for i, reason in enumerate(reasons)
-    }
-    return {
-        "trace_id": trace,
-        "recordings": listed,
-        "start_ns": one.start_ns,
-        "end_ns": one.end_ns,
-        "cpus": one.rows(
-            "SELECT DISTINCT ON (c.cpu) c.cpu, t.package, t.llc, t.core, t.core_type, t.smt_index "
-            f"FROM (SELECT DISTINCT cpu FROM cpu_state WHERE trace_id = {trace}) AS c "
-            f"LEFT JOIN topology(p_trace_id := {trace}) AS t USING (cpu) ORDER BY c.cpu"
-        ),
-        "processes": processes,
-        "threads": threads,
-        "states": [
-            {"key": key, "name": name, "group": group, "core_type": core, "hatch": None}
-            for key, (name, group, core) in sorted(names.items())
-            if key in used
-        ],
-        "gaps": one.rows(f"SELECT cpu, start_ns, end_ns FROM loss WHERE trace_id = {trace}"),
-        "counters": _counters(one),
-        "findings": [{**found, "title": visible(found["title"])} for found in findings],
-        "has_frames": _any(one, f"FROM frame WHERE trace_id = {trace} AND dur_ns > 0"),
-        "has_marks": _any(one, f"FROM mark WHERE trace_id = {trace} AND kind <> 'frame'"),
-        "has_parking": _any(one, f"FROM cpu_parking WHERE trace_id = {trace}"),
-    }
+def _small_lanes(one: Recording) -> list[Stream]:
+    """Frames, marks, parking, and the curves of counters, frequencies, and parked CPUs."""
+    made = []
+    for kind in SMALL:
+        table = lanes.lanes(one.timelines, one.asked(kind, one.span))
+        if table.num_rows:
+            made.append(_stream(kind, one.span, table.slice(0, MOST_SMALL)))
+    return made
 
 
-def _counters(one: Recording) -> list[dict[str, Any]]:
-    found = []
-    if _any(one, f"FROM cpu_parking WHERE trace_id = {one.trace_id}"):
-        found.append({"id": 0, "name": "parked CPUs", "unit": "CPUs", "kind": "parked_count"})
-    for row in one.rows(
-        f"SELECT DISTINCT cpu FROM cpu_frequency WHERE trace_id = {one.trace_id} ORDER BY cpu"
-    ):
-        name = f"frequency of CPU {row['cpu']}"
-        found.append({"id": row["cpu"], "name": name, "unit": "MHz", "kind": "frequency"})
+def _overview(one: Recording) -> dict[str, Any]:
+    """The overview of the server, with names that are safe to show, without what is not used."""
+    found = inventory.overview(one.timelines, one.trace_id)
+    used = {row["key"] for row in one.rows(_KEYS.format(one=one.trace_id))}
+    found["states"] = [state for state in found["states"] if state["key"] in used]
+    seen = {row["lane"] for row in one.rows(_LANES.format(one=one.trace_id))}
+    found["threads"] = [thread for thread in found["threads"] if thread["utid"] in seen]
+    upids = {thread["upid"] for thread in found["threads"]}
+    found["processes"] = [process for process in found["processes"] if process["upid"] in upids]
+    for name in ("recordings", "threads", "processes", "states", "frames", "counters"):
+        for row in found[name]:
+            row["name"] = visible(short(row["name"], 80)) if row["name"] else None
+    for row in found["findings"]:
+        row["title"] = visible(row["title"])
     return found
-
-
-def _any(one: Recording, source: str) -> bool:
-    return bool(one.rows(f"SELECT EXISTS ({source}) AS found")[0]["found"])
 
 
 def _waits(one: Recording) -> list[dict[str, Any]]:

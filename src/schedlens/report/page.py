@@ -31,6 +31,7 @@ from schedlens.report import embedded, summary
 from schedlens.report.figures import short
 from schedlens.report.sections import Chapter, Figure, Section, View, chapters, made
 from schedlens.report.table import table
+from schedlens.timeline.prepared import Timelines
 
 if TYPE_CHECKING:
     from schedlens.report.sections import Rows
@@ -108,16 +109,18 @@ def text(
     scope: Scope | None = None,
     progress: Callable[[str, float], None] = lambda name, share: None,
     budget: int = embedded.DEFAULT_BYTES,
+    timelines: Timelines | None = None,
 ) -> str:
     """The report of a database whose tables of findings are filled.
 
     `process` is the process the questions are about, `step` the label of the recording whose
     threads and timeline are shown; without it the one with the costliest finding, else the one
     with the most threads. `scope` is that of the analyzers, whose answers and timings the report
-    shares. Raises `UnknownNameError` for a step that is not there.
+    shares; `timelines` is where the timeline of its recordings is prepared, else in memory. Raises
+    `UnknownNameError` for a step that is not there.
     """
     view = chosen_view(con, process, step, scope)
-    return page(payload(view, progress, budget), title or _title(view))
+    return page(payload(view, progress, budget, timelines), title or _title(view))
 
 
 # Behind the window of a section whose numbers rest on lost events.
@@ -128,6 +131,7 @@ def payload(
     view: View,
     progress: Callable[[str, float], None] = lambda name, share: None,
     budget: int = embedded.DEFAULT_BYTES,
+    timelines: Timelines | None = None,
 ) -> dict[str, Any]:
     """All that the page shows, as JSON values; `budget` is of its timeline, in bytes."""
     lossy = bounds.lossy_traces(view.con)
@@ -164,7 +168,7 @@ def payload(
         )
     names = {section["name"] for section in sections}
     with view.timings.of("slices of the timeline"):
-        recorded = embedded.payload(view.con, view.trace_id, budget)
+        recorded = embedded.payload(view.con, view.trace_id, budget, timelines)
     return {
         "facts": _facts(view),
         "findings": _findings(view, names),

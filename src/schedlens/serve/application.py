@@ -21,7 +21,7 @@ from schedlens.agents.guarded_sql import GuardedDatabase
 from schedlens.errors import SchedlensError
 from schedlens.serve import live_page
 from schedlens.serve.gatekeeper import Gatekeeper
-from schedlens.timeline import inventory, lanes, moments, sums
+from schedlens.timeline import inventory, lanes, slices, sums
 from schedlens.timeline.lanes import Asked
 from schedlens.timeline.prepared import Timelines
 
@@ -206,7 +206,7 @@ def _totals(session: Session, request: Request) -> Response:
 
 
 def _slice(session: Session, request: Request) -> dict[str, Any] | None:
-    return moments.slice_at(
+    return slices.slice_at(
         session.timelines, _number(request, "trace"), _number(request, "utid"),
         _number(request, "time_ns"),
     )  # fmt: skip
@@ -215,9 +215,9 @@ def _slice(session: Session, request: Request) -> dict[str, Any] | None:
 def _neighbor(session: Session, request: Request) -> dict[str, Any] | None:
     what = request.query_params.get("what", "")
     utid, cpu = _optional(request, "utid"), _optional(request, "cpu")
-    if what not in moments.WHAT or (utid is None) == (cpu is None):
-        raise _Refused(f"what must be one of {', '.join(moments.WHAT)}, of one utid or one cpu")
-    return moments.neighbor(
+    if what not in slices.WHAT or (utid is None) == (cpu is None):
+        raise _Refused(f"what must be one of {', '.join(slices.WHAT)}, of one utid or one cpu")
+    return slices.neighbor(
         session.timelines, _number(request, "trace"), _number(request, "time_ns"), what,
         utid=utid, cpu=cpu,
     )  # fmt: skip

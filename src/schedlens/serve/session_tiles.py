@@ -13,9 +13,9 @@ from schedlens.errors import DatabaseError, NothingToReadError
 from schedlens.load import store
 from schedlens.load.schema import literal
 from schedlens.output.leftover import TemporaryFolder
+from schedlens.timeline import beside
 from schedlens.timeline.prepared import Timelines
 
-FILE = "timeline.duckdb"
 # Memory of the timeline's database; more is spilled to a temporary folder.
 _MEMORY = "384MiB"
 
@@ -36,8 +36,6 @@ def opened(database: Path) -> Iterator[Timelines]:
 
     Another server of the same session, or a folder that cannot be written, is not an error.
     """
-    found = database.stat()
-    stamp = f"{found.st_size}-{found.st_mtime_ns}"
     con = duckdb.connect()
     with TemporaryFolder() as work:
         try:
@@ -47,7 +45,8 @@ def opened(database: Path) -> Iterator[Timelines]:
             store.set_for_answers(con)
             con.execute(f"ATTACH {literal(str(database))} AS analysis (READ_ONLY)")
             con.execute("USE analysis")
-            yield _kept(con, database.with_name(FILE), work / FILE, stamp)
+            stamp = beside.stamp_of(database)
+            yield _kept(con, database.with_name(beside.FILE), work / beside.FILE, stamp)
         except duckdb.Error as error:
             raise DatabaseError(str(error).splitlines()[0]) from None
         finally:

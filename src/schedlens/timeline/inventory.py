@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from schedlens.timeline import keys
+from schedlens.timeline.lanes import FRAME_LANE
 from schedlens.timeline.prepared import Timelines
+
+_COUNTERS = "SELECT DISTINCT counter FROM counter_delta WHERE trace_id = $one ORDER BY counter"
 
 
 def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
@@ -27,18 +30,18 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
         "FROM (SELECT DISTINCT counter, cpu FROM counter_delta WHERE trace_id = $one) ORDER BY id"
     )
     counters += rows(
-        "SELECT DISTINCT cpu AS id, 'frequency of CPU ' || cpu AS name, 'kHz' AS unit, cpu, "
+        "SELECT DISTINCT cpu AS id, 'frequency of CPU ' || cpu AS name, 'MHz' AS unit, cpu, "
         "'frequency' AS kind FROM cpu_frequency WHERE trace_id = $one ORDER BY cpu"
     )
     has_parking = bool(rows("SELECT 1 FROM cpu_parking WHERE trace_id = $one LIMIT 1"))
     if has_parking:
         counters.append(
-            {"id": 0, "name": "parked CPUs", "unit": "", "cpu": None, "kind": "parked_count"}
+            {"id": 0, "name": "parked CPUs", "unit": "CPUs", "cpu": None, "kind": "parked_count"}
         )
     return {
         "trace_id": trace_id,
         "recordings": rows(
-            "SELECT trace_id, label AS name, coalesce(first_ns, 0) AS start_ns, "
+            "SELECT trace_id, label AS name, least(coalesce(first_ns, 0), 0) AS start_ns, "
             "coalesce(duration_ns, 0) AS end_ns FROM trace ORDER BY trace_id"
         ),
         "start_ns": start,
@@ -73,8 +76,16 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
             "SELECT finding_id AS id, kind, title, trace_id, utid, cpu, start_ns, end_ns "
             "FROM finding WHERE trace_id = $one OR trace_id IS NULL ORDER BY finding_id"
         ),
-        "has_frames": bool(rows("SELECT 1 FROM frame WHERE trace_id = $one LIMIT 1")),
-        "has_marks": bool(rows("SELECT 1 FROM mark WHERE trace_id = $one LIMIT 1")),
+        "counter_names": [row["counter"] for row in rows(_COUNTERS)],
+        # The lanes of frames, by the process that presents them.
+        "frames": rows(
+            f"SELECT DISTINCT id, name FROM (SELECT {FRAME_LANE} AS id, process AS name "
+            f"FROM frame_time(p_trace_id := $one, p_from_ns := {start}, p_to_ns := {end}) "
+            "WHERE dur_ns > 0) ORDER BY id"
+        ),
+        "has_marks": bool(
+            rows("SELECT 1 FROM mark WHERE trace_id = $one AND kind <> 'frame' LIMIT 1")
+        ),
         "has_parking": has_parking,
     }
 

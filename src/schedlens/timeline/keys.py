@@ -52,12 +52,12 @@ def states(waiting: list[tuple[int, str | None]]) -> list[dict[str, Any]]:
     found = []
     for shared in (False, True):
         for core_type, key in kinds:
-            names = {"U": "a uniform core", None: "a core of unknown type"}
-            where = names.get(core_type, f"a core of type {core_type}")
+            names = {"P": "running on a P core", "U": "running", None: "running, core type unknown"}
+            name = names.get(core_type, f"running on an {core_type} core")
             found.append(
                 {
                     "key": key + (SHARED if shared else 0),
-                    "name": f"running on {where}" + (", sibling busy" if shared else ""),
+                    "name": name + (", sibling busy" if shared else ""),
                     "group": "running",
                     "hatch": shared,
                     "core_type": core_type,

@@ -15,27 +15,33 @@ from schedlens.timeline.prepared import Timelines
 _MOST_PER_PIXEL = 4
 _MOST_SLICES = 120_000
 MOST_PIXELS = 8192
+# With more shares than this, a coarser level is sent.
+MOST_SHARES = 200_000
+# A lane for the frames of each process.
+FRAME_LANE = "dense_rank() OVER (ORDER BY process, upid) - 1"
 _SPLIT = {"cpu": "cpu", "sibling": "sibling", "thread": "thread", "process": "thread"}
 _DIRECT = {
     "parked": (
         "SELECT cpu AS lane, ts AS start_ns, dur AS dur_ns, "
-        "CASE state WHEN 'parked' THEN 1 WHEN 'soft_parked' THEN 2 ELSE 3 END AS key, "
-        "0 AS row FROM parking_spell({one}) WHERE state <> 'unparked'"
+        "CASE state WHEN 'parked' THEN 1 WHEN 'soft_parked' THEN 2 ELSE 3 END AS key "
+        "FROM parking_spell({one}) WHERE state <> 'unparked'"
     ),
     "frame": (
-        "SELECT 0 AS lane, start_ns, coalesce(dur_ns, 0) AS dur_ns, "
+        f"SELECT {FRAME_LANE} AS lane, start_ns, dur_ns, "
         "coalesce(stutter, false)::BIGINT AS key, frame AS row "
-        "FROM frame_time(p_trace_id := {one}, p_from_ns := {start}, p_to_ns := {end})"
+        "FROM frame_time(p_trace_id := {one}, p_from_ns := {start}, p_to_ns := {end}) "
+        "WHERE dur_ns > 0"
     ),
     "mark": (
         "SELECT 0 AS lane, ts AS start_ns, coalesce(dur, 0) AS dur_ns, "
-        "(kind = 'workload_phase')::BIGINT AS key, rowid AS row FROM mark WHERE trace_id = {one}"
+        "(kind = 'workload_phase')::BIGINT AS key, name AS label "
+        "FROM mark WHERE trace_id = {one} AND kind <> 'frame'"
     ),
 }
 _VALUES = {
     "frequency": (
         "SELECT cpu AS lane, ts AS start_ns, coalesce(lead(ts) OVER "
-        "(PARTITION BY cpu ORDER BY ts), {end}) - ts AS dur_ns, khz::DOUBLE AS value "
+        "(PARTITION BY cpu ORDER BY ts), {end}) - ts AS dur_ns, khz / 1000.0::DOUBLE AS value "
         "FROM cpu_frequency WHERE trace_id = {one}"
     ),
     "counter": (
@@ -102,10 +108,27 @@ def lanes(timelines: Timelines, asked: Asked) -> pa.Table:
         if _number(timelines, f"SELECT count(*) FROM ({found})") <= most:
             return slices(timelines, asked)
     pixel = max(1, (asked.end_ns - asked.start_ns) // width)
-    wide = [column for column in timelines.widths(asked.trace_id) if column <= 2 * pixel]
-    if not wide:
-        return shares(timelines, asked, pixel)
-    return shares(timelines, asked, wide[-1])
+    widths = timelines.widths(asked.trace_id)
+    fitting = [column for column in widths if column <= 2 * pixel]
+    column = fitting[-1] if fitting else pixel
+    for wider in [one for one in widths if fitting and one > column]:
+        if _shares_of(timelines, asked, column) <= MOST_SHARES:
+            break
+        column = wider
+    return shares(timelines, asked, column)
+
+
+def _shares_of(timelines: Timelines, asked: Asked, column: int) -> int:
+    """How many shares the lanes have in columns of a level, if every run of columns is split."""
+    first, _ = timelines.of(asked.trace_id)
+    since, until = (asked.start_ns - first) // column, -(-(asked.end_ns - first) // column)
+    chosen = "true" if asked.kind == "process" else asked.chosen
+    return _number(
+        timelines,
+        f"SELECT coalesce(sum(least(first + columns, {until}) - greatest(first, {since})), 0) "
+        f"FROM tiles.{_SPLIT[asked.kind]}_tile WHERE trace_id = {asked.trace_id} AND {chosen} "
+        f"AND width_ns = {column} AND first < {until} AND first + columns > {since}",
+    )
 
 
 def slices(timelines: Timelines, asked: Asked) -> pa.Table:
@@ -115,8 +138,8 @@ def slices(timelines: Timelines, asked: Asked) -> pa.Table:
         source = _DIRECT[asked.kind].format(one=asked.trace_id, start=first, end=last)
         return _table(
             timelines,
-            "SELECT lane::BIGINT AS lane, start_ns, dur_ns::BIGINT AS dur_ns, key::BIGINT AS key, "
-            f"row::BIGINT AS row FROM ({source}) WHERE {asked.inside} ORDER BY lane, start_ns",
+            "SELECT * REPLACE (lane::BIGINT AS lane, dur_ns::BIGINT AS dur_ns, "
+            f"key::BIGINT AS key) FROM ({source}) WHERE {asked.inside} ORDER BY lane, start_ns",
             {"shape": "slices"},
         )
     return _table(
