@@ -75,8 +75,12 @@ def test_first_finding_has_cost_advice_and_a_link_to_its_moment(
     assert "What to doRecord the thread that presents" in text
     # The stutter lasts from 90 to 130 ms; half of that is shown on both sides.
     link = f"{first}.querySelector('a.moment')"
+    with report_with_frames.create() as con:
+        number = con.execute(
+            "SELECT min(finding_id) FROM finding WHERE kind = 'stutter'"
+        ).fetchall()[0][0]
     assert browser.evaluate(f"{link}.getAttribute('href')") == (
-        "#recording=1&from=70000000&to=150000000"
+        f"#recording=1&from=70000000&to=150000000&sort=cost&finding={number}"
     )
     assert browser.evaluate(f"{link}.querySelectorAll('rect').length") > 10
     assert browser.complaints == []

@@ -14,6 +14,7 @@ import timeline_page
 from prepared_database import prepare
 
 from schedlens.report import embedded, page
+from schedlens.timeline.prepared import Timelines
 
 pytestmark = [
     pytest.mark.slow,
@@ -63,8 +64,14 @@ SELECT 1, cpu, end_ns - gap - dur, dur, 'thread', {FIRST} + n % 2 FROM (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Reports of two recordings, of hostile names, and of a million slices."""
+def many() -> Iterator[duckdb.DuckDBPyConnection]:
+    with million() as con:
+        yield con
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, many: duckdb.DuckDBPyConnection) -> Path:
+    """Reports of two recordings, of hostile names, and of a million slices in two sizes."""
     folder = tmp_path_factory.mktemp("timelines")
     with report_with_frames.create() as con:
         shown = page.payload(page.chosen_view(con, None, None))
@@ -73,9 +80,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         **shown,
         "sections": [one for one in shown["sections"] if one["name"] == "cpu_timeline"],
     }
-    with million() as con:
-        shown = {**small, "timeline": embedded.payload(con, 1, 100 * MS)}
-    (folder / "million.html").write_text(page.page(shown, "million"), encoding="utf-8")
+    timelines = Timelines(many)
+    for name, budget in (("million", 100 * MS), ("shares", 400_000)):
+        recorded = embedded.payload(many, 1, budget, timelines)
+        size = sum(len(one["data"]) for one in recorded["recordings"][0]["streams"])
+        assert size < budget
+        text = page.page({**small, "timeline": recorded}, name)
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
     hostile = report_database.HOSTILE
     with report_database.create(threads=(2, 3), name="sha256", placements=("siblings",)) as con:
         con.execute("UPDATE thread SET name = name || ?", [hostile])
@@ -93,46 +104,45 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield con
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[chromium.Browser]:
-    with chromium.Browser(tmp_path / "profile", 1280, 900) as browser:
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
+    with chromium.Browser(tmp_path_factory.mktemp("profile"), 1280, 900) as browser:
+        timeline_page.hasten(browser)
         yield browser
-        assert browser.complaints == []
+
+
+@pytest.fixture
+def browser(window: chromium.Browser) -> Iterator[chromium.Browser]:
+    yield window
+    complaints, window.complaints = window.complaints, []
+    assert complaints == []
 
 
 def test_drawn_busy_share_equals_the_database_at_five_zoom_levels(
-    browser: chromium.Browser, folder: Path
+    browser: chromium.Browser, folder: Path, many: duckdb.DuckDBPyConnection
 ) -> None:
     browser.open(folder / "million.html")
-    with million() as con:
-        end = con.sql("SELECT duration_ns FROM trace").fetchall()[0][0]
-        for length in (end, end // 10, 20 * MS, MS, 300_000):
-            start = (end - length) // 3
-            timeline_page.go(browser, f"recording=1&from={start}&to={start + length}")
-            shown = timeline_page.view(browser)
-            assert (shown["from"], shown["to"]) == (str(start), str(start + length))
-            for cpu in (0, 1):
-                busy = con.sql(
-                    f"SELECT sum(least(ts + dur, {start + length}) - greatest(ts, {start})) "
-                    f"FROM cpu_state WHERE cpu = {cpu} AND ts < {start + length} "
-                    f"AND ts + dur > {start}"
-                ).fetchall()[0][0]
-                drawn = timeline_page.painted(browser, f"CPU {cpu}")
-                assert drawn == pytest.approx(float(busy) / length, abs=0.01), length
+    end = many.sql("SELECT duration_ns FROM trace").fetchall()[0][0]
+    for length in (end, end // 10, 20 * MS, MS, 300_000):
+        start = (end - length) // 3
+        timeline_page.go(browser, f"recording=1&from={start}&to={start + length}")
+        shown = timeline_page.view(browser)
+        assert (shown["from"], shown["to"]) == (str(start), str(start + length))
+        for cpu in (0, 1):
+            busy = many.sql(
+                f"SELECT sum(least(ts + dur, {start + length}) - greatest(ts, {start})) "
+                f"FROM cpu_state WHERE cpu = {cpu} AND ts < {start + length} "
+                f"AND ts + dur > {start}"
+            ).fetchall()[0][0]
+            drawn = timeline_page.painted(browser, f"CPU {cpu}")
+            assert drawn == pytest.approx(float(busy) / length, abs=0.01), length
 
 
 def test_shares_of_a_small_budget_draw_the_same_time(
-    browser: chromium.Browser, folder: Path, tmp_path: Path
+    browser: chromium.Browser, folder: Path, many: duckdb.DuckDBPyConnection
 ) -> None:
-    with million() as con:
-        small = embedded.payload(con, 1, 400_000)
-        busy = con.sql("SELECT sum(dur) / (2 * max(ts + dur)) FROM cpu_state").fetchall()[0][0]
-    assert sum(len(one["data"]) for one in small["recordings"][0]["streams"]) < 400_000
-    with report_with_frames.create() as con:
-        plain = page.payload(page.chosen_view(con, None, None))
-    plain["timeline"] = small
-    (tmp_path / "small.html").write_text(page.page(plain, "small"), encoding="utf-8")
-    browser.open(tmp_path / "small.html")
+    busy = many.sql("SELECT sum(dur) / (2 * max(ts + dur)) FROM cpu_state").fetchall()[0][0]
+    browser.open(folder / "shares.html")
     timeline_page.settle(browser)
     drawn = [timeline_page.painted(browser, f"CPU {cpu}") for cpu in (0, 1)]
     assert sum(drawn) / 2 == pytest.approx(busy, abs=0.01)

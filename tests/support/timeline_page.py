@@ -11,10 +11,31 @@ LANES = "document.querySelector('.lanes')"
 CANVAS = "document.querySelector('.lanes canvas')"
 
 
+# Two frames of the screen: what was asked for has begun, or is drawn.
+_FRAMES = (
+    "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => "
+    "setTimeout(done))))"
+)
+# The page waits for pauses before it loads and before it notes the view in the address.
+_HASTE = (
+    "const later = window.setTimeout; "
+    "window.setTimeout = (act, ms, ...rest) => later(act, ms > 300 ? 10 : ms, ...rest);"
+)
+
+
+def hasten(browser: chromium.Browser) -> None:
+    """Shortens the pauses of pages that are opened from now on."""
+    browser.send("Page.addScriptToEvaluateOnNewDocument", source=_HASTE)
+
+
 def settle(browser: chromium.Browser) -> None:
     """Waits until the view is drawn, loaded, and noted in the address."""
-    browser.evaluate("new Promise((done) => setTimeout(done, 450))")
-    browser.wait(f"{LANES}.dataset.state === 'loaded'")
+    browser.evaluate(_FRAMES)
+    browser.wait(
+        f"{LANES}.dataset.state === 'loaded' && {LANES}.ariaBusy !== 'true' "
+        f"&& {LANES}.dataset.noted !== 'no'"
+    )
+    browser.evaluate(_FRAMES)
 
 
 def press(browser: chromium.Browser, key: str, *, shift: bool = False) -> None:

@@ -7,6 +7,16 @@ function notice(tl, text) {
   if (text) say(text);
 }
 
+/** Says that the timeline is busy until a promise is kept; a failure is said as well. */
+async function working(tl, promise) {
+  tl.tasks += 1;
+  tl.element.setAttribute('aria-busy', 'true');
+  try { return await promise; } catch (error) { notice(tl, error.message); return null; } finally {
+    tl.tasks -= 1;
+    if (!tl.tasks) tl.element.setAttribute('aria-busy', 'false');
+  }
+}
+
 function defaultOptions() {
   return { color: 'process', sort: 'running', filter: '', collapsed: new Set(), opened: new Set(), pinned: [] };
 }
@@ -16,19 +26,45 @@ function choice(label, options, chosen, change) {
     options.map(([value, text]) => make('option', { value, selected: value === chosen }, text))));
 }
 
-/** The finding whose cost sorts the lanes: the thread it names. */
-function costsOf(finding) {
+const SIBLING_FINDINGS = /sibling|shar(ed|ing)/;
+const E_CORE_FINDINGS = /_e_core|placement/;
+const RUNNING_FINDINGS = /^(hog|visitor|worker_on_path)$/;
+
+/** Whether time in a state is what a finding of this kind is about. */
+function isCost(kind, state) {
+  if (SIBLING_FINDINGS.test(kind)) return state.group === 'running' && state.hatch === true;
+  if (E_CORE_FINDINGS.test(kind)) return state.group === 'running' && ['E', 'LP-E'].includes(state.core_type);
+  if (RUNNING_FINDINGS.test(kind)) return state.group === 'running';
+  return state.group === 'ready';
+}
+
+/** What a finding costs each thread: the time in the states that it is about, while it lasts. */
+async function costsOf(tl, finding) {
+  const states = new Map(tl.overview.states.map((state) => [state.key, state]));
+  const totals = await tl.source.totals(tl.trace, finding.start_ns ?? tl.overview.start_ns, finding.end_ns ?? tl.overview.end_ns);
   const costs = new Map();
-  if (finding?.utid !== null && finding?.utid !== undefined) costs.set(finding.utid, (finding.end_ns - finding.start_ns) || 1);
+  for (const row of totals.rows) {
+    const state = states.get(row.key);
+    if (state && isCost(finding.kind, state)) costs.set(row.utid, (costs.get(row.utid) || 0) + Number(row.ns));
+  }
+  // The thread that the finding names comes first.
+  if (finding.utid !== null && finding.utid !== undefined) costs.set(finding.utid, Infinity);
   return costs;
+}
+
+/** Sorts the lanes by what a finding costs them. */
+async function sortByFinding(tl, finding) {
+  tl.finding = finding.id;
+  tl.cost = await costsOf(tl, finding);
+  tl.options.sort = 'cost';
+  fillToolbar(tl);
+  relayout(tl);
 }
 
 /** Opens the moment of a finding with its thread selected. */
 async function openFinding(tl, finding) {
   if (finding.trace_id && finding.trace_id !== tl.trace) await openRecording(tl, finding.trace_id);
-  tl.cost = costsOf(finding);
-  tl.options.sort = 'cost';
-  relayout(tl);
+  await sortByFinding(tl, finding);
   if (finding.start_ns === null || finding.end_ns === null) return;
   const edge = Math.max(1000, (finding.end_ns - finding.start_ns) * 0.25);
   showRange(tl, finding.start_ns - edge, finding.end_ns + edge);
@@ -47,7 +83,7 @@ function revealThread(tl, utid) {
 }
 
 function toolbar(tl) {
-  tl.recordings = make('select', { 'aria-label': 'Recording', onchange: (event) => { tl.touched = true; openRecording(tl, Number(event.target.value)); } });
+  tl.recordings = make('select', { 'aria-label': 'Recording', onchange: (event) => { tl.touched = true; working(tl, openRecording(tl, Number(event.target.value))); } });
   tl.searchBox = make('input', { type: 'search', placeholder: 'Search threads  ( / )', 'aria-label': 'Search threads in the timeline', title: 'The beginning of a word in a name, or a number; separate several with commas',
     oninput: (event) => { tl.touched = true; findThreads(tl, event.target.value); },
     onkeydown: (event) => {
@@ -56,7 +92,7 @@ function toolbar(tl) {
     } });
   tl.filterBox = make('input', { type: 'search', placeholder: 'Filter lanes', 'aria-label': 'Filter lanes by name', oninput: (event) => { tl.options.filter = event.target.value.trim(); tl.touched = true; relayout(tl); } });
   tl.matches = make('span', { class: 'lane-matches', role: 'status' });
-  tl.findings = make('select', { 'aria-label': 'Go to a finding', onchange: (event) => { const found = tl.overview.findings[Number(event.target.value)]; if (found) openFinding(tl, found); } });
+  tl.findings = make('select', { 'aria-label': 'Go to a finding', onchange: (event) => { const found = tl.overview.findings[Number(event.target.value)]; if (found) working(tl, openFinding(tl, found)); } });
   const press = (label, text, act) => make('button', { type: 'button', 'aria-label': text, title: text, onclick: act }, label);
   tl.chooseColor = choice('Color CPUs by', [['process', 'process'], ['state', 'state']], tl.options.color, (value) => { tl.options.color = value; tl.touched = true; relayout(tl); loadSoon(tl); });
   tl.chooseSort = choice('Sort threads by', [['running', 'running time'], ['ready', 'ready time'], ['cost', 'cost of the finding']], tl.options.sort, (value) => { tl.options.sort = value; tl.touched = true; relayout(tl); });
@@ -72,7 +108,7 @@ function fillToolbar(tl) {
   const { recordings, findings } = tl.overview;
   tl.recordings.replaceChildren(...recordings.map((one) => make('option', { value: one.trace_id, selected: one.trace_id === tl.trace }, one.name)));
   tl.recordings.hidden = recordings.length < 2;
-  tl.findings.replaceChildren(make('option', { value: '' }, 'Go to a finding …'), ...findings.map((one, i) => make('option', { value: i }, one.title)));
+  tl.findings.replaceChildren(make('option', { value: '' }, 'Go to a finding …'), ...findings.map((one, i) => make('option', { value: i, selected: one.id === tl.finding }, one.title)));
   tl.findings.hidden = !findings.length;
   tl.filterBox.value = tl.options.filter;
   tl.chooseColor.querySelector('select').value = tl.options.color;
@@ -85,7 +121,7 @@ async function openRecording(tl, trace) {
   tl.threads = new Map(tl.overview.threads.map((thread) => [thread.utid, thread]));
   tl.members = new Map();
   for (const thread of tl.overview.threads) tl.members.set(thread.upid, (tl.members.get(thread.upid) || 0) + 1);
-  Object.assign(tl, { parts: new Map(), selection: null, range: null, chain: null, found: null, stale: true, scroll: 0, view: { from: tl.overview.start_ns, to: tl.overview.end_ns } });
+  Object.assign(tl, { parts: new Map(), selection: null, range: null, chain: null, found: null, finding: null, cost: null, stale: true, scroll: 0, view: { from: tl.overview.start_ns, to: tl.overview.end_ns } });
   tl.details.replaceChildren();
   fillToolbar(tl);
   relayout(tl);
@@ -105,12 +141,13 @@ async function applyFragment(tl) {
   tl.range = wanted.range;
   tl.selection = null;
   tl.chain = null;
-  fillToolbar(tl);
-  relayout(tl);
+  const finding = tl.overview.findings.find((one) => one.id === wanted.finding);
+  if (finding && wanted.sort === 'cost') await sortByFinding(tl, finding);
+  else { fillToolbar(tl); relayout(tl); }
   findThreads(tl, wanted.find);
   showRange(tl, wanted.from ?? tl.overview.start_ns, wanted.to ?? tl.overview.end_ns, true);
   if (wanted.utid !== null) revealThread(tl, wanted.utid);
-  if (wanted.range) showRangeTotals(tl);
+  if (wanted.range) await showRangeTotals(tl);
   else if (wanted.utid !== null) {
     const time = wanted.at ?? wanted.from ?? tl.overview.start_ns;
     const found = await tl.source.slice(tl.trace, wanted.utid, time) || await tl.source.neighbor(tl.trace, { utid: wanted.utid }, time, 'next');
@@ -138,7 +175,7 @@ function watchSize(tl) {
 
 /** The timeline as an element; `trace` is the recording shown first. */
 function timelineOf(source, trace) {
-  const tl = { source, trace: null, view: { from: 0, to: 1 }, rows: [], parts: new Map(), palettes: {}, patterns: {}, labelRows: new Map(), options: defaultOptions(), scroll: 0, width: 100, height: 200, ratio: 1, asked: 0, search: '', stale: true };
+  const tl = { source, trace: null, view: { from: 0, to: 1 }, rows: [], parts: new Map(), palettes: {}, patterns: {}, labelRows: new Map(), options: defaultOptions(), scroll: 0, width: 100, height: 200, ratio: 1, asked: 0, tasks: 0, search: '', stale: true };
   timelines.push(tl);
   tl.canvas = make('canvas', { tabindex: 0, role: 'application', 'aria-label': 'Timeline. Press ? for its keys; the button of each lane opens its table.', 'aria-describedby': 'said' });
   tl.labels = make('div', { class: 'lane-labels' });
@@ -151,8 +188,8 @@ function timelineOf(source, trace) {
     source.everySlice ? null : make('p', { class: 'window' }, 'The report contains every slice around the findings, the stutters, and the worst waits; elsewhere it shows exact shares. Open the recording with ', make('code', {}, 'schedlens serve'), ' for every slice.'), tl.help);
   listenToPointer(tl);
   listenToKeys(tl);
-  window.addEventListener('popstate', () => applyFragment(tl));
-  window.addEventListener('hashchange', () => { if (tl.element.dataset.applied !== location.hash) applyFragment(tl); });
+  window.addEventListener('popstate', () => working(tl, applyFragment(tl)));
+  window.addEventListener('hashchange', () => { if (tl.element.dataset.applied !== location.hash) working(tl, applyFragment(tl)); });
   tl.ready = openRecording(tl, trace).then(async () => {
     watchSize(tl);
     await applyFragment(tl);

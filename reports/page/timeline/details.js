@@ -48,7 +48,7 @@ function showDetails(tl, details) {
     make('div', { class: 'lane-tools' },
       copyButton('Copy as SQL', 'SQL of the slice', () => sliceSql(tl, details)),
       copyButton('Copy as Markdown', 'slice', () => markdownOf(['Fact', 'Value'], pairs)),
-      make('button', { type: 'button', onclick: () => showWorstWaits(tl, details.utid) }, 'Worst waits of this thread')),
+      make('button', { type: 'button', onclick: () => working(tl, showWorstWaits(tl, details.utid)) }, 'Worst waits of this thread')),
     details.chain?.length > 1 ? make('p', { class: 'chain' }, 'Wakeup chain: ', details.chain.map((step) => `${tl.threads.get(step.utid)?.name ?? 'interrupt'} (CPU ${step.cpu ?? 'unknown'}, ${momentText(step.time_ns)})`).join(' → ')) : null,
   );
 }

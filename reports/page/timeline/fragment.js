@@ -23,6 +23,7 @@ function fragmentOf(tl) {
   put('find', tl.search);
   if (tl.options.color !== 'process') put('color', tl.options.color);
   if (tl.options.sort !== 'running') put('sort', tl.options.sort);
+  if (tl.options.sort === 'cost') put('finding', tl.finding);
   return parts.toString().replaceAll('%2C', ',').replaceAll('%2A', '*');
 }
 
@@ -40,14 +41,16 @@ function viewOfFragment(fragment) {
     trace: number('recording'), from: number('from'), to: number('to'), utid: number('thread'), cpu: number('cpu'), at: number('at'),
     range: range ? { from: Number(range[1]), to: Number(range[2]) } : null,
     collapsed: marked('-'), opened: marked('.'), pinned: marked('*'), filter: parts.get('filter') || '', find: parts.get('find') || '',
-    color: parts.get('color') === 'state' ? 'state' : 'process', sort: parts.get('sort') || 'running',
+    color: parts.get('color') === 'state' ? 'state' : 'process', sort: parts.get('sort') || 'running', finding: number('finding'),
   };
 }
 
 /** Notes the view in the address soon: one entry for Back per pause, not one per wheel step. */
 function noteView(tl) {
   clearTimeout(tl.noting);
+  tl.element.dataset.noted = 'no';
   tl.noting = setTimeout(() => {
+    tl.element.dataset.noted = 'yes';
     const fragment = `#${fragmentOf(tl)}`;
     if (fragment === location.hash) return;
     if (tl.touched) history.pushState(null, '', fragment);

@@ -65,6 +65,6 @@ function listenToKeys(tl) {
     if (!act) return;
     event.preventDefault();
     event.stopPropagation();
-    Promise.resolve(act(event.shiftKey)).catch((error) => notice(tl, error.message));
+    working(tl, act(event.shiftKey));
   });
 }

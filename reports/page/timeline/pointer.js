@@ -97,7 +97,7 @@ function listenToPointer(tl) {
     const ended = drag;
     drag = null;
     if (event.type === 'pointercancel') return;
-    if (!ended.moved) { canvas.focus({ preventScroll: true }); clickAt(tl, place.x, place.y); } else if (ended.ranging) { tl.measuring = false; setRange(tl, ended.begin, momentAt(tl, place.x)); }
+    if (!ended.moved) { canvas.focus({ preventScroll: true }); working(tl, clickAt(tl, place.x, place.y)); } else if (ended.ranging) { tl.measuring = false; setRange(tl, ended.begin, momentAt(tl, place.x)); }
   };
   canvas.addEventListener('pointerup', up);
   canvas.addEventListener('pointercancel', up);

@@ -98,5 +98,5 @@ function setRange(tl, one, other, moving) {
   if (moving) { tl.hint.textContent = `${duration(to - from)} selected`; return; }
   tl.touched = true;
   noteView(tl);
-  showRangeTotals(tl);
+  working(tl, showRangeTotals(tl));
 }

@@ -38,8 +38,9 @@ def link(view: View, finding: dict[str, Any]) -> dict[str, Any] | None:
     if end <= start:
         return None
     thread = f"&thread={utid}&at={at}" if utid is not None else ""
+    sort = f"&sort=cost&finding={finding['finding_id']}"
     return {
-        "href": f"#recording={trace_id}&from={start}&to={end}{thread}",
+        "href": f"#recording={trace_id}&from={start}&to={end}{thread}{sort}",
         "from_ns": start,
         "to_ns": end,
         "recording": short(known[trace_id]["label"], 40) if len(known) > 1 else "",

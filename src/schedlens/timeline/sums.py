@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from schedlens.load.schema import literal
 from schedlens.timeline import keys
 from schedlens.timeline.inventory import table
 from schedlens.timeline.prepared import Timelines
@@ -23,13 +24,15 @@ def totals(timelines: Timelines, trace_id: int, start_ns: int, end_ns: int) -> p
     summed = timelines.sums_sql("thread", trace_id, start_ns, end_ns)
     # Those that began before the range and end inside or behind it count as slices of it, too.
     before = timelines.parts_sql("thread", trace_id, start_ns, start_ns + 1)
-    states = pa.Table.from_pylist(keys.states(waiting)).select(["key", "name", "core_type"])
-    timelines.con.register("timeline_states", states)
-    try:
-        return timelines.con.sql(
-            f"""
-SELECT t.utid, t.name AS thread, p.name AS process, s.name AS state, s.core_type, sums.key,
-  sums.ns, sums.slices
+    # As values: DuckDB loads much of pyarrow for a table of Arrow.
+    states = ", ".join(
+        f"({state['key']}, {literal(state['name'])}, {literal(state['core_type'] or '')})"
+        for state in keys.states(waiting)
+    )
+    return timelines.con.sql(
+        f"""
+SELECT t.utid, t.name AS thread, p.name AS process, s.name AS state,
+  nullif(s.core_type, '') AS core_type, sums.key, sums.ns, sums.slices
 FROM (
   SELECT lane, key, sum(ns)::BIGINT AS ns, sum(begins)::BIGINT AS slices
   FROM ({summed} UNION ALL SELECT lane, key, 0, 1 FROM ({before}) WHERE ts < {start_ns})
@@ -37,12 +40,10 @@ FROM (
 ) AS sums
 JOIN thread AS t ON t.utid = sums.lane
 LEFT JOIN process AS p ON p.upid = t.upid
-LEFT JOIN timeline_states AS s ON s.key = sums.key
+LEFT JOIN (VALUES {states}) AS s(key, name, core_type) ON s.key = sums.key
 ORDER BY sums.ns DESC, t.utid, sums.key
 """
-        ).to_arrow_table()
-    finally:
-        timelines.con.unregister("timeline_states")
+    ).to_arrow_table()
 
 
 def worst_waits(
