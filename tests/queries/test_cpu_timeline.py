@@ -12,8 +12,7 @@ import duckdb
 import pytest
 from prepared_database import prepare
 
-from schedlens.report.page import payload
-from schedlens.report.sections import View
+from schedlens.report.sections import Section, View, chapters, made
 
 A, B = (1 << 32) + 1, (1 << 32) + 2
 
@@ -92,9 +91,11 @@ def test_last_column_ends_with_the_window(con: duckdb.DuckDBPyConnection) -> Non
     assert found == [(0, 98, 98), (1, 98, 98)]
 
 
-def test_report_contains_every_slice(con: duckdb.DuckDBPyConnection) -> None:
-    shown = payload(View(con, None, 1, "drawn"))
-    plot = next(s for s in shown["sections"] if s["name"] == "cpu_timeline")["figures"][0]["plot"]
+def test_figure_contains_every_slice(con: duckdb.DuckDBPyConnection) -> None:
+    chapter = next(one for one in chapters() if one.name == "cpu_timeline")
+    section = made(View(con, None, 1, "drawn"), chapter)
+    assert isinstance(section, Section)
+    plot = section.figures[0].plot
     assert plot["cpus"] == ["CPU 0", "CPU 1"]
     assert plot["threads"] == [
         {"name": "A (71)", "process": "game", "run_ns": 31, "shown": True},

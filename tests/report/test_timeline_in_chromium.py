@@ -277,7 +277,7 @@ def test_search_matches_beginnings_of_words_and_says_if_none(
     assert find(browser, "main, ai") == "2 threads match"
 
 
-def test_recordings_switch_and_hostile_names_stay_text(
+def test_recordings_switch_and_hostile_names_remain_text(
     browser: chromium.Browser, folder: Path
 ) -> None:
     browser.open(folder / "hostile.html")

@@ -26,7 +26,7 @@ function labelOf(tl, row) {
   return element;
 }
 
-/** Places the labels of the visible rows; a label stays the same element while its row is there. */
+/** Places the labels of the visible rows; a label remains the same element while its row is there. */
 function placeLabels(tl) {
   const kept = tl.labelRows;
   const visible = new Set();

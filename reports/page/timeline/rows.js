@@ -100,7 +100,7 @@ function laneRows(tl) {
   return { rows: all, height: top };
 }
 
-/** A pinned thread stays, though its process is closed. */
+/** A pinned thread remains, though its process is closed. */
 function pinnedThread(tl, id) {
   const thread = tl.overview.threads.find((one) => `thread-${one.utid}` === id);
   return thread ? threadRow(thread, 0) : null;

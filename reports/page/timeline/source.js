@@ -1,6 +1,6 @@
 /* Where the timeline gets its data: from the report itself, or from `schedlens serve`. */
 
-/** Numbers beyond 2^53 stay as they are written: ids of threads and long clocks. */
+/** Numbers beyond 2^53 remain as they are written: ids of threads and long clocks. */
 function exactJson(text) {
   return JSON.parse(text, (_key, value, context) => (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source ? context.source : value));
 }

@@ -3,7 +3,7 @@
 const SHORTEST_VIEW_NS = 20;
 const LOAD_WAIT_MS = 60;
 
-/** Shows a range; the length stays between 20 ns and the whole recording. */
+/** Shows a range; the length remains between 20 ns and the whole recording. */
 function showRange(tl, from, to, quiet) {
   const { start_ns: first, end_ns: last } = tl.overview;
   const length = Math.min(last - first, Math.max(SHORTEST_VIEW_NS, to - from));

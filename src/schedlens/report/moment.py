@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from schedlens.ask.judging import analyzers
 from schedlens.output.wording import duration
 from schedlens.report.figures import short
 from schedlens.report.sections import Rows, View
 
-# Analyzers whose cost is running time at the wrong place; that of the others is waiting.
-_RUNNING = frozenset(
-    {"core_choice", "core_type_residency", "smt_tax", "turbo_slope", "avoidable_sharing"}
-)
 _MOST_CPUS = 5
 # With more slices than this in a lane, the picture has columns with exact shares.
 _MOST_SPANS = 120
@@ -69,7 +66,10 @@ def _focus(view: View, finding: dict[str, Any], first: int, last: int) -> tuple[
         if found:
             return found
     inside = f"trace_id = {trace_id} AND ts < {end} AND ts + dur > {start}"
-    states = ("running", "ready") if finding["analyzer"] in _RUNNING else ("ready", "running")
+    judged = analyzers().get(finding["analyzer"])
+    # The cost is running time at the wrong place, or else time that the thread waited.
+    runs = judged is not None and judged.metric == "running"
+    states = ("running", "ready") if runs else ("ready", "running")
     for state in states:
         chosen = f"state = '{state}' AND {inside}"
         if utid is not None:
@@ -100,10 +100,7 @@ def _longest_frame(view: View, trace_id: int, start: int, end: int) -> tuple[int
 
 def _lanes(view: View, finding: dict[str, Any], start: int, end: int) -> list[dict[str, Any]]:
     trace_id, utid = int(finding["trace_id"]), finding["utid"]
-    clip = (
-        f"greatest(ts, {start}) - {start} AS at, "
-        f"least(ts + dur, {end}) - greatest(ts, {start}) AS dur"
-    )
+    clip = f"greatest(ts, {start}) - {start} AS at, clipped_ns(ts, dur, {start}, {end}) AS dur"
     inside = f"trace_id = {trace_id} AND ts < {end} AND ts + dur > {start}"
     types = {
         row["cpu"]: row["core_type"]

@@ -23,7 +23,7 @@ def split_sql(source: str, width: int) -> str:
     """SQL that splits intervals [b, e) with lane and key at multiples of `width`.
 
     Its rows are lane, key, first, columns, ns, begins: the pieces in single columns, and one row
-    for all columns that an interval fills from side to side. `begins` of an interval stays with
+    for all columns that an interval fills from side to side. `begins` of an interval remains with
     its first piece.
     """
     return f"""

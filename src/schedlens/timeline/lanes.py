@@ -125,7 +125,7 @@ def _shares_of(timelines: Timelines, asked: Asked, column: int) -> int:
     chosen = "true" if asked.kind == "process" else asked.chosen
     return _number(
         timelines,
-        f"SELECT coalesce(sum(least(first + columns, {until}) - greatest(first, {since})), 0) "
+        f"SELECT coalesce(sum(overlap_ns(first, first + columns, {since}, {until})), 0) "
         f"FROM tiles.{_SPLIT[asked.kind]}_tile WHERE trace_id = {asked.trace_id} AND {chosen} "
         f"AND width_ns = {column} AND first < {until} AND first + columns > {since}",
     )
@@ -172,7 +172,7 @@ def shares(timelines: Timelines, asked: Asked, column: int) -> pa.Table:
         begin = first + since * column
         pieces = (
             f"SELECT lane, key, greatest(first, {since}) - {since} AS first, "
-            f"least(first + columns, {until}) - greatest(first, {since}) AS shown, "
+            f"overlap_ns(first, first + columns, {since}, {until}) AS shown, "
             "ns // columns * shown AS ns, shown AS columns "
             f"FROM tiles.{kind}_tile WHERE {own} AND width_ns = {column} AND first < {until} "
             f"AND first + columns > {since}"

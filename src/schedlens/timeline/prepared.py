@@ -170,16 +170,16 @@ class Timelines:
             end = -(-end // widths[-1]) * widths[-1]
         segments, edges = cover(start, end, widths)
         pieces = [
-            "SELECT lane, key, ns // columns * (least(first + columns, "
-            f"{until}) - greatest(first, {since})) AS ns, "
+            "SELECT lane, key, "
+            f"ns // columns * overlap_ns(first, first + columns, {since}, {until}) AS ns, "
             f"CASE WHEN first >= {since} THEN begins ELSE 0 END AS begins "
             f"FROM tiles.{kind}_tile WHERE trace_id = {trace_id} AND width_ns = {width} "
             f"AND first < {until} AND first + columns > {since}"
             for width, since, until in segments
         ]
         pieces += [
-            f"SELECT lane, key, least(end_ns, {first + until}) - greatest(ts, {first + since}) "
-            f"AS ns, (ts >= {first + since})::BIGINT AS begins "
+            f"SELECT lane, key, overlap_ns(ts, end_ns, {first + since}, {first + until}) AS ns, "
+            f"(ts >= {first + since})::BIGINT AS begins "
             f"FROM ({self.parts_sql(kind, trace_id, first + since, first + until)})"
             for since, until in edges
         ]

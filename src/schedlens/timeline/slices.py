@@ -49,7 +49,7 @@ ORDER BY w.ts DESC, w.seq DESC LIMIT 1
 """
 _INSTEAD = """
 SELECT c.utid, t.name AS thread, t.tid,
-  sum(least(c.ts + c.dur, {start}) - greatest(c.ts, {ready}))::BIGINT AS ns
+  sum(clipped_ns(c.ts, c.dur, {ready}, {start}))::BIGINT AS ns
 FROM cpu_state AS c
 JOIN thread AS t ON t.utid = c.utid
 WHERE c.trace_id = {one} AND c.cpu = {cpu} AND c.state = 'thread'
@@ -58,7 +58,7 @@ GROUP BY ALL ORDER BY ns DESC, c.utid
 """
 _SIBLING = """
 SELECT other.utid, t.name AS thread, t.tid, other.cpu,
-  sum(least(other.ts + other.dur, {end}) - greatest(other.ts, {start}))::BIGINT AS ns
+  sum(clipped_ns(other.ts, other.dur, {start}, {end}))::BIGINT AS ns
 FROM topology(p_trace_id := {one}) AS own
 JOIN topology(p_trace_id := {one}) AS sibling
   ON sibling.core = own.core AND sibling.cpu <> own.cpu
