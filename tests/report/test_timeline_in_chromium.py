@@ -104,18 +104,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield con
 
 
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
-    with chromium.Browser(tmp_path_factory.mktemp("profile"), 1280, 900) as browser:
-        timeline_page.hasten(browser)
-        yield browser
-
-
 @pytest.fixture
-def browser(window: chromium.Browser) -> Iterator[chromium.Browser]:
-    yield window
-    complaints, window.complaints = window.complaints, []
-    assert complaints == []
+def browser(timeline: chromium.Browser) -> chromium.Browser:
+    return timeline
 
 
 def test_drawn_busy_share_equals_the_database_at_five_zoom_levels(

@@ -5,7 +5,8 @@ const LANE_HUES = ['blue', 'orange', 'green', 'purple', 'teal', 'brown', 'pink',
 const CPU_CODES = [
   { key: -2, name: 'interrupt', token: 'dark', hatch: null },
   { key: -1, name: 'unknown', token: 'mid', hatch: 'cross' },
-  { key: -3, name: 'offline', token: 'pale', hatch: 'falling' },
+  // As pale as idle, but hatched: nothing can run there.
+  { key: -3, name: 'offline', token: 'pale', hatch: 'falling', line: 'mid' },
   { key: -4, name: 'thread without a name', token: 'mid', hatch: 'dots' },
 ];
 const GROUP_TOKENS = { running: ['blue', 'green', 'teal', 'orange'], ready: ['red', 'pink', 'brown', 'orange'], waiting: ['mid', 'purple', 'dark', 'teal'], unknown: ['mid'] };
@@ -26,7 +27,7 @@ function paletteEntry(token, hatch, dim) {
 /** Colors of CPU lanes: by process, or by the kind of CPU that a thread runs on. */
 function cpuPalette(tl) {
   const { overview, found } = tl;
-  const palette = CPU_CODES.map((code) => ({ ...paletteEntry(code.token, code.hatch, Boolean(found)), name: code.name }));
+  const palette = CPU_CODES.map((code) => ({ ...paletteEntry(code.token, code.hatch, Boolean(found)), ...(code.line ? { line: rgbOf(colour(code.line)) } : {}), name: code.name }));
   const codes = new Map(CPU_CODES.map((code, i) => [code.key, i]));
   const order = [...new Set(overview.threads.map((thread) => thread.upid))];
   const names = new Map(overview.processes.map((process) => [process.upid, process.name]));

@@ -63,24 +63,25 @@ function listenToPointer(tl) {
   const fingers = new Map();
   let drag = null;
   const gap = () => { const [one, other] = [...fingers.values()]; return Math.max(10, Math.abs(one.x - other.x)); };
+  const middle = () => { const places = [...fingers.values()]; return places.reduce((sum, one) => sum + one.x, 0) / places.length; };
   canvas.addEventListener('wheel', (event) => onWheel(tl, event), { passive: false });
   canvas.addEventListener('pointerdown', (event) => {
     const place = pointIn(tl, event);
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, place);
     const ranging = event.shiftKey || event.button === 2 || tl.measuring || place.y < RULER_HEIGHT;
-    drag = { ...place, moved: false, ranging, view: { ...tl.view }, scroll: tl.scroll, gap: fingers.size === 2 ? gap() : null, begin: momentAt(tl, place.x) };
+    drag = { ...place, moved: false, ranging, view: { ...tl.view }, scroll: tl.scroll, gap: fingers.size === 2 ? gap() : null, begin: momentAt(tl, middle()) };
   });
   canvas.addEventListener('pointermove', (event) => {
     const place = pointIn(tl, event);
     if (!fingers.has(event.pointerId) || !drag) { hover(tl, event); return; }
     fingers.set(event.pointerId, place);
     if (fingers.size === 2) {
-      const [one, other] = [...fingers.values()];
-      const factor = drag.gap / gap();
+      // What was between the fingers stays there, also when both move to a side.
       drag.moved = true;
-      drag.gap = gap();
-      zoomAround(tl, (one.x + other.x) / 2, factor);
+      const length = ((drag.view.to - drag.view.from) * drag.gap) / gap();
+      const from = drag.begin - (middle() / tl.width) * length;
+      showRange(tl, from, from + length);
       return;
     }
     if (Math.hypot(place.x - drag.x, place.y - drag.y) > DRAG_LEAST) drag.moved = true;
