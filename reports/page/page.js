@@ -14,9 +14,9 @@ function sectionOf(section) {
 function tablesOf(section) {
   const shown = section.figures.length ? [] : section.answers.slice(0, 1);
   const folded = section.answers.slice(shown.length);
-  const names = folded.map((answer) => answer.query).filter((name, i, every) => every.indexOf(name) === i);
+  const names = folded.map((answer) => answer.title).filter((name, i, every) => every.indexOf(name) === i);
   return [shown.map(tableOf), folded.length
-    ? make('details', { class: 'tables' }, make('summary', {}, folded.length === 1 ? 'Table and SQL: ' : `${folded.length} tables and their SQL: `, make('code', {}, names.join(', '))), folded.map(tableOf))
+    ? make('details', { class: 'tables' }, make('summary', {}, folded.length === 1 ? 'Table and SQL: ' : `${folded.length} tables and their SQL: `, names.join(', ')), folded.map(tableOf))
     : null];
 }
 

@@ -24,7 +24,7 @@ function bounded(value, limits, style) {
 }
 
 function tableOf(answer) {
-  if (!answer.columns.length || !answer.rows.length) return make('div', { class: 'answer' }, make('div', { class: 'bar' }, make('h3', {}, answer.query), make('span', { class: 'said' }, 'no rows')), sqlBlock(answer.sql), meaning(answer));
+  if (!answer.columns.length || !answer.rows.length) return make('div', { class: 'answer' }, make('div', { class: 'bar' }, make('h3', {}, answer.title), make('span', { class: 'said' }, 'no rows')), sqlBlock(answer.sql), meaning(answer));
   const styles = answer.columns.map((c, i) => column(c.kind, answer.rows.map((row) => row[i])));
   const limits = new Map(Object.entries(answer.limits || {}).map(([row, found]) => [answer.rows[row], found]));
   const write = (row, i) => bounded(row[i], (limits.get(row) || []).find(([place]) => place === i), styles[i]);
@@ -80,11 +80,11 @@ function tableOf(answer) {
   draw();
   if (named.length) onSearch((test) => { if (test || sought) { sought = test; draw(); } return { narrowed: Boolean(test) }; });
   const filter = answer.rows.length > FIRST_ROWS
-    ? make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': `Filter rows of ${answer.query}`, oninput: (e) => { words = e.target.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); } })
+    ? make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': `Filter rows of ${answer.title}`, oninput: (e) => { words = e.target.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); } })
     : null;
   tables += 1;
   const grid = [
-    make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table ${answer.query}` },
+    make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table ${answer.title}` },
       make('table', { 'data-wide': answer.columns.length > PRINTED_COLUMNS }, make('caption', { class: 'unseen' }, answer.text), make('thead', {}, make('tr', {}, headers)), body)),
     more,
     limits.size ? make('p', { class: 'window' }, 'Events were lost. ≥: at least this. a–b: between these. ≈: no bounds known.') : null,
@@ -92,8 +92,8 @@ function tableOf(answer) {
   ];
   return make('div', { class: 'answer', id: `table-${tables}` },
     answer.folded
-      ? make('details', {}, make('summary', {}, make('code', {}, answer.query), ': the table'), make('div', { class: 'bar' }, found, filter), grid)
-      : [make('div', { class: 'bar' }, make('h3', {}, answer.query), found, filter), grid],
+      ? make('details', {}, make('summary', {}, `${answer.title}: the table`), make('div', { class: 'bar' }, found, filter), grid)
+      : [make('div', { class: 'bar' }, make('h3', {}, answer.title), found, filter), grid],
     sqlBlock(answer.sql),
     meaning(answer));
 }

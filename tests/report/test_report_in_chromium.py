@@ -167,7 +167,7 @@ def test_tables_sort_by_keyboard_and_filter(browser: chromium.Browser, folder: P
         f"[...document.querySelectorAll('{table} thead')[0].querySelectorAll('th')]"
         ".map((h) => h.textContent)"
     )
-    tid = headers.index("tid")
+    tid = headers.index("TID")
     browser.evaluate(
         f"document.querySelector('{table} thead').querySelectorAll('th button')[{tid}].focus()"
     )

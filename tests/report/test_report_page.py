@@ -206,7 +206,7 @@ def test_cards_sort_by_severity_then_cost_and_group_by_kind(
         assert shown["cards"][2]["advice"] == "a\nb\\u001b"
         assert shown["clean"] == ["parking: All fine."]
         others = shown["cards"][1]["others"]
-        assert [row[2] for row in others["rows"]] == ["w1"]
+        assert [row[1] for row in others["rows"]] == ["w1"]
         assert "nowhere" in shown["cards"][0]["evidence"]["rows"][0][0]
     finally:
         con.execute("DELETE FROM finding")
@@ -226,8 +226,14 @@ def test_empty_database_still_makes_a_report(tmp_path: Path) -> None:
 
 def test_cells_are_exact_or_text_and_unknown_is_empty() -> None:
     rows: list[dict[str, object]] = [
-        {"utid": 2**53 + 1, "run_ns": 5, "busy_pct": float("nan"), "name": "a\u202eb", "cpus": [1]},
-        {"utid": 7, "run_ns": None, "busy_pct": 12.5, "name": "x" * 1000, "cpus": None},
+        {
+            "priority": 2**53 + 1,
+            "run_ns": 5,
+            "busy_pct": float("nan"),
+            "name": "a\u202eb",
+            "cpus": [1],
+        },
+        {"priority": 7, "run_ns": None, "busy_pct": 12.5, "name": "x" * 1000, "cpus": None},
     ]
     answer = Answer("FROM q", "q", tuple(rows[0]), rows)
     shown = page_table.table(answer, most=2)
@@ -236,7 +242,20 @@ def test_cells_are_exact_or_text_and_unknown_is_empty() -> None:
         [7, None, 12.5, f"{'x' * 260} … (1,000 characters)", None],
     ]
     assert [column["kind"] for column in shown["columns"]] == ["id", "ns", "pct", "text", "text"]
-    assert [column["title"] for column in shown["columns"]][:3] == ["utid", "run", "busy"]
+    assert [column["title"] for column in shown["columns"]][:3] == ["priority", "run", "busy"]
+
+
+def test_columns_are_named_in_words_without_ids() -> None:
+    row = {"trace_id": 1, "utid": 9, "waker_utid": 8, "smt_index": 1, "first_cpu": 2, "pid": 3}
+    answer = Answer("FROM smt_yield", "smt_yield", tuple(row), [row])
+    shown = page_table.table(answer)
+    assert shown["title"] == "SMT yield"
+    assert [column["title"] for column in shown["columns"]] == ["SMT index", "first CPU", "PID"]
+    # Without a name, the number of the recording is all that tells the rows of several apart.
+    answer = Answer("FROM q", "q", tuple(row), [row, {**row, "trace_id": 2}])
+    assert page_table.table(answer)["columns"][0]["title"] == "recording"
+    only = Answer("FROM q", "q", ("utid",), [{"utid": 9}])
+    assert [column["name"] for column in page_table.table(only)["columns"]] == ["utid"]
 
 
 def test_long_answers_are_truncated_and_say_so() -> None:

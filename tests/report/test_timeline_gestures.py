@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import chromium
+import duckdb
 import marked_timeline
 import pointer_input
 import pytest
 import timeline_page
 
-from schedlens.report import embedded, page
+from schedlens.report import embedded, page, summary
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,19 +28,23 @@ CHAINED = f"recording=1&from={48 * MS}&to={56 * MS}&lanes=.process-{(1 << 32) + 
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with marked_timeline.create() as con:
+        yield con
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, con: duckdb.DuckDBPyConnection) -> Path:
     """A page with the timeline alone."""
     file = tmp_path_factory.mktemp("marked") / "report.html"
-    with marked_timeline.create() as con:
-        recorded = embedded.payload(con, 1)
+    recorded = embedded.payload(con, 1)
     section = {
         "name": "cpu_timeline", "heading": "Timeline", "lead": "", "window": "", "answers": [],
         "figures": [
             {"name": "cpu_timeline", "kind": "timeline", "caption": "", "height": 400, "plot": {}}
         ],
     }  # fmt: skip
-    with marked_timeline.create() as con:
-        found = page._findings(page.chosen_view(con, None, None), {"cpu_timeline"})
+    found = summary.payload(page.chosen_view(con, None, None), {"cpu_timeline"})
     shown = {
         "facts": [], "findings": found, "sections": [section], "absent": [], "timeline": recorded,
     }  # fmt: skip
@@ -130,16 +136,16 @@ def test_drag_moves_and_selects_with_shift_or_on_the_ruler(browser: chromium.Bro
 
 def test_brackets_follow_wakeups_and_arrows_show_the_chain(browser: chromium.Browser) -> None:
     timeline_page.go(browser, CHAINED)
-    before = near(browser, "CPU 4 P", "accent", 48 * MS, 56 * MS)
+    before = near(browser, "chained B (901)", "ink", 48 * MS, 56 * MS)
     timeline_page.go(browser, f"{CHAINED}&thread={C}&at={52 * MS}")
-    assert near(browser, "CPU 4 P", "accent", 48 * MS, 56 * MS) > before + 0.005
+    assert near(browser, "chained B (901)", "ink", 48 * MS, 56 * MS) > before + 0.002
     chain = browser.evaluate("document.querySelector('.chain').textContent")
     assert re.sub(r" \(.*?\)", "", chain) == (
         "Wakeup chain: interrupt → chained A → chained B → chained C"
     )
     facts = browser.evaluate("document.querySelector('.slice-facts').textContent")
     assert "Frequency3,200 MHz" in facts
-    assert "cycles, delta 3000000" in facts
+    assert "Counterscycles 3,000,000" in facts
     for key, utid in (("[", B), ("[", A), ("]", B), ("]", C)):
         timeline_page.press(browser, key)
         assert timeline_page.view(browser)["thread"] == str(utid), key
@@ -205,7 +211,9 @@ def test_parked_offline_and_lost_time_are_drawn(browser: chromium.Browser) -> No
     assert 0.2 < near(browser, "CPU 7 E", "pale", 30 * MS, 40 * MS) < 0.9
 
 
-def test_slice_copies_as_sql_and_markdown(browser: chromium.Browser) -> None:
+def test_slice_copies_as_sql_and_markdown(
+    browser: chromium.Browser, con: duckdb.DuckDBPyConnection
+) -> None:
     browser.evaluate(
         "Object.defineProperty(navigator, 'clipboard', "
         "{ value: { writeText: async (text) => { window.copied = text; } } })"
@@ -219,8 +227,7 @@ def test_slice_copies_as_sql_and_markdown(browser: chromium.Browser) -> None:
         )
         browser.wait("window.copied !== undefined")
         copied[name] = browser.evaluate("window.copied")
-    with marked_timeline.create() as con:
-        rows = con.sql(copied["SQL"].rstrip(";")).to_arrow_table().to_pylist()
+    rows = con.sql(copied["SQL"].rstrip(";")).to_arrow_table().to_pylist()
     assert [(row["utid"], row["ts"]) for row in rows] == [(C, 52 * MS)]
     lines = copied["Markdown"].split("\n")
     assert lines[:2] == ["| Fact | Value |", "| --- | --- |"]

@@ -10,6 +10,7 @@ const MOST_TABLE_ROWS = 500;
 function detailText(name, value) {
   if (value === null || value === undefined) return 'unknown';
   if (Array.isArray(value)) return value.length ? value.map((one) => detailText('', one)).join('; ') : 'none';
+  if (typeof value === 'object' && value.counter) return `${value.counter} ${grouped(value.delta, 0)}`;
   if (typeof value === 'object') return Object.entries(value).filter(([key]) => key !== 'sql' && !/utid$/.test(key)).map(([key, one]) => (/^(name|thread)$/.test(key) ? String(one) : `${key.replace(/_ns$|_khz$/, '').replaceAll('_', ' ')} ${detailText(key, one)}`)).join(', ');
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number') {

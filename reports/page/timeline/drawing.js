@@ -249,16 +249,25 @@ function drawMarkers(tl, ctx, height) {
 /** Arrows from each waker to the thread it woke. */
 function drawChain(tl, ctx) {
   const chain = tl.chain || [];
-  const middle = (step) => {
-    const row = tl.rows.find((one) => one.kind === 'cpu' && one.lane === step.cpu) || tl.rows.find((one) => one.kind === 'thread' && one.lane === step.utid);
-    return row ? RULER_HEIGHT + row.top - tl.scroll + row.height / 2 : null;
+  const places = new Map();
+  const middle = (id) => {
+    if (!places.size) for (const row of tl.rows) places.set(row.id, RULER_HEIGHT + row.top - tl.scroll + row.height / 2);
+    return places.get(id) ?? null;
   };
-  ctx.strokeStyle = colour('accent');
-  ctx.fillStyle = colour('accent');
+  // Between CPUs; threads that followed each other on one CPU are joined in their own lanes.
+  const ends = (from, to) => {
+    const threads = [middle(`thread-${from.utid}`), middle(`thread-${to.utid}`)];
+    const cpus = [middle(`cpu-${from.cpu}`), middle(`cpu-${to.cpu}`)];
+    const known = (pair) => !pair.includes(null);
+    if (known(cpus) && (cpus[0] !== cpus[1] || !known(threads))) return cpus;
+    return known(threads) ? threads : [cpus[0] ?? threads[0], cpus[1] ?? threads[1]];
+  };
+  ctx.strokeStyle = colour('ink');
+  ctx.fillStyle = colour('ink');
   ctx.lineWidth = 1.5;
   for (let i = 1; i < chain.length; i += 1) {
     const [from, to] = chain[i - 1].time_ns <= chain[i].time_ns ? [chain[i - 1], chain[i]] : [chain[i], chain[i - 1]];
-    const [y0, y1] = [middle(from), middle(to)];
+    const [y0, y1] = ends(from, to);
     if (y0 === null || y1 === null) continue;
     const [x0, x1] = [placeOf(tl, from.time_ns), placeOf(tl, to.time_ns)];
     const angle = Math.atan2(y1 - y0, x1 - x0);

@@ -25,6 +25,11 @@ _IDS = {
     "package", "llc", "l2", "numa_node", "smt_index", "state_no", "priority", "repeat",
     "percentile",
 }  # fmt: skip
+# Words that are not written as in a name.
+_WRITTEN = {
+    "cpu": "CPU", "cpus": "CPUs", "gpu": "GPU", "smt": "SMT", "llc": "LLC", "numa": "NUMA",
+    "khz": "kHz", "fps": "FPS", "pid": "PID", "tid": "TID",
+}  # fmt: skip
 _SUFFIXES = (("_ns", "ns"), ("_ts", "ns"), ("_dur", "ns"), ("_pct", "pct"), ("_khz", "khz"))
 
 
@@ -52,8 +57,33 @@ def kind(name: str, values: list[Any]) -> str:
 
 def heading(name: str) -> str:
     """A column's name in words: the page appends the unit."""
-    words = {"ns": "time", "pct": "share", "ts": "begin", "dur": "length", "ready_ts": "ready from"}
-    return words.get(name, re.sub(r"_(ns|pct|khz|ts|dur)$", "", name).replace("_", " "))
+    known = {"ns": "time", "pct": "share", "ts": "begin", "dur": "length", "ready_ts": "ready from"}
+    return known.get(name) or words(re.sub(r"_(ns|pct|khz|ts|dur)$", "", name))
+
+
+def words(name: str) -> str:
+    """The name of a column or a query in words."""
+    if name == "trace_id":
+        return "recording"
+    return " ".join(_WRITTEN.get(word, word) for word in name.split("_"))
+
+
+def title(query: str) -> str:
+    """The name of a query as a heading."""
+    text = words(query)
+    return text[:1].upper() + text[1:]
+
+
+def shown_columns(names: Sequence[str], rows: Rows) -> list[str]:
+    """The columns without ids that only SQL needs: a table names threads and recordings."""
+    named = {"label", "recording", "step"} & set(names)
+    several = len({row["trace_id"] for row in rows}) > 1 if "trace_id" in names else False
+    kept = [
+        name
+        for name in names
+        if not name.endswith(("utid", "upid")) and (name != "trace_id" or (several and not named))
+    ]
+    return kept or list(names)
 
 
 def value(found: object) -> object:
@@ -94,11 +124,14 @@ def table(
     texts = dict(query.columns) if query else {}
     # The page writes both ends of a range in the cell of its column.
     ends = bounds.range_ends(query) if query else frozenset()
-    names = [name for name in answer.columns or answer.names if name not in ends]
     rows = answer.rows[:most]
+    names = shown_columns(
+        [name for name in answer.columns or answer.names if name not in ends], rows
+    )
     kinds = {name: kind(name, [row[name] for row in rows]) for name in names}
     return {
         "query": answer.query,
+        "title": title(answer.query),
         "sql": answer.sql,
         "text": query.text if query else "",
         "definition": query.sql if query else None,
@@ -106,9 +139,7 @@ def table(
         "columns": [
             {
                 "name": name,
-                "title": heading(name)
-                if kinds[name] in ("ns", "pct", "khz")
-                else name.replace("_", " "),
+                "title": heading(name) if kinds[name] in ("ns", "pct", "khz") else words(name),
                 "kind": kinds[name],
                 "text": texts.get(name, ""),
             }
