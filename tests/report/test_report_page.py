@@ -251,7 +251,7 @@ def test_columns_are_named_in_words_without_ids() -> None:
     shown = page_table.table(answer)
     assert shown["title"] == "SMT yield"
     assert [column["title"] for column in shown["columns"]] == ["SMT index", "first CPU", "PID"]
-    # Without a name, the number of the recording is all that tells the rows of several apart.
+    # Without a name, the number of the recording is what distinguishes the rows of several.
     answer = Answer("FROM q", "q", tuple(row), [row, {**row, "trace_id": 2}])
     assert page_table.table(answer)["columns"][0]["title"] == "recording"
     only = Answer("FROM q", "q", ("utid",), [{"utid": 9}])

@@ -77,7 +77,7 @@ function listenToPointer(tl) {
     if (!fingers.has(event.pointerId) || !drag) { hover(tl, event); return; }
     fingers.set(event.pointerId, place);
     if (fingers.size === 2) {
-      // What was between the fingers stays there, also when both move to a side.
+      // What was between the fingers remains there, also when both move to a side.
       drag.moved = true;
       const length = ((drag.view.to - drag.view.from) * drag.gap) / gap();
       const from = drag.begin - (middle() / tl.width) * length;
