@@ -16,6 +16,7 @@ from fixture_files import fixture
 
 import schedlens
 from schedlens.api import kept_analyses
+from schedlens.ask import blank_database
 from schedlens.ask.pipeline import Questions
 from schedlens.errors import (
     DatabaseError,
@@ -27,6 +28,7 @@ from schedlens.errors import (
     WindowError,
 )
 from schedlens.load import recording
+from schedlens.output import kept as kept_files
 
 HEAVY = {"click", "duckdb", "numpy", "pandas", "plotly", "polars", "pyarrow", "rich"}
 
@@ -35,7 +37,12 @@ HEAVY = {"click", "duckdb", "numpy", "pandas", "plotly", "polars", "pyarrow", "r
 def trace(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """A copy of a recording in a folder of its own, with an empty cache."""
+    """A copy of a recording in a folder of its own, with a cache without analyses."""
+    # Making the blank database takes longer than the analysis.
+    blank_database.place(tmp_path / "blank.duckdb")
+    (tmp_path / "cache").mkdir()
+    for file in kept_files.folder().glob("blank-*"):
+        shutil.copy(file, tmp_path / "cache")
     monkeypatch.setenv("SCHEDLENS_CACHE_DIR", str(tmp_path / "cache"))
     folder = tmp_path / "traces"
     folder.mkdir()

@@ -26,7 +26,7 @@ from schedlens.report import page
 
 pytestmark = pytest.mark.slow
 
-MOMENTS = int(os.environ.get("FAULTS", "6"))
+MOMENTS = int(os.environ.get("FAULTS", "4"))
 NAMES = ["analysis.duckdb", "report.html"]
 
 
@@ -35,13 +35,22 @@ def named(sign: signal.Signals) -> str:
     return sign.name
 
 
-@pytest.fixture
-def analyzed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, float]:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, float]:
     """A recording, the folder of its analysis, and how long that took, in s."""
-    trace = fixture("own_tree", tmp_path_factory)
+    trace, folder = fixture("own_tree", tmp_path_factory), tmp_path_factory.mktemp("original")
     begin = time.monotonic()
-    command("analyze", str(trace), "-o", str(tmp_path))
-    return trace, tmp_path, time.monotonic() - begin
+    command("analyze", str(trace), "-o", str(folder))
+    return trace, folder, time.monotonic() - begin
+
+
+@pytest.fixture
+def analyzed(original: tuple[Path, Path, float], tmp_path: Path) -> tuple[Path, Path, float]:
+    """The same with a copy of the analysis, which a test may change."""
+    trace, folder, seconds = original
+    for name in NAMES:
+        shutil.copyfile(folder / name, tmp_path / name)
+    return trace, tmp_path, seconds
 
 
 def digest(path: Path) -> str:

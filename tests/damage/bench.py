@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
+from prepared_database import prepare
 
 from damage import marks
 from damage.identity import Names
 from schedlens.ask import catalog, judging
 from schedlens.ask.catalog import Query
 from schedlens.ask.findings import Finding, Scope
-from schedlens.load import schema, store
+from schedlens.load import store
 from schedlens.load.recording import Recording
 
 Row = dict[str, Any]
@@ -56,8 +57,7 @@ class Bench:
         warnings.filterwarnings("ignore", message="Arrow output on a DB-API")
         self.con = duckdb.connect(":memory:")
         self.con.execute("SET threads = 1; SET enable_progress_bar = false")
-        schema.create(self.con)
-        catalog.install(self.con)
+        prepare(self.con)
         rows = self.con.execute(
             "SELECT table_name FROM duckdb_tables() WHERE NOT temporary"
         ).fetchall()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from random_schedule import RandomSchedule, Slice, machine_cpus
 from recording_writer import write
 
-from schedlens.ask import analysis
+from schedlens.ask import analysis, blank_database
 from schedlens.load import store
 from schedlens.load.recording import Recording
 
@@ -37,7 +37,7 @@ def load(folder: Path, schedule: RandomSchedule, **layouts: Any) -> duckdb.DuckD
     perf, etl = folder / "drawn.perf.data", folder / "drawn.etl"
     write(schedule.head(**layouts), schedule.lines, etl, perf)
     target = folder / "drawn.duckdb"
-    with store.create(target) as con:
+    with store.create(target, place=blank_database.place) as con:
         failures = analysis.load(
             con, [Recording("perf", perf), Recording("etl", etl)], (None, None), lambda *_: None
         )

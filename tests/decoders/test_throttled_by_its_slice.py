@@ -13,10 +13,10 @@ from typing import Any
 
 import duckdb
 import pytest
+from prepared_database import prepare
 from recording_writer import write
 
 from schedlens.ask import analysis
-from schedlens.load import schema
 from schedlens.load.recording import Recording
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def threads(*tids: int) -> list[dict[str, Any]]:
 def analyzed(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The database of one recording."""
     with duckdb.connect() as con:
-        schema.create(con)
+        prepare(con)
         failed = analysis.load(con, [Recording("one", path)], (None, None), lambda *_: None)
         assert failed == []
         yield con

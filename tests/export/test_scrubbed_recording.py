@@ -17,7 +17,7 @@ from fixture_files import fixture, qemu_session
 from simulated import simulated_database
 
 from schedlens import _decoders
-from schedlens.ask import analysis, judging
+from schedlens.ask import analysis, blank_database, judging
 from schedlens.ask.findings import Scope
 from schedlens.export import excerpt, scrubbed_recording
 from schedlens.export.excerpt import Choice
@@ -34,7 +34,7 @@ MARK = "zqx"
 def analyzed(paths: list[Path], folder: Path, process: str | None = None) -> Path:
     """The database of these recordings."""
     file = folder / "analysis.duckdb"
-    with store.create(file) as con:
+    with store.create(file, place=blank_database.place) as con:
         assert analysis.load(con, recording.gather(paths), (None, None), lambda *_: None) == []
         judging.store(con, judging.judge_all(Scope(con, process)))
     return file

@@ -14,15 +14,16 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+from prepared_database import prepare
 
 from planted import background, perturb, truth
 from planted.background import Setup
 from planted.detectors import DETECTORS, REFUSED, Case, Strengths, Subject
 from planted.faults import FAULTS, Fault
 from schedlens import _decoders
-from schedlens.ask import catalog, judging
+from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
-from schedlens.load import recording, schema, store
+from schedlens.load import recording, store
 from schedlens.load.arrow_folder import simulated
 
 # Number of runs per task of a process.
@@ -51,8 +52,7 @@ class Bench:
         self.con = duckdb.connect(":memory:")
         # A process of a pool looks interactive, so DuckDB would draw its own progress bars.
         self.con.execute("SET threads = 1; SET enable_progress_bar = false")
-        schema.create(self.con)
-        catalog.install(self.con)
+        prepare(self.con)
         self._folder = tempfile.TemporaryDirectory()
         rows = self.con.execute(
             "SELECT table_name FROM duckdb_tables() WHERE NOT temporary"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from prepared_database import prepare
 
 from schedlens.ask import catalog
 from schedlens.ask.findings import Scope
-from schedlens.load import schema
 
 STATED = [
     (query.full_name, table) for query in catalog.load_all() for table in query.needs
@@ -29,8 +29,7 @@ VALUES = {
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with one row in every table."""
     with duckdb.connect(":memory:") as made:
-        schema.create(made)
-        catalog.install(made)
+        prepare(made)
         columns: dict[str, list[str]] = {}
         for table, kind in made.execute(
             "SELECT table_name, data_type FROM duckdb_columns() WHERE schema_name = 'main' "
@@ -64,8 +63,7 @@ def test_most_of_these_queries_have_rows_with_it(con: duckdb.DuckDBPyConnection)
 
 def test_empty_table_answers_without_the_query() -> None:
     with duckdb.connect(":memory:") as empty:
-        schema.create(empty)
-        catalog.install(empty)
+        prepare(empty)
         scope = Scope(empty)
         asked = scope.call("frame_time")
         names, rows = scope.named_rows(asked)

@@ -15,10 +15,10 @@ from typing import Any
 import duckdb
 import pytest
 import report_database
+from prepared_database import prepare
 
 from schedlens.ask import catalog, findings, judging
 from schedlens.errors import UnknownNameError
-from schedlens.load import schema
 from schedlens.output.terminal import visible
 from schedlens.report import page as report
 from schedlens.report import table as page_table
@@ -215,8 +215,7 @@ def test_cards_sort_by_severity_then_cost_and_group_by_kind(
 
 def test_empty_database_still_makes_a_report(tmp_path: Path) -> None:
     with duckdb.connect() as con:
-        schema.create(con)
-        catalog.install(con)
+        prepare(con)
         report.write(con, tmp_path / "report.html")
     shown = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert shown["findings"]["cards"] == []

@@ -9,10 +9,10 @@ from typing import Any
 import duckdb
 import pytest
 import simulated_events
+from prepared_database import prepare
 from recording_writer import write
 
 from schedlens.ask import analysis
-from schedlens.load import schema
 from schedlens.load.arrow_folder import simulated
 from schedlens.load.recording import Recording
 from schedlens.simulate import engine
@@ -66,7 +66,7 @@ def con(
     simulated.write_folder(simulation, folder / "tables")
     write(simulated_events.head(simulation), simulated_events.lines(simulation), etl, perf)
     database = duckdb.connect()
-    schema.create(database)
+    prepare(database)
     recordings = [
         Recording("tables", folder / "tables"), Recording("etl", etl), Recording("perf", perf),
     ]  # fmt: skip
@@ -140,7 +140,7 @@ def test_presentmon_frames_are_on_the_etl_clock(
     capture = tmp_path / "frames.csv"
     capture.write_text(simulated_events.presentmon(simulation, clock))
     with duckdb.connect() as joined:
-        schema.create(joined)
+        prepare(joined)
         both = Recording("etl", Path(path), frames=capture)
         assert analysis.load(joined, [both], (None, None), lambda label, share: None) == []
         found = joined.execute(

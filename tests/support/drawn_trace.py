@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-from prepared_database import FOR_FEW_ROWS, prepare
-
-from schedlens.ask import catalog
-from schedlens.load import schema
+from prepared_database import FOR_FEW_ROWS, place, prepare
 
 
 @dataclass(frozen=True)
@@ -52,15 +49,13 @@ STATE_OF_END = {"blocked": 1, "exit": 16, "preempted": 256}
 @contextmanager
 def drawn_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with all tables and queries, in memory or in a file that older shells can read."""
-    con = duckdb.connect(
-        str(path) if path else ":memory:",
-        config={"storage_compatibility_version": "v1.5.0"} if path else FOR_FEW_ROWS,
-    )
+    if path:
+        place(path)
+        con = duckdb.connect(str(path))
+    else:
+        con = duckdb.connect(config=FOR_FEW_ROWS)
     try:
-        if path:
-            schema.create(con)
-            catalog.install(con)
-        else:
+        if not path:
             prepare(con)
         yield con
     finally:

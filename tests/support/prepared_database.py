@@ -1,4 +1,4 @@
-"""Empty in-memory databases with all tables and queries: copies of one, made once per run."""
+"""Empty databases with all tables and queries: copies of one, made once per run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def _original() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="schedlens-original-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = folder / "original.duckdb"
-    with duckdb.connect(str(file)) as con:
+    # Older shells can read it.
+    with duckdb.connect(str(file), config={"storage_compatibility_version": "v1.5.0"}) as con:
         schema.create(con)
         catalog.install(con)
     return file
@@ -37,3 +38,8 @@ def prepare(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"ATTACH {literal(str(_original()))} AS original (READ_ONLY)")
     con.execute("COPY FROM DATABASE original TO memory")
     con.execute("DETACH original")
+
+
+def place(path: Path) -> None:
+    """Makes the file of an empty database with all tables and queries."""
+    shutil.copyfile(_original(), path)

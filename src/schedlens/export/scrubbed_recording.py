@@ -16,13 +16,13 @@ import duckdb
 import pyarrow as pa
 
 from schedlens import __version__, _decoders
-from schedlens.ask import analysis, judging
+from schedlens.ask import analysis, blank_database, judging
 from schedlens.ask.findings import Scope
 from schedlens.errors import DatabaseError
 from schedlens.export import excerpt
 from schedlens.export.excerpt import Excerpt, Part
 from schedlens.export.scrub_rules import Rules
-from schedlens.load import recording, schema, scrubbed_file
+from schedlens.load import recording, scrubbed_file
 from schedlens.load import store as database
 from schedlens.output import whole_file, wording
 
@@ -224,10 +224,9 @@ def compare(
     only = () if report is not None else sorted({row["analyzer"] for row in originals})
     with (
         tempfile.TemporaryDirectory(prefix="schedlens-") as folder,
-        duckdb.connect(str(Path(folder) / "again.duckdb")) as con,
+        _blank(Path(folder) / "again.duckdb") as con,
     ):
         database.set_for_answers(con)
-        schema.create(con)
         failures = analysis.load(con, recording.gather([path]), (None, None), progress)
         if failures:
             raise DatabaseError(f"cannot read {path} again: {failures[0].why}")
@@ -239,6 +238,11 @@ def compare(
             if report is not None:
                 report(scope)
     return [_matched(row, again) for row in originals]
+
+
+def _blank(path: Path) -> duckdb.DuckDBPyConnection:
+    blank_database.place(path)
+    return duckdb.connect(str(path))
 
 
 def _recordings(con: duckdb.DuckDBPyConnection) -> list[int]:
