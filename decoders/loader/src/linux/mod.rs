@@ -1,6 +1,7 @@
 //! What recordings of Linux have in common, whichever program wrote them: lifetimes of threads,
 //! interrupts, and the rows of tracepoints.
 
+pub(crate) mod cgroup_moves;
 pub(crate) mod cgroups;
 pub(crate) mod chunks;
 mod interrupts;

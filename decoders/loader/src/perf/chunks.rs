@@ -117,8 +117,12 @@ impl<'a> Chunks<'a> {
                 "counters took turns on the hardware, so their values miss part of the time: \
                  record fewer at once",
             ),
-            (threads.cgroups.version_1, "cgroup_attach_task", crate::linux::cgroups::VERSION_1),
-            (threads.cgroups.unsought, "cgroup_attach_task", crate::linux::cgroups::UNSOUGHT),
+            (
+                threads.cgroups.version_1,
+                "cgroup_attach_task",
+                crate::linux::cgroup_moves::VERSION_1,
+            ),
+            (threads.cgroups.unsought, "cgroup_attach_task", crate::linux::cgroup_moves::UNSOUGHT),
             (own.repeated, "records", "in the file twice: the second one left out"),
             (rows.linux.interrupts.unpaired, "interrupts", "an entry or an exit without the other"),
         ];

@@ -82,9 +82,13 @@ impl<'a> Chunks<'a> {
             (
                 linux.threads.cgroups.version_1,
                 "cgroup_attach_task",
-                crate::linux::cgroups::VERSION_1,
+                crate::linux::cgroup_moves::VERSION_1,
             ),
-            (linux.threads.cgroups.unsought, "cgroup_attach_task", crate::linux::cgroups::UNSOUGHT),
+            (
+                linux.threads.cgroups.unsought,
+                "cgroup_attach_task",
+                crate::linux::cgroup_moves::UNSOUGHT,
+            ),
             (linux.interrupts.unpaired, "interrupts", "an entry or an exit without the other"),
         ];
         for (count, place, what) in counted {
