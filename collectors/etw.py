@@ -14,18 +14,21 @@ from schedlens.load.step_file import Check
 from . import etw_file, etw_refusal
 from .etw_command import (
     INSTANCE,
+    KERNEL_FLAGS,
     MAIN_FILE,
     MOST_COUNTERS,
+    NEWER_FLAGS,
     PROFILE_FILE,
     Capture,
     Kind,
     begin,
     cancel,
     end,
+    kernel_flags,
     shown,
     sources,
 )
-from .etw_profile import render
+from .etw_profile import NEWER_KEYWORDS, render
 
 __all__ = [
     "INSTANCE",
@@ -39,6 +42,7 @@ __all__ = [
     "check",
     "checked_counters",
     "end",
+    "fewer_flags",
     "find",
     "shown",
     "sources",
@@ -97,9 +101,30 @@ def few_enough(names: Sequence[str]) -> None:
         )
 
 
+def fewer_flags(capture: Capture, listing: str | None = None) -> Capture:
+    """The capture for xperf without the kernel flags that the `-providers KF` listing lacks.
+
+    None: asks this machine's xperf. If nothing can be read from it, only the flags that every
+    version has are used. Other recorders are returned as they are.
+    """
+    if capture.kind != "xperf":
+        return capture
+    said = _run(kernel_flags(capture.program))[1] if listing is None else listing
+    known = etw_refusal.flags(said)
+    without = tuple(key for key, flag in NEWER_FLAGS.items() if flag not in known)
+    unknown = tuple(flag for flag in KERNEL_FLAGS if known and flag not in known)
+    return replace(capture, without=without, unknown_flags=unknown)
+
+
 def write_profile(capture: Capture, path: Path) -> None:
     """Writes the WPR profile for a capture."""
-    text = render(capture.counters, capture.kernel_buffers, capture.buffer_kb)
+    text = render(
+        capture.counters,
+        capture.kernel_buffers,
+        capture.buffer_kb,
+        event_buffers=capture.event_buffers,
+        without=capture.without,
+    )
     path.write_text(text, encoding="utf-8", newline="\r\n")
 
 
@@ -113,8 +138,27 @@ class Recorder:
         self._on = False
         self.commands: list[list[str]] = []
 
+    @property
+    def capture(self) -> Capture:
+        """What is recorded; after `begin`, without the keywords that this recorder refused."""
+        return self._capture
+
     def begin(self) -> None:
-        """Starts the recording. Raises `RecorderError`."""
+        """Starts the recording; once again with an older profile if WPR refuses this one.
+
+        Raises `RecorderError`.
+        """
+        try:
+            self._start()
+        except etw_refusal.ProfileError:
+            newer = tuple(NEWER_KEYWORDS)
+            if self._capture.kind != "wpr" or self._capture.without == newer:
+                raise
+            self._capture = replace(self._capture, without=newer)
+            write_profile(self._capture, self._profile)
+            self._start()
+
+    def _start(self) -> None:
         commands = begin(self._capture, self._folder, self._profile)
         for at, command in enumerate(commands):
             try:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from .etw_profile import BUFFER_KB, NAME, PRESENTS_NAME, ring_buffers
+from .etw_profile import (
+    BUFFER_KB,
+    EVENTS_BUFFER_KB,
+    NAME,
+    NEWER_KEYWORDS,
+    PRESENTS_NAME,
+    ring_buffers,
+    ring_event_buffers,
+)
 
 Kind = Literal["wpr", "xperf"]
 
@@ -21,23 +29,27 @@ FEWEST_BUFFERS, MOST_BUFFERS = 256, 1024
 # Counters that a core can count at once in addition to those Windows uses.
 MOST_COUNTERS = 4
 
-# xperf's names for the profile's keywords. It has no flag for the ideal processor.
+# xperf's names for the profile's keywords.
 KERNEL_FLAGS = (
     "CPU_CONFIG", "PROC_THREAD", "LOADER", "CSWITCH", "DISPATCHER", "PRIORITY", "IDLE_STATES",
     "POWER", "DPC", "INTERRUPT",
 )  # fmt: skip
+# Flags that only some versions of xperf have, by the profile's keyword.
+NEWER_FLAGS = {"IdealProcessor": "IDEAL_PROC"}
 PROVIDERS = (
     "Microsoft-Windows-Kernel-Processor-Power:0xe7:5",
     "Microsoft-Windows-Kernel-Power:0xffffffffffffffff:4",
 )
 STATES = ("Microsoft-Windows-Kernel-Processor-Power", "Microsoft-Windows-Kernel-Power")
 PRESENT_PROVIDERS = ("Microsoft-Windows-DXGI:0x2:5", "Microsoft-Windows-DxgKrnl:0x8000000:5")
-NO_IDEAL_PROCESSOR = "changes of the ideal processor: xperf has no flag for them"
 
 
 @dataclass(frozen=True)
 class Capture:
     """What to record and with which program; `ring_s`: keep only the last seconds, in memory.
+
+    `without`: keywords of the profile that this recorder does not know. `unknown_flags`: flags of
+    `KERNEL_FLAGS` that this xperf does not know.
 
     `buffer_kb` and `buffer_count` set the buffers for kernel events. If None, the size is
     `BUFFER_KB`, and the count is the profile's or what the ring needs.
@@ -51,11 +63,46 @@ class Capture:
     cpus: int = 1
     buffer_kb: int | None = None
     buffer_count: int | None = None
+    without: tuple[str, ...] = ()
+    unknown_flags: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
         """What this recorder cannot record."""
-        return () if self.kind == "wpr" else (NO_IDEAL_PROCESSOR,)
+        noun, names = ("keyword", None) if self.kind == "wpr" else ("flag", NEWER_FLAGS)
+        lines = [
+            f"{NEWER_KEYWORDS[name]}: this {self.kind} has no {noun} "
+            f"{name if names is None else names[name]}"
+            for name in self.without
+        ]
+        lines += [f"events of {flag}: this xperf has no such flag" for flag in self.unknown_flags]
+        return tuple(lines)
+
+    @property
+    def flags(self) -> list[str]:
+        """The kernel flags for xperf."""
+        found = [flag for flag in KERNEL_FLAGS if flag not in self.unknown_flags]
+        return found + [flag for key, flag in NEWER_FLAGS.items() if key not in self.without]
+
+    @property
+    def event_buffers(self) -> int | None:
+        """Number of buffers of the event collector; None: the profile's own number."""
+        return None if self.ring_s is None else ring_event_buffers(self.ring_s, self.cpus)
+
+    @property
+    def ring_bytes(self) -> int:
+        """Memory that the ring takes: buffers for kernel events and for all others."""
+        if self.ring_s is None or self.kernel_buffers is None or self.event_buffers is None:
+            return 0
+        kernel_kb = self.kernel_buffers * (self.buffer_kb or BUFFER_KB)
+        return (kernel_kb + self.event_buffers * EVENTS_BUFFER_KB) << 10
+
+    def expected_bytes(self, seconds: float | None) -> int:
+        """What a recording of a busy machine takes; 0 if its length is not known."""
+        if self.ring_s is not None:
+            return self.ring_bytes
+        mb = ring_buffers(seconds or 0.0, self.cpus)
+        return mb * 1_000_000
 
     @property
     def kernel_buffers(self) -> int | None:
@@ -72,9 +119,11 @@ def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[st
     """The commands that start a recording; its files go to `folder`."""
     if capture.kind == "wpr":
         name = PRESENTS_NAME if capture.presents else NAME
-        mode = [] if capture.ring_s is not None else ["-filemode"]
+        # By default, the temporary files are on the disk of Windows.
+        here = ["-filemode", "-recordtempto", str(folder)]
+        mode = [] if capture.ring_s is not None else here
         return [[capture.program, "-start", f"{profile}!{name}", *mode, "-instancename", INSTANCE]]
-    kernel = [capture.program, "-on", "+".join(KERNEL_FLAGS)]
+    kernel = [capture.program, "-on", "+".join(capture.flags)]
     if capture.counters:
         kernel += ["-Pmc", ",".join(capture.counters), "CSWITCH", "strict"]
     buffer_kb = capture.buffer_kb or BUFFER_KB
@@ -89,6 +138,9 @@ def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[st
     providers = PROVIDERS + (PRESENT_PROVIDERS if capture.presents else ())
     events = [capture.program, "-start", SESSION, "-on", "+".join(providers)]
     events += ["-f", str(folder / "events.etl")]
+    if capture.event_buffers is not None:
+        ring_mb = -(-capture.event_buffers * EVENTS_BUFFER_KB // 1024)
+        events += ["-FileMode", "Circular", "-MaxFile", str(ring_mb)]
     return [kernel, events, _state(capture)]
 
 
@@ -116,6 +168,11 @@ def cancel(capture: Capture) -> list[list[str]]:
 def sources(program: str) -> list[str]:
     """The command that lists the counters of this machine."""
     return [program, "-pmcsources"]
+
+
+def kernel_flags(program: str) -> list[str]:
+    """The command that lists the kernel flags of an xperf."""
+    return [program, "-providers", "KF"]
 
 
 def _state(capture: Capture) -> list[str]:

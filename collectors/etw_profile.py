@@ -13,10 +13,15 @@ PRESENTS_NAME = "SchedLensPresents"
 
 # Buffer size for kernel events in the shipped profile.
 BUFFER_KB = 1024
+# Keywords that WPR of Windows 10 1809 may not know, and what is not recorded without each.
+NEWER_KEYWORDS = {"IdealProcessor": "changes of the ideal processor"}
+EVENTS_BUFFER_KB, EVENTS_BUFFERS = 256, 64
 _HARDWARE = "SchedLensCounters"
 # MB a second that a busy machine writes: in total, and for each logical CPU. At 100,000 switches
 # a second (40 bytes each, 24 for a ready event, 40 for an interrupt), 16 CPUs write 12 MB.
 _MB_PER_S, _MB_PER_S_AND_CPU = 4.0, 0.75
+# The same for the providers of the event collector: states of power and frequency, and presents.
+_EVENTS_MB_PER_S, _EVENTS_MB_PER_S_AND_CPU = 1.0, 0.05
 
 
 def ring_buffers(seconds: float, cpus: int) -> int:
@@ -24,15 +29,24 @@ def ring_buffers(seconds: float, cpus: int) -> int:
     return math.ceil(seconds * (_MB_PER_S + _MB_PER_S_AND_CPU * cpus))
 
 
+def ring_event_buffers(seconds: float, cpus: int) -> int:
+    """Number of buffers of the event collector that keep the same time; never below the shipped."""
+    mb = seconds * (_EVENTS_MB_PER_S + _EVENTS_MB_PER_S_AND_CPU * cpus)
+    return max(EVENTS_BUFFERS, math.ceil(mb * 1024 / EVENTS_BUFFER_KB))
+
+
 def render(
     counters: Sequence[str] = (),
     kernel_buffers: int | None = None,
     buffer_kb: int | None = None,
+    *,
+    event_buffers: int | None = None,
+    without: Sequence[str] = (),
 ) -> str:
     """The text of the profile with `counters` read at each context switch.
 
     `kernel_buffers`, `buffer_kb`: number and size of the buffers for kernel events; None: as
-    shipped.
+    shipped. `event_buffers`: the number for all other events. `without`: keywords to leave out.
     """
     builder = ElementTree.TreeBuilder(insert_comments=True)
     parser = ElementTree.XMLParser(target=builder)
@@ -43,6 +57,12 @@ def render(
         _only(collector, "BufferSize").set("Value", str(buffer_kb))
     if kernel_buffers is not None:
         _only(collector, "Buffers").set("Value", str(kernel_buffers))
+    if event_buffers is not None:
+        _only(_only(profiles, "EventCollector"), "Buffers").set("Value", str(event_buffers))
+    keywords = _only(_only(profiles, "SystemProvider"), "Keywords")
+    for keyword in list(keywords):
+        if keyword.get("Value") in without:
+            keywords.remove(keyword)
     if counters:
         _add_counters(profiles, counters)
     ElementTree.indent(root)

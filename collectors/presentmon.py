@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import os
 import subprocess
 import threading
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from schedlens.errors import RecorderError
+from schedlens.output import byte_order_mark
 from schedlens.record.windows import conversation
 
 FILE = "presentmon.csv"
@@ -19,12 +22,20 @@ FRAME_COLUMNS = ("msbetweenpresents", "frametime")
 EARLY_S = 1.0
 
 
-def command(program: str, pid: int | None = None, process: str | None = None) -> list[str]:
+def command(
+    program: str,
+    pid: int | None = None,
+    process: str | None = None,
+    *,
+    file: PurePath | None = None,
+) -> list[str]:
     """The command line; raw performance counter times allow joining frames to the trace.
 
-    Options start with one dash, which versions 1.x and 2.x both accept.
+    Options start with one dash, which versions 1.x and 2.x both accept. `file`: PresentMon writes
+    it itself, because PowerShell's `>` changes the encoding.
     """
-    words = [program, "-output_stdout", "-qpc_time", "-session_name", SESSION]
+    output = ["-output_stdout"] if file is None else ["-output_file", str(file)]
+    words = [program, *output, "-qpc_time", "-session_name", SESSION]
     words.append("-stop_existing_session")
     if pid is not None:
         return [*words, "-process_id", str(pid)]
@@ -90,9 +101,15 @@ class PresentMon:
     def _read(self) -> None:
         assert self._process.stdout is not None
         with self._path.open("wb") as out:
-            for line in self._process.stdout:
-                out.write(line)
-                self.watch.line(line.decode("utf-8", "replace").rstrip("\r\n"))
+            decoder, rest = None, ""
+            while data := os.read(self._process.stdout.fileno(), 65_536):
+                out.write(data)
+                if decoder is None:
+                    name = byte_order_mark.encoding(data)
+                    decoder = codecs.getincrementaldecoder(name)("replace")
+                *lines, rest = (rest + decoder.decode(data)).split("\n")
+                for line in lines:
+                    self.watch.line(line.rstrip("\r"))
 
     def stop(self) -> None:
         """Ends PresentMon; the file is then complete."""
@@ -113,7 +130,8 @@ class PresentMon:
     def _refused(self) -> str:
         self._reader.join(conversation.END_S)
         self._errors.flush()
-        said = (self._path.parent / "presentmon.log").read_text("utf-8", "replace").strip()
+        # Version 2.x writes UTF-16 to a file.
+        said = byte_order_mark.decoded((self._path.parent / "presentmon.log").read_bytes()).strip()
         if "access denied" in said.lower():
             return (
                 "PresentMon is not permitted to trace. Use an elevated prompt, or add the user to "

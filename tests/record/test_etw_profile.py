@@ -69,10 +69,12 @@ def test_counters_and_ring_change_nothing_else() -> None:
     assert profiles(etw_profile.render())[0].tag == "SystemCollector"
     plain = etw_profile.render().splitlines()
     assert plain == etw_profile.SHIPPED.read_text(encoding="utf-8").splitlines()
-    rendered = etw_profile.render(("InstructionRetired", "TotalCycles"), 480)
+    rendered = etw_profile.render(("InstructionRetired", "TotalCycles"), 480, event_buffers=216)
     assert rendered == (EXPECTED / "profile_counters_ring.wprp").read_text(encoding="utf-8")
     added = [line for line in rendered.splitlines() if line not in plain]
-    assert all("Counter" in line or "Event" in line or '"480"' in line for line in added)
+    assert all(
+        "Counter" in line or "Event" in line or '"480"' in line or '"216"' in line for line in added
+    )
 
 
 @pytest.mark.parametrize(("seconds", "cpus", "buffers"), [(30, 16, 480), (1, 1, 5), (30, 64, 1560)])
@@ -101,7 +103,7 @@ def lines(capture: etw_command.Capture) -> list[str]:
 
 def test_wpr_commands() -> None:
     assert lines(etw_command.Capture("wpr", "wpr", ("TotalCycles",))) == [
-        "wpr -start schedlens.wprp!SchedLens -filemode -instancename schedlens",
+        "wpr -start schedlens.wprp!SchedLens -filemode -recordtempto STEP -instancename schedlens",
         r"wpr -stop STEP\trace.etl -skipPdbGen -instancename schedlens",
         "wpr -cancel -instancename schedlens",
     ]
@@ -114,6 +116,7 @@ def test_xperf_commands() -> None:
     capture = etw_command.Capture("xperf", "xperf", ("InstructionRetired", "TotalCycles"))
     flags = (
         "CPU_CONFIG+PROC_THREAD+LOADER+CSWITCH+DISPATCHER+PRIORITY+IDLE_STATES+POWER+DPC+INTERRUPT"
+        "+IDEAL_PROC"
     )
     power = "Microsoft-Windows-Kernel-Processor-Power"
     states = f"xperf -capturestate schedlens {power}+Microsoft-Windows-Kernel-Power"
@@ -134,7 +137,8 @@ def test_xperf_commands() -> None:
     ring = etw_command.Capture("xperf", "xperf", ring_s=30.0, cpus=16, presents=True)
     assert "-FileMode Circular -MaxFile 480" in lines(ring)[0]
     assert "Microsoft-Windows-DxgKrnl:0x8000000:5" in lines(ring)[1]
-    assert capture.missing == ("changes of the ideal processor: xperf has no flag for them",)
+    assert "-FileMode Circular -MaxFile 54" in lines(ring)[1]
+    assert capture.missing == ()
 
 
 def test_command_is_shown_as_typed() -> None:

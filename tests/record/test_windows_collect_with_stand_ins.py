@@ -101,7 +101,15 @@ def test_machine_is_recorded_with_all_session_files(windows: StandIns, run: Run)
     profile = str(Path("session/schedlens.wprp"))
     trace = str(Path("session/machine-r1/trace.etl"))
     assert windows.calls_of("wpr") == [
-        ["-start", f"{profile}!SchedLensPresents", "-filemode", "-instancename", "schedlens"],
+        [
+            "-start",
+            f"{profile}!SchedLensPresents",
+            "-filemode",
+            "-recordtempto",
+            str(Path("session/machine-r1")),
+            "-instancename",
+            "schedlens",
+        ],
         ["-stop", trace, "-skipPdbGen", "-instancename", "schedlens"],
     ]
 
@@ -143,10 +151,15 @@ def test_command_is_run_and_its_exit_code_recorded(windows: StandIns, run: Run) 
     assert step["pid"] is not None
 
 
-def test_process_is_found_by_name_and_recorded(windows: StandIns, run: Run) -> None:
+def has_game(windows: StandIns) -> None:
+    """Lets tasklist find game.exe."""
     texts = [(list(words), text) for words, text in ANSWERS.items()]
     find = ["tasklist", "/fo", "csv", "/nh", "/fi", "imagename eq game.exe"]
     windows.texts([*texts, (find, windows_texts.TASKS)])
+
+
+def test_process_is_found_by_name_and_recorded(windows: StandIns, run: Run) -> None:
+    has_game(windows)
     code, said = run("--process", "game", "--seconds", "5", "-o", "session")
     assert code == 0, said
     step = load(Path("session/game-r1/step.json"))
@@ -168,7 +181,14 @@ def test_process_is_found_by_name_and_recorded(windows: StandIns, run: Run) -> N
          "Stop one of those that `logman query -ets` lists"),
         ("-start", 0x80070008, "Not enough memory resources are available.",
          "Close programs or use a shorter --ring"),
-        ("-start", 0xC5580612, "Something else.", "Something else. Error code: 0xc5580612"),
+        ("-start", 0xC5580612, "Something else.", "refuses the profile (Something else. Error"),
+        ("-start", 0xC5580701, "Invalid value.", "this version may be older than the profile"),
+        ("-start", 0xC5583014, "In use.", "End it, or stop its session: `logman query -ets`"),
+        ("-start", 0xC558300C, "Failed.", "Use a WPR of the same version as Windows"),
+        ("-start", 0x80010106, "Cannot change thread mode.", "Restart Windows, or install the "),
+        ("-start", 0x800700B7, "Already exists.",
+         "WPR also reports this for a profile that is named twice"),
+        ("-stop", 0x80071069, "Unknown.", "the disk of its temporary files may be full"),
         ("-stop", 0xC5583000, "There are no trace profiles running.",
          "another program stopped the recording"),
         ("-stop", 0x80070070, "There is not enough space on the disk.",
@@ -283,22 +303,23 @@ game.exe,4711,0x1,90.0
 @pytest.mark.parametrize("column", ["msBetweenPresents", "FrameTime", "MsBetweenPresents"])
 def test_ring_stops_at_a_slow_frame(windows: StandIns, run: Run, column: str) -> None:
     (windows.home / "frames.csv").write_text(FRAMES.format(column=column, slow="55.5"))
+    has_game(windows)
     code, said = run(
         "--ring", "30", "--presentmon", str(windows.bin / "PresentMon"), "--stop-on-frame", "50",
-        "-o", "session",
+        "--process", "game", "-o", "session",
     )  # fmt: skip
     assert code == 0, said
-    assert "keeping the last 30 s until you press Enter or a slow frame" in said
+    assert "keeping the last 30 s in 726 MB until you press Enter or a slow frame" in said
     assert "ended by a frame of 55.5 ms" in said
-    step = load(Path("session/machine-r1/step.json"))
+    step = load(Path("session/game-r1/step.json"))
     assert (step["stopped_by"], step["slow_frame_ms"]) == ("frame", 55.5)
     # PresentMon ended by itself, so its last lines are there.
-    text = Path("session/machine-r1/presentmon.csv").read_text()
+    text = Path("session/game-r1/presentmon.csv").read_text()
     assert text.splitlines()[-1] == "last.exe,9,0x1,16.0"
     assert "-filemode" not in windows.calls_of("wpr")[0]
     assert windows.calls_of("PresentMon") == [
         ["-output_stdout", "-qpc_time", "-session_name", "schedlens-presentmon",
-         "-stop_existing_session"],
+         "-stop_existing_session", "-process_id", "4711"],
     ]  # fmt: skip
     # 24 CPUs: 30 s of 4 MB, and 0.75 MB for each of them.
     assert '<Buffers Value="660" />' in Path("session/schedlens.wprp").read_text(encoding="utf-8")
@@ -312,9 +333,13 @@ def test_ring_stops_at_enter(windows: StandIns, run: Run, monkeypatch: pytest.Mo
     assert load(Path("session/machine-r1/step.json"))["stopped_by"] == "enter"
 
 
-def test_presentmon_without_rights_fails_the_step(windows: StandIns, run: Run) -> None:
-    (windows.home / "presentmon.refusal").write_text(
-        "error: failed to start trace session: access denied.\n"
+# Version 2.x writes its messages to a file as UTF-16 with a mark.
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_presentmon_without_rights_fails_the_step(
+    windows: StandIns, run: Run, encoding: str
+) -> None:
+    (windows.home / "presentmon.refusal").write_bytes(
+        "error: failed to start trace session: access denied.\n".encode(encoding)
     )
     program = str(windows.bin / "PresentMon")
     code, said = run("--presentmon", program, "--seconds", "0.1", "-o", "session")
@@ -335,6 +360,10 @@ def test_presentmon_without_rights_fails_the_step(windows: StandIns, run: Run) -
         (["--stop-on-frame", "50"], "--stop-on-frame ends a --ring"),
         (["--ring", "30", "--stop-on-frame", "50"], "--stop-on-frame requires --presentmon PATH"),
         (["--ring", "30", "--stop-on-frame", "0", "--presentmon", "p"], "0 ms is no frame time"),
+        (
+            ["--ring", "30", "--stop-on-frame", "50", "--presentmon", "p"],
+            "--stop-on-frame requires --process or --pid",
+        ),
         (["--light"], "--light works only on Linux"),
         (["--recorder", "xperf"], "xperf is not on the path. Install the Windows Perf"),
         (["--os", "linux"], "--os linux: this is windows"),

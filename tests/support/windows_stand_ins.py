@@ -46,6 +46,9 @@ elif words[0] == "-start":
     if rest[:1] == ["-filemode"]:
         rest = rest[1:]
         mode = "File"
+        if rest[:1] != ["-recordtempto"] or not Path(rest[1]).is_dir():
+            refuse(0xc5586004, f"wrong words: {words}")
+        rest = rest[2:]
     else:
         mode = "Memory"
     if not match or rest != ["-instancename", "schedlens"]:
@@ -53,6 +56,11 @@ elif words[0] == "-start":
     root = ElementTree.parse(match[1]).getroot()
     if root.find(f"Profiles/Profile[@Id='{match[2]}.Verbose.{mode}']") is None:
         refuse(0xc5583006, f"no such profile: {match[2]} {mode}")
+    unknown = home / "wpr.unknown_keywords"
+    if unknown.exists():
+        for keyword in root.iter("Keyword"):
+            if keyword.get("Value") in json.loads(unknown.read_text()):
+                refuse(0xc5580701, f"Invalid value: {keyword.get('Value')}")
     if state.exists():
         refuse(0xc5583001, "The profiles are already running.")
     state.touch()
@@ -150,7 +158,8 @@ with (home / "calls").open("a") as calls:
 ended = []
 signal.signal(signal.SIGINT, lambda *_: ended.append(1))
 if (home / "presentmon.refusal").exists():
-    sys.exit((home / "presentmon.refusal").read_text())
+    sys.stderr.buffer.write((home / "presentmon.refusal").read_bytes())
+    sys.exit(6)
 for line in (home / "frames.csv").read_text().splitlines():
     print(line, flush=True)
 while not ended:
@@ -224,6 +233,10 @@ class StandIns:
     def refuse(self, word: str, code: int, text: str) -> None:
         """Makes `wpr WORD ...` fail with an error of WPR."""
         (self.home / "wpr.refusal").write_text(json.dumps([word, code, text]))
+
+    def lacks_keywords(self, *names: str) -> None:
+        """Makes `wpr -start` refuse profiles with these keywords, as older versions do."""
+        (self.home / "wpr.unknown_keywords").write_text(json.dumps(names))
 
     @property
     def environment(self) -> dict[str, str]:

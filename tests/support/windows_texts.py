@@ -61,7 +61,7 @@ HKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion
     CurrentMajorVersionNumber    REG_DWORD    0xa
     CurrentMinorVersionNumber    REG_DWORD    0x0
     DisplayVersion    REG_SZ    23H2
-    ProductName    REG_SZ    Windows 11 Pro
+    ProductName    REG_SZ    Windows 10 Pro
     UBR    REG_DWORD    0xd97
 
 """
@@ -75,7 +75,10 @@ HKEY_LOCAL_MACHINE\\HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0
 """
 
 DEVICE_GUARD = '{"VirtualizationBasedSecurityStatus":2,"SecurityServicesRunning":[1,2]}\n'
-COMPUTER = '{"HypervisorPresent":true,"Manufacturer":"Example","Model":"Tower 1"}\n'
+COMPUTER = (
+    '{"HypervisorPresent":true,"Manufacturer":"Example","Model":"Tower 1",'
+    '"TotalPhysicalMemory":34359738368}\n'
+)
 
 COUNTERS = """
 Id  Name                        Interval  Min      Max

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from schedlens.errors import DamagedTraceError, NotATraceError
+from schedlens.output import byte_order_mark
 
 _HEAD_BYTES = 4096
 
@@ -19,7 +20,7 @@ def names(path: Path) -> set[str]:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return set()
-    first = head.decode("utf-8-sig", "replace").split("\n", 1)[0]
+    first = byte_order_mark.decoded(head).split("\n", 1)[0]
     return {name.strip() for name in first.lower().split(",")}
 
 
@@ -31,7 +32,9 @@ def opened(path: Path, again: str) -> Iterator[tuple[list[str], Iterator[list[st
     `again` is the advice in the message.
     """
     try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        with path.open("rb") as file:
+            encoding = byte_order_mark.encoding(file.read(4))
+        with path.open(encoding=encoding, errors="replace", newline="") as file:
             rows = csv.reader(file)
             yield [name.strip().lower() for name in next(rows, [])], rows
     except OSError as error:

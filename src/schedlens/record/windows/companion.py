@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from schedlens.errors import WorkloadError
 from schedlens.load.session_file import Step
@@ -49,9 +49,12 @@ class TimedCommand:
         """Its process id."""
         return self._process.pid
 
-    def wait(self, seconds: float | None) -> int | None:
-        """Its exit code; None, with `took_ns` None too, if it still runs after `seconds`."""
-        code = _ended(self._process, seconds)
+    def wait(self, seconds: float | None, stop: Callable[[], bool] = lambda: False) -> int | None:
+        """Its exit code; None, with `took_ns` None too, if it still runs after `seconds`.
+
+        `stop` is asked now and then, and ends the wait if it is true.
+        """
+        code = _ended(self._process, seconds, stop)
         if code == 0:
             self.took_ns = time.perf_counter_ns() - self._begin_ns
         return code
@@ -67,7 +70,9 @@ class TimedCommand:
         conversation.end(self._process)
 
 
-def _ended(process: subprocess.Popen[bytes], seconds: float | None) -> int | None:
+def _ended(
+    process: subprocess.Popen[bytes], seconds: float | None, stop: Callable[[], bool]
+) -> int | None:
     deadline = None if seconds is None else time.monotonic() + seconds
     with stop_signals.waiting():
         while deadline is None or time.monotonic() < deadline:
@@ -75,5 +80,6 @@ def _ended(process: subprocess.Popen[bytes], seconds: float | None) -> int | Non
             try:
                 return process.wait(max(0.0, min(conversation.POLL_S, left)))
             except subprocess.TimeoutExpired:
-                continue
+                if stop():
+                    return None
     return None

@@ -47,5 +47,9 @@ class Options(SavedOptions):
             if self.presentmon is None:
                 raise PlanError("--stop-on-frame requires --presentmon PATH, because only "
                                 "PresentMon reports frames as they happen")  # fmt: skip
+            if request.process is None and request.pid is None:
+                raise PlanError("--stop-on-frame requires --process or --pid: otherwise the first "
+                                "slow frame of any program, such as explorer.exe, ends "
+                                "the ring")  # fmt: skip
         if request.light:
             raise PlanError("--light works only on Linux: the WPR profile has no second record")

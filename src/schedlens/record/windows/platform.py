@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from schedlens.errors import RecorderError, SessionError
+from schedlens.errors import PlanError, RecorderError, SessionError
 from schedlens.load.session_file import SavedCapture, SessionFile, Step, SystemFacts
 from schedlens.load.step_file import StepFile
 from schedlens.machine import operating_system, topology
@@ -41,6 +41,9 @@ RAW_TOPOLOGY = "topology.bin"
 CPUS_ELSEWHERE = 16
 # What a step takes in addition to its measured intervals: mostly writing and merging the trace.
 STEP_COST_S = 8.0
+# The buffers cannot be paged out, so a ring with more than this share of the memory slows what it
+# is to measure.
+MOST_OF_MEMORY = 0.25
 
 
 class Windows(Platform):
@@ -89,7 +92,10 @@ class Windows(Platform):
         )
         if options.presentmon is not None and shutil.which(options.presentmon) is None:
             raise RecorderError(f"--presentmon: there is no program {options.presentmon}")
-        self._capture = etw.checked_counters(_with_buffers(capture, request), request.counters)
+        capture = etw.fewer_flags(_with_buffers(capture, request))
+        if options.ring_s is not None:
+            _check_ring(capture, settings.memory_bytes())
+        self._capture = etw.checked_counters(capture, request.counters)
 
     def facts(self) -> SystemFacts:
         capture = self.capture
@@ -118,9 +124,11 @@ class Windows(Platform):
     def lacks(self) -> list[str]:
         lines = [f"not recorded: {text}" for text in self.capture.missing]
         if self._options.ring_s is not None:
+            size_mb = self.capture.ring_bytes >> 20
             until = " or a slow frame" if self._options.stop_on_frame_ms is not None else ""
             lines.append(
-                f"keeping the last {self._options.ring_s:g} s until you press Enter{until}"
+                f"keeping the last {self._options.ring_s:g} s in {size_mb} MB until you press "
+                f"Enter{until}"
             )
         return lines
 
@@ -161,6 +169,8 @@ class Windows(Platform):
             etw.Capture(kind, kind, request.counters, options.presents, options.ring_s, cpus),
             request,
         )
+        # Nothing is asked of a machine in a dry run: only the flags that every xperf has.
+        capture = etw.fewer_flags(capture, "")
         etw.few_enough(request.counters)
         lines = []
         if kind == "wpr":
@@ -205,8 +215,9 @@ def _commands(
         found.append(("process", processes.listing(f"imagename eq {image}")))
     found.append(("observer", _plain(observer_command())))
     if options.presentmon is not None:
-        words = presentmon.command(options.presentmon, request.pid, image)
-        found.append(("frames", [*words, ">", str(place / presentmon.FILE)]))
+        output = place / presentmon.FILE
+        words = presentmon.command(options.presentmon, request.pid, image, file=output)
+        found.append(("frames", words))
     found += [("begin", command) for command in etw.begin(capture, place, profile)]
     if request.experiment is not None:
         found += _cells(request, [step for step in steps if step.repeat == 1], place)
@@ -241,6 +252,18 @@ def _cells(request: Request, steps: list[Step], place: PurePath) -> list[tuple[s
 def _plain(command: list[str]) -> list[str]:
     """A command of the workload program as it is called on another machine."""
     return [workload_program.NAME, *command[1:]]
+
+
+def _check_ring(capture: etw.Capture, memory: int | None) -> None:
+    """Raises `PlanError` for a ring that takes too much of the machine's memory, if it is known."""
+    if memory is None or capture.ring_bytes <= memory * MOST_OF_MEMORY:
+        return
+    assert capture.ring_s is not None
+    longest_s = int(capture.ring_s * memory * MOST_OF_MEMORY / capture.ring_bytes)
+    raise PlanError(
+        f"--ring {capture.ring_s:g}: its buffers need {capture.ring_bytes / 1e9:.1f} GB, more than "
+        f"a quarter of the {memory / 1e9:.1f} GB of this machine: use at most --ring {longest_s}"
+    )
 
 
 def _with_buffers(capture: etw.Capture, request: Request) -> etw.Capture:

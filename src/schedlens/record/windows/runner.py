@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from schedlens.errors import NoSpaceError
 from schedlens.load import step_file
 from schedlens.load.session_file import Step
 from schedlens.load.step_file import StepFile
@@ -19,7 +17,7 @@ from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import alongside, cells, work_done, workload_program
 from schedlens.record.gate import GRACE_S, READY_LIMIT_S
 from schedlens.record.request import Request
-from schedlens.record.windows import companion, observer, processes
+from schedlens.record.windows import companion, disk_space, observer, processes
 from schedlens.record.windows.companion import TimedCommand
 from schedlens.record.windows.conversation import Conversation
 from schedlens.record.windows.enter import Enter
@@ -33,8 +31,6 @@ else:
 
 Json = dict[str, Any]
 
-# A recording of a busy machine grows by this much in a few seconds.
-FREE_BYTES = 256 << 20
 # Each listing of the processes starts a program, so it must not happen often.
 WATCH_S = 1.0
 # The time right after a slow frame helps to explain it.
@@ -73,8 +69,7 @@ class Runner:
             raise cannot_write(Path(error.filename or folder), error) from None
 
     def _run(self, step: Step, folder: Path) -> StepFile:
-        if shutil.disk_usage(folder).free < FREE_BYTES:
-            raise NoSpaceError(f"less than {FREE_BYTES >> 20} MB left on the disk of {folder}")
+        disk_space.check(folder, self._capture.expected_bytes(self._request.seconds))
         baseline = self._baseline(step, folder)
         row = self._workload(step, folder) if step.workload else self._watched(step, folder)
         if baseline is not None:
@@ -149,6 +144,7 @@ class Runner:
         interval = _Interval(pid=self._request.pid)
         warnings = []
         command: TimedCommand | None = None
+        space = disk_space.Watch(folder)
         try:
             with self._recorded(folder, self._request.pid) as recording:
                 recording.begin()
@@ -157,22 +153,29 @@ class Runner:
                     command = TimedCommand(self._request.command, cpu)
                     # If the command is pinned, that is the id of the program that pins it.
                     interval.pid = command.pid if cpu is None else None
-                    code = command.wait(self._request.seconds)
+                    code = command.wait(self._request.seconds, space.is_short)
                     interval.stopped_by = "time" if code is None else "process_end"
-                    if code is None:
+                    if code is None and space.is_short():
+                        interval.stopped_by = "disk"
+                    elif code is None:
                         warnings.append("the command was stopped after the requested time")
                     elif code != 0:
                         warnings.append(f"the command exited with code {code}")
                 elif self._options.ring_s is not None:
                     self._ring(recording, interval)
                 else:
-                    _watch(interval, self._request.seconds or 0.0)
+                    _watch(interval, self._request.seconds or 0.0, space)
                     if interval.stopped_by == "process_end":
                         warnings.append(f"process {interval.pid} ended before the requested time")
                 recording.end()
         finally:
             if command is not None:
                 command.kill()
+        if interval.stopped_by == "disk":
+            warnings.append(
+                f"stopped early, because the disk of {folder} was nearly full: free some space, or "
+                "record for a shorter time"
+            )
         row = recording.measured(step, interval)
         return replace(
             row,
@@ -206,6 +209,11 @@ class Runner:
                     words, folder, self._options.stop_on_frame_ms
                 )
             recording.recorder.begin()
+            if recording.recorder.capture != self._capture:
+                lost = set(recording.recorder.capture.missing) - set(self._capture.missing)
+                recording.warnings += [f"not recorded: {text}" for text in sorted(lost)]
+                # The other steps begin with what this recorder accepts.
+                self._capture = recording.recorder.capture
             yield recording
             recording.recorder.stop()
         finally:
@@ -233,6 +241,7 @@ class _Recording:
         self.recorder = recorder
         self.observer: Observer | None = None
         self.presentmon: presentmon.PresentMon | None = None
+        self.warnings: list[str] = []
         self._folder = folder
         self._edges: dict[str, Json] = {}
 
@@ -264,7 +273,7 @@ class _Recording:
         reported = observer.reported(end)
         write_json(self._folder / "begin.json", begin)
         write_json(self._folder / "end.json", end)
-        warnings = []
+        warnings = list(self.warnings)
         watch = self.presentmon.watch if self.presentmon else None
         if watch is not None and watch.frames == 0:
             warnings.append("PresentMon recorded no frame: does the process present any?")
@@ -285,12 +294,15 @@ class _Recording:
         )
 
 
-def _watch(interval: _Interval, seconds: float) -> None:
-    """Waits for the time, or until the process ends."""
+def _watch(interval: _Interval, seconds: float, space: disk_space.Watch) -> None:
+    """Waits for the time, or until the process ends or the disk is nearly full."""
     deadline = time.monotonic() + seconds
     with stop_signals.waiting():
         while (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, WATCH_S))
+            if space.is_short():
+                interval.stopped_by = "disk"
+                return
             if interval.pid is not None and not processes.running(interval.pid):
                 interval.stopped_by = "process_end"
                 return

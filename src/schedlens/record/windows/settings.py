@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from schedlens.record.windows import power_plan
 
 LIMIT_S = 60.0
+# The first public build of Windows 11 (21H2); Windows 10 ended at 19045.
+FIRST_WINDOWS_11 = 22000
 
 VERSION = ["reg", "query", r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"]
 PROCESSOR = ["reg", "query", r"HKLM\HARDWARE\DESCRIPTION\System\CentralProcessor\0"]
@@ -22,7 +24,8 @@ DEVICE_GUARD = [
 COMPUTER = [
     "powershell", "-NoProfile", "-NonInteractive", "-Command",
     "Get-CimInstance Win32_ComputerSystem | "
-    "Select-Object HypervisorPresent, Manufacturer, Model | ConvertTo-Json -Compress",
+    "Select-Object HypervisorPresent, Manufacturer, Model, TotalPhysicalMemory | "
+    "ConvertTo-Json -Compress",
 ]  # fmt: skip
 COMMANDS = (
     VERSION, PROCESSOR, power_plan.ACTIVE, power_plan.PROCESSOR, DEVICE_GUARD, COMPUTER,
@@ -58,7 +61,7 @@ def read(ask: Run = run) -> dict[str, str | None]:
     guard, computer = _object(ask(DEVICE_GUARD)), _object(ask(COMPUTER))
     found: dict[str, str | None] = {
         "scheduler": "Windows",
-        "windows_product": version.get("ProductName"),
+        "windows_product": _product(version),
         "windows_build": _build(version),
         "cpu_model": (processor.get("ProcessorNameString") or "").strip() or None,
         "base_mhz": processor.get("~MHz"),
@@ -73,6 +76,12 @@ def read(ask: Run = run) -> dict[str, str | None]:
     return found
 
 
+def memory_bytes(ask: Run = run) -> int | None:
+    """The memory of this machine; None if Windows does not report it."""
+    found = _object(ask(COMPUTER)).get("TotalPhysicalMemory")
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
 def _registry(text: str | None) -> dict[str, str]:
     """Values by name in the output of `reg query`; numbers as decimal digits."""
     found = {}
@@ -80,6 +89,14 @@ def _registry(text: str | None) -> dict[str, str]:
         number = kind in ("REG_DWORD", "REG_QWORD")
         found[name] = str(int(value, 16)) if number else value.rstrip()
     return found
+
+
+def _product(version: dict[str, str]) -> str | None:
+    """Name of the system; the registry of Windows 11 still has the name of Windows 10."""
+    name, build = version.get("ProductName"), version.get("CurrentBuild", "")
+    if name is not None and build.isdecimal() and int(build) >= FIRST_WINDOWS_11:
+        return re.sub(r"^Windows 10\b", "Windows 11", name)
+    return name
 
 
 def _build(version: dict[str, str]) -> str | None:
