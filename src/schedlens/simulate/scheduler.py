@@ -105,9 +105,7 @@ class Simulation:
         if self.rules.interrupts_per_s:
             for core in self._cpus:
                 self._next_interrupt(core)
-        while self._heap and self._heap[0][0] <= until_ns:
-            self.now, _, what = heapq.heappop(self._heap)
-            what()
+        self.run_to(until_ns)
         self.now = until_ns
         for core in self._cpus:
             if core.running is not None:
@@ -117,6 +115,12 @@ class Simulation:
                 self.truth.ready.append(
                     ReadySpan(thread.tid, thread.ready_since, until_ns, thread.priority)
                 )
+
+    def run_to(self, until_ns: int) -> None:
+        """Simulates up to a time, to be continued."""
+        while self._heap and self._heap[0][0] <= until_ns:
+            self.now, _, what = heapq.heappop(self._heap)
+            what()
 
     # Threads.
 
@@ -144,6 +148,10 @@ class Simulation:
             elif isinstance(action, script.Signal):
                 thread.work = SIGNAL_NS / TICK_NS
                 self._signal(action, core, thread)
+            elif isinstance(action, script.SignalEach):
+                thread.work = SIGNAL_NS / TICK_NS
+                for gate in action.gates:
+                    self.open(gate, core.description.cpu, thread.tid)
             elif isinstance(action, script.Wait):
                 self._wait(action.gate, action.reason, core, thread)
             elif isinstance(action, script.Spin):

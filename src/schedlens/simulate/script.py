@@ -54,6 +54,13 @@ class Signal:
 
 
 @dataclass(frozen=True)
+class SignalEach:
+    """Lets one wait pass at each of several gates, at the cost of one signal."""
+
+    gates: tuple[Gate, ...]
+
+
+@dataclass(frozen=True)
 class Sleep:
     """Waits for a time."""
 
@@ -86,6 +93,8 @@ class Present:
     gpu_ns: int
 
 
-Action = Run | Wait | Spin | Signal | Sleep | SleepUntil | Yield | SetPriority | Present
+Action = (
+    Run | Wait | Spin | Signal | SignalEach | Sleep | SleepUntil | Yield | SetPriority | Present
+)
 Script = Generator[Action, None, None]
 Body = Callable[["Thread"], Script]

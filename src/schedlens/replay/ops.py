@@ -1,0 +1,36 @@
+"""The steps of a thread's program."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A step of a program: run (work in ns), wait (gate), open (gates), sleep (ns), until (ns),
+    take (section), present (GPU time in ns), mark."""
+
+    kind: str
+    value: float = 0.0
+    gates: tuple[int, ...] = ()
+
+
+@dataclass
+class Program:
+    """A thread: who it is, what the scheduler knows about it, and what it does."""
+
+    utid: int
+    tid: int
+    name: str
+    process: str
+    upid: int | None
+    priority: int
+    affinity: list[int]
+    ideal: int | None
+    eco: bool = False
+    ops: list[Op] = field(default_factory=list)
+    running_ns: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """Recorded, by core type."""
+    ready_ns: int = 0
+    unknown_ns: int = 0

@@ -1,0 +1,397 @@
+"""Each recorded thread as a program: work, wakeups at points of it, and what ends each wait."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from schedlens.replay import core_speeds, pools
+from schedlens.replay.core_speeds import RecordedMachine
+from schedlens.replay.ops import Op, Program
+
+if TYPE_CHECKING:
+    import duckdb
+
+# The scheduler charges this much work for a signal and for a Present; the recorded work has it.
+CHARGED_NS = 500
+# A worker that wakes a thread more than this many times as often as its mates leads them.
+LEADS = 4
+# A wait that ends this soon after its Present returned is the wait of the Present.
+LATE_NS = 100_000
+DEFAULT_QUANTUM_NS = 31_250_000
+
+
+@dataclass
+class Recorded:
+    """A recording as programs."""
+
+    trace_id: int
+    label: str
+    duration_ns: int
+    machine: RecordedMachine
+    programs: dict[int, Program]
+    frames: dict[int, list[int]]
+    """Recorded lengths in order, by presenting thread."""
+    parking: list[tuple[int, int, bool, bool]]
+    """Time, index of the CPU, parked, soft."""
+    quantum_ns: int
+    wake_boost: int
+    has_gpu: bool
+    needed: dict[int, int]
+    """How many threads must open a gate before it lets its wait pass."""
+    sections: dict[int, list[float]]
+    """Jobs that any worker of a pool takes, by the gate that opens when all are done; in ns."""
+    switches: int
+    waits: dict[str, int]
+    """Number of waits by what ended them: thread, pool, timer, device, unknown."""
+
+
+def stem(name: str) -> str:
+    """The name of a thread without its number: `Worker 3` is one of `Worker`."""
+    return re.sub(r"[\s#_-]*\d+$", "", name)
+
+
+def read(con: duckdb.DuckDBPyConnection, trace_id: int, *, end: str = "middle") -> Recorded:
+    """The programs of a recording; `end`: low, middle or high of the speeds that are assumed."""
+    return _Reader(con, trace_id, end).recorded
+
+
+class _Reader:
+    def __init__(self, con: duckdb.DuckDBPyConnection, trace_id: int, end: str) -> None:
+        self.con, self.trace_id = con, trace_id
+        self.machine = core_speeds.read(con, trace_id, end=end)
+        self.place = {number: index for index, number in enumerate(self.machine.numbers)}
+        self.waits: dict[str, int] = defaultdict(int)
+        self.needed: dict[int, int] = {}
+        label, duration = self._rows("SELECT label, duration_ns FROM trace")[0]
+        self.programs = self._threads()
+        self.states: dict[int, list[Any]] = defaultdict(list)
+        for utid, *state in self._rows(
+            "SELECT utid, ts, ts + dur, state, cpu, reason FROM thread_state", "utid, ts"
+        ):
+            if utid in self.programs:
+                self.states[utid].append(state)
+        # When each Present returned, by thread and time of the call.
+        self.returns: dict[tuple[int, int], int] = {}
+        self.frames, self.presents, self.has_gpu = self._frames()
+        # What each thread does at points of its own work: (time, kind, value).
+        self.acts: dict[int, list[tuple[int, str, float]]] = defaultdict(list)
+        self._wakeups()
+        for utid, found in self.presents.items():
+            self.acts[utid] += found
+        for program in self.programs.values():
+            self._program(program)
+        self.recorded = Recorded(
+            trace_id,
+            label,
+            duration,
+            self.machine,
+            {utid: found for utid, found in self.programs.items() if found.ops},
+            self.frames,
+            self._parking(),
+            self._quantum(),
+            self._boost(),
+            self.has_gpu,
+            self.needed,
+            pools.shared_out(self.programs, self.needed, self.tails),
+            self._rows("SELECT count(*) FROM context_switch")[0][0],
+            dict(self.waits),
+        )
+
+    def _rows(self, select: str, order: str = "", where: str = "") -> list[Any]:
+        text = f"{select} WHERE trace_id = ?{where}" + (f" ORDER BY {order}" if order else "")
+        return self.con.execute(text, [self.trace_id]).fetchall()
+
+    def _threads(self) -> dict[int, Program]:
+        every = list(range(len(self.machine.numbers)))
+        affinity = {
+            utid: [self.place[cpu] for cpu in cpus if cpu in self.place]
+            for utid, cpus in self._rows(
+                "SELECT utid, cpus FROM affinity", "utid, valid_from_ns DESC NULLS LAST"
+            )
+        }
+        ideal = dict(
+            self._rows(
+                "SELECT prev_utid, mode(prev_ideal_cpu) FROM context_switch",
+                where=" AND prev_ideal_cpu IS NOT NULL GROUP BY prev_utid",
+            )
+        )
+        seen = dict(
+            self._rows(
+                "SELECT utid, min(priority) FROM sched_slice",
+                where=" AND priority IS NOT NULL GROUP BY utid",
+            )
+        )
+        eco = {
+            utid
+            for utid, qos in self._rows("SELECT utid, new_qos FROM qos_change", "ts")
+            if qos is not None and "eco" in qos.lower()
+        }
+        names = dict(self._rows("SELECT upid, name FROM process"))
+        return {
+            utid: Program(
+                utid,
+                tid,
+                name or str(tid),
+                names.get(upid) or "",
+                upid,
+                priority if priority is not None else seen.get(utid, 8),
+                affinity.get(utid) or every,
+                self.place.get(ideal.get(utid, -1)),
+                utid in eco,
+            )
+            for utid, tid, name, upid, priority in self._rows(
+                "SELECT utid, tid, name, upid, base_priority FROM thread",
+                "utid",
+                " AND NOT is_idle",
+            )
+        }
+
+    def _frames(
+        self,
+    ) -> tuple[dict[int, list[int]], dict[int, list[tuple[int, str, float]]], bool]:
+        lengths: dict[int, list[int]] = defaultdict(list)
+        presents: dict[int, list[tuple[int, str, float]]] = defaultdict(list)
+        found = self._rows(
+            "SELECT utid, start_ns, dur_ns, cpu_busy_ns, gpu_busy_ns FROM frame",
+            "utid, start_ns",
+            " AND utid IS NOT NULL AND dur_ns IS NOT NULL",
+        )
+        has_gpu = bool(found) and all(row[3] is not None and row[4] is not None for row in found)
+        for utid, start, dur, cpu_ns, gpu_ns in found:
+            if utid not in self.programs:
+                continue
+            lengths[utid].append(dur)
+            if has_gpu:
+                presents[utid].append((start + cpu_ns, "present", float(gpu_ns)))
+                self.returns[utid, start + cpu_ns] = start + dur
+            else:
+                presents[utid].append((start + dur, "mark", 0.0))
+        return dict(lengths), presents, has_gpu
+
+    # What ends each wait.
+
+    def _wakeups(self) -> None:
+        by_end: dict[tuple[int, int], tuple[int | None, bool]] = {}
+        for utid, ts, waker, in_interrupt in self._rows(
+            "SELECT utid, ts, waker_utid, in_interrupt FROM wakeup",
+            "ts, cpu, seq",
+            " AND effective AND utid IS NOT NULL",
+        ):
+            by_end[utid, ts] = (waker, bool(in_interrupt))
+        self.by_end = by_end
+        # The ends of each thread's waits, and the starts, for pools that wait for their last job.
+        self.blocked = {
+            utid: [(start, end) for start, end, state, *_ in states if state == "waiting"]
+            for utid, states in self.states.items()
+        }
+        self.starts = {utid: [start for start, _ in found] for utid, found in self.blocked.items()}
+        groups: dict[tuple[int | None, str, int], list[int]] = defaultdict(list)
+        for utid, program in self.programs.items():
+            groups[program.upid, stem(program.name), program.priority].append(utid)
+        self.mates = {
+            utid: [other for other in found if other != utid]
+            for found in groups.values()
+            for utid in found
+        }
+        self._find_leaders()
+        # How long before the end of a section each worker but the last ran out of jobs.
+        self.tails: list[int] = []
+        self.gate_of: dict[tuple[int, int], int] = {}
+        self.closing: dict[tuple[int, int], list[int]] = defaultdict(list)
+        gate = 0
+        for utid, found in sorted(self.blocked.items()):
+            before = -1
+            for _, end in found:
+                waker, in_interrupt = by_end.get((utid, end), (None, True))
+                if waker in self.programs and not in_interrupt and self._runs(waker, end):
+                    gate += 1
+                    self.gate_of[utid, end] = gate
+                    self.acts[waker].append((end, "open", gate))
+                    self.needed[gate] = 1 + self._join(utid, waker, before, end, gate)
+                before = end
+
+    def _find_leaders(self) -> None:
+        """Any of a pool's workers may be the last of a section; a thread that wakes the waiting one
+        much more often than its mates do has a role of its own."""
+        wakes: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for (utid, _), (waker, in_interrupt) in self.by_end.items():
+            if waker in self.programs and waker is not None and not in_interrupt:
+                wakes[utid][waker] += 1
+        self.leaders = set()
+        for utid, found in wakes.items():
+            for waker, count in found.items():
+                pool = [waker, *(mate for mate in self.mates[waker] if mate != utid)]
+                every = sum(found.get(mate, 0) for mate in pool)
+                if count * len(pool) > LEADS * every and count > 4:
+                    self.leaders.add(waker)
+
+    def _runs(self, utid: int, ts: int) -> bool:
+        states = self.states[utid]
+        place = bisect_right(states, ts, key=lambda state: int(state[0])) - 1
+        while place >= 0 and states[place][1] >= ts:
+            if states[place][2] == "running":
+                return True
+            place -= 1
+        return False
+
+    def _join(self, utid: int, waker: int, before: int, end: int, gate: int) -> int:
+        """The waker's mates that the waiting thread or a mate woke since its last wait, and that
+        are done: it waited for all of them, and the waker was only the last."""
+        mates = [mate for mate in self.mates[waker] if mate not in self.leaders]
+        if utid in mates or waker in self.leaders:
+            return 0
+        around = {utid, waker, *mates}
+        joined = 0
+        for mate in mates:
+            starts = self.starts.get(mate, [])
+            place = bisect_left(starts, end) - 1
+            if place < 1 or self.blocked[mate][place][1] < end:
+                continue
+            woken = self.blocked[mate][place - 1][1]
+            if woken > before and self.by_end.get((mate, woken), (None, True))[0] in around:
+                self.closing[mate, starts[place]].append(gate)
+                self.tails.append(end - starts[place])
+                joined += 1
+        return joined
+
+    # Programs.
+
+    def _program(self, program: Program) -> None:
+        acts = sorted(self.acts.get(program.utid, ()), key=lambda act: act[0])
+        ops, work, charged, place = program.ops, 0.0, 0.0, 0
+        kinds = self.machine.machine.cpus
+        presented: int | None = None
+        absolute = self._is_absolute(program.utid)
+
+        def flush() -> None:
+            nonlocal work, charged
+            paid = min(work, charged)
+            work, charged = work - paid, charged - paid
+            if work >= 100:
+                ops.append(Op("run", work))
+                work = 0.0
+
+        def act(until: int) -> None:
+            nonlocal place, charged, presented
+            while place < len(acts) and acts[place][0] <= until:
+                ts, kind, value = acts[place]
+                flush()
+                if kind == "open":
+                    gates = [int(value)]
+                    while place + 1 < len(acts) and acts[place + 1][:2] == (ts, "open"):
+                        place += 1
+                        gates.append(int(acts[place][2]))
+                    ops.append(Op("open", 0.0, tuple(gates)))
+                    charged += CHARGED_NS
+                else:
+                    ops.append(Op(kind, value))
+                    if kind == "present":
+                        charged, presented = charged + CHARGED_NS, ts
+                place += 1
+
+        for start, end, state, cpu, reason in self.states.get(program.utid, ()):
+            if state == "running" and cpu in self.place:
+                index = self.place[cpu]
+                program.running_ns[kinds[index].core_type] += end - start
+                at = start
+                while place < len(acts) and acts[place][0] < end:
+                    ts = max(acts[place][0], at)
+                    work += self.machine.work_ns(index, at, ts)
+                    act(ts)
+                    at = ts
+                work += self.machine.work_ns(index, at, end)
+            elif state == "ready":
+                program.ready_ns += end - start
+            elif state in {"waiting", "new"}:
+                act(start)
+                flush()
+                closing = self.closing.get((program.utid, start))
+                if closing:
+                    ops.append(Op("open", 0.0, tuple(closing)))
+                    charged += CHARGED_NS
+                if (
+                    presented is not None
+                    and start - presented <= CHARGED_NS
+                    and end <= self.returns[program.utid, presented] + LATE_NS
+                ):
+                    # The simulated Present waits by itself.
+                    presented = None
+                    self.waits["frame"] += 1
+                    continue
+                presented = None
+                self._wait(program, start, end, reason, absolute)
+            elif state == "unknown":
+                program.unknown_ns += end - start
+                act(end)
+                flush()
+                ops.append(Op("sleep", end - start))
+        act(1 << 62)
+        flush()
+
+    def _wait(
+        self, program: Program, start: int, end: int, reason: str | None, absolute: bool
+    ) -> None:
+        ops = program.ops
+        gate = self.gate_of.get((program.utid, end))
+        if gate is not None:
+            self.waits["pool" if self.needed[gate] > 1 else "thread"] += 1
+            ops.append(Op("wait", 0.0, (gate,)))
+            return
+        known = (program.utid, end) in self.by_end
+        timer = reason == "DelayExecution"
+        self.waits["timer" if timer else "device" if known else "unknown"] += 1
+        ops.append(Op("until", end) if timer and absolute else Op("sleep", end - start))
+
+    def _is_absolute(self, utid: int) -> bool:
+        """Whether the timer of a thread has a grid of its own rather than a fixed delay."""
+        found = [
+            (start, end)
+            for start, end, state, _, reason in self.states.get(utid, ())
+            if state == "waiting" and reason == "DelayExecution"
+        ]
+        if len(found) < 4:
+            return True
+        delays = [end - start for start, end in found]
+        gaps = [after - before for (_, before), (_, after) in itertools.pairwise(found)]
+        period = statistics.median(gaps)
+        off = statistics.median(min(gap % period, period - gap % period) for gap in gaps)
+        middle = statistics.median(delays)
+        return bool(off < statistics.median(abs(delay - middle) for delay in delays))
+
+    # The system's rules as far as the recording shows them.
+
+    def _parking(self) -> list[tuple[int, int, bool, bool]]:
+        return [
+            (ts or 0, self.place[cpu], bool(parked), bool(soft))
+            for ts, cpu, parked, soft in self._rows(
+                "SELECT ts, cpu, parked, soft_parked FROM cpu_parking", "ts NULLS FIRST, cpu"
+            )
+            if cpu in self.place and (ts is not None or parked or soft)
+        ]
+
+    def _quantum(self) -> int:
+        lengths = [
+            round(dur / 100_000) * 100_000
+            for (dur,) in self._rows(
+                "SELECT dur FROM sched_slice",
+                where=" AND end_reason = 'quantum_end' AND dur >= 1000000",
+            )
+        ]
+        return statistics.mode(sorted(lengths)) if len(lengths) >= 5 else DEFAULT_QUANTUM_NS
+
+    def _boost(self) -> int:
+        found: list[int] = []
+        for utid, priority in self._rows(
+            "SELECT utid, priority FROM sched_slice",
+            where=" AND wait_ns IS NOT NULL AND priority IS NOT NULL AND NOT is_idle",
+        ):
+            base = self.programs[utid].priority if utid in self.programs else 15
+            if base < 15 and priority >= base:
+                found.append(priority - base)
+        return min(statistics.mode(found), 6) if found else 0
