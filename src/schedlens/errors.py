@@ -128,3 +128,7 @@ class MissingExtraError(SchedlensError):
         super().__init__(
             f"this needs the package {package}: install it with `pip install schedlens[{extra}]`"
         )
+
+
+class ChangeError(SchedlensError):
+    """A change to try is malformed, or it fits no thread of the recording."""

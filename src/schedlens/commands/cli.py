@@ -24,6 +24,7 @@ COMMANDS = {
     "fleet": ("fleet", "Analyze many recordings in parallel and write them to a lake."),
     "fleet-report": ("fleet", "Write the report of a lake, or of one of its recordings."),
     "compare": ("compare", "Compare recordings: what differs, how surely, and why; gate for CI."),
+    "what-if": ("what_if", "Predict what a change would gain, by replaying the schedule."),
     "events": ("events", "Print every event of a recording with its decoded fields."),
     "inspect": ("inspect", "Show what a trace contains and which questions it can answer."),
     "sql": ("sql", "Run SQL or a named query on an analyzed session."),

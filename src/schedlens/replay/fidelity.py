@@ -14,6 +14,8 @@ from schedlens.replay.rerun import Outcome
 
 # Above this error nothing is predicted.
 LIMIT = 0.10
+# The figures of frames that a replay must reproduce.
+DECISIVE = ("mean", "p50", "p95")
 # The definition of a stutter in frame_time.sql.
 STUTTER_RATIO, STUTTER_NS, NEIGHBORS = 1.5, 4_000_000, 15
 
@@ -40,10 +42,13 @@ class Fidelity:
     ready_error: float
     """Difference of ready time, of the recorded running and ready time."""
 
-    def worst(self) -> float:
-        """The largest error that decides whether anything is predicted."""
-        decisive = [self.frames[name] for name in ("mean", "p50", "p95")] if self.frames else []
-        return max([*decisive, self.running_error, self.ready_error])
+    def worst(self) -> tuple[float, str]:
+        """The largest error that decides whether anything is predicted, and what it is about."""
+        errors = {f"{name} of the frames": self.frames[name] for name in DECISIVE if self.frames}
+        errors["running time by core type"] = self.running_error
+        errors["ready time"] = self.ready_error
+        what = max(errors, key=lambda name: errors[name])
+        return errors[what], what
 
 
 def summary(lengths: Sequence[int]) -> Frames:

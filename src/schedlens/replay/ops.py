@@ -29,6 +29,7 @@ class Program:
     affinity: list[int]
     ideal: int | None
     eco: bool = False
+    affinity_known: bool = True
     ops: list[Op] = field(default_factory=list)
     running_ns: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Recorded, by core type."""

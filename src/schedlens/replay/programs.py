@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schedlens.replay import core_speeds, pools
+from schedlens.replay import core_speeds, pacing, pools
 from schedlens.replay.core_speeds import RecordedMachine
 from schedlens.replay.ops import Op, Program
 
@@ -144,6 +144,7 @@ class _Reader:
                 affinity.get(utid) or every,
                 self.place.get(ideal.get(utid, -1)),
                 utid in eco,
+                utid in affinity,
             )
             for utid, tid, name, upid, priority in self._rows(
                 "SELECT utid, tid, name, upid, base_priority FROM thread",
@@ -333,6 +334,8 @@ class _Reader:
                 ops.append(Op("sleep", end - start))
         act(1 << 62)
         flush()
+        if absolute:
+            program.ops = pacing.completed(ops)
 
     def _wait(
         self, program: Program, start: int, end: int, reason: str | None, absolute: bool

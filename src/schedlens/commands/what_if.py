@@ -1,0 +1,168 @@
+"""The command `schedlens what-if`: predicts what changes would gain."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from schedlens.commands import completion
+
+if TYPE_CHECKING:
+    from schedlens.replay.changes import Change
+    from schedlens.replay.prediction import Baseline, Prediction, Refused
+
+# Without --do, this many of the changes that gain most are also tried together.
+BEST = 3
+
+
+@click.command("what-if")
+@click.argument("path", shell_complete=completion.sessions)
+@click.option(
+    "--do", "texts", multiple=True, metavar="CHANGE",
+    help="A change, such as 'affinity AI*=any'; given again: all together.",
+)  # fmt: skip
+@click.option("--step", help="Only this recording of the session.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def what_if(path: str, texts: tuple[str, ...], step: str | None, as_json: bool) -> int:
+    """Predict how frames would change if threads of the analyzed session PATH ran differently.
+
+    Replays the recorded threads under the scheduler's rules, with and without the changes. Without
+    --do, tries the changes that the findings advise, and the best few together.
+
+    \b
+      affinity THREAD=any       affinity THREAD=0-7    ideal THREAD=4
+      priority THREAD=13        qos THREAD=eco         qos THREAD=high
+      work THREAD=-20%          remove PROCESS         parking=off    smt=off
+
+    THREAD and PROCESS are names with * and ?; PROCESS/THREAD also works. A replay without any
+    change that misses the recording by more than 10 % predicts nothing: 'cannot tell', with the
+    reason (docs/what-if.md). Exit code 1: some recording cannot tell.
+    """
+    from schedlens.errors import UnknownNameError
+    from schedlens.lake import reading
+    from schedlens.output.progress import bar
+    from schedlens.replay import changes, prediction
+
+    wanted = [changes.parse(text) for text in texts]
+    rows: list[dict[str, Any]] = []
+    with reading.opened(path) as analysis, bar(quiet=as_json) as progress:
+        con = analysis.con
+        traces = con.execute("SELECT trace_id, label FROM trace ORDER BY trace_id").fetchall()
+        chosen = [found for found in traces if step in {None, found[1]}]
+        if not chosen and step is not None:
+            raise UnknownNameError("recording", step, [label for _, label in traces])
+        for number, (trace_id, label) in enumerate(chosen):
+
+            def show(share: float, number: int = number, label: str = label) -> None:
+                progress(f"replaying {label}", (number + share) / len(chosen))
+
+            base = prediction.baseline(con, trace_id, show)
+            if isinstance(base, prediction.Refused):
+                rows.append(_refused(base))
+                continue
+            found = [prediction.predict(base, wanted)] if wanted else _tried(con, base)
+            rows.append(_answered(label, base, found))
+    if as_json:
+        click.echo(json.dumps({"recordings": rows}, indent=2))
+    else:
+        for row in rows:
+            _print(row)
+    unclear = any(row["cannot_tell"] or _unclear(row["predictions"]) for row in rows)
+    return int(unclear)
+
+
+def _unclear(predictions: list[dict[str, Any]]) -> bool:
+    return any(found["why"] for found in predictions)
+
+
+def _tried(con: Any, base: Baseline) -> list[Prediction]:
+    """Each advised change alone, then the best together; most gain first."""
+    from schedlens.replay import advised, prediction
+
+    every: list[tuple[Change, Prediction]] = [
+        (change, prediction.predict(base, [change])) for change in advised.changes(con, base)
+    ]
+    every.sort(key=lambda pair: -(pair[1].gain_pct or 0.0))
+    found = [made for _, made in every]
+    best = [change for change, made in every if (made.gain_pct or 0.0) > 0][:BEST]
+    if len(best) > 1:
+        found.append(prediction.predict(base, best))
+        found.sort(key=lambda made: -(made.gain_pct or 0.0))
+    return found
+
+
+def _refused(refused: Refused) -> dict[str, Any]:
+    return {
+        "recording": refused.label,
+        "cannot_tell": refused.why,
+        "fidelity": asdict(refused.fidelity) if refused.fidelity else None,
+        "recorded": None,
+        "predictions": [],
+    }
+
+
+def _answered(label: str, base: Baseline, found: list[Prediction]) -> dict[str, Any]:
+    return {
+        "recording": label,
+        "cannot_tell": None,
+        "fidelity": asdict(base.fidelity),
+        "speeds": {
+            name: asdict(speed)
+            for name, speed in {
+                **base.recorded[0].machine.types, "shared": base.recorded[0].machine.shared
+            }.items()
+            if speed is not None
+        },
+        "recorded": asdict(base.frames),
+        "predictions": [asdict(made) for made in found],
+    }  # fmt: skip
+
+
+def _print(row: dict[str, Any]) -> None:
+    from schedlens.output import terminal
+
+    lines = [row["recording"]]
+    if row["cannot_tell"]:
+        lines.append(f"  cannot tell: {row['cannot_tell']}")
+    else:
+        errors = {**row["fidelity"]["frames"], "running": row["fidelity"]["running_error"]}
+        errors["ready"] = row["fidelity"]["ready_error"]
+        shown = ", ".join(f"{name} {100 * error:.1f} %" for name, error in errors.items())
+        lines.append(f"  unchanged replay differs by: {shown}")
+        assumed = [name for name, speed in row["speeds"].items() if speed["source"] == "assumed"]
+        if assumed:
+            lines.append(f"  speeds assumed, not recorded: {', '.join(assumed)}")
+        recorded = row["recorded"]
+        figures = "  ".join(
+            f"{name} {recorded[name] / 1e6:.2f}" for name in ("mean", "p50", "p95", "p99")
+        )
+        lines.append(
+            f"  recorded: {recorded['count']} frames, ms: {figures}  stutters "
+            f"{recorded['stutters']}"
+        )
+        if not row["predictions"]:
+            lines.append("  no finding advises a change that a replay can try: name one with --do")
+        for made in row["predictions"]:
+            lines += _change_lines(made)
+    for line in lines:
+        click.echo(terminal.plain(line))
+
+
+def _change_lines(made: dict[str, Any]) -> list[str]:
+    name = " + ".join(made["changes"])
+    if made["why"]:
+        return [f"  {name}", f"    cannot tell: {made['why']}"]
+    parts = []
+    for figure, found in made["frames"].items():
+        parts.append(
+            f"{figure} cannot tell"
+            if found is None
+            else f"{figure} {found['value'] / 1e6:.2f} "
+            f"({found['low'] / 1e6:.2f} to {found['high'] / 1e6:.2f})"
+        )
+    stutters = "cannot tell" if made["stutters"] is None else made["stutters"]
+    gain = "" if made["gain_pct"] is None else f": mean frame {-made['gain_pct']:+.1f} %"
+    return [f"  {name}{gain}", f"    ms: {'  '.join(parts)}  stutters {stutters}"]

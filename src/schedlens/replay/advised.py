@@ -1,0 +1,68 @@
+"""The changes that findings advise, as far as a replay can try them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from schedlens.replay.changes import Change, parse
+from schedlens.replay.ops import Program
+from schedlens.replay.prediction import Baseline
+
+if TYPE_CHECKING:
+    import duckdb
+
+_AFFINITY = {"serialized", "ready_while_parked", "ready_while_idle", "stutter", "long_ready"}
+_PARKING = {"ready_while_parked", "longer_frames"}
+_PRIORITY = {"worker_on_path", "stutter", "long_ready", "on_e_core_while_p_idle", "on_e_cores"}
+_BACKGROUND = {"higher_on_e_cores", "all_cpus_busy", "more_cpus_than_cores"}
+_SIBLINGS = {"busy_siblings", "shared_core", "more_cpus_than_cores"}
+
+
+def changes(con: duckdb.DuckDBPyConnection, base: Baseline) -> list[Change]:
+    """One change for each kind of advice, in the order of the findings. A change that would do
+    nothing in this recording is left out."""
+    recorded = base.recorded[0]
+    presenter = recorded.programs[base.presenter]
+    every = len(recorded.machine.numbers)
+    texts: list[str] = []
+    for kind, utid in con.execute(
+        "SELECT kind, utid FROM finding WHERE trace_id = ? ORDER BY finding_id",
+        [recorded.trace_id],
+    ).fetchall():
+        thread = recorded.programs.get(utid)
+        if thread is not None and _nameable(thread):
+            if kind in _AFFINITY and thread.affinity_known and len(thread.affinity) < every:
+                texts.append(f"affinity {_named(thread)}=any")
+            if kind in _PRIORITY and thread.priority < presenter.priority:
+                texts.append(f"priority {_named(thread)}={presenter.priority}")
+        if kind in _PARKING and recorded.parking:
+            texts.append("parking=off")
+        if kind in _BACKGROUND:
+            texts += _background(base)
+        if kind in _SIBLINGS and recorded.machine.shared is not None:
+            texts.append("smt=off")
+    return [parse(text) for text in dict.fromkeys(texts)]
+
+
+def _background(base: Baseline) -> list[str]:
+    """EcoQoS for the other process that runs longest, on a machine with E cores."""
+    recorded = base.recorded[0]
+    if "E" not in recorded.machine.types:
+        return []
+    own = recorded.programs[base.presenter].process
+    spent: dict[str, int] = {}
+    for program in recorded.programs.values():
+        if program.process and program.process != own:
+            ran = sum(program.running_ns.values())
+            spent[program.process] = spent.get(program.process, 0) + ran
+    if not spent:
+        return []
+    return [f"qos {max(spent, key=lambda name: spent[name])}/*=eco"]
+
+
+def _nameable(thread: Program) -> bool:
+    return not set("*?[]=") & set(thread.name + thread.process)
+
+
+def _named(thread: Program) -> str:
+    return f"{thread.process}/{thread.name}" if thread.process else thread.name

@@ -1,0 +1,186 @@
+"""Changes to try: what `--do` accepts, and how each changes the programs of a recording."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from schedlens.errors import ChangeError
+from schedlens.machine import cpu_list
+from schedlens.replay.ops import Op, Program
+from schedlens.replay.programs import Recorded
+
+FORMS = (
+    "affinity THREAD=any", "affinity THREAD=CPUS", "ideal THREAD=CPU", "priority THREAD=NUMBER",
+    "qos THREAD=eco", "qos THREAD=high", "work THREAD=-PERCENT%", "remove PROCESS", "parking=off",
+    "smt=off",
+)  # fmt: skip
+_ASSIGNED = re.compile(r"(affinity|ideal|priority|qos|work)\s+(.+?)\s*=\s*(\S+)")
+
+
+class CannotTellError(Exception):
+    """The recording does not show what the change would do; `str()` is the reason."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change: `kind` is the first word; `pattern` chooses threads or processes."""
+
+    text: str
+    kind: str
+    pattern: str = ""
+    value: str = ""
+
+
+def parse(text: str) -> Change:
+    """A change from its text. Raises `ChangeError`."""
+    text = " ".join(text.split())
+    if text in {"parking=off", "smt=off"}:
+        return Change(text, text.partition("=")[0])
+    if text.startswith("remove ") and "=" not in text:
+        return Change(text, "remove", text.removeprefix("remove "))
+    match = _ASSIGNED.fullmatch(text)
+    if match is None:
+        raise ChangeError(f"'{text}' is not a change: use one of {'; '.join(FORMS)}")
+    change = Change(text, match[1], match[2], match[3])
+    _check(change)
+    return change
+
+
+def _check(change: Change) -> None:
+    value = change.value
+    patterns = {
+        "affinity": r"any|[\d,:/-]+", "ideal": r"\d{1,5}", "priority": r"[12]?\d|3[01]",
+        "qos": "eco|high", "work": r"-\d{1,2}(\.\d+)?%",
+    }  # fmt: skip
+    if change.kind == "affinity" and value != "any" and re.fullmatch(patterns["affinity"], value):
+        cpu_list.parse(value)
+    if not re.fullmatch(patterns[change.kind], value):
+        forms = "; ".join(form for form in FORMS if form.startswith(change.kind))
+        raise ChangeError(f"'{value}' is not a value of {change.kind}: use {forms}")
+
+
+def changed(recorded: Recorded, changes: Sequence[Change]) -> Recorded:
+    """The recording's programs with the changes, in order. Raises `ChangeError` if one fits
+    nothing, and `CannotTellError`."""
+    made = replace(
+        recorded,
+        programs={utid: replace(found) for utid, found in recorded.programs.items()},
+        sections=dict(recorded.sections),
+    )
+    for change in changes:
+        if change.kind == "parking":
+            made.parking = []
+        elif change.kind == "smt":
+            _without_siblings(made)
+        elif change.kind == "remove":
+            _remove(made, change)
+        else:
+            _set(made, change)
+    return made
+
+
+def fitting(recorded: Recorded, change: Change) -> list[Program]:
+    """The threads whose name, or `process/thread`, matches. Raises `ChangeError` for none."""
+    found = [
+        program
+        for program in recorded.programs.values()
+        if fnmatch.fnmatchcase(program.name, change.pattern)
+        or fnmatch.fnmatchcase(f"{program.process}/{program.name}", change.pattern)
+    ]
+    if not found:
+        raise _nothing("thread", change, [known.name for known in recorded.programs.values()])
+    return found
+
+
+def _nothing(what: str, change: Change, names: list[str]) -> ChangeError:
+    near = difflib.get_close_matches(change.pattern, sorted(set(names)), n=3)
+    hint = f": did you mean {', '.join(near)}?" if near else ""
+    return ChangeError(f"no {what} that ran is named '{change.pattern}'{hint or '; * fits any'}")
+
+
+def _set(made: Recorded, change: Change) -> None:
+    chosen = fitting(made, change)
+    numbers = made.machine.numbers
+    for program in chosen:
+        if change.kind == "affinity":
+            if change.value == "any":
+                if not program.affinity_known:
+                    raise CannotTellError(f"the affinity of {program.name} is not recorded")
+                program.affinity = list(range(len(numbers)))
+            else:
+                program.affinity = _places(made, cpu_list.parse(change.value))
+        elif change.kind == "ideal":
+            (program.ideal,) = _places(made, [int(change.value)])
+        elif change.kind == "priority":
+            program.priority = int(change.value)
+        elif change.kind == "qos":
+            program.eco = change.value == "eco"
+    if change.kind == "work":
+        _shorten(made, chosen, float(change.value[1:-1]) / 100)
+
+
+def _places(made: Recorded, cpus: list[int]) -> list[int]:
+    unknown = [cpu for cpu in cpus if cpu not in made.machine.numbers]
+    if unknown:
+        raise ChangeError(f"the recording has no CPU {cpu_list.text(unknown)}")
+    return [made.machine.index(cpu) for cpu in cpus]
+
+
+def _shorten(made: Recorded, chosen: list[Program], share: float) -> None:
+    takers: dict[int, int] = defaultdict(int)
+    shorter: dict[int, int] = defaultdict(int)
+    utids = {program.utid for program in chosen}
+    for program in made.programs.values():
+        for op in program.ops:
+            if op.kind == "take":
+                takers[op.gates[0]] += 1
+                shorter[op.gates[0]] += program.utid in utids
+    for program in chosen:
+        program.ops = [
+            Op("run", op.value * (1 - share)) if op.kind == "run" else op for op in program.ops
+        ]
+    for gate, jobs in made.sections.items():
+        if shorter[gate]:
+            factor = 1 - share * shorter[gate] / takers[gate]
+            made.sections[gate] = [job * factor for job in jobs]
+
+
+def _without_siblings(made: Recorded) -> None:
+    cpus = made.machine.machine.cpus
+    if not any(cpu.smt_index for cpu in cpus):
+        raise ChangeError("smt=off fits nothing: the recorded machine has no SMT siblings")
+    for program in made.programs.values():
+        whole = {cpus[index].core for index in program.affinity}
+        program.affinity = sorted(whole)
+        if program.ideal is not None:
+            program.ideal = cpus[program.ideal].core
+
+
+def _remove(made: Recorded, change: Change) -> None:
+    gone = {
+        utid
+        for utid, program in made.programs.items()
+        if fnmatch.fnmatchcase(program.process, change.pattern)
+    }
+    if not gone:
+        names = [known.process for known in made.programs.values()]
+        raise _nothing("process", change, names)
+    opened = {
+        gate
+        for utid in gone
+        for op in made.programs[utid].ops
+        if op.kind in {"open", "take"}
+        for gate in op.gates
+    }
+    for utid, program in made.programs.items():
+        waits = any(op.kind == "wait" and op.gates[0] in opened for op in program.ops)
+        if utid not in gone and waits:
+            raise CannotTellError(f"{program.name} waits for threads of {change.pattern}")
+    if any(utid in gone for utid in made.frames):
+        raise CannotTellError(f"{change.pattern} makes the frames")
+    made.programs = {utid: program for utid, program in made.programs.items() if utid not in gone}

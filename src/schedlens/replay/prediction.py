@@ -1,0 +1,193 @@
+"""What changes would gain: frames predicted from replays with and without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from schedlens.replay import changes, fidelity, programs, rerun
+from schedlens.replay.changes import CannotTellError, Change
+from schedlens.replay.fidelity import Fidelity, Frames
+from schedlens.replay.programs import Recorded
+
+if TYPE_CHECKING:
+    import duckdb
+
+# No interval is narrower than this, on either side: chance decides that much of a schedule.
+LEAST_ERROR = 0.03
+# Unknown states of threads, and time of chains that end with the quantum, as shares of the
+# recording: above them nothing is predicted.
+UNKNOWN_LIMIT = 0.01
+SPIN_LIMIT = 0.02
+FIGURES = ("mean", "p50", "p95", "p99")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A predicted length of frames in ns, and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What some changes do; `why` is set if the recording cannot tell, and then all else is None.
+
+    A figure is None if the unchanged replay misses it by more than the limit.
+    """
+
+    changes: tuple[str, ...]
+    why: str | None = None
+    frames: dict[str, Interval | None] | None = None
+    stutters: int | None = None
+    gain_pct: float | None = None
+    """By which the mean frame gets shorter."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A recording, its presenting thread and its unchanged replays at both ends of the speeds."""
+
+    recorded: list[Recorded]
+    """With the middle speeds; if any is assumed, also with the low and the high ones."""
+    replayed: list[Frames]
+    presenter: int
+    frames: Frames
+    fidelity: Fidelity
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A recording about which nothing is predicted; `fidelity` is None if it was not replayed."""
+
+    label: str
+    why: str
+    fidelity: Fidelity | None = None
+
+
+def baseline(
+    con: duckdb.DuckDBPyConnection,
+    trace_id: int,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Baseline | Refused:
+    """Replays a recording unchanged and judges the result."""
+    label, why = _obstacle(con, trace_id)
+    if why is not None:
+        return Refused(label, why)
+    recorded = programs.read(con, trace_id)
+    why = _unclear(con, recorded)
+    if why is not None:
+        return Refused(label, why)
+    presenter = max(recorded.frames, key=lambda utid: len(recorded.frames[utid]))
+    outcome = rerun.replay(recorded, progress)
+    errors = fidelity.compare(recorded, outcome, presenter)
+    worst, what = errors.worst()
+    if worst > fidelity.LIMIT:
+        return Refused(
+            label,
+            f"a replay without any change misses the recorded {what} by {100 * worst:.0f} % "
+            f"(limit: {100 * fidelity.LIMIT:.0f} %)",
+            errors,
+        )
+    every, replayed = [recorded], [fidelity.summary(outcome.frames[presenter])]
+    speeds = [*recorded.machine.types.values(), recorded.machine.shared]
+    if any(speed is not None and speed.is_assumed for speed in speeds):
+        for end in ("low", "high"):
+            other = programs.read(con, trace_id, end=end)
+            again = rerun.replay(other)
+            if presenter in again.frames:
+                every.append(other)
+                replayed.append(fidelity.summary(again.frames[presenter]))
+    frames = fidelity.summary(recorded.frames[presenter])
+    return Baseline(every, replayed, presenter, frames, errors)
+
+
+def _obstacle(con: duckdb.DuckDBPyConnection, trace_id: int) -> tuple[str, str | None]:
+    """The label, and the reason that shows without reading the schedule."""
+    row = con.execute(
+        "SELECT label, is_windows_source(source), coalesce(events_lost, 0), "
+        "coalesce(buffers_lost, 0) FROM trace WHERE trace_id = ?",
+        [trace_id],
+    ).fetchone()
+    assert row is not None
+    label, is_windows, events, buffers = row
+    if not is_windows:
+        return label, "the simulated scheduler has Windows' rules only, and this is not Windows"
+    if events or buffers:
+        return label, f"the recorder lost {events} events and {buffers} buffers"
+    frames = con.execute(
+        "SELECT count(*) FROM frame WHERE trace_id = ? AND utid IS NOT NULL AND dur_ns IS NOT NULL",
+        [trace_id],
+    ).fetchone()
+    if frames is None or frames[0] < 10:
+        return label, "fewer than 10 frames with their presenting thread are recorded"
+    return label, None
+
+
+def _unclear(con: duckdb.DuckDBPyConnection, recorded: Recorded) -> str | None:
+    if not recorded.frames:
+        return "the threads that present frames have no recorded schedule"
+    unknown = sum(program.unknown_ns for program in recorded.programs.values())
+    known = sum(
+        sum(program.running_ns.values()) + program.ready_ns
+        for program in recorded.programs.values()
+    )
+    if unknown > UNKNOWN_LIMIT * max(known, 1):
+        return f"for {unknown / 1e6:.0f} ms it is unknown what threads did"
+    owners = {recorded.programs[utid].upid for utid in recorded.frames}
+    spun = 0
+    names: set[str] = set()
+    for utids, dur in con.execute(
+        "SELECT utids, dur FROM quantum_chain WHERE trace_id = ? ORDER BY ts", [recorded.trace_id]
+    ).fetchall():
+        members = [recorded.programs[utid] for utid in utids if utid in recorded.programs]
+        if any(member.upid in owners for member in members):
+            spun += dur
+            names |= {member.name for member in members}
+    if spun > SPIN_LIMIT * recorded.duration_ns:
+        return (
+            f"{' and '.join(sorted(names)[:3])} hand a CPU to each other only when their quantum "
+            "ends (quantum_end_chain): they seem to spin, and what ends a spin is not recorded"
+        )
+    return None
+
+
+def predict(base: Baseline, wanted: Sequence[Change]) -> Prediction:
+    """Replays with the changes. Raises `ChangeError` if one fits nothing in the recording."""
+    texts = tuple(change.text for change in wanted)
+    made: list[Frames] = []
+    for recorded in base.recorded:
+        try:
+            outcome = rerun.replay(changes.changed(recorded, wanted))
+        except CannotTellError as unclear:
+            return Prediction(texts, str(unclear))
+        lengths = outcome.frames.get(base.presenter, [])
+        expected = len(recorded.frames[base.presenter])
+        if len(lengths) < expected - 1:
+            return Prediction(
+                texts,
+                f"with the change, the replay finished only {len(lengths)} of {expected} frames",
+            )
+        made.append(fidelity.summary(lengths))
+    frames: dict[str, Interval | None] = {}
+    errors = base.fidelity.frames or {}
+    for name in FIGURES:
+        error = errors[name]
+        if error > fidelity.LIMIT:
+            frames[name] = None
+            continue
+        right = getattr(base.frames, name)
+        found = [
+            right * getattr(after, name) / getattr(before, name)
+            for before, after in zip(base.replayed, made, strict=True)
+        ]
+        width = max(error, LEAST_ERROR)
+        frames[name] = Interval(found[0], min(found) * (1 - width), max(found) * (1 + width))
+    mean = frames["mean"]
+    gain = None if mean is None else 100 * (1 - mean.value / base.frames.mean)
+    missed = abs(base.replayed[0].stutters - base.frames.stutters)
+    stutters = made[0].stutters if missed <= max(1, fidelity.LIMIT * base.frames.stutters) else None
+    return Prediction(texts, None, frames, stutters, gain)
