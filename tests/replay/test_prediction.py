@@ -10,7 +10,7 @@ import pytest
 import simulated
 
 from schedlens.errors import ChangeError
-from schedlens.replay import changes, fidelity, prediction
+from schedlens.replay import alterations, fidelity, prediction
 from schedlens.simulate import cases
 from schedlens.simulate.engine import MS
 from schedlens.simulate.machine import machine
@@ -62,7 +62,7 @@ def test_interval_contains_the_true_frames_after_the_change(
     con: duckdb.DuckDBPyConnection, text: str
 ) -> None:
     base = baseline(con, 1 + list(PAIRS).index(text))
-    made = prediction.predict(base, [changes.parse(text)])
+    made = prediction.predict(base, [alterations.parse(text)])
     true = fidelity.summary(
         [frame.end - frame.start for frame in played(PAIRS[text][1]).truth.frames]
     )
@@ -78,7 +78,7 @@ def test_interval_contains_the_true_frames_after_the_change(
 
 def test_change_without_effect_gains_nothing(con: duckdb.DuckDBPyConnection) -> None:
     # The worker may use the idle P core, but its ideal processor is the idle E core.
-    made = prediction.predict(baseline(con, 1), [changes.parse("affinity Worker=any")])
+    made = prediction.predict(baseline(con, 1), [alterations.parse("affinity Worker=any")])
     frames = played({"on": HYBRID}).truth.frames
     assert fidelity.summary([frame.end - frame.start for frame in frames]).mean == 14_909_600
     assert made.gain_pct == 0
@@ -86,7 +86,7 @@ def test_change_without_effect_gains_nothing(con: duckdb.DuckDBPyConnection) -> 
 
 def test_several_changes_apply_together(con: duckdb.DuckDBPyConnection) -> None:
     base = baseline(con, 2)
-    wanted = [changes.parse("work Worker=-50%"), changes.parse("work Main=-50%")]
+    wanted = [alterations.parse("work Worker=-50%"), alterations.parse("work Main=-50%")]
     made = prediction.predict(base, wanted)
     assert made.gain_pct == pytest.approx(50, abs=1)
 
@@ -126,7 +126,7 @@ def test_unrecorded_affinity_cannot_be_widened(con: duckdb.DuckDBPyConnection) -
     con.execute("BEGIN")
     try:
         con.execute("DELETE FROM affinity WHERE trace_id = 2")
-        made = prediction.predict(baseline(con, 2), [changes.parse("affinity Worker=any")])
+        made = prediction.predict(baseline(con, 2), [alterations.parse("affinity Worker=any")])
         assert made.why == "the affinity of Worker is not recorded"
         assert made.frames is None
     finally:
@@ -134,7 +134,7 @@ def test_unrecorded_affinity_cannot_be_widened(con: duckdb.DuckDBPyConnection) -
 
 
 def test_process_that_others_wait_for_cannot_be_removed(con: duckdb.DuckDBPyConnection) -> None:
-    made = prediction.predict(baseline(con, 2), [changes.parse("remove game.exe")])
+    made = prediction.predict(baseline(con, 2), [alterations.parse("remove game.exe")])
     assert made.why == "game.exe makes the frames"
 
 
@@ -149,13 +149,13 @@ def test_process_that_others_wait_for_cannot_be_removed(con: duckdb.DuckDBPyConn
 )
 def test_malformed_change_names_the_forms(text: str, error: str) -> None:
     with pytest.raises(ChangeError, match=error):
-        changes.parse(text)
+        alterations.parse(text)
 
 
 def test_change_that_fits_nothing_names_similar_threads(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(ChangeError, match="did you mean Worker"):
-        prediction.predict(baseline(con, 2), [changes.parse("priority Wroker=9")])
+        prediction.predict(baseline(con, 2), [alterations.parse("priority Wroker=9")])
     with pytest.raises(ChangeError, match="no SMT siblings"):
-        prediction.predict(baseline(con, 2), [changes.parse("smt=off")])
+        prediction.predict(baseline(con, 2), [alterations.parse("smt=off")])
     with pytest.raises(ChangeError, match="has no CPU 7"):
-        prediction.predict(baseline(con, 2), [changes.parse("ideal Main=7")])
+        prediction.predict(baseline(con, 2), [alterations.parse("ideal Main=7")])

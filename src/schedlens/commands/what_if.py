@@ -11,7 +11,7 @@ import click
 from schedlens.commands import completion
 
 if TYPE_CHECKING:
-    from schedlens.replay.changes import Change
+    from schedlens.replay.alterations import Change
     from schedlens.replay.prediction import Baseline, Prediction, Refused
 
 # Without --do, this many of the changes that gain most are also tried together.
@@ -44,9 +44,9 @@ def what_if(path: str, texts: tuple[str, ...], step: str | None, as_json: bool) 
     from schedlens.errors import UnknownNameError
     from schedlens.lake import reading
     from schedlens.output.progress import bar
-    from schedlens.replay import changes, prediction
+    from schedlens.replay import alterations, prediction
 
-    wanted = [changes.parse(text) for text in texts]
+    wanted = [alterations.parse(text) for text in texts]
     rows: list[dict[str, Any]] = []
     with reading.opened(path) as analysis, bar(quiet=as_json) as progress:
         con = analysis.con

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from schedlens.replay.changes import Change, parse
+from schedlens.replay.alterations import Change, parse
 from schedlens.replay.ops import Program
 from schedlens.replay.prediction import Baseline
 

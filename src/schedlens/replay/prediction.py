@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from schedlens.replay import changes, fidelity, programs, rerun
-from schedlens.replay.changes import CannotTellError, Change
+from schedlens.replay import alterations, fidelity, programs, rerun
+from schedlens.replay.alterations import CannotTellError, Change
 from schedlens.replay.fidelity import Fidelity, Frames
 from schedlens.replay.programs import Recorded
 
@@ -161,7 +161,7 @@ def predict(base: Baseline, wanted: Sequence[Change]) -> Prediction:
     made: list[Frames] = []
     for recorded in base.recorded:
         try:
-            outcome = rerun.replay(changes.changed(recorded, wanted))
+            outcome = rerun.replay(alterations.changed(recorded, wanted))
         except CannotTellError as unclear:
             return Prediction(texts, str(unclear))
         lengths = outcome.frames.get(base.presenter, [])
