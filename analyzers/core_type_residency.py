@@ -2,19 +2,22 @@
 
 A thread counts as carrying if it ran for at least 25 % of the window: the shorter ones lose little
 on an E core. It is a warning if such a thread spent at least 20 % of its running time on E or LP-E
-cores, and critical from 50 %. Only machines with more than one core type can lose by it.
+cores, and critical from 50 %. Only machines with more than one core type can lose by it. If
+the thread's affinity has no P core at any time, that is the cause and what is to be changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
+from schedlens.machine import cpu_list
 from schedlens.output.wording import duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "core_types")
 METRIC: Metric = "running"
-KINDS = ("on_e_cores",)
+KINDS = ("on_e_cores", "not_allowed_on_p_cores")
 
 CARRYING_PCT = 25.0
 WARNING_PCT = 20.0
@@ -55,20 +58,30 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         )
         return
     row = rows[0]
+    mask = _without_p(scope, row)
     share = 100 * row["slow_ns"] / row["run_high_ns"]
     others = len({r["trace_id"] for r in rows} - {row["trace_id"]})
     yield Finding(
-        kind="on_e_cores",
+        kind="not_allowed_on_p_cores" if mask else "on_e_cores",
         severity="critical" if share >= CRITICAL_PCT else "warning",
         title=f"Busy thread ran {duration(row['slow_ns'])} ({percent(share)}) on E cores",
         detail=(
             f"{recordings(row['label'], others)}"
             f"{thread_name(row['thread'], row['tid'], row['process'])} ran "
-            f"{duration(row['slow_ns'])} ({percent(share)} of its running time) on E cores."
+            f"{duration(row['slow_ns'])} ({percent(share)} of its running time) on E cores"
+            f"{'' if mask is None else f': {mask}, and no P core'}."
         ),
         advice=(
-            "Raise this thread's priority, lower or defer what uses the P cores meanwhile (EcoQoS, "
-            "nice), and start no more workers than P cores."
+            (
+                "Raise this thread's priority, lower or defer what uses the P cores meanwhile "
+                "(EcoQoS, nice), and start no more workers than P cores."
+            )
+            if mask is None
+            else (
+                "Add P cores to this thread's affinity (SetThreadAffinityMask, or "
+                "sched_setaffinity and cpuset on Linux), or remove it and set an ideal processor "
+                "(SetThreadIdealProcessor)."
+            )
         ),
         trace_id=row["trace_id"],
         cost_ns=row["slow_ns"],
@@ -87,3 +100,29 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             f"WHERE utid = {row['utid']} ORDER BY away_ns DESC"
         ),
     )
+
+
+def _without_p(scope: Scope, row: dict[str, Any]) -> str | None:
+    """Which CPUs the thread may use, and since when; None unless P cores are known to be excluded.
+
+    Which program set an affinity is not recorded.
+    """
+    fast = {
+        found["cpu"]
+        for found in scope.rows(
+            "SELECT cpu FROM topology WHERE core_type NOT IN ('E', 'LP-E') "
+            f"AND trace_id = {row['trace_id']}"
+        )
+    }
+    masks = scope.rows(
+        f"SELECT cpus, is_known, source, from_ns FROM affinity_spell WHERE utid = {row['utid']} "
+        f"AND from_ns < {row['end_ns']} AND to_ns > {row['start_ns']} ORDER BY from_ns"
+    )
+    if not fast or not masks:
+        return None
+    if not all(mask["is_known"] and fast.isdisjoint(mask["cpus"]) for mask in masks):
+        return None
+    cpus = cpu_list.text({cpu for mask in masks for cpu in mask["cpus"]})
+    within = masks[0]["source"] == "event" and masks[0]["from_ns"] >= row["start_ns"]
+    since = f"since {duration(masks[0]['from_ns'])}" if within else "set before the recording"
+    return f"its affinity ({since}) allows only CPUs {cpus}"

@@ -112,6 +112,23 @@ def test_reports_critical_thread_on_e_cores(con: duckdb.DuckDBPyConnection) -> N
     assert "ran 10 ms (25 % of its running time) on E cores" in plain(found[0].detail)
 
 
+def test_thread_that_may_not_use_p_cores_is_told_to_widen_its_affinity(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    cpus = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E")]
+    trace = DrawnTrace(con, [Slice("game/A", 1, 0, 40 * MS)], cpus, 100 * MS)
+    utid = trace.utid("game/A")
+    trace.add("affinity", utid=utid, cpus=[1], source="rundown")
+    (found,) = _judge(con, "core_type_residency")
+    assert found.kind == "not_allowed_on_p_cores"
+    assert "(set before the recording) allows only CPUs 1, and no P core" in plain(found.detail)
+    assert "affinity" in found.advice
+    assert "P cores meanwhile" not in found.advice
+    # Allowed on P for a while: what holds the P cores may be the cause.
+    trace.add("affinity", utid=utid, valid_from_ns=20 * MS, cpus=[0, 1], source="event")
+    assert [one.kind for one in _judge(con, "core_type_residency")] == ["on_e_cores"]
+
+
 def test_reports_throttling_quota(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(con, [Slice("game/A", 0, 0, MS)], SIBLINGS, 100 * MS)
     for edge, ts, held in (("begin", 0, 0), ("end", 100 * MS, 30 * MS)):

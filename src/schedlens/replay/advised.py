@@ -11,7 +11,10 @@ from schedlens.replay.prediction import Baseline
 if TYPE_CHECKING:
     import duckdb
 
-_AFFINITY = {"serialized", "ready_while_parked", "ready_while_idle", "stutter", "long_ready"}
+_AFFINITY = {
+    "serialized", "ready_while_parked", "ready_while_idle", "stutter", "long_ready",
+    "not_allowed_on_p_cores",
+}  # fmt: skip
 _PARKING = {"ready_while_parked", "longer_frames"}
 _PRIORITY = {"worker_on_path", "stutter", "long_ready", "on_e_core_while_p_idle", "on_e_cores"}
 _BACKGROUND = {"higher_on_e_cores", "all_cpus_busy", "more_cpus_than_cores"}

@@ -73,14 +73,15 @@ def changed(recorded: Recorded, changes: Sequence[Change]) -> Recorded:
         sections=dict(recorded.sections),
     )
     for change in changes:
-        if change.kind == "parking":
-            made.parking = []
-        elif change.kind == "smt":
-            _without_siblings(made)
-        elif change.kind == "remove":
-            _remove(made, change)
-        else:
-            _set(made, change)
+        match change.kind:
+            case "parking":
+                made.parking = []
+            case "smt":
+                _without_siblings(made)
+            case "remove":
+                _remove(made, change)
+            case _:
+                _set(made, change)
     return made
 
 
