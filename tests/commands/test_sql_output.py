@@ -48,9 +48,11 @@ def in_terminal(columns: int, *words: str) -> list[str]:
     """The lines that a command prints in a terminal of this width."""
     main, other = pty.openpty()
     fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    # The variable would override the size of the terminal.
+    inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     with subprocess.Popen(
         [BIN / words[0], *words[1:]], stdin=other, stdout=other, stderr=other,
-        env={**os.environ, "TERM": "xterm", "PAGER": "cat", "NO_COLOR": "1"},
+        env={**inherited, "TERM": "xterm", "PAGER": "cat", "NO_COLOR": "1"},
     ) as process:  # fmt: skip
         os.close(other)
         printed = b""
