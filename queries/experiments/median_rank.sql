@@ -1,8 +1,8 @@
 -- Which of n sorted values bound their median: the values of rank `low_rank` and `high_rank`
 -- contain it with at least 95 % confidence, whatever the distribution (binomial law). If n is too
 -- small for that, the lowest and the highest value are used, with the confidence they give. For the
--- repeats of experiments: returns no rows if none was measured.
--- p_trace_id: no rows if this recording is not part of an experiment; null for any.
+-- repeats of steps: returns no rows if none measured anything.
+-- p_trace_id: no rows if this recording measured nothing; null for any.
 -- p_n: only for this many values; null for 1 to 200.
 WITH
   part AS (
@@ -15,7 +15,9 @@ WITH
     FROM generate_series(1, 200) AS n(n)
     JOIN generate_series(0, 99) AS i(i) ON 2 * i.i < n.n
     WHERE (p_n IS NULL OR n.n = p_n) AND EXISTS (
-        SELECT 1 FROM experiment_cell AS c WHERE (p_trace_id IS NULL OR c.trace_id = p_trace_id)
+        SELECT 1
+        FROM (SELECT trace_id FROM experiment_cell UNION ALL SELECT trace_id FROM run) AS c
+        WHERE (p_trace_id IS NULL OR c.trace_id = p_trace_id)
       )
   ),
   allowed AS (

@@ -43,11 +43,7 @@ WITH
       median(per_s) AS per_s,
       median(batch_per_s) AS batch_per_s,
       bool_or(oversubscribed) AS oversubscribed,
-      -- With four repeats or more, the lowest and the highest are left out.
-      CASE
-        WHEN count(*) >= 4 THEN list_sort(list(per_s))[2:-2]
-        ELSE list_sort(list(per_s))
-      END AS kept,
+      list_sort(list(per_s)) AS rates,
       any_value(every_repeat) - count(*) AS left_out,
       any_value(all_disturbed) AS is_disturbed,
     FROM measured
@@ -90,12 +86,16 @@ SELECT
   -- Work per second of all workers together from the median of each worker's batches, which is
   -- their rate while they run.
   batch_per_s,
-  -- Lowest repeat; with four repeats or more, after leaving out the lowest and the highest.
-  kept[1] AS low_per_s,
-  -- Highest repeat; with four repeats or more, after leaving out the lowest and the highest.
-  kept[-1] AS high_per_s,
-  -- Difference of these two in percent of the median; null for a single repeat.
-  CASE WHEN repeats > 1 THEN 100.0 * (kept[-1] - kept[1]) / nullif(per_s, 0) END AS spread_pct,
+  -- Lower bound of the median over many repeats: a repeat, by rank (median_rank).
+  rates[r.low_rank] AS low_per_s,
+  -- Its upper bound.
+  rates[r.high_rank] AS high_per_s,
+  -- Confidence of these bounds, percent: below 95 with fewer than six repeats.
+  r.coverage_pct,
+  -- Difference of the bounds in percent of the median; null for a single repeat.
+  CASE
+    WHEN repeats > 1 THEN 100.0 * (rates[r.high_rank] - rates[r.low_rank]) / nullif(per_s, 0)
+  END AS spread_pct,
   -- Throughput relative to one thread of this placement; null if the curve does not start at one
   -- thread.
   CASE WHEN first_threads = 1 THEN per_s / nullif(first_per_s, 0) END AS speedup,
@@ -110,4 +110,5 @@ SELECT
       THEN 100.0 * (per_s - previous_per_s) / nullif((threads - previous_threads) * first_per_s, 0)
   END AS added_thread_pct,
 FROM grown
+LEFT JOIN median_rank() AS r ON r.n = grown.repeats
 ORDER BY workload, variant, placement, threads;

@@ -58,13 +58,25 @@ def test_plan_shared_by_two_placements_is_in_both_curves(
     assert alone == [("physical", 2, 76_000.0, None)]
 
 
-def test_four_or_more_repeats_drop_the_extremes(con: duckdb.DuckDBPyConnection) -> None:
-    work = [1000, 1010, 1020, 1040, 5000]
+# Of 5 repeats, the median is outside all of them with 2 / 2^5; of 9, ranks 2 to 8 suffice:
+# 1 - 2 (1 + 9) / 2^9.
+@pytest.mark.parametrize(
+    ("work", "median", "low", "high", "coverage"),
+    [
+        ([1000, 1010, 1020, 1040, 5000], 1020, 1000, 5000, 93.75),
+        ([1, 1000, 1000, 1010, 1020, 1030, 1040, 1050, 5000], 1020, 1000, 1050, 96.09375),
+    ],
+)
+def test_bounds_of_the_median_state_their_coverage(
+    con: duckdb.DuckDBPyConnection,
+    work: list[int], median: int, low: int, high: int, coverage: float,
+) -> None:  # fmt: skip
     fill(con, [Step(["default"], None, [w], repeat=n) for n, w in enumerate(work, start=1)])
-    rows = con.execute(
-        "SELECT repeats, per_s, low_per_s, high_per_s, spread_pct FROM scaling_curve"
+    (row,) = con.execute(
+        "SELECT repeats, per_s, low_per_s, high_per_s, spread_pct, coverage_pct FROM scaling_curve"
     ).fetchall()
-    assert rows == [(5, 40_800.0, 40_400.0, 41_600.0, 100 * 1200 / 40_800)]
+    assert row[:4] == (len(work), 40.0 * median, 40.0 * low, 40.0 * high)
+    assert row[4:] == pytest.approx((100 * (high - low) / median, coverage))
 
 
 def test_one_repeat_has_no_spread_and_curve_from_two_no_speedup(
