@@ -77,12 +77,13 @@ def _smaller(pool: dict[str, Any], pools: list[dict[str, Any]]) -> dict[str, Any
 
 
 def _section(pool: dict[str, Any]) -> Any:
-    return pool["section_mean_ns"]
+    """Of sections that use all workers: those of a few are short in a pool of any size."""
+    return pool["full_section_mean_ns"]
 
 
 def _evidence(pool: dict[str, Any]) -> str:
     """Its sections; where none begins in the window, as one fills the whole of it, the pool."""
-    if _section(pool) is None:
+    if pool["section_mean_ns"] is None:
         asked = f"SELECT * FROM worker_pool(p_trace_id := {pool['trace_id']})"
         return f"{asked} WHERE upid = {pool['upid']} ORDER BY pool"
     asked = f"SELECT * FROM section_scaling(p_trace_id := {pool['trace_id']})"
@@ -100,8 +101,8 @@ def _finding(pool: dict[str, Any], smaller: dict[str, Any] | None) -> Finding:
     )
     if smaller is not None:
         detail += (
-            f"; with {smaller['threads']} threads ({smaller['label']}) their sections take "
-            f"{duration(smaller['section_mean_ns'])} instead of {duration(_section(pool))}"
+            f"; with {smaller['threads']} threads ({smaller['label']}) their sections with all "
+            f"workers take {duration(_section(smaller))} instead of {duration(_section(pool))}"
         )
     harmful = smaller is not None or ready_pct >= READY_PCT
     return Finding(

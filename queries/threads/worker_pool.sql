@@ -31,6 +31,9 @@ WITH
     WHERE t.state = 'ready' AND t.ts < end_ns AND t.ts + t.dur > start_ns
     GROUP BY t.utid
   ),
+  by_width AS MATERIALIZED (
+    FROM section_scaling(p_trace_id, p_from_ns, p_to_ns, p_process, p_least)
+  ),
   section AS (
     SELECT
       trace_id,
@@ -40,7 +43,7 @@ WITH
       sum(dur_ns)::BIGINT AS wall_ns,
       (sum(dur_ns) / sum(sections))::BIGINT AS mean_ns,
       max(most_running) AS most_running,
-    FROM section_scaling(p_trace_id, p_from_ns, p_to_ns, p_process, p_least)
+    FROM by_width
     GROUP BY trace_id, upid, pool
   ),
   member AS (
@@ -97,6 +100,11 @@ SELECT
   section.sections,
   -- Mean length of one, ns. (no bounds)
   section.mean_ns AS section_mean_ns,
+  -- Sections in which all its threads ran; null: none. Only these can be compared with those of a
+  -- pool of another size.
+  widest.sections AS full_sections,
+  -- Mean length of one of these, ns. (no bounds)
+  widest.mean_ns AS full_section_mean_ns,
   -- Sum of their lengths, ns. (no bounds)
   section.wall_ns,
 FROM member
@@ -104,4 +112,7 @@ JOIN machine ON machine.trace_id = member.trace_id
 LEFT JOIN section
   ON section.trace_id = member.trace_id AND section.upid = member.upid
   AND section.pool = member.pool
+LEFT JOIN by_width AS widest
+  ON widest.trace_id = member.trace_id AND widest.upid = member.upid
+  AND widest.pool = member.pool AND widest.workers = member.threads
 ORDER BY member.trace_id, run_ns DESC, member.upid, member.pool;

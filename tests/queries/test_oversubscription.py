@@ -85,10 +85,11 @@ def test_wall_time_against_workers(con: duckdb.DuckDBPyConnection) -> None:
 def test_worker_count_follows_logical_cpus(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT pool, threads, cpus, cores, p_cores, follows, most_running, run_ns, ready_ns, "
-        "sections, section_mean_ns FROM worker_pool(p_trace_id := 1)"
+        "sections, section_mean_ns, full_sections, full_section_mean_ns "
+        "FROM worker_pool(p_trace_id := 1)"
     ).fetchall()
     assert rows == [
-        ("W#", 3, 4, 2, 2, "logical CPUs", 3, 45 * MS, 5 * MS, 2, 12_500_000)
+        ("W#", 3, 4, 2, 2, "logical CPUs", 3, 45 * MS, 5 * MS, 2, 12_500_000, 1, 20 * MS)
     ]  # fmt: skip
 
 
