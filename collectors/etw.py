@@ -10,6 +10,7 @@ from pathlib import Path
 
 from schedlens.errors import RecorderError
 from schedlens.load.step_file import Check
+from schedlens.output import system_text
 
 from . import etw_file, etw_refusal
 from .etw_command import (
@@ -237,8 +238,6 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
             list(command),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-            errors="replace",
             timeout=LIMIT_S,
             check=False,
             # Ctrl-C must reach only schedlens, which then stops the recording cleanly.
@@ -248,4 +247,5 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
         raise RecorderError(f"cannot run {command[0]}: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
         raise RecorderError(f"{command[0]} {command[1]} did not end within {LIMIT_S:g} s") from None
-    return done.returncode, f"{done.stdout}\n{done.stderr}"
+    said = [system_text.decoded(data) for data in (done.stdout, done.stderr)]
+    return done.returncode, "\n".join(said)

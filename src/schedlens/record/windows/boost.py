@@ -11,6 +11,7 @@ import subprocess
 from dataclasses import dataclass
 
 from schedlens.errors import KnobError
+from schedlens.output import system_text
 from schedlens.record.windows import power_plan
 
 NAME = "boost"
@@ -122,14 +123,12 @@ def _run(command: list[str]) -> tuple[int, str]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
             timeout=LIMIT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return 1, str(error)
-    return done.returncode, done.stdout
+    return done.returncode, system_text.decoded(done.stdout)
 
 
 def _last(said: str, code: int) -> str:

@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 
+from schedlens.output import system_text
 from schedlens.record.windows import power_plan
 
 LIMIT_S = 60.0
@@ -45,14 +46,12 @@ def run(command: Sequence[str]) -> str | None:
             list(command),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-            errors="replace",
             timeout=LIMIT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return system_text.decoded(done.stdout) if done.returncode == 0 else None
 
 
 def read(ask: Run = run) -> dict[str, str | None]:
