@@ -102,7 +102,7 @@ def test_other_commands_of_the_page_match_the_dry_run(tmp_path: Path) -> None:
     said = dry_run("--seconds", "10", cwd=tmp_path)
     printed = {line.partition(": ")[2] for line in said.splitlines()}
     quoted = [line for line in LINES if line.split()[0] not in (*BEFORE_AND_AFTER, "collect")]
-    assert len(quoted) == 8
+    assert len(quoted) == 9
     assert [line for line in quoted if line not in printed] == []
 
 

@@ -29,7 +29,7 @@ from schedlens.load.measured_cell import Cell, Facts, Load
 from schedlens.record import cells, changes, former_settings
 from schedlens.record.option_groups import CollectOptions, ExperimentChoice, Subject, Sweep
 from schedlens.record.request import Request
-from schedlens.record.windows import boost, experiments
+from schedlens.record.windows import boost, experiments, power_plan
 from schedlens.record.windows.options import Options
 from schedlens.record.windows.runner import Runner
 
@@ -107,6 +107,18 @@ def test_boost_mode_is_switched_and_read_back(
     assert windows.boost_modes == (3, 0)
     for wrong in ("3", "3 x", ""):
         assert former_settings.put_back([(name, wrong)]) == [name]
+
+
+def test_boost_is_refused_where_the_power_mode_overlay_overrides_it(windows: StandIns) -> None:
+    windows.texts([(list(power_plan.OVERLAY), windows_texts.OVERLAY)])
+    # An overlay without a boost mode of its own changes nothing.
+    assert boost.find()[0] is not None
+    windows.power(2, 2, overlays=(windows_texts.BEST_PERFORMANCE,))
+    switch, why = boost.find()
+    assert switch is None
+    assert why.startswith("the Power Mode 'best performance (ded574b5-")
+    windows.texts([])
+    assert boost.find()[0] is not None
 
 
 def test_boost_mode_that_cannot_be_set_says_why(windows: StandIns) -> None:

@@ -16,6 +16,7 @@ ANSWERS = {
     tuple(settings.DEVICE_GUARD): windows_texts.DEVICE_GUARD,
     tuple(settings.COMPUTER): windows_texts.COMPUTER,
     tuple(power_plan.ACTIVE): windows_texts.ACTIVE_SCHEME,
+    tuple(power_plan.OVERLAY): windows_texts.OVERLAY,
     tuple(power_plan.PROCESSOR): windows_texts.PROCESSOR_POWER,
 }
 
@@ -37,6 +38,8 @@ def test_every_setting_has_the_value_its_command_prints() -> None:
         "memory_integrity": "on",
         "hypervisor": "Example Tower 1",
         "power_plan": "Balanced (381b4222-f694-41f0-9685-ff5bb260df2e)",
+        "power_overlay.ac": "best performance (ded574b5-45a0-4f42-8737-46345c09c238)",
+        "power_overlay.dc": "none",
         "power_plan.CPMINCORES.ac": "100",
         "power_plan.CPMINCORES.dc": "10",
         "power_plan.HETEROPOLICY.ac": "0",
@@ -54,6 +57,14 @@ def test_settings_without_command_are_unknown() -> None:
     assert set(found.values()) == {None}
     assert "power_plan" in found
     assert "vbs" in found
+
+
+def test_power_mode_overlay_is_unknown_without_its_value() -> None:
+    only_mains = windows_texts.OVERLAY.replace("ActiveOverlayDc", "Other")
+    assert power_plan.overlays(only_mains) == {"ac": windows_texts.BEST_PERFORMANCE}
+    assert power_plan.overlays(windows_texts.ACTIVE_SCHEME) == {}
+    other = "3af9b8d9-7c97-431d-ad78-34a8bfea439f"
+    assert power_plan.overlay_name(other) == other
 
 
 @pytest.mark.parametrize(

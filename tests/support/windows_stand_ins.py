@@ -102,10 +102,11 @@ with (home / "calls").open("a") as calls:
     calls.write(json.dumps(["powercfg", *words]) + "\n")
 state = json.loads((home / "power").read_text())
 plan, known = state["plan"], ("scheme_current", state["plan"])
+shown = (*known, *state["overlays"])
 setting = ["sub_processor", "perfboostmode"]
 if words == ["/getactivescheme"]:
     print(f"Power Scheme GUID: {plan}  (Balanced)")
-elif words[:1] == ["/qh"] and words[1] in known and words[2:] == ["sub_processor"]:
+elif words[:1] == ["/qh"] and words[1] in shown and words[2:] == ["sub_processor"]:
     text = (home / "processor_power").read_text()
     head, found, tail = text.partition("GUID Alias: PERFBOOSTMODE")
     for kind in ("AC", "DC"):
@@ -213,10 +214,18 @@ class StandIns:
         path.write_text(f"#!{sys.executable}\n{source}")
         path.chmod(0o755)
 
-    def power(self, ac: int, dc: int, *, refuses: bool = False) -> None:
-        """A powercfg that keeps the boost mode of the active plan."""
+    def power(
+        self, ac: int, dc: int, *, refuses: bool = False, overlays: tuple[str, ...] = ()
+    ) -> None:
+        """A powercfg that keeps the boost mode of the active plan; `overlays` have one too."""
         self._program("powercfg", _POWERCFG)
-        state = {"plan": windows_texts.PLAN, "ac": ac, "dc": dc, "refuses": refuses}
+        state = {
+            "plan": windows_texts.PLAN,
+            "ac": ac,
+            "dc": dc,
+            "refuses": refuses,
+            "overlays": overlays,
+        }
         (self.home / "power").write_text(json.dumps(state))
         (self.home / "processor_power").write_text(windows_texts.PROCESSOR_POWER)
 

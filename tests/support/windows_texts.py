@@ -54,6 +54,16 @@ GUID des Energieschemas: 8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c  (Höchstleistung)
     Index der aktuellen Gleichstromeinstellung: 0x00000032
 """
 
+BEST_PERFORMANCE = "ded574b5-45a0-4f42-8737-46345c09c238"
+OVERLAY = f"""
+HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\Power\\User\\PowerSchemes
+    ActivePowerScheme    REG_SZ    {PLAN}
+    ActiveOverlayAcPowerScheme    REG_SZ    {BEST_PERFORMANCE.upper()}
+    ActiveOverlayDcPowerScheme    REG_SZ    00000000-0000-0000-0000-000000000000
+
+HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\Power\\User\\PowerSchemes\\{PLAN}
+"""
+
 VERSION = """
 HKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion
     SystemRoot    REG_SZ    C:\\Windows

@@ -81,6 +81,13 @@ def find() -> tuple[BoostMode | None, str]:
         return None, f"powercfg reports no power plan ({_last(said, code)})"
     if value is None:
         return None, "the power plan has no boost mode: this processor or its firmware offers none"
+    for guid in sorted(set(power_plan.overlays(_run(power_plan.OVERLAY)[1]).values())):
+        # An overlay without a boost mode of its own leaves the plan's in effect.
+        if guid != power_plan.NO_OVERLAY and _read(guid) is not None:
+            return None, (
+                f"the Power Mode '{power_plan.overlay_name(guid)}' overrides the plan's boost "
+                "mode: choose Balanced in Settings > System > Power, on mains and on battery"
+            )
     return BoostMode(plan, value), ""
 
 

@@ -11,6 +11,14 @@ from dataclasses import dataclass
 ACTIVE = ["powercfg", "/getactivescheme"]
 # /qh includes hidden settings, such as those of parking and of hybrid parts.
 PROCESSOR = ["powercfg", "/qh", "scheme_current", "sub_processor"]
+# Power Mode: a scheme of its own for mains and for battery, whose processor settings override
+# those of the plan. `/getactivescheme` does not show it.
+OVERLAY = ["reg", "query", r"HKLM\SYSTEM\CurrentControlSet\Control\Power\User\PowerSchemes"]
+NO_OVERLAY = "00000000-0000-0000-0000-000000000000"
+_OVERLAYS = {
+    "961cc777-2547-4f9d-8174-7d86181b8a7a": "better battery",
+    "ded574b5-45a0-4f42-8737-46345c09c238": "best performance",
+}
 
 # Settings for which some versions of Windows print no alias.
 ALIASES = {
@@ -29,6 +37,9 @@ ALIASES = {
 }
 
 _GUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_ACTIVE_OVERLAY = re.compile(
+    rf"^\s*ActiveOverlay(Ac|Dc)PowerScheme\s+REG_SZ\s+\{{?({_GUID})", re.MULTILINE
+)
 _NAMED = re.compile(rf":\s*({_GUID})\s*(?:\((.*)\))?\s*\*?\s*$")
 _ALIAS = re.compile(r":\s*([A-Z][A-Z0-9_]+)\s*$")
 _HEX = re.compile(r":\s*0x([0-9a-fA-F]{1,8})\s*$")
@@ -56,6 +67,21 @@ def plan_id(text: str) -> str | None:
     """The id of the plan in the output of `/getactivescheme` or `/qh`."""
     found = next(filter(None, map(_NAMED.search, text.splitlines())), None)
     return found[1].lower() if found else None
+
+
+def overlays(text: str) -> dict[str, str]:
+    """Ids of the overlays on mains (`ac`) and on battery (`dc`) in the output of `OVERLAY`.
+
+    `NO_OVERLAY` if the plan itself is in effect; without an entry if it is unknown.
+    """
+    return {kind.lower(): guid.lower() for kind, guid in _ACTIVE_OVERLAY.findall(text)}
+
+
+def overlay_name(guid: str) -> str:
+    """An overlay as people know it, with its id."""
+    if guid == NO_OVERLAY:
+        return "none"
+    return f"{_OVERLAYS[guid]} ({guid})" if guid in _OVERLAYS else guid
 
 
 def settings(text: str) -> dict[str, Value]:

@@ -29,7 +29,8 @@ COMPUTER = [
     "ConvertTo-Json -Compress",
 ]  # fmt: skip
 COMMANDS = (
-    VERSION, PROCESSOR, power_plan.ACTIVE, power_plan.PROCESSOR, DEVICE_GUARD, COMPUTER,
+    VERSION, PROCESSOR, power_plan.ACTIVE, power_plan.OVERLAY, power_plan.PROCESSOR, DEVICE_GUARD,
+    COMPUTER,
 )  # fmt: skip
 
 _VBS = {0: "off", 1: "on, not running", 2: "running"}
@@ -69,6 +70,10 @@ def read(ask: Run = run) -> dict[str, str | None]:
         "hypervisor": _hypervisor(computer),
         "power_plan": power_plan.active(ask(power_plan.ACTIVE) or ""),
     }
+    overlays = power_plan.overlays(ask(power_plan.OVERLAY) or "")
+    for source in ("ac", "dc"):
+        guid = overlays.get(source)
+        found[f"power_overlay.{source}"] = guid and power_plan.overlay_name(guid)
     for name, value in power_plan.settings(ask(power_plan.PROCESSOR) or "").items():
         found[f"power_plan.{name}.ac"] = str(value.ac)
         found[f"power_plan.{name}.dc"] = str(value.dc)
