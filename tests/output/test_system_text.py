@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import pytest
@@ -32,3 +33,16 @@ def test_settings_read_the_code_page_of_their_commands(monkeypatch: pytest.Monke
     said = "Höchstleistung".encode("cp850")
     program = f"import sys; sys.stdout.buffer.write({said!r})"
     assert settings.run([sys.executable, "-c", program]) == "Höchstleistung"
+
+
+def test_redirected_output_is_utf8_instead_of_the_code_page() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="cp1252")
+    system_text.print_as_utf8((stream,), "linux")
+    assert stream.encoding == "cp1252"
+    with pytest.raises(UnicodeEncodeError):
+        stream.write("≥")
+    system_text.print_as_utf8((stream,), "win32")
+    stream.write("≥ 1")
+    stream.flush()
+    assert raw.getvalue().decode("utf-8") == "≥ 1"

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from schedlens.errors import SchedlensError
+from schedlens.output import system_text
 
 # Module and summary of each command; the module is imported when the command is used.
 COMMANDS = {
@@ -84,6 +85,7 @@ def group() -> None:
 def run(command: click.Command, arguments: Sequence[str] | None = None, name: str = "") -> int:
     """Runs a command; a user error becomes one line on stderr and exit code 2."""
     interrupted = _interrupts()
+    system_text.print_as_utf8((sys.stdout, sys.stderr))
     try:
         result: Any = command.main(
             args=None if arguments is None else list(arguments),
