@@ -112,7 +112,7 @@ def test_reports_critical_thread_on_e_cores(con: duckdb.DuckDBPyConnection) -> N
     assert "ran 10 ms (25 % of its running time) on E cores" in plain(found[0].detail)
 
 
-def test_thread_that_may_not_use_p_cores_is_told_to_widen_its_affinity(
+def test_thread_that_may_not_use_p_cores_is_advised_to_widen_its_affinity(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     cpus = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E")]
