@@ -64,7 +64,11 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     yield Finding(
         kind="not_allowed_on_p_cores" if mask else "on_e_cores",
         severity="critical" if share >= CRITICAL_PCT else "warning",
-        title=f"Busy thread ran {duration(row['slow_ns'])} ({percent(share)}) on E cores",
+        title=(
+            f"Busy thread is not allowed on P cores ({duration(row['slow_ns'])} on E)"
+            if mask
+            else f"Busy thread ran {duration(row['slow_ns'])} ({percent(share)}) on E cores"
+        ),
         detail=(
             f"{recordings(row['label'], others)}"
             f"{thread_name(row['thread'], row['tid'], row['process'])} ran "
