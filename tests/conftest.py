@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import processors
 import pytest
 import shared_files
 
@@ -21,6 +22,10 @@ BIN = Path(sys.executable).parent
 # Tests that use these record, so `make test` runs them like those that their file marks `alone`:
 # one after the other, after the rest.
 RECORDING_FIXTURES = {"session", "analysis", "workload"}
+
+
+def pytest_sessionstart() -> None:
+    processors.bring_back()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

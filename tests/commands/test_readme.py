@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import processors
 import pytest
 from conftest import BIN, command, needs_tracing
 
@@ -38,6 +39,8 @@ def test_readme_shows_the_main_commands() -> None:
 @pytest.mark.parametrize("line", COLLECT)
 def test_each_collect_line_produces_a_plan(line: str, tmp_path: Path) -> None:
     needs_tracing()
+    if "pairs" in line.split():
+        processors.needs_two()
     # The README's server does not exist here; a program that sleeps replaces it, under a name
     # that no other process has.
     (tmp_path / "bin").mkdir()

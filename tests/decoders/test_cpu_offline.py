@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import processors
 import pyarrow as pa
 import pytest
 import recording_writer
@@ -46,16 +47,14 @@ def control() -> Iterator[Path]:
     if not usable:
         pytest.skip("no CPU of this machine can be taken offline")
     file = usable[-1]
-    try:
-        # Permission alone does not decide: a container may refuse.
-        file.write_text("0")
-        file.write_text("1")
-    except OSError as error:
-        pytest.skip(f"no CPU of this machine can be taken offline: {error}")
-    try:
+    with processors.taken_offline(file):
+        try:
+            # Permission alone does not decide: a container may refuse.
+            file.write_text("0")
+            file.write_text("1")
+        except OSError as error:
+            pytest.skip(f"no CPU of this machine can be taken offline: {error}")
         yield file
-    finally:
-        file.write_text("1")
 
 
 def _recorded(events: str, control: Path, folder: Path) -> tuple[dict[str, pa.Table], list[int]]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import experiment_session
+import processors
 import pytest
 import sysfs_machine as fake
 from conftest import command
@@ -337,6 +338,7 @@ def test_median_interval_follows_binomial_ranks(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
+    processors.needs_two()
     folder = tmp_path / "session"
     done = command(
         "collect", "--experiment", "pairs", "--pair", "imul1+add8", "--pair", "aes+aes",

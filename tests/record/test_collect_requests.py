@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import click
+import processors
 import pytest
 from collect_command import collect
 
@@ -135,6 +136,8 @@ def test_resume_rejects_an_option_with_its_default_value(
 def test_program_is_queried_once_per_command(
     words: list[str], queries: int, workload: str, tmp_path: Path
 ) -> None:
+    if "pairs" in words:
+        processors.needs_two()
     log, wrapper = tmp_path / "log", tmp_path / "wrapper"
     wrapper.write_text(
         f'#!/bin/sh\necho "$1" >> {shlex.quote(str(log))}\nexec {shlex.quote(workload)} "$@"\n'

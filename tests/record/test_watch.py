@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import processors
 import pytest
 from collect_command import collect, read
 from conftest import needs_tracing
@@ -124,10 +125,8 @@ def test_cpu_that_goes_offline_in_the_step_is_recorded(tmp_path: Path) -> None:
     if not os.access(switch, os.W_OK) or not Path("/sys/kernel/tracing/events/cpuhp").is_dir():
         pytest.skip("no CPU can be taken offline here")
     script = f"echo 0 > {switch}; sleep 0.2; echo 1 > {switch}; sleep 0.1; echo 0 > {switch}"
-    try:
+    with processors.taken_offline(switch):
         done = collect("-o", str(tmp_path / "s"), "--", "sh", "-c", script)
-    finally:
-        switch.write_text("1", encoding="ascii")
     assert done.returncode == 0, done.stderr
     (step,) = (tmp_path / "s").glob("*/step.json")
     edges = [read(step.parent / f"{edge}.json")["online"] for edge in ("begin", "end")]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import processors
 import pytest
 import windows_buffers
 from fixture_files import fixture
@@ -58,6 +59,7 @@ def test_recording_is_planned_on_the_machine_topology(tmp_path: Path) -> None:
 
 
 def test_experiment_cells_are_measured(tmp_path: Path) -> None:
+    processors.needs_two()
     stand_ins = StandIns(
         tmp_path / "stand-ins", header_only_etl(), (500_010_000_000, 501_000_000_000)
     )
