@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -49,6 +50,11 @@ def test_regression_exits_with_1_and_is_in_every_file(folder: Path, tmp_path: Pa
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "")
     assert "gate: regression" in done.stdout
+    assert re.search(
+        r"^findings: [1-9]\d* new in B, \d+ gone, [1-9]\d* in both$", done.stdout, re.M
+    )
+    assert re.search(r"^  new  +(critical|warning) +\S", done.stdout, re.M)
+    assert "### Findings: " in files["out.md"].read_text()
 
     suite = ET.parse(files["junit.xml"]).getroot().find("testsuite")
     assert suite is not None

@@ -50,6 +50,9 @@ def test_page_shows_both_sides_without_complaint(found: Comparison, tmp_path: Pa
         )
         names = browser.evaluate("[...document.querySelectorAll('section')].map((s) => s.id)")
         assert {"gate", "differences", "over_time", "quantiles", "machine"} <= set(names)
+        assert "new" in browser.evaluate(
+            "document.querySelector('#matched_findings table').innerText"
+        )
         # Every row of the time axis has a line of each side.
         lines = browser.evaluate(
             "document.querySelector('#over_time .plot').data.map((line) => line.name)"

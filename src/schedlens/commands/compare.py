@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # Differences that the terminal shows; the report and --json have all.
 _MOST = 20
+_MOST_FINDINGS = 10
 
 
 @click.command("compare")
@@ -124,7 +125,7 @@ def _show(found: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from schedlens.differences import numbers
+    from schedlens.differences import matched_findings, numbers
     from schedlens.output.terminal import escape
     from schedlens.output.wording import count
 
@@ -168,6 +169,14 @@ def _show(found: Comparison) -> None:
             f"{fact.topic}: {escape(fact.key)}: {escape(fact.a or 'none')} in A, "
             f"{escape(fact.b or 'none')} in B"
         )
+    if found.findings:
+        console.print(f"findings: {matched_findings.line(found.findings)}")
+        changed = [one for one in found.findings if one.state != "both" and one.severity != "info"]
+        for matched in changed[:_MOST_FINDINGS]:
+            of = f" ({escape(matched.subject)})" if matched.subject else ""
+            console.print(f"  {matched.state:<5}{matched.severity:<9}{escape(matched.title)}{of}")
+        if len(changed) > _MOST_FINDINGS:
+            console.print(f"  {len(changed) - _MOST_FINDINGS} more: see --report or --json")
     for step in found.unmatched:
         console.print(f"not compared: step {escape(step)}")
     if found.gate is not None:

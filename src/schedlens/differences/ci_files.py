@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
 
 from schedlens import __version__
-from schedlens.differences import numbers
+from schedlens.differences import matched_findings, numbers
 from schedlens.differences.quantities import BY_NAME
 from schedlens.output.terminal import visible
 
@@ -128,6 +128,14 @@ def markdown(found: Comparison) -> str:
                 f"rank correlation {one.correlation:+.2f}"
             )
             for one in found.mechanisms
+        ]
+    changed = [one for one in found.findings if one.state != "both" and one.severity != "info"]
+    if changed:
+        lines += ["", f"### Findings: {matched_findings.line(found.findings)}", ""]
+        lines += [
+            f"- {one.state}, {one.severity}: {_cell(one.title)}"
+            + (f" ({_cell(one.subject)})" if one.subject else "")
+            for one in changed[:_MOST_ROWS]
         ]
     if found.machine:
         lines += ["", "### What is different about the machine", "", "| | A | B |", "|---|---|---|"]

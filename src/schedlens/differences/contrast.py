@@ -9,8 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from schedlens.differences import machine_facts, mechanisms, resampling, series, sides
+from schedlens.differences import (
+    machine_facts,
+    matched_findings,
+    mechanisms,
+    resampling,
+    series,
+    sides,
+)
 from schedlens.differences.machine_facts import Fact
+from schedlens.differences.matched_findings import MatchedFinding
 from schedlens.differences.mechanisms import Mechanism
 from schedlens.differences.quantities import BY_NAME, QUANTITIES, Better, Quantity
 from schedlens.differences.series import Series
@@ -106,7 +114,8 @@ class Comparison:
 
     `machine` lists what the recordings say differently about machine, software and background
     processes. `unmatched` names steps that only one side has. `failures` names recordings that
-    could not be read, `facts` the machine facts that a side recorded. `gate` is the verdict on the
+    could not be read, `facts` the machine facts that a side recorded. `findings` are those of both
+    sides, matched; empty where only some quantities were compared. `gate` is the verdict on the
     rules, if there were any.
     """
 
@@ -118,6 +127,7 @@ class Comparison:
     unmatched: tuple[str, ...]
     failures: tuple[str, ...]
     facts: tuple[str, ...]
+    findings: tuple[MatchedFinding, ...] = ()
     gate: Gate | None = None
     compared: tuple[Compared, ...] = field(default=(), repr=False)
 
@@ -155,9 +165,13 @@ def compare(
     """
     resampling.libraries()
     chosen = _chosen(quantities)
+    # Who asks for one quantity does not wait for all analyzers.
+    judged = len(chosen) == len(QUANTITIES)
     with contextlib.ExitStack() as stack:
         side_a, side_b = (
-            stack.enter_context(sides.opened(_paths(paths), name, keep=keep, progress=progress))
+            stack.enter_context(
+                sides.opened(_paths(paths), name, judged=judged, keep=keep, progress=progress)
+            )
             for name, paths in (("a", a), ("b", b))
         )
         wanted = list(processes) or _busiest(side_a, side_b)
@@ -184,6 +198,14 @@ def compare(
             tuple(unmatched),
             (*side_a.failures, *side_b.failures),
             known,
+            matched_findings.ordered(
+                [
+                    one
+                    for step, of_a, of_b in steps
+                    if judged
+                    for one in matched_findings.matched(step, of_a, of_b)
+                ]
+            ),
             compared=tuple(compared),
         )
     if rules is None:
@@ -368,6 +390,8 @@ def as_json(found: Comparison) -> dict[str, Any]:
             "is_worse": one.is_worse,
             "change_pct": one.change_pct,
         }
+    for row, matched in zip(facts["findings"], found.findings, strict=True):
+        row |= {"state": matched.state}
     if found.gate is not None:
         facts["gate"] = {
             "state": found.gate.state,

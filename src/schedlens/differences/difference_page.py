@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlens.differences import curves, numbers, resampling
+from schedlens.differences import curves, listed, numbers, resampling
 from schedlens.differences.quantities import BLOCKS, BY_NAME
 from schedlens.output.terminal import visible
 from schedlens.output.wording import count
@@ -38,13 +38,14 @@ def payload(found: Comparison) -> dict[str, Any]:
     sections: list[dict[str, Any]] = []
     absent: list[list[str]] = []
     for name, heading, made in (
-        ("gate", "Gate", _gate(found)),
+        ("gate", "Gate", listed.gate(found, _window(found))),
         ("differences", "Differences", _forest(found)),
         ("over_time", "Both sides over time", _over_time(found)),
         ("quantiles", "Distributions", _quantiles(found)),
         ("mechanisms", "What moved with it", _mechanisms(found)),
-        ("machine", "What is different about the machine", _machine(found)),
-        ("not_compared", "Not compared", _not_compared(found)),
+        ("matched_findings", "Findings of both sides", listed.findings(found)),
+        ("machine", "What is different about the machine", listed.machine(found)),
+        ("not_compared", "Not compared", listed.not_compared(found, _window(found))),
     ):
         if isinstance(made, str):
             absent.append([heading, made])
@@ -412,57 +413,3 @@ def _mechanisms(found: Comparison) -> Section | str:
     )
     sql = "\n;\n".join(dict.fromkeys(BY_NAME[one.quantity].sql for one in found.mechanisms))
     return Section(lead, _window(found), (), (Answer(sql, "mechanism", tuple(rows[0]), rows),))
-
-
-def _machine(found: Comparison) -> Section | str:
-    if not found.machine:
-        return "both sides report the same machine and software"
-    rows = [{"topic": one.topic, "name": one.key, "A": one.a, "B": one.b} for one in found.machine]
-    lead = "A difference above may be due to one of these."
-    return Section(
-        lead, "What the recordings say about the machine.", (),
-        (Answer("FROM machine_fact", "machine_fact", tuple(rows[0]), rows),),
-    )  # fmt: skip
-
-
-def _not_compared(found: Comparison) -> Section | str:
-    rows = [
-        {"quantity": one.quantity, "of": one.subject, "step": one.step, "reason": one.reason}
-        for one in found.differences
-        if one.reason
-    ]
-    rows += [
-        {"quantity": None, "of": None, "step": step, "reason": "only one side has this step"}
-        for step in found.unmatched
-    ]
-    if not rows:
-        return "every quantity has enough data on both sides"
-    lead = "Too little is known about these: they may have changed."
-    return Section(
-        lead, _window(found), (),
-        (Answer("FROM time_block", "not_compared", tuple(rows[0]), rows),),
-    )  # fmt: skip
-
-
-def _gate(found: Comparison) -> Section | str:
-    if found.gate is None:
-        return "no rules were given (--gate RULES.toml)"
-    rows = [
-        {
-            "rule": one.name,
-            "result": one.state,
-            "difference": numbers.difference(one.difference) if one.difference else None,
-            "reason": one.reason,
-            "p_beyond": one.p_regression,
-            "p_within": one.p_within,
-        }
-        for one in found.gate.judged
-    ]
-    sql = "\n;\n".join(
-        dict.fromkeys(one.difference.sql for one in found.gate.judged if one.difference)
-    )
-    lead = (
-        f"Result: {found.gate.state}. A regression needs a test that the limit is exceeded, and "
-        "within limits a test that it is not."
-    )
-    return Section(lead, _window(found), (), (Answer(sql, "gate", tuple(rows[0]), rows),))

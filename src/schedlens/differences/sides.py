@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens.ask import analysis, blank_database, bounds, catalog
+from schedlens.ask import analysis, blank_database, bounds, catalog, judging
+from schedlens.ask.findings import Scope
 from schedlens.differences.quantities import ANSWERED
 from schedlens.errors import DatabaseError, NothingToReadError
 from schedlens.load import recording, store
@@ -60,14 +61,15 @@ def opened(
     paths: Sequence[Path],
     name: str,
     *,
+    judged: bool = False,
     keep: Path | None = None,
     progress: Progress = lambda label, share: None,
 ) -> Iterator[Side]:
     """The recordings of a side, open while the block runs.
 
     A path is an analysis.duckdb, a folder that contains one, or what `analyze` reads. The latter is
-    analyzed into `keep`/`name`.duckdb, or into a temporary file. Raises `NothingToReadError`,
-    `DatabaseError` or `SessionError`.
+    analyzed into `keep`/`name`.duckdb, or into a temporary file; if `judged`, its findings are
+    stored as well. Raises `NothingToReadError`, `DatabaseError` or `SessionError`.
     """
     analyzed: list[Path] = []
     raw: list[Path] = []
@@ -82,7 +84,7 @@ def opened(
         failures: list[str] = []
         if raw:
             file = stack.enter_context(_place(keep, name))
-            failures = _analyze(raw, file, progress)
+            failures = _analyze(raw, file, progress, judged=judged)
             files.append(file)
         found: list[Recorded] = []
         for file in dict.fromkeys(file.absolute() for file in files):
@@ -112,12 +114,14 @@ def _place(keep: Path | None, name: str) -> Iterator[Path]:
     yield keep / f"{name}.duckdb"
 
 
-def _analyze(paths: list[Path], file: Path, progress: Progress) -> list[str]:
+def _analyze(paths: list[Path], file: Path, progress: Progress, *, judged: bool) -> list[str]:
     recordings = recording.gather(paths)
     with store.create(file, place=blank_database.place) as con:
         failures = analysis.load(con, recordings, (None, None), progress)
         if len(failures) == len(recordings):
             raise NothingToReadError(failures[0].line)
+        if judged:
+            judging.store(con, judging.judge_all(Scope(con), (), progress))
     return [failure.line for failure in failures]
 
 
