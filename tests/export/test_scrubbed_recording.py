@@ -89,6 +89,34 @@ def test_case_of_the_demo_gives_the_same_findings(case: cases.Case, tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_versions_of_one_thing_are_compared_as_before(tmp_path: Path) -> None:
+    priority, critical_path = cases.CASES[:2]
+    versions = [
+        ("other.etl", priority.play(seconds=1.0)),
+        ("secret-build-17.etl", critical_path.play(seconds=1.0)),
+        ("secret-build-18.etl", critical_path.play(fixed=True, seconds=1.0)),
+        ("game", priority.play(seed=2, seconds=1.0)),
+        ("game-fixed", priority.play(seed=2, fixed=True, seconds=1.0)),
+    ]
+    pairs = "SELECT first_trace_id, second_trace_id, basis FROM recording_pair"
+    with simulated_database(tmp_path, versions) as con:
+        judging.store(con, judging.judge_all(Scope(con)))
+        before = con.execute(pairs).fetchall()
+    assert before == [(2, 3, "name"), (4, 5, "name")]
+    found = compared(tmp_path / "analysis.duckdb")
+    assert differing(found) == []
+    assert "smt_comparison" in {one.original["analyzer"] for one in found}
+    target = tmp_path / "scrubbed.schedlens"
+    names = [one.name for one in scrubbed_file.contained(target)]
+    assert names == [
+        "recording1", "recording2-1", "recording2-2", "recording4", "recording4-fixed",
+    ]  # fmt: skip
+    again = analyzed([target], tmp_path)
+    with duckdb.connect(str(again), read_only=True) as con:
+        assert con.execute(pairs).fetchall() == before
+
+
+@pytest.mark.slow
 def test_part_of_a_case_gives_bounds_that_contain_the_truth(tmp_path: Path) -> None:
     case = cases.CASES[2]
     with simulated_database(tmp_path, [("faulty", case.play())]) as con:

@@ -33,6 +33,8 @@ class Part:
     trace_id: int
     number: int
     """Its number in the file, from 1."""
+    name: str
+    """Its name in the file, by which it is compared with the same recordings as the original."""
     first_ns: int
     last_ns: int
     from_ns: int
@@ -82,6 +84,7 @@ def choose(con: duckdb.DuckDBPyConnection, choice: Choice) -> Excerpt:
         "FROM trace LEFT JOIN analysis_window USING (trace_id) ORDER BY trace_id"
     ).fetchall()
     parts: list[Part] = []
+    names = _Names(con)
     for trace_id, first, last, start, end, kind in rows:
         own = [row for row in found if row["trace_id"] in (None, trace_id)]
         if not own and not every:
@@ -97,8 +100,50 @@ def choose(con: duckdb.DuckDBPyConnection, choice: Choice) -> Excerpt:
                 f"--from and --to leave out all of recording {trace_id}, whose findings are from "
                 f"{min(begins, default=first) / 1e9:.3f} s to {max(ends, default=last) / 1e9:.3f} s"
             )
-        parts.append(Part(trace_id, len(parts) + 1, first, last, begin, until, (start, end, kind)))
+        number = len(parts) + 1
+        parts.append(
+            Part(
+                trace_id, number, names.of(trace_id, number), first, last, begin, until,
+                (start, end, kind),
+            )
+        )  # fmt: skip
     return Excerpt(parts, found)
+
+
+class _Names:
+    """Names for the recordings in a file: versions of one thing (recording_pair) remain that."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        pairs = con.execute(
+            "SELECT first_trace_id, second_trace_id FROM recording_pair WHERE basis = 'name'"
+        ).fetchall()
+        self._base = {trace_id: base for base, other in pairs for trace_id in (base, other)}
+        self._labels = {
+            trace_id: re.sub(r"(\.perf)?\.(data|etl|dat|zst|gz)$", "", label.lower())
+            for trace_id, label in con.execute("SELECT trace_id, label FROM trace").fetchall()
+        }
+        # By base: the number of the first version in the file, and how many there are.
+        self._first: dict[int, int] = {}
+        self._versions: dict[int, int] = {}
+
+    def of(self, trace_id: int, number: int) -> str:
+        """The name of a recording, of which this is the number in the file."""
+        base = self._base.get(trace_id)
+        if base is None:
+            return f"recording{number}"
+        first = self._first.setdefault(base, number)
+        place = self._versions[base] = self._versions.get(base, 0) + 1
+        word = self._version(trace_id, base)
+        # The words that mark a version, such as `fixed`, say nothing; a number may be a build's.
+        kept = word if re.fullmatch("[a-z]*", word) else str(place)
+        return f"recording{first}-{kept}" if kept else f"recording{first}"
+
+    def _version(self, trace_id: int, base: int) -> str:
+        """The last word of a name that has one more than that of another version, or differs."""
+        own = self._labels[trace_id]
+        others = [self._labels[one] for one, of in self._base.items() if of == base]
+        is_stem = any(other[: len(own)] == own and len(other) > len(own) for other in others)
+        return "" if is_stem else re.split(r"[-_. ]", own)[-1]
 
 
 def _findings(con: duckdb.DuckDBPyConnection, wanted: Sequence[str]) -> list[dict[str, Any]]:
@@ -213,12 +258,12 @@ def rows_of(con: duckdb.DuckDBPyConnection, table: str, part: Part, start_clock:
     shown |= {name: _moved(name, part) for name in columns if name in scrubbed_file.IDS}
     if table == "trace":
         shown |= {
-            "label": f"'recording-{part.number}'",
+            "label": f"'{part.name}'",
             "start_clock": f"start_clock - {start_clock}",
             "start_time_utc": "NULL::TIMESTAMP_NS",
         }
     elif table == "run":
-        shown["step"] = f"'recording-{part.number}'"
+        shown["step"] = f"'{part.name}'"
     elif table == "recording_identity":
         # Numbers of the recorder, which occur in no file but theirs.
         for name in ("recording_uid", "host_uid"):

@@ -167,7 +167,7 @@ class Rules:
                 return lambda text: text if _DOMAIN.fullmatch(text) else self.name(text)
             case "trace.os":
                 return _system
-            case ("trace.path" | "trace.host" | "trace.cpu_model" | "process.command_line"
+            case ("trace.path" | "trace.cpu_model" | "process.command_line"
                   | "experiment_worker.predicted_basis"):  # fmt: skip
                 return lambda text: None
             case "calibration.measured_utc":

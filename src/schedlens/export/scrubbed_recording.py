@@ -177,6 +177,7 @@ def _manifest(chosen: Excerpt, rows: list[dict[str, int]], process: str | None) 
         "recordings": [
             {
                 "number": part.number,
+                "name": part.name,
                 "window": dict(zip(("start_ns", "end_ns", "kind"), part.window, strict=True)),
                 "contains": {"from_ns": part.from_ns, "to_ns": part.to_ns},
                 "is_whole": part.is_whole,

@@ -103,7 +103,7 @@ def gather(paths: Sequence[Path]) -> list[Recording]:
             found.append(Recording(path.name, path))
         elif scrubbed_file.is_one(path):
             found.extend(
-                Recording(f"recording-{one.number}", path, scrubbed=one.number)
+                Recording(one.name, path, scrubbed=one.number)
                 for one in scrubbed_file.contained(path)
             )
         elif path.is_dir() and not (path / "data").exists():

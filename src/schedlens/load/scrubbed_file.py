@@ -40,14 +40,17 @@ _MOST_CPUS = 1 << 16
 _WINDOWS = ("workers", "step", "trace", "asked")
 # Tables whose rows of one CPU or thread follow each other.
 _TILES = {"cpu_state": "cpu", "thread_state": "utid"}
+# The second part says which of several versions of one thing it is.
+_NAME = re.compile(r"recording[0-9]{1,5}(-([a-z]{1,12}|[0-9]{1,5}))?")
 _BEGIN = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
 class Contained:
-    """A recording in a file: its number, its window, and the rows of its tables."""
+    """A recording in a file: its number, its name, its window, and the rows of its tables."""
 
     number: int
+    name: str
     window: tuple[int, int, str]
     rows: dict[str, int]
 
@@ -91,9 +94,10 @@ def _recording(row: dict[str, Any]) -> Contained:
     start, end, kind = window["start_ns"], window["end_ns"], window["kind"]
     numbers = [row["number"], start, end, *row["tables"].values()]
     is_plain = all(type(one) is int and abs(one) < _LONGEST_NS for one in numbers)
-    if kind not in _WINDOWS or not is_plain:
+    name = row["name"]
+    if kind not in _WINDOWS or not is_plain or not _NAME.fullmatch(name):
         raise ValueError(f"recording {str(row['number'])[:9]!a}")
-    return Contained(row["number"], (start, end, kind), dict(row["tables"]))
+    return Contained(row["number"], name, (start, end, kind), dict(row["tables"]))
 
 
 def process(path: Path) -> str | None:
