@@ -9,8 +9,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from fixture_files import fixture
 from timeline_data import timeline_session
 
+import schedlens
+from schedlens.commands import analyze, cli
 from schedlens.serve import session_tiles
 from schedlens.timeline import beside, sums
 from schedlens.timeline.prepared import Timelines
@@ -67,6 +70,25 @@ def test_server_uses_the_file_of_analyze_by_several_and_after_a_move(
     shutil.move(tmp_path / "copy/moved.duckdb", tmp_path / "copy/analysis.duckdb")
     with served(tmp_path / "copy/analysis.duckdb") as (_, as_it_is):
         assert as_it_is
+
+
+@pytest.mark.parametrize("how", ["command", "api", "api with a report"])
+def test_analysis_without_a_report_leaves_the_file_as_well(
+    how: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    trace = fixture("plain", tmp_path_factory)
+    for least, files in ((1, ["analysis.duckdb", beside.FILE]), (1 << 40, ["analysis.duckdb"])):
+        monkeypatch.setattr(beside, "LEAST_PARTS", least)
+        if how == "command":
+            arguments = [str(trace), "-o", str(tmp_path), "--no-report"]
+            assert cli.run(analyze.analyze, arguments, "analyze") == 0
+        else:
+            schedlens.analyze(trace, output=tmp_path, report=how != "api").close()
+        assert sorted(path.name for path in tmp_path.glob("*.duckdb")) == files
+        with served(tmp_path / "analysis.duckdb") as (timelines, as_it_is):
+            assert as_it_is == (least == 1)
+            assert totals(timelines) != []
 
 
 def test_changed_database_makes_the_tables_again(database: Path) -> None:

@@ -20,6 +20,7 @@ from schedlens.load.recording import Recording
 from schedlens.machine import memory
 from schedlens.output.whole_file import cannot_write
 from schedlens.report import page
+from schedlens.timeline import beside
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -86,10 +87,15 @@ def analyzed(
     with (
         _making,
         page.saved(folder / "report.html") as save,
+        beside.saved(file) as prepared,
         pipeline.analyzed(recordings, file, questions, max_memory=allowed) as run,
     ):
         if report:
-            save(page.text(run.con, process=process, scope=run.scope))
+            timelines = prepared(run.con)
+            save(page.text(run.con, process=process, scope=run.scope, timelines=timelines))
+            timelines.detach()
+        else:
+            beside.prepare(run.con, prepared)
         unread = run.unread()
     _warn(unread)
     return _of(file)

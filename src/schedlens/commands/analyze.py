@@ -176,7 +176,11 @@ def analyze(
             if lake is not None:
                 with timings.phase("lake"):
                     entries = written.write(con, lake_files, planned)
-            if not no_report:
+            if no_report:
+                # `schedlens serve` opens a large recording at once then.
+                with timings.phase("timeline"):
+                    beside.prepare(con, prepared)
+            else:
                 with bar(quiet=as_json) as progress, timings.phase("report"):
                     timelines = prepared(con)
                     save(

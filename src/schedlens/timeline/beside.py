@@ -13,6 +13,8 @@ import duckdb
 from schedlens.output import leftover
 from schedlens.timeline.prepared import LEAST_PARTS, Timelines
 
+Prepared = Callable[[duckdb.DuckDBPyConnection], Timelines]
+
 FILE = "timeline.duckdb"
 # The headers of a DuckDB file: one of them changes with each checkpoint.
 _HEADERS = 3 * 4096
@@ -27,27 +29,39 @@ def stamp_of(database: Path) -> str:
     return f"{hashlib.sha256(headers).hexdigest()[:32]}-{pending}"
 
 
+def is_large(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the timeline of a database is prepared in a file: else it is as fast without one."""
+    rows: int = con.execute("SELECT count(*) FROM thread_state").fetchall()[0][0]
+    return rows >= LEAST_PARTS
+
+
+def prepare(con: duckdb.DuckDBPyConnection, prepared: Prepared) -> None:
+    """Prepares every recording of a large database, for a session without a report."""
+    if is_large(con):
+        timelines = prepared(con)
+        for (trace_id,) in con.execute("SELECT trace_id FROM trace ORDER BY trace_id").fetchall():
+            timelines.of(trace_id)
+        timelines.detach()
+
+
 @contextmanager
-def saved(database: Path) -> Iterator[Callable[[duckdb.DuckDBPyConnection], Timelines]]:
+def saved(database: Path) -> Iterator[Prepared]:
     """A function that prepares the timeline of a database that is being written.
 
-    Of a large one, the tables go into a file, which gets its name when the block succeeds: only
-    then, the database is complete. A file of an earlier database is removed in any case.
+    Of a large one (`is_large`), the tables go into a file, which gets its name when the block
+    succeeds: only then, the database is complete. A file of an earlier database is removed in any
+    case.
     """
     file = database.with_name(FILE)
     aside = leftover.unfinished(file)
     leftover.remove_unfinished(file)
-    made: list[Timelines] = []
 
     def prepared(con: duckdb.DuckDBPyConnection) -> Timelines:
-        rows = con.execute("SELECT count(*) FROM thread_state").fetchall()[0][0]
-        made.append(Timelines(con, aside if rows >= LEAST_PARTS else None))
-        return made[0]
+        return Timelines(con, aside if is_large(con) else None)
 
     try:
         yield prepared
-        if made:
-            file.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
         if aside.exists():
             with duckdb.connect(str(aside)) as con:
                 con.execute("UPDATE source SET stamp = ?", [stamp_of(database)])
