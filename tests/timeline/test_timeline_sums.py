@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated import simulated_database
 from timeline_data import timeline_session
 
 from schedlens.errors import UnknownNameError
 from schedlens.load import store
+from schedlens.simulate import cases
 from schedlens.timeline import inventory, keys, lanes, slices, sums
 from schedlens.timeline.columns import cover, split_sql, widths_of
 from schedlens.timeline.lanes import Asked
@@ -281,3 +283,67 @@ def test_neighbors_and_wakers_are_those_of_the_slices(timelines: Timelines) -> N
     assert found["chain"][0]["utid"] == row[2]
     for sql in found["sql"].values():
         timelines.con.execute(sql)
+
+
+def test_obstacles_of_a_slice_are_those_of_the_view(tmp_path: Path) -> None:
+    case = {one.name: one for one in cases.CASES}
+    plays = [(name, case[name].play(seconds=s)) for name, s in (("parked", 1.5), ("priority", 0.3))]
+    with simulated_database(tmp_path, plays) as con:
+        timelines = Timelines(con)
+        # Up to 15 slices after a wait of each kind.
+        ready = con.execute(
+            "SELECT DISTINCT s.trace_id, s.utid, s.ts "
+            "FROM ready_obstacle_slice() AS r "
+            "JOIN sched_slice AS s ON s.utid = r.utid AND s.ts - s.ready_ns = r.ready_ts "
+            "QUALIFY row_number() OVER (PARTITION BY r.obstacle ORDER BY hash(r.ts, r.utid)) <= 15"
+        ).fetchall()
+        kinds = set()
+        for trace_id, utid, ts in ready:
+            found = slices.slice_at(timelines, trace_id, utid, ts)
+            assert found is not None
+            shown = [(row["obstacle"], row["ns"]) for row in found["ready"]]
+            assert shown == con.execute(found["sql"]["obstacles"]).fetchall()
+            kinds |= {obstacle for obstacle, _ in shown}
+    assert {"all_busy", "parked_available"} <= kinds
+
+
+def test_chain_of_wakeups_ends_at_the_start_of_the_frame_or_at_an_interrupt(
+    timelines: Timelines,
+) -> None:
+    con = timelines.con
+    wakeups: dict[int, list[tuple[int, int, int, bool]]] = {}
+    for woken, *row in con.execute(
+        "SELECT w.utid, w.ts, w.cpu, w.waker_utid, coalesce(w.in_interrupt, t.is_idle) "
+        "FROM wakeup AS w LEFT JOIN thread AS t ON t.utid = w.waker_utid "
+        "WHERE w.trace_id = 1 AND effective ORDER BY w.ts DESC, w.seq DESC"
+    ).fetchall():
+        wakeups.setdefault(woken, []).append((row[0], row[1], row[2], row[3]))
+    frames = con.execute(
+        "SELECT start_ns, start_ns + dur_ns FROM frame WHERE trace_id = 1 AND dur_ns > 0"
+    ).fetchall()
+    ends = set()
+    for utid, ts in con.execute(
+        "SELECT utid, ts FROM sched_slice WHERE trace_id = 1 AND NOT is_idle "
+        "ORDER BY hash(ts, utid) LIMIT 150"
+    ).fetchall():
+        begin = max((start for start, end in frames if start <= ts < end), default=None)
+        at, who = ts, utid
+        expected: list[tuple[int, int, int, bool, int]] = []
+        while True:
+            last = next((row for row in wakeups.get(who, ()) if row[0] <= at), None)
+            if last is None or (begin is not None and last[0] < begin):
+                ends.add("frame" if last and expected else "none")
+                break
+            expected.append((*last, who))
+            if last[3] or last[2] is None or (last[0], last[2]) == (at, who):
+                ends.add("interrupt")
+                break
+            if len(expected) == 32:
+                break
+            at, who = last[0], last[2]
+        chain = slices.chain(timelines, 1, utid, ts)
+        assert [
+            (hop["time_ns"], hop["cpu"], hop["utid"], hop["in_interrupt"], hop["woken_utid"])
+            for hop in chain
+        ] == expected
+    assert {"frame", "interrupt"} <= ends

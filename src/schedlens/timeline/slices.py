@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from schedlens.timeline import keys
 from schedlens.timeline.inventory import table
 from schedlens.timeline.prepared import Timelines
 
 # The chain of wakers is followed this far.
 _MOST_HOPS = 32
+# Wakeups are read at once from this long before a slice.
+_NEAR_NS = 1_000_000
 WHAT = ("next", "previous", "waker", "woken")
 
 _SLICE = """
@@ -35,7 +38,7 @@ ORDER BY s.ts DESC LIMIT 1
 """
 _OBSTACLES = """
 SELECT obstacle, sum(dur)::BIGINT AS ns
-FROM ready_obstacle_slice({one}, {start}, {end}, 100000)
+FROM ready_obstacle_slice({one}, {ready}, {start}, 100000)
 WHERE utid = {utid} AND ready_ts = {ready}
 GROUP BY obstacle ORDER BY ns DESC, obstacle
 """
@@ -46,6 +49,14 @@ FROM wakeup AS w
 LEFT JOIN thread AS t ON t.utid = w.waker_utid
 WHERE w.trace_id = {one} AND w.utid = {utid} AND w.effective AND w.ts <= {at}
 ORDER BY w.ts DESC, w.seq DESC LIMIT 1
+"""
+_NEAR = """
+SELECT w.utid AS woken_utid, w.ts AS time_ns, w.cpu, w.waker_utid AS utid, t.name AS thread, t.tid,
+  coalesce(w.in_interrupt, t.is_idle) AS in_interrupt
+FROM wakeup AS w
+LEFT JOIN thread AS t ON t.utid = w.waker_utid
+WHERE w.trace_id = {one} AND w.effective AND w.ts > {since} AND w.ts <= {at}
+ORDER BY w.ts DESC, w.seq DESC
 """
 _INSTEAD = """
 SELECT c.utid, t.name AS thread, t.tid,
@@ -111,7 +122,8 @@ def slice_at(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> di
     if ready is not None:
         names |= {"ready": start - ready, "at": start - ready}
         own["ahead"] = rows("ahead", _INSTEAD)
-        own["ready"] = rows("obstacles", _OBSTACLES.replace("{start}, {end}", "{ready}, {start}"))
+        used["obstacles"] = _OBSTACLES.format(**names).strip()
+        own["ready"] = _obstacles(timelines, trace_id, utid, start - ready, start)
     if own["waker_utid"] is not None:
         waker = rows("waker", _WAKER)
         own["waker"] = waker[0] if waker else None
@@ -124,17 +136,67 @@ def slice_at(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> di
     return own
 
 
+def _obstacles(
+    timelines: Timelines, trace_id: int, utid: int, ready_ns: int, start_ns: int
+) -> list[dict[str, Any]]:
+    """What `_OBSTACLES` returns, from the prepared parts: the view judges the whole recording."""
+    parts = timelines.parts_sql("thread", trace_id, ready_ns, start_ns)
+    found = table(
+        timelines,
+        f"SELECT key, sum(overlap_ns(ts, end_ns, {ready_ns}, {start_ns}))::BIGINT AS ns "
+        f"FROM ({parts}) WHERE lane = {utid} AND key >= {keys.READY} AND key < {keys.NEW} "
+        "GROUP BY key",
+        {},
+    )
+    name_of = {key: name for name, key in keys.OBSTACLES.items()}
+    rows = [
+        {"obstacle": name_of.get(row["key"], "unknown"), "ns": row["ns"]}
+        for row in found if row["ns"] > 0
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (-row["ns"], row["obstacle"]))
+
+
+class _Wakeups:
+    """The last wakeup of a thread before a time, from a short range that is read at once.
+
+    A chain has up to 32 of them, and each statement costs more than reading the range.
+    """
+
+    def __init__(self, timelines: Timelines, trace_id: int) -> None:
+        self._timelines = timelines
+        self._trace_id = trace_id
+        self._from: int | None = None
+        self._near: dict[int, list[dict[str, Any]]] = {}
+
+    def last(self, utid: int, at: int) -> dict[str, Any] | None:
+        if self._from is None or at < self._from:
+            self._read(at)
+        for row in self._near.get(utid, ()):
+            if row["time_ns"] <= at:
+                return row
+        one = {"one": self._trace_id, "utid": utid, "at": at}
+        found = table(self._timelines, _WAKER.format(**one), {})
+        return found[0] if found else None
+
+    def _read(self, at: int) -> None:
+        self._from = at - _NEAR_NS
+        self._near = {}
+        sql = _NEAR.format(one=self._trace_id, at=at, since=self._from)
+        for row in table(self._timelines, sql, {}):
+            self._near.setdefault(row.pop("woken_utid"), []).append(row)
+
+
 def chain(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> list[dict[str, Any]]:
     """Wakeups back from a slice to the start of its frame or to an interrupt, latest first."""
     frame = table(timelines, _FRAME.format(one=trace_id, at=time_ns), {})
     until = frame[0]["start_ns"] if frame else None
     hops: list[dict[str, Any]] = []
     at, who = time_ns, utid
+    wakeups = _Wakeups(timelines, trace_id)
     while len(hops) < _MOST_HOPS:
-        found = table(timelines, _WAKER.format(one=trace_id, utid=who, at=at), {})
-        if not found or (until is not None and found[0]["time_ns"] < until):
+        hop = wakeups.last(who, at)
+        if hop is None or (until is not None and hop["time_ns"] < until):
             break
-        hop = found[0]
         hops.append({**hop, "woken_utid": who})
         # A wakeup at the same time and by the same thread would be found again.
         if hop["in_interrupt"] or hop["utid"] is None or (hop["utid"], hop["time_ns"]) == (who, at):
