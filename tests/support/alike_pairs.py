@@ -1,7 +1,9 @@
-"""A/A pairs: simulations of one program with different seeds, and how often they differ."""
+"""A/A pairs: simulated or real recordings of one program, and how often they differ."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -70,6 +72,25 @@ def record(
     file = folder / f"{case.name}-{fixed}-{seeds[0]}.duckdb"
     with store.create(file, place=blank_database.place) as con:
         assert analysis.load(con, recording.gather(paths), (None, None), lambda *_: None) == []
+    return file
+
+
+def record_here(folder: Path, workload: str, number: int, seconds: float) -> Path:
+    """A database of that many real recordings of a workload on this machine, one after the other.
+
+    Two workers, placed by the system. Needs perf and the rights to record.
+    """
+    session = folder / workload
+    subprocess.run(
+        [Path(sys.executable).parent / "collect", "--workload", workload, "--threads", "2",
+         "--placement", "default", "--repeat", str(number), "--seconds", str(seconds),
+         "-o", session],
+        check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    file = folder / f"{workload}.duckdb"
+    with store.create(file, place=blank_database.place) as con:
+        found = recording.gather([session])
+        assert analysis.load(con, found, (None, None), lambda *_: None) == []
     return file
 
 
