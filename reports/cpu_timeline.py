@@ -37,26 +37,23 @@ def section(view: View) -> Section | Nothing:
     if not spans or spans[0]["dur_ns"] <= 0:
         return Nothing("the window is empty; choose another with --from and --to")
     span = spans[0]
-    columns = _columns(view, span)
-    sql = view.call("cpu_timeline", trace_id=view.trace_id, columns=columns)
-    view.execute(f"CREATE OR REPLACE TEMP TABLE report_timeline AS {sql}")
-    try:
-        plot = _plot(view, span)
-        spells = timeline.parking(view, span)
-        plot["parked"] = _parked(plot, spells, span)
-    finally:
-        view.execute("DROP TABLE report_timeline")
-    if not plot["runs"]["row"]:
+    states, cpus = _size(view, span)
+    if not states:
         return Nothing("no CPU has a state in this window; record scheduler events with `collect`")
     caption = (
         "Every lane shows exact time: below one pixel, the colors are stacked by their share. "
         "Zoom with the wheel, drag to move, click a slice for its details, and press `?` for the "
         "keys."
     )
-    height = 90 + len(plot["cpus"]) * (22 if len(plot["cpus"]) <= 40 else 7)
-    figures = [Figure("timeline", caption, plot, kind="timeline", height=max(200, height))]
+    height = 90 + cpus * (22 if cpus <= 40 else 7)
+    sql = view.call("cpu_timeline", trace_id=view.trace_id, columns=_columns(span, states, cpus))
+    spells = timeline.parking(view, span)
+    # The page draws its lanes from slices of all recordings; notebooks get these.
+    lanes = Figure("timeline", caption, {}, kind="timeline", height=max(200, height),
+                   made=lambda: _plot(view, span, sql, spells))  # fmt: skip
+    figures = [lanes]
     answers = [Answer(sql, "cpu_timeline", (), [])]
-    parked = timeline.parked_count(spells, len(plot["cpus"]), span)
+    parked = timeline.parked_count(spells, cpus, span)
     if parked is not None:
         figures.insert(0, parked)
     frame_sql = view.call("frame_time", trace_id=view.trace_id, process=view.process)
@@ -78,19 +75,35 @@ def section(view: View) -> Section | Nothing:
     )
 
 
-def _columns(view: View, span: dict[str, Any]) -> int:
-    """Time bins per CPU; as many as nanoseconds for every slice."""
+def _size(view: View, span: dict[str, Any]) -> tuple[int, int]:
+    """The number of states in the window, and of CPUs."""
     counted = view.rows(
         f"SELECT count(*) AS n, count(DISTINCT cpu) AS cpus FROM cpu_state "
         f"WHERE trace_id = {view.trace_id} AND ts < {span['end_ns']} "
         f"AND ts + dur > {span['start_ns']}"
     )[0]
-    if counted["n"] <= MOST_RUNS:
+    return int(counted["n"]), int(counted["cpus"])
+
+
+def _columns(span: dict[str, Any], states: int, cpus: int) -> int:
+    """Time bins per CPU; as many as nanoseconds for every slice."""
+    if states <= MOST_RUNS:
         return int(span["dur_ns"])
-    return max(500, min(COLUMNS, 4 * MOST_RUNS // max(1, int(counted["cpus"]))))
+    return max(500, min(COLUMNS, 4 * MOST_RUNS // max(1, cpus)))
 
 
-def _plot(view: View, span: dict[str, Any]) -> dict[str, Any]:
+def _plot(
+    view: View, span: dict[str, Any], sql: str, spells: list[dict[str, Any]]
+) -> dict[str, Any]:
+    view.execute(f"CREATE OR REPLACE TEMP TABLE report_timeline AS {sql}")
+    try:
+        plot = _runs(view, span)
+    finally:
+        view.execute("DROP TABLE report_timeline")
+    return {**plot, "parked": _parked(plot, spells, span)}
+
+
+def _runs(view: View, span: dict[str, Any]) -> dict[str, Any]:
     cpus = view.rows(
         f"SELECT DISTINCT ON (c.cpu) c.cpu, t.core, t.core_type, t.package, t.llc, t.smt_index "
         f"FROM report_timeline AS c LEFT JOIN topology(p_trace_id := {view.trace_id}) AS t "

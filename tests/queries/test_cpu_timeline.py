@@ -95,7 +95,7 @@ def test_figure_contains_every_slice(con: duckdb.DuckDBPyConnection) -> None:
     chapter = next(one for one in chapters() if one.name == "cpu_timeline")
     section = made(View(con, None, 1, "drawn"), chapter)
     assert isinstance(section, Section)
-    plot = section.figures[0].plot
+    plot = section.figures[0].drawn()
     assert plot["cpus"] == ["CPU 0", "CPU 1"]
     assert plot["threads"] == [
         {"name": "A (71)", "process": "game", "run_ns": 31, "shown": True},

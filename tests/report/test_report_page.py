@@ -109,6 +109,26 @@ def test_each_section_is_shown_or_has_a_reason(text: str) -> None:
     assert [reason for _, reason in shown["absent"] if "query failed" in reason] == []
 
 
+def test_headings_of_all_queries_are_words() -> None:
+    names = {column for query in catalog.load_all() for column, _ in query.columns}
+    headings = {name: page_table.heading(name) for name in names}
+    # Abbreviations that the field uses, and words of three letters.
+    short = {
+        "CPU", "TID", "PID", "SMT", "LLC", "FPS", "CPI", "IPC", "kHz", "GHz", "IRQ", "p50", "p95",
+        "p99",
+    }  # fmt: skip
+    words = {
+        "end", "gap", "how", "key", "low", "new", "off", "one", "out", "pod", "run", "tax", "to",
+        "why",
+    }  # fmt: skip
+    terse = {name: text for name, text in headings.items()
+             if len(text) < 4 and text not in short | words}  # fmt: skip
+    assert terse == {}
+    for name, text in headings.items():
+        assert "_" not in text
+        assert not {"p", "e", "cpi", "avg", "dur"} & set(text.split()), name
+
+
 def test_every_analyzer_has_a_section_of_its_name() -> None:
     names = {chapter.name for chapter in chapters()}
     assert set(judging.analyzers()) <= names

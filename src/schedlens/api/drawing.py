@@ -45,7 +45,7 @@ def drawn(figure: Figure, name: str, title: str) -> go.Figure:
         "threads": _threads,
         "topology": _topology,
     }
-    data, layout = makers[figure.kind](figure.plot)
+    data, layout = makers[figure.kind](figure.drawn())
     style = {
         "title": {"text": title, "x": 0, "xanchor": "left"},
         "height": (figure.height or 480) + 40,

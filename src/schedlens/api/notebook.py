@@ -87,17 +87,17 @@ class Analysis(Database):
             store.set_for_answers(con)
             view = page.chosen_view(con, process, recording, Scope(con, process))
             made = sections.made(view, chapter)
-        if isinstance(made, Nothing):
-            raise NothingToReadError(f"no figure {name}: {made.reason}")
-        found = {chapter.full_name(figure): figure for figure in made.figures}
-        named = [full for full in found if name in (full, full.partition(":")[0])]
-        if len(named) > 1:
-            raise UnknownNameError("figure", name, named)
-        if not named:
-            raise NothingToReadError(
-                f"no figure {name}: this recording has only {', '.join(found) or 'tables'} here"
-            )
-        return drawing.drawn(found[named[0]], named[0], _title(known[plain]))
+            if isinstance(made, Nothing):
+                raise NothingToReadError(f"no figure {name}: {made.reason}")
+            found = {chapter.full_name(figure): figure for figure in made.figures}
+            named = [full for full in found if name in (full, full.partition(":")[0])]
+            if len(named) > 1:
+                raise UnknownNameError("figure", name, named)
+            if not named:
+                raise NothingToReadError(
+                    f"no figure {name}: this recording has only {', '.join(found) or 'tables'} here"
+                )
+            return drawing.drawn(found[named[0]], named[0], _title(known[plain]))
 
     def parameters(self, name: str) -> dict[str, str]:
         """The parameters of a question: name, and what it means. Raises `UnknownQueryError`."""

@@ -284,14 +284,12 @@ def _lost(traces: Rows) -> str:
 
 
 def _figure(chapter: Chapter, figure: Figure) -> dict[str, Any]:
-    # The page draws the timeline from its own slices; these are for notebooks.
-    plot = {} if figure.kind == "timeline" else figure.plot
     return {
         "name": chapter.full_name(figure),
         "kind": figure.kind,
         "caption": visible(figure.caption),
         "height": figure.height,
-        "plot": plot,
+        "plot": figure.plot,
     }
 
 

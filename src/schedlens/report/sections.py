@@ -54,6 +54,8 @@ class Figure:
 
     Colours are tokens (`@blue`, see page/page.css) that the page resolves for light and dark.
     `caption` says the same in words. `height` is in CSS pixels; None where the kind decides.
+
+    `made` makes the plot of a figure that the page draws from other data.
     """
 
     name: str
@@ -62,6 +64,11 @@ class Figure:
     kind: Literal["plot", "topology", "timeline", "frames", "steps", "threads"] = "plot"
     height: int | None = 360
     item: str = ""
+    made: Callable[[], dict[str, Any]] | None = None
+
+    def drawn(self) -> dict[str, Any]:
+        """The plot, made now if the page does not need it."""
+        return self.plot if self.made is None else self.made()
 
 
 @dataclass(frozen=True)

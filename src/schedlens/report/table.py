@@ -29,6 +29,15 @@ _IDS = {
 _WRITTEN = {
     "cpu": "CPU", "cpus": "CPUs", "gpu": "GPU", "smt": "SMT", "llc": "LLC", "numa": "NUMA",
     "khz": "kHz", "fps": "FPS", "pid": "PID", "tid": "TID",
+    "irq": "IRQ", "ipc": "IPC", "ghz": "GHz", "p": "P", "e": "E", "cpi": "CPI",
+    "avg": "mean", "dur": "length",
+}  # fmt: skip
+# Names that are clear only next to the others of their table.
+_ALONE = {
+    "ns": "time", "pct": "share", "ts": "begin", "dur": "length", "dur_ns": "length",
+    "ready_ts": "ready from", "p": "P cores", "e": "E cores", "p_ns": "P cores", "e_ns": "E cores",
+    "n": "number", "max_khz": "highest", "min_khz": "lowest", "other": "other cores",
+    "smt": "busy siblings", "hop": "place in chain", "fit": "fit (R²)",
 }  # fmt: skip
 _SUFFIXES = (("_ns", "ns"), ("_ts", "ns"), ("_dur", "ns"), ("_pct", "pct"), ("_khz", "khz"))
 
@@ -57,8 +66,7 @@ def kind(name: str, values: list[Any]) -> str:
 
 def heading(name: str) -> str:
     """A column's name in words: the page appends the unit."""
-    known = {"ns": "time", "pct": "share", "ts": "begin", "dur": "length", "ready_ts": "ready from"}
-    return known.get(name) or words(re.sub(r"_(ns|pct|khz|ts|dur)$", "", name))
+    return _ALONE.get(name) or words(re.sub(r"_(ns|pct|khz|ts|dur)$", "", name))
 
 
 def words(name: str) -> str:
@@ -139,7 +147,11 @@ def table(
         "columns": [
             {
                 "name": name,
-                "title": heading(name) if kinds[name] in ("ns", "pct", "khz") else words(name),
+                "title": (
+                    heading(name)
+                    if name in _ALONE or kinds[name] in ("ns", "pct", "khz")
+                    else words(name)
+                ),
                 "kind": kinds[name],
                 "text": texts.get(name, ""),
             }
