@@ -22,7 +22,7 @@ _BUSY = "both of busy core time"
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The pair that differs most, or a conclusion."""
-    paired = scope.rows("FROM recording_pair")
+    paired = scope.rows(scope.call("recording_pair"))
     pairs: dict[tuple[int, int], dict[str, dict[str, float]]] = {}
     names: dict[tuple[int, int], tuple[str, str]] = {}
     for base in dict.fromkeys(pair["first_trace_id"] for pair in paired):

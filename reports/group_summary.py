@@ -20,12 +20,14 @@ _LEAD = (
 
 def section(view: View) -> Section | Nothing:
     """The services of the step in view, and tables of its containers, pods and cgroups."""
-    answers = {
-        kind: view.ask_step("group_summary", process=view.process, by=kind).without("trace_id")
-        for kind in ("service", "container", "pod", "cgroup")
-    }
-    if not answers["cgroup"].rows:
+
+    def by(kind: str) -> Answer:
+        return view.ask_step("group_summary", process=view.process, by=kind).without("trace_id")
+
+    cgroups = by("cgroup")
+    if not cgroups.rows:
         return Nothing("the recording has no readings of cgroups; `collect` on Linux makes them")
+    answers = {kind: by(kind) for kind in ("service", "container", "pod")} | {"cgroup": cgroups}
     # A machine without systemd has cgroups only.
     shown = answers["service"] if _named(answers["service"]) else answers["cgroup"]
     rows = shown.rows[:_MOST_BARS]

@@ -17,7 +17,7 @@ _MOST_PAIRS = 3
 
 def section(view: View) -> Section | Nothing:
     """Each pair of recordings of the same thing, by all three denominators."""
-    paired = view.rows("FROM recording_pair")
+    paired = view.rows(view.call("recording_pair"))
     if not paired:
         return Nothing("there are no two recordings of the same thing")
     labels = list(_MEASURES)

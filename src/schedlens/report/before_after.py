@@ -17,7 +17,7 @@ _SAME_PCT = 3.0
 def pairs(view: View) -> list[dict[str, Any]]:
     """A sentence and its numbers for each pair; the first pairs only."""
     found = []
-    for pair in view.kept("FROM recording_pair"):
+    for pair in view.kept(view.call("recording_pair")):
         numbers = _frames(view, pair) or _ready(view, pair)
         if not numbers:
             continue
