@@ -135,9 +135,9 @@ def test_drag_moves_and_selects_with_shift_or_on_the_ruler(browser: chromium.Bro
 
 
 def test_brackets_follow_wakeups_and_arrows_show_the_chain(browser: chromium.Browser) -> None:
-    timeline_page.go(browser, CHAINED)
+    timeline_page.go(browser, f"{CHAINED}&filter=chained")
     before = near(browser, "chained B (901)", "ink", 48 * MS, 56 * MS)
-    timeline_page.go(browser, f"{CHAINED}&thread={C}&at={52 * MS}")
+    timeline_page.go(browser, f"{CHAINED}&filter=chained&thread={C}&at={52 * MS}")
     assert near(browser, "chained B (901)", "ink", 48 * MS, 56 * MS) > before + 0.002
     chain = browser.evaluate("document.querySelector('.chain').textContent")
     assert re.sub(r" \(.*?\)", "", chain) == (
@@ -152,6 +152,15 @@ def test_brackets_follow_wakeups_and_arrows_show_the_chain(browser: chromium.Bro
     timeline_page.go(browser, f"{CHAINED}&thread={A}&at={50 * MS}")
     facts = browser.evaluate("document.querySelector('.slice-facts').textContent")
     assert "Woken from an interruptyes" in facts
+
+
+def test_chain_ends_at_the_start_of_the_frame(browser: chromium.Browser) -> None:
+    timeline_page.go(
+        browser, f"recording=1&from={10 * MS}&to={40 * MS}&thread={C + 2}&at={31 * MS + 1000}"
+    )
+    chain = browser.evaluate("document.querySelector('.chain').textContent")
+    # What woke `early` was before the frame.
+    assert re.sub(r" \(.*?\)", "", chain) == "Wakeup chain: early → late"
 
 
 def test_filter_and_sort_choose_the_lanes(browser: chromium.Browser) -> None:

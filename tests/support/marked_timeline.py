@@ -6,6 +6,12 @@ On CPU 4, an interrupt wakes A, A wakes B, and B wakes C, all in the third frame
     B         ...####
     C              ..####
     frame |  from 42 ms to 58 ms
+
+An interrupt wakes `early` before a frame of `viewer` begins, and in it `early` wakes `late`:
+
+    early ########
+    late        .##
+    frame   |  from 20 ms to 36 ms
 """
 
 from __future__ import annotations
@@ -15,13 +21,14 @@ import report_with_frames
 
 MS = report_with_frames.MS
 BASE = (1 << 32) + 9000
-# Thread, begin of its slice, ready time before it, and its waker; None: an interrupt.
+# Thread, begin and length of its slice, ready time before it, and its waker; None: an interrupt.
 CHAIN = (
-    ("A", 50 * MS, 0, None),
-    ("B", 51 * MS, MS // 2, 0),
-    ("C", 52 * MS, MS // 2, 1),
+    ("chained A", 50 * MS, MS, 0, None),
+    ("chained B", 51 * MS, MS, MS // 2, 0),
+    ("chained C", 52 * MS, MS, MS // 2, 1),
+    ("early", 15 * MS, 16 * MS, 0, None),
+    ("late", 31 * MS, MS, MS // 2, 3),
 )
-SLICE_NS = MS
 
 
 def create() -> duckdb.DuckDBPyConnection:
@@ -38,35 +45,35 @@ def create() -> duckdb.DuckDBPyConnection:
         f"VALUES (1, 1, 'viewer', {20 * MS}, {16 * MS}, 'dxgi')"
     )
     idle = con.execute("SELECT utid FROM thread WHERE is_idle AND name = 'swapper/4'").fetchall()
-    for number, (name, begin, ready, waker) in enumerate(CHAIN):
+    for number, (name, begin, length, ready, waker) in enumerate(CHAIN):
         utid = BASE + number
         woken_by = idle[0][0] if waker is None else BASE + waker
         con.execute(
             "INSERT INTO thread (trace_id, utid, tid, upid, name, is_idle) "
-            f"VALUES (1, {utid}, {900 + number}, {(1 << 32) + 1}, 'chained {name}', false)"
+            f"VALUES (1, {utid}, {900 + number}, {(1 << 32) + 1}, '{name}', false)"
         )
         con.execute(
             "INSERT INTO sched_slice BY NAME SELECT 1 AS trace_id, "
-            f"{utid} AS utid, 4 AS cpu, {begin} AS ts, {SLICE_NS} AS dur, false AS is_idle, "
+            f"{utid} AS utid, 4 AS cpu, {begin} AS ts, {length} AS dur, false AS is_idle, "
             f"120 AS priority, 'blocked' AS end_reason, {ready} AS ready_ns, "
             f"{woken_by} AS waker_utid, false AS left_censored, false AS right_censored"
         )
-        con.execute(f"INSERT INTO cpu_state VALUES (1, 4, {begin}, {SLICE_NS}, 'thread', {utid})")
+        con.execute(f"INSERT INTO cpu_state VALUES (1, 4, {begin}, {length}, 'thread', {utid})")
         con.execute(
             "INSERT INTO wakeup BY NAME SELECT 1 AS trace_id, "
             f"{begin - ready} AS ts, 4 AS cpu, {number} AS seq, {utid} AS utid, "
             f"{woken_by} AS waker_utid, 4 AS target_cpu, true AS effective, "
             f"{waker is None} AS in_interrupt, 'waking' AS kind"
         )
-        for state, since, length in (("running", begin, SLICE_NS), ("ready", begin - ready, ready)):
-            if length:
+        for state, since, spent in (("running", begin, length), ("ready", begin - ready, ready)):
+            if spent:
                 con.execute(
                     "INSERT INTO thread_state (trace_id, utid, ts, dur, state, cpu, left_censored, "
-                    f"right_censored) VALUES (1, {utid}, {since}, {length}, '{state}', 4, false, "
+                    f"right_censored) VALUES (1, {utid}, {since}, {spent}, '{state}', 4, false, "
                     "false)"
                 )
     con.execute(
-        f"INSERT INTO counter_delta VALUES (1, 4, {BASE + 2}, {52 * MS}, {SLICE_NS}, "
+        f"INSERT INTO counter_delta VALUES (1, 4, {BASE + 2}, {52 * MS}, {MS}, "
         "'cycles', 'P', 3000000)"
     )
     con.execute(
