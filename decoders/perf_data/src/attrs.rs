@@ -13,8 +13,8 @@ const SAMPLE_IP: u64 = 1;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_ADDR: u64 = 1 << 3;
-const SAMPLE_READ: u64 = 1 << 4;
-const SAMPLE_CALLCHAIN: u64 = 1 << 5;
+pub(crate) const SAMPLE_READ: u64 = 1 << 4;
+pub(crate) const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_ID: u64 = 1 << 6;
 const SAMPLE_CPU: u64 = 1 << 7;
 const SAMPLE_PERIOD: u64 = 1 << 8;
@@ -212,7 +212,7 @@ impl Attr {
         Some(SampleParts { read, raw })
     }
 
-    fn read_size(&self, record: &[u8], at: usize) -> Option<usize> {
+    pub(crate) fn read_size(&self, record: &[u8], at: usize) -> Option<usize> {
         let has = |bit: u64| usize::from(self.read_format & bit != 0);
         let times = has(FORMAT_TOTAL_TIME_ENABLED) + has(FORMAT_TOTAL_TIME_RUNNING);
         let each = 1 + has(FORMAT_ID) + has(FORMAT_LOST);

@@ -8,6 +8,7 @@ use schedlens_tracepoints::fields;
 use schedlens_tracepoints::formats::Format;
 
 use crate::attrs::{Attr, TYPE_TRACEPOINT};
+use crate::callchain::{Callchain, Context};
 use crate::merge::Merge;
 use crate::merged::Merged;
 use crate::record;
@@ -90,8 +91,32 @@ fn ids(bytes: &[u8], at: usize) -> Option<(i32, i32)> {
     Some((u32_at(bytes, at)?.cast_signed(), u32_at(bytes, at + 4)?.cast_signed()))
 }
 
-/// Fields of a tracepoint without the common ones, or the values of a counter.
+/// Fields of a sample, with its callchain if one was recorded.
 fn sample(attr: &Attr, format: Option<&Format>, bytes: &[u8]) -> Option<Map<String, Json>> {
+    let mut fields = sample_fields(attr, format, bytes)?;
+    if let Some(chain) = attr.callchain(bytes) {
+        fields.entry("callchain").or_insert_with(|| parts_of(chain));
+    }
+    Some(fields)
+}
+
+/// Consecutive addresses of one context, innermost first, as texts: JSON numbers are too small.
+fn parts_of(chain: Callchain<'_>) -> Json {
+    let mut parts: Vec<(Option<&str>, Vec<String>)> = Vec::new();
+    for (context, address) in chain {
+        let name = context.map(Context::name);
+        let address = format!("{address:#x}");
+        match parts.last_mut() {
+            Some((last, addresses)) if *last == name => addresses.push(address),
+            _ => parts.push((name, vec![address])),
+        }
+    }
+    let part = |(context, addresses)| json!({ "context": context, "addresses": addresses });
+    parts.into_iter().map(part).collect()
+}
+
+/// Fields of a tracepoint without the common ones, or the values of a counter.
+fn sample_fields(attr: &Attr, format: Option<&Format>, bytes: &[u8]) -> Option<Map<String, Json>> {
     let parts = attr.parts(bytes)?;
     let Some(format) = format else {
         let values: Vec<u64> = attr.values(parts.read).map(|(_, value)| value).collect();

@@ -11,6 +11,7 @@
 #![deny(missing_docs)]
 
 pub mod attrs;
+pub mod callchain;
 mod compressed;
 mod counts;
 mod decoded;
