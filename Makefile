@@ -9,6 +9,7 @@
 # make sbom  writes sbom.cdx.json, the bill of materials in the wheels, from the lock files
 # make audit  checks the dependencies: licenses, checksums, yanked versions, known vulnerabilities
 # make detectors  measures the analyzers' precision and recall on faults planted in simulations
+# make what-if  compares predicted gains of changes with the true ones on faults planted in simulations
 # make compare-check  measures how often `schedlens compare` reports a difference where nothing changed
 # make damage damages the bytes of recordings and checks the bounds of all query results
 # make faults  kills collect and analyze at 50 random moments, and fills their disk
@@ -28,7 +29,7 @@ TEST_PACKAGES := perf:linux-perf trace-cmd:trace-cmd chromium:chromium xz:xz-uti
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors faults picture experiments-check compare-check fuzz fuzz-corpus fuzz-bytes clean
+.PHONY: run test quick check setup setup-run setup-test lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check compare-check fuzz fuzz-corpus fuzz-bytes clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -123,6 +124,9 @@ picture: setup
 
 detectors: setup
 	PYTHONPATH=tests:tests/support $(BIN)/python -m planted
+
+what-if: setup
+	PYTHONPATH=tests:tests/support $(BIN)/python -m planted.gains
 
 # The recording tests run alone, so this takes more than half an hour. FAULTS=5 make faults is shorter.
 faults: setup-test

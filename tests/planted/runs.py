@@ -8,6 +8,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -68,8 +69,6 @@ class Bench:
 
     def ask(self, spoilt: perturb.Spoilt, setup: Setup) -> list[Finding]:
         """Findings of the tested analyzers on base tables, with the snapshots of the host."""
-        folder = Path(self._folder.name) / "run"
-        simulated.write_tables(spoilt.tables, folder)
         for table, rows in setup.host.tables(setup.simulation).items():
             if rows:
                 batch = pa.RecordBatch.from_pylist(
@@ -78,18 +77,25 @@ class Bench:
                 self.con.register("batch_rows", batch)
                 self.con.execute(f"INSERT INTO {table} BY NAME FROM batch_rows")
                 self.con.unregister("batch_rows")
+        wanted = {detector.analyzer for detector in DETECTORS}
+        with self.loaded(spoilt.tables):
+            return judging.judge_all(Scope(self.con), wanted).findings
+
+    @contextmanager
+    def loaded(self, tables: dict[str, pa.RecordBatch]) -> Iterator[None]:
+        """The database with these base tables; all tables are empty afterwards."""
+        folder = Path(self._folder.name) / "run"
+        simulated.write_tables(tables, folder)
         failures = store.load_rows(
             self.con, recording.gather((folder,)), (None, None), lambda label, share: None
         )
         if failures:
             raise AssertionError(failures[0].why)
-        wanted = {detector.analyzer for detector in DETECTORS}
-        found = judging.judge_all(Scope(self.con), wanted).findings
+        yield
         for table in self._tables:
             self.con.execute(f"DELETE FROM {table}")
         for file in folder.iterdir():
             file.unlink()
-        return found
 
 
 def play(bench: Bench, seed: int, faults: Sequence[Fault]) -> Run:

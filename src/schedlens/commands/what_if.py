@@ -24,9 +24,12 @@ BEST = 3
     "--do", "texts", multiple=True, metavar="CHANGE",
     help="A change, such as 'affinity AI*=any'; given again: all together.",
 )  # fmt: skip
+@click.option("--process", help="The process whose frames count; default: the one with most.")
 @click.option("--step", help="Only this recording of the session.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def what_if(path: str, texts: tuple[str, ...], step: str | None, as_json: bool) -> int:
+def what_if(
+    path: str, texts: tuple[str, ...], process: str | None, step: str | None, as_json: bool
+) -> int:
     """Predict how frames would change if threads of the analyzed session PATH ran differently.
 
     Replays the recorded threads under the scheduler's rules, with and without the changes. Without
@@ -59,7 +62,7 @@ def what_if(path: str, texts: tuple[str, ...], step: str | None, as_json: bool) 
             def show(share: float, number: int = number, label: str = label) -> None:
                 progress(f"replaying {label}", (number + share) / len(chosen))
 
-            base = prediction.baseline(con, trace_id, show)
+            base = prediction.baseline(con, trace_id, show, process=process)
             if isinstance(base, prediction.Refused):
                 rows.append(_refused(base))
                 continue

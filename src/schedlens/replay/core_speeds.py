@@ -107,7 +107,8 @@ def read(con: duckdb.DuckDBPyConnection, trace_id: int, *, end: str = "middle") 
     mates = [[other for other in cores[row[1]] if other != place[row[0]]] for row in rows]
     slices: list[list[tuple[int, int]]] = [[] for _ in rows]
     for cpu, ts, dur in con.execute(
-        "SELECT cpu, ts, dur FROM sched_slice WHERE trace_id = ? AND NOT is_idle ORDER BY cpu, ts",
+        "SELECT cpu, ts, dur FROM sched_slice WHERE trace_id = ? AND NOT is_idle AND dur > 0 "
+        "ORDER BY cpu, ts",
         [trace_id],
     ).fetchall():
         if cpu in place:

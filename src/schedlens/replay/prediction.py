@@ -72,8 +72,13 @@ def baseline(
     con: duckdb.DuckDBPyConnection,
     trace_id: int,
     progress: Callable[[float], None] = lambda share: None,
+    *,
+    process: str | None = None,
 ) -> Baseline | Refused:
-    """Replays a recording unchanged and judges the result."""
+    """Replays a recording unchanged and judges the result.
+
+    The frames are those of `process`, by default of the thread that presents most.
+    """
     label, why = _obstacle(con, trace_id)
     if why is not None:
         return Refused(label, why)
@@ -81,7 +86,12 @@ def baseline(
     why = _unclear(con, recorded)
     if why is not None:
         return Refused(label, why)
-    presenter = max(recorded.frames, key=lambda utid: len(recorded.frames[utid]))
+    presenters = [
+        utid for utid in recorded.frames if process in {None, recorded.programs[utid].process}
+    ]
+    if not presenters:
+        return Refused(label, f"no thread of {process} presents frames")
+    presenter = max(presenters, key=lambda utid: len(recorded.frames[utid]))
     outcome = rerun.replay(recorded, progress)
     errors = fidelity.compare(recorded, outcome, presenter)
     worst, what = errors.worst()
