@@ -163,7 +163,7 @@ def test_process_is_found_by_name_and_recorded(windows: StandIns, run: Run) -> N
     code, said = run("--process", "game", "--seconds", "5", "-o", "session")
     assert code == 0, said
     step = load(Path("session/game-r1/step.json"))
-    # The stand-in for tasklist finds no process with that number afterwards.
+    # Neither the system nor the stand-in for tasklist knows a process with that number.
     assert (step["pid"], step["stopped_by"]) == (4711, "process_end")
     assert step["warnings"] == ["process 4711 ended before the requested time"]
     code, said = run("--process", "other", "-o", "none")

@@ -204,6 +204,39 @@ def test_system_snapshots_exist_at_both_edges(windows: wine.Wine) -> None:
         assert all(unknown) or not any(unknown)
 
 
+def test_end_of_a_process_is_waited_for(windows: wine.Wine) -> None:
+    gated = subprocess.Popen(
+        windows.command("run", "add1", "--gate"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=windows.environment, text=True,
+    )  # fmt: skip
+    assert gated.stdout is not None
+    assert gated.stdin is not None
+    assert gated.stdout.readline() == "ready\n"
+    seen = json.loads(windows.run("observe", stdin="begin\nend\n").stdout.splitlines()[1])
+    own = {row["pid"] for row in seen["threads"] if row["name"] == "schedlens-workloads.exe"}
+    # The other one is the observer itself, which has ended.
+    waits = {
+        pid: subprocess.Popen(
+            windows.command("await", str(pid)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=windows.environment, text=True,
+        )
+        for pid in own
+    }  # fmt: skip
+    running = {pid for pid, one in waits.items() if one.stdout and one.stdout.readline()}
+    assert len(own) == 2
+    assert len(running) == 1
+    (waiting,) = (waits[pid] for pid in running)
+    time.sleep(0.3)
+    assert waiting.poll() is None
+    gated.stdin.close()
+    assert gated.wait(60) == 130
+    assert waiting.wait(60) == 0
+    (gone,) = (one for pid, one in waits.items() if pid not in running)
+    _, said = gone.communicate(timeout=60)
+    assert gone.returncode == 2
+    assert said.startswith("schedlens-workloads: process ")
+
+
 def test_collect_runs_the_windows_program_with_a_wpr_stand_in(
     windows: wine.Wine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

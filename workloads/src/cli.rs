@@ -21,6 +21,7 @@ schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seco
                         [--rate R] [--seed N] [--handoffs N] [--out DIR] [--gate] [--json]
 schedlens-workloads topology [--buffer FILE] [--raw FILE]
 schedlens-workloads observe
+schedlens-workloads await PID
 schedlens-workloads bind --cpu N -- COMMAND...
 
   --variant V    variant of the kernel, see list
@@ -41,6 +42,7 @@ schedlens-workloads bind --cpu N -- COMMAND...
 
 topology prints which logical CPUs share what, as JSON. observe (Windows) prints ready; for the line
 begin it prints a snapshot of the system, and for the line end one with the reported load.
+await prints ready, and ends when that process has ended, or standard input.
 bind runs a command and its child processes on one logical CPU and exits with its status.
 Exit status: 0 success, 1 a result was wrong, 2 error, 130 interrupted before the run began.
 ";
@@ -64,6 +66,7 @@ pub enum Command {
     Run(RunArguments),
     Topology { buffer: Option<PathBuf>, raw: Option<PathBuf> },
     Observe,
+    Await { pid: u32 },
     Bind { cpu: usize, command: Vec<String> },
 }
 
@@ -97,9 +100,10 @@ pub fn parse(words: &[String]) -> Result<Command, String> {
         "topology" => parse_topology(&mut rest),
         "bind" => parse_bind(&mut rest),
         "observe" => parse_observe(&mut rest),
+        "await" => parse_await(&mut rest),
         other => {
             return Err(format!(
-                "no command {other:?}: list, verify, run, topology, observe or bind (see --help)"
+                "no command {other:?}: list, verify, run, topology, observe, await or bind (see --help)"
             ));
         }
     };
@@ -157,6 +161,11 @@ fn parse_topology(words: &mut Parser) -> Result<Command, Error> {
 
 fn parse_observe(words: &mut Parser) -> Result<Command, Error> {
     words.next()?.map_or(Ok(Command::Observe), |word| Err(word.unexpected()))
+}
+
+fn parse_await(words: &mut Parser) -> Result<Command, Error> {
+    let pid = words.value()?.parse()?;
+    words.next()?.map_or(Ok(Command::Await { pid }), |word| Err(word.unexpected()))
 }
 
 fn parse_bind(words: &mut Parser) -> Result<Command, Error> {

@@ -10,7 +10,7 @@ use crate::conduct::{Gated, Timed};
 use crate::engine::{self, Failure, Outcome};
 use crate::json::{list, object};
 use crate::kernel::Kernel;
-use crate::os::Waiter;
+use crate::os::{OpenedProcess, Waiter};
 use crate::{cli, folder, list, machine, os, report, verify};
 use serde_json::Value;
 
@@ -68,8 +68,21 @@ pub fn execute(command: Command) -> u8 {
             Ok(status) => status,
             Err(reason) => fail(&reason),
         },
+        Command::Await { pid } => await_process(pid).map_or_else(|reason| fail(&reason), |()| OK),
         Command::Observe => machine::observe().map_or_else(|reason| fail(&reason), |()| OK),
     }
+}
+
+/// Waits for the end of a process, or of the program that asked, which closes standard input.
+fn await_process(pid: u32) -> Result<(), String> {
+    let named = |error: io::Error| format!("process {pid}: {error}");
+    let process = OpenedProcess::new(pid).map_err(named)?;
+    print("ready\n");
+    std::thread::spawn(|| {
+        drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
+        std::process::exit(i32::from(WITHDRAWN));
+    });
+    process.wait().map_err(named)
 }
 
 fn run_verify(kernels: &[&'static Kernel], json: bool) -> u8 {

@@ -5,6 +5,7 @@
 use std::fs;
 use std::io;
 use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
@@ -95,6 +96,39 @@ pub fn run_bound(cpu: usize, command: &[String]) -> Result<u8, String> {
     let (program, words) = command.split_first().ok_or("there is no command")?;
     pin_current_thread(cpu).map_err(|error| format!("CPU {cpu}: {error}"))?;
     Err(format!("{program}: {}", Command::new(program).args(words).exec()))
+}
+
+/// A process that can be waited for; its number is not given to another one meanwhile.
+pub struct OpenedProcess(OwnedFd);
+
+impl OpenedProcess {
+    /// # Errors
+    /// The system's if there is no such process.
+    pub fn new(pid: u32) -> io::Result<Self> {
+        // SAFETY: no memory; the descriptor is new and owned by the value.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: as above.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+    }
+
+    /// # Errors
+    /// The system's if it cannot wait.
+    pub fn wait(&self) -> io::Result<()> {
+        let mut one = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        loop {
+            // SAFETY: the pointer is to one local entry.
+            if unsafe { libc::poll(&raw mut one, 1, -1) } > 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
 }
 
 /// Names the calling thread; the kernel keeps 15 bytes.

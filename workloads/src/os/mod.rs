@@ -5,9 +5,9 @@ mod linux;
 
 #[cfg(target_os = "linux")]
 pub use linux::{
-    CLOCK_NAME, Memory, Waiter, anon_huge_bytes, available_memory_bytes, clocksource,
-    cpu_clock_name, current_cpu, l1d_bytes, monotonic_ns, name_current_thread, pin_current_thread,
-    run_bound, thp_mode, thread_cpu_ns, thread_id, ticks, ticks_ns,
+    CLOCK_NAME, Memory, OpenedProcess, Waiter, anon_huge_bytes, available_memory_bytes,
+    clocksource, cpu_clock_name, current_cpu, l1d_bytes, monotonic_ns, name_current_thread,
+    pin_current_thread, run_bound, thp_mode, thread_cpu_ns, thread_id, ticks, ticks_ns,
 };
 
 #[cfg(windows)]
@@ -15,10 +15,10 @@ mod windows;
 
 #[cfg(windows)]
 pub use windows::{
-    CLOCK_NAME, Memory, Observer, Waiter, allowed_cpus, anon_huge_bytes, available_memory_bytes,
-    clocksource, cpu_clock_name, current_cpu, l1d_bytes, monotonic_ns, name_current_thread,
-    pin_current_thread, processor_information, run_bound, thp_mode, thread_cpu_ns, thread_id,
-    ticks, ticks_ns,
+    CLOCK_NAME, Memory, Observer, OpenedProcess, Waiter, allowed_cpus, anon_huge_bytes,
+    available_memory_bytes, clocksource, cpu_clock_name, current_cpu, l1d_bytes, monotonic_ns,
+    name_current_thread, pin_current_thread, processor_information, run_bound, thp_mode,
+    thread_cpu_ns, thread_id, ticks, ticks_ns,
 };
 
 /// What ended a wait.

@@ -1,12 +1,16 @@
-"""Running processes by name and by number, from the output of `tasklist`."""
+"""Running processes: found by name or number with `tasklist`, and waited for."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
-from collections.abc import Callable, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from schedlens.errors import PlanError
+from schedlens.record import workload_program
 from schedlens.record.windows.settings import run
 
 _PID = re.compile(r"[0-9]{1,10}")
@@ -48,3 +52,24 @@ def find(name: str, ask: Ask = run) -> int:
 def running(pid: int, ask: Ask = run) -> bool:
     """Whether a process with that number exists."""
     return any(number == pid for _, number in _rows(ask(listing(f"pid eq {pid}"))))
+
+
+@contextmanager
+def awaited(pid: int) -> Iterator[Callable[[], bool]]:
+    """A function that says whether a process has ended, without asking the system each time.
+
+    A process that waits in the kernel (WaitForSingleObject) costs nothing while the recording runs;
+    `tasklist` every second would be in it. That process ends with the block.
+    """
+    command = [workload_program.program(), "await", str(pid)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as waiting:
+        try:
+            # Without the right to wait for the process, it ends at once: then ask.
+            yield (
+                lambda: waiting.poll() is not None and (waiting.returncode == 0 or not running(pid))
+            )
+        finally:
+            with contextlib.suppress(OSError):
+                waiting.communicate()

@@ -294,15 +294,21 @@ class _Recording:
         )
 
 
+def _never() -> bool:
+    return False
+
+
 def _watch(interval: _Interval, seconds: float, space: disk_space.Watch) -> None:
     """Waits for the time, or until the process ends or the disk is nearly full."""
     deadline = time.monotonic() + seconds
-    with stop_signals.waiting():
+    pid = interval.pid
+    ended = processes.awaited(pid) if pid is not None else contextlib.nullcontext(_never)
+    with ended as has_ended, stop_signals.waiting():
         while (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, WATCH_S))
             if space.is_short():
                 interval.stopped_by = "disk"
                 return
-            if interval.pid is not None and not processes.running(interval.pid):
+            if has_ended():
                 interval.stopped_by = "process_end"
                 return

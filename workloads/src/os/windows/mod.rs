@@ -4,6 +4,7 @@ mod bound;
 mod cpu_time;
 mod memory;
 mod observer;
+mod process_end;
 mod processors;
 mod reported_load;
 mod system_information;
@@ -20,6 +21,7 @@ pub use bound::run_bound;
 pub use cpu_time::{cpu_clock_name, thread_cpu_ns};
 pub use memory::{Memory, available_memory_bytes};
 pub use observer::Observer;
+pub use process_end::OpenedProcess;
 pub use processors::{
     allowed_cpus, current_cpu, l1d_bytes, pin_current_thread, processor_information,
 };
