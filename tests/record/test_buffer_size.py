@@ -71,7 +71,7 @@ def test_wpr_profile_and_xperf_get_the_requested_buffers(tmp_path: Path) -> None
         ("BufferSize", "2048"),
         ("Buffers", "2048"),
     ]
-    xperf = collect(*paper, "--recorder", "xperf")
+    xperf = collect(*paper, "--recorder", "xperf", "-o", str(tmp_path))
     assert "-BufferSize 2048 -MinBuffers 256 -MaxBuffers 2048" in xperf.stdout
     ring = collect("--os", "windows", "--ring", "60", "-m", "2M", "--dry-run", "-o", str(tmp_path))
     assert ring.returncode == 0, ring.stderr

@@ -62,12 +62,13 @@ def test_profile_matches_the_request(tmp_path: Path) -> None:
     written = (tmp_path / "schedlens.wprp").read_bytes().decode("utf-8")
     expected = (EXPECTED / "profile_counters_ring.wprp").read_text(encoding="utf-8")
     assert written == expected.replace("\n", "\r\n")
-    assert [path.name for path in tmp_path.iterdir()] == ["schedlens.wprp"]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["record.cmd", "record.ps1", "schedlens.wprp"]
 
 
 def test_xperf_needs_no_profile(tmp_path: Path) -> None:
     dry_run(*CASES["xperf"], cwd=tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["record.cmd", "record.ps1"]
 
 
 def test_another_system_needs_dry_run(tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A file with this text as UTF-8; raises like `write_json`, and leaves no part of it."""
-    write(path, lambda out: _all(out, text.encode("utf-8", "replace")))
+    write_bytes(path, text.encode("utf-8", "replace"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """A file with these bytes; raises like `write_json`, and leaves no part of it."""
+    write(path, lambda out: _all(out, data))
 
 
 def _all(out: BinaryIO, data: bytes) -> None:

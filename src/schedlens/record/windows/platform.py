@@ -17,14 +17,15 @@ from schedlens.load.session_file import SavedCapture, SessionFile, Step, SystemF
 from schedlens.load.step_file import StepFile
 from schedlens.machine import operating_system, topology
 from schedlens.machine.topology import Topology
-from schedlens.output.wording import minutes
+from schedlens.output import whole_file
+from schedlens.output.wording import count, minutes
 from schedlens.record import workload_program
 from schedlens.record.conductor import Conductor
 from schedlens.record.host import Host
 from schedlens.record.platform import Platform
 from schedlens.record.request import Request
 from schedlens.record.session import Session
-from schedlens.record.windows import companion, experiments, processes, settings
+from schedlens.record.windows import by_hand, companion, experiments, processes, settings
 from schedlens.record.windows import topology as windows_topology
 from schedlens.record.windows.elevation import elevated
 from schedlens.record.windows.observer import command as observer_command
@@ -173,13 +174,16 @@ class Windows(Platform):
         capture = etw.fewer_flags(capture, "")
         etw.few_enough(request.counters)
         lines = []
-        if kind == "wpr":
-            folder = output or Path()
+        folder = output or Path()
+        if kind == "wpr" or request.experiment is None:
             folder.mkdir(parents=True, exist_ok=True)
+        if kind == "wpr":
             etw.write_profile(capture, folder / etw.PROFILE_FILE)
             lines.append(f"profile: {folder / etw.PROFILE_FILE}")
         lines += [f"not recorded: {line}" for line in capture.missing]
         lines += conductor.said_first()
+        if request.experiment is None:
+            lines.append(_scripts(request, options, capture, steps, folder))
         commands = _commands(request, options, capture, steps, PureWindowsPath("STEP"))
         lines += [f"{name}: {etw.shown(command)}" for name, command in commands]
         if elsewhere and any(step.workload is not None for step in steps):
@@ -213,7 +217,7 @@ def _commands(
     image = processes.image_of(request.process) if request.process is not None else None
     if image is not None:
         found.append(("process", processes.listing(f"imagename eq {image}")))
-    found.append(("observer", _plain(observer_command())))
+    found.append(("observer (asked by collect only)", _plain(observer_command())))
     if options.presentmon is not None:
         output = place / presentmon.FILE
         words = presentmon.command(options.presentmon, request.pid, image, file=output)
@@ -228,11 +232,58 @@ def _commands(
     elif options.ring_s is not None:
         found.append(("wait", ["pause"]))
     else:
-        found.append(("wait", ["timeout", "/t", f"{request.seconds:g}"]))
+        found.append(("wait", _sleep(request)))
     found += [("end", command) for command in etw.end(capture, place)]
     found += [("to cancel instead", command) for command in etw.cancel(capture)]
     if any(experiments.switching(step) for step in steps):
         found += experiments.putting_back()
+    return found
+
+
+def _scripts(
+    request: Request, options: Options, capture: etw.Capture, steps: list[Step], folder: Path
+) -> str:
+    """Writes both scripts for the steps, and says where they are."""
+    commands = [one for step in steps for one in _by_hand(request, options, capture, step)]
+    what = f"Records {count(len(steps), 'step')} with {capture.kind}, as collect does"
+    whole_file.write_bytes(folder / by_hand.CMD, by_hand.cmd(commands, what))
+    whole_file.write_bytes(folder / by_hand.POWERSHELL, by_hand.powershell(commands, what))
+    return (
+        f"scripts: {folder / by_hand.CMD} and {by_hand.POWERSHELL} record without collect; all "
+        "commands are for that folder"
+    )
+
+
+def _by_hand(
+    request: Request, options: Options, capture: etw.Capture, step: Step
+) -> list[by_hand.Command]:
+    """The commands of a step as they are typed in the folder of the profile."""
+    place = PureWindowsPath(step.name)
+    profile = PureWindowsPath(etw.PROFILE_FILE)
+    found = [by_hand.Command(folder=str(place))]
+    has_frames = options.presentmon is not None
+    if options.presentmon is not None:
+        image = processes.image_of(request.process) if request.process is not None else None
+        words = presentmon.command(
+            options.presentmon, request.pid, image, file=place / presentmon.FILE
+        )
+        found.append(by_hand.Command(tuple(words), aside=True))
+    found += [by_hand.Command(tuple(words)) for words in etw.begin(capture, place, profile)]
+    # The recording must also be ended after a workload that failed.
+    if step.workload is not None:
+        words = [w for w in _plain(workload_command(request, step, place)) if w != "--gate"]
+        found.append(by_hand.Command(tuple(words), must_succeed=False))
+    elif request.command:
+        found.append(by_hand.Command(tuple(request.command), must_succeed=False))
+    elif options.ring_s is not None:
+        found.append(by_hand.Command(until_key=True))
+    else:
+        found.append(by_hand.Command(waits_ms=_ms(request)))
+    found += [by_hand.Command(tuple(words)) for words in etw.end(capture, place)]
+    if has_frames:
+        # It ends with its session.
+        stop = ("logman", "stop", presentmon.SESSION, "-ets")
+        found.append(by_hand.Command(stop, must_succeed=False))
     return found
 
 
@@ -247,6 +298,15 @@ def _cells(request: Request, steps: list[Step], place: PurePath) -> list[tuple[s
             words = companion.command(request.command, companion.cpu_of(step))
             found.append((step.name, words if companion.cpu_of(step) is None else _plain(words)))
     return found
+
+
+def _sleep(request: Request) -> list[str]:
+    """A wait that both prompts know; `timeout` takes whole seconds only."""
+    return ["powershell", "-NoProfile", "-Command", f"Start-Sleep -Milliseconds {_ms(request)}"]
+
+
+def _ms(request: Request) -> int:
+    return round(1000 * (request.seconds or 10.0))
 
 
 def _plain(command: list[str]) -> list[str]:
