@@ -199,7 +199,7 @@ class StandIns:
             "wpr": _WPR,
             "PresentMon": _PRESENTMON,
             "schedlens-workloads": _WORKLOADS,
-            **dict.fromkeys(("reg", "powercfg", "powershell", "tasklist"), _TEXTS),
+            **dict.fromkeys(("reg", "powercfg", "powershell", "tasklist", "logman"), _TEXTS),
         }.items():
             self._program(name, source)
         (home / "stand_in.etl").write_bytes(etl)

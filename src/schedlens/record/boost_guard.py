@@ -1,4 +1,4 @@
-"""A process that restores settings when the program that changes them ends for any reason.
+"""A process that restores settings, or ends a recording, when the program ends for any reason.
 
 It reads from a pipe whose other end only that program has, so it notices at once when the program
 ends, even by SIGKILL. It runs in its own session (on Windows, in its own hidden console) and
@@ -20,6 +20,8 @@ from schedlens.record import changes
 from schedlens.record.former_settings import put_back
 
 _READY_LIMIT_S = 30.0
+# What the program says before it ends in an orderly way.
+_DONE = b"done\n"
 # Switching CPUs off and on again is slow on a machine with hundreds of them.
 _END_LIMIT_S = 120.0
 
@@ -27,12 +29,19 @@ _END_LIMIT_S = 120.0
 class Guard:
     """Watches settings and their values; `close` restores them and waits for that."""
 
-    def __init__(self, contents: Sequence[tuple[str, str]], *, written_down: bool = False) -> None:
+    def __init__(
+        self,
+        contents: Sequence[tuple[str, str]],
+        *,
+        written_down: bool = False,
+        commands: Sequence[Sequence[str]] = (),
+    ) -> None:
         """Starts the guard; returns once it watches. Raises `KnobError`.
 
         `written_down`: after restoring the settings, it also deletes their record in `changes`.
+        `commands` are run if this program ends without `close`.
         """
-        given = json.dumps(list(contents))
+        given = json.dumps([list(contents), [list(command) for command in commands]])
         command = [sys.executable, "-m", "schedlens.record.boost_guard", given]
         command += ["forget"] if written_down else []
         try:
@@ -59,9 +68,13 @@ class Guard:
         return self._process.pid
 
     def close(self) -> bool:
-        """Makes it restore what was changed; returns whether all of it was restored."""
+        """Makes it restore what was changed; returns whether all of it was restored.
+
+        The commands are not run: what they would end has ended.
+        """
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
+            self._process.stdin.write(_DONE)
             self._process.stdin.close()
         try:
             code = self._process.wait(_END_LIMIT_S)
@@ -74,15 +87,24 @@ class Guard:
 
 
 def main() -> int:
-    """Waits for the end of standard input, then restores the settings in the argument."""
-    contents = [(str(name), str(text)) for name, text in json.loads(sys.argv[1])]
+    """Waits for the end of standard input, then does what the argument says."""
+    settings, commands = json.loads(sys.argv[1])
+    contents = [(str(name), str(text)) for name, text in settings]
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGBREAK"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    while os.read(0, 4096):
-        pass
+    said = b""
+    while block := os.read(0, 4096):
+        said += block
+    if said != _DONE:
+        for command in commands:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL, timeout=_END_LIMIT_S, check=False,
+                )  # fmt: skip
     if put_back(contents):
         return 1
     if sys.argv[2:] == ["forget"]:

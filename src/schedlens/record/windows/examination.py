@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +20,14 @@ else:
     from schedlens.collectors import etw, etw_refusal
 
 
+QUERY = ("logman", "query", "-ets")
+_OWN = etw.INSTANCE
+_SESSION = re.compile(r"(\S+(?: \S+)*)(?:  |$)")
+
+
 def examine() -> list[Row]:
     """All rows; nothing is recorded."""
-    return [*left_behind(), _cpus(), _settings(), *_recorder(), workloads()]
+    return [*left_behind(), *_left_running(), _cpus(), _settings(), *_recorder(), workloads()]
 
 
 def restore() -> tuple[list[Change], list[Change]]:
@@ -30,8 +36,31 @@ def restore() -> tuple[list[Change], list[Change]]:
     return [*done, *_ended()], left
 
 
+def _sessions() -> list[str]:
+    """Trace sessions of ours that are running: WPR names its own after its instance."""
+    # Only the first column: the others are words of the system's language.
+    rows = (settings.run(QUERY) or "").splitlines()
+    return [found[1] for row in rows if (found := _SESSION.match(row)) and _OWN in row.lower()]
+
+
+def _left_running() -> list[Row]:
+    names = _sessions()
+    if not names:
+        return []
+    found = f"{', '.join(names)}: of a run that was killed, or of one that is recording now"
+    return [Row("still recording", False, found, "`schedlens doctor --restore` ends it")]
+
+
 def _ended() -> list[Change]:
-    """Stops a recording that is still running."""
+    """Stops every recording of ours that is still running."""
+    ended = _cancelled()
+    for name in _sessions():
+        if settings.run(["logman", "stop", name, "-ets"]) is not None:
+            ended.append(Change(f"the session {name}", "none", "going on", restored=True))
+    return ended
+
+
+def _cancelled() -> list[Change]:
     try:
         kind, program = etw.find()
     except SchedlensError:

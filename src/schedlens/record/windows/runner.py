@@ -15,6 +15,7 @@ from schedlens.load.step_file import StepFile
 from schedlens.machine import stop_signals
 from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import alongside, cells, work_done, workload_program
+from schedlens.record.boost_guard import Guard
 from schedlens.record.gate import GRACE_S, READY_LIMIT_S
 from schedlens.record.request import Request
 from schedlens.record.windows import companion, disk_space, observer, processes
@@ -201,6 +202,8 @@ class Runner:
     def _recorded(self, folder: Path, pid: int | None) -> Iterator[_Recording]:
         """The recorder, with PresentMon and the observer running alongside."""
         recording = _Recording(folder, etw.Recorder(self._capture, folder, self._profile))
+        # A closed window ends this program at once, and a recording would go on and grow.
+        guard = Guard((), commands=etw.cancel(self._capture))
         try:
             recording.observer = Observer()
             if self._options.presentmon is not None:
@@ -219,6 +222,7 @@ class Runner:
         finally:
             recording.recorder.cancel()
             recording.close()
+            guard.close()
 
 
 def workload_command(request: Request, step: Step, folder: PurePath) -> list[str]:
