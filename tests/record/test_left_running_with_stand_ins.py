@@ -26,7 +26,8 @@ SESSIONS = """\
 Datensammlersatz                        Typ                             Status
 -------------------------------------------------------------------------------
 EventLog-Application                    Ablaufverfolgung                Wird ausgeführt
-WPR_initiated_schedlens_WPR System Collector  Ablaufverfolgung          Wird ausgeführt
+WPR_initiated_schedlens_WPR System Collector Ablaufverfolgung          Wird ausgeführt
+WPR_initiated_other_WPR Event Collector Ablaufverfolgung                Wird ausgeführt
 schedlens-presentmon                    Ablaufverfolgung                Wird ausgeführt
 
 Der Befehl wurde erfolgreich ausgeführt.
@@ -110,6 +111,8 @@ def test_doctor_finds_and_stops_sessions_left_running(
     said = capfd.readouterr().out
     assert ", ".join(OURS) in said
     assert "EventLog" not in said
+    assert "other" not in said
+    assert "Ablauf" not in said
     assert "`schedlens doctor --restore` ends it" in said
     (windows.home / "wpr.running").touch()
     assert cli.run(cli.group, ["doctor", "--restore"], name="schedlens") == 0
@@ -117,7 +120,13 @@ def test_doctor_finds_and_stops_sessions_left_running(
         "undone: a recording by wpr: none again",
         *(f"undone: the session {name}: none again" for name in OURS),
     ]
+    # A session that cannot be stopped is not reported as stopped.
+    windows.texts([*texts, listed])
+    assert cli.run(cli.group, ["doctor", "--restore"], name="schedlens") == 1
+    shown = capfd.readouterr()
+    assert "session" not in shown.out
+    assert all(f"not undone: the session {name}:" in shown.err for name in OURS)
     stopped = [call[1] for call in windows.calls_of("logman") if call[0] == "stop"]
-    assert stopped == OURS
+    assert stopped == OURS * 2
     windows.texts(texts)
     assert cli.run(cli.group, ["doctor"], name="schedlens") == 0

@@ -22,7 +22,11 @@ else:
 
 QUERY = ("logman", "query", "-ets")
 _OWN = etw.INSTANCE
-_SESSION = re.compile(r"(\S+(?: \S+)*)(?:  |$)")
+# WPR names the sessions of an instance WPR_initiated_INSTANCE_COLLECTOR. Columns are no help: a
+# longer name is followed by one space only, and the words after it by the system's language.
+_SESSION = re.compile(
+    rf"(WPR_initiated_{_OWN}_(?:WPR (?:System|Event) Collector|\S+)|{_OWN}\S*)(?=\s|$)", re.I
+)
 
 
 def examine() -> list[Row]:
@@ -33,14 +37,15 @@ def examine() -> list[Row]:
 def restore() -> tuple[list[Change], list[Change]]:
     """Undoes what a killed run left behind; returns what was undone, and what could not be."""
     done, left = changes.restore()
-    return [*done, *_ended()], left
+    ended = _ended()
+    done += [one for one in ended if one.restored]
+    return done, [*left, *(one for one in ended if not one.restored)]
 
 
 def _sessions() -> list[str]:
     """Trace sessions of ours that are running: WPR names its own after its instance."""
-    # Only the first column: the others are words of the system's language.
     rows = (settings.run(QUERY) or "").splitlines()
-    return [found[1] for row in rows if (found := _SESSION.match(row)) and _OWN in row.lower()]
+    return [found[1] for row in rows if (found := _SESSION.match(row))]
 
 
 def _left_running() -> list[Row]:
@@ -55,8 +60,8 @@ def _ended() -> list[Change]:
     """Stops every recording of ours that is still running."""
     ended = _cancelled()
     for name in _sessions():
-        if settings.run(["logman", "stop", name, "-ets"]) is not None:
-            ended.append(Change(f"the session {name}", "none", "going on", restored=True))
+        stopped = settings.run(["logman", "stop", name, "-ets"]) is not None
+        ended.append(Change(f"the session {name}", "none", "going on", restored=stopped))
     return ended
 
 
