@@ -21,7 +21,7 @@ _ENCODING = "utf-8"
 class Command:
     """A command of a recording; `folder` makes a new folder; `waits_ms` and `until_key` wait.
 
-    `aside` starts beside the recording and does not end by itself.
+    `aside` starts in the background and does not end by itself.
     """
 
     words: tuple[str, ...] = ()
