@@ -65,8 +65,14 @@ def add(
 
 
 def rows(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
-    """The rows of a table or view, sorted as text: comparable between databases."""
-    return sorted(map(repr, con.execute(f"FROM {name}").fetchall()))
+    """The rows of a table or view, sorted as text: comparable between databases.
+
+    DuckDB adds up doubles in any order, so that their last digits are left out.
+    """
+    return sorted(
+        repr([f"{value:.12g}" if isinstance(value, float) else value for value in row])
+        for row in con.execute(f"FROM {name}").fetchall()
+    )
 
 
 @cache
