@@ -21,6 +21,16 @@ KINDS = ("on_e_cores", "not_allowed_on_p_cores")
 
 CARRYING_PCT = 25.0
 WARNING_PCT = 20.0
+# What to do if other threads used the P cores meanwhile, and if P cores were idle.
+_BUSY = (
+    "Raise this thread's priority, lower or defer what uses the P cores meanwhile (EcoQoS, nice), "
+    "and start no more workers than P cores."
+)
+_IDLE = (
+    "Give this thread high QoS (SetThreadInformation) and an ideal processor on a P core "
+    "(SetThreadIdealProcessor): P cores were idle meanwhile, so lowering other threads gains "
+    "nothing."
+)
 CRITICAL_PCT = 50.0
 
 
@@ -76,10 +86,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             f"{'' if mask is None else f': {mask}, and no P core'}."
         ),
         advice=(
-            (
-                "Raise this thread's priority, lower or defer what uses the P cores meanwhile "
-                "(EcoQoS, nice), and start no more workers than P cores."
-            )
+            (_BUSY if 2 * _beside_idle_ns(scope, row) < row["slow_ns"] else _IDLE)
             if mask is None
             else (
                 "Add P cores to this thread's affinity (SetThreadAffinityMask, or "
@@ -104,6 +111,13 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             f"WHERE utid = {row['utid']} ORDER BY away_ns DESC"
         ),
     )
+
+
+def _beside_idle_ns(scope: Scope, row: dict[str, Any]) -> int:
+    """Its time on E cores while a whole P core that it may use was idle."""
+    asked = scope.call("core_choice", process=scope.process)
+    found = scope.rows(f"SELECT e_beside_idle_p_ns AS ns FROM ({asked}) WHERE utid = {row['utid']}")
+    return found[0]["ns"] or 0 if found else 0
 
 
 def _without_p(scope: Scope, row: dict[str, Any]) -> str | None:

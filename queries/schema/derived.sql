@@ -71,7 +71,36 @@ CREATE TABLE finding (
   evidence_sql VARCHAR NOT NULL,   -- Returns the rows that the finding is computed from.
   counter_evidence_sql VARCHAR,    -- Returns rows that may speak against it.
   cost_low_ns BIGINT,              -- Lowest cost of a range; NULL: not known.
-  cost_high_ns BIGINT              -- Highest cost of a range; NULL: cost_ns.
+  cost_high_ns BIGINT,             -- Highest cost of a range; NULL: cost_ns.
+  fix VARCHAR,                     -- Changes that a replay of the recording made, as `what-if --do` takes them, joined by ' + '; NULL: none was tried.
+  frame_ns BIGINT,                 -- Mean recorded frame; NULL without a prediction.
+  fixed_frame_ns BIGINT,           -- Mean frame with the fix, as the replay predicts it.
+  fixed_low_ns BIGINT,             -- Lower end of its interval.
+  fixed_high_ns BIGINT,            -- Upper end of its interval.
+  no_gain_reason VARCHAR           -- Why no gain is predicted, so that severity and order follow the cost; NULL: they follow the gain.
+);
+
+-- How closely a replay without any change reproduces each recording. Above 10 % nothing is predicted.
+CREATE TABLE replay_error (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  process VARCHAR,                 -- Process whose frames are compared; NULL: none was replayed.
+  figure VARCHAR,                  -- mean, p50, p95 or p99 of the frames, running, or ready; NULL: nothing was replayed.
+  error_pct DOUBLE,                -- Difference between replay and recording, percent.
+  cannot_tell VARCHAR              -- Why nothing is predicted for the recording; NULL: gains are predicted.
+);
+
+-- What changes would gain, by replays of the recordings with each change that findings advise.
+CREATE TABLE predicted_gain (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  process VARCHAR,                 -- Process that presents the frames.
+  change VARCHAR NOT NULL,         -- The change, as `what-if --do` takes it; several are joined by ' + '.
+  figure VARCHAR NOT NULL,         -- mean, p50, p95 or p99 of the frames (ns), or stutters (number).
+  recorded DOUBLE,                 -- Recorded value.
+  predicted DOUBLE,                -- Value with the change; NULL: the replay cannot tell.
+  low DOUBLE,                      -- Lower end of its interval.
+  high DOUBLE,                     -- Upper end of its interval.
+  gain_pct DOUBLE,                 -- By how much less the predicted value is, percent.
+  cannot_tell VARCHAR              -- Why nothing is predicted; NULL: something is.
 );
 
 -- What each analyzer concluded: one row about the session, and one for each recording left out.

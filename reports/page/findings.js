@@ -24,7 +24,7 @@ function costParts(card) {
   return [
     costText(card),
     card.cost_pct === null ? null : shareText(card),
-    frame ? `${duration(frame.ns)} a frame (${grouped(frame.frames, 0)} frames${usual})` : null,
+    frame ? `${duration(frame.ns)} a frame${frame.usual_ns !== null && frame.ns > frame.usual_ns ? ', added up over threads' : ''} (${grouped(frame.frames, 0)} frames${usual})` : null,
   ].filter(Boolean);
 }
 
@@ -49,7 +49,7 @@ function markdown(card) {
   const fence = '```';
   return [`**${SEVERITY[card.severity]}: ${plainMarkdown(card.title)}**`, plainMarkdown(card.detail),
     cost.length ? `Cost: ${cost.join('; ')}` : null, card.where ? `Where: ${plainMarkdown(card.where)}` : null,
-    card.advice ? `What to try: ${card.advice}` : null, 'Evidence:', markdownTable(card.evidence), `${fence}sql\n${card.evidence.sql};\n${fence}`,
+    card.advice ? `What to try: ${card.advice}` : null, card.gain ? plainMarkdown(card.gain) : null, 'Evidence:', markdownTable(card.evidence), `${fence}sql\n${card.evidence.sql};\n${fence}`,
     card.counter ? `Why this may be wrong:\n\n${fence}sql\n${card.counter.sql};\n${fence}` : null].filter(Boolean).join('\n\n');
 }
 
@@ -74,6 +74,7 @@ function findingCard(card, place) {
     make('p', { class: 'detail' }, card.detail),
     card.where ? make('p', { class: 'where' }, card.where) : null,
     card.advice ? make('p', { class: 'advice' }, make('b', {}, 'What to do: '), prose(card.advice)) : null,
+    gainOf(card),
     behind(card));
 }
 
@@ -100,9 +101,31 @@ function topRow(card, place, kind) {
       amount ? make('p', { class: 'amount' }, amount) : card.cost_pct !== null ? make('p', { class: 'amount' }, shareText(card)) : make('p', { class: 'exactly' }, 'Not quantified'),
       shares.map((one) => make('p', { class: 'exactly' }, one))),
     make('div', { class: 'try' }, make('p', { class: 'label' }, 'What to do'),
-      make('p', {}, advice ? prose(advice) : 'Nothing: this is a result, not a problem.')),
+      make('p', {}, advice ? prose(advice) : 'Nothing: this is a result, not a problem.'), gainOf(card)),
     card.moment?.lanes.length ? momentPicture(card.moment) : make('span', { class: 'moment' }),
     make('div', { class: 'more-of-it' }, behind(card)));
+}
+
+/** What fixing it would gain, or why nothing is predicted. */
+function gainOf(card) {
+  if (card.gain) return make('p', { class: 'exactly' }, card.gain);
+  return card.no_gain && card.severity !== 'info' ? make('p', { class: 'exactly' }, `Gain not predicted: ${card.no_gain}. Ranked by its cost.`) : null;
+}
+
+/** The fixes that gain most, as replays predict them. */
+function todoOf(found) {
+  if (!found.todo?.length) return null;
+  const ms = (ns) => grouped(ns / 1e6, 2);
+  const several = new Set(found.todo.map((row) => row.recording)).size > 1;
+  const heads = ['Change', several ? 'Recording' : null, 'Mean frame, ms', 'With the change, ms', 'Interval, ms', 'Shorter by, %', 'Stutters', 'Finding'].filter(Boolean);
+  return make('div', { class: 'todo' }, make('h3', {}, 'What to do first'),
+    make('table', {}, make('thead', {}, make('tr', {}, heads.map((head) => make('th', { scope: 'col' }, head)))),
+      make('tbody', {}, found.todo.map((row) => make('tr', {}, [
+        make('code', {}, row.change), several ? row.recording : null, ms(row.before_ns), ms(row.after_ns), `${ms(row.low_ns)} to ${ms(row.high_ns)}`,
+        grouped(row.gain_pct, 1), row.fixed_stutters === null ? '–' : `${grouped(row.stutters, 0)} to ${grouped(row.fixed_stutters, 0)}`,
+        row.finding === null ? '' : make('a', { href: `#finding-${row.finding + 1}` }, 'open'),
+      ].filter((cell) => cell !== null).map((cell) => make('td', {}, cell)))))),
+    make('p', { class: 'window' }, prose('Predicted by replaying the recorded schedule with each change that the findings advise: `schedlens what-if` tries others.')));
 }
 
 /** What was concluded without a finding, one folded line. */
@@ -133,7 +156,7 @@ function verdict(page) {
     make('header', { class: 'head' }, make('h2', { id: 'findings-h' }, 'Findings'),
       make('p', { class: 'verdict' }, found.headline),
       cards.length ? copyButton('Copy all as Markdown', 'findings', all) : null),
-    answerOf(found), pairsOf(found),
+    answerOf(found), todoOf(found), pairsOf(found),
     found.top.length ? make('ol', { class: 'first' }, found.top.map((place) => topRow(cards[place], place, kind))) : null,
     make('dl', { class: 'facts' }, page.facts.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value)))),
     rest.length ? make('h3', { class: 'all' }, found.top.length ? 'Other findings' : 'Findings') : null,

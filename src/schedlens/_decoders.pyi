@@ -52,6 +52,26 @@ class WindowsRows(Iterator[pa.RecordBatch]):
     def summary(self) -> str:
         """What the text stated and what could not be read, once all rows are read, as JSON."""
 
+def replay(
+    cpus: list[tuple[int, bool, bool, float]],
+    shared_speed: float,
+    threads: list[tuple[int, int, list[int], int | None, bool, tuple[bytes, bytes, bytes]]],
+    needed: list[int],
+    sections: list[tuple[int, list[float]]],
+    parking: list[tuple[int, int, bool]],
+    *,
+    quantum_ns: int,
+    wake_boost: int,
+    starved_ns: int,
+    until_ns: int,
+) -> tuple[list[list[int]], list[list[int]], list[list[int]], list[int], int]:
+    """Runs the programs of threads: (lengths of frames, times of marks, running time by CPU, ready
+    time, each by thread; number of switches).
+
+    `cpus`: (lowest CPU of the core, is a second sibling, is an E core, speed). A thread: (process,
+    priority, CPUs, ideal CPU, EcoQoS, program). Raises `ValueError`.
+    """
+
 def text_kind(path: str) -> str | None:
     """What a text is: `perf_script`, `xperf` or `wpa`; None for any other file."""
 

@@ -15,7 +15,7 @@ DECODERS = Path(__file__).resolve().parents[2] / "decoders"
 # From bottom to top.
 LAYERS = (
     "core_types", "system", "input", "tracepoints", "perfetto", "perf_data", "trace_dat", "etl",
-    "text", "schedule", "loader", "python",
+    "text", "schedule", "loader", "replay", "python",
 )  # fmt: skip
 READERS = ("perf_data", "trace_dat", "etl", "text")
 # Each folder uses only those before it.

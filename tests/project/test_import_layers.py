@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src/schedlens"
 # From top to bottom.
 LAYERS = (
     "commands", "serve", "agents", "differences", "fleet", "api", "report", "timeline", "export",
-    "lake", "replay", "ask", "experiments", "record", "load", "simulate", "machine", "output",
+    "lake", "ask", "replay", "experiments", "record", "load", "simulate", "machine", "output",
     "errors",
 )  # fmt: skip
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)

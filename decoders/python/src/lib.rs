@@ -2,6 +2,7 @@
 
 mod intervals;
 mod perfetto;
+mod replay;
 mod text_export;
 
 use std::collections::BTreeMap;
@@ -413,5 +414,6 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(windows_cpus, module)?)?;
     perfetto::register(module)?;
     text_export::register(module)?;
-    intervals::register(module)
+    intervals::register(module)?;
+    replay::register(module)
 }

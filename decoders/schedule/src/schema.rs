@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 /// Version of these tables: `trace.schema_version`.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
 const SOURCES: [&str; 4] = [
     include_str!("../../../queries/schema/base.sql"),

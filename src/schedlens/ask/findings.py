@@ -46,6 +46,10 @@ class Finding:
     The true cost by `bound`: `cost_ns` (exact), at or above it (at_least), between
     `cost_low_ns` and `cost_high_ns` or, without these, at or below it (range); None: not known.
     `cost_pct` is a share `cost_of` something, by default of the window.
+
+    `fix` and the lengths of frames are what a replay of the recording predicts (`ask.gains`): the
+    mean frame as recorded, and with the fix, with its interval. Severity and order follow the gain
+    then; otherwise they follow the cost, and `no_gain_reason` says why.
     """
 
     kind: str
@@ -68,8 +72,21 @@ class Finding:
     counter_evidence_sql: str | None = None
     cost_low_ns: int | None = None
     cost_high_ns: int | None = None
+    fix: str | None = None
+    frame_ns: int | None = None
+    fixed_frame_ns: int | None = None
+    fixed_low_ns: int | None = None
+    fixed_high_ns: int | None = None
+    no_gain_reason: str | None = None
     # Threads that bear the cost; empty: the machine.
     about: tuple[int, ...] = ()
+
+    @property
+    def gain_ns(self) -> int | None:
+        """By how much the fix shortens the mean frame; None if that is not known."""
+        if self.frame_ns is None or self.fixed_frame_ns is None:
+            return None
+        return self.frame_ns - self.fixed_frame_ns
 
 
 @dataclass(frozen=True)
@@ -102,8 +119,9 @@ def ordered(found: Iterable[Finding]) -> list[Finding]:
     """The findings in the order in which the terminal, the report, JSON and the store list them.
 
     Answers to experiments come first, then the severities. Of one severity, symptoms come first,
-    then what concerns the recording with the worst symptom, causes before the sums that they
-    explain, and the higher cost first.
+    then what concerns the recording with the worst symptom, then what gains most if it is fixed.
+    Where the gain is not known, causes come before the sums that they explain, and the higher cost
+    first.
     """
     listed = list(found)
 
@@ -119,6 +137,7 @@ def ordered(found: Iterable[Finding]) -> list[Finding]:
             SEVERITIES.index(finding.severity),
             finding.rank != Rank.SYMPTOM,
             worst is not None and finding.trace_id != worst,
+            -max(finding.gain_ns or 0, 0),
             finding.rank,
             -(finding.cost_ns or 0),
             finding.analyzer,

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import duckdb
 
+from schedlens.ask import added_up, gains
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, ordered
 from schedlens.ask.loss import bounded
 from schedlens.output.wording import unbroken
@@ -82,6 +83,7 @@ def judge_all(
     commands: dict[int, set[int]] = {}
     for row in scope.rows("FROM command_thread"):
         commands.setdefault(row["trace_id"], set()).add(row["utid"])
+    windows = {row["trace_id"]: row["dur_ns"] for row in scope.rows("FROM analysis_span")}
     findings: list[Finding] = []
     outcomes: list[Outcome] = []
     chosen = {name: each for name, each in analyzers().items() if not wanted or name in wanted}
@@ -102,7 +104,7 @@ def judge_all(
             outcomes.append(Outcome("left_out", LEFT_OUT, analyzer=name))
             continue
         own = [
-            _worded(bounded(scope, _of_command(finding, commands), analyzer.metric), name)
+            _worded(_bounded(scope, _of_command(finding, commands), analyzer, windows), name)
             for finding in concluded
             if isinstance(finding, Finding) and finding.trace_id not in blind
         ]
@@ -118,6 +120,15 @@ def judge_all(
                 for blank in blind
             ]
     return Judgement(ordered(findings), outcomes)
+
+
+def _bounded(
+    scope: Scope, finding: Finding, analyzer: Analyzer, windows: dict[int, int]
+) -> Finding:
+    """The finding with the bound of its cost, and what a long cost is added up over."""
+    made = bounded(scope, finding, analyzer.metric)
+    window_ns = windows.get(finding.trace_id or 0)
+    return made if window_ns is None else added_up.worded(scope, made, window_ns)
 
 
 def _worded(finding: Finding, analyzer: str) -> Finding:
@@ -183,13 +194,17 @@ def _not_recorded(analyzer: Analyzer, missing: list[dict[str, Any]]) -> Outcome:
     )
 
 
-def store(con: duckdb.DuckDBPyConnection, judgement: Judgement) -> None:
-    """Fills the tables `finding`, in the order of `ordered`, and `analyzer_outcome`."""
+def store(
+    con: duckdb.DuckDBPyConnection, judgement: Judgement, replays: Sequence[gains.Tried] = ()
+) -> None:
+    """Fills the tables `finding`, in the order of `ordered`, `analyzer_outcome`, and those of the
+    replays."""
     rows = [
         (
             number, f.trace_id, f.analyzer, f.kind, f.severity, int(f.rank), f.title, f.detail,
             f.advice, f.cost_ns, f.cost_pct, f.cost_of, f.utid, f.cpu, f.start_ns, f.end_ns,
-            f.bound, f.evidence_sql, f.counter_evidence_sql, f.cost_low_ns, f.cost_high_ns,
+            f.bound, f.evidence_sql, f.counter_evidence_sql, f.cost_low_ns, f.cost_high_ns, f.fix,
+            f.frame_ns, f.fixed_frame_ns, f.fixed_low_ns, f.fixed_high_ns, f.no_gain_reason,
         )
         for number, f in enumerate(ordered(judgement.findings), start=1)
     ]  # fmt: skip
@@ -200,9 +215,14 @@ def store(con: duckdb.DuckDBPyConnection, judgement: Judgement) -> None:
     # One transaction: otherwise each row waits for the disk.
     con.begin()
     try:
-        con.execute("DELETE FROM finding; DELETE FROM analyzer_outcome")
-        _insert(con, "finding", rows)
-        _insert(con, "analyzer_outcome", concluded)
+        for table, content in (
+            ("finding", rows),
+            ("analyzer_outcome", concluded),
+            ("replay_error", gains.error_rows(replays)),
+            ("predicted_gain", gains.gain_rows(replays)),
+        ):
+            con.execute(f"DELETE FROM {table}")
+            _insert(con, table, content)
     except BaseException:
         con.rollback()
         raise

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens.ask import analysis, blank_database, judging
-from schedlens.ask.findings import Scope
+from schedlens.ask import analysis, blank_database, gains, judging
+from schedlens.ask.findings import Scope, ordered
 from schedlens.ask.timings import Timings
 from schedlens.errors import NothingLoadedError, UnknownNameError, WindowError
 from schedlens.load import store
@@ -99,7 +99,10 @@ def analyzed(
         scope = Scope(con, questions.process, timings=timings)
         with bar(quiet=quiet) as progress, timings.phase("analyzers"):
             judgement = judging.judge_all(scope, questions.only, progress)
-            judging.store(con, judgement)
+        with bar(quiet=quiet) as progress, timings.phase("what-if"):
+            weighed, replays = gains.weighed(scope, judgement.findings, progress)
+            judgement = judging.Judgement(ordered(weighed), judgement.outcomes)
+            judging.store(con, judgement, replays)
         yield Run(con, scope, judgement, failures)
 
 

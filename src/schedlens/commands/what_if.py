@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from schedlens.commands import completion
-
-if TYPE_CHECKING:
-    from schedlens.replay.alterations import Change
-    from schedlens.replay.prediction import Baseline, Prediction, Refused
-
-# Without --do, this many of the changes that gain most are also tried together.
-BEST = 3
 
 
 @click.command("what-if")
@@ -44,32 +36,18 @@ def what_if(
     change that misses the recording by more than 10 % predicts nothing: 'cannot tell', with the
     reason (docs/what-if.md). Exit code 1: some recording cannot tell.
     """
-    from schedlens.errors import UnknownNameError
     from schedlens.lake import reading
     from schedlens.output.progress import bar
-    from schedlens.replay import alterations, prediction
+    from schedlens.replay.answer import answer
 
-    wanted = [alterations.parse(text) for text in texts]
-    rows: list[dict[str, Any]] = []
     with reading.opened(path) as analysis, bar(quiet=as_json) as progress:
-        con = analysis.con
-        traces = con.execute("SELECT trace_id, label FROM trace ORDER BY trace_id").fetchall()
-        chosen = [found for found in traces if step in {None, found[1]}]
-        if not chosen and step is not None:
-            raise UnknownNameError("recording", step, [label for _, label in traces])
-        for number, (trace_id, label) in enumerate(chosen):
-
-            def show(share: float, number: int = number, label: str = label) -> None:
-                progress(f"replaying {label}", (number + share) / len(chosen))
-
-            base = prediction.baseline(con, trace_id, show, process=process)
-            if isinstance(base, prediction.Refused):
-                rows.append(_refused(base))
-                continue
-            found = [prediction.predict(base, wanted)] if wanted else _tried(con, base)
-            rows.append(_answered(label, base, found))
+        found = answer(
+            analysis.con, texts, process=process, step=step,
+            progress=lambda label, share: progress(f"replaying {label}", share),
+        )  # fmt: skip
+    rows = found["recordings"]
     if as_json:
-        click.echo(json.dumps({"recordings": rows}, indent=2))
+        click.echo(json.dumps(found, indent=2))
     else:
         for row in rows:
             _print(row)
@@ -79,49 +57,6 @@ def what_if(
 
 def _unclear(predictions: list[dict[str, Any]]) -> bool:
     return any(found["why"] for found in predictions)
-
-
-def _tried(con: Any, base: Baseline) -> list[Prediction]:
-    """Each advised change alone, then the best together; most gain first."""
-    from schedlens.replay import advised, prediction
-
-    every: list[tuple[Change, Prediction]] = [
-        (change, prediction.predict(base, [change])) for change in advised.changes(con, base)
-    ]
-    every.sort(key=lambda pair: -(pair[1].gain_pct or 0.0))
-    found = [made for _, made in every]
-    best = [change for change, made in every if (made.gain_pct or 0.0) > 0][:BEST]
-    if len(best) > 1:
-        found.append(prediction.predict(base, best))
-        found.sort(key=lambda made: -(made.gain_pct or 0.0))
-    return found
-
-
-def _refused(refused: Refused) -> dict[str, Any]:
-    return {
-        "recording": refused.label,
-        "cannot_tell": refused.why,
-        "fidelity": asdict(refused.fidelity) if refused.fidelity else None,
-        "recorded": None,
-        "predictions": [],
-    }
-
-
-def _answered(label: str, base: Baseline, found: list[Prediction]) -> dict[str, Any]:
-    return {
-        "recording": label,
-        "cannot_tell": None,
-        "fidelity": asdict(base.fidelity),
-        "speeds": {
-            name: asdict(speed)
-            for name, speed in {
-                **base.recorded[0].machine.types, "shared": base.recorded[0].machine.shared
-            }.items()
-            if speed is not None
-        },
-        "recorded": asdict(base.frames),
-        "predictions": [asdict(made) for made in found],
-    }  # fmt: skip
 
 
 def _print(row: dict[str, Any]) -> None:

@@ -26,7 +26,9 @@ MANIFEST = "scrubbed.json"
 FORMAT, VERSION = "schedlens-scrubbed", 1
 SUFFIX = ".schedlens"
 # Tables that analysis makes again, or that say what another analysis concluded.
-NOT_CONTAINED = ("finding", "analyzer_outcome", "analysis_window")
+NOT_CONTAINED = (
+    "finding", "analyzer_outcome", "analysis_window", "replay_error", "predicted_gain",
+)  # fmt: skip
 # Columns with numbers of threads and processes: the number of the recording is above 32 bits.
 IDS = ("utid", "prev_utid", "next_utid", "waker_utid", "upid")
 _MOST_LIVES = 1 << 22

@@ -16,35 +16,44 @@ _AFFINITY = {
     "not_allowed_on_p_cores",
 }  # fmt: skip
 _PARKING = {"ready_while_parked", "longer_frames"}
-_PRIORITY = {"worker_on_path", "stutter", "long_ready", "on_e_core_while_p_idle", "on_e_cores"}
-_BACKGROUND = {"higher_on_e_cores", "all_cpus_busy", "more_cpus_than_cores"}
+_PRIORITY = {
+    "worker_on_path", "stutter", "long_ready", "on_e_core_while_p_idle", "on_e_cores",
+}  # fmt: skip
+_BACKGROUND = {"higher_on_e_cores", "higher_ready", "all_cpus_busy", "more_cpus_than_cores"}
 _SIBLINGS = {"busy_siblings", "shared_core", "more_cpus_than_cores"}
 
 
 def changes(con: duckdb.DuckDBPyConnection, base: Baseline) -> list[Change]:
     """One change for each kind of advice, in the order of the findings. A change that would do
     nothing in this recording is left out."""
+    texts: list[str] = []
+    for kind, utid in con.execute(
+        "SELECT kind, utid FROM finding WHERE trace_id = ? ORDER BY finding_id",
+        [base.recorded[0].trace_id],
+    ).fetchall():
+        texts += texts_of(base, kind, utid)
+    return [parse(text) for text in dict.fromkeys(texts)]
+
+
+def texts_of(base: Baseline, kind: str, utid: int | None) -> list[str]:
+    """The changes that a finding of this kind advises, about this thread."""
     recorded = base.recorded[0]
     presenter = recorded.programs[base.presenter]
     every = len(recorded.machine.numbers)
     texts: list[str] = []
-    for kind, utid in con.execute(
-        "SELECT kind, utid FROM finding WHERE trace_id = ? ORDER BY finding_id",
-        [recorded.trace_id],
-    ).fetchall():
-        thread = recorded.programs.get(utid)
-        if thread is not None and _nameable(thread):
-            if kind in _AFFINITY and thread.affinity_known and len(thread.affinity) < every:
-                texts.append(f"affinity {_named(thread)}=any")
-            if kind in _PRIORITY and thread.priority < presenter.priority:
-                texts.append(f"priority {_named(thread)}={presenter.priority}")
-        if kind in _PARKING and recorded.parking:
-            texts.append("parking=off")
-        if kind in _BACKGROUND:
-            texts += _background(base)
-        if kind in _SIBLINGS and recorded.machine.shared is not None:
-            texts.append("smt=off")
-    return [parse(text) for text in dict.fromkeys(texts)]
+    thread = recorded.programs.get(utid) if utid is not None else None
+    if thread is not None and _nameable(thread):
+        if kind in _AFFINITY and thread.affinity_known and len(thread.affinity) < every:
+            texts.append(f"affinity {_named(thread)}=any")
+        if kind in _PRIORITY and thread.priority < presenter.priority:
+            texts.append(f"priority {_named(thread)}={presenter.priority}")
+    if kind in _PARKING and any(parked for _, _, parked, _ in recorded.parking):
+        texts.append("parking=off")
+    if kind in _BACKGROUND:
+        texts += _background(base)
+    if kind in _SIBLINGS and recorded.machine.shared is not None:
+        texts.append("smt=off")
+    return texts
 
 
 def _background(base: Baseline) -> list[str]:
@@ -55,12 +64,13 @@ def _background(base: Baseline) -> list[str]:
     own = recorded.programs[base.presenter].process
     spent: dict[str, int] = {}
     for program in recorded.programs.values():
-        if program.process and program.process != own:
+        if program.process and program.process != own and not program.eco:
             ran = sum(program.running_ns.values())
             spent[program.process] = spent.get(program.process, 0) + ran
     if not spent:
         return []
-    return [f"qos {max(spent, key=lambda name: spent[name])}/*=eco"]
+    name = max(spent, key=lambda each: spent[each])
+    return [] if set("*?[]=") & set(name) else [f"qos {name}/*=eco"]
 
 
 def _nameable(thread: Program) -> bool:

@@ -42,6 +42,10 @@ class Fidelity:
     ready_error: float
     """Difference of ready time, of the recorded running and ready time."""
 
+    def all(self) -> dict[str, float]:
+        """Each error by what it is about."""
+        return {**(self.frames or {}), "running": self.running_error, "ready": self.ready_error}
+
     def worst(self) -> tuple[float, str]:
         """The largest error that decides whether anything is predicted, and what it is about."""
         errors = {f"{name} of the frames": self.frames[name] for name in DECISIVE if self.frames}

@@ -35,3 +35,5 @@ class Program:
     """Recorded, by core type."""
     ready_ns: int = 0
     unknown_ns: int = 0
+    packed: tuple[list[Op], tuple[bytes, bytes, bytes]] | None = None
+    """The steps in the form in which they are replayed, with the list that they come from."""

@@ -79,7 +79,7 @@ def baseline(
 
     The frames are those of `process`, by default of the thread that presents most.
     """
-    label, why = _obstacle(con, trace_id)
+    label, why = obstacle(con, trace_id)
     if why is not None:
         return Refused(label, why)
     recorded = programs.read(con, trace_id)
@@ -92,7 +92,9 @@ def baseline(
     if not presenters:
         return Refused(label, f"no thread of {process} presents frames")
     presenter = max(presenters, key=lambda utid: len(recorded.frames[utid]))
-    outcome = rerun.replay(recorded, progress)
+    progress(0.4)
+    outcome = rerun.replay(recorded)
+    progress(0.6)
     errors = fidelity.compare(recorded, outcome, presenter)
     worst, what = errors.worst()
     if worst > fidelity.LIMIT:
@@ -115,7 +117,7 @@ def baseline(
     return Baseline(every, replayed, presenter, frames, errors)
 
 
-def _obstacle(con: duckdb.DuckDBPyConnection, trace_id: int) -> tuple[str, str | None]:
+def obstacle(con: duckdb.DuckDBPyConnection, trace_id: int) -> tuple[str, str | None]:
     """The label, and the reason that shows without reading the schedule."""
     row = con.execute(
         "SELECT label, is_windows_source(source), coalesce(events_lost, 0), "

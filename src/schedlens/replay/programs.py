@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import statistics
+import sys
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ LEADS = 4
 # A wait that ends this soon after its Present returned is the wait of the Present.
 LATE_NS = 100_000
 DEFAULT_QUANTUM_NS = 31_250_000
+ROWS_AT_ONCE = 20_000
 
 
 @dataclass
@@ -70,12 +72,7 @@ class _Reader:
         self.needed: dict[int, int] = {}
         label, duration = self._rows("SELECT label, duration_ns FROM trace")[0]
         self.programs = self._threads()
-        self.states: dict[int, list[Any]] = defaultdict(list)
-        for utid, *state in self._rows(
-            "SELECT utid, ts, ts + dur, state, cpu, reason FROM thread_state", "utid, ts"
-        ):
-            if utid in self.programs:
-                self.states[utid].append(state)
+        self.states = self._states()
         # When each Present returned, by thread and time of the call.
         self.returns: dict[tuple[int, int], int] = {}
         self.frames, self.presents, self.has_gpu = self._frames()
@@ -106,6 +103,22 @@ class _Reader:
     def _rows(self, select: str, order: str = "", where: str = "") -> list[Any]:
         text = f"{select} WHERE trace_id = ?{where}" + (f" ORDER BY {order}" if order else "")
         return self.con.execute(text, [self.trace_id]).fetchall()
+
+    def _states(self) -> dict[int, list[Any]]:
+        """Start, end, state, CPU and reason of each state of each thread, in order."""
+        found: dict[int, list[Any]] = defaultdict(list)
+        cursor = self.con.execute(
+            "SELECT utid, ts, ts + dur, state, cpu, reason FROM thread_state WHERE trace_id = ? "
+            "ORDER BY utid, ts",
+            [self.trace_id],
+        )
+        # A few thousand rows at a time, and each word once: a recording has millions.
+        while rows := cursor.fetchmany(ROWS_AT_ONCE):
+            for utid, start, end, state, cpu, reason in rows:
+                if utid in self.programs:
+                    word = reason and sys.intern(reason)
+                    found[utid].append((start, end, sys.intern(state), cpu, word))
+        return found
 
     def _threads(self) -> dict[int, Program]:
         every = list(range(len(self.machine.numbers)))

@@ -15,6 +15,7 @@ from schedlens.load.store import Failure
 from schedlens.output import fitted, wording
 from schedlens.output.terminal import escape, plain
 from schedlens.output.wording import count
+from schedlens.report import todo
 
 # Characters of a query in the table of timings.
 _QUERY_WIDTH = 100
@@ -42,6 +43,10 @@ def facts(
             "FROM trace JOIN analysis_window USING (trace_id) ORDER BY trace_id"
         ),
         "findings": rows("SELECT * FROM finding ORDER BY finding_id"),
+        "what_if": {
+            "replays": rows("FROM replay_error ORDER BY trace_id, figure"),
+            "gains": rows("FROM predicted_gain ORDER BY trace_id, change, figure"),
+        },
         "outcomes": rows("SELECT * FROM analyzer_outcome ORDER BY analyzer, trace_id NULLS FIRST"),
         "problems": rows(
             "SELECT label, place, what, count FROM problem JOIN trace USING (trace_id) "
@@ -106,6 +111,7 @@ _SIGNS = {
     "info": "[cyan]info    [/]",
     "clean": "[green]clean   [/]",
     "missing": "[dim]missing [/]",
+    "unknown": "[dim]what-if [/]",
 }
 
 
@@ -129,6 +135,8 @@ def show(facts: dict[str, Any]) -> None:
         more = shown.get(severity, 0) - most
         if more > 0:
             console.print(f"{_SIGNS[severity]} [dim]and {more} more in the report[/]")
+    for line in todo.unpredicted(facts):
+        console.print(f"{_SIGNS['unknown']} [dim]{_hanging(console, line)}[/]")
     _show_outcomes(console, [row for row in facts["outcomes"] if row["trace_id"] is None])
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
@@ -176,6 +184,9 @@ def _show_finding(console: Console, found: dict[str, Any]) -> None:
         console.print(f"{_INDENT}[dim]{_hanging(console, line)}[/dim]")
     if len(lines) > _ADVICE_LINES:
         console.print(f"{_INDENT}[dim]and {len(lines) - _ADVICE_LINES} more lines: FROM finding[/]")
+    gain = todo.gain(found)
+    if gain is not None:
+        console.print(f"{_INDENT}{_hanging(console, gain)}")
 
 
 def _hanging(console: Console, text: str) -> str:

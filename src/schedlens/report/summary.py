@@ -10,7 +10,7 @@ import duckdb
 from schedlens.ask.findings import SEVERITIES, Rank
 from schedlens.output.terminal import visible
 from schedlens.output.wording import count
-from schedlens.report import before_after, moment
+from schedlens.report import before_after, moment, todo
 from schedlens.report import conclusion as session
 from schedlens.report.figures import short
 from schedlens.report.sections import Answer, View
@@ -56,6 +56,7 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     return {
         "verdict": said,
         "pairs": before_after.pairs(view),
+        "todo": _linked(todo.rows(view), cards),
         "headline": _headline(tally, len(concluded["not_recorded"])),
         "tally": [
             [severity, tally[severity]] for severity in (*SEVERITIES, "clean") if tally[severity]
@@ -65,6 +66,12 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
         **concluded,
         "sql": _LIST,
     }
+
+
+def _linked(rows: list[dict[str, Any]], cards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The fixes with the place of the card that advises each, in place of the finding's number."""
+    places = {row["finding_id"]: place for place, card in enumerate(cards) for row in card}
+    return [row | {"finding": places.get(row["finding"])} for row in rows]
 
 
 def _is_stated(row: dict[str, Any], kind: str) -> bool:
@@ -148,6 +155,8 @@ def _brief(
         "bound": first["bound"],
         "cost_low_ns": first["cost_low_ns"],
         "cost_high_ns": first["cost_high_ns"],
+        "gain": visible(todo.gain(first) or "") or None,
+        "no_gain": visible(first["no_gain_reason"] or "") or None,
         "where": _where(first, labels, view),
         "advice": "\n".join(visible(line) for line in first["advice"].splitlines())[:2000],
         "section": first["analyzer"] if first["analyzer"] in section_names else None,

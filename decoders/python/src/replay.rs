@@ -1,0 +1,121 @@
+//! Replays of recorded schedules.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use schedlens_replay::{Cpu, Op, Parking, Plan, Program, Replay, Section};
+
+/// Parts in which a replay runs, to check for Ctrl-C between them.
+const PARTS: i64 = 50;
+
+/// Process, priority, CPUs, ideal CPU, EcoQoS; and the program: a byte for the kind of each step, a
+/// double for its value, and the gates that its steps open.
+type Thread =
+    (usize, i32, Vec<usize>, Option<usize>, bool, (PyBackedBytes, PyBackedBytes, PyBackedBytes));
+
+/// By thread: lengths of frames, times of marks, running time by CPU, ready time; and the number of
+/// switches.
+type Found = (Vec<Vec<i64>>, Vec<Vec<i64>>, Vec<Vec<i64>>, Vec<i64>, u64);
+
+fn doubles(bytes: &[u8]) -> impl Iterator<Item = f64> {
+    bytes.chunks_exact(8).map(|part| f64::from_le_bytes(part.try_into().unwrap_or_default()))
+}
+
+fn program(thread: &Thread) -> PyResult<Program> {
+    let (process, priority, affinity, ideal, is_eco, (kinds, values, gates)) = thread;
+    if values.len() != 8 * kinds.len() {
+        return Err(PyValueError::new_err("a step has no value"));
+    }
+    let mut opened = 0;
+    let mut ops = Vec::with_capacity(kinds.len());
+    for (&kind, value) in kinds.iter().zip(doubles(values)) {
+        ops.push(match kind {
+            b'r' => Op::Run(value),
+            b'w' => Op::Wait(value as u32),
+            b'o' => {
+                let first = opened;
+                opened += value as u32;
+                Op::Open(first, opened)
+            }
+            b's' => Op::Sleep(value as i64),
+            b'u' => Op::Until(value as i64),
+            b't' => Op::Take(value as u32),
+            b'p' => Op::Present(value as i64),
+            b'm' => Op::Mark,
+            _ => return Err(PyValueError::new_err(format!("unknown step {kind}"))),
+        });
+    }
+    let gates = gates
+        .chunks_exact(4)
+        .map(|part| u32::from_le_bytes(part.try_into().unwrap_or_default()))
+        .collect();
+    Ok(Program {
+        process: *process,
+        priority: *priority,
+        affinity: affinity.clone(),
+        ideal: *ideal,
+        is_eco: *is_eco,
+        ops,
+        gates,
+    })
+}
+
+/// Runs the programs of threads; times in ns.
+///
+/// `cpus`: (lowest CPU of the core, is a second sibling, is an E core, speed). `needed`: by gate,
+/// the number of threads that must open it. `parking`: (time, CPU, is parked).
+#[pyfunction]
+#[pyo3(signature = (cpus, shared_speed, threads, needed, sections, parking, *, quantum_ns, wake_boost, starved_ns, until_ns))]
+#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+fn replay(
+    py: Python<'_>,
+    cpus: Vec<(usize, bool, bool, f64)>,
+    shared_speed: f64,
+    threads: Vec<Thread>,
+    needed: Vec<i32>,
+    sections: Vec<(u32, Vec<f64>)>,
+    parking: Vec<(i64, usize, bool)>,
+    quantum_ns: i64,
+    wake_boost: i32,
+    starved_ns: i64,
+    until_ns: i64,
+) -> PyResult<Found> {
+    let plan = Plan {
+        cpus: cpus
+            .into_iter()
+            .map(|(core, is_second, is_efficient, speed)| Cpu {
+                core,
+                is_second,
+                is_efficient,
+                speed,
+            })
+            .collect(),
+        shared_speed,
+        quantum_ns,
+        wake_boost,
+        starved_ns,
+        programs: threads.iter().map(program).collect::<PyResult<_>>()?,
+        needed,
+        sections: sections.into_iter().map(|(gate, jobs)| Section { gate, jobs }).collect(),
+        parking: parking
+            .into_iter()
+            .map(|(at_ns, cpu, is_parked)| Parking { at_ns, cpu, is_parked })
+            .collect(),
+        until_ns,
+    };
+    drop(threads);
+    let mut made = Replay::new(plan).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
+    let longest = made.longest_ns();
+    for part in 1..=PARTS {
+        py.detach(|| made.run_to(longest / PARTS * part));
+        py.check_signals()?;
+    }
+    py.detach(|| made.run_to(longest));
+    let found = made.outcome();
+    Ok((found.frames, found.marks, found.running_ns, found.ready_ns, found.switches))
+}
+
+/// Adds the functions of this file to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(replay, module)?)
+}

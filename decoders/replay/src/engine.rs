@@ -1,0 +1,514 @@
+//! The simulated scheduler; the rules of `simulate/scheduler.py`.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::cpus::{Cpus, fill_order};
+use crate::plan::{BadPlan, Op, Outcome, Plan};
+use crate::thread::{FOREVER, State, TICK_NS, Thread};
+
+/// Cost of waking another thread, paid by the waker, in ticks.
+const SIGNAL_TICKS: f64 = 5.0;
+const FRAMES_IN_FLIGHT: usize = 2;
+/// Priorities from here on are never boosted.
+const REAL_TIME: i32 = 15;
+/// A replay that takes longer than this many times the recording has not made the frames.
+const LONGEST: i64 = 3;
+
+#[derive(Debug, Default)]
+struct Gate {
+    count: i64,
+    waiting: VecDeque<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Begin(u32),
+    Alarm(u32),
+    Starved(u32),
+    /// CPU, thread, and the version of the CPU's schedule that this is about.
+    Finished(usize, u32, u64),
+    Quantum(usize, u32, u64),
+    Park(usize, bool),
+}
+
+enum Action {
+    End,
+    Run(f64),
+    Open(Vec<u32>),
+    Wait(u32),
+    Until(i64),
+    Present(i64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Ended,
+    Blocked,
+    Quantum,
+}
+
+/// A replay in progress.
+#[derive(Debug)]
+pub struct Replay {
+    plan: Plan,
+    now: i64,
+    cpus: Cpus,
+    threads: Vec<Thread>,
+    gates: Vec<Gate>,
+    left: Vec<i32>,
+    jobs: Vec<Vec<f64>>,
+    undone: Vec<usize>,
+    heap: BinaryHeap<Reverse<(i64, u64, Event)>>,
+    order: u64,
+    gpu_free: i64,
+    in_flight: Vec<VecDeque<i64>>,
+    outcome: Outcome,
+}
+
+impl Replay {
+    /// Prepares a replay.
+    ///
+    /// # Errors
+    /// If something in the plan is out of range.
+    pub fn new(plan: Plan) -> Result<Self, BadPlan> {
+        plan.check()?;
+        let order = fill_order(&plan.cpus);
+        let count = plan.programs.len();
+        let threads = plan.programs.iter().enumerate().map(|(index, program)| {
+            let mut may_use = vec![false; plan.cpus.len()];
+            for &cpu in &program.affinity {
+                may_use[cpu] = true;
+            }
+            Thread {
+                affinity: (0..may_use.len()).filter(|&cpu| may_use[cpu]).collect(),
+                may_use,
+                ideal: program.ideal.unwrap_or(order[index % order.len()]),
+                is_eco: program.is_eco,
+                priority: program.priority,
+                last_cpu: None,
+                ready_since: 0,
+                base_priority: program.priority,
+                state: State::New,
+                quantum_left: 0,
+                work: 0.0,
+                frame_start: 0,
+                next_op: 0,
+                in_job: false,
+            }
+        });
+        let mut jobs = vec![Vec::new(); plan.needed.len()];
+        let mut undone = vec![0; plan.needed.len()];
+        for section in &plan.sections {
+            undone[section.gate as usize] = section.jobs.len();
+            jobs[section.gate as usize].clone_from(&section.jobs);
+        }
+        let mut made = Self {
+            now: 0,
+            cpus: Cpus::new(&plan),
+            threads: threads.collect(),
+            gates: plan.needed.iter().map(|_| Gate::default()).collect(),
+            left: plan.needed.clone(),
+            jobs,
+            undone,
+            heap: BinaryHeap::new(),
+            order: 0,
+            gpu_free: 0,
+            in_flight: vec![VecDeque::new(); count],
+            outcome: Outcome {
+                frames: vec![Vec::new(); count],
+                marks: vec![Vec::new(); count],
+                running_ns: vec![vec![0; plan.cpus.len()]; count],
+                ready_ns: vec![0; count],
+                switches: 0,
+            },
+            plan,
+        };
+        for thread in 0..count {
+            made.at(0, Event::Begin(thread as u32));
+        }
+        for index in 0..made.plan.parking.len() {
+            let change = made.plan.parking[index];
+            made.at(change.at_ns, Event::Park(change.cpu, change.is_parked));
+        }
+        Ok(made)
+    }
+
+    /// The time at which a replay is given up.
+    pub fn longest_ns(&self) -> i64 {
+        self.plan.until_ns.saturating_mul(LONGEST)
+    }
+
+    /// Runs up to a time.
+    pub fn run_to(&mut self, until: i64) {
+        while let Some(&Reverse((when, _, event))) = self.heap.peek() {
+            if when > until {
+                break;
+            }
+            self.heap.pop();
+            self.now = when;
+            match event {
+                Event::Begin(thread) => self.wake(thread, 0),
+                Event::Alarm(thread) => self.wake(thread, self.plan.wake_boost),
+                Event::Starved(thread) => self.starved(thread),
+                Event::Finished(cpu, thread, version) => self.finished(cpu, thread, version),
+                Event::Quantum(cpu, thread, version) => self.quantum(cpu, thread, version),
+                Event::Park(cpu, is_parked) => self.park(cpu, is_parked),
+            }
+        }
+    }
+
+    /// Ends the replay.
+    pub fn outcome(mut self) -> Outcome {
+        self.now = self.longest_ns();
+        for cpu in 0..self.cpus.cores.len() {
+            if let Some(thread) = self.cpus.cores[cpu].running {
+                self.end_slice(cpu, thread);
+            }
+        }
+        for thread in 0..self.threads.len() {
+            if self.threads[thread].state == State::Ready {
+                self.end_ready(thread as u32);
+            }
+        }
+        self.outcome
+    }
+
+    /// Adds an event; those at one time happen in the order in which they were added.
+    fn at(&mut self, when: i64, event: Event) {
+        self.order += 1;
+        let ticks = when.saturating_add(TICK_NS - 1).div_euclid(TICK_NS);
+        let when = ticks.saturating_mul(TICK_NS).max(self.now);
+        self.heap.push(Reverse((when, self.order, event)));
+    }
+
+    // Threads.
+
+    /// The next thing that a thread does.
+    fn next(&mut self, thread: u32) -> Action {
+        loop {
+            let known = &mut self.threads[thread as usize];
+            let program = &self.plan.programs[thread as usize];
+            let Some(&op) = program.ops.get(known.next_op) else { return Action::End };
+            if let Op::Take(gate) = op {
+                let place = gate as usize;
+                if std::mem::take(&mut known.in_job) {
+                    self.undone[place] -= 1;
+                    if self.undone[place] == 0 {
+                        return Action::Open(vec![gate]);
+                    }
+                }
+                if let Some(job) = self.jobs[place].pop() {
+                    known.in_job = true;
+                    return Action::Run(job);
+                }
+                known.next_op += 1;
+                continue;
+            }
+            known.next_op += 1;
+            match op {
+                Op::Run(work) => return Action::Run(work),
+                Op::Wait(gate) => return Action::Wait(gate),
+                Op::Sleep(ns) => return Action::Until(self.now.saturating_add(ns)),
+                Op::Until(at) => return Action::Until(at),
+                Op::Present(gpu_ns) => return Action::Present(gpu_ns),
+                Op::Mark => self.outcome.marks[thread as usize].push(self.now),
+                Op::Open(first, end) => {
+                    let mut opened = Vec::new();
+                    for &gate in &program.gates[first as usize..end as usize] {
+                        let left = &mut self.left[gate as usize];
+                        *left -= 1;
+                        if *left == 0 {
+                            opened.push(gate);
+                        }
+                    }
+                    if !opened.is_empty() {
+                        return Action::Open(opened);
+                    }
+                }
+                Op::Take(_) => {}
+            }
+        }
+    }
+
+    /// Runs a thread's program until something takes time or the thread leaves the CPU.
+    fn step(&mut self, cpu: usize, thread: u32) {
+        while self.cpus.cores[cpu].running == Some(thread) {
+            let index = thread as usize;
+            match self.next(thread) {
+                Action::End => self.leave(cpu, thread, Why::Ended),
+                Action::Run(work) => self.threads[index].work = work / TICK_NS as f64,
+                Action::Open(gates) => {
+                    self.threads[index].work = SIGNAL_TICKS;
+                    for gate in gates {
+                        self.open(gate);
+                    }
+                }
+                Action::Wait(gate) => {
+                    let gate = &mut self.gates[gate as usize];
+                    if gate.count > 0 {
+                        gate.count -= 1;
+                    } else {
+                        gate.waiting.push_back(thread);
+                        self.leave(cpu, thread, Why::Blocked);
+                    }
+                }
+                Action::Until(at) => {
+                    if at > self.now {
+                        self.at(at, Event::Alarm(thread));
+                        self.leave(cpu, thread, Why::Blocked);
+                    }
+                }
+                Action::Present(gpu_ns) => self.present(cpu, thread, gpu_ns),
+            }
+            if self.threads[index].work > 0.0 {
+                break;
+            }
+        }
+        if self.cpus.cores[cpu].running == Some(thread) {
+            self.reschedule(cpu);
+        }
+    }
+
+    fn open(&mut self, gate: u32) {
+        match self.gates[gate as usize].waiting.pop_front() {
+            Some(woken) => self.wake(woken, self.plan.wake_boost),
+            None => self.gates[gate as usize].count += 1,
+        }
+    }
+
+    /// The GPU renders frames in order, and blocks a thread that is too far ahead.
+    fn present(&mut self, cpu: usize, thread: u32, gpu_ns: i64) {
+        let begin = self.gpu_free.max(self.now);
+        let end = begin.saturating_add(gpu_ns.div_euclid(TICK_NS) * TICK_NS);
+        self.gpu_free = end;
+        let flight = &mut self.in_flight[self.plan.programs[thread as usize].process];
+        flight.push_back(end);
+        while flight.front().is_some_and(|&done| done <= self.now) {
+            flight.pop_front();
+        }
+        let back = if flight.len() > FRAMES_IN_FLIGHT {
+            flight[flight.len() - 1 - FRAMES_IN_FLIGHT]
+        } else {
+            self.now
+        };
+        let known = &mut self.threads[thread as usize];
+        let start = std::mem::replace(&mut known.frame_start, back);
+        known.work = SIGNAL_TICKS;
+        self.outcome.frames[thread as usize].push(back - start);
+        if back > self.now {
+            self.at(back, Event::Alarm(thread));
+            self.leave(cpu, thread, Why::Blocked);
+        }
+    }
+
+    // Ready threads.
+
+    fn wake(&mut self, thread: u32, boost: i32) {
+        let quantum_ns = self.quantum_ns();
+        let known = &mut self.threads[thread as usize];
+        if boost > 0 && known.priority < REAL_TIME && known.priority == known.base_priority {
+            known.priority = (known.base_priority + boost).min(REAL_TIME);
+        }
+        known.quantum_left = quantum_ns;
+        self.place(thread, false);
+    }
+
+    fn quantum_ns(&self) -> i64 {
+        self.plan.quantum_ns / TICK_NS * TICK_NS
+    }
+
+    /// Finds a CPU or a queue for a thread that has become ready.
+    fn place(&mut self, thread: u32, at_head: bool) {
+        let index = thread as usize;
+        self.threads[index].state = State::Ready;
+        self.threads[index].ready_since = self.now;
+        if let Some(idle) = self.cpus.idle_cpu(&self.threads[index]) {
+            self.switch(idle, None, Some(thread));
+            self.after_entry(idle, thread);
+            return;
+        }
+        if let Some(lower) = self.cpus.lower_cpu(&self.threads[index], &self.threads) {
+            self.preempt(lower, thread);
+            return;
+        }
+        let home = self.cpus.home(&self.threads[index]);
+        let level = self.threads[index].priority;
+        self.cpus.enqueue(home, level as usize, thread, at_head);
+        if level < REAL_TIME {
+            self.at(self.now + self.plan.starved_ns, Event::Starved(thread));
+        }
+    }
+
+    fn starved(&mut self, thread: u32) {
+        let known = &mut self.threads[thread as usize];
+        let since = known.ready_since;
+        if known.state != State::Ready || self.now - since < self.plan.starved_ns {
+            return;
+        }
+        self.cpus.unqueue(known.priority as usize, thread);
+        known.priority = REAL_TIME;
+        self.place(thread, false);
+        let known = &mut self.threads[thread as usize];
+        if known.state == State::Ready {
+            known.ready_since = since;
+        }
+    }
+
+    // CPUs.
+
+    /// Accounts for the work done since the last update.
+    fn advance(&mut self, cpu: usize) {
+        let speed = self.cpus.speed(cpu);
+        let core = &mut self.cpus.cores[cpu];
+        if let Some(thread) = core.running {
+            let spent = (self.now - core.since) as f64 / TICK_NS as f64;
+            let known = &mut self.threads[thread as usize];
+            known.work = (known.work - spent * speed).max(0.0);
+        }
+        core.since = self.now;
+    }
+
+    fn reschedule(&mut self, cpu: usize) {
+        let speed = self.cpus.speed(cpu);
+        let core = &mut self.cpus.cores[cpu];
+        core.version += 1;
+        let (version, quantum_end) = (core.version, core.quantum_end);
+        let Some(thread) = core.running else { return };
+        let ticks = (self.threads[thread as usize].work / speed - 1e-9).ceil() as i64;
+        let end = self.now.saturating_add(ticks.max(0).saturating_mul(TICK_NS));
+        self.at(end, Event::Finished(cpu, thread, version));
+        self.at(quantum_end, Event::Quantum(cpu, thread, version));
+    }
+
+    fn is_current(&self, cpu: usize, thread: u32, version: u64) -> bool {
+        let core = &self.cpus.cores[cpu];
+        core.version == version && core.running == Some(thread)
+    }
+
+    fn finished(&mut self, cpu: usize, thread: u32, version: u64) {
+        if self.is_current(cpu, thread, version) {
+            self.advance(cpu);
+            self.threads[thread as usize].work = 0.0;
+            self.step(cpu, thread);
+        }
+    }
+
+    fn quantum(&mut self, cpu: usize, thread: u32, version: u64) {
+        if !self.is_current(cpu, thread, version) || self.now < self.cpus.cores[cpu].quantum_end {
+            return;
+        }
+        self.advance(cpu);
+        let quantum_ns = self.quantum_ns();
+        let known = &mut self.threads[thread as usize];
+        if known.priority > known.base_priority {
+            known.priority -= 1;
+        }
+        let priority = known.priority;
+        let taker = self.cpus.cores[cpu].queues.first();
+        let goes = taker.is_some_and(|other| self.threads[other as usize].priority >= priority);
+        if goes || self.cpus.moves_off(cpu, &self.threads[thread as usize]) {
+            self.threads[thread as usize].quantum_left = quantum_ns;
+            self.leave(cpu, thread, Why::Quantum);
+        } else {
+            self.cpus.cores[cpu].quantum_end = self.now + quantum_ns;
+            self.reschedule(cpu);
+        }
+    }
+
+    fn preempt(&mut self, cpu: usize, thread: u32) {
+        let Some(victim) = self.cpus.cores[cpu].running else { return };
+        self.advance(cpu);
+        let left = self.cpus.cores[cpu].quantum_end - self.now;
+        self.threads[victim as usize].quantum_left = left.max(TICK_NS);
+        self.end_slice(cpu, victim);
+        self.switch(cpu, Some(victim), Some(thread));
+        self.place(victim, true);
+        self.after_entry(cpu, thread);
+    }
+
+    /// A thread leaves its CPU to the next one in line, or to the idle thread.
+    fn leave(&mut self, cpu: usize, thread: u32, why: Why) {
+        self.advance(cpu);
+        self.end_slice(cpu, thread);
+        let following = self.cpus.take_for(cpu, &self.threads);
+        self.switch(cpu, Some(thread), following);
+        match why {
+            Why::Quantum => self.place(thread, false),
+            Why::Blocked => self.threads[thread as usize].state = State::Waiting,
+            Why::Ended => self.threads[thread as usize].state = State::Ended,
+        }
+        if let Some(following) = following {
+            self.after_entry(cpu, following);
+        }
+    }
+
+    fn after_entry(&mut self, cpu: usize, thread: u32) {
+        if self.cpus.cores[cpu].running != Some(thread) {
+            return;
+        }
+        if self.threads[thread as usize].work > 0.0 {
+            self.reschedule(cpu);
+        } else {
+            // Its program continues after everything at this time has happened.
+            self.cpus.cores[cpu].version += 1;
+            let version = self.cpus.cores[cpu].version;
+            self.at(self.now, Event::Finished(cpu, thread, version));
+        }
+    }
+
+    fn switch(&mut self, cpu: usize, leaver: Option<u32>, entered: Option<u32>) {
+        for place in 0..self.cpus.cores[cpu].siblings.len() {
+            self.advance(self.cpus.cores[cpu].siblings[place]);
+        }
+        if let Some(leaver) = leaver {
+            self.threads[leaver as usize].last_cpu = Some(cpu);
+        }
+        self.outcome.switches += u64::from(self.now < self.plan.until_ns);
+        let mut quantum_end = FOREVER;
+        if let Some(entered) = entered {
+            self.end_ready(entered);
+            let known = &mut self.threads[entered as usize];
+            known.state = State::Running;
+            quantum_end = self.now + known.quantum_left;
+        }
+        let core = &mut self.cpus.cores[cpu];
+        core.running = entered;
+        (core.since, core.slice_start) = (self.now, self.now);
+        core.version += 1;
+        core.quantum_end = quantum_end;
+        for place in 0..self.cpus.cores[cpu].siblings.len() {
+            let other = self.cpus.cores[cpu].siblings[place];
+            if self.cpus.cores[other].running.is_some() {
+                self.reschedule(other);
+            }
+        }
+    }
+
+    fn end_slice(&mut self, cpu: usize, thread: u32) {
+        let spent = self.counted(self.cpus.cores[cpu].slice_start);
+        self.outcome.running_ns[thread as usize][cpu] += spent;
+    }
+
+    fn end_ready(&mut self, thread: u32) {
+        let spent = self.counted(self.threads[thread as usize].ready_since);
+        self.outcome.ready_ns[thread as usize] += spent;
+    }
+
+    /// Time since `start`, up to the end of the recording.
+    fn counted(&self, start: i64) -> i64 {
+        (self.now.min(self.plan.until_ns) - start).max(0)
+    }
+
+    fn park(&mut self, cpu: usize, is_parked: bool) {
+        let core = &mut self.cpus.cores[cpu];
+        core.is_parked = is_parked;
+        if is_parked || core.running.is_some() {
+            return;
+        }
+        if let Some(thread) = self.cpus.take_for(cpu, &self.threads) {
+            self.switch(cpu, None, Some(thread));
+            self.after_entry(cpu, thread);
+        }
+    }
+}
