@@ -28,6 +28,7 @@ from .etw_command import (
     kernel_flags,
     shown,
     sources,
+    without_newer_options,
 )
 from .etw_profile import NEWER_KEYWORDS, render
 
@@ -47,6 +48,7 @@ __all__ = [
     "find",
     "shown",
     "sources",
+    "without_newer_options",
     "write_profile",
 ]
 
@@ -172,9 +174,19 @@ class Recorder:
         self._on = True
 
     def stop(self) -> None:
-        """Stops the recording and writes its file. Raises `RecorderError` or `NoSpaceError`."""
+        """Stops the recording and writes its file. Raises `RecorderError` or `NoSpaceError`.
+
+        WPR before 10.0.18955 does not know an option that saves time; it then refuses the whole
+        command, and the recording goes on.
+        """
         for command in end(self._capture, self._folder):
-            self._must(command)
+            older = without_newer_options(command)
+            self.commands.append(command)
+            code, said = _run(command)
+            if code != 0 and older != command and not etw_refusal.is_known(code, said):
+                self._must(older)
+            elif code != 0:
+                raise etw_refusal.error(self._capture, command, code, said)
         self._on = False
         for part in ("kernel.etl", "events.etl"):
             (self._folder / part).unlink(missing_ok=True)
@@ -193,8 +205,10 @@ class Recorder:
             raise etw_refusal.error(self._capture, command, code, said)
 
 
-def check(path: Path, begin_ns: int) -> list[Check]:
+def check(path: Path, begin_ns: int, counters: Sequence[str] = ()) -> list[Check]:
     """Rows of `checks` for a finished recording; `begin_ns` is when its step began.
+
+    `counters`: those that were requested. WPR reports no error if it does not get them.
 
     Raises `RecorderError` if the file is not a recording.
     """
@@ -224,6 +238,24 @@ def check(path: Path, begin_ns: int) -> list[Check]:
             "the recording starts before the step" if covered else "the step starts first",
             "the start of the step is not recorded",
         ),
+        *_counters(path, counters),
+    ]
+
+
+def _counters(path: Path, names: Sequence[str]) -> list[Check]:
+    seen, counted = etw_file.counters_at_switches(path) if names else (0, 0)
+    if not seen:
+        return []
+    return [
+        _row(
+            "counters",
+            counted > 0,
+            "context switches have counters"
+            if counted
+            else f"no counter was recorded, although {', '.join(names)} were requested",
+            "another program or a hypervisor uses the processor's counters. Stop other profilers, "
+            "turn off 'Virtual Machine Platform' and memory integrity, and record again",
+        )
     ]
 
 

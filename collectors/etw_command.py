@@ -21,6 +21,8 @@ Kind = Literal["wpr", "xperf"]
 
 # An instance name lets this recording run alongside other WPR recordings.
 INSTANCE = "schedlens"
+# Saves the generation of symbol files for .NET; WPR has it since 10.0.18955.
+SKIP_SYMBOLS = "-skipPdbGen"
 SESSION = "schedlens"
 MAIN_FILE = "trace.etl"
 PROFILE_FILE = "schedlens.wprp"
@@ -148,7 +150,7 @@ def end(capture: Capture, folder: PurePath) -> list[list[str]]:
     """The commands that stop it and leave `trace.etl` in `folder`."""
     trace = str(folder / MAIN_FILE)
     if capture.kind == "wpr":
-        return [[capture.program, "-stop", trace, "-skipPdbGen", "-instancename", INSTANCE]]
+        return [[capture.program, "-stop", trace, SKIP_SYMBOLS, "-instancename", INSTANCE]]
     kernel, events = str(folder / "kernel.etl"), str(folder / "events.etl")
     return [
         _state(capture),
@@ -163,6 +165,11 @@ def cancel(capture: Capture) -> list[list[str]]:
     if capture.kind == "wpr":
         return [[capture.program, "-cancel", "-instancename", INSTANCE]]
     return [[capture.program, "-stop", SESSION], [capture.program, "-stop"]]
+
+
+def without_newer_options(command: Sequence[str]) -> list[str]:
+    """The command for a WPR that does not know the newest options."""
+    return [word for word in command if word != SKIP_SYMBOLS]
 
 
 def sources(program: str) -> list[str]:

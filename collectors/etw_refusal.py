@@ -33,6 +33,12 @@ _COUNTERS_IN_USE = (0x800700AA, 0xAA)
 _DISK_FULL = (0x80070070, 0x70)
 # What WPR reports for a full disk of its temporary files; the system's own text names neither.
 _TEMP_FULL = (0x80071069, 0x1069)
+_KNOWN = frozenset(
+    (
+        *_NOT_ELEVATED, *_RUNNING, *_PROFILE, *_IN_USE, *_NO_PROVIDER, *_THREAD_MODE,
+        *_NOT_RUNNING, *_TOO_MANY, *_NO_MEMORY, *_COUNTERS_IN_USE, *_DISK_FULL, *_TEMP_FULL,
+    )
+)  # fmt: skip
 
 HIDDEN = (
     "the only available counter is the timer: a hypervisor (Hyper-V, virtualization-based "
@@ -60,6 +66,11 @@ def error(
             "Windows ADK, or --recorder xperf"
         )
     return RecorderError(_meaning(capture, command, found, code, said))
+
+
+def is_known(code: int, said: str) -> bool:
+    """Whether a command failed with one of these errors: another form of it would fail, too."""
+    return bool(_codes(code, said) & _KNOWN)
 
 
 def _meaning(

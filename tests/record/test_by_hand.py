@@ -24,7 +24,11 @@ int main(int count, char **words) {
     fprintf(calls, "\n");
     fclose(calls);
     FILE *refusal = fopen("refuse-" NAME, "r");
-    return refusal ? 5 : 0;
+    char word[64] = "";
+    if (!refusal) return 0;
+    fgets(word, sizeof word, refusal);
+    for (int i = 1; i < count; i++) if (*word && !strcmp(words[i], word)) return 5;
+    return *word ? 0 : 5;
 }
 """
 
@@ -101,6 +105,19 @@ def test_script_for_cmd_ends_at_an_error_of_wpr(stand_ins: Path, tmp_path: Path)
     code, calls = run(tmp_path / "s" / by_hand.CMD, stand_ins)
     assert code == 1
     assert [call[:2] for call in calls] == [["wpr", "-start"]]
+
+
+def test_script_for_cmd_stops_a_recording_of_an_older_wpr(stand_ins: Path, tmp_path: Path) -> None:
+    # The stand-in refuses calls that have this word.
+    (tmp_path / "refuse-wpr").write_text("-skipPdbGen")
+    plan(tmp_path, "--seconds", "0.5")
+    text = (tmp_path / by_hand.CMD).read_text(encoding="utf-8")
+    (tmp_path / by_hand.CMD).write_text(re.sub(r"(?m)^powershell .*$", "rem", text), "utf-8")
+    code, calls = run(tmp_path / by_hand.CMD, stand_ins)
+    stops = [call for call in calls if call[1] == "-stop"]
+    assert (code, ["-skipPdbGen" in call for call in stops]) == (0, [True, False])
+    script = (tmp_path / by_hand.POWERSHELL).read_text(encoding="utf-8-sig")
+    assert "if ($LASTEXITCODE) { & 'wpr' '-stop' 'machine-r1\\trace.etl' '-inst" in script
 
 
 def test_arguments_arrive_as_they_are(stand_ins: Path, tmp_path: Path) -> None:

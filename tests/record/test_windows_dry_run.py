@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import processors
 import pytest
 from conftest import command
+
+if TYPE_CHECKING:
+    from collectors import etw_refusal
+else:
+    from schedlens.collectors import etw_refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = Path(__file__).parents[1] / "expected"
@@ -18,9 +25,10 @@ LINES = [
     for block in re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
 ]
-COLLECT = [line for line in LINES if line.startswith("collect ")]
+SELF_TEST = "collect --selftest"
+COLLECT = [line for line in LINES if line.startswith("collect ") and line != SELF_TEST]
 # Not part of a recording: installing, and reading the answer.
-BEFORE_AND_AFTER = ("winget", "py", "schedlens", "analyze", "start")
+BEFORE_AND_AFTER = ("winget", "py", "uv", "schedlens", "analyze", "start")
 
 
 def dry_run(*words: str, cwd: Path) -> str:
@@ -89,6 +97,38 @@ def test_page_covers_install_to_report() -> None:
     # PowerShell does not run scripts by default.
     assert not any("activate" in line for line in LINES)
     assert len(COLLECT) == 10
+    assert SELF_TEST in LINES
+    wheel = f"schedlens-{importlib.metadata.version('schedlens')}-cp311-abi3-win_amd64.whl"
+    assert [line.split()[-1] for line in LINES if " install " in line and ".whl" in line] == [
+        wheel, wheel,
+    ]  # fmt: skip
+
+
+CODES = (
+    0x80010106, 0xC5583014, 0xC5580701, 0xC5580612, 0xC558300C, 0x800700B7, 0x80071069, 0x1069,
+    0x800700AA, 0x800705AA, 0x80070008, 0xC5583001, 0xC5583000,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_page_explains_each_error_code_with_its_reference(code: int) -> None:
+    (row,) = re.findall(rf"(?mi)^\|[^|]*\b{code:#x}\b[^|]*(\|.*)$", PAGE)
+    meaning, todo, reference = (cell.strip() for cell in row.strip("|").split("|"))
+    assert meaning
+    assert todo
+    assert "MSO: " in reference or "https://" in reference
+    # The program knows it, too.
+    assert etw_refusal.is_known(code - (1 << 32) if code >> 31 else code, "")
+
+
+def test_page_marks_on_the_line_what_is_unproven() -> None:
+    body = PAGE[PAGE.index("## 1. Install") : PAGE.index("## Error codes")]
+    sections = re.split(r"(?m)^## ", body)[1:]
+    # Nothing in these two depends on Windows, or its proof is under Wine.
+    proven = ("2. Open", "6. Read")
+    unmarked = [text[:20] for text in sections if "**Unproven**" not in text]
+    assert [text for text in unmarked if not text.startswith(proven)] == []
+    assert not re.search(r"(?m)^\*\*Not yet run on Windows", PAGE)
 
 
 @pytest.mark.parametrize("line", COLLECT)

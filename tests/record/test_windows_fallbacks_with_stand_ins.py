@@ -6,6 +6,7 @@ There is no Windows here: stand-ins refuse what the real programs are documented
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 import windows_texts
-from record.test_windows_collect_with_stand_ins import Run, load, run, windows
-from windows_stand_ins import StandIns
+from record.test_windows_collect_with_stand_ins import (
+    EDGES_NS,
+    Run,
+    load,
+    run,
+    stand_ins,
+    windows,
+)
+from windows_stand_ins import StandIns, header_only_etl
 
 from schedlens.errors import NoSpaceError
 from schedlens.load.frames import csv_rows
@@ -71,6 +79,37 @@ def test_profile_that_is_refused_for_another_reason_is_one_line(
     assert code == 2
     assert "refuses the profile" in said
     assert [words[0] for words in windows.calls_of("wpr")] == ["-start", "-start"]
+
+
+def test_recording_is_stopped_by_an_older_wpr_without_its_newest_option(
+    windows: StandIns, run: Run
+) -> None:
+    windows.older_wpr()
+    code, said = run("--seconds", "0.1", "-o", "session")
+    assert code == 0, said
+    stops = [words for words in windows.calls_of("wpr") if words[0] == "-stop"]
+    assert ["-skipPdbGen" in words for words in stops] == [True, False]
+    step = load(Path("session/machine-r1/step.json"))
+    assert step["recorder_commands"][-1][1:] == stops[1]
+    assert not (windows.home / "wpr.running").exists()
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_counters_that_did_not_arrive_are_a_warning(
+    counted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    # A context switch as WPR writes it: version and counters, type, marker, size, hook, time.
+    words = bytes(16) if counted else b""
+    record = struct.pack("<BBBBHHq", 4, len(words) // 8, 17, 0xC0, 40 + len(words), 0x524, 1)
+    etl = header_only_etl() + record + words + bytes(24)
+    stand_ins(tmp_path, monkeypatch, etl, EDGES_NS)
+    code, said = run("--seconds", "0.1", "--counters", "TotalCycles", "-o", "session")
+    assert code == 0, said
+    step = load(Path("session/machine-r1/step.json"))
+    (check,) = (row for row in step["checks"] if row["check"] == "counters")
+    assert check["ok"] == counted
+    warning = "no counter was recorded, although TotalCycles were requested"
+    assert (warning in said) == (not counted)
 
 
 def test_xperf_records_only_flags_that_it_lists() -> None:

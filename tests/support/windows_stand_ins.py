@@ -20,7 +20,7 @@ from schedlens.record import workload_program
 PIECES = Path(__file__).parent
 
 _WPR = r"""
-import json, os, re, shutil, sys
+import json, os, re, shutil, subprocess, sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -65,12 +65,23 @@ elif words[0] == "-start":
         refuse(0xc5583001, "The profiles are already running.")
     state.touch()
 elif words[0] == "-stop":
-    if words[2:] != ["-skipPdbGen", "-instancename", "schedlens"]:
+    older = (home / "wpr.older").exists()
+    option = [] if older else ["-skipPdbGen"]
+    if older and words[2:3] == ["-skipPdbGen"]:
+        print("\tInvalid command syntax.", file=sys.stderr)
+        sys.exit(1)
+    if words[2:] != [*option, "-instancename", "schedlens"]:
         refuse(0xc5586004, f"wrong words: {words}")
     if not state.exists():
         refuse(0xc5583000, "There are no trace profiles running.")
     state.unlink()
-    shutil.copyfile(home / "stand_in.etl", words[1])
+    made = home / "wpr.made"
+    if made.exists():
+        program, without = json.loads(made.read_text())
+        step = str(Path(words[1]).parent)
+        subprocess.run([sys.executable, program, step, words[1], without], check=True)
+    else:
+        shutil.copyfile(home / "stand_in.etl", words[1])
 elif words == ["-cancel", "-instancename", "schedlens"]:
     state.unlink(missing_ok=True)
 else:
@@ -129,7 +140,7 @@ elif words != ["/setactive", "scheme_current"]:
 # The observer's times are those of the stand-in recording, so that the two join; a workload that
 # runs has the clock of this system.
 _WORKLOADS = r"""
-import json, os, subprocess, sys
+import json, os, subprocess, sys, time
 from pathlib import Path
 
 home = Path(os.environ["STAND_IN_HOME"])
@@ -144,7 +155,10 @@ if words[0] == "observe":
     for edge, line in zip(("begin", "end"), sys.stdin):
         if line.strip() != edge:
             sys.exit(2)
-        print((home / f"{edge}.json").read_text().strip(), flush=True)
+        answer = json.loads((home / f"{edge}.json").read_text())
+        if (home / "wpr.made").exists():
+            answer["mono_ns"] = time.monotonic_ns()
+        print(json.dumps(answer), flush=True)
     sys.exit(0)
 os.execv(program, [program, *words])
 """
@@ -246,6 +260,18 @@ class StandIns:
     def lacks_keywords(self, *names: str) -> None:
         """Makes `wpr -start` refuse profiles with these keywords, as older versions do."""
         (self.home / "wpr.unknown_keywords").write_text(json.dumps(names))
+
+    def older_wpr(self) -> None:
+        """Makes `wpr -stop` refuse what WPR before 10.0.18955 does not know."""
+        (self.home / "wpr.older").touch()
+
+    def record_the_run(self, *without: str) -> None:
+        """Makes `wpr -stop` write what Windows would have recorded of the workload that ran.
+
+        `without`: what is missing in it, by the names of `etl_of_run`.
+        """
+        made = [str(PIECES / "etl_of_run.py"), ",".join(without)]
+        (self.home / "wpr.made").write_text(json.dumps(made))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -99,6 +99,15 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     "--resume", type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Continue an interrupted session; takes no other option.",
 )  # fmt: skip
+@click.option(
+    "--selftest", is_flag=True,
+    help="Record two seconds, check that everything arrived, and write a text to attach to an "
+    "issue.",
+)  # fmt: skip
+@click.option(
+    "--attach/--no-attach", default=None,
+    help="With --selftest: also write the recording with hashed names. Default: ask.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the plan and the commands; record nothing.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -110,6 +119,8 @@ def collect(
     output: Path | None,
     resume: Path | None,
     dry_run: bool,
+    selftest: bool,
+    attach: bool | None,
     **given: Any,
 ) -> int:
     """Record how threads are scheduled, into a session folder.
@@ -117,6 +128,7 @@ def collect(
     With --workload: sweep a pinned kernel over thread counts and placements.
     With --experiment: measure what SMT, turbo, hand-offs and placement do on this machine.
     With `-- CMD ARGS...`: record that program. With --pid or --process: record a running process.
+    With --selftest: check that recording works here, and write a text about it.
     Otherwise: record the whole machine for --seconds.
 
     Ctrl-C ends the recording of a program, a process or the machine early and keeps it; it discards
@@ -124,6 +136,7 @@ def collect(
 
     Exit code 0: all steps were recorded. 1: some failed. 2: none was recorded. 130: interrupted.
     """
+    from schedlens.commands import self_test
     from schedlens.experiments import conduct
     from schedlens.machine import operating_system
     from schedlens.record import loop, option_groups, targets
@@ -141,6 +154,16 @@ def collect(
             )
         session = Session.resume(resume)
         return loop.resume(targets.of_session(here, session), session, conduct.of)
+    if selftest:
+        allowed = ("selftest", "attach", "output", "recorder")
+        others = [name for name in ctx.params if name not in allowed and _is_given(ctx, name)]
+        if others:
+            raise click.UsageError(
+                f"--selftest decides itself what it records: remove {_typed(ctx, others[0])}"
+            )
+        return self_test.run(here, _group(Options, given), output, attach)
+    if attach is not None:
+        raise click.UsageError("--attach works only with --selftest")
     target = target or here
     if target != here and not dry_run:
         raise click.UsageError(

@@ -116,7 +116,7 @@ def export(
                 "--scrub replaces ids of containers: give the cgroup, --process cgroup:PATH"
             )
         choice = _choice(findings, margin_s, from_s, to_s)
-        return _scrub(path, output, choice, process, salt, report)
+        return scrub(path, output, choice, process, salt, report)
     with reading.opened(path) as analysis, bar() as progress:
         if form == "perfetto":
             written = _traces(analysis.con, _home(path, output), output, label, no_tracks, progress)
@@ -140,13 +140,13 @@ def _choice(
     return Choice(findings, margin, ns(from_s), ns(to_s))
 
 
-def _scrub(
+def scrub(
     path: str,
     output: Path | None,
     choice: Choice,
-    process: str | None,
-    salt: str | None,
-    report: bool,
+    process: str | None = None,
+    salt: str | None = None,
+    report: bool = False,
 ) -> int:
     """Writes the scrubbed recording, analyzes it, and prints which findings are the same."""
     from schedlens.export import excerpt, scrubbed_recording

@@ -21,7 +21,8 @@ _ENCODING = "utf-8"
 class Command:
     """A command of a recording; `folder` makes a new folder; `waits_ms` and `until_key` wait.
 
-    `aside` starts in the background and does not end by itself.
+    `aside` starts in the background and does not end by itself. `instead` is run if the command
+    fails.
     """
 
     words: tuple[str, ...] = ()
@@ -30,6 +31,7 @@ class Command:
     waits_ms: int | None = None
     until_key: bool = False
     must_succeed: bool = True
+    instead: tuple[str, ...] = ()
 
 
 def cmd(commands: Sequence[Command], what: str) -> bytes:
@@ -45,6 +47,8 @@ def cmd(commands: Sequence[Command], what: str) -> bytes:
             # `mkdir` leaves the error level of the command before it where it succeeds.
             lines.append(f"if exist {_cmd_word(one.folder)} exit /b 1")
         lines.append(_cmd(one))
+        if one.instead:
+            lines.append(f"if errorlevel 1 {_cmd(Command(one.instead))}")
         if one.words and not one.aside and one.must_succeed:
             lines.append("if errorlevel 1 exit /b 1")
     return "\r\n".join([*lines, ""]).encode(_ENCODING)
@@ -60,6 +64,8 @@ def powershell(commands: Sequence[Command], what: str) -> bytes:
     ]
     for one in commands:
         lines.append(_powershell(one))
+        if one.instead:
+            lines.append(f"if ($LASTEXITCODE) {{ {_powershell(Command(one.instead))} }}")
         if one.words and not one.aside and one.must_succeed:
             lines.append("if ($LASTEXITCODE) { exit 1 }")
     # Windows PowerShell takes a file without this mark for one in the ANSI code page.

@@ -76,6 +76,15 @@ def _cancelled() -> list[Change]:
     return [Change(f"a recording by {kind}", "none", "going on", restored=True)]
 
 
+def offered_counters() -> tuple[str, ...]:
+    """The counters that this machine's recorder lists; empty if there is none."""
+    try:
+        program = etw.find()[1]
+    except SchedlensError:
+        return ()
+    return etw_refusal.offered(settings.run(etw.sources(program)) or "")
+
+
 def _cpus() -> Row:
     try:
         with tempfile.TemporaryDirectory(prefix="schedlens-") as folder:
@@ -102,8 +111,7 @@ def _recorder() -> list[Row]:
     if may is False:
         return [*rows, Row("rights", False, "an ordinary prompt", etw_refusal.ELEVATE)]
     rows.append(Row("rights", True, "unknown" if may is None else "an elevated prompt"))
-    offered = etw_refusal.offered(settings.run(etw.sources(program)) or "")
-    names = [name for name in offered if not name.startswith("Timer")]
+    names = [name for name in offered_counters() if not name.startswith("Timer")]
     rows.append(
         Row("counters", True, ", ".join(names))
         if names

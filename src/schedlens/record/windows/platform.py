@@ -279,7 +279,10 @@ def _by_hand(
         found.append(by_hand.Command(until_key=True))
     else:
         found.append(by_hand.Command(waits_ms=_ms(request)))
-    found += [by_hand.Command(tuple(words)) for words in etw.end(capture, place)]
+    for words in etw.end(capture, place):
+        older = etw.without_newer_options(words)
+        instead = tuple(older) if older != words else ()
+        found.append(by_hand.Command(tuple(words), instead=instead))
     if has_frames:
         # It ends with its session.
         stop = ("logman", "stop", presentmon.SESSION, "-ets")

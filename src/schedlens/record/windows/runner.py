@@ -75,7 +75,8 @@ class Runner:
         row = self._workload(step, folder) if step.workload else self._watched(step, folder)
         if baseline is not None:
             row = replace(row, overhead=work_done.overhead(folder, baseline))
-        checks = tuple(etw.check(folder / etw.MAIN_FILE, row.begin_mono_ns))
+        counters = self._capture.counters
+        checks = tuple(etw.check(folder / etw.MAIN_FILE, row.begin_mono_ns, counters))
         wrong = tuple(f"{check.detail}: {check.advice}" for check in checks if not check.ok)
         row = replace(
             row,
