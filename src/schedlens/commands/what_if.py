@@ -30,7 +30,8 @@ def what_if(
     \b
       affinity THREAD=any       affinity THREAD=0-7    ideal THREAD=4
       priority THREAD=13        qos THREAD=eco         qos THREAD=high
-      work THREAD=-20%          remove PROCESS         parking=off    smt=off
+      work THREAD=-20%          workers THREADS=8      alone THREAD
+      remove PROCESS            parking=off            smt=off
 
     THREAD and PROCESS are names with * and ?; PROCESS/THREAD also works. A replay without any
     change that misses the recording by more than 10 % predicts nothing: 'cannot tell', with the

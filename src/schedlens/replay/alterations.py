@@ -11,19 +11,16 @@ from dataclasses import dataclass, replace
 
 from schedlens.errors import ChangeError
 from schedlens.machine import cpu_list
-from schedlens.replay.ops import Op, Program
+from schedlens.replay import worker_pools
+from schedlens.replay.ops import CannotTellError, Op, Program
 from schedlens.replay.programs import Recorded
 
 FORMS = (
     "affinity THREAD=any", "affinity THREAD=CPUS", "ideal THREAD=CPU", "priority THREAD=NUMBER",
-    "qos THREAD=eco", "qos THREAD=high", "work THREAD=-PERCENT%", "remove PROCESS", "parking=off",
-    "smt=off",
+    "qos THREAD=eco", "qos THREAD=high", "work THREAD=-PERCENT%", "workers THREADS=NUMBER",
+    "alone THREAD", "remove PROCESS", "parking=off", "smt=off",
 )  # fmt: skip
-_ASSIGNED = re.compile(r"(affinity|ideal|priority|qos|work)\s+(.+?)\s*=\s*(\S+)")
-
-
-class CannotTellError(Exception):
-    """The recording does not show what the change would do; `str()` is the reason."""
+_ASSIGNED = re.compile(r"(affinity|ideal|priority|qos|workers|work)\s+(.+?)\s*=\s*(\S+)")
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,9 @@ def parse(text: str) -> Change:
     text = " ".join(text.split())
     if text in {"parking=off", "smt=off"}:
         return Change(text, text.partition("=")[0])
-    if text.startswith("remove ") and "=" not in text:
-        return Change(text, "remove", text.removeprefix("remove "))
+    if text.startswith(("remove ", "alone ")) and "=" not in text:
+        kind, _, pattern = text.partition(" ")
+        return Change(text, kind, pattern)
     match = _ASSIGNED.fullmatch(text)
     if match is None:
         raise ChangeError(f"'{text}' is not a change: use one of {'; '.join(FORMS)}")
@@ -56,6 +54,7 @@ def _check(change: Change) -> None:
     patterns = {
         "affinity": r"any|[\d,:/-]+", "ideal": r"\d{1,5}", "priority": r"[12]?\d|3[01]",
         "qos": "eco|high", "work": r"-\d{1,2}(\.\d+)?%",
+        "workers": r"[1-9]\d{0,3}",
     }  # fmt: skip
     if change.kind == "affinity" and value != "any" and re.fullmatch(patterns["affinity"], value):
         cpu_list.parse(value)
@@ -80,6 +79,10 @@ def changed(recorded: Recorded, changes: Sequence[Change]) -> Recorded:
                 _without_siblings(made)
             case "remove":
                 _remove(made, change)
+            case "workers":
+                worker_pools.resize(made, fitting(made, change), int(change.value))
+            case "alone":
+                _set_apart(made, fitting(made, change))
             case _:
                 _set(made, change)
     return made
@@ -160,6 +163,34 @@ def _without_siblings(made: Recorded) -> None:
         program.affinity = sorted(whole)
         if program.ideal is not None:
             program.ideal = cpus[program.ideal].core
+
+
+def _set_apart(made: Recorded, chosen: list[Program]) -> None:
+    """Each chosen thread gets a whole core: the other threads may not use their siblings."""
+    cpus = made.machine.machine.cpus
+    if not any(cpu.smt_index for cpu in cpus):
+        raise ChangeError("alone fits nothing: the recorded machine has no SMT siblings")
+    fastest = sorted(
+        (cpu for cpu in cpus if not cpu.smt_index), key=lambda cpu: (-cpu.speed, cpu.cpu)
+    )
+    wide = [cpu for cpu in fastest if any(o.core == cpu.core and o.smt_index for o in cpus)]
+    if len(chosen) > len(wide):
+        raise ChangeError(
+            f"alone fits {len(chosen)} threads, and the machine has {len(wide)} cores with siblings"
+        )
+    cores = {cpu.core for cpu in wide[: len(chosen)]}
+    own = [cpu.cpu for cpu in wide[: len(chosen)]]
+    utids = {program.utid for program in chosen}
+    for program in made.programs.values():
+        if program.utid in utids:
+            program.affinity, program.ideal = own, own[0] if len(own) == 1 else None
+            continue
+        rest = [index for index in program.affinity if cpus[index].core not in cores]
+        if not rest:
+            raise CannotTellError(f"{program.name} may use no other core")
+        program.affinity = rest
+        if program.ideal is not None and program.ideal not in rest:
+            program.ideal = None
 
 
 def _remove(made: Recorded, change: Change) -> None:

@@ -6,6 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 
+class CannotTellError(Exception):
+    """The recording does not show what the change would do; `str()` is the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Op:
     """A step of a program: run (work in ns), wait (gate), open (gates), sleep (ns), until (ns),

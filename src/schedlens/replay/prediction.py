@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from schedlens.replay import alterations, fidelity, programs, rerun
-from schedlens.replay.alterations import CannotTellError, Change
+from schedlens.replay.alterations import Change
 from schedlens.replay.fidelity import Fidelity, Frames
+from schedlens.replay.ops import CannotTellError
 from schedlens.replay.programs import Recorded
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ LEAST_ERROR = 0.03
 # recording: above them nothing is predicted.
 UNKNOWN_LIMIT = 0.01
 SPIN_LIMIT = 0.02
+# Threads that take turns may spin if they run more than so much longer in those frames than in
+# others, or if they wait less often, or fewer such frames are known.
+LONGER, LEAST_RUNS = 1.3, 5
 FIGURES = ("mean", "p50", "p95", "p99")
 
 
@@ -151,20 +156,79 @@ def _unclear(con: duckdb.DuckDBPyConnection, recorded: Recorded) -> str | None:
         return f"for {unknown / 1e6:.0f} ms it is unknown what threads did"
     owners = {recorded.programs[utid].upid for utid in recorded.frames}
     spun = 0
-    names: set[str] = set()
+    turns: dict[int, str] = {}
     for utids, dur in con.execute(
         "SELECT utids, dur FROM quantum_chain WHERE trace_id = ? ORDER BY ts", [recorded.trace_id]
     ).fetchall():
         members = [recorded.programs[utid] for utid in utids if utid in recorded.programs]
         if any(member.upid in owners for member in members):
             spun += dur
-            names |= {member.name for member in members}
-    if spun > SPIN_LIMIT * recorded.duration_ns:
+            turns |= {member.utid: member.name for member in members}
+    if spun > SPIN_LIMIT * recorded.duration_ns and _may_spin(
+        con, recorded.trace_id, list(turns), recorded.machine.machine.shared_speed
+    ):
+        names = " and ".join(sorted(set(turns.values()))[:3])
         return (
-            f"{' and '.join(sorted(names)[:3])} hand a CPU to each other only when their quantum "
-            "ends (quantum_end_chain): they seem to spin, and what ends a spin is not recorded"
+            f"{names} hand a CPU to each other only when their quantum ends (quantum_end_chain): "
+            "they seem to spin, and what ends a spin is not recorded"
         )
     return None
+
+
+def _may_spin(
+    con: duckdb.DuckDBPyConnection, trace_id: int, utids: Sequence[int], shared_speed: float
+) -> bool:
+    """Whether threads that take turns at the ends of quanta may spin meanwhile.
+
+    What computes and then waits has as much to do in a frame as at other times; what spins runs
+    longer while it takes turns, or never waits.
+    """
+    waits = con.execute(
+        "SELECT count(*) FROM thread_state WHERE trace_id = $trace_id AND state = 'waiting' "
+        "AND list_contains($utids, utid) GROUP BY utid",
+        {"trace_id": trace_id, "utids": list(utids)},
+    ).fetchall()
+    if len(waits) < len(set(utids)) or min(row[0] for row in waits) < LEAST_RUNS:
+        return True
+    ran: dict[bool, list[int]] = {True: [], False: []}
+    for spent, in_turns in con.execute(
+        _RAN_IN_FRAMES, {"trace_id": trace_id, "utids": list(utids)}
+    ).fetchall():
+        ran[in_turns].append(spent)
+    if min(len(found) for found in ran.values()) < LEAST_RUNS:
+        return True
+    # A busy sibling makes the same work take longer.
+    longer = LONGER / shared_speed
+    return statistics.fmean(ran[True]) > longer * statistics.fmean(ran[False])
+
+
+# How long the threads ran in each frame, and whether they took turns in it.
+_RAN_IN_FRAMES = """
+WITH
+  shown AS (
+    SELECT utid, start_ns, start_ns + dur_ns AS end_ns
+    FROM frame
+    WHERE trace_id = $trace_id AND utid IS NOT NULL AND dur_ns > 0
+  ),
+  presenter AS (SELECT mode(utid) AS utid FROM shown),
+  chosen AS (SELECT start_ns, end_ns FROM shown SEMI JOIN presenter USING (utid)),
+  ran AS (
+    SELECT chosen.start_ns, any_value(chosen.end_ns) AS end_ns, sum(s.dur)::BIGINT AS ran
+    FROM thread_state AS s
+    ASOF JOIN chosen ON s.ts >= chosen.start_ns
+    WHERE s.trace_id = $trace_id AND s.state = 'running' AND list_contains($utids, s.utid)
+    GROUP BY chosen.start_ns
+  )
+SELECT
+  ran,
+  EXISTS (
+    SELECT 1
+    FROM quantum_chain AS c
+    WHERE c.trace_id = $trace_id AND list_has_any(c.utids, $utids)
+      AND c.ts < ran.end_ns AND c.ts + c.dur > ran.start_ns
+  )
+FROM ran
+"""
 
 
 def predict(base: Baseline, wanted: Sequence[Change]) -> Prediction:

@@ -20,10 +20,19 @@ if TYPE_CHECKING:
 
 # The scheduler charges this much work for a signal and for a Present; the recorded work has it.
 CHARGED_NS = 500
-# A worker that wakes a thread more than this many times as often as its mates leads them.
-LEADS = 4
+# A worker that wakes a thread more than this many times as often as its mates leads them; of few
+# mates it also leads with this share of the wakeups and an equal part of the rest.
+LEADS, LEADING_SHARE = 4, 0.5
+# A thread that ran for this share of its time on E cores, and for that long, has EcoQoS: the
+# recording shows only changes of it.
+ECO_SHARE, ECO_NS = 0.9, 10_000_000
 # A wait that ends this soon after its Present returned is the wait of the Present.
 LATE_NS = 100_000
+# Times are on a grid if they differ from it by so much less than the delays differ.
+CLEARLY = 0.5
+# Periods and delays that differ by less than this share are equal.
+STEADY = 0.005
+DISPLAY_RATES = (30, 60, 72, 75, 90, 100, 120, 144, 165, 240, 360)
 DEFAULT_QUANTUM_NS = 31_250_000
 ROWS_AT_ONCE = 20_000
 
@@ -83,6 +92,7 @@ class _Reader:
             self.acts[utid] += found
         for program in self.programs.values():
             self._program(program)
+            self._infer_eco(program)
         self.recorded = Recorded(
             trace_id,
             label,
@@ -242,7 +252,8 @@ class _Reader:
             for waker, count in found.items():
                 pool = [waker, *(mate for mate in self.mates[waker] if mate != utid)]
                 every = sum(found.get(mate, 0) for mate in pool)
-                if count * len(pool) > LEADS * every and count > 4:
+                lead = min(LEADS / len(pool), LEADING_SHARE + (1 - LEADING_SHARE) / len(pool))
+                if len(pool) > 1 and count > lead * every and count > 4:
                     self.leaders.add(waker)
 
     def _runs(self, utid: int, ts: int) -> bool:
@@ -378,9 +389,20 @@ class _Reader:
         period = statistics.median(gaps)
         off = statistics.median(min(gap % period, period - gap % period) for gap in gaps)
         middle = statistics.median(delays)
-        return bool(off < statistics.median(abs(delay - middle) for delay in delays))
+        spread = statistics.median(abs(delay - middle) for delay in delays)
+        if utid in self.frames and max(off, spread) < STEADY * period:
+            # Work and delay are the same in each frame: at the rate of a display it is a grid.
+            return any(abs(period * rate / 1e9 - 1) < STEADY for rate in DISPLAY_RATES)
+        return bool(off < CLEARLY * spread)
 
     # The system's rules as far as the recording shows them.
+
+    def _infer_eco(self, program: Program) -> None:
+        kinds = [cpu.core_type for cpu in self.machine.machine.cpus]
+        ran = sum(program.running_ns.values())
+        slow = program.running_ns.get("E", 0)
+        if ran >= ECO_NS and slow >= ECO_SHARE * ran:
+            program.eco |= any(kinds[index] != "E" for index in program.affinity)
 
     def _parking(self) -> list[tuple[int, int, bool, bool]]:
         return [
