@@ -117,11 +117,11 @@ function todoOf(found) {
   if (!found.todo?.length) return null;
   const ms = (ns) => grouped(ns / 1e6, 2);
   const several = new Set(found.todo.map((row) => row.recording)).size > 1;
-  const heads = ['Change', several ? 'Recording' : null, 'Mean frame, ms', 'With the change, ms', 'Interval, ms', 'Shorter by, %', 'Stutters', 'Finding'].filter(Boolean);
+  const heads = ['Change', several ? 'Recording' : null, 'Mean frame, ms', 'With the change, ms', 'Shorter, %', 'Stutters', 'Finding'].filter(Boolean);
   return make('div', { class: 'todo' }, make('h3', {}, 'What to do first'),
     make('table', {}, make('thead', {}, make('tr', {}, heads.map((head) => make('th', { scope: 'col' }, head)))),
       make('tbody', {}, found.todo.map((row) => make('tr', {}, [
-        make('code', {}, row.change), several ? row.recording : null, ms(row.before_ns), ms(row.after_ns), `${ms(row.low_ns)} to ${ms(row.high_ns)}`,
+        make('code', {}, row.change), several ? row.recording : null, ms(row.before_ns), `${ms(row.after_ns)} (${ms(row.low_ns)} to ${ms(row.high_ns)})`,
         grouped(row.gain_pct, 1), row.fixed_stutters === null ? '–' : `${grouped(row.stutters, 0)} to ${grouped(row.fixed_stutters, 0)}`,
         row.finding === null ? '' : make('a', { href: `#finding-${row.finding + 1}` }, 'open'),
       ].filter((cell) => cell !== null).map((cell) => make('td', {}, cell)))))),

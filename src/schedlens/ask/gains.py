@@ -199,7 +199,7 @@ def _together(tried: Tried) -> None:
     alone = [made for texts, made in tried.made.items() if len(texts) == 1 and made.gain_pct]
     alone.sort(key=lambda made: -(made.gain_pct or 0.0))
     best = tuple(made.changes[0] for made in alone[:BEST] if (made.gain_pct or 0.0) > 0)
-    if len(best) > 1:
+    if len(best) > 1 and not any(set(best) == set(texts) for texts in tried.made):
         tried.predict(best)
 
 
