@@ -86,7 +86,7 @@ function sharesPlot(plot) {
   return make('ul', { class: 'v-shares' }, plot.shares.map(([name, ns]) => {
     const bar = make('i', { class: name === 'idle' ? 'm-wait' : 'm-own' });
     bar.style.width = `${(100 * ns) / every}%`;
-    return make('li', {}, make('span', { class: 'name' }, name), make('span', { class: 'track' }, bar), make('span', { class: 'said' }, `${grouped((100 * ns) / every, 1)} %`));
+    return make('li', {}, make('span', { class: 'name', title: name }, name), make('span', { class: 'track' }, bar), make('span', { class: 'said' }, `${grouped((100 * ns) / every, 1)} %`));
   }));
 }
 
@@ -113,6 +113,6 @@ function pairsOf(found) {
   const words = { better: 'better', worse: 'worse', same: 'no clear change' };
   return make('div', { class: 'pairs' }, make('h3', {}, 'Before and after'),
     make('ul', {}, found.pairs.map((pair) => make('li', {}, make('b', {}, `${pair.second} against ${pair.first}: ${words[pair.better]}. `),
-      pair.numbers.filter(([, , , change], _, every) => change !== 'no clear change' || every.every((one) => one[3] === change)).map(([what, before, after, change]) => `${what} ${after} instead of ${before}${change ? ` (${change})` : ''}`).join(', '), '.'))),
+      pair.numbers.filter(([, , , change], _, every) => change !== 'no clear change' || every.every((one) => one[3] === change)).map(([what, before, after, change]) => `${what === 'stutters' ? `${after} ${what}` : `${what} ${after}`} instead of ${before}${change ? ` (${change})` : ''}`).join(', '), '.'))),
     make('p', { class: 'window' }, prose('One recording each: `schedlens compare` states how sure a difference is.')));
 }

@@ -20,6 +20,7 @@ from prepared_database import prepare
 from schedlens.ask import catalog, findings, judging
 from schedlens.errors import UnknownNameError
 from schedlens.output.terminal import visible
+from schedlens.report import conclusion
 from schedlens.report import page as report
 from schedlens.report import table as page_table
 from schedlens.report.figures import short, unique
@@ -231,6 +232,39 @@ def test_cards_sort_by_severity_then_cost_and_group_by_kind(
     finally:
         con.execute("DELETE FROM finding")
         con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
+
+
+def test_finding_of_another_recording_has_no_link_to_a_figure_of_the_step_in_view(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    kept = con.execute("FROM finding").fetchall()
+    try:
+        of_steps = [
+            _finding("thread_summary", "warning", "here", cost_ns=9, trace_id=2),
+            _finding("thread_summary", "info", "there", cost_ns=1, trace_id=1),
+            _finding("sibling_overlap", "info", "everywhere", cost_ns=1, trace_id=1),
+        ]
+        judging.store(con, judging.Judgement(of_steps, []))
+        view = report.chosen_view(con, None, None)
+        assert view.trace_id == 2
+        cards = report.payload(view)["findings"]["cards"]
+        assert {card["title"]: card["section"] for card in cards} == {
+            "here": "thread_summary", "there": None, "everywhere": "sibling_overlap",
+        }  # fmt: skip
+    finally:
+        con.execute("DELETE FROM finding")
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
+
+
+def test_time_of_equal_programs_is_added_up_under_one_name() -> None:
+    rows: list[dict[str, Any]] = [
+        {"process": "python", "run_ns": 3, "upid": 1}, {"process": "bash", "run_ns": 4, "upid": 2},
+        {"process": "python", "run_ns": 2, "upid": 3}, {"process": None, "run_ns": 0, "upid": 4},
+    ]  # fmt: skip
+    found = conclusion.programs(rows)
+    assert [(row["process"], row["run_ns"], row["processes"]) for row in found] == [
+        ("python", 5, 2), ("bash", 4, 1),
+    ]  # fmt: skip
 
 
 def test_empty_database_still_makes_a_report(tmp_path: Path) -> None:

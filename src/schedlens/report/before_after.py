@@ -12,6 +12,7 @@ from schedlens.report.sections import View
 MOST_PAIRS = 3
 # A smaller change of one recording to another shows nothing.
 _SAME_PCT = 3.0
+_COUNTED = "stutters"
 
 
 def pairs(view: View) -> list[dict[str, Any]]:
@@ -63,7 +64,8 @@ def _sentence(numbers: list[Any]) -> str:
     for what, before, after, text in numbers:
         change = _change(before, after)
         behind = f" ({change})" if change and change != "no change" else ""
-        parts.append(f"{what} {text(after)} instead of {text(before)}{behind}")
+        now = f"{text(after)} {what}" if what == _COUNTED else f"{what} {text(after)}"
+        parts.append(f"{now} instead of {text(before)}{behind}")
     return f"{word}; {', '.join(parts)}"
 
 
@@ -86,7 +88,7 @@ def _frames(view: View, pair: dict[str, Any]) -> list[Any]:
         if one[column] and other[column]
     ]
     if one["stutters"] or other["stutters"]:
-        found.insert(0, ("stutters", one["stutters"], other["stutters"], lambda n: f"{n:,}"))
+        found.insert(0, (_COUNTED, one["stutters"], other["stutters"], lambda n: f"{n:,}"))
     return found
 
 

@@ -100,7 +100,9 @@ def _scaling(points: Rows, cpus: int | None) -> str:
     least = 1 - SAME_PCT / 100
     top = max(row["per_s"] for row in by_threads.values())
     peak = next(row for _, row in sorted(by_threads.items()) if row["per_s"] >= least * top)
-    parts = [_gain(peak, by_threads), _beyond(peak, by_threads), _placements(free)]
+    # More threads than CPUs share them wherever they are placed.
+    fitting = [row for row in free if not cpus or row["threads"] <= cpus]
+    parts = [_gain(peak, by_threads), _beyond(peak, by_threads), _placements(fitting or free)]
     said = "; ".join(part for part in parts if part)
     unsure = sum(bool(row["is_disturbed"]) for row in points)
     doubt = f" {unsure} of {count(len(points), 'point')} were disturbed." if unsure else ""
@@ -255,9 +257,7 @@ def _time(view: View) -> Answered:
     if not every:
         return None
     processes = view.kept(view.call("process_summary", trace_id=view.trace_id))
-    busy = sorted(
-        (row for row in processes if row["run_ns"]), key=lambda row: (-row["run_ns"], row["upid"])
-    )
+    busy = programs(processes)
     labels = view.labels()
     where = f"In {short(view.label, 60)}, {len(cpus)}" if len(labels) > 1 else f"{len(cpus)}"
     lines = [
@@ -266,7 +266,7 @@ def _time(view: View) -> Answered:
         + "."
     ]
     lines += _waiting(view)
-    shares = [[short(row["process"] or "unnamed", 30), row["run_ns"]] for row in busy]
+    shares = [[_program(row, 30), row["run_ns"]] for row in busy]
     rest = sum(ns for _, ns in shares[_MOST_SHARES:])
     shares = shares[:_MOST_SHARES] + ([["other programs", rest]] if rest else [])
     shares += [
@@ -279,13 +279,27 @@ def _time(view: View) -> Answered:
     return lines, {"kind": "shares", "title": title, "shares": shares}
 
 
+def programs(processes: Rows) -> Rows:
+    """Running time by the name of the program, the longest first, and how many processes it had."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in processes:
+        if row["run_ns"]:
+            name = row["process"] or "unnamed"
+            known = found.setdefault(name, {"process": name, "run_ns": 0, "processes": 0})
+            known["run_ns"] += row["run_ns"]
+            known["processes"] += 1
+    return sorted(found.values(), key=lambda row: (-row["run_ns"], row["process"]))
+
+
+def _program(row: dict[str, Any], length: int) -> str:
+    several = f" ({row['processes']} processes)" if row["processes"] > 1 else ""
+    return short(row["process"], length) + several
+
+
 def _largest(busy: Rows, thread_ns: int) -> str:
     if not busy or not thread_ns:
         return ""
-    named = [
-        f"{percent(100 * row['run_ns'] / thread_ns)} {short(row['process'] or 'unnamed', 40)}"
-        for row in busy[:3]
-    ]
+    named = [f"{percent(100 * row['run_ns'] / thread_ns)} {_program(row, 40)}" for row in busy[:3]]
     return f": {', '.join(named)}"
 
 

@@ -137,6 +137,7 @@ def payload(
     lossy = bounds.lossy_traces(view.con)
     sections: list[dict[str, Any]] = []
     absent: list[list[str]] = []
+    of_step: set[str] = set()
     listed = chapters()
     for number, chapter in enumerate(listed):
         progress(chapter.heading, number / len(listed))
@@ -152,6 +153,8 @@ def payload(
         if not isinstance(shown, Section):
             absent.append([chapter.heading, visible(shown.reason)])
             continue
+        if shown.window == view.step_window():
+            of_step.add(chapter.name)
         answers = [
             table(answer, catalog.described(answer.query), lossy=lossy) for answer in shown.answers
         ]
@@ -171,16 +174,16 @@ def payload(
         recorded = embedded.payload(view.con, view.trace_id, budget, timelines)
     return {
         "facts": _facts(view),
-        "findings": _findings(view, names),
+        "findings": _findings(view, names, frozenset(of_step)),
         "sections": sections,
         "absent": absent,
         "timeline": recorded,
     }
 
 
-def _findings(view: View, names: set[str]) -> dict[str, Any]:
+def _findings(view: View, names: set[str], of_step: frozenset[str]) -> dict[str, Any]:
     with view.timings.of("evidence of the findings"):
-        return summary.payload(view, names)
+        return summary.payload(view, names, of_step)
 
 
 def script() -> str:

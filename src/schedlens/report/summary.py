@@ -29,8 +29,13 @@ _OUTCOMES = (
 )
 
 
-def payload(view: View, section_names: set[str]) -> dict[str, Any]:
-    """What the page shows above all sections; `section_names` are those a card may point to."""
+def payload(
+    view: View, section_names: set[str], of_step: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """What the page shows above all sections; `section_names` are those a card may point to.
+
+    Those `of_step` show only the step in view: no finding of another recording points to them.
+    """
     found = view.rows(_LIST)
     concluded: dict[str, list[str]] = {name: [] for name in CONCLUSIONS}
     for row in view.rows(_OUTCOMES):
@@ -43,6 +48,11 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     for row in found:
         groups.setdefault((row["severity"], row["analyzer"], row["kind"]), []).append(row)
     labels = {row["trace_id"]: row["label"] for row in view.rows("FROM trace")}
+
+    def figures_of(rows: list[dict[str, Any]]) -> set[str]:
+        other = rows[0]["trace_id"] not in (None, view.trace_id)
+        return section_names - of_step if other else section_names
+
     said = session.verdict(view)
     cards = list(groups.values())
     # The verdict states these already: what disturbs or explains it comes first.
@@ -50,7 +60,7 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
     tally = Counter(row["severity"] for row in found)
     tally["clean"] = len(concluded["clean"])
     top = [place for place, rows in enumerate(cards) if not _is_stated(rows[0], said["kind"])][:TOP]
-    shown = [_card(view, rows, labels, section_names) for rows in cards[:CARDS]]
+    shown = [_card(view, rows, labels, figures_of(rows)) for rows in cards[:CARDS]]
     for place in top:
         shown[place]["moment"] = moment.picture(view, cards[place][0])
     return {
@@ -62,7 +72,7 @@ def payload(view: View, section_names: set[str]) -> dict[str, Any]:
             [severity, tally[severity]] for severity in (*SEVERITIES, "clean") if tally[severity]
         ],
         "top": top,
-        "cards": shown + [_brief(view, rows, labels, section_names) for rows in cards[CARDS:]],
+        "cards": shown + [_brief(view, rows, labels, figures_of(rows)) for rows in cards[CARDS:]],
         **concluded,
         "sql": _LIST,
     }
@@ -97,7 +107,7 @@ def _headline(tally: Counter[str], missing: int) -> str:
         for severity, noun, plural in (
             ("critical", "critical finding", "critical findings"),
             ("warning", "warning", "warnings"),
-            ("info", "remark", "remarks"),
+            ("info", "finding worth knowing", "findings worth knowing"),
         )
         if tally[severity]
     ]
