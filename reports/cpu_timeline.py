@@ -55,20 +55,20 @@ def section(view: View) -> Section | Nothing:
     answers = [Answer(sql, "cpu_timeline", (), [])]
     parked = timeline.parked_count(spells, cpus, span)
     if parked is not None:
-        figures.insert(0, parked)
+        figures.append(parked)
     frame_sql = view.call("frame_time", trace_id=view.trace_id, process=view.process)
     frames = timeline.frames(view.rows(frame_sql), span, height=150)
     if frames is not None:
-        figures.insert(0, frames)
+        figures.insert(1, frames)
         answers.append(Answer(frame_sql, "frame_time", (), []))
     busy = timeline.concurrency(view, span)
     if busy is not None:
         answers.append(busy[0])
         figures.append(busy[1])
     return Section(
-        "Read across to see what one CPU did, and down to see what happened at the same moment. "
-        "The lanes show one recording at a time; their toolbar switches between recordings. The "
-        "figures above and below them share one time axis: drag in any of them to zoom all.",
+        "Read across to see what one CPU or thread did, and down to see what happened at the same "
+        "moment. The lanes show one recording at a time. The figures below them show the step "
+        "named here, and follow the lanes when you zoom.",
         view.step_window(),
         tuple(figures),
         (*answers, view.ask_step("thread_cpu", process=view.process).fold()),

@@ -4,6 +4,8 @@ const PRINT_WIDTH = 690;
 // Figures on paper are lower than on the screen: a page has room for more of them.
 const PRINT_HEIGHT = 0.5;
 const PRINT_LEAST = 115;
+const PRINT_AROUND = 75;
+const PRINT_BAR = 10.5;
 const RAW = new Set(['hovertemplate', 'texttemplate']);
 const figures = [];
 let library = null;
@@ -36,7 +38,7 @@ function axisStyle(given) {
 }
 
 /** The layout of a figure with the page's style. */
-function styled(layout, height) {
+function styled(layout, height, bars) {
   const full = {
     autosize: !printing,
     height,
@@ -53,6 +55,13 @@ function styled(layout, height) {
   if (printing) {
     full.width = PRINT_WIDTH;
     if (height) full.height = Math.min(height, Math.max(PRINT_LEAST, Math.round(height * PRINT_HEIGHT)));
+    // Each bar keeps its name: Plotly leaves out every second label where they touch.
+    const rows = full.yaxis?.tickvals?.length || (full.yaxis?.type === 'category' ? bars : 0);
+    if (rows) full.height = Math.max(full.height, PRINT_AROUND + PRINT_BAR * rows);
+    if (full.yaxis?.tickvals) full.yaxis = { ...full.yaxis, tickfont: { size: 8 } };
+    else if (rows) {
+      full.yaxis = { ...full.yaxis, tickmode: 'linear', tick0: 0, dtick: 1, tickfont: { size: 8 } };
+    }
   }
   for (const key of Object.keys(full)) if (/^[xy]axis\d*$/.test(key)) full[key] = axisStyle(full[key]);
   full.xaxis = full.xaxis || axisStyle({});
@@ -69,7 +78,8 @@ const CONFIG = {
 
 /** Draws data and layout in an element, the first time and after every change. */
 function show(element, data, layout, height) {
-  return library.react(element, resolved(data, ''), styled(resolved(layout, ''), height), CONFIG);
+  const bars = new Set(data.flatMap((trace) => (trace.orientation === 'h' ? trace.y : []))).size;
+  return library.react(element, resolved(data, ''), styled(resolved(layout, ''), height, bars), CONFIG);
 }
 
 /** A figure of the page, drawn when scrolled to, printed or restyled; `next` is the figure below. */

@@ -7,12 +7,15 @@ const MARKDOWN_ROWS = 5;
 function shareText(card) {
   return card.cost_pct > 100 && card.share_of === 'of the window'
     ? `${grouped(card.cost_pct / 100, 1)} times the window, added up`
-    : `${grouped(card.cost_pct, 1)} % ${card.share_of}`;
+    : `${percentText(card.cost_pct)} ${card.share_of}`;
 }
 
 /** The cost of a finding with its bound. */
 function costText(card) {
-  if (card.bound === 'range' && card.cost_low_ns !== null && card.cost_high_ns !== null) return `${duration(card.cost_low_ns)} to ${duration(card.cost_high_ns)}`;
+  if (card.bound === 'range' && card.cost_low_ns !== null && card.cost_high_ns !== null) {
+    const [low, high] = [duration(card.cost_low_ns), duration(card.cost_high_ns)];
+    return low === high ? `about ${low}` : `${low} to ${high}`;
+  }
   return `${{ exact: '', at_least: 'at least ', range: 'up to ' }[card.bound] ?? 'about '}${duration(card.cost_ns)}`;
 }
 

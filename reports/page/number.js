@@ -37,8 +37,32 @@ function column(kind, values) {
   return { unit: '', numeric: false, write: (v) => String(v) };
 }
 
-/** A duration in the unit that suits it. */
+/** A number with three significant digits, without zeros at its end. */
+function significant(value) {
+  return grouped(value, Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '');
+}
+
+/** A duration in the unit that suits it, as findings write it. */
 function duration(ns) {
+  // 999.9 µs is 1 ms.
+  const [unit, size] = TIME_UNITS.find(([, s]) => Math.abs(ns) >= s * 0.9995) || TIME_UNITS[3];
+  return `${size === 1 ? grouped(ns, 0) : significant(ns / size)} ${unit}`;
+}
+
+/** A share; what is too small for one decimal is not 0. */
+function percentText(value) {
+  return value > 0 && value < 0.05 ? 'under 0.1 %' : `${grouped(value, 1)} %`;
+}
+
+/** A duration with every digit: `1.234567 ms`, without zeros at its end. */
+function exactDuration(ns) {
   const [unit, size] = TIME_UNITS.find(([, s]) => Math.abs(ns) >= s) || TIME_UNITS[3];
-  return `${grouped(ns / size, size === 1 ? 0 : 1)} ${unit}`;
+  const text = grouped(ns / size, Math.round(Math.log10(size)));
+  return `${text.includes('.') ? text.replace(/\.?0+$/, '') : text} ${unit}`;
+}
+
+/** A large number with its prefix: `4.9 G`, `320 k`. */
+function brief(value) {
+  const [letter, size] = [['T', 1e12], ['G', 1e9], ['M', 1e6], ['k', 1e4]].find(([, s]) => Math.abs(value) >= s) || ['', 1];
+  return `${significant(value / (letter === 'k' ? 1e3 : size))}${letter ? ` ${letter}` : ''}`;
 }

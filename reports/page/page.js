@@ -5,8 +5,9 @@ function sectionOf(section) {
     make('h2', { id: `${section.name}-h` }, section.heading),
     make('p', {}, prose(section.lead)),
     make('p', { class: 'window' }, prose(section.window)),
+    section.figures.filter((figure) => figure.kind === 'timeline').map(timelineFigure),
     section.figures.some((figure) => figure.plot.from_ns !== undefined) ? steering(section.figures.some((figure) => (figure.plot.marks || []).length)) : null,
-    section.figures.map((figure, i) => (figure.kind === 'topology' ? topology(figure) : figure.kind === 'timeline' ? timelineFigure(figure) : addFigure(figure, section.figures[i + 1]))),
+    section.figures.map((figure, i) => (figure.kind === 'topology' ? topology(figure) : figure.kind === 'timeline' ? null : addFigure(figure, section.figures[i + 1]))),
     tablesOf(section));
 }
 
@@ -49,6 +50,8 @@ async function start() {
   document.getElementById('theme').addEventListener('click', () => chooseTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
   document.getElementById('print').addEventListener('click', () => window.print());
   const page = JSON.parse(await unpack('data'));
+  const server = page.timeline?.server;
+  if (server) document.getElementById('print').before(make('a', { href: `/sql?token=${encodeURIComponent(server.token)}`, target: '_blank' }, 'SQL'));
   openTimeline(page.timeline);
   const main = document.getElementById('main');
   document.querySelector('.contents').prepend(searchBox());

@@ -2,9 +2,15 @@
 (() => {
   const token = new URLSearchParams(location.search).get('token') || '';
   const byId = (id) => document.getElementById(id);
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const paint = () => { document.documentElement.dataset.theme = dark.matches ? 'dark' : 'light'; };
+  dark.addEventListener('change', paint);
+  paint();
+  byId('home').href = `/?token=${encodeURIComponent(token)}`;
 
   function cellOf(tag, value) {
     const cell = document.createElement(tag);
+    if (typeof value === 'number') cell.className = 'number';
     cell.textContent = value === null ? 'NULL' : typeof value === 'object' ? JSON.stringify(value) : String(value);
     return cell;
   }
@@ -19,7 +25,9 @@
     const table = document.createElement('table');
     const head = document.createElement('thead');
     const body = document.createElement('tbody');
-    head.append(rowOf('th', answer.columns));
+    const heads = rowOf('th', answer.columns);
+    heads.childNodes.forEach((cell, i) => { if (answer.rows.some((row) => typeof row[i] === 'number')) cell.className = 'number'; });
+    head.append(heads);
     body.append(...answer.rows.map((row) => rowOf('td', row)));
     table.append(head, body);
     byId('rows').replaceChildren(table);

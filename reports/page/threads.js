@@ -1,4 +1,4 @@
-/* What some threads did over time: one row per thread, a color and a letter per state. */
+/* What some threads did over time: one row per thread, stacked by the share of each state. */
 
 function threadStates(plot, spec, above) {
   const { threads, codes, runs, from_ns: from } = spec.plot;
@@ -6,15 +6,17 @@ function threadStates(plot, spec, above) {
   let rows = threads.map((_, i) => i);
 
   const draw = joinTime(plot, spec, ([a, b]) => {
-    const { z, width, long } = inColumns(runs, threads.length, from, [a, b], (code) => code, () => false);
+    const { sums, width, long } = sumsInColumns(runs, threads.length, codes.length, from, [a, b]);
     const list = codes.map((code) => colour(code.color.slice(1)));
     const names = rows.map((row) => threads[row].name);
+    const words = rows.map((row) => Array.from({ length: COLUMNS }, (_, i) => `${threads[row].name}: ${shareWords(sums[row], codes, width, i)}`));
+    const each = 1 / (LINES + 1);
     const data = [{
-      type: 'heatmap', z: rows.map((row) => z[row]), x0: (a + width / 2) / 1e6, dx: width / 1e6, y: rows.map((_, i) => i),
-      zmin: -0.5, zmax: list.length - 0.5, colorscale: stepped(list), showscale: false, hoverongaps: false, ygap: 2,
-      text: rows.map((row) => z[row].map((code) => (code === null ? '' : codes[code].name))),
-      customdata: rows.map((row) => z[row].map(() => threads[row].name)),
-      hovertemplate: '%{customdata}<br>%{x:.3f} ms<br>%{text}<extra></extra>',
+      // From the top down: the empty line of a row is above its shares.
+      type: 'heatmap', z: rows.flatMap((row) => stackedLines(sums[row], codes.length, width).reverse()), x0: (a + width / 2) / 1e6, dx: width / 1e6,
+      y: rows.flatMap((_, i) => Array.from({ length: LINES + 1 }, (_line, k) => i - 0.5 + (k + 0.5) * each)),
+      zmin: -0.5, zmax: list.length - 0.5, colorscale: stepped(list), showscale: false, hoverongaps: false,
+      text: words.flatMap((line) => new Array(LINES + 1).fill(line)), hovertemplate: '%{x:.3f} ms<br>%{text}<extra></extra>',
     }];
     const places = new Map(rows.map((row, i) => [row, i]));
     const labelled = long.filter((one) => places.has(one.row)).sort((x, y) => y.length - x.length).slice(0, 300);

@@ -4,6 +4,8 @@ const SHORTEST_NS = 2000;
 const MOST_MARKS = 200;
 // Fixed margins, so that a moment is at the same place in every figure.
 const TIME_MARGIN = { l: 92, r: 14, t: 28, b: 40 };
+const PRINT_NAMES = 121;
+const PRINT_BELOW = 50;
 const time = { from: 0, to: 1, range: [0, 1], marks: [], members: [], busy: false };
 
 /** Adds a figure to the axis; `spec.plot` has from_ns and to_ns, `draw(range)` draws it. */
@@ -32,11 +34,34 @@ function listenTo(plot) {
   });
 }
 
-/** Shows this range in every figure drawn so far; the others use it once they are drawn. */
-function zoomTo([a, b]) {
+/** The range within the window of the figures, and at least as long as they can show. */
+function insideTime([a, b]) {
   const length = Math.min(time.to - time.from, Math.max(SHORTEST_NS, b - a));
   const begin = Math.min(Math.max(a, time.from), time.to - length);
-  time.range = [begin, begin + length];
+  return [begin, begin + length];
+}
+
+/** The figures follow the lanes, one after the other, so that the page remains responsive. */
+function followLanes(range) {
+  if (!time.members.length || !library) return;
+  const wanted = insideTime(range);
+  if (wanted.every((ns, i) => Math.abs(ns - time.range[i]) < 1)) return;
+  time.range = wanted;
+  const waiting = time.members.filter((member) => member.plot.dataset.state === 'drawn');
+  const next = () => {
+    if (time.range !== wanted || !waiting.length) return;
+    waiting.shift().draw();
+    setTimeout(next);
+  };
+  next();
+}
+
+/** Shows this range in the lanes and in every figure drawn so far; the others use it once they are drawn. */
+function zoomTo(range) {
+  time.range = insideTime(range);
+  const [begin, end] = time.range;
+  const length = end - begin;
+  lanesFollow(begin, end);
   for (const member of time.members) if (member.plot.dataset.state === 'drawn') member.draw();
   say(`Time axis: ${duration(length)} starting at ${grouped(begin / 1e6, 3)} ms`);
 }
@@ -47,7 +72,9 @@ function timeAxis([a, b], above) {
 }
 
 function timeMargin(above) {
-  return { ...TIME_MARGIN, b: above ? 20 : TIME_MARGIN.b };
+  const names = printing ? PRINT_NAMES : namesWidth();
+  const below = printing ? PRINT_BELOW : TIME_MARGIN.b;
+  return { ...TIME_MARGIN, l: Math.max(TIME_MARGIN.l, names), b: above ? 20 : below };
 }
 
 /** The stutters of the range as shaded bands, longest first. */

@@ -71,7 +71,7 @@ def test_first_finding_has_cost_advice_and_a_link_to_its_moment(
     assert browser.evaluate(f"{first}.getBoundingClientRect().bottom") < 800
     text = browser.evaluate(f"{first}.textContent")
     assert "1 stutter in 16 frames cost 24\u00a0ms" in text
-    assert "What it costs1.5 ms a frame(16 frames, frames usually last 16.0 ms)24.0 ms8.6 %" in text
+    assert "What it costs1.5 ms a frame(16 frames, frames usually last 16 ms)24 ms8.6 %" in text
     assert "What to doRecord the thread that presents" in text
     # The stutter lasts from 90 to 130 ms; half of that is shown on both sides.
     link = f"{first}.querySelector('a.moment')"

@@ -12,6 +12,7 @@ import chromium
 import pytest
 import report_database
 import report_with_frames
+import timeline_page
 
 from schedlens.report import page
 
@@ -240,6 +241,18 @@ def test_zoom_applies_to_all_figures_of_the_same_time(
         "document.querySelector('#cpu_timeline [aria-label=\"Go to the next stutter\"]').click()"
     )
     assert ranges(browser) == [[30, 190]] * TIME_FIGURE_COUNT
+    # The lanes show the same range, and the figures follow them; both begin at the same place.
+    timeline_page.settle(browser)
+    shown = timeline_page.view(browser)
+    assert (shown["from"], shown["to"]) == ("30000000", "190000000")
+    timeline_page.go(browser, "recording=1&from=50000000&to=150000000")
+    browser.wait(f"{PLOTS}.every((p) => p._fullLayout.xaxis.range[0] === 50)")
+    assert ranges(browser) == [[50, 150]] * TIME_FIGURE_COUNT
+    lanes = browser.evaluate(
+        f"(() => {{ const box = {timeline_page.CANVAS}.getBoundingClientRect(); "
+        "return [box.left, box.width]; })()"
+    )
+    assert places[0] == pytest.approx(lanes, abs=2)
     assert browser.complaints == []
 
 
@@ -344,8 +357,7 @@ def test_finding_copies_as_markdown_with_cost_evidence_and_sql(
     parts = browser.evaluate("window.copied").split("\n\n")
     assert parts[0].startswith("**Critical: 1 stutter in 16 frames cost 24\u00a0ms")
     assert parts[2] == (
-        "Cost: 24.0 ms; 8.6 % of the window; 1.5 ms a frame (16 frames, frames usually last "
-        "16.0 ms)"
+        "Cost: 24 ms; 8.6 % of the window; 1.5 ms a frame (16 frames, frames usually last 16 ms)"
     )
     assert parts[-1].startswith("```sql\nSELECT bound_by")
     browser.evaluate("window.copied = undefined")

@@ -13,7 +13,7 @@ import pointer_input
 import pytest
 import timeline_page
 
-from schedlens.report import embedded, page, summary
+from schedlens.report import embedded, moment, page, summary
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,6 +30,10 @@ CHAINED = f"recording=1&from={48 * MS}&to={56 * MS}&lanes=.process-{(1 << 32) + 
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with marked_timeline.create() as con:
+        con.execute(
+            f"UPDATE finding SET utid = {B}, start_ns = {48 * MS}, end_ns = {56 * MS} "
+            "WHERE kind = 'stutter'"
+        )
         yield con
 
 
@@ -203,6 +207,92 @@ def test_finding_sorts_every_thread_and_its_link_keeps_the_order(
     timeline_page.settle(browser)
     assert timeline_page.view(browser)["finding"] == shown["finding"]
     assert labels(browser) == order
+
+
+def test_finding_opens_with_frames_and_thread_above_and_its_wait_selected(
+    browser: chromium.Browser, con: duckdb.DuckDBPyConnection
+) -> None:
+    finding = con.sql("FROM finding WHERE kind = 'stutter'").to_arrow_table().to_pylist()[0]
+    found = moment.link(page.chosen_view(con, None, None), finding)
+    assert found is not None
+    timeline_page.go(browser, found["href"].removeprefix("#"))
+    shown = timeline_page.view(browser)
+    pinned = [name for name in shown["lanes"].split(",") if name.startswith("*")]
+    assert pinned == ["*frame-0", "*frame-1", f"*thread-{B}"]
+    # Not what ran when the range began, but what the finding is about.
+    assert (shown["thread"], shown["at"]) == (str(B), str(50 * MS + MS // 2))
+    assert "ready" in browser.evaluate("document.querySelector('.slice-facts').textContent")
+    above = ["frames of game", "frames of viewer", "chained B (901)"]
+    assert labels(browser)[:3] == above
+    # They remain in view while the others scroll.
+    for _ in range(12):
+        timeline_page.press(browser, "ArrowDown")
+    assert labels(browser)[:3] == above
+    assert "CPU 0 P" not in labels(browser)
+
+
+def test_time_before_a_slice_shows_what_it_waited_for(browser: chromium.Browser) -> None:
+    timeline_page.go(browser, f"{CHAINED}&thread={B}&at={51 * MS - 1000}")
+    facts = browser.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('.slice-facts > div')].map((one) => "
+        "[one.querySelector('dt').textContent, one.querySelector('dd').textContent]))"
+    )
+    assert facts["State"].startswith("ready")
+    assert facts["Duration"] == "500 µs"
+    assert facts["Ran next"] == "CPU 4 from 51.000000 ms"
+    assert facts["Woken by"] == "chained A (900)"
+    timeline_page.press(browser, "[")
+    assert timeline_page.view(browser)["thread"] == str(A)
+
+
+def test_pointer_names_the_slice_or_that_a_cpu_is_idle_or_parked(
+    browser: chromium.Browser,
+) -> None:
+    hint = "document.querySelector('.lane-hint').textContent"
+    timeline_page.go(browser, f"recording=1&from={100 * MS}&to={200 * MS}")
+    for lane, share, said in (("CPU 3 P", 0.505, "parked"), ("CPU 5 P", 0.505, "idle")):
+        x, y = pointer_input.place(browser, share, lane)
+        browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        timeline_page.settle(browser)
+        words = browser.evaluate(hint)
+        assert words.startswith(f"{lane}, 150.")
+        assert re.search(rf"\b{said} \d+ %$|, \d+", words), words
+    timeline_page.go(browser, f"recording=1&from={50 * MS}&to={51 * MS}")
+    x, y = pointer_input.place(browser, 0.5, "CPU 4 P")
+    browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    timeline_page.settle(browser)
+    assert browser.evaluate(hint).endswith(": chained A, 1 ms from 50.000000 ms")
+
+
+def test_worst_waits_say_why(browser: chromium.Browser) -> None:
+    timeline_page.go(browser, f"{CHAINED}&thread={B}&at={51 * MS}")
+    browser.evaluate(
+        "[...document.querySelectorAll('.lane-details button')]"
+        ".find((one) => one.textContent.startsWith('Worst waits')).click()"
+    )
+    timeline_page.settle(browser)
+    start, state, why, length = timeline_page.table(browser)[0]
+    assert (start, state, length) == ("50.500000 ms", "ready", "500,000")
+    assert why
+
+
+def test_lanes_print_light_and_as_wide_as_the_page(browser: chromium.Browser) -> None:
+    corner = (
+        f"[...{timeline_page.CANVAS}.getContext('2d').getImageData(4, 40, 1, 1).data].slice(0, 3)"
+    )
+    browser.evaluate("document.documentElement.dataset.theme = 'dark'")
+    timeline_page.settle(browser)
+    dark = browser.evaluate(corner)
+    browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    light = browser.evaluate(corner)
+    width = browser.evaluate(f"{timeline_page.CANVAS}.width")
+    browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    timeline_page.settle(browser)
+    assert max(dark) < 100
+    assert min(light) > 200
+    assert width == 2 * (690 - 121)
+    assert browser.evaluate(corner) == dark
+    browser.evaluate("document.documentElement.dataset.theme = 'light'")
 
 
 def test_frames_of_each_process_have_a_lane(browser: chromium.Browser) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ from timeline_data import timeline_session
 
 from schedlens.errors import UnknownNameError
 from schedlens.load import store
+from schedlens.report import embedded
 from schedlens.simulate import cases
 from schedlens.timeline import inventory, keys, lanes, slices, sums
 from schedlens.timeline.columns import cover, split_sql, widths_of
@@ -283,6 +286,47 @@ def test_neighbors_and_wakers_are_those_of_the_slices(timelines: Timelines) -> N
     assert found["chain"][0]["utid"] == row[2]
     for sql in found["sql"].values():
         timelines.con.execute(sql)
+
+
+def test_worst_waits_are_the_longest_ready_and_waiting_periods_with_their_reasons(
+    timelines: Timelines,
+) -> None:
+    utid = timelines.con.execute(
+        "SELECT utid FROM thread_state WHERE trace_id = 1 AND state = 'ready' "
+        "GROUP BY utid ORDER BY max(dur) DESC, utid LIMIT 1"
+    ).fetchall()[0][0]
+    found = sums.worst_waits(timelines, 1, utid, 3)
+    assert [(row["state"], row["start_ns"], row["dur_ns"]) for row in found] == [
+        row
+        for state in ("ready", "waiting")
+        for row in timelines.con.execute(
+            "SELECT state, ts, dur FROM thread_state WHERE trace_id = 1 AND utid = $utid "
+            "AND state = $state AND dur > 0 ORDER BY dur DESC, ts LIMIT 3",
+            {"utid": utid, "state": state},
+        ).fetchall()
+    ]
+    names = {name.removeprefix("ready: ") for name in map(keys.ready_name, range(20, 30))}
+    assert {row["reason"] for row in found if row["state"] == "ready"} <= names - {"ready"}
+
+
+@pytest.mark.parametrize("budget", [20_000, 8_000_000])
+def test_curves_of_the_report_are_whole_whatever_the_budget(
+    timelines: Timelines, budget: int
+) -> None:
+    recorded = embedded.payload(timelines.con, 1, budget, timelines)["recordings"][0]
+    curves = next(one for one in recorded["streams"] if one["kind"] == "counter")
+    table = pa.ipc.open_stream(zlib.decompress(base64.b64decode(curves["data"]))).read_all()
+    ends: dict[int, int] = {}
+    for row in table.to_pylist():
+        ends[row["lane"]] = max(ends.get(row["lane"], 0), row["start_ns"] + row["dur_ns"])
+    expected = timelines.con.execute(
+        "SELECT max(ts + dur) FROM counter_delta WHERE trace_id = 1 AND dur > 0 "
+        "GROUP BY counter, cpu ORDER BY counter, cpu"
+    ).fetchall()
+    assert sorted(ends) == list(range(1, len(expected) + 1))
+    width = int(table.schema.metadata.get(b"column_ns", b"0"))
+    for lane, (end,) in enumerate(expected, 1):
+        assert end <= ends[lane] <= end + width
 
 
 def test_obstacles_of_a_slice_are_those_of_the_view(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 /* The timeline of a recording, with a switcher between the recordings of a session. */
 
 const timelines = [];
+const PRINT_LANES = 560;
 
 function notice(tl, text) {
   tl.said.textContent = text;
@@ -61,9 +62,21 @@ async function sortByFinding(tl, finding) {
   relayout(tl);
 }
 
+/** Keeps on the screen what a finding is about: the frames, its thread, and its CPU. */
+function pinForFinding(tl, finding) {
+  const frames = tl.overview.frames.length <= 2 ? tl.overview.frames.map((one) => `frame-${one.id}`) : [];
+  const own = [
+    ...(tl.threads.has(finding.utid) ? [`thread-${finding.utid}`] : []),
+    ...(finding.cpu !== null && finding.cpu !== undefined ? [`cpu-${finding.cpu}`] : []),
+  ];
+  for (const id of [...frames, ...own]) if (!tl.options.pinned.includes(id)) tl.options.pinned.push(id);
+}
+
 /** Opens the moment of a finding with its thread selected. */
 async function openFinding(tl, finding) {
   if (finding.trace_id && finding.trace_id !== tl.trace) await openRecording(tl, finding.trace_id);
+  tl.options.pinned = [];
+  pinForFinding(tl, finding);
   await sortByFinding(tl, finding);
   if (finding.start_ns === null || finding.end_ns === null) return;
   const edge = Math.max(1000, (finding.end_ns - finding.start_ns) * 0.25);
@@ -79,7 +92,7 @@ function revealThread(tl, utid) {
   tl.options.opened.add(`process-${thread.upid ?? 'none'}`);
   relayout(tl);
   const row = tl.rows.find((one) => one.id === `thread-${utid}`);
-  if (row && row.top > tl.scroll + tl.height - RULER_HEIGHT - row.height) scrollLanes(tl, row.top - tl.height + RULER_HEIGHT + 80);
+  if (row) scrollToRow(tl, row);
 }
 
 function toolbar(tl) {
@@ -142,6 +155,8 @@ async function applyFragment(tl) {
   tl.selection = null;
   tl.chain = null;
   const finding = tl.overview.findings.find((one) => one.id === wanted.finding);
+  // A link of the report names no lanes.
+  if (finding && !/(^|&)lanes=/.test(location.hash)) pinForFinding(tl, finding);
   if (finding && wanted.sort === 'cost') await sortByFinding(tl, finding);
   else { fillToolbar(tl); relayout(tl); }
   findThreads(tl, wanted.find);
@@ -161,6 +176,7 @@ async function applyFragment(tl) {
 /** The width follows the page; the picture follows the screen's pixels. */
 function watchSize(tl) {
   const fit = () => {
+    if (tl.onScreen) return;
     tl.width = Math.max(100, Math.floor(tl.canvas.getBoundingClientRect().width));
     tl.ratio = Math.min(2, window.devicePixelRatio || 1);
     if (!tl.overview) return;
@@ -183,9 +199,10 @@ function timelineOf(source, trace) {
   tl.said = make('p', { class: 'lane-said' });
   tl.legend = make('div', { class: 'lane-legend' });
   tl.details = make('div', { class: 'lane-details' });
+  tl.outside = make('p', { class: 'window lane-outside' });
   tl.help = helpPanel();
   tl.element = make('div', { class: 'lanes' }, toolbar(tl), make('div', { class: 'lane-area' }, tl.labels, tl.canvas), tl.hint, tl.said, tl.details, tl.legend,
-    source.everySlice ? null : make('p', { class: 'window' }, 'The report contains every slice around the findings, the stutters, and the worst waits; elsewhere it shows exact shares. Open the recording with ', make('code', {}, 'schedlens serve'), ' for every slice.'), tl.help);
+    tl.outside, tl.help);
   listenToPointer(tl);
   listenToKeys(tl);
   window.addEventListener('popstate', () => working(tl, applyFragment(tl)));
@@ -203,6 +220,8 @@ function timelineOf(source, trace) {
 function openTimeline(given) {
   if (!given || given.shown === null || given.shown === undefined) return;
   const tl = timelineOf(given.server ? serverSource(given.server) : embeddedSource(given.recordings), given.shown);
+  // The recording of the figures below the lanes.
+  tl.home = given.shown;
   // The page's own search marks the threads in the timeline as well.
   onSearch((test, text) => {
     tl.searchBox.value = test ? text : '';
@@ -216,6 +235,38 @@ function timelineFigure(figure) {
   return make('figure', { class: 'over-time', 'data-figure': figure.name, 'data-kind': 'timeline' }, make('figcaption', {}, prose(figure.caption)),
     tl ? tl.element : make('p', { class: 'window' }, 'The recording contains no slices.'));
 }
+
+/** The lanes show the range of the figures, if they show the same recording. */
+function lanesFollow(from, to) {
+  const [tl] = timelines;
+  if (tl?.overview && tl.trace === tl.home) showRange(tl, from, to);
+}
+
+/** The width of the names of the lanes: figures over time begin at the same place. */
+function namesWidth() {
+  const [tl] = timelines;
+  return tl?.labels.isConnected ? Math.round(tl.labels.getBoundingClientRect().width) + 1 : 0;
+}
+
+/** On paper the lanes are light, and as wide as the page. */
+function printLanes(tl) {
+  if (!tl.overview) return;
+  tl.onScreen = { width: tl.width, height: tl.height, ratio: tl.ratio };
+  Object.assign(tl, { width: PRINT_WIDTH - PRINT_NAMES, height: Math.min(tl.height, PRINT_LANES), ratio: 2, stale: true });
+  sizeLanes(tl);
+  placeLabels(tl);
+  repaint(tl);
+}
+
+function screenLanes(tl) {
+  if (!tl.onScreen) return;
+  Object.assign(tl, tl.onScreen, { onScreen: null, stale: true });
+  sizeLanes(tl);
+  paintSoon(tl);
+}
+
+window.addEventListener('beforeprint', () => timelines.forEach(printLanes));
+window.addEventListener('afterprint', () => timelines.forEach(screenLanes));
 
 function readyTimeline() {
   return Promise.all(timelines.map((tl) => tl.ready));

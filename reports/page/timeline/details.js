@@ -1,30 +1,73 @@
 /* The panel below the lanes: a slice, the totals of a range, or the table behind a lane. */
 
-const DETAIL_NAMES = {
-  thread: 'Thread', process: 'Process', cpu: 'CPU', core_type: 'Core type', start_ns: 'Start', dur_ns: 'Duration', priority: 'Priority',
-  state: 'State', end_reason: 'Ended because', ready_ns: 'Ready before it', wait_ns: 'Waited before it', obstacle: 'Obstacle', ready: 'Ready time by obstacle', waker: 'Woken by', waker_cpu: 'Waker on CPU',
-  from_interrupt: 'Woken from an interrupt', ahead: 'Ran on the CPU it waited for', sibling: 'Sibling ran', frequency_khz: 'Frequency', counters: 'Counters',
-};
 const MOST_TABLE_ROWS = 500;
 
-function detailText(name, value) {
-  if (value === null || value === undefined) return 'unknown';
-  if (Array.isArray(value)) return value.length ? value.map((one) => detailText('', one)).join('; ') : 'none';
-  if (typeof value === 'object' && value.counter) return `${value.counter} ${grouped(value.delta, 0)}`;
-  if (typeof value === 'object') return Object.entries(value).filter(([key]) => key !== 'sql' && !/utid$/.test(key)).map(([key, one]) => (/^(name|thread)$/.test(key) ? String(one) : `${key.replace(/_ns$|_khz$/, '').replaceAll('_', ' ')} ${detailText(key, one)}`)).join(', ');
-  if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (typeof value === 'number') {
-    if (name === 'start_ns' || name === 'time_ns') return momentText(value);
-    if (/_ns$/.test(name)) return `${duration(value)}`;
-    if (/_khz$/.test(name)) return `${grouped(value / 1e3, 0)} MHz`;
-  }
-  return String(value);
+/** A thread as it is written everywhere: its name and number. */
+function whoText(one) {
+  if (one === null || one === undefined) return 'unknown';
+  if (typeof one === 'string') return one;
+  return typeof one.tid === 'number' ? `${one.thread ?? 'unknown'} (${one.tid})` : one.thread ?? 'unknown';
 }
 
+/** A list in words: unknown is not the same as none. */
+function listText(list, write) {
+  if (list === null || list === undefined) return 'unknown';
+  return list.length ? list.map((one) => (typeof one === 'string' ? one : write(one))).join('; ') : 'none';
+}
+
+function knownText(value, write = String) {
+  return value === null || value === undefined ? 'unknown' : write(value);
+}
+
+/** Queries spell reasons with underscores, people do not. */
+function plainWords(text) {
+  return String(text).replaceAll('_', ' ');
+}
+
+/** A thread that never waited before a slice was not woken for it. */
+function wasWoken(details) {
+  return Boolean(details.waker) || details.wait_ns !== 0;
+}
+
+const OWN_FACTS = [
+  ['Thread', (d) => whoText(typeof d.tid === 'number' ? d : d.thread)],
+  ['Process', (d) => (d.process && typeof d.pid === 'number' ? `${d.process} (${d.pid})` : knownText(d.process))],
+  ['State', (d) => plainWords(d.reason ? `${d.state}: ${d.reason}` : d.state ?? 'unknown')],
+  ['Start', (d) => momentText(d.start_ns)],
+  ['Duration', (d) => exactDuration(d.dur_ns)],
+];
+const RUN_FACTS = [
+  ['CPU', (d) => knownText(d.cpu)],
+  ['Core type', (d) => ({ U: 'all the same' }[d.core_type] ?? knownText(d.core_type))],
+  ['Priority', (d) => knownText(d.priority)],
+  ['Ended because', (d) => knownText(d.end_reason, plainWords)],
+  ['Sibling ran', (d) => listText(d.sibling, (one) => `CPU ${one.cpu}: ${one.utid === null ? 'interrupt' : whoText(one)} ${exactDuration(one.ns)}`)],
+  ['Counters', (d) => listText(d.counters, (one) => `${one.counter} ${grouped(one.delta, 0)}`)],
+  ['Frequency', (d) => knownText(d.frequency_khz, (khz) => `${grouped(khz / 1e3, 0)} MHz`)],
+];
+// What came before a slice: of a slice, or of the time in which the thread waited for it.
+const BEFORE_FACTS = [
+  ['Ready before it', (d) => knownText(d.ready_ns, exactDuration)],
+  ['Ready time by obstacle', (d) => listText(d.ready, (one) => `${one.name ?? plainWords(one.obstacle)} ${exactDuration(one.ns)}`)],
+  ['Ran on the CPU it waited for', (d) => listText(d.ahead, (one) => `${whoText(one)} ${exactDuration(one.ns)}`)],
+  ['Waited before it', (d) => knownText(d.wait_ns, exactDuration)],
+  ['Woken by', (d) => (wasWoken(d) ? whoText(d.waker) : 'nobody: it lost its CPU and was still ready')],
+  ['Waker on CPU', (d) => (wasWoken(d) ? knownText(d.waker?.cpu ?? d.waker_cpu) : 'none')],
+  ['Woken from an interrupt', (d) => (wasWoken(d) ? knownText(d.waker?.in_interrupt ?? d.from_interrupt, (yes) => (yes ? 'yes' : 'no')) : 'no')],
+];
+
+/** Names and values of what is known of a slice, in the same order whatever answered. */
 function detailPairs(details) {
-  const skip = new Set(['chain', 'sql', 'utid', 'trace_id', 'row']);
-  return Object.entries(details).filter(([name, value]) => !skip.has(name) && !(typeof value === 'object' && value?.columns))
-    .map(([name, value]) => [DETAIL_NAMES[name] || name.replace(/_ns$|_khz$/, '').replaceAll('_', ' '), detailText(name, value)]);
+  const facts = [...OWN_FACTS];
+  if (knownCpu(details)) facts.push(...RUN_FACTS, ...BEFORE_FACTS);
+  const pairs = facts.map(([name, write]) => [name, write(details)]);
+  if (!details.nextRun) return pairs;
+  return [...pairs, ['Ran next', `CPU ${details.nextRun.cpu} from ${momentText(details.nextRun.start_ns)}`], ...BEFORE_FACTS.map(([name, write]) => [name.replace(' before it', ' before that'), write(details.nextRun)])];
+}
+
+/** Whether the details are of time in which the thread ran. */
+function knownCpu(details) {
+  return details.cpu !== null && details.cpu !== undefined && details.end_reason !== undefined;
 }
 
 /** The SQL behind a slice: what the source names for it, or the row itself. */
@@ -42,29 +85,39 @@ function markdownOf(names, rows) {
 
 function showDetails(tl, details) {
   const pairs = detailPairs(details);
-  const name = details.thread ?? tl.threads.get(details.utid)?.name ?? 'thread';
+  const name = pairs[0][1] === 'unknown' ? tl.threads.get(details.utid)?.name ?? 'thread' : pairs[0][1];
   tl.details.replaceChildren(
-    make('h4', {}, typeof name === 'object' ? detailText('', name) : name),
+    make('h4', {}, name),
     make('dl', { class: 'slice-facts' }, pairs.map(([label, text]) => make('div', {}, make('dt', {}, label), make('dd', {}, text)))),
     make('div', { class: 'lane-tools' },
       copyButton('Copy as SQL', 'SQL of the slice', () => sliceSql(tl, details)),
       copyButton('Copy as Markdown', 'slice', () => markdownOf(['Fact', 'Value'], pairs)),
       make('button', { type: 'button', onclick: () => working(tl, showWorstWaits(tl, details.utid)) }, 'Worst waits of this thread')),
-    details.chain?.length > 1 ? make('p', { class: 'chain' }, 'Wakeup chain: ', details.chain.map((step) => `${tl.threads.get(step.utid)?.name ?? 'interrupt'} (CPU ${step.cpu ?? 'unknown'}, ${momentText(step.time_ns)})`).join(' → ')) : null,
+    ...(details.chain?.length > 1 ? [make('p', { class: 'chain' }, 'Wakeup chain: ', details.chain.map((step) => `${tl.threads.get(step.utid)?.name ?? 'interrupt'} (CPU ${step.cpu ?? 'unknown'}, ${momentText(step.time_ns)})`).join(' → '))] : []),
   );
 }
 
 /** A plain table with its copy button; `goes` makes the rows links into the timeline. */
 function panelTable(title, names, rows, goes) {
-  const shown = rows.slice(0, MOST_TABLE_ROWS);
-  const left = rows.length - shown.length;
+  const left = Math.max(0, rows.length - MOST_TABLE_ROWS);
+  const numeric = names.map((_, at) => rows.some((row) => typeof row[at] === 'number'));
+  const body = make('tbody', {});
+  const fill = (order) => body.replaceChildren(...order.slice(0, MOST_TABLE_ROWS).map((i) => make('tr', {}, rows[i].map((value, at) => make('td', { class: typeof value === 'number' ? 'number' : null },
+    goes && at === 0 ? make('button', { type: 'button', class: 'go', onclick: () => goes(i) }, String(value)) : typeof value === 'number' ? grouped(value, 0) : value || '–')))));
+  const places = rows.map((_, i) => i);
+  const heads = names.map((name, at) => make('th', { scope: 'col', class: numeric[at] ? 'number' : null }, make('button', { type: 'button', onclick: () => {
+    const falling = heads[at].ariaSort ? heads[at].ariaSort === 'ascending' : numeric[at];
+    for (const head of heads) head.removeAttribute('aria-sort');
+    heads[at].setAttribute('aria-sort', falling ? 'descending' : 'ascending');
+    const compared = (x, y) => (numeric[at] ? (rows[x][at] || 0) - (rows[y][at] || 0) : String(rows[x][at] ?? '').localeCompare(String(rows[y][at] ?? ''), 'en', { numeric: true }));
+    fill([...places].sort((x, y) => (falling ? -1 : 1) * compared(x, y) || x - y));
+  } }, name)));
+  fill(places);
   return [
     make('h4', {}, title),
     make('div', { class: 'lane-tools' }, copyButton('Copy as Markdown', title, () => markdownOf(names, rows))),
     make('div', { class: 'lane-table', tabindex: 0, role: 'region', 'aria-label': title }, make('table', {},
-      make('thead', {}, make('tr', {}, names.map((name) => make('th', { scope: 'col' }, name)))),
-      make('tbody', {}, shown.map((row, i) => make('tr', {}, row.map((value, at) => make('td', { class: typeof value === 'number' ? 'number' : null },
-        goes && at === 0 ? make('button', { type: 'button', class: 'go', onclick: () => goes(i) }, String(value)) : typeof value === 'number' ? grouped(value, 0) : value ?? ''))))))),
+      make('thead', {}, make('tr', {}, heads)), body)),
     left > 0 ? make('p', { class: 'window' }, `${grouped(left, 0)} more rows are in the copy.`) : null,
   ];
 }
@@ -73,7 +126,7 @@ async function showWorstWaits(tl, utid) {
   const found = await tl.source.worstWaits(tl.trace, utid);
   const waits = Array.isArray(found) ? found : found?.waits || found?.rows || [];
   if (!waits.length) { notice(tl, `No waits of this thread ${tl.source.everySlice ? 'were recorded' : 'are in this report; schedlens serve has all'}.`); return; }
-  const rows = waits.map((wait) => [momentText(wait.start_ns), wait.state ?? wait.kind ?? '', wait.obstacle ?? wait.reason ?? '', Math.round(wait.dur_ns)]);
+  const rows = waits.map((wait) => [momentText(wait.start_ns), wait.state, wait.reason, Math.round(wait.dur_ns)]);
   tl.details.replaceChildren(...panelTable(`Worst waits of ${tl.threads.get(utid)?.name ?? 'the thread'}`, ['Start', 'State', 'Why', 'Length (ns)'], rows, (i) => {
     tl.range = { from: waits[i].start_ns, to: waits[i].start_ns + waits[i].dur_ns };
     fitSelection(tl);
@@ -84,7 +137,10 @@ async function showRangeTotals(tl) {
   const asked = tl.range;
   const totals = await tl.source.totals(tl.trace, asked.from, asked.to);
   if (tl.range !== asked) return;
-  const rows = totals.rows.map((row) => [row.thread ?? 'unknown', row.process ?? '', row.state ?? '', row.core_type ?? '', Number(row.ns), row.slices === null || row.slices === undefined ? '' : Number(row.slices)]);
+  const groups = new Map(tl.overview.states.map((state) => [state.key, ['running', 'ready', 'waiting', 'unknown'].indexOf(state.group)]));
+  // What ran and what was ready come first: every other thread waits.
+  const sorted = [...totals.rows].sort((x, y) => (groups.get(Number(x.key)) ?? 4) - (groups.get(Number(y.key)) ?? 4) || Number(y.ns) - Number(x.ns));
+  const rows = sorted.map((row) => [row.thread ?? 'unknown', row.process ?? '', row.state ?? '', row.core_type ?? '', Number(row.ns), row.slices === null || row.slices === undefined ? '' : Number(row.slices)]);
   const same = totals.from === asked.from && totals.to === asked.to;
   const title = `${duration(totals.to - totals.from)} from ${momentText(totals.from)}${same ? '' : ' (whole columns of the report around the range)'}`;
   tl.details.replaceChildren(...panelTable(`Totals of ${title}`, ['Thread', 'Process', 'State', 'Core type', 'Time (ns)', 'Slices'], rows).filter(Boolean));

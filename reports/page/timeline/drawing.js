@@ -25,6 +25,11 @@ function drawRuler(tl, ctx) {
   ctx.fillRect(0, 0, tl.width, RULER_HEIGHT);
   ctx.font = '11px system-ui, sans-serif';
   ctx.textBaseline = 'middle';
+  ctx.fillStyle = colour('teal');
+  for (const [begin, end] of tl.source.detailed(tl.trace) || []) {
+    const [x0, x1] = [Math.max(0, placeOf(tl, begin)), Math.min(tl.width, placeOf(tl, end))];
+    if (x1 > x0) ctx.fillRect(x0, RULER_HEIGHT - 3, Math.max(1, x1 - x0), 3);
+  }
   const [unit, size] = TIME_UNITS.find(([, ns]) => step >= ns) || TIME_UNITS[3];
   const digits = Math.max(0, Math.ceil(-Math.log10(step / size)));
   for (let at = Math.ceil(from / step) * step; at < to; at += step) {
@@ -107,7 +112,9 @@ function drawNames(tl, ctx, row, top) {
       const name = sliceName(tl, row, key, part, i);
       if (!name) return;
       const letters = Math.floor((end - begin - 8) / 6.2);
-      const text = name.length > letters ? `${name.slice(0, Math.max(1, letters - 1))}…` : name;
+      // The color says that a thread runs, is ready, or waits: what a short name keeps is the rest.
+      const short = name.length > letters ? name.replace(/^(running on an?|ready:|waiting:) /, '') : name;
+      const text = short.length > letters ? `${short.slice(0, Math.max(1, letters - 1))}…` : short;
       const entry = tl.palettes[row.kind].palette[tl.palettes[row.kind].colorOf(key)];
       ctx.fillStyle = entry && 0.3 * entry.rgb[0] + 0.59 * entry.rgb[1] + 0.11 * entry.rgb[2] > 140 ? '#10151b' : '#ffffff';
       ctx.fillText(text, begin + 4, top + row.height / 2);
@@ -152,8 +159,13 @@ function drawCounter(tl, ctx, row, top) {
       ctx.fillRect(x, top + row.height - height, width, 1.5);
     });
   }
-  ctx.fillStyle = colour('soft');
-  ctx.fillText(`at most ${grouped(most, most < 10 ? 1 : 0)} ${row.unit || ''}`, 4, top + 8);
+  const text = `at most ${brief(most)}${row.unit === 'per s' ? '/s' : ` ${row.unit || ''}`}`;
+  ctx.globalAlpha = 0.8;
+  ctx.fillStyle = colour('card');
+  ctx.fillRect(2, top + 2, ctx.measureText(text).width + 6, 13);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = colour('ink');
+  ctx.fillText(text, 5, top + 9);
 }
 
 function drawRow(tl, ctx, row, top) {
@@ -207,10 +219,14 @@ function repaint(tl) {
   }
   ctx.font = '11px system-ui, sans-serif';
   ctx.textBaseline = 'middle';
-  for (const row of tl.rows) {
-    const top = RULER_HEIGHT + row.top - tl.scroll;
-    if (top + row.height < RULER_HEIGHT || top > height) continue;
-    drawRow(tl, ctx, row, top);
+  const fixed = pinnedBottom(tl);
+  for (const row of tl.rows) if (!(fixed && row.pinned) && isVisible(tl, row)) drawRow(tl, ctx, row, topOf(tl, row));
+  if (fixed) {
+    ctx.fillStyle = colour('card');
+    ctx.fillRect(0, RULER_HEIGHT, tl.width, fixed);
+    for (const row of tl.rows) if (row.pinned) drawRow(tl, ctx, row, topOf(tl, row));
+    ctx.fillStyle = colour('mid');
+    ctx.fillRect(0, RULER_HEIGHT + fixed - 1, tl.width, 1);
   }
   drawMarkers(tl, ctx, height);
   drawRuler(tl, ctx);
@@ -240,7 +256,7 @@ function drawMarkers(tl, ctx, height) {
       if (!((row.kind === 'cpu' && row.lane === chosen.cpu) || (row.kind === 'thread' && row.lane === chosen.utid))) continue;
       ctx.strokeStyle = colour('ink');
       ctx.lineWidth = 2;
-      ctx.strokeRect(begin, RULER_HEIGHT + row.top - tl.scroll + 1, Math.max(3, end - begin), row.height - 2);
+      if (isVisible(tl, row)) ctx.strokeRect(begin, topOf(tl, row) + 1, Math.max(3, end - begin), row.height - 2);
     }
   }
   drawChain(tl, ctx);
@@ -251,7 +267,7 @@ function drawChain(tl, ctx) {
   const chain = tl.chain || [];
   const places = new Map();
   const middle = (id) => {
-    if (!places.size) for (const row of tl.rows) places.set(row.id, RULER_HEIGHT + row.top - tl.scroll + row.height / 2);
+    if (!places.size) for (const row of tl.rows) places.set(row.id, topOf(tl, row) + row.height / 2);
     return places.get(id) ?? null;
   };
   // Between CPUs; threads that followed each other on one CPU are joined in their own lanes.

@@ -93,16 +93,17 @@ function wakeupChain(parts, fact) {
 
 function embeddedSlice(overview, parts, utid, time) {
   const threads = new Map(overview.threads.map((one) => [one.utid, one]));
-  const nameOf = (key) => (key >= 0 ? `${threads.get(key)?.name ?? 'unknown'} (${threads.get(key)?.tid ?? 'unknown'})` : (CPU_CODES.find((code) => code.key === key) || CPU_CODES[1]).name);
+  const nameOf = (key) => (key >= 0 ? whoText(threads.has(key) ? { thread: threads.get(key).name, tid: threads.get(key).tid } : null) : (CPU_CODES.find((code) => code.key === key) || CPU_CODES[1]).name);
   const fact = factAt(parts, utid, time);
   const state = sliceAt(parts.thread, utid, time);
   const stateName = (key) => overview.states.find((one) => one.key === key)?.name ?? 'unknown';
-  const list = (sums, naming) => sums.map(([key, ns]) => `${naming(key)} ${duration(ns)}`);
+  const list = (sums, naming) => sums.map(([key, ns]) => `${naming(key)} ${exactDuration(ns)}`);
   const whole = fact || state;
   if (!whole) return null;
   const thread = threads.get(utid);
+  const process = overview.processes.find((one) => one.upid === thread?.upid);
   const found = {
-    thread: nameOf(utid), process: overview.processes.find((one) => one.upid === thread?.upid)?.name ?? null, utid,
+    thread: nameOf(utid), process: process?.name ?? null, pid: process?.pid ?? null, utid,
     start_ns: whole.start_ns, dur_ns: whole.dur_ns, state: state ? stateName(state.key) : null,
   };
   if (!fact) return found;
@@ -112,7 +113,7 @@ function embeddedSlice(overview, parts, utid, time) {
   const ready = fact.ready_ns === null ? null : fact.start_ns - fact.ready_ns;
   return {
     ...found, cpu: fact.cpu, core_type: cpu?.core_type ?? null, priority: fact.priority, end_reason: fact.end_reason, ready_ns: fact.ready_ns, wait_ns: fact.wait_ns,
-    ready: ready === null ? null : list(timeByKey(parts.thread, utid, ready, fact.start_ns), stateName),
+    ready: ready === null ? null : list(timeByKey(parts.thread, utid, ready, fact.start_ns), (key) => stateName(key).replace(/^ready: /, '')),
     waker: fact.waker === null ? null : nameOf(fact.waker),
     waker_cpu: fact.waker === null || ready === null ? null : (factAt(parts, fact.waker, ready) || factAt(parts, fact.waker, ready - 1))?.cpu ?? null,
     from_interrupt: fromInterrupt(fact),

@@ -51,6 +51,7 @@ function noteView(tl) {
   tl.element.dataset.noted = 'no';
   tl.noting = setTimeout(() => {
     tl.element.dataset.noted = 'yes';
+    if (tl.trace === tl.home) followLanes([tl.view.from, tl.view.to]);
     const fragment = `#${fragmentOf(tl)}`;
     if (fragment === location.hash) return;
     if (tl.touched) history.pushState(null, '', fragment);

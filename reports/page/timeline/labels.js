@@ -21,7 +21,7 @@ function labelOf(tl, row) {
     ? make('button', { type: 'button', class: 'lane-name', 'aria-expanded': String(row.open), title: row.label, onclick: () => toggleRow(tl, row) }, `${row.open ? '▾' : '▸'} ${row.label}`)
     : make('button', { type: 'button', class: 'lane-name', title: `${row.title || row.label}: open the table of this lane`, onclick: () => showLaneTable(tl, row) }, row.label);
   const pin = row.kind === 'head' ? null : make('button', { type: 'button', class: 'lane-pin', 'aria-pressed': String(Boolean(row.pinned)), 'aria-label': `Pin ${row.label}`, title: 'Pin to the top', onclick: () => pinRow(tl, row) }, row.pinned ? '★' : '☆');
-  const element = make('div', { class: `lane-label row-${row.kind}` }, name, pin);
+  const element = make('div', { class: `lane-label row-${row.kind}${row.pinned ? ' pinned' : ''}` }, name, pin);
   element.style.paddingLeft = `${4 + row.depth * 10}px`;
   return element;
 }
@@ -31,8 +31,7 @@ function placeLabels(tl) {
   const kept = tl.labelRows;
   const visible = new Set();
   for (const row of tl.rows) {
-    const top = RULER_HEIGHT + row.top - tl.scroll;
-    if (top + row.height < RULER_HEIGHT || top > tl.height) continue;
+    if (!isVisible(tl, row)) continue;
     visible.add(row.id);
     const known = kept.get(row.id);
     if (!known || known.row !== row) {
@@ -43,7 +42,7 @@ function placeLabels(tl) {
       kept.set(row.id, { row, element });
     }
     const { element } = kept.get(row.id);
-    element.style.top = `${top}px`;
+    element.style.top = `${topOf(tl, row)}px`;
     element.style.height = `${row.height}px`;
   }
   for (const [id, { element }] of kept) if (!visible.has(id)) { element.remove(); kept.delete(id); }

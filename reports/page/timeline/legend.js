@@ -25,12 +25,23 @@ function legendSums(tl, rows) {
 
 function swatch(entry) {
   const box = make('span', { class: 'lane-swatch', 'aria-hidden': 'true' });
-  const css = (rgb) => `rgb(${rgb.join(',')})`;
   if (entry) {
     const angle = { rising: 135, falling: 45, cross: 90, dots: 0 }[entry.hatch];
-    box.style.background = entry.hatch ? `repeating-linear-gradient(${angle}deg, ${css(entry.line)} 0 2px, ${css(entry.rgb)} 2px 6px)` : css(entry.rgb);
+    box.style.background = entry.hatch ? `repeating-linear-gradient(${angle}deg, ${entry.lineCss} 0 2px, ${entry.css} 2px 6px)` : entry.css;
   }
   return box;
+}
+
+/** Says where the report has only shares; null ranges mean that every slice is there. */
+function showDetail(tl) {
+  if (tl.source.everySlice) return;
+  const ranges = tl.source.detailed(tl.trace);
+  const { from, to } = tl.view;
+  const all = ranges === null || ranges.some(([begin, end]) => begin <= Math.round(from) && end >= Math.round(to));
+  const serve = ['open with ', make('code', {}, 'schedlens serve'), ' for every slice.'];
+  tl.outside.replaceChildren(...(ranges === null ? ['The report contains every slice of this recording.']
+    : all ? ['Every slice of this range is in the report.']
+      : [ranges.some(([begin, end]) => begin < to && end > from) ? 'Only below the line in the ruler are slices; the rest of this range shows exact shares: ' : 'This range shows exact shares: ', ...serve]));
 }
 
 /** Asks for the totals of the visible range and shows them. */
@@ -56,8 +67,10 @@ async function showLegend(tl) {
       make('li', {}, make('span', { class: 'lane-swatch of-sibling' }), 'CPU and sibling both busy'),
       tl.overview.has_parking ? make('li', {}, make('span', { class: 'lane-swatch of-parked' }), 'parked') : null,
       tl.overview.gaps.length ? make('li', {}, make('span', { class: 'lane-swatch of-gap' }), 'events were lost') : null,
+      tl.source.detailed(tl.trace) === null ? null : make('li', {}, make('span', { class: 'lane-swatch of-slices' }), 'every slice is in the report'),
       CPU_CODES.slice(0, 3).map((code, i) => make('li', {}, swatch(palette[i]), code.name))),
   );
+  showDetail(tl);
   tl.legend.dataset.from = String(totals.from);
   tl.legend.dataset.to = String(totals.to);
 }

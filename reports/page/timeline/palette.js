@@ -21,13 +21,15 @@ function paletteEntry(token, hatch, dim) {
   const card = rgbOf(colour('card'));
   const rgb = rgbOf(colour(token));
   const shown = dim ? mixedColors(rgb, card, 0.82) : rgb;
-  return { rgb: shown, hatch, line: mixedColors(shown, card, 0.45), token };
+  // The legend follows the theme by itself.
+  const css = dim ? `color-mix(in srgb, var(--${token}) 18%, var(--card))` : `var(--${token})`;
+  return { rgb: shown, hatch, line: mixedColors(shown, card, 0.45), token, css, lineCss: `color-mix(in srgb, ${css} 55%, var(--card))` };
 }
 
 /** Colors of CPU lanes: by process, or by the kind of CPU that a thread runs on. */
 function cpuPalette(tl) {
   const { overview, found } = tl;
-  const palette = CPU_CODES.map((code) => ({ ...paletteEntry(code.token, code.hatch, Boolean(found)), ...(code.line ? { line: rgbOf(colour(code.line)) } : {}), name: code.name }));
+  const palette = CPU_CODES.map((code) => ({ ...paletteEntry(code.token, code.hatch, Boolean(found)), ...(code.line ? { line: rgbOf(colour(code.line)), lineCss: `var(--${code.line})` } : {}), name: code.name }));
   const codes = new Map(CPU_CODES.map((code, i) => [code.key, i]));
   const order = [...new Set(overview.threads.map((thread) => thread.upid))];
   const names = new Map(overview.processes.map((process) => [process.upid, process.name]));

@@ -5,8 +5,9 @@ const DRAG_LEAST = 4;
 
 /** The row under a place, or undefined. */
 function rowAt(tl, y) {
-  const top = y - RULER_HEIGHT + tl.scroll;
-  return y < RULER_HEIGHT ? undefined : tl.rows.find((row) => top >= row.top && top < row.top + row.height);
+  if (y < RULER_HEIGHT) return undefined;
+  const fixed = y < RULER_HEIGHT + pinnedBottom(tl);
+  return tl.rows.find((row) => (!fixed || row.pinned) && y >= topOf(tl, row) && y < topOf(tl, row) + row.height);
 }
 
 function pointIn(tl, event) {
@@ -24,28 +25,57 @@ function onWheel(tl, event) {
   zoomAround(tl, x, WHEEL_ZOOM ** (event.deltaY * unit * (event.ctrlKey ? 4 : 1)));
 }
 
-/** Time by name of what a lane shows at a place, for the words under the pointer. */
+/** The parts of a row that its picture shows in a range: every slice where a part has them. */
+function shownParts(tl, kind, from, to) {
+  const parts = tl.parts.get(kind) || [];
+  const exact = parts.find((part) => part.shape === 'slices' && part.from <= from && part.to >= to);
+  return exact ? [exact] : parts;
+}
+
+/** What a lane shows at a place, in words: its slice, or the share of each name. */
 function sharesAt(tl, row, x) {
-  if (row.kind === 'head' || row.kind === 'counter') return '';
-  const { palette, colorOf } = tl.palettes[row.kind];
+  if (row.kind === 'head') return '';
   const perPixel = (tl.view.to - tl.view.from) / tl.width;
   const from = momentAt(tl, Math.floor(x));
+  if (row.kind === 'counter') return valueAt(tl, row, from, perPixel);
+  const { palette, colorOf } = tl.palettes[row.kind];
   const sums = new Map();
-  for (const part of tl.parts.get(row.kind) || []) {
+  let whole = null;
+  for (const part of shownParts(tl, row.kind, from, from + perPixel)) {
     eachRow(part, row.lane, from, from + perPixel, (start, stop, key, ns, i) => {
       const inside = (ns / (stop - start)) * (Math.min(stop, from + perPixel) - Math.max(start, from));
       const name = sliceName(tl, row, key, part, i) || palette[colorOf(key)]?.name || '';
       sums.set(name, (sums.get(name) || 0) + inside);
+      if (part.shape === 'slices' && start <= from && stop >= from + perPixel) whole = `${name}, ${exactDuration(stop - start)} from ${momentText(start)}`;
     });
   }
+  if (whole && row.kind !== 'process') return whole;
+  const most = row.kind === 'process' ? perPixel * Math.max(1, tl.members.get(row.lane) || 1) : perPixel;
+  const rest = most - [...sums.values()].reduce((sum, ns) => sum + ns, 0);
+  if (row.kind === 'cpu' && rest > most / 200) sums.set(isParkedAt(tl, row, from) ? 'parked' : 'idle', rest);
   const sorted = [...sums].sort((one, other) => other[1] - one[1]).slice(0, 4);
-  return sorted.map(([name, ns]) => `${name} ${grouped((100 * ns) / perPixel, 0)} %`).join(', ') || 'nothing';
+  return sorted.map(([name, ns]) => `${name} ${grouped((100 * ns) / most, 0)} %`).join(', ') || 'nothing recorded';
+}
+
+function isParkedAt(tl, row, time) {
+  let parked = false;
+  for (const part of tl.parts.get('parked') || []) eachRow(part, row.lane, time, time + 1, () => { parked = true; });
+  return parked;
+}
+
+function valueAt(tl, row, from, perPixel) {
+  let text = 'unknown';
+  for (const part of tl.parts.get(row.source) || []) {
+    eachRow(part, row.lane, from, from + perPixel, (_start, _stop, _key, _ns, i) => { text = `${brief(part.columns.value[i])}${row.unit === 'per s' ? '/s' : ` ${row.unit || ''}`}`; });
+  }
+  return text;
 }
 
 function hover(tl, event) {
   const { x, y } = pointIn(tl, event);
   const row = rowAt(tl, y);
-  tl.hint.textContent = row ? `${row.label}, ${momentText(momentAt(tl, x))}: ${sharesAt(tl, row, x)}` : momentText(momentAt(tl, x));
+  const shown = row && row.kind !== 'head' ? `${row.label}, ${momentText(momentAt(tl, x))}: ${sharesAt(tl, row, x)}` : momentText(momentAt(tl, x));
+  tl.hint.textContent = shown;
 }
 
 function momentText(ns) {

@@ -86,7 +86,7 @@ function laneRows(tl) {
   group('frames', 'Frames', overview.frames.length, () => {
     for (const one of overview.frames.filter((frames) => passes(tl, frames.name))) rows.push({ id: `frame-${one.id}`, kind: 'frame', lane: one.id, label: overview.frames.length > 1 ? `frames of ${one.name}` : 'frames', depth: 1, height: ROW_HEIGHT.frame });
   });
-  group('marks', 'Marks', overview.has_marks, () => rows.push({ id: 'mark-0', kind: 'mark', lane: 0, label: 'marks', depth: 1, height: ROW_HEIGHT.mark }));
+  group('marks', 'Marks', overview.has_marks, () => rows.push({ id: 'mark-0', kind: 'mark', lane: 0, label: overview.marks_omitted ? `marks, without the ${grouped(overview.marks_omitted, 0)} shortest` : 'marks', depth: 1, height: ROW_HEIGHT.mark }));
   group('cpus', 'CPUs', overview.cpus.length, () => cpuRows(tl, rows));
   // Before the counters: a machine has one frequency lane for each CPU.
   group('processes', 'Processes and threads', overview.threads.length, () => processRows(tl, rows));
@@ -94,10 +94,43 @@ function laneRows(tl) {
     for (const one of overview.counters.filter((counter) => passes(tl, counter.name))) rows.push({ id: `counter-${one.id}`, kind: 'counter', lane: one.id, label: one.name, unit: one.unit, source: one.kind || 'counter', depth: 1, height: ROW_HEIGHT.counter });
   });
   const pinned = options.pinned.map((id) => rows.find((row) => row.id === id) || pinnedThread(tl, id)).filter(Boolean).map((row) => ({ ...row, pinned: true, depth: 0 }));
-  const all = [...pinned, ...rows.filter((row) => !options.pinned.includes(row.id))];
+  const others = rows.filter((row) => !options.pinned.includes(row.id));
+  // A group whose lanes are all pinned has nothing to show below.
+  const empty = (row, i) => row.kind === 'head' && row.open && (others[i + 1]?.depth ?? 0) <= row.depth;
+  const all = [...pinned, ...others.filter((row, i) => !empty(row, i))];
   let top = 0;
-  for (const row of all) { row.top = top; top += row.height + (row.tight ? 0 : 2); }
-  return { rows: all, height: top };
+  let pinnedHeight = 0;
+  for (const row of all) {
+    row.top = top;
+    top += row.height + (row.tight && !row.pinned ? 0 : 2);
+    if (row.pinned) pinnedHeight = top;
+  }
+  return { rows: all, height: top, pinnedHeight };
+}
+
+/** Pinned lanes remain at the top while the others scroll, unless they need most of the space. */
+function pinnedBottom(tl) {
+  return tl.pinnedHeight <= (tl.height - RULER_HEIGHT) * 0.6 ? tl.pinnedHeight : 0;
+}
+
+/** The top of a row in the picture. */
+function topOf(tl, row) {
+  return RULER_HEIGHT + row.top - (row.pinned && pinnedBottom(tl) ? 0 : tl.scroll);
+}
+
+/** Whether any of a row is on the screen; `more` pixels above and below count as well. */
+function isVisible(tl, row, more = 0) {
+  const top = topOf(tl, row);
+  const least = RULER_HEIGHT + (row.pinned ? 0 : pinnedBottom(tl));
+  return top + row.height > least - more && top <= tl.height + more;
+}
+
+/** Scrolls just so far that a row is on the screen. */
+function scrollToRow(tl, row) {
+  if (row.pinned && pinnedBottom(tl)) return;
+  const top = topOf(tl, row);
+  const least = RULER_HEIGHT + pinnedBottom(tl);
+  if (top < least || top + row.height > tl.height) scrollLanes(tl, row.top - pinnedBottom(tl) - (tl.height - least) / 3);
 }
 
 /** A pinned thread remains, though its process is closed. */

@@ -42,10 +42,13 @@ async function selectSlice(tl, slice, quiet) {
   const details = await tl.source.slice(tl.trace, slice.utid, slice.start_ns);
   if (tl.selection !== asked) return;
   if (details) {
-    tl.selection.cpu = details.cpu ?? tl.selection.cpu;
+    if (knownCpu(details)) tl.selection.cpu = details.cpu;
+    else if (!/^running/.test(details.state ?? '')) tl.selection.cpu = null;
     // In order of time, with the slice itself at the end.
     const hops = (details.chain || []).filter((hop) => hop.time_ns < slice.start_ns).sort((x, y) => x.time_ns - y.time_ns);
     details.chain = [...hops, { utid: slice.utid, cpu: tl.selection.cpu, time_ns: slice.start_ns }];
+    if (!knownCpu(details)) await addNextRun(tl, details);
+    if (tl.selection !== asked) return;
     tl.chain = details.chain;
   }
   showDetails(tl, details || slice);
@@ -54,12 +57,28 @@ async function selectSlice(tl, slice, quiet) {
   paintSoon(tl);
 }
 
+/** A thread that waits: what woke it and what it waited for belong to the slice that ends its wait. */
+async function addNextRun(tl, details) {
+  const next = await tl.source.neighbor(tl.trace, { utid: details.utid }, details.start_ns, 'next');
+  const found = next && await tl.source.slice(tl.trace, details.utid, next.start_ns);
+  if (!found || !knownCpu(found)) return;
+  details.nextRun = found;
+  const hops = (found.chain || []).filter((hop) => hop.time_ns < found.start_ns).sort((x, y) => x.time_ns - y.time_ns);
+  details.chain = [...hops, { utid: details.utid, cpu: found.cpu, time_ns: found.start_ns }];
+}
+
 /** Goes to another slice: of the same thread or CPU, the waker, or what it woke. */
 async function goTo(tl, what, along) {
   const from = tl.selection;
   if (!from || from.start_ns === undefined) { notice(tl, 'Select a slice first: click one, or press / to search.'); return; }
   const where = along === 'cpu' && from.cpu !== null ? { cpu: from.cpu } : { utid: from.utid };
-  const next = await tl.source.neighbor(tl.trace, where, from.start_ns, what);
+  let at = from.start_ns;
+  if (from.cpu === null && (what === 'waker' || what === 'woken')) {
+    // A thread that waits was woken for its next slice.
+    const run = await tl.source.neighbor(tl.trace, { utid: from.utid }, at, 'next');
+    if (run) at = run.start_ns;
+  }
+  const next = await tl.source.neighbor(tl.trace, where, at, what);
   if (!next) { notice(tl, { waker: 'No wakeup is known for this slice.', woken: 'It woke no thread that is known.' }[what] || `There is no ${what} slice${tl.source.everySlice ? '' : ' in this report; schedlens serve has all'}.`); return; }
   await selectSlice(tl, next);
   bringIntoView(tl, next);
@@ -74,7 +93,7 @@ function bringIntoView(tl, slice) {
     showRange(tl, slice.start_ns + slice.dur_ns / 2 - half, slice.start_ns + slice.dur_ns / 2 + half);
   }
   const row = tl.rows.find((one) => (one.kind === 'cpu' && one.lane === slice.cpu)) || tl.rows.find((one) => one.kind === 'thread' && one.lane === slice.utid);
-  if (row && (row.top < tl.scroll || row.top + row.height > tl.scroll + tl.height - RULER_HEIGHT)) scrollLanes(tl, row.top - tl.height / 3);
+  if (row) scrollToRow(tl, row);
 }
 
 /** `f`: the selected range or slice fills the width. */

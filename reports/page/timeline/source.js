@@ -21,6 +21,7 @@ function serverSource(given) {
   const arrow = async (name, parameters) => readArrow(new Uint8Array(await (await ask(name, parameters)).arrayBuffer()));
   return {
     everySlice: true,
+    detailed: () => null,
     overview: async (trace) => {
       const found = await json('overview', { trace });
       ends.set(trace, found.end_ns);
@@ -75,10 +76,22 @@ function embeddedSource(recordings) {
     everySlice: false,
     overview: async (trace) => recording(trace).overview,
     lanes: async (trace, kind, _ids, from, to) => (kind === 'process' ? (await covering(trace, 'thread', from, to)).map((part) => ofProcesses(part, recording(trace).overview)) : covering(trace, kind, from, to)),
-    detailed: (trace, from, to) => streams(trace, 'cpu').some((stream) => stream.shape === 'slices' && stream.from_ns <= from && stream.to_ns >= to),
+    // The ranges with every slice; null if they are everywhere.
+    detailed: (trace) => {
+      const found = streams(trace, 'cpu').filter((stream) => stream.shape === 'slices').map((stream) => [stream.from_ns, stream.to_ns]);
+      const { start_ns: first, end_ns: last } = recording(trace).overview;
+      return found.some(([from, to]) => from <= first && to >= last) ? null : found;
+    },
     totals: async (trace, from, to) => embeddedTotals(recording(trace).overview, await covering(trace, 'thread', from, to), from, to),
     slice: async (trace, utid, time) => embeddedSlice(recording(trace).overview, await slices(trace), utid, time),
     neighbor: async (trace, where, time, what) => embeddedNeighbor(await slices(trace), where, time, what),
-    worstWaits: async (trace, utid) => recording(trace).waits.filter((wait) => wait.utid === utid),
+    worstWaits: async (trace, utid) => {
+      const { thread } = await slices(trace);
+      const names = new Map(recording(trace).overview.states.map((state) => [state.key, state.name]));
+      return recording(trace).waits.filter((wait) => wait.utid === utid).map((wait) => {
+        const [longest] = wait.state === 'ready' ? timeByKey(thread, utid, wait.start_ns, wait.start_ns + wait.dur_ns) : [];
+        return { ...wait, reason: longest ? (names.get(longest[0]) ?? '').replace(/^ready: /, '') : wait.reason };
+      });
+    },
   };
 }

@@ -46,8 +46,9 @@ function paintSoon(tl) {
 
 /** Builds the rows again after a change of the lanes, the filter, or the order. */
 function relayout(tl) {
-  const { rows, height } = laneRows(tl);
+  const { rows, height, pinnedHeight } = laneRows(tl);
   tl.rows = rows;
+  tl.pinnedHeight = pinnedHeight;
   tl.contentHeight = height;
   tl.stale = true;
   fitHeight(tl);
@@ -58,6 +59,10 @@ function relayout(tl) {
 /** As high as the lanes need, but never higher than most of the window. */
 function fitHeight(tl) {
   tl.height = Math.round(Math.max(160, Math.min(tl.contentHeight + RULER_HEIGHT + 2, window.innerHeight * 0.72)));
+  sizeLanes(tl);
+}
+
+function sizeLanes(tl) {
   tl.canvas.style.height = `${tl.height}px`;
   tl.labels.style.height = `${tl.height}px`;
 }
@@ -73,8 +78,7 @@ function visibleKinds(tl) {
   const found = new Map();
   const add = (kind, id) => { if (!found.has(kind)) found.set(kind, new Set()); found.get(kind).add(id); };
   for (const row of tl.rows) {
-    const top = row.top - tl.scroll;
-    if (row.kind === 'head' || top + row.height < -200 || top > tl.height + 200) continue;
+    if (row.kind === 'head' || !isVisible(tl, row, 200)) continue;
     if (row.kind === 'counter') add(row.source, row.lane);
     else add(row.kind, row.lane);
     if (row.kind === 'cpu') {

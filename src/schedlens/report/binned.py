@@ -11,7 +11,7 @@ from schedlens.report.timeline import Span, brief, capacity, layer, steps_plot
 
 # Frames drawn at most; of more the means of neighbours.
 MOST_FRAMES = 8_000
-# Rows carried of the states of threads; beyond, coarser columns.
+# States of threads in the page; a recording with more has them in the timeline alone.
 MOST_STATES = 24_000
 THREADS = 16
 _PRIORITIES = 6
@@ -170,16 +170,21 @@ def frame_load(view: View, rows: Sequence[dict[str, Any]], span: Span) -> Figure
 
 def thread_states(view: View, span: Span) -> TimeFigure | None:
     """What the busiest threads did at each moment: one row a thread."""
-    columns = span["dur_ns"]
+    who = view.call("thread_with_process", trace_id=view.trace_id, process=view.process)
+    inside = (
+        f"trace_id = {view.trace_id} AND ts < {span['end_ns']} AND ts + dur > {span['start_ns']}"
+    )
     counted = view.rows(
-        f"SELECT count(*) AS n FROM thread_state WHERE trace_id = {view.trace_id} "
-        f"AND ts < {span['end_ns']} AND ts + dur > {span['start_ns']}"
+        f"SELECT count(*) AS n FROM thread_state WHERE {inside} AND utid IN (SELECT utid "
+        f"FROM sched_slice WHERE {inside} AND NOT is_idle AND utid IN (SELECT utid FROM ({who})) "
+        f"GROUP BY utid ORDER BY sum(dur) DESC, utid LIMIT {THREADS})"
     )[0]["n"]
     if counted > MOST_STATES:
-        columns = MOST_STATES // THREADS // 2
+        # The timeline's lanes have the exact shares of any number of states.
+        return None
     call = view.call(
         "thread_timeline", trace_id=view.trace_id, process=view.process, threads=THREADS,
-        columns=columns,
+        columns=span["dur_ns"],
     )  # fmt: skip
     rows = view.rows(call)
     if not rows:
@@ -209,10 +214,9 @@ def thread_states(view: View, span: Span) -> TimeFigure | None:
         },
     }
     whose = f" of {short(view.process, 40)}" if view.process else ""
-    exact = columns == span["dur_ns"]
     caption = (
-        f"What the {len(threads)} busiest threads{whose} did. In each column the longest wins; "
-        + ("zoom in and every state appears." if exact else "a shorter window shows more.")
+        f"What the {len(threads)} busiest threads{whose} did. Where states are shorter than a "
+        "column, they are stacked by their share of it."
     )
     return Answer(call, "thread_timeline", (), []), Figure(
         "thread_states", caption, plot, kind="threads", height=70 + 22 * len(threads)

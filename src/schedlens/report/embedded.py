@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ SMALL = ("parked", "frame", "mark", "parked_count", "frequency", "counter")
 COLUMNS = (4096, 2048, 1024, 512, 256, 128, 64)
 # Part of a recording's budget for the shares; the rest is for slices.
 SHARES_PART = 0.4
+# Part of it for the curves of all counters, and as much for those of frequencies.
+CURVES_PART = 0.1
 # A slice of a CPU or a thread takes about so many bytes in the page.
 SLICE_BYTES = 14
 # Curves have at most so many steps.
@@ -32,7 +35,8 @@ LEAST_AROUND_NS = 5_000_000
 MOST_WAITS = 200
 WAITS_PER_THREAD = 5
 
-MOST_SMALL = 50_000
+MOST_MARKS = 50_000
+LEAST_COLUMNS = 100
 _KEYS = "SELECT DISTINCT key FROM tiles.thread_part WHERE trace_id = {one}"
 _LANES = "SELECT DISTINCT lane FROM tiles.thread_part WHERE trace_id = {one}"
 
@@ -123,7 +127,7 @@ def _payload(timelines: Timelines, shown: int, budget: int) -> dict[str, Any]:
 
 def _recording(one: Recording, budget: int) -> dict[str, Any]:
     overview = _overview(one)
-    extra = _small_lanes(one)
+    extra = _small_lanes(one, overview, budget)
     left = budget - sum(len(stream.data) for stream in extra)
     streams = []
     if one.count(one.span) * SLICE_BYTES <= left:
@@ -259,13 +263,22 @@ ORDER BY s.utid, s.ts
     return streams
 
 
-def _small_lanes(one: Recording) -> list[Stream]:
+def _small_lanes(one: Recording, overview: dict[str, Any], budget: int) -> list[Stream]:
     """Frames, marks, parking, and the curves of counters, frequencies, and parked CPUs."""
     made = []
+    curves = Counter(row["kind"] for row in overview["counters"])
     for kind in SMALL:
-        table = lanes.lanes(one.timelines, one.asked(kind, one.span))
+        # Curves of many CPUs have wider columns: every lane is whole.
+        steps = int(budget * CURVES_PART) // SLICE_BYTES
+        width = min(CURVE_COLUMNS, max(LEAST_COLUMNS, steps // max(1, curves[kind])))
+        table = lanes.lanes(one.timelines, one.asked(kind, one.span, width))
+        if kind == "mark" and table.num_rows > MOST_MARKS:
+            overview["marks_omitted"] = table.num_rows - MOST_MARKS
+            longest = table.sort_by([("dur_ns", "descending"), ("start_ns", "ascending")])
+            ordered = longest.slice(0, MOST_MARKS).sort_by("start_ns")
+            table = ordered.replace_schema_metadata(table.schema.metadata)
         if table.num_rows:
-            made.append(_stream(kind, one.span, table.slice(0, MOST_SMALL)))
+            made.append(_stream(kind, one.span, table))
     return made
 
 

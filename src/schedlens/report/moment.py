@@ -29,7 +29,7 @@ def link(view: View, finding: dict[str, Any]) -> dict[str, Any] | None:
         return None
     first, last = known[trace_id]["first_ns"] or 0, known[trace_id]["duration_ns"]
     start, end = _focus(view, finding, first, last)
-    at = start
+    at = _moment(view, finding, start, end)
     around = max((end - start) // 2, (_LEAST_NS - (end - start)) // 2)
     start, end = max(first, start - around), min(last, end + around)
     if end <= start:
@@ -66,10 +66,7 @@ def _focus(view: View, finding: dict[str, Any], first: int, last: int) -> tuple[
         if found:
             return found
     inside = f"trace_id = {trace_id} AND ts < {end} AND ts + dur > {start}"
-    judged = analyzers().get(finding["analyzer"])
-    # The cost is running time at the wrong place, or else time that the thread waited.
-    runs = judged is not None and judged.metric == "running"
-    states = ("running", "ready") if runs else ("ready", "running")
+    states = ("running", "ready") if _is_of_running(finding) else ("ready", "running")
     for state in states:
         chosen = f"state = '{state}' AND {inside}"
         if utid is not None:
@@ -83,6 +80,26 @@ def _focus(view: View, finding: dict[str, Any], first: int, last: int) -> tuple[
             ts, dur = rows[0]["ts"], min(rows[0]["dur"], _MOST_NS)
             return max(start, ts), min(end, ts + dur)
     return start, min(end, start + _MOST_NS)
+
+
+def _moment(view: View, finding: dict[str, Any], start: int, end: int) -> int:
+    """When the thread was longest in the state that the finding is about, within a range."""
+    if finding["utid"] is None:
+        return start
+    states = ("running", "ready") if _is_of_running(finding) else ("ready", "running")
+    rows = view.rows(
+        f"SELECT greatest(ts, {start}) AS at, state FROM thread_state "
+        f"WHERE trace_id = {int(finding['trace_id'])} AND utid = {int(finding['utid'])} "
+        f"AND state IN {states} AND ts < {end} AND ts + dur > {start} "
+        f"ORDER BY state = '{states[0]}' DESC, clipped_ns(ts, dur, {start}, {end}) DESC, ts LIMIT 1"
+    )
+    return int(rows[0]["at"]) if rows else start
+
+
+def _is_of_running(finding: dict[str, Any]) -> bool:
+    """Whether the cost is running time at the wrong place, instead of time spent waiting."""
+    judged = analyzers().get(finding["analyzer"])
+    return judged is not None and judged.metric == "running"
 
 
 def _longest_frame(view: View, trace_id: int, start: int, end: int) -> tuple[int, int] | None:

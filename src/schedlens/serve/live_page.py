@@ -60,7 +60,6 @@ def bare(label: str, trace_id: int, token: str) -> str:
 
 def _live(shown: dict[str, Any], title: str, trace_id: int, token: str) -> str:
     shown["timeline"] = {"shown": trace_id, "server": {"token": token, "path": "/timeline"}}
-    shown["facts"].append(["SQL", "open /sql on this server, with the same token"])
     text = page.page(shown, title)
     closed = html.escape("default-src 'none'; ")
     return text.replace(closed, closed + html.escape("connect-src 'self'; "), 1)
@@ -81,10 +80,10 @@ def sql_page(session: str) -> str:
         f"default-src 'none'; connect-src 'self'; script-src 'sha256-{digest}'; "
         "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     )
-    queries = "".join(
-        f'<option value="{html.escape(query.full_name)}">{html.escape(query.text)}</option>'
-        for query in catalog.load_all()
-    )
+    names = [
+        (html.escape(query.full_name), html.escape(query.text)) for query in catalog.load_all()
+    ]
+    queries = "".join(f'<option value="{name}">{name}: {text}</option>' for name, text in names)
     parts = {
         "policy": html.escape(policy),
         "session": html.escape(visible(session)[:200]),

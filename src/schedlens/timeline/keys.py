@@ -34,6 +34,11 @@ _READY_NAMES = {
 }
 
 
+def ready_name(key: int) -> str:
+    """What a key of ready time is called on the lanes."""
+    return next((_READY_NAMES[name] for name, one in OBSTACLES.items() if one == key), "ready")
+
+
 def running_sql(column: str) -> str:
     """The key of a thread that runs alone on a core of the type in `column`."""
     cases = " ".join(f"WHEN '{name}' THEN {key}" for name, key in CORE_TYPES.items())

@@ -123,7 +123,7 @@ def slice_at(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> di
         names |= {"ready": start - ready, "at": start - ready}
         own["ahead"] = rows("ahead", _INSTEAD)
         used["obstacles"] = _OBSTACLES.format(**names).strip()
-        own["ready"] = _obstacles(timelines, trace_id, utid, start - ready, start)
+        own["ready"] = obstacles(timelines, trace_id, utid, start - ready, start)
     if own["waker_utid"] is not None:
         waker = rows("waker", _WAKER)
         own["waker"] = waker[0] if waker else None
@@ -136,7 +136,7 @@ def slice_at(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> di
     return own
 
 
-def _obstacles(
+def obstacles(
     timelines: Timelines, trace_id: int, utid: int, ready_ns: int, start_ns: int
 ) -> list[dict[str, Any]]:
     """What `_OBSTACLES` returns, from the prepared parts: the view judges the whole recording."""
@@ -150,7 +150,11 @@ def _obstacles(
     )
     name_of = {key: name for name, key in keys.OBSTACLES.items()}
     rows = [
-        {"obstacle": name_of.get(row["key"], "unknown"), "ns": row["ns"]}
+        {
+            "obstacle": name_of.get(row["key"], "unknown"),
+            "name": keys.ready_name(row["key"]).removeprefix("ready: "),
+            "ns": row["ns"],
+        }
         for row in found if row["ns"] > 0
     ]  # fmt: skip
     return sorted(rows, key=lambda row: (-row["ns"], row["obstacle"]))

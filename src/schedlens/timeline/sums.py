@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from schedlens.load.schema import literal
-from schedlens.timeline import keys
+from schedlens.timeline import keys, slices
 from schedlens.timeline.inventory import table
 from schedlens.timeline.prepared import Timelines
 
@@ -47,13 +47,24 @@ ORDER BY sums.ns DESC, t.utid, sums.key
 
 
 def worst_waits(
-    timelines: Timelines, trace_id: int, utid: int, most: int = 20
+    timelines: Timelines, trace_id: int, utid: int, most: int = 10
 ) -> list[dict[str, Any]]:
-    """The longest ready periods of a thread, longest first."""
+    """The longest periods in which a thread was ready, then those in which it waited.
+
+    `reason` is why: the obstacle that lasted longest, or what it waited for.
+    """
     timelines.of(trace_id)
     sql = (
-        "SELECT utid, ts AS start_ns, dur AS dur_ns, cpu, waker_utid FROM thread_state "
-        f"WHERE trace_id = {int(trace_id)} AND utid = {int(utid)} AND state = 'ready' "
-        f"ORDER BY dur DESC, ts LIMIT {int(most)}"
+        "SELECT utid, ts AS start_ns, dur AS dur_ns, state, coalesce(reason, '') AS reason "
+        f"FROM thread_state WHERE trace_id = {int(trace_id)} AND utid = {int(utid)} "
+        "AND state IN ('ready', 'waiting') AND dur > 0 "
+        f"QUALIFY row_number() OVER (PARTITION BY state ORDER BY dur DESC, ts) <= {int(most)} "
+        "ORDER BY state, dur DESC, ts"
     )
-    return table(timelines, sql, {})
+    rows = table(timelines, sql, {})
+    for row in rows:
+        if row["state"] == "ready":
+            end = row["start_ns"] + row["dur_ns"]
+            found = slices.obstacles(timelines, trace_id, utid, row["start_ns"], end)
+            row["reason"] = found[0]["name"] if found else ""
+    return rows
