@@ -295,6 +295,18 @@ def test_lanes_print_light_and_as_wide_as_the_page(browser: chromium.Browser) ->
     browser.evaluate("document.documentElement.dataset.theme = 'light'")
 
 
+def test_counters_and_frequencies_have_labels_of_their_own(browser: chromium.Browser) -> None:
+    # The first counter and the frequency of CPU 1 have the same number.
+    timeline_page.go(browser, f"{CHAINED}&filter=cycles,frequency")
+    assert [name for name in labels(browser) if name.startswith(("cycles", "frequency"))] == [
+        "cycles of CPU 4", "frequency of CPU 1", "frequency of CPU 4",
+    ]  # fmt: skip
+    browser.evaluate("document.querySelector('[aria-label=\"Pin frequency of CPU 1\"]').click()")
+    timeline_page.settle(browser)
+    assert labels(browser)[0] == "frequency of CPU 1"
+    assert "cycles of CPU 4" in labels(browser)
+
+
 def test_frames_of_each_process_have_a_lane(browser: chromium.Browser) -> None:
     assert labels(browser)[:3] == ["▾ Frames", "frames of game", "frames of viewer"]
 

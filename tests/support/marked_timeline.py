@@ -77,6 +77,7 @@ def create() -> duckdb.DuckDBPyConnection:
         "'cycles', 'P', 3000000)"
     )
     con.execute(
-        "INSERT INTO cpu_frequency BY NAME SELECT 1 AS trace_id, 4 AS cpu, 0 AS ts, 3200000 AS khz"
+        "INSERT INTO cpu_frequency BY NAME SELECT 1 AS trace_id, unnest([1, 4]) AS cpu, 0 AS ts, "
+        "3200000 AS khz"
     )
     return con

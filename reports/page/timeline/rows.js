@@ -91,7 +91,7 @@ function laneRows(tl) {
   // Before the counters: a machine has one frequency lane for each CPU.
   group('processes', 'Processes and threads', overview.threads.length, () => processRows(tl, rows));
   group('counters', 'Counters and frequency', overview.counters.length, () => {
-    for (const one of overview.counters.filter((counter) => passes(tl, counter.name))) rows.push({ id: `counter-${one.id}`, kind: 'counter', lane: one.id, label: one.name, unit: one.unit, source: one.kind || 'counter', depth: 1, height: ROW_HEIGHT.counter });
+    for (const one of overview.counters.filter((counter) => passes(tl, counter.name))) rows.push({ id: `${one.kind || 'counter'}-${one.id}`, kind: 'counter', lane: one.id, label: one.name, unit: one.unit, source: one.kind || 'counter', depth: 1, height: ROW_HEIGHT.counter });
   });
   const pinned = options.pinned.map((id) => rows.find((row) => row.id === id) || pinnedThread(tl, id)).filter(Boolean).map((row) => ({ ...row, pinned: true, depth: 0 }));
   const others = rows.filter((row) => !options.pinned.includes(row.id));
