@@ -35,9 +35,14 @@ WITH
       begin_.ts AS start_ns,
       end_.ts AS end_ns,
       end_.user_ns + end_.system_ns - begin_.user_ns - begin_.system_ns AS clock_ns,
+      -- Buffers that overwrite their oldest records begin after the first snapshot.
+      end_.ts - begin_.ts
+        - greatest(0, overlap_ns(begin_.ts, end_.ts, trace.first_ns, trace.duration_ns))
+        AS uncovered_ns,
     FROM snapshot_thread AS begin_
     JOIN snapshot_thread AS end_
       ON end_.trace_id = begin_.trace_id AND end_.utid = begin_.utid AND end_.edge = 'end'
+    JOIN trace ON trace.trace_id = begin_.trace_id
     WHERE begin_.edge = 'begin' AND begin_.utid IS NOT NULL
       AND (p_trace_id IS NULL OR begin_.trace_id = p_trace_id)
   ),
@@ -73,8 +78,8 @@ SELECT
   (clock.end_ns - clock.start_ns)::BIGINT AS step_ns,
   -- Its running time in the trace between them, ns. (at least; unknown_ns more at most)
   coalesce(traced.run_ns, 0) AS run_ns,
-  -- Its time in an unknown state between them, ns. (bound)
-  coalesce(lost.unknown_ns, 0) AS unknown_ns,
+  -- Its time in an unknown state between them, and what the recording does not cover, ns. (bound)
+  (coalesce(lost.unknown_ns, 0) + clock.uncovered_ns)::BIGINT AS unknown_ns,
   -- Growth of its own CPU clock between them, ns. (exact)
   clock.clock_ns,
   -- Its slices between them.
@@ -93,6 +98,7 @@ SELECT
     greatest(
       0,
       clock.clock_ns - traced.run_ns - 2 * tick.tick_ns - coalesce(lost.unknown_ns, 0)
+        - clock.uncovered_ns
     )
     + least(0, clock.clock_ns - traced.run_ns + 2 * tick.tick_ns)
   ) / nullif(traced.run_ns, 0) END AS clock_gap_pct,

@@ -1,5 +1,6 @@
 -- What the threads of each cgroup, container, pod, or service did in the window. A thread that moves
--- counts in each group for the time that it was in it.
+-- counts in each group for the time that it was in it. A move that was read and not recorded shows
+-- late, so times may be those of the group before it: they have no bounds.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -74,17 +75,17 @@ SELECT
   count(DISTINCT spent.upid) AS processes,
   -- Its threads with any time in the window.
   count(DISTINCT spent.utid) AS threads,
-  -- Running time, ns. (at least)
+  -- Running time, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'running'), 0)::BIGINT AS run_ns,
-  -- run_ns as a share of the window, percent of one logical CPU. (at least)
+  -- run_ns as a share of the window, percent of one logical CPU. (no bounds)
   100.0 * coalesce(sum(ns) FILTER (WHERE state = 'running'), 0)
     / nullif(any_value(length.window_ns), 0) AS run_pct,
-  -- Ready time: runnable but not running, ns. (at least)
+  -- Ready time: runnable but not running, ns. (no bounds)
   coalesce(sum(ns) FILTER (WHERE state = 'ready'), 0)::BIGINT AS ready_ns,
   -- Part of ready_ns in which the thread had switched out runnable to the idle thread, or the
-  -- cgroup's throttled time grew in the step, ns. (at least)
+  -- cgroup's throttled time grew in the step, ns. (no bounds)
   sum(throttled_ns)::BIGINT AS throttled_ns,
-  -- Part of run_ns with at least one SMT sibling busy, ns. (at least)
+  -- Part of run_ns with at least one SMT sibling busy, ns. (no bounds)
   sum(shared_ns)::BIGINT AS shared_ns,
   -- Time of its threads in an unknown state, ns. (bound)
   coalesce(sum(ns) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,

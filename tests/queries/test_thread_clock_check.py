@@ -77,6 +77,16 @@ def test_unknown_time_explains_a_gap(trace: DrawnTrace) -> None:
     assert gap == 0.0
 
 
+# Buffers that overwrite their oldest records make the recording begin after the first snapshot.
+def test_time_before_the_recording_explains_a_gap(trace: DrawnTrace) -> None:
+    trace.con.execute("UPDATE trace SET first_ns = 22000000")
+    utid = trace.utid("game/B")
+    row = trace.con.execute(
+        f"SELECT unknown_ns, clock_gap_pct FROM thread_clock_check WHERE utid = {utid}"
+    ).fetchone()
+    assert row == (22 * MS, 0.0)
+
+
 def test_missing_reading_times_report_no_difference(trace: DrawnTrace) -> None:
     trace.con.execute("UPDATE snapshot_thread SET ts = 900000000 WHERE edge = 'end'")
     rows = trace.con.execute(
