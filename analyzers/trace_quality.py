@@ -240,6 +240,15 @@ def _advice(scope: Scope, row: dict[str, Any]) -> str:
             "Copy the file again from where it was recorded, or record again: a part of it cannot "
             "be read, and its numbers are ranges."
         )
+    own_only = scope.rows(
+        "SELECT 1 AS one FROM recorded_kind "
+        f"WHERE trace_id = {trace_id} AND kind = 'all_threads' AND NOT recorded"
+    )
+    if row["source"] == "perf" and own_only:
+        return (
+            "Record all programs with `perf record -a`: this recording shows only when chosen "
+            "threads left a CPU, and not who ran otherwise."
+        )
     if row["source"] == "perf" and row["has_switch_records"] is False:
         return (
             "Record again with `perf record --switch-events`, as `collect` does: the kernel writes "

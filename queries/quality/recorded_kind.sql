@@ -99,7 +99,9 @@ WITH
     UNION ALL
     -- A recording of a single process names only that process's side of each switch.
     SELECT trace_id, 'all_threads' FROM context_switch
-    WHERE prev_utid IS NOT NULL AND next_utid IS NOT NULL GROUP BY trace_id
+    WHERE prev_utid IS NOT NULL AND next_utid IS NOT NULL
+      AND trace_id NOT IN (SELECT trace_id FROM problem WHERE place = 'PERF_RECORD_THREAD_MAP')
+    GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'states' FROM context_switch
     WHERE prev_state IS NOT NULL OR prev_wait_reason IS NOT NULL GROUP BY trace_id

@@ -20,7 +20,7 @@ from schedlens.ask.findings import SEVERITIES, Finding
 IDENTITY = (
     "utid", "upid", "other_utid", "waker_utid", "cpu", "core", "core_type", "efficiency_class",
     "priority", "kind", "name", "state", "obstacle", "busy", "running", "runnable", "pool",
-    "parked", "cgroup", "part", "reason", "process", "key", "from_idle", "active_cores",
+    "parked", "cgroup", "part", "reason", "process", "key", "from_idle", "active_cores", "block",
 )  # fmt: skip
 # With a thread or process these only repeat its name, which is not compared.
 _REPEATED = ("process", "name", "priority", "core_type", "efficiency_class", "kind")

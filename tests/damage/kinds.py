@@ -130,7 +130,7 @@ def _ring(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
     for stream in by_cpu(chunks).values():
         lost |= {chunk.number for chunk in stream[: max(0, len(stream) - keep)]}
     kept_head = {chunk.number for chunk in chunks if _is_head(chunk)}
-    return Plan(lost - kept_head, signaled=False)
+    return Plan(lost - kept_head, signaled=False, overwritten=True)
 
 
 def _without(*kinds: str, undetectable: bool = False) -> Draw:
@@ -233,7 +233,7 @@ TEXTS: dict[str, str] = {
     "late_start": "the streams of some CPUs start late",
     "early_end": "the streams of some CPUs end early",
     "offline": "the hotplug thread takes a CPU offline, whose stream ends there (perf.data)",
-    "ring": "each CPU keeps its last 3 to 12 buffers",
+    "ring": "each CPU keeps its last 3 to 12 buffers, as with `perf record --overwrite`",
     "no_wakeups": "the file has no wakeups",
     "no_migrations": "the file has no migrations",
     "no_priorities": "the file has no changes of priority",

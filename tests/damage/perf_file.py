@@ -17,6 +17,8 @@ SWITCH, SWITCH_CPU_WIDE = 14, 15
 _IP, _TID, _TIME, _ADDR, _ID, _STREAM_ID, _CPU = 1, 2, 4, 8, 1 << 6, 1 << 9, 1 << 7
 _IDENTIFIER = 1 << 16
 _EVENT_DESC = 12
+# `perf_event_attr.write_backward`, in the bit field after the first five words.
+_FLAGS_AT, _WRITE_BACKWARD = 40, 1 << 27
 
 # sched_switch: common_pid, prev_comm, prev_pid, prev_prio, prev_state, next_comm, next_pid,
 # next_prio, after the four bytes of the common fields; padded to 68 bytes at a record's end.
@@ -51,6 +53,7 @@ class PerfFile:
             raise ValueError("not a perf.data file")
         self.data = data
         _, _, attr_size, attrs_at, attrs_size, self.data_at, self.data_size, _, _ = fields
+        self.attrs = range(attrs_at, attrs_at + attrs_size, attr_size)
         self.features = [bit for bit in range(256) if data[72 + bit // 8] >> bit % 8 & 1]
         count = attrs_size // attr_size
         self.sample_type = struct.unpack_from("<Q", data, attrs_at + 24)[0]
@@ -173,12 +176,14 @@ class PerfFile:
         """Records lost since the last one of a CPU."""
         lost: dict[int, int] = defaultdict(int)
         out: list[bytes] = []
+        own = [] if plan.overwritten else out
+        """Records that perf itself added."""
         later: list[bytes] = []
         for record, number in self.items:
             if record.kind in plan.without:
                 continue
             if number is None:
-                out.append(record.data)
+                own.append(record.data)
                 continue
             chunk = self.chunks[number - 1]
             if number in plan.lost:
@@ -203,6 +208,8 @@ class PerfFile:
         out += later
         if plan.signaled and any(missing.values()):
             out.append(self._lost_samples(sum(lost.values())))
+        if plan.overwritten:
+            return self._file(b"".join([*own, *reversed(out)]), plan.cut, _WRITE_BACKWARD)
         return self._file(b"".join(out), plan.cut)
 
     def _moved(self, record: Record, stamp: int | None, shift: int) -> bytes:
@@ -254,9 +261,12 @@ class PerfFile:
         body += struct.pack("<Q", own) * bool(flags & _IDENTIFIER)
         return struct.pack("<IHH", LOST_SAMPLES, 0, 8 + len(body)) + body
 
-    def _file(self, records: bytes, cut: float | None) -> bytes:
+    def _file(self, records: bytes, cut: float | None, flags: int = 0) -> bytes:
         grown = len(records) - self.data_size
         head = bytearray(self.data[: self.data_at])
+        for at in self.attrs:
+            old = struct.unpack_from("<Q", head, at + _FLAGS_AT)[0]
+            struct.pack_into("<Q", head, at + _FLAGS_AT, old | flags)
         struct.pack_into("<Q", head, 48, len(records))
         end = self.data_at + self.data_size
         tail = bytearray(self.data[end:])

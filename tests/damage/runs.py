@@ -92,7 +92,8 @@ class Player:
             source = replace(source, file=file)
             whole = replace(whole, names=whole.names.renamed(old, new))
         plan = KINDS[kind](source.file.chunks, random.Random(seed), source.file.hz)
-        if source.format != "etl" and plan.lost and not plan.signaled and not plan.offline:
+        has_sign = plan.signaled or plan.offline or plan.overwritten
+        if source.format != "etl" and plan.lost and not has_sign:
             # A perf.data has no sequence numbers: nothing shows that a stream starts late, ends
             # early or is missing, unless the records of other CPUs contradict that.
             plan.undetectable = True

@@ -54,6 +54,9 @@ class Plan:
     """An .etl reports single lost events: the sequence numbers of its buffers have no gaps."""
     renumbered: bool = False
     """The sequence numbers of an .etl have no gaps."""
+    overwritten: bool = False
+    """The buffers of a perf.data overwrote their oldest records: its events have the flag for that,
+    and the newest records come first."""
     without: frozenset[str] = frozenset()
     """Kinds of records that are dropped everywhere."""
     repeated: set[int] = field(default_factory=set)

@@ -285,6 +285,9 @@ ONCE_WRONG = [
     (11_630, "perf", "events_lost"),  # a new thread that first ran in the gap
     (11_729, "real", "most_lost"),  # a thread that exits where a gap begins
     (10_254, "etl", "one_stamp"),  # parked CPUs only, but the state of another is unknown
+    (700_013, "etl", "no_switches"),  # wakeups around a gap, and no switches
+    (700_096, "real", "offline"),  # an interrupt during which the records of its CPU end
+    (700_016, "perf", "ring"),  # buffers that overwrote their oldest records
 ]
 
 

@@ -68,7 +68,10 @@ def test_a_text_gives_the_tables_of_its_recording(
     assert len(rows(found, "context_switch")) > 20
     # Without the description of cores and caches, which the text does not have.
     assert found["cpu"]["cpu"] == wanted["cpu"]["cpu"]
-    for table in sorted((set(wanted) | set(found)) - OF_THE_FILE):
+    # perf.data says that only chosen threads are recorded. The text does not, and too few of them
+    # vanish here to show it.
+    derived = {"cpu_state", "thread_state", "sched_slice"} if name == "host_own_tree" else set()
+    for table in sorted((set(wanted) | set(found)) - OF_THE_FILE - derived):
         assert rows(found, table) == rows(wanted, table), table
     counted = {row["record"]: row["count"] for row in rows(wanted, "record_count")}
     in_text = {row["record"]: row["count"] for row in rows(found, "record_count")}

@@ -156,6 +156,7 @@ fn load(
         tick_ns: tick_ns(session.without_threads("machine_setting")?, recording.as_ref()),
         yields_recorded: recording.has_yields(),
         has_wakings: recording.has_wakings(),
+        of_chosen_threads: recording.of_chosen_threads(),
     });
     let mut chunks = recording.chunks(&batcher, request.trace_id, core_types(&cpus));
     let mut on_progress = |read: u64| {

@@ -35,6 +35,7 @@ const FORMAT_LOST: u64 = 1 << 4;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_CONTEXT_SWITCH: u64 = 1 << 26;
+const FLAG_WRITE_BACKWARD: u64 = 1 << 27;
 
 /// Offsets of the fields of a `PERF_RECORD_SAMPLE` from the start of the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,6 +168,11 @@ impl Attr {
     /// Records of `--switch-events` were requested.
     pub fn has_switch_events(&self) -> bool {
         self.flags & FLAG_CONTEXT_SWITCH != 0
+    }
+
+    /// Its buffers overwrite their oldest records, and contain the newest first.
+    pub fn is_backward(&self) -> bool {
+        self.flags & FLAG_WRITE_BACKWARD != 0
     }
 
     /// Records contain the CPU that wrote them.

@@ -118,6 +118,8 @@ pub struct Index {
     pub(crate) misfits: Vec<Misfit>,
     /// There are so many of them that the records must be sorted.
     pub(crate) is_disordered: bool,
+    /// The buffers kept only the newest records.
+    pub(crate) is_overwritten: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) step_counts: HashMap<i32, u32>,
     /// The window no longer includes all records that were seen.
@@ -303,6 +305,17 @@ impl Index {
         (steps_back && cpu != NO_CPU && is_judged).then_some((lane, last))
     }
 
+    /// The first times of all lanes, and the times of records without one, by CPU.
+    pub(crate) fn first_times(&self) -> impl Iterator<Item = (i32, u64)> {
+        let lanes = self.lanes.iter().filter(|lane| !lane.spans.is_empty());
+        let strays = self
+            .cpus
+            .iter()
+            .zip(NO_CPU..)
+            .flat_map(|(of_cpu, cpu)| of_cpu.strays.iter().map(move |(ts, _)| (cpu, *ts)));
+        lanes.map(|lane| (lane.cpu, lane.first)).chain(strays)
+    }
+
     fn cover(&mut self, first: u64, last: u64) {
         self.first = Some(self.first.map_or(first, |known| known.min(first)));
         self.last = Some(self.last.map_or(last, |known| known.max(last)));
@@ -382,10 +395,15 @@ impl Index {
         self.few_kinds = [0; 32];
         self.tasks.sort_by_key(|(ts, _)| *ts);
         self.gaps.extend(self.lanes.iter_mut().filter_map(|lane| lane.lost.take()));
+        self.gaps.extend(self.overwritten());
         self.gaps.retain(|gap| gap.cpu != NO_CPU);
         self.limit_gaps();
         self.gaps.sort_by_key(|gap| (gap.before, gap.cpu));
         for (at, cpu) in self.cpus.iter_mut().enumerate() {
+            if self.is_overwritten {
+                // The newest first, also among records with the same time.
+                cpu.strays.reverse();
+            }
             cpu.strays.sort_by_key(|(ts, _)| *ts);
             if !cpu.strays.is_empty() {
                 let first = cpu.strays.first().map_or(u64::MAX, |(ts, _)| *ts);

@@ -35,7 +35,7 @@ impl Index {
         data: impl Fn(u32) -> &'a [u8],
         problems: &mut Problems,
     ) {
-        if self.is_disordered {
+        if self.is_disordered && !self.is_overwritten {
             problems.add("the data", DISORDER);
         }
         self.put_back(events, &data);

@@ -32,6 +32,7 @@ mod merged;
 mod misfit;
 mod misfits;
 mod named;
+mod overwritten;
 pub mod record;
 pub mod recording;
 pub mod streams;

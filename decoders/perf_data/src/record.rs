@@ -41,6 +41,8 @@ pub const COMPRESSED2: u32 = 83;
 pub const MISC_SWITCH_OUT: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_SWITCH_OUT_PREEMPT`
 pub const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
+/// `PERF_RECORD_THREAD_MAP`
+pub const THREAD_MAP: u32 = 73;
 /// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: filtered out, not lost.
 pub const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 
@@ -62,6 +64,11 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// Size including the payload that follows some records of the recorder.
     pub length: usize,
+}
+
+/// Whether a `PERF_RECORD_THREAD_MAP` lists threads. The one of `perf record -a` lists only -1.
+pub(crate) fn names_threads(record: &Record<'_>) -> bool {
+    record.kind == THREAD_MAP && u64_at(record.bytes, 16).is_some_and(|tid| tid != u64::MAX)
 }
 
 /// Name of a record kind as perf prints it.
@@ -194,6 +201,18 @@ mod tests {
         bytes.extend(size.to_le_bytes());
         bytes.resize(usize::from(size).max(8), 0);
         bytes
+    }
+
+    #[test]
+    fn thread_map_of_all_threads_names_none() {
+        for (tid, named) in [(u64::MAX, false), (23_251, true)] {
+            let mut bytes = vec![0; 16];
+            bytes.extend(tid.to_le_bytes());
+            bytes.resize(40, 0);
+            let map = Record { kind: THREAD_MAP, misc: 0, bytes: &bytes, length: 40 };
+            assert_eq!(names_threads(&map), named);
+            assert!(!names_threads(&Record { bytes: &bytes[..16], ..map }));
+        }
     }
 
     #[test]

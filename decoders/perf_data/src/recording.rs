@@ -57,6 +57,8 @@ pub struct Recording {
     pub cut_off: bool,
     /// Periods in which CPUs were offline.
     pub offline: Vec<hotplug::Span>,
+    /// Only records of chosen threads: perf ran with a command or `-p`, and without `-a`.
+    pub of_chosen_threads: bool,
 }
 
 /// The position of a segment's records.
@@ -126,9 +128,11 @@ impl Recording {
             compressed: false,
             cut_off,
             offline: Vec::new(),
+            of_chosen_threads: false,
         };
         let available = recording.features.cpus_available.and_then(|cpus| i32::try_from(cpus).ok());
         recording.index.cpu_limit = available.filter(|cpus| (1..CPU_LIMIT).contains(cpus));
+        recording.index.expect_backward(&recording.events);
         recording.add_streams(streams)?;
         let Self { index, segments, events, problems, .. } = &mut recording;
         let data = |segment: u32| {
@@ -157,7 +161,10 @@ impl Recording {
                 (number, &stream.name, data),
                 (skipped, Pages::new(&stream.segment)),
                 &mut self.problems,
-                |record, problems| unpacking.take(record, &stream.name, problems),
+                |record, problems| {
+                    self.of_chosen_threads |= record::names_threads(record);
+                    unpacking.take(record, &stream.name, problems);
+                },
             );
             self.segments.push(stream.segment);
             let Some(unpacked) = unpacking.finish()? else { continue };

@@ -150,6 +150,7 @@ WITH
       first_ns,
       is_windows_source(source) AS is_etw,
       EXISTS (FROM wakeup WHERE trace_id = $trace_id) AS has_wakeups,
+      EXISTS (FROM context_switch WHERE trace_id = $trace_id) AS has_switches,
       (SELECT coalesce(yes, false) FROM wakeups_complete) AS wakeups_complete,
     FROM trace
     WHERE trace_id = $trace_id
@@ -248,6 +249,8 @@ SELECT
   bounded.left_censored,
   bounded.right_censored,
   CASE
+    -- Wakeups alone do not show what a thread did in between.
+    WHEN NOT has_switches THEN 'unknown'
     WHEN bounded.state = 'ready' AND by_switch_in AND (is_etw OR wakeups_complete) THEN 'ready'
     WHEN bounded.state IN ('waiting', 'unknown') AND by_wakeup AND NOT by_switch_in
       THEN 'waiting'

@@ -46,6 +46,7 @@ fn read(recording: &dyn Reader) -> Result<Rows, DecodeError> {
         tick_ns: Some(TICK_NS),
         yields_recorded: recording.has_yields(),
         has_wakings: recording.has_wakings(),
+        of_chosen_threads: recording.of_chosen_threads(),
     });
     let mut outputs = Vec::new();
     let mut chunks = recording.chunks(&batcher, TRACE, HashMap::new());

@@ -17,6 +17,8 @@ pub(crate) trait Records {
     fn next_ts(&self) -> Option<i64>;
     /// Turns the next record into rows.
     fn read(&mut self, ts: i64);
+    /// Each CPU and the time of its last record so far.
+    fn ends(&self) -> Vec<(i32, i64)>;
     /// Releases what has been read; called now and then.
     fn release(&mut self) {}
     /// The rows of the current chunk.
@@ -109,7 +111,8 @@ impl<'a, R: Records> Feed<'a, R> {
             }
         }
         self.done = true;
-        self.records.rows_mut().close_open();
+        let ends = self.records.ends();
+        self.records.rows_mut().close_open(&ends);
         i64::MAX
     }
 }

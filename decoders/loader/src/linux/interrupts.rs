@@ -18,6 +18,8 @@ struct Open {
     ts: i64,
     chunk: u64,
     row: usize,
+    /// The CPU's first switch since. No interrupt lasts longer: its exit is missing.
+    switched: Option<i64>,
 }
 
 /// Interrupts that have started and not ended, by CPU.
@@ -26,6 +28,8 @@ pub(crate) struct Interrupts {
     open: Vec<Vec<Open>>,
     /// By CPU: the first moment after lost records and its chunk, until the next switch.
     resumed: Vec<Option<(Moment, u64)>>,
+    /// Ends of interrupts are recorded.
+    has_exits: bool,
     /// Entries without an exit, and exits without an entry.
     pub(crate) unpaired: i64,
 }
@@ -86,7 +90,7 @@ impl Interrupts {
             open.truncate(stale);
         }
         if open.len() < DEEPEST {
-            open.push(Open { softirq, number, ts, chunk: at.0, row: at.1 });
+            open.push(Open { softirq, number, ts, chunk: at.0, row: at.1, switched: None });
         }
         self.unpaired += dropped as i64;
     }
@@ -95,6 +99,7 @@ impl Interrupts {
     /// starts at the end of the gap, since the handler has run at least since then.
     pub(crate) fn end(&mut self, which: Which<'_>, at: Moment, mut to: Filling<'_>) {
         let Which { softirq, number, name } = which;
+        self.has_exits = true;
         let open = self.of(at.cpu);
         let Some(place) = open.iter().rposition(|o| o.softirq == softirq && o.number == number)
         else {
@@ -127,13 +132,10 @@ impl Interrupts {
     /// Records of this CPU were lost between these moments. Open interrupts last up to the gap;
     /// their ends may be among the lost records.
     pub(crate) fn lost(&mut self, before: Option<i64>, after: Moment, mut to: Filling<'_>) {
-        for open in std::mem::take(self.of(after.cpu)) {
-            if let Some(before) = before
-                && before > open.ts
-                && let Some(tables) = to.tables(open.chunk)
-            {
-                tables.interrupt_end(open.row, before - open.ts);
-            }
+        if let Some(before) = before {
+            self.last_until(after.cpu, before, &mut to);
+        } else {
+            self.of(after.cpu).clear();
         }
         let at = after.cpu.max(0) as usize;
         if self.resumed.len() <= at {
@@ -142,9 +144,25 @@ impl Interrupts {
         self.resumed[at] = Some((after, to.chunk));
     }
 
+    /// The records of this CPU end at that time: open interrupts last at least until then.
+    pub(crate) fn last_until(&mut self, cpu: i32, last: i64, to: &mut Filling<'_>) {
+        for open in std::mem::take(self.of(cpu)) {
+            let last = open.switched.map_or(last, |switched| switched.min(last));
+            if self.has_exits
+                && last > open.ts
+                && let Some(tables) = to.tables(open.chunk)
+            {
+                tables.interrupt_end(open.row, last - open.ts);
+            }
+        }
+    }
+
     /// A switch ends every interrupt.
     #[inline]
-    pub(crate) fn switched(&mut self, cpu: i32) {
+    pub(crate) fn switched(&mut self, cpu: i32, ts: i64) {
+        for open in self.open.get_mut(cpu.max(0) as usize).into_iter().flatten() {
+            open.switched.get_or_insert(ts);
+        }
         if let Some(resumed) = self.resumed.get_mut(cpu.max(0) as usize) {
             *resumed = None;
         }

@@ -67,8 +67,14 @@ impl Rows {
         if due { self.pending.pop_front() } else { None }
     }
 
-    /// Closes whatever is still open at the end of the recording.
-    pub(super) fn close_open(&mut self) {
+    /// Closes whatever is still open at the end of the recording; `ends`: each CPU and the time of
+    /// its last record.
+    pub(super) fn close_open(&mut self, ends: &[(i32, i64)]) {
+        let mut filling =
+            Filling { chunk: self.chunk, current: &mut self.current, pending: &mut self.pending };
+        for &(cpu, last) in ends {
+            self.interrupts.last_until(cpu, last, &mut filling);
+        }
         for (number, idle) in self.idle.iter_mut().enumerate() {
             if let Some((ts, state)) = idle.take() {
                 self.current.idle(ts, number as i32, None, state);

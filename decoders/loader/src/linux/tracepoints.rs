@@ -100,7 +100,7 @@ impl Rows {
         around: Around<'_>,
     ) -> Option<Done> {
         let moment = around.moment;
-        self.interrupts.switched(moment.cpu);
+        self.interrupts.switched(moment.cpu, moment.ts);
         let ids = around.ids.unwrap_or((-1, -1));
         let prev_tid = fields.prev_pid.id(raw)?;
         let next_tid = fields.next_pid.id(raw)?;

@@ -17,6 +17,11 @@ use crate::linux::record_counts;
 use crate::linux::rows as linux;
 use crate::reader::{Finished, Offline};
 
+/// In a recording of chosen threads, `sched_switch` shows only when they leave. `recorded_kind`
+/// finds such recordings by the place of this problem.
+const ONLY_CHOSEN: &str = "only switch-outs of chosen threads are recorded, so who ran otherwise \
+                           is unknown: record with -a";
+
 /// The records of a perf.data, as rows.
 struct PerfRecords<'a> {
     merge: Merge<'a>,
@@ -34,6 +39,10 @@ impl Records for PerfRecords<'_> {
         if let Some(merged) = self.merge.next() {
             self.rows.record(&merged, ts);
         }
+    }
+
+    fn ends(&self) -> Vec<(i32, i64)> {
+        self.rows.ends()
     }
 
     fn release(&mut self) {
@@ -151,6 +160,9 @@ impl<'a> Chunks<'a> {
                  threads may be attributed to wrong processes",
                 odd.namespace_switches,
             );
+        }
+        if recording.of_chosen_threads && switches > 0 {
+            self.problems.add("PERF_RECORD_THREAD_MAP", ONLY_CHOSEN);
         }
         let lives = threads.len();
         let problems = self.problems.rows().iter().map(|p| (&*p.place, &*p.what, p.count));

@@ -45,6 +45,10 @@ impl Reader for Recording {
         Recording::has_wakings(self)
     }
 
+    fn of_chosen_threads(&self) -> bool {
+        self.of_chosen_threads
+    }
+
     fn cpu_batch(&self, batcher: &Batcher) -> Result<RecordBatch, DecodeError> {
         Ok(machine::cpu_batch(self, batcher)?)
     }

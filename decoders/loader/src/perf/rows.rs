@@ -124,6 +124,12 @@ impl<'a> Rows<'a> {
         time.wrapping_sub(self.start).cast_signed()
     }
 
+    /// Each CPU and the time of its last record so far.
+    pub(super) fn ends(&self) -> Vec<(i32, i64)> {
+        let lasts = (0..).zip(&self.cpus).map(|(cpu, here)| (cpu, here.last));
+        lasts.filter_map(|(cpu, last)| Some((cpu, last?.0))).collect()
+    }
+
     #[inline(always)]
     fn cpu(&mut self, cpu: i32) -> &mut Cpu<'a> {
         let at = cpu.max(0) as usize;
@@ -233,7 +239,7 @@ impl<'a> Rows<'a> {
             let id = |at| u32_at(bytes, at).unwrap_or(u32::MAX).cast_signed();
             (id(8), id(12))
         });
-        self.linux.interrupts.switched(moment.cpu);
+        self.linux.interrupts.switched(moment.cpu, moment.ts);
         let alias = self.cpu(moment.cpu).alias;
         let known_as = |tid| alias.filter(|(from, _)| *from == tid).map_or(tid, |(_, to)| to);
         let tid = known_as(tid);

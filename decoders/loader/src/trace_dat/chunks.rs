@@ -38,6 +38,10 @@ impl Records for DatRecords<'_> {
         merge.advance();
     }
 
+    fn ends(&self) -> Vec<(i32, i64)> {
+        self.rows.ends()
+    }
+
     fn rows(&self) -> &linux::Rows {
         &self.rows.linux
     }

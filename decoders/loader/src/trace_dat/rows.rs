@@ -54,6 +54,12 @@ impl<'a> Rows<'a> {
         time.wrapping_sub(self.start).cast_signed()
     }
 
+    /// Each CPU and the time of its last record so far.
+    pub(super) fn ends(&self) -> Vec<(i32, i64)> {
+        let lasts = (0..).zip(&self.cpus).map(|(cpu, here)| (cpu, here.last));
+        lasts.filter_map(|(cpu, last)| Some((cpu, last?))).collect()
+    }
+
     /// Processes a record.
     #[inline(always)]
     pub(super) fn record(&mut self, merged: &Merged<'_>, ts: i64) {

@@ -122,3 +122,32 @@ fn switches_among_samples_are_runs_of_their_own() {
     assert_eq!(found[1], (0, 1_250, 0, 1_250, Some((104, 136))));
     assert_eq!(found[2], (1, 1_400, 0, 1_400, Some((136, 168))));
 }
+
+// The kernel fills an overwritten buffer backward: the newest record of each CPU comes first. CPU 1
+// wrote more, so its buffer begins later.
+#[test]
+fn overwritten_buffers_are_read_backward_and_begin_with_a_gap() {
+    let mut attr = vec![0; 128];
+    attr[24..32].copy_from_slice(&(SAMPLE_TIME | SAMPLE_CPU).to_le_bytes());
+    attr[40..48].copy_from_slice(&(SAMPLE_ID_ALL | 1 << 27).to_le_bytes());
+    let events = Events::new(vec![Attr::read(&attr).expect("an event")]).expect("times");
+    let on = |cpu: u32, ts: u64| {
+        let mut bytes = sample(ts);
+        bytes[16..20].copy_from_slice(&cpu.to_le_bytes());
+        bytes
+    };
+    const MS: u64 = 1_000_000;
+    let of_0 = (1..=100).rev().flat_map(|n| on(0, 1_000 * MS + n * 10 * MS));
+    let of_1 = (1..=100).rev().flat_map(|n| on(1, 1_900 * MS + n * MS));
+    let data: Vec<u8> = of_0.chain(of_1).collect();
+    let (mut index, mut problems) = (Index::default(), Problems::default());
+    index.expect_backward(&events);
+    index.add(&events, (0, "data", &data), (0, Pages::new(&NO_FILE)), &mut problems, |_, _| {});
+    index.leave_out(&events, |_| &data, &mut problems);
+    index.finish(false);
+    assert_eq!((index.first, index.last), (Some(1_010 * MS), Some(2_000 * MS)));
+    let (before, until) = (None, Some(1_901 * MS));
+    let expected = LostRecords { cpu: 1, before, until, events: None, signalled_by: "overwritten" };
+    assert_eq!(index.gaps, [expected]);
+    assert_eq!(problems.rows(), []);
+}

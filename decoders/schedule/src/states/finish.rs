@@ -179,6 +179,9 @@ impl StateMachine {
     /// without a record, and no idle thread ever leaves by one. Who runs after a chosen thread has
     /// left, and before it is first seen, is then unknown.
     fn shows_chosen_threads_only(&self) -> bool {
+        if self.settings.of_chosen_threads {
+            return true;
+        }
         let vanished = || self.threads.iter().filter(|thread| thread.vanished > 0);
         self.settings.source == Source::Perf
             && vanished().map(|thread| thread.vanished).sum::<u32>() >= CHOSEN_SIGNS
@@ -306,7 +309,7 @@ impl StateMachine {
         }
         // Without switches nothing shows what a thread did after its wakeup; if one CPU has no
         // switches, a thread without switches may have run there.
-        let any_switch = self.cpus.iter().flatten().any(|place| place.last_switch.is_some());
+        let any_switch = self.switches_recorded;
         let all_switch =
             any_switch && self.cpus.iter().flatten().all(|place| place.occupant != Occupant::First);
         for (thread, end) in self.threads.iter_mut().zip(end_of) {
@@ -346,6 +349,8 @@ impl StateMachine {
                     let entry = Entry { was: Phase::Runnable, ..entry };
                     thread.write_entry(&entry, until, end.is_some(), &mut self.rows);
                 }
+            } else if !any_switch && !matches!(thread.phase, Phase::Exited | Phase::Running) {
+                thread.write_unknown(thread.since, until, end.is_some(), &mut self.rows);
             } else if !matches!(thread.phase, Phase::Exited | Phase::Running) {
                 let entry = thread.settle(until, &mut self.wakeups);
                 thread.write_entry(&entry, until, end.is_some(), &mut self.rows);
@@ -361,7 +366,9 @@ impl StateMachine {
         for mut row in std::mem::take(&mut self.rows.early_spans) {
             row.ts = first;
             row.end = row.end.max(first);
-            if chosen_only && row.state == State::Running {
+            // Without switches, a wakeup does not show that the thread had waited until then.
+            let is_unproven = row.state == State::Waiting && !self.switches_recorded;
+            if is_unproven || chosen_only && row.state == State::Running {
                 row = Span { state: State::Unknown, cpu: None, right_censored: true, ..row };
             }
             self.rows.span(row);

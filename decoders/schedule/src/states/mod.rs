@@ -58,6 +58,8 @@ pub struct Settings {
     pub yields_recorded: bool,
     /// Wakeups were recorded.
     pub has_wakings: bool,
+    /// The recorder says that it recorded only the switches of chosen threads.
+    pub of_chosen_threads: bool,
 }
 
 /// What is known once the last chunk has been pushed.
@@ -129,6 +131,8 @@ pub struct StateMachine {
     gaps_ahead: BinaryHeap<Reverse<gap::Gap>>,
     /// A migration has been recorded.
     migrations_recorded: bool,
+    /// A switch has been recorded.
+    switches_recorded: bool,
     /// Where the latest gap on any CPU ends.
     gap_end: i64,
     wakeups: wakeups::Wakeups,
@@ -153,6 +157,7 @@ impl StateMachine {
             losses: Vec::new(),
             gaps_ahead: BinaryHeap::new(),
             migrations_recorded: false,
+            switches_recorded: false,
             gap_end: rows::BEGIN,
             wakeups: wakeups::Wakeups::default(),
             records: records::Records::default(),

@@ -92,6 +92,7 @@ impl StateMachine {
     }
 
     fn note(&mut self, switch: &Switch) {
+        self.switches_recorded = true;
         self.counters.switched(switch);
         let row = self.records.number(switch.row);
         let place = self.cpu(switch.cpu);

@@ -162,6 +162,7 @@ fn answers(
         tick_ns: None,
         yields_recorded: reader.has_yields(),
         has_wakings: reader.has_wakings(),
+        of_chosen_threads: reader.of_chosen_threads(),
     });
     let mut outputs = Vec::new();
     while let Some(chunk) = chunks.next_chunk(&mut |_| true)? {

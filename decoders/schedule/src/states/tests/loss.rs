@@ -296,6 +296,19 @@ fn a_cpu_is_unknown_between_the_switch_outs_of_chosen_threads() {
     assert_eq!(answer.states_of(10)[0], "unknown 0..20 < >");
 }
 
+// As above, and perf says that it recorded only chosen threads: a single switch-out is enough.
+#[test]
+fn whoever_follows_a_chosen_thread_is_not_known_to_run() {
+    let mut timeline = Timeline::linux(1, 100).thread(10).thread(11).switch(20, 0, 10, 11, S);
+    timeline.settings.of_chosen_threads = true;
+    let answer = timeline.run();
+    assert_eq!(answer.cpu(0), ["unknown 0..20", "unknown 20..100"]);
+    assert_eq!(
+        answer.states_of(11),
+        ["unknown 0..20 <", "running 20..20 cpu0 >", "unknown 20..100 < >"]
+    );
+}
+
 // 10 exits at 30, where the gap begins: it may run up to the end of the gap.
 #[test]
 fn a_thread_that_exits_before_a_gap_may_run_in_it() {

@@ -113,6 +113,7 @@ impl Timeline {
             tick_ns: Some(100),
             yields_recorded: false,
             has_wakings: true,
+            of_chosen_threads: false,
         };
         let mut timeline = Self {
             settings,

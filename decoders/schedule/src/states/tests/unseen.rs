@@ -206,3 +206,18 @@ fn an_idle_cpu_without_a_record_of_a_thread_it_was_sent_has_lost_records() {
     assert_eq!(answer.losses(), ["cpu1 1000000..12000000 silent_cpu"]);
     assert_eq!(answer.cpu(1)[1], "unknown 1000000..12000000");
 }
+
+// The recording has no switches, and a gap between two wakeups of 10: nothing shows what it did
+// before, between or after them.
+#[test]
+fn wakeups_without_switches_show_no_state() {
+    let answer = Timeline::windows(2, 100)
+        .thread(10)
+        .wake(20, 0, "ready", 10, 1)
+        .lost(1, Some(30), Some(40))
+        .wake(60, 0, "ready", 10, 1)
+        .wake(80, 0, "ready", 10, 1)
+        .run();
+    let states = answer.states_of(10);
+    assert!(states.iter().all(|state| state.starts_with("unknown")), "{states:?}");
+}
