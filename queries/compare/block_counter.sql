@@ -6,18 +6,22 @@
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
 -- p_blocks [120]: how many blocks.
--- p_process: only processes of this name; null for all.
+-- p_process: only processes of this name, or a group such as service:nginx (group_thread), which
+-- then counts as one process of that name; null for all.
 WITH
   span AS (
     SELECT trace_id, start_ns AS from_ns, dur_ns // p_blocks AS width_ns
     FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)
     WHERE dur_ns >= p_blocks
   ),
-  who AS (FROM thread_with_process(p_trace_id, p_process))
+  who AS (
+    SELECT * REPLACE (CASE WHEN is_group(p_process) THEN p_process ELSE process END AS process)
+    FROM thread_with_process(p_trace_id, p_process)
+  )
 SELECT
   -- Recording.
   d.trace_id,
-  -- Name of the process; null if not recorded.
+  -- Name of the process, or of the group; null if not recorded.
   who.process,
   -- Name of the counter.
   d.counter,

@@ -11,6 +11,11 @@ CREATE MACRO clipped_ns(ts, dur, from_ns, to_ns) AS
 COMMENT ON MACRO clipped_ns IS
   'Length of the part of a row (ts, dur) that is inside a window, ns. Negative if they are disjoint; a row with NULL dur lasts to the end of the window.';
 
+CREATE MACRO is_group(name) AS
+  regexp_matches(coalesce(name, ''), '^(cgroup|container|pod|service):.');
+COMMENT ON MACRO is_group IS
+  'Whether a name means a group of threads, such as service:nginx, where a process can be named.';
+
 CREATE MACRO is_windows_source(source) AS source IN ('etw', 'xperf', 'wpa');
 COMMENT ON MACRO is_windows_source IS
   'Whether a value of trace.source means that Windows scheduled the threads.';

@@ -8,7 +8,7 @@ WITH
     SELECT
       split_part(p_group, ':', 1) AS kind,
       regexp_replace(p_group, '^[a-z]+:', '') AS text,
-    WHERE regexp_matches(coalesce(p_group, ''), '^(cgroup|container|pod|service):.')
+    WHERE is_group(p_group)
   )
 SELECT DISTINCT
   -- Recording.

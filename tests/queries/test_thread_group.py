@@ -195,8 +195,8 @@ def test_every_query_takes_a_group_like_a_process(tmp_path: Path) -> None:
             name = f"{query.full_name}(p_process := ?)"
             by_name = con.execute(f"FROM {name}", ["game.exe"]).fetchall()
             by_group = con.execute(f"FROM {name}", ["service:game"]).fetchall()
-            # smt_comparison names what it was asked for.
-            if str(by_group).replace("of service:game", "of game.exe") != str(by_name):
+            # smt_comparison and the blocks name what they were asked for.
+            if str(by_group).replace("service:game", "game.exe") != str(by_name):
                 unequal.append(query.full_name)
         assert unequal == []
 

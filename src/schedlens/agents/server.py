@@ -30,7 +30,8 @@ _MOST_ERROR = 600
 INSTRUCTIONS = (
     "Explains how an operating system scheduled threads, from recordings that schedlens analyzed. "
     "Start with list_sessions and list_findings, look at the rows behind a finding with "
-    "finding_evidence, and at its thread with thread_story. Each part of an answer has the SQL "
+    "finding_evidence, and at its thread with thread_story; what_if predicts what a change gains. "
+    "Each part of an answer has the SQL "
     "that returned its rows; change it and run it with run_sql. rows_omitted counts rows that did "
     "not fit, and narrow says how to get them. Unknown is null."
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens.ask import analysis, blank_database, gains, judging
+from schedlens.ask import analysis, blank_database, gains, judging, thread_groups
 from schedlens.ask.findings import Scope, ordered
 from schedlens.ask.timings import Timings
 from schedlens.errors import NothingLoadedError, UnknownNameError, WindowError
@@ -19,9 +19,6 @@ from schedlens.output.progress import bar
 from schedlens.output.wording import count
 
 Window = tuple[int | None, int | None]
-
-# Groups of threads that can be named instead of a process, as `group_thread` takes them.
-GROUPS = ("cgroup", "container", "pod", "service")
 
 
 @dataclass(frozen=True)
@@ -124,16 +121,8 @@ def _check_window(con: duckdb.DuckDBPyConnection, window: Window) -> None:
 
 
 def _check_process(con: duckdb.DuckDBPyConnection, process: str) -> None:
-    kind = process.partition(":")[0]
-    if kind in GROUPS:
-        if not con.execute("FROM group_thread(p_group := ?) LIMIT 1", [process]).fetchall():
-            known = con.execute(
-                f"SELECT DISTINCT {kind} FROM thread_group WHERE {kind} IS NOT NULL ORDER BY 1"
-            ).fetchall()
-            raise UnknownNameError(
-                "group", process, [f"{kind}:{row[0]}" for row in known],
-                '`schedlens sql SESSION "FROM thread_group"` after analyze',
-            )  # fmt: skip
+    if thread_groups.is_one(process):
+        thread_groups.check(con, process)
         return
     names = [
         row[0]

@@ -22,8 +22,9 @@ _MOST_FINDINGS = 10
     "--baseline", multiple=True, type=click.Path(path_type=Path),
     help="A recording to compare with; may be given again. Then all PATHS are compared with them.",
 )  # fmt: skip
-@click.option("--process", multiple=True, help="Compare this process; may be given again. "
-              "Default: the 5 with the most running time.")  # fmt: skip
+@click.option("--process", multiple=True, help="Compare this process, or a group of threads: "
+              "cgroup:PATH, container:ID, pod:ID or service:UNIT; may be given again. "
+              "Default: the 5 processes with the most running time.")  # fmt: skip
 @click.option("--quantity", multiple=True, help="Compare only this quantity; may be given again.")
 @click.option(
     "--align", type=click.Choice(["step", "all"]), default="step", show_default=True,

@@ -25,8 +25,9 @@ LEAST_BYTES, DEFAULT_BYTES = 6144, 8192
 def mcp(folders: tuple[Path, ...], max_bytes: int, max_seconds: float) -> None:
     """Serve the analyses in FOLDERS to agents, over the Model Context Protocol on stdin and stdout.
 
-    Lists sessions and findings, returns the evidence of a finding, the story of a thread, the rows
-    of a SELECT statement, and what a recording contains. Reads only FOLDERS and what is below, and
+    Lists sessions and findings, returns the evidence of a finding, the story of a thread, what a
+    change would gain, how sessions differ, the rows of a SELECT statement, and what a recording
+    contains. Reads only FOLDERS and what is below, and
     writes nothing. Needs `pip install schedlens[mcp]`: docs/agents.md.
     """
     from schedlens.lake import extras

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from schedlens.ask import thread_groups
 from schedlens.differences import (
+    group_subjects,
     machine_facts,
     matched_findings,
     mechanisms,
@@ -158,9 +160,10 @@ def compare(
 
     Each side is one or several of: an analyzed session (its folder or its analysis.duckdb), a
     session folder, a recording. Several recordings of one step are its repeats. `processes` are
-    those to compare, by default the busiest; `quantities` names those to compare, by default all.
-    `align` matches steps by their name (if the sides share none, or with "all", all recordings of a
-    side are repeats of one step). `keep` is a folder for the databases of what had to be analyzed.
+    those to compare, by default the busiest, or groups of threads such as service:nginx;
+    `quantities` names those to compare, by default all. `align` matches steps by their name (if the
+    sides share none, or with "all", all recordings of a side are repeats of one step). `keep` is a
+    folder for the databases of what had to be analyzed.
     Raises `SchedlensError` if nothing can be compared.
     """
     resampling.libraries()
@@ -175,6 +178,10 @@ def compare(
             for name, paths in (("a", a), ("b", b))
         )
         wanted = list(processes) or _busiest(side_a, side_b)
+        if rules is not None:
+            wanted += [name for name in _ruled(rules, side_a, side_b) if name not in wanted]
+        for side in (side_a, side_b):
+            group_subjects.add(side, [name for name in wanted if thread_groups.is_one(name)])
         _check_processes(wanted, side_a, side_b)
         steps, unmatched = _aligned(side_a, side_b, align)
         compared: list[Compared] = []
@@ -252,16 +259,31 @@ def _busiest(*every: sides.Side) -> list[str]:
     return list(dict.fromkeys([*busiest, *sorted(presenting[0] & presenting[1])]))
 
 
+def _ruled(rules: Rules, *every: sides.Side) -> list[str]:
+    """Groups that rules name, and processes that they name if both sides have them."""
+    owners = [
+        group_subjects.owner(BY_NAME[rule.metric], rule.subject)
+        for rule in rules.rules
+        if rule.subject is not None
+    ]
+    both = set.intersection(*(_processes(side) for side in every))
+    return [one for one in owners if one in both or (one and thread_groups.is_one(one))]
+
+
+def _processes(side: sides.Side) -> set[str]:
+    return {
+        row[0]
+        for _, con in side.databases
+        for row in con.execute(
+            "SELECT DISTINCT process FROM block_process WHERE process IS NOT NULL "
+            "UNION SELECT DISTINCT process FROM frame_time"
+        ).fetchall()
+    }
+
+
 def _check_processes(names: Sequence[str], *every: sides.Side) -> None:
     for side in every:
-        known = {
-            row[0]
-            for _, con in side.databases
-            for row in con.execute(
-                "SELECT DISTINCT process FROM block_process WHERE process IS NOT NULL "
-                "UNION SELECT DISTINCT process FROM frame_time"
-            ).fetchall()
-        }
+        known = _processes(side)
         for name in names:
             if name not in known:
                 raise UnknownNameError(f"process of side {side.name}", name, sorted(known))
@@ -329,7 +351,7 @@ def difference_of(
         quantity.name, quantity.text, quantity.unit, step, subject, quantity.analyzer,
         quantity.better, quantity.is_symptom, None, None, None, None, None, None, None, None,
         cut.by, cut.a.number if cut.a else 0, cut.b.number if cut.b else 0, cut.length, is_lossy,
-        None, quantity.sql,
+        None, group_subjects.sql(quantity, subject),
     )  # fmt: skip
     if not all(one.has_bounds for one in (*a, *b)):
         return replace(blank, reason="records were lost, and this quantity has no bounds then")
