@@ -233,6 +233,18 @@ CREATE TABLE counter_sample (
   value BIGINT NOT NULL            -- Cumulative count of this CPU (raw 64 bits, read as signed).
 );
 
+-- Values that a recording contains over time, apart from idle states and frequencies.
+CREATE TABLE track_counter (
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
+  ts BIGINT NOT NULL,              -- When the value was read.
+  name VARCHAR NOT NULL,           -- Name: mem.rss, MemFree, the name that the program gave it, ...
+  unit VARCHAR,                    -- Unit of the value; NULL if not recorded.
+  cpu INTEGER,                     -- Logical CPU that it is about; NULL: none.
+  upid BIGINT,                     -- Process that it is about; NULL: none.
+  utid BIGINT,                     -- Thread that it is about; NULL: none.
+  value DOUBLE NOT NULL            -- The value.
+);
+
 CREATE TABLE frame (
   trace_id BIGINT NOT NULL,        -- Recording.
   frame BIGINT NOT NULL,           -- Number of the frame in its process.

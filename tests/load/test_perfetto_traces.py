@@ -174,6 +174,79 @@ def test_missing_switch_is_a_gap(tmp_path: Path) -> None:
         assert (what.partition(":")[0], count) == ("mismatched_sched_switch_tids", 1)
 
 
+def track(uuid: int, name: str, parent: int = 0) -> Message:
+    """A counter track in bytes; `parent` is the track of its thread."""
+    fields = Message().number(1, uuid).text(2, name).message(8, Message().number(3, 3))
+    return fields.number(5, parent) if parent else fields
+
+
+def test_counters_are_read_with_what_they_are_about(tmp_path: Path) -> None:
+    bundle = Message().number(1, 0)
+    for event in (switch(MS, 0, 0, 5), switch(9 * MS, 5, 1, 0)):
+        bundle.message(2, event)
+
+    def value(ts: int, uuid: int, number: int) -> bytes:
+        return packet(11, Message().number(9, 4).number(11, uuid).number(30, number), ts)
+
+    path = tmp_path / "counters"
+    path.write_bytes(
+        packet(1, bundle) + packet(60, track(77, "heap"))
+        + packet(60, Message().number(1, 80).message(4, Message().number(1, 5).number(2, 5)))
+            + packet(60, track(78, "queue", parent=80))
+            + packet(60, Message().number(1, 81).message(3, Message().number(1, 5).text(6, "game")))
+        + value(2 * MS, 77, 100) + value(4 * MS, 77, 300) + value(5 * MS, 78, 7)
+        # Before the first event of the scheduler, and after the last one.
+        + value(MS // 2, 77, 1) + value(10 * MS, 77, 2)
+    )  # fmt: skip
+    with loaded(path, tmp_path) as con:
+        assert rows(
+            con,
+            "SELECT c.ts, c.name, c.unit, t.tid, c.value FROM track_counter AS c "
+            "LEFT JOIN thread AS t USING (utid) ORDER BY c.ts",
+        ) == [
+            (MS, "heap", "bytes", None, 100.0), (3 * MS, "heap", "bytes", None, 300.0),
+            (4 * MS, "queue", "bytes", 5, 7.0),
+        ]  # fmt: skip
+        assert rows(
+            con,
+            "SELECT name, unit, readings, first_value, least, mean, most, last_value "
+            "FROM track_counter_summary WHERE utid IS NULL",
+        ) == [("heap", "bytes", 2, 100.0, 100.0, 200.0, 300.0, 300.0)]
+        # Counters of a process are also those of its threads.
+        assert rows(con, "SELECT name FROM track_counter_summary(p_process := 'game')") == [
+            ("queue",)
+        ]
+
+
+def test_counters_of_a_public_trace_are_those_of_the_engine(tmp_path: Path) -> None:
+    path = shared_files.need(f"traces/perfetto/{PUBLIC[1]}") / "traces" / "perfetto" / PUBLIC[1]
+    with trace_engine.loaded(path) as engine:
+        wanted = engine.rows(
+            "SELECT t.name, t.unit, c.ts, c.value, p.pid FROM counter AS c "
+            "JOIN counter_track AS t ON t.id = c.track_id "
+            "LEFT JOIN process_counter_track AS k ON k.id = t.id "
+            "LEFT JOIN process AS p USING (upid) WHERE t.name NOT IN ('cpuidle', 'cpufreq')"
+        )
+    with loaded(path, tmp_path) as con:
+        ((base, last),) = rows(con, "SELECT start_clock, duration_ns FROM trace")
+        inside = [
+            (name, unit or None, ts - base, value, pid)
+            for name, unit, ts, value, pid in wanted
+            if 0 <= ts - base <= last
+        ]
+        assert len(inside) > 10_000
+        found = rows(
+            con,
+            "SELECT c.name, c.unit, c.ts, c.value, p.pid FROM track_counter AS c "
+            "LEFT JOIN process AS p USING (upid)",
+        )
+        assert sorted(found, key=str) == sorted(inside, key=str)
+        ((processes,),) = rows(
+            con, "SELECT count(DISTINCT upid) FROM track_counter_summary WHERE name = 'mem.rss'"
+        )
+        assert processes > 50
+
+
 def moved(ts: int, tid: int, path: str, hierarchy: int) -> Message:
     fields = Message().number(1, hierarchy).number(3, tid).text(7, path)
     return Message().number(1, ts).number(2, 5).message(67, fields)

@@ -194,6 +194,7 @@ def tables() -> tuple[str, ...]:
 _CUT = ("sched_slice", "thread_state", "cpu_state", "cpu_idle", "interrupt_slice")
 _AT_ONCE = (
     "context_switch", "wakeup", "migration", "sched_yield", "ideal_cpu_change", "counter_sample",
+    "track_counter",
 )  # fmt: skip
 # What is set applies until it changes.
 _SET = {
@@ -208,7 +209,7 @@ _WHOLE = {
     "run_sample": ("start_ns", "end_ns"),
 }
 _OF_THREADS = ("thread_name", "affinity", "affinity_change", "priority_change", "qos_change",
-               "ideal_cpu_change", "thread_cgroup", "snapshot_thread")  # fmt: skip
+               "ideal_cpu_change", "thread_cgroup", "snapshot_thread", "track_counter")  # fmt: skip
 _KEPT_THREADS = "excerpt_thread"
 
 

@@ -161,7 +161,7 @@ class Rules:
                   | "problem.place" | "problem.what"):  # fmt: skip
                 # Decided by row.
                 return str
-            case "counter_sample.counter" | "counter_delta.counter":
+            case "counter_sample.counter" | "counter_delta.counter" | "track_counter.name":
                 return lambda text: text if _COUNTER.fullmatch(text) else self.name(text)
             case "energy.domain":
                 return lambda text: text if _DOMAIN.fullmatch(text) else self.name(text)

@@ -8,7 +8,7 @@ pub(super) const MANIFEST: &str = "tables.json";
 pub(super) const SUFFIX: &str = ".arrow";
 
 /// Base tables of a recording. Session tables come from the session, `trace` from the manifest.
-pub(super) const TABLES: [&str; 25] = [
+pub(super) const TABLES: [&str; 26] = [
     "cpu",
     "machine_setting",
     "process",
@@ -29,6 +29,7 @@ pub(super) const TABLES: [&str; 25] = [
     "cpu_frequency",
     "cpu_parking",
     "counter_sample",
+    "track_counter",
     "frame",
     "mark",
     "loss",

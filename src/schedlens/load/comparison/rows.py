@@ -36,6 +36,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "cpu_frequency": ("ts", "cpu"),
     "cpu_parking": ("ts", "cpu"),
     "counter_sample": ("ts", "cpu", "counter"),
+    "track_counter": ("ts", "name", "cpu", "pid", "tid"),
     "frame": ("pid", "start_ns"),
     "mark": ("ts", "name"),
     "loss": ("cpu", "start_ns"),

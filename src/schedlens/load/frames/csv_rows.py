@@ -6,11 +6,14 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from schedlens.errors import DamagedTraceError, NotATraceError
 from schedlens.output import byte_order_mark
 
 _HEAD_BYTES = 4096
+# Characters; far above any row.
+_MOST_LINE = 1 << 20
 
 
 def names(path: Path) -> set[str]:
@@ -24,6 +27,16 @@ def names(path: Path) -> set[str]:
     return {name.strip() for name in first.lower().split(",")}
 
 
+def _lines(file: TextIO, path: Path, again: str) -> Iterator[str]:
+    """The lines; one that no recorder writes is refused before it is in memory."""
+    while line := file.readline(_MOST_LINE):
+        if len(line) == _MOST_LINE and not line.endswith("\n"):
+            raise DamagedTraceError(
+                f"{path}: has a line of more than {_MOST_LINE >> 20} MiB: {again}"
+            )
+        yield line
+
+
 @contextmanager
 def opened(path: Path, again: str) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
     """The column names in lower case in file order, and the rows.
@@ -35,7 +48,7 @@ def opened(path: Path, again: str) -> Iterator[tuple[list[str], Iterator[list[st
         with path.open("rb") as file:
             encoding = byte_order_mark.encoding(file.read(4))
         with path.open(encoding=encoding, errors="replace", newline="") as file:
-            rows = csv.reader(file)
+            rows = csv.reader(_lines(file, path, again))
             yield [name.strip().lower() for name in next(rows, [])], rows
     except OSError as error:
         raise NotATraceError(f"cannot read {path}: {error.strerror}") from None

@@ -20,6 +20,9 @@ from schedlens.load.frames import csv_rows
 
 MS = 1e6
 _MOST_FRAMES = 50_000_000
+_MOST_PID = 0xFFFF_FFFF
+# About 146 years: sums of times are 64-bit numbers too.
+_MOST_NS = 1 << 62
 
 Clock = Literal["qpc", "qpc_ns", "relative"]
 
@@ -143,6 +146,9 @@ def _capture(path: Path, names: list[str], rows: Iterator[list[str]]) -> Capture
         if timed.column == "qpctime" and "." in text:
             # 1.x writes raw ticks, or seconds on request.
             timed = _Time("qpctime", "qpc_ns", 1e9, of_present=True)
+        if not 0 <= pid <= _MOST_PID or abs(time) * timed.unit_ns > _MOST_NS:
+            skipped += 1
+            continue
         swap_chain = row.get("swapchainaddress", "").strip()
         lengths = reader(row, before.setdefault((int(pid), swap_chain), _Before()))
         if lengths is None:

@@ -212,6 +212,14 @@ TABLES = {
       SELECT ts - base() AS ts, cpu::INTEGER AS cpu, value::BIGINT AS khz
       FROM e_counter WHERE name = 'cpufreq' AND value > 0
       ORDER BY ts, cpu, id""",
+    "track_counter": """
+      SELECT
+        ts - base() AS ts, name, nullif(unit, '') AS unit, cpu::INTEGER AS cpu,
+        4294967296::BIGINT + upid AS upid,
+        CASE WHEN utid <> 0 THEN own(utid) END AS utid, value,
+      FROM e_value
+      WHERE ts BETWEEN base() AND last() AND isfinite(value)
+      ORDER BY ts, name, cpu, upid, utid, id""",
     "mark": """
       SELECT
         ts - base() AS ts, CASE WHEN dur >= 0 THEN dur END AS dur, name, 'user' AS kind,
@@ -291,6 +299,6 @@ TABLES = {
 }
 # Tables without rows that were not recorded, and not: recorded without rows.
 ABSENT_IF_EMPTY = (
-    "wakeup", "migration", "thread_cgroup", "interrupt_slice", "cpu_idle", "cpu_frequency", "mark",
-    "frame",
+    "wakeup", "migration", "thread_cgroup", "interrupt_slice", "cpu_idle", "cpu_frequency",
+    "track_counter", "mark", "frame",
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import re
+import zlib
 from pathlib import Path
 
 # Enough for the header of a text and for several lines.
@@ -30,7 +31,7 @@ def is_one(path: Path) -> bool:
             if begin.startswith(_OTHERS):
                 return False
             if begin.startswith(_GZIP):
-                with contextlib.suppress(OSError, EOFError):
+                with contextlib.suppress(OSError, EOFError, zlib.error):
                     begin = gzip.GzipFile(fileobj=path.open("rb")).read(_BEGIN)
                     return _is_text(begin) or _is_proto(begin, None)
                 return False

@@ -77,6 +77,16 @@ _QUERIES: dict[str, tuple[str, pa.Schema]] = {
         "ON c.track_id = t.id WHERE t.name IN ('cpuidle', 'cpufreq')",
         _schema(id=_LONG, ts=_LONG, value=_FLOAT, cpu=_LONG, name=_TEXT),
     ),
+    "e_value": (
+        "SELECT c.id, c.ts, c.value, t.name, t.unit, k.cpu, p.upid, h.utid "
+        "FROM counter AS c JOIN counter_track AS t ON t.id = c.track_id "
+        "LEFT JOIN cpu_counter_track AS k ON k.id = t.id "
+        "LEFT JOIN process_counter_track AS p ON p.id = t.id "
+        "LEFT JOIN thread_counter_track AS h ON h.id = t.id "
+        "WHERE t.name IS NOT NULL AND t.name NOT IN ('cpuidle', 'cpufreq')",
+        _schema(id=_LONG, ts=_LONG, value=_FLOAT, name=_TEXT, unit=_TEXT, cpu=_LONG, upid=_LONG,
+                utid=_LONG),
+    ),
     "e_irq": (
         "SELECT s.id, s.ts, s.dur, t.cpu, t.type, s.name FROM slice AS s JOIN cpu_track AS t "
         "ON s.track_id = t.id WHERE t.type IN ('cpu_irq', 'cpu_softirq')",
