@@ -17,6 +17,7 @@
 # make bench   measures schedlens and other programs, and writes docs/benchmarks.md
 # make picture  renders the report of the demo for the README, and copies one of its findings
 # make experiments-check  checks the load generator of the experiments against queueing theory
+# make statistics-check   checks the intervals of the experiments on synthetic ones with known truth
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -29,7 +30,7 @@ TEST_PACKAGES := perf:linux-perf trace-cmd:trace-cmd chromium:chromium xz:xz-uti
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
 
-.PHONY: run test quick check setup setup-run setup-test lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check compare-check fuzz fuzz-corpus fuzz-bytes clean
+.PHONY: run test quick check setup setup-run setup-test lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check statistics-check compare-check fuzz fuzz-corpus fuzz-bytes clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -113,6 +114,11 @@ bench-fleet: setup
 # Checks the load generator of the experiments against queueing theory.
 experiments-check: setup
 	$(BIN)/python benches/late_starts.py
+
+# Checks the confidence intervals of the experiments on 1,000 synthetic experiments with known truth;
+# the table in docs/statistics.md is from it.
+statistics-check: setup
+	PYTHONPATH=tests:tests/support $(BIN)/python tests/support/simulated_intervals.py
 
 # Takes 20 minutes; the figures in docs/compare.md are from it. PAIRS=20 make compare-check is shorter.
 compare-check: setup

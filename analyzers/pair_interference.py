@@ -171,10 +171,12 @@ def _mispredicted(rows: list[Row]) -> Iterable[Finding]:
     off = []
     for row in rows:
         for who in ("first", "second"):
-            expected, found = row[f"{who}_predicted"], row[f"{who}_slowdown"]
+            # The prediction counts cycles, so the clock must not count.
+            kind = "slowdown" if row[f"{who}_slowdown_cycles"] is None else "slowdown_cycles"
+            expected, found = row[f"{who}_predicted"], row[f"{who}_{kind}"]
             if expected is None or row["is_disturbed"]:
                 continue
-            low, high = row[f"{who}_slowdown_low"], row[f"{who}_slowdown_high"]
+            low, high = row[f"{who}_{kind}_low"], row[f"{who}_{kind}_high"]
             if low > expected * (1 + _OFF) or high < expected * (1 - _OFF):
                 off.append((abs(found / expected - 1), row, who))
     if off:

@@ -19,11 +19,11 @@ from schedlens.ask.findings import (
     Severity,
     not_applicable,
 )
-from schedlens.output.wording import count, duration, percent, times
+from schedlens.output.wording import count, duration, interval, percent, times
 
 NEEDS = ("shards",)
 METRIC: Metric = "measured"
-KINDS = ("placement", "same_cpus", "late_starts", "too_few_requests")
+KINDS = ("placement", "same_cpus", "sibling_busy", "late_starts", "too_few_requests")
 
 _WORSE = 1.10
 _APART_POINTS = 5.0
@@ -49,6 +49,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             f"{_p99(topology)}.",
             "Keep either placement: they do not differ on this machine.",
         )
+    yield from _with_busy_sibling(by_place)
     for row in rows:
         if row["late_pct"] is None or row["busy_pct"] is None:
             continue
@@ -88,6 +89,33 @@ def _compared(topology: dict[str, Any], number: dict[str, Any]) -> Finding:
         if worse
         else "Keep either placement: the p99 differs by less than "
         f"{percent(100 * (_WORSE - 1))}, or no shards share a core.",
+    )
+
+
+def _with_busy_sibling(by_place: dict[str, dict[str, Any]]) -> Iterable[Finding]:
+    """What a busy sibling costs a shard, and what one at 5 % does."""
+    idle, busy = by_place.get("sibling_idle"), by_place.get("sibling_busy")
+    if idle is None or busy is None or busy["p99_ratio"] is None:
+        return
+    worse = busy["p99_ratio_low"] > 1
+    housekeeping = by_place.get("sibling_at_5_pct")
+    more = ""
+    if housekeeping is not None and housekeeping["p99_ratio"] is not None:
+        more = (
+            f" A sibling that is 5 % busy makes it {housekeeping['p99_ratio']:.3g} times as long"
+            f"{interval(housekeeping['p99_ratio_low'], housekeeping['p99_ratio_high'])}."
+        )
+    yield _found(
+        "sibling_busy",
+        "info",
+        f"A busy SMT sibling makes the p99 {busy['p99_ratio']:.3g} times as long",
+        f"The p99 of a shard is {_p99(idle)} with its SMT sibling idle and {_p99(busy)} with "
+        f"sha256 on it: {busy['p99_ratio']:.3g} times as long"
+        f"{interval(busy['p99_ratio_low'], busy['p99_ratio_high'])}.{more}",
+        "Leave the SMT sibling of a latency-critical shard idle (cpuset.cpus), and give "
+        "housekeeping a budget (cpu.max)."
+        if worse
+        else "Measure again with more repeats: the interval contains 1.",
     )
 
 

@@ -15,6 +15,11 @@ WITH
       [a.cpu, b.cpu] AS cpus,
       a.slowdown AS first_slowdown,
       b.slowdown AS second_slowdown,
+      a.slowdown_cycles AS first_slow_cycles,
+      b.slowdown_cycles AS second_slow_cycles,
+      a.clock_factor AS first_factor,
+      b.clock_factor AS second_factor,
+      a.is_drifting OR b.is_drifting AS is_drifting,
       1 / nullif(a.slowdown, 0) + 1 / nullif(b.slowdown, 0) AS combined,
       a.ns_per_iteration AS first_ns,
       b.ns_per_iteration AS second_ns,
@@ -46,6 +51,13 @@ WITH
       list_sort(list(first_slowdown) FILTER (WHERE combined IS NOT NULL)) AS firsts,
       list_sort(list(second_slowdown) FILTER (WHERE combined IS NOT NULL)) AS seconds,
       list_sort(list(combined) FILTER (WHERE combined IS NOT NULL)) AS combined,
+      list_sort(list(first_slow_cycles) FILTER (WHERE first_slow_cycles IS NOT NULL))
+        AS first_cycle_ratios,
+      list_sort(list(second_slow_cycles) FILTER (WHERE second_slow_cycles IS NOT NULL))
+        AS second_cycle_ratios,
+      median(first_factor) AS first_factor,
+      median(second_factor) AS second_factor,
+      count(*) FILTER (WHERE is_drifting) AS drifting,
       median(first_ns) AS first_ns,
       median(second_ns) AS second_ns,
       median(first_cycles) AS first_cycles,
@@ -89,6 +101,26 @@ SELECT
   seconds[r.low_rank] AS second_slowdown_low,
   -- Upper end of its confidence interval.
   seconds[r.high_rank] AS second_slowdown_high,
+  -- first_slowdown in core cycles instead of time, which does not follow the clock; null if not
+  -- measured.
+  list_median(first_cycle_ratios) AS first_slowdown_cycles,
+  -- Lower end of its confidence interval.
+  first_cycle_ratios[c.low_rank] AS first_slowdown_cycles_low,
+  -- Upper end of its confidence interval.
+  first_cycle_ratios[c.high_rank] AS first_slowdown_cycles_high,
+  -- second_slowdown in core cycles.
+  list_median(second_cycle_ratios) AS second_slowdown_cycles,
+  -- Lower end of its confidence interval.
+  second_cycle_ratios[d.low_rank] AS second_slowdown_cycles_low,
+  -- Upper end of its confidence interval.
+  second_cycle_ratios[d.high_rank] AS second_slowdown_cycles_high,
+  -- Clock of the first worker's core alone divided by its clock here, median: the part of
+  -- first_slowdown that the clock explains.
+  first_factor AS first_clock_factor,
+  -- The same for the second worker.
+  second_factor AS second_clock_factor,
+  -- Repeats in which a clock changed by more than 2 % during the interval.
+  drifting,
   -- Combined throughput, each worker relative to running alone: 2 means no cost, 1 means no gain.
   list_median(combined) AS combined,
   -- Lower end of its confidence interval.
@@ -113,10 +145,13 @@ SELECT
   first_cycles,
   -- Median length of an iteration of the second, core cycles.
   second_cycles,
-  -- Instructions per cycle of the first; null without counters.
+  -- Instructions per core cycle of the first, from counters or the known instructions of its loop;
+  -- null if unknown.
   first_ipc,
-  -- Instructions per cycle of the second; null without counters.
+  -- Instructions per core cycle of the second; null if unknown.
   second_ipc,
 FROM measured
 LEFT JOIN median_rank() AS r ON r.n = measured.repeats
+LEFT JOIN median_rank() AS c ON c.n = len(measured.first_cycle_ratios)
+LEFT JOIN median_rank() AS d ON d.n = len(measured.second_cycle_ratios)
 ORDER BY place, first, second;

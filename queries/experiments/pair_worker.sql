@@ -33,7 +33,17 @@ WITH
       coalesce(t.batch_per_s, t.per_s) AS per_s,
       e.ns_per_iteration,
       e.cycles_per_iteration,
-      counted.ipc,
+      coalesce(
+        counted.ipc,
+        e.instructions_per_iteration / nullif(e.cycles_per_iteration, 0)
+      ) AS ipc,
+      CASE
+        WHEN counted.ipc IS NOT NULL THEN 'counters'
+        WHEN e.instructions_per_iteration / nullif(e.cycles_per_iteration, 0) IS NOT NULL
+          THEN 'instructions of the loop'
+      END AS ipc_basis,
+      coalesce(e.ghz_during, (e.ghz_before + e.ghz_after) / 2) AS ghz,
+      100.0 * (e.ghz_after / nullif(e.ghz_before, 0) - 1) AS drift_pct,
       e.predicted_slowdown,
       e.predicted_basis,
       d.is_disturbed,
@@ -48,7 +58,12 @@ WITH
     WHERE c.experiment = 'pairs'
   ),
   quiet AS (
-    SELECT label, core_type, median(per_s) AS per_s
+    SELECT
+      label,
+      core_type,
+      median(per_s) AS per_s,
+      median(cycles_per_iteration) AS cycles,
+      median(ghz) AS ghz,
     FROM ran
     WHERE place = 'alone' AND NOT coalesce(is_disturbed, FALSE)
     GROUP BY label, core_type
@@ -64,6 +79,16 @@ WITH
         any_value(quiet.per_s),
         median(a.per_s)
       ) AS per_s,
+      coalesce(
+        median(a.cycles_per_iteration) FILTER (WHERE NOT coalesce(a.is_disturbed, FALSE)),
+        any_value(quiet.cycles),
+        median(a.cycles_per_iteration)
+      ) AS cycles,
+      coalesce(
+        median(a.ghz) FILTER (WHERE NOT coalesce(a.is_disturbed, FALSE)),
+        any_value(quiet.ghz),
+        median(a.ghz)
+      ) AS ghz,
     FROM ran AS a
     LEFT JOIN quiet
       ON quiet.label = a.label AND quiet.core_type IS NOT DISTINCT FROM a.core_type
@@ -95,13 +120,25 @@ SELECT
   ran.ns_per_iteration,
   -- Median length of an iteration, core cycles.
   ran.cycles_per_iteration,
-  -- Instructions per cycle; null without counters.
+  -- Instructions per core cycle; null if unknown.
   ran.ipc,
+  -- Where ipc comes from: counters, or the known instructions of the loop; null if unknown.
+  ran.ipc_basis,
+  -- Clock of its core during its interval, GHz, measured with 64 dependent additions.
+  ran.ghz,
+  -- Change of this clock from the start to the end of the interval, percent; null if unknown.
+  ran.drift_pct,
+  -- Whether the clock changed by more than 2 %.
+  coalesce(abs(ran.drift_pct) > 2, FALSE) AS is_drifting,
   -- Work per second of the same kernel alone on a core of this type, in the same repeat or, if that
   -- was disturbed, over all undisturbed ones; null if not measured.
   alone.per_s AS alone_per_s,
   -- How many times longer its work takes than alone; null if that was not measured.
   alone.per_s / nullif(ran.per_s, 0) AS slowdown,
+  -- The same in core cycles, which does not follow the clock; null if that was not measured.
+  ran.cycles_per_iteration / nullif(alone.cycles, 0) AS slowdown_cycles,
+  -- Clock alone divided by the clock here: the part of the slowdown that the clock explains.
+  alone.ghz / nullif(ran.ghz, 0) AS clock_factor,
   -- Expected slowdown; null if unknown.
   ran.predicted_slowdown,
   -- What the expectation is based on.

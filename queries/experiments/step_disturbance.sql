@@ -38,6 +38,31 @@ WITH
     WHERE is_worker
   ),
   cpus AS (SELECT trace_id, count(*) AS cpus FROM used GROUP BY trace_id),
+  place AS (
+    SELECT trace_id, cpu, arg_max(core, from_ns) AS core
+    FROM topology(p_trace_id)
+    GROUP BY trace_id, cpu
+  ),
+  -- SMT siblings of the workers' CPUs on which no worker ran.
+  sibling AS (
+    SELECT DISTINCT used.trace_id, other.cpu
+    FROM used
+    JOIN place ON place.trace_id = used.trace_id AND place.cpu = used.cpu
+    JOIN place AS other
+      ON other.trace_id = place.trace_id AND other.core = place.core AND other.cpu <> place.cpu
+    ANTI JOIN used AS own ON own.trace_id = other.trace_id AND own.cpu = other.cpu
+  ),
+  sibling_busy AS (
+    SELECT sibling.trace_id, sibling.cpu, coalesce(sum(slice.ns), 0)::BIGINT AS ns
+    FROM sibling
+    LEFT JOIN slice ON slice.trace_id = sibling.trace_id AND slice.cpu = sibling.cpu
+    GROUP BY sibling.trace_id, sibling.cpu
+  ),
+  siblings AS (
+    SELECT trace_id, sum(ns)::BIGINT AS ns, max(ns) AS busiest_ns
+    FROM sibling_busy
+    GROUP BY trace_id
+  ),
   other AS (
     SELECT slice.trace_id, slice.utid, sum(slice.ns)::BIGINT AS ns
     FROM slice
@@ -81,6 +106,8 @@ WITH
       CASE WHEN cpus.cpus IS NOT NULL THEN coalesce(others.threads, 0) END AS other_threads,
       others.utid AS other_utid,
       others.longest_ns,
+      siblings.ns AS sibling_ns,
+      100.0 * siblings.busiest_ns / nullif(step.dur_ns, 0) AS sibling_pct,
       taken.steal_pct,
       -- If a clock counts slightly more than the interval, nothing is missing.
       CASE
@@ -90,6 +117,7 @@ WITH
     FROM step
     LEFT JOIN cpus USING (trace_id)
     LEFT JOIN others USING (trace_id)
+    LEFT JOIN siblings USING (trace_id)
     LEFT JOIN taken USING (trace_id)
     LEFT JOIN worked USING (trace_id)
   )
@@ -116,6 +144,11 @@ SELECT
   found.other_utid,
   -- How long it ran there, ns; null if there is none. (at least)
   found.longest_ns,
+  -- Time that anything ran on SMT siblings of these CPUs on which no worker ran, ns; null if there
+  -- are none, or if unknown. (at least)
+  found.sibling_ns,
+  -- Busy share of the busiest of these siblings, percent. (no bounds)
+  found.sibling_pct,
   -- Largest share of one of these CPUs that the hypervisor took, percent; null if not reported.
   -- (exact)
   found.steal_pct,
@@ -123,10 +156,11 @@ SELECT
   -- that of their median batches over their CPU time. Shows CPUs that were stopped without any
   -- report; null if unknown. (exact)
   found.stalled_pct,
-  -- True if its throughput should not be judged: other programs from 2 %, steal from 1 %,
-  -- unreported stalls from 20 % (undisturbed steps show up to 5 %); null if none of these is known.
+  -- True if its throughput should not be judged: other programs from 2 %, an SMT sibling that is
+  -- busy from 2 %, steal from 1 %, unreported stalls from 20 % (undisturbed steps show up to 5 %);
+  -- null if none of these is known.
   CASE
-    WHEN found.other_pct >= 2 OR found.steal_pct >= 1 OR found.stalled_pct >= 20 THEN TRUE
+    WHEN found.other_pct >= 2 OR found.sibling_pct >= 2 OR found.steal_pct >= 1 OR found.stalled_pct >= 20 THEN TRUE
     WHEN coalesce(found.other_pct, found.steal_pct, found.stalled_pct) IS NOT NULL THEN FALSE
   END AS is_disturbed,
 FROM found

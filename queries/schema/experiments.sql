@@ -38,7 +38,9 @@ CREATE TABLE experiment_worker (
   interval_ns BIGINT,              -- Time over which requests were counted.
   frames BIGINT,                   -- Frames measured; NULL: the kernel makes none.
   missed_frames BIGINT,            -- Frames that began late.
-  work_ns BIGINT                   -- Time in requests only, without spinning or waking up for them; NULL: not measured.
+  work_ns BIGINT,                  -- Time in requests only, without spinning or waking up for them; NULL: not measured.
+  ghz_during DOUBLE,               -- Median clock of its core during its interval; NULL: not measured.
+  instructions_per_iteration DOUBLE -- Instructions of an iteration, known for loops in assembly; NULL: unknown.
 );
 
 CREATE TABLE worker_latency (

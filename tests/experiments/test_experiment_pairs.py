@@ -77,7 +77,7 @@ def test_default_plan_matches_articles(tmp_path: Path) -> None:
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     made, missing = pairs.plan(machine, full=False, only=())
     both = [cell for cell in made if cell.place != "alone"]
-    assert len(both) == 26
+    assert len(both) == 27
     by_name = {cell.name: cell for cell in both}
     assert by_name["imul2+imul1-siblings"].cpus == (0, 10)
     assert by_name["imul2+imul1-siblings"].loads == (Load("imul2"), Load("imul1"))
@@ -125,6 +125,41 @@ def test_hybrid_machine_runs_each_kernel_alone_on_both_core_types(tmp_path: Path
     assert [cell.place for cell in made if cell.place != "alone"] == [
         "siblings", "same_l2", "same_llc", "p_beside_e",
     ]  # fmt: skip
+
+
+def test_slowdown_in_cycles_does_not_follow_the_clock(tmp_path: Path) -> None:
+    """Two loops of 3 cycles on two cores: the clock is 3.6 GHz alone and 4.0 GHz together."""
+    machine = read(fake.no_smt(), tmp_path / "root")
+    made, _ = pairs.plan(machine, full=False, only=("imul1+imul1",))
+    steps = cells.shuffled(made, 6, 1)
+    workers, rates = {}, {}
+    for step in steps:
+        assert step.cell is not None
+        ghz = 3.6 if step.cell.place == "alone" else 4.0
+        # A repeat's noise, the same for both.
+        cycles = 3 * (1 + 0.001 * step.repeat)
+        worker = {
+            "core_ghz_before": ghz, "core_ghz_during": ghz,
+            # In the second repeat, the clock rises by 3 % while a cell runs.
+            "core_ghz_after": ghz * (1.03 if step.repeat == 2 else 1.0),
+            "core_cycles_per_iteration": cycles, "instructions_per_iteration": 3,
+        }  # fmt: skip
+        workers[step.name] = [worker] * len(step.cell.cpus or ())
+        rates[step.name] = [ghz * 1e9 / cycles] * len(step.cell.cpus or ())
+    folder = experiment_session.write(
+        tmp_path / "session", machine, steps, rates, workers=workers,
+        experiment={"name": "pairs"},
+    )  # fmt: skip
+    with experiment_session.analyzed(folder) as con:
+        [row] = con.execute(
+            "SELECT first_slowdown, first_slowdown_cycles, first_slowdown_cycles_low, "
+            "first_slowdown_cycles_high, first_clock_factor, first_ipc, drifting, coverage_pct "
+            "FROM pair_interference"
+        ).fetchall()
+        bases = con.execute("SELECT DISTINCT ipc_basis FROM pair_worker").fetchall()
+    assert row[:6] == pytest.approx((0.9, 1.0, 1.0, 1.0, 0.9, 0.9965), abs=0.0005)
+    assert row[6:] == (1, 96.875)
+    assert bases == [("instructions of the loop",)]
 
 
 def test_invalid_pairs_are_refused(tmp_path: Path) -> None:

@@ -26,15 +26,22 @@ def test_placement_by_number_shares_cores_if_siblings_are_adjacent(tmp_path: Pat
     machine = read(fake.eight_p_eight_e(), tmp_path)
     assert shards.plans(machine, 8) == {
         "by_number": [0, 1, 2, 3, 4, 5, 6, 7],
+        # A plan for siblings (n, n + 12), which on this machine are different cores.
+        "by_offset": [0, 12, 1, 13, 2, 14, 3, 15],
         "by_topology": [0, 2, 4, 6, 8, 10, 12, 14],
     }
     made, missing = shards.plan(machine, "8", 5000.0)
     assert [(cell.name, cell.cpus) for cell in made] == [
         ("8-shards-by_number", (0, 1, 2, 3, 4, 5, 6, 7)),
+        ("8-shards-by_offset", (0, 12, 1, 13, 2, 14, 3, 15)),
         ("8-shards-by_topology", (0, 2, 4, 6, 8, 10, 12, 14)),
+        ("sibling_idle", (0,)),
+        ("sibling_busy", (0, 1)),
+        ("sibling_at_5_pct", (0, 1)),
+        ("two_on_one_core", (0, 1)),
     ]
     assert missing == []
-    assert cells.words(cells.step(made[1], 1, 1)) == [
+    assert cells.words(cells.step(made[2], 1, 1)) == [
         "serve", "--threads", "8", "--variant", "open", "--cpus", "0,2,4,6,8,10,12,14",
         "--rate", "5000",
     ]  # fmt: skip
@@ -44,10 +51,66 @@ def test_identical_placements_share_one_cell(tmp_path: Path) -> None:
     # 10C/20T: CPUs n and n + 10 share a core, so the first ten CPUs are ten cores.
     machine = read(fake.ten_cores_twenty_threads(), tmp_path)
     made, missing = shards.plan(machine, None, 5000.0)
-    assert [cell.name for cell in made] == ["10-shards-by_topology"]
+    assert [(cell.name, cell.cpus) for cell in made] == [
+        # The numbering trap: (n, n + 10) are the siblings of one core here.
+        ("10-shards-by_offset", (0, 10, 1, 11, 2, 12, 3, 13, 4, 14)),
+        ("10-shards-by_topology", tuple(range(10))),
+        ("sibling_idle", (0,)),
+        ("sibling_busy", (0, 10)),
+        ("sibling_at_5_pct", (0, 10)),
+        ("two_on_one_core", (0, 10)),
+    ]
+    by_name = {cell.name: cell for cell in made}
+    assert cells.words(cells.step(by_name["sibling_at_5_pct"], 1, 1)) == [
+        "serve", "--threads", "1", "--variant", "open", "--alongside", "housekeeping",
+        "--cpus", "0,10", "--rate", "5000",
+    ]  # fmt: skip
+    assert by_name["two_on_one_core"].facts.offered_per_s == 10_000.0
+    assert by_name["sibling_busy"].facts.offered_per_s == 5_000.0
     assert missing == [
         "placing 10 shards by number or by topology selects the same CPUs (0-9): "
         "one cell covers both"
+    ]
+
+
+def test_without_siblings_the_cells_of_one_core_are_missing(tmp_path: Path) -> None:
+    made, missing = shards.plan(read(fake.no_smt(), tmp_path), None, 5000.0)
+    assert [cell.place for cell in made] == ["by_topology"]
+    assert missing[-1] == "a busy or an idle sibling: no core has two usable logical CPUs"
+
+
+def test_busy_sibling_is_compared_with_an_idle_one(tmp_path: Path) -> None:
+    """p99 9 us with the sibling idle, 18 us with it busy, 9.9 us with it at 5 %."""
+    machine = read(fake.ten_cores_twenty_threads(), tmp_path / "root")
+    made, missing = shards.plan(machine, None, 5000.0)
+    made = [cell for cell in made if cell.place.startswith(("sibling", "two"))]
+    counts = {"requests": 20_000, "late_starts": 1, "busy_ns": 10**7, "interval_ns": 10**8}
+    slow = {"sibling_idle": 9_000, "sibling_busy": 18_000, "sibling_at_5_pct": 9_900,
+            "two_on_one_core": 27_000}  # fmt: skip
+    serving = {
+        name: {"counts": counts, "latency": [[5_000, 19_700], [ns, 270], [2 * ns, 30]]}
+        for name, ns in slow.items()
+    }
+    # What runs on the sibling serves no requests.
+    workers = {
+        name: [row, row if name == "two_on_one_core" else {"counts": {}}][: len(cell.cpus or ())]
+        for (name, row), cell in zip(serving.items(), made, strict=True)
+    }
+    folder = experiment_session.write(
+        tmp_path / "session", machine, cells.shuffled(made, 6, 1),
+        {cell.name: [2000.0] * cell.threads for cell in made}, workers=workers,
+        experiment={"name": "shards", "missing": missing},
+    )  # fmt: skip
+    with experiment_session.analyzed(folder) as con:
+        rows = con.execute(
+            "SELECT place, shards, p99_ns, p999_ns, p99_ratio, p99_ratio_low, p99_ratio_high, "
+            "p999_ratio, coverage_pct FROM shard_latency WHERE worker IS NULL ORDER BY p99_ns"
+        ).fetchall()
+    assert rows == [
+        ("sibling_idle", 1, 9_000, 18_000, None, None, None, None, 96.875),
+        ("sibling_at_5_pct", 1, 9_900, 19_800, 1.1, 1.1, 1.1, 1.1, 96.875),
+        ("sibling_busy", 1, 18_000, 36_000, 2.0, 2.0, 2.0, 2.0, 96.875),
+        ("two_on_one_core", 2, 27_000, 54_000, 3.0, 3.0, 3.0, 3.0, 96.875),
     ]
 
 
@@ -63,6 +126,7 @@ def test_session_has_expected_numbers(tmp_path: Path) -> None:
     """p99 9 us by topology, 28 us by number; 200 requests per shard and repeat, 2 % slow ones."""
     machine = read(fake.eight_p_eight_e(), tmp_path / "root")
     made, missing = shards.plan(machine, "8", 5000.0)
+    made = [cell for cell in made if cell.place in ("by_number", "by_topology")]
     counts = {"requests": 200, "late_starts": 100, "busy_ns": 50_000_000, "interval_ns": 10**8}
     workers = {
         cell.name: [{"counts": counts, "latency": [[5_000, 196], [slow, 4]]}] * 8
@@ -121,7 +185,9 @@ def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     done = command("analyze", str(folder), "--json", "--no-report", check=False)
     assert done.returncode in (0, 1)
     answer = json.loads(done.stdout)["experiment"]["shards"]
-    whole = [row for row in answer["shards"] if row["worker"] is None]
+    whole = [
+        row for row in answer["shards"] if row["worker"] is None and row["place"] == "by_topology"
+    ]
     assert [row["shards"] for row in whole] == [1]
     served = json.loads((folder / "1-shards-by_topology-r1/workload.json").read_text())
     assert whole[0]["requests"] == served["workers"][0]["counts"]["requests"]

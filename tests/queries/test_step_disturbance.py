@@ -35,6 +35,11 @@ def _draw(
     con: duckdb.DuckDBPyConnection, trace_id: int = 1, *, threads: int = 2, **run: object
 ) -> DrawnTrace:
     trace = DrawnTrace(con, SLICES, CPUS, 100 * MS, trace_id=trace_id)
+    _add_run(trace, trace_id, threads=threads, **run)
+    return trace
+
+
+def _add_run(trace: DrawnTrace, trace_id: int = 1, *, threads: int = 2, **run: object) -> None:
     trace.add("run", **{"step": f"step-{trace_id}", "workload": "sha256", "placement": "default",
               "placements": ["default"], "threads": threads, "repeat": trace_id, "status": "ok",
               "recorded": True, "oversubscribed": False} | run)  # fmt: skip
@@ -42,7 +47,6 @@ def _draw(
         trace.add("run_worker", worker=worker, utid=trace.utid(f"work/W{worker}"), tid=worker,
                   start_ns=0, end_ns=100 * MS, cpu_time_ns=96 * MS, iterations=960,
                   bytes=0)  # fmt: skip
-    return trace
 
 
 @pytest.fixture
@@ -70,6 +74,29 @@ def test_lists_other_threads_on_worker_cpus(con: duckdb.DuckDBPyConnection) -> N
         f"p_to_ns := {100 * MS})"
     ).fetchall()
     assert narrow == [(MS, 1.0, False)]
+
+
+def test_busy_sibling_of_a_worker_is_a_disturbance() -> None:
+    # CPU 2 is the sibling of CPU 0; Z runs there for 1.9 and for 2 of 100 ms. CPU 1 has no sibling.
+    for busy_ns, expected in ((1_900_000, False), (2 * MS, True)):
+        slices = [
+            Slice("work/W0", 0, 0, 100 * MS),
+            Slice("work/W1", 1, 0, 100 * MS),
+            Slice("other/Z", 2, 10 * MS, busy_ns),
+        ]
+        with drawn_database() as con:
+            trace = DrawnTrace(con, slices, [Cpu(0, 0), Cpu(1, 1), Cpu(2, 0)], 100 * MS)
+            _add_run(trace)
+            rows = con.execute(
+                "SELECT cpus, other_ns, sibling_ns, sibling_pct, is_disturbed FROM step_disturbance"
+            ).fetchall()
+        assert rows == [(2, 0, busy_ns, pytest.approx(busy_ns / MS), expected)]
+
+
+def test_without_siblings_there_is_no_time_of_a_sibling(con: duckdb.DuckDBPyConnection) -> None:
+    _draw(con)
+    rows = con.execute("SELECT sibling_ns, sibling_pct FROM step_disturbance").fetchall()
+    assert rows == [(None, None)]
 
 
 def test_missing_work_despite_running_is_reported(con: duckdb.DuckDBPyConnection) -> None:

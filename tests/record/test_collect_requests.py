@@ -88,7 +88,8 @@ def test_wrong_requests_print_one_line(
 
 SAMPLES = {
     "experiment": "pairs", "placements": "default", "how": "spin", "target": "linux",
-    "recorder": "wpr", "seconds": "1", "repeats": "1", "depth": "1", "pid": "1", "ring_s": "1",
+    "recorder": "wpr", "seconds": "1", "warm_up": "1", "repeats": "1", "depth": "1", "pid": "1",
+    "ring_s": "1",
     "stop_on_frame_ms": "1",
 }  # fmt: skip
 

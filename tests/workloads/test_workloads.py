@@ -56,6 +56,7 @@ KERNELS = [
     "scan",
     "serve",
     "pause",
+    "housekeeping",
     "spin_handoff",
     "frame",
     "game",

@@ -2,7 +2,7 @@
 
 use crate::kernel::Kernel;
 use crate::kernels::{
-    add1, add8, aes, frame, game, imul, imul_add, matmul, mem_seq, mem_stride, pause,
+    add1, add8, aes, frame, game, housekeeping, imul, imul_add, matmul, mem_seq, mem_stride, pause,
     pointer_chase, queue, ruler, scan, serve, sha256, spin_handoff,
 };
 
@@ -31,6 +31,7 @@ pub static KERNELS: &[&Kernel] = &[
     &scan::KERNEL,
     &serve::KERNEL,
     &pause::KERNEL,
+    &housekeeping::KERNEL,
     &spin_handoff::KERNEL,
     &frame::KERNEL,
     &game::KERNEL,

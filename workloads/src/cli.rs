@@ -17,7 +17,7 @@ Pinned kernels that verify their own results.
 schedlens-workloads list [--json]
 schedlens-workloads verify [KERNEL...] [--json]
 schedlens-workloads run KERNEL [--variant V] [--threads N] [--cpus LIST] [--seconds S]
-                        [--alongside KERNEL[:V]]... [--depth 1..64] [--how spin|yield|park]
+                        [--warm-up S] [--alongside KERNEL[:V]]... [--depth 1..64] [--how spin|yield|park]
                         [--rate R] [--seed N] [--handoffs N] [--out DIR] [--gate] [--json]
 schedlens-workloads topology [--buffer FILE] [--raw FILE]
 schedlens-workloads observe
@@ -28,6 +28,7 @@ schedlens-workloads bind --cpu N -- COMMAND...
   --threads N    number of workers (1); kernels that run pairs need an even number (2)
   --cpus LIST    pin workers to these CPUs in turn, such as 0,2,4-7; by default no mask is set
   --seconds S    length of the measured interval (1)
+  --warm-up S    run all workers for this time before the measured interval (0)
   --alongside K  add one worker that runs another kernel; repeatable
   --depth D      capacity of the queue (1)
   --how H        how workers of spin_handoff, frame and serve wait (spin)
@@ -50,6 +51,7 @@ Exit status: 0 success, 1 a result was wrong, 2 error, 130 interrupted before th
 /// More workers than any machine has CPUs.
 const MOST_THREADS: usize = 4096;
 const MOST_SECONDS: f64 = 86_400.0;
+const MOST_WARM_UP: f64 = 3_600.0;
 /// A batch waits for its requests, and a run waits for its batches to end.
 const LEAST_RATE: f64 = 10.0;
 const MOST_RATE: f64 = 1e8;
@@ -185,6 +187,7 @@ fn parse_run(words: &mut Parser) -> Result<Command, Error> {
     let mut threads = None;
     let mut cpus = Vec::new();
     let mut seconds = 1.0;
+    let mut warm_up = 0.0;
     let mut alongside = Vec::new();
     let mut depth = None;
     let mut how = None;
@@ -200,6 +203,7 @@ fn parse_run(words: &mut Parser) -> Result<Command, Error> {
             Long("variant") => variant_name = Some(words.value()?.string()?),
             Long("cpus") => cpus = cpu_list(&words.value()?.string()?)?,
             Long("seconds") => seconds = duration(&words.value()?.string()?)?,
+            Long("warm-up") => warm_up = warming(&words.value()?.string()?)?,
             Long("how") => how = Some(way(&words.value()?.string()?)?),
             Long("rate") => rate = Some(per_second(&words.value()?.string()?)?),
             Long("seed") => seed = Some(whole("--seed", &words.value()?.string()?)?),
@@ -259,7 +263,7 @@ fn parse_run(words: &mut Parser) -> Result<Command, Error> {
         seed: seed.unwrap_or(defaults.seed),
         handoffs: handoffs.unwrap_or(defaults.handoffs),
     };
-    let plan = Plan { kernel, variant, threads, alongside, cpus, seconds, options };
+    let plan = Plan { kernel, variant, threads, alongside, cpus, seconds, warm_up, options };
     Ok(Command::Run(RunArguments { plan, out, gate, json }))
 }
 
@@ -310,6 +314,13 @@ fn duration(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|seconds| (0.001..=MOST_SECONDS).contains(seconds))
         .ok_or_else(|| format!("--seconds must be between 0.001 and {MOST_SECONDS}, not {text:?}"))
+}
+
+fn warming(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|seconds| (0.0..=MOST_WARM_UP).contains(seconds))
+        .ok_or_else(|| format!("--warm-up must be between 0 and {MOST_WARM_UP}, not {text:?}"))
 }
 
 fn way(text: &str) -> Result<How, String> {

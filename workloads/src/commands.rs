@@ -7,10 +7,11 @@ use std::io::{self, Write};
 
 use crate::cli::{Command, RunArguments};
 use crate::conduct::{Gated, Timed};
-use crate::engine::{self, Failure, Outcome};
+use crate::engine::{self, Failure};
 use crate::json::{list, object};
 use crate::kernel::Kernel;
 use crate::os::{OpenedProcess, Waiter};
+use crate::outcome::Outcome;
 use crate::{cli, folder, list, machine, os, report, verify};
 use serde_json::Value;
 
@@ -215,6 +216,7 @@ mod tests {
                 alongside: Vec::new(),
                 cpus: Vec::new(),
                 seconds: 0.01,
+                warm_up: 0.0,
                 options: Options::default(),
             },
             out: Some(out.clone()),

@@ -16,6 +16,10 @@ impl Conductor for Timed<'_> {
         Ok(true)
     }
 
+    fn warm_up(&mut self, ns: i64) -> bool {
+        self.waiter.wait(Some(ns), false) == Event::Interrupt
+    }
+
     fn measure(&mut self) -> bool {
         self.waiter.wait(Some(self.ns), false) == Event::Interrupt
     }
@@ -48,6 +52,10 @@ impl Conductor for Gated<'_> {
                 Err(format!("expected the line \"go\" on standard input, found {shown:?}"))
             }
         }
+    }
+
+    fn warm_up(&mut self, ns: i64) -> bool {
+        self.timed.warm_up(ns)
     }
 
     fn measure(&mut self) -> bool {

@@ -6,23 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::beat::FrameMark;
-use crate::clock::{Clock, Map, Pair, Stamp};
-use crate::histogram::Histogram;
-use crate::kernel::{Builder, Crew, Proof};
+use crate::clock::{Clock, Map, Stamp};
+use crate::core_clock::{During, Reading};
+use crate::kernel::{Builder, Crew};
 use crate::kernels::ruler;
 use crate::os;
+use crate::outcome::{self, Batch, Edge, Measured, Outcome};
 use crate::pace::{self, Pace};
 use crate::phases::{Phase, Phases};
 use crate::plan::Plan;
-use crate::samples::Sample;
 
 /// Kernels keep 15 bytes of a thread's name.
 const NAME_BYTES: usize = 15;
 /// Time between two pairs of clock readings of the first worker.
 const PAIR_EVERY_NS: i64 = 100_000_000;
-/// Minimum time from such a pair to those at the ends of the run.
-const PAIR_APART_NS: i64 = 10_000_000;
 /// Capacity for batches, per second and worker; their target length gives 1000 to 3300.
 const SAMPLES_PER_S: f64 = 5000.0;
 /// The start and end edges are read again if reading the two clocks took longer than this.
@@ -53,6 +50,9 @@ pub trait Conductor {
     /// What the caller received instead of a signal to begin.
     fn ready(&mut self) -> Result<bool, String>;
 
+    /// Sleeps through the warm-up; true: interrupted before its end.
+    fn warm_up(&mut self, ns: i64) -> bool;
+
     /// Sleeps through the measured interval; true: interrupted before its end.
     fn measure(&mut self) -> bool;
 
@@ -60,94 +60,14 @@ pub trait Conductor {
     fn done(&mut self);
 }
 
-/// What a worker measured, by the system's clock.
-#[derive(Debug)]
-pub struct WorkerResult {
-    pub tid: u32,
-    pub name: String,
-    pub kernel: &'static str,
-    pub variant: &'static str,
-    pub cpu: Option<usize>,
-    pub start_mono_ns: i64,
-    pub end_mono_ns: i64,
-    pub cpu_time_ns: i64,
-    pub iterations: u64,
-    pub bytes: u64,
-    pub batches: u64,
-    /// Length of a core cycle right before the measured interval, and after all workers ended it.
-    pub cycle_ns: [f64; 2],
-    pub counts: Vec<(&'static str, u64)>,
-    pub latency: Option<Histogram>,
-    pub frames: Vec<FrameMark>,
-}
-
-/// The result of a run.
-#[derive(Debug)]
-pub struct Outcome {
-    pub clock: Clock,
-    pub map: Map,
-    pub workers: Vec<WorkerResult>,
-    pub samples: Vec<Sample>,
-    pub proofs: Vec<Proof>,
-    pub warnings: Vec<String>,
-    pub sizes: Vec<(&'static str, u64)>,
-    pub anon_huge_bytes: Option<u64>,
-    pub interrupted: bool,
-}
-
-impl Outcome {
-    /// The frames of all workers, each with the thread that started it.
-    pub fn frames(&self) -> Vec<(u32, FrameMark)> {
-        let of_workers = self.workers.iter();
-        of_workers.flat_map(|worker| worker.frames.iter().map(|mark| (worker.tid, *mark))).collect()
-    }
-
-    /// Whether every proof holds.
-    pub fn holds(&self) -> bool {
-        self.proofs.iter().all(Proof::holds)
-    }
-}
-
-/// A batch in ticks of the clock that measured it.
-#[derive(Clone, Copy)]
-struct Batch {
-    start: Stamp,
-    end: Stamp,
-    iterations: u64,
-}
-
-/// The wall clock and the CPU time, read at the same time.
-#[derive(Clone, Copy)]
-struct Edge {
-    ticks: u64,
-    cpu_time_ns: i64,
-}
-
-struct Measured {
-    tid: u32,
-    name: String,
-    cpu: Option<usize>,
-    start: Edge,
-    end: Edge,
-    batches: Vec<Batch>,
-    coalesced: u64,
-    pairs: Vec<Pair>,
-    bytes_per_iteration: u64,
-    cycle_ns: [f64; 2],
-    proofs: Vec<Proof>,
-    warnings: Vec<String>,
-    counts: Vec<(&'static str, u64)>,
-    latency: Option<Histogram>,
-    frames: Vec<FrameMark>,
-    iterates: bool,
-    sizes: Vec<(&'static str, u64)>,
-}
-
 /// State that all workers share.
 struct Stage {
     clock: Clock,
     phases: Phases,
     stop: AtomicBool,
+    /// Whether there is a warm-up, and whether it is over.
+    warms: bool,
+    warm: AtomicBool,
     /// Capacity of each worker in batches.
     room: usize,
     /// Approximate length of a tick; the exact map is made afterwards.
@@ -172,6 +92,8 @@ struct Seat {
     worker: usize,
     name: String,
     cpu: Option<usize>,
+    /// Whether its kernel runs without partners and without frames.
+    is_alone: bool,
     build: Builder,
 }
 
@@ -192,6 +114,8 @@ pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failur
         clock,
         phases: Phases::new(),
         stop: AtomicBool::new(false),
+        warms: plan.warm_up > 0.0,
+        warm: AtomicBool::new(false),
         room: ((plan.seconds * SAMPLES_PER_S) as usize + 1000).min(MOST_SAMPLES),
         tick_ns: tick_ns(clock)?,
     };
@@ -199,6 +123,7 @@ pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failur
         worker,
         name: thread_name(plan.of_worker(worker).0.name, worker),
         cpu: plan.cpus.get(worker % plan.cpus.len().max(1)).copied(),
+        is_alone: plan.of_worker(worker).0.is_alone(),
         build,
     });
 
@@ -238,6 +163,19 @@ pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failur
                 Ok(false) => return Err(Some(Failure::Withdrawn)),
                 Err(reason) => return Err(Some(Failure::System(reason))),
             }
+            if stage.warms {
+                stage.phases.open(Phase::WarmUp);
+                let is_interrupted = conductor.warm_up((plan.warm_up * 1e9) as i64);
+                stage.warm.store(true, Ordering::Release);
+                links.iter().for_each(|link| link.release());
+                if !stage.phases.all_arrived(workers) {
+                    return Err(None);
+                }
+                if is_interrupted {
+                    return Err(Some(Failure::Withdrawn));
+                }
+                links.iter().for_each(|link| link.rearm());
+            }
             edges.push(stage.clock.pair());
             stage.phases.open(Phase::Measure);
             interrupted = conductor.measure();
@@ -265,7 +203,7 @@ pub fn run(plan: &Plan, conductor: &mut dyn Conductor) -> Result<Outcome, Failur
             (Ok(()), None) => Ok(results),
         }
     })?;
-    assemble(plan, &stage, edges, results, anon_huge_bytes, interrupted)
+    outcome::assemble(plan, stage.clock, edges, results, anon_huge_bytes, interrupted)
 }
 
 /// `<kernel>-NN`; a long kernel name is truncated.
@@ -302,7 +240,15 @@ fn work(mut seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
     }
     let iterations = pace::calibrate(work.as_mut());
     work.leave();
-    let cycle_before = ruler::core_cycle_ns();
+    if stage.warms {
+        if !stage.phases.arrive(Phase::WarmUp) {
+            return Err(None);
+        }
+        work.begin();
+        pace::repeat(work.as_mut(), iterations, &stage.warm);
+        work.leave();
+    }
+    let before = Reading { ticks: stage.clock.stamp().ticks, cycle_ns: ruler::core_cycle_ns() };
     if !stage.phases.arrive(Phase::Measure) {
         return Err(None);
     }
@@ -313,6 +259,9 @@ fn work(mut seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
     let start = stage.edge();
     work.begin();
     let mut paired_at = start.ticks;
+    let mut during = During::new(start.ticks);
+    // A reading would make a request or a partner wait.
+    let reads_clock = work.latency().is_none() && seat.is_alone;
     loop {
         let iterations = pace.iterations;
         let from = stage.clock.stamp();
@@ -331,13 +280,16 @@ fn work(mut seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
             pairs.push(stage.clock.pair());
             paired_at = to.ticks;
         }
+        if reads_clock && during.is_due(|since| stage.ns_between(since, to.ticks)) {
+            during.read(to.ticks);
+        }
     }
     let end = stage.edge();
     // Signal the end of the interval first: the conductor must not wait for the rest.
     if !stage.phases.arrive(Phase::Prove) {
         return Err(None);
     }
-    let cycle_after = ruler::core_cycle_ns();
+    let after = Reading { ticks: end.ticks, cycle_ns: ruler::core_cycle_ns() };
     Ok(Measured {
         tid: os::thread_id(),
         name: seat.name,
@@ -348,7 +300,7 @@ fn work(mut seat: Seat, stage: &Stage) -> Result<Measured, Option<String>> {
         coalesced,
         pairs,
         bytes_per_iteration: work.bytes_per_iteration(),
-        cycle_ns: [cycle_before, cycle_after],
+        cycles: during.between(before, after),
         proofs: work.prove(),
         warnings: work.warnings(),
         counts: work.counts(),
@@ -388,106 +340,5 @@ fn keep(batches: &mut Vec<Batch>, batch: Batch, coalesced: &mut u64) {
         last.end = batch.end;
         last.iterations += batch.iterations;
         *coalesced += 1;
-    }
-}
-
-fn assemble(
-    plan: &Plan,
-    stage: &Stage,
-    mut pairs: Vec<Pair>,
-    results: Vec<Measured>,
-    anon_huge_bytes: Option<u64>,
-    interrupted: bool,
-) -> Result<Outcome, Failure> {
-    if let [begin, end] = pairs[..] {
-        // Between two pairs that are too close, a reading error would change the slope.
-        let inside = begin.mono_ns + PAIR_APART_NS..end.mono_ns - PAIR_APART_NS;
-        let taken = results.iter().flat_map(|measured| measured.pairs.iter().copied());
-        pairs.extend(taken.filter(|pair| inside.contains(&pair.mono_ns)));
-    }
-    let map = Map::new(pairs).ok_or_else(|| {
-        Failure::System(
-            "the time stamp counter and the system's clock contradict each other".into(),
-        )
-    })?;
-    let mut outcome = Outcome {
-        clock: stage.clock,
-        map,
-        workers: Vec::new(),
-        samples: Vec::new(),
-        proofs: Vec::new(),
-        warnings: Vec::new(),
-        sizes: results.first().map(|measured| measured.sizes.clone()).unwrap_or_default(),
-        anon_huge_bytes,
-        interrupted,
-    };
-    for (worker, measured) in results.into_iter().enumerate() {
-        outcome.add(worker, plan, measured);
-    }
-    Ok(outcome)
-}
-
-impl Outcome {
-    fn add(&mut self, worker: usize, plan: &Plan, measured: Measured) {
-        let of_one = measured.bytes_per_iteration;
-        let samples: Vec<Sample> = measured
-            .batches
-            .iter()
-            .map(|batch| Sample {
-                worker: worker as u32,
-                cpu_at_start: batch.start.cpu,
-                cpu_at_end: batch.end.cpu,
-                start_mono_ns: self.map.mono_ns(batch.start.ticks),
-                end_mono_ns: self.map.mono_ns(batch.end.ticks),
-                iterations: batch.iterations,
-                bytes: batch.iterations * of_one,
-            })
-            .collect();
-        let strays = measured.cpu.map_or(0, |cpu| {
-            let on_cpu = |sample: &Sample| {
-                usize::from(sample.cpu_at_start) == cpu && usize::from(sample.cpu_at_end) == cpu
-            };
-            samples.iter().filter(|sample| !on_cpu(sample)).count()
-        });
-        let name = &measured.name;
-        if let Some(cpu) = measured.cpu {
-            self.proofs.push(Proof::new(format!("{name}: batches not on CPU {cpu}"), 0, strays));
-        }
-        for mut proof in measured.proofs {
-            proof.proof = format!("{name}: {}", proof.proof);
-            self.proofs.push(proof);
-        }
-        for warning in measured.warnings {
-            if !self.warnings.contains(&warning) {
-                self.warnings.push(warning);
-            }
-        }
-        if measured.coalesced > 0 {
-            let lost = measured.coalesced;
-            self.warnings.push(format!("{name}: {lost} batches were merged into the previous one"));
-        }
-        let (kernel, variant) = plan.of_worker(worker);
-        if samples.is_empty() && kernel.parties == 1 && measured.iterates {
-            self.warnings.push(format!("{name}: no batch ended"));
-        }
-        let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
-        self.workers.push(WorkerResult {
-            tid: measured.tid,
-            start_mono_ns: self.map.mono_ns(measured.start.ticks),
-            end_mono_ns: self.map.mono_ns(measured.end.ticks),
-            cpu_time_ns: measured.end.cpu_time_ns - measured.start.cpu_time_ns,
-            iterations,
-            bytes: iterations * of_one,
-            batches: samples.len() as u64,
-            cycle_ns: measured.cycle_ns,
-            counts: measured.counts,
-            latency: measured.latency,
-            frames: measured.frames,
-            kernel: kernel.name,
-            variant: variant.name,
-            cpu: measured.cpu,
-            name: measured.name,
-        });
-        self.samples.extend(samples);
     }
 }

@@ -207,9 +207,16 @@ pub struct Kernel {
     pub variants: &'static [Variant],
     /// Core cycles an iteration according to the literature; a difference is only a warning.
     pub usual_cycles: Option<f64>,
+    /// Instructions an iteration, if its loop is written in assembly.
+    pub instructions: Option<u64>,
 }
 
 impl Kernel {
+    /// Whether its workers wait for nobody: neither for partners nor for the next frame.
+    pub fn is_alone(&self) -> bool {
+        self.parties == 1 && !self.keeps_beat()
+    }
+
     /// Whether it runs at a fixed frame rate and records frames, with any number of threads.
     pub fn keeps_beat(&self) -> bool {
         ["frame", "game"].contains(&self.name)

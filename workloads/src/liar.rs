@@ -43,4 +43,5 @@ pub static LIAR: Kernel = Kernel {
         },
     ],
     usual_cycles: Some(1.0),
+    instructions: None,
 };

@@ -3,6 +3,8 @@
 //! That is long compared to the timestamps and short compared to a time slice, so preempted batches
 //! are outliers.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::kernel::Work;
 use crate::os;
 
@@ -41,6 +43,18 @@ pub fn calibrate(work: &mut dyn Work) -> u64 {
             return scaled(iterations, took);
         }
         iterations = iterations.saturating_mul(2);
+    }
+}
+
+/// Runs batches until `stop` is set.
+pub fn repeat(work: &mut dyn Work, iterations: u64, stop: &AtomicBool) {
+    let mut pace = Pace::new(iterations);
+    while !stop.load(Ordering::Acquire) {
+        let before = os::monotonic_ns();
+        if work.batch(pace.iterations) < pace.iterations {
+            return;
+        }
+        pace.took(os::monotonic_ns() - before);
     }
 }
 

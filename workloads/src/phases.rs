@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub enum Phase {
     Build,
     Calibrate,
+    WarmUp,
     Measure,
     Prove,
     /// Leave at once.

@@ -13,6 +13,8 @@ pub struct Plan {
     /// The CPU of worker i is `cpus[i % len]`; empty: no mask is set.
     pub cpus: Vec<usize>,
     pub seconds: f64,
+    /// How long all workers run before the measured interval; 0: not at all.
+    pub warm_up: f64,
     pub options: Options,
 }
 

@@ -3,11 +3,11 @@
 use std::process;
 
 use crate::clock::Clock;
-use crate::engine::{Outcome, WorkerResult};
 use crate::histogram::Histogram;
 use crate::json::{list, object};
 use crate::kernel::{Proof, Unit};
 use crate::os;
+use crate::outcome::{Outcome, WorkerResult};
 use crate::plan::Plan;
 use serde_json::Value;
 
@@ -28,21 +28,16 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
 /// Median over the workers of their median iteration time, in ns and in core cycles.
 pub fn iteration(outcome: &Outcome) -> Option<(f64, f64)> {
     let (of_workers, in_cycles) =
-        (0..outcome.workers.len()).filter_map(|index| iteration_of(outcome, index)).unzip();
+        outcome.workers.iter().filter_map(|worker| worker.iteration).unzip();
     Some((median(of_workers)?, median(in_cycles)?))
 }
 
-/// Median iteration time of a worker, in ns and in core cycles.
-fn iteration_of(outcome: &Outcome, index: usize) -> Option<(f64, f64)> {
-    let cycle_ns = outcome.workers.get(index)?.cycle_ns;
-    let lengths = outcome
-        .samples
-        .iter()
-        .filter(|sample| sample.worker as usize == index)
-        .map(|sample| sample.duration_ns() as f64 / sample.iterations as f64)
-        .collect();
-    let ns = median(lengths)?;
-    Some((ns, ns / ((cycle_ns[0] + cycle_ns[1]) / 2.0)))
+/// The clock of a worker's core in GHz: right before its interval, during it (the median; `None` if
+/// it was not read), and after it.
+fn core_ghz(worker: &WorkerResult) -> [Option<f64>; 3] {
+    let ghz: Vec<f64> = worker.cycles.iter().map(|reading| 1.0 / reading.cycle_ns).collect();
+    let during = ghz.get(1..ghz.len().saturating_sub(1)).unwrap_or_default();
+    [ghz.first().copied(), median(during.to_vec()), ghz.last().copied()]
 }
 
 fn measured(plan: &Plan, outcome: &Outcome) -> Value {
@@ -78,16 +73,16 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Value {
             Unit::Bytes | Unit::Iterations => {}
         }
     }
-    for (name, index) in [("core_ghz_before", 0), ("core_ghz_after", 1)] {
-        let of_workers = outcome.workers.iter().map(|worker| 1.0 / worker.cycle_ns[index]);
+    for (name, index) in [("core_ghz_before", 0), ("core_ghz_after", 2)] {
+        let of_workers = outcome.workers.iter().filter_map(|worker| core_ghz(worker)[index]);
         add(name, median(of_workers.collect()).into());
     }
     if matches!(outcome.clock, Clock::Tsc { .. }) {
         let tick_ns = 1e9 / outcome.map.hz();
-        let of_workers = outcome
-            .workers
-            .iter()
-            .map(|worker| 2.0 * tick_ns / (worker.cycle_ns[0] + worker.cycle_ns[1]));
+        let of_workers = outcome.workers.iter().filter_map(|worker| {
+            let cycle_ns = worker.cycles.iter().map(|reading| reading.cycle_ns);
+            Some(tick_ns / median(cycle_ns.collect())?)
+        });
         add("core_cycles_per_tick", median(of_workers.collect()).into());
     }
     let total = |wanted: &str| -> Option<u64> {
@@ -122,6 +117,7 @@ fn proofs(proofs: &[Proof]) -> Value {
 
 fn workers(outcome: &Outcome) -> Value {
     list(outcome.workers.iter().enumerate().map(|(index, worker)| {
+        let [before, during, after] = core_ghz(worker);
         object([
             ("worker", Value::from(index)),
             ("pid", process::id().into()),
@@ -136,13 +132,12 @@ fn workers(outcome: &Outcome) -> Value {
             ("batches", worker.batches.into()),
             ("kernel", worker.kernel.into()),
             ("variant", worker.variant.into()),
-            ("ns_per_iteration", iteration_of(outcome, index).map(|(ns, _)| ns).into()),
-            (
-                "core_cycles_per_iteration",
-                iteration_of(outcome, index).map(|(_, cycles)| cycles).into(),
-            ),
-            ("core_ghz_before", (1.0 / worker.cycle_ns[0]).into()),
-            ("core_ghz_after", (1.0 / worker.cycle_ns[1]).into()),
+            ("ns_per_iteration", worker.iteration.map(|(ns, _)| ns).into()),
+            ("core_cycles_per_iteration", worker.iteration.map(|(_, cycles)| cycles).into()),
+            ("instructions_per_iteration", worker.instructions.into()),
+            ("core_ghz_before", before.into()),
+            ("core_ghz_during", during.into()),
+            ("core_ghz_after", after.into()),
             ("counts", object(worker.counts.iter().map(|(name, count)| (*name, (*count).into())))),
             ("latency", worker.latency.as_ref().map(latency).into()),
         ])
@@ -177,6 +172,7 @@ fn options(plan: &Plan) -> Value {
     let mut options = vec![
         ("threads", Value::from(plan.threads)),
         ("seconds", plan.seconds.into()),
+        ("warm_up_seconds", plan.warm_up.into()),
         ("unit", plan.kernel.unit.name().into()),
     ];
     if plan.kernel.name == "queue" {

@@ -27,11 +27,6 @@ impl Sample {
         if self.cpu_at_start == self.cpu_at_end { 0 } else { CPU_CHANGED }
     }
 
-    /// Length of the batch in ns.
-    pub fn duration_ns(&self) -> i64 {
-        self.end_mono_ns - self.start_mono_ns
-    }
-
     fn record(&self) -> [u8; RECORD_BYTES] {
         let mut record = [0; RECORD_BYTES];
         record[0..4].copy_from_slice(&self.worker.to_le_bytes());

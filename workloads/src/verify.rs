@@ -1,10 +1,11 @@
 //! `verify`: runs every kernel for a short time and checks its results.
 
 use crate::conduct::Timed;
-use crate::engine::{self, Failure, Outcome};
+use crate::engine::{self, Failure};
 use crate::json::{list, object};
 use crate::kernel::{How, Kernel, Options, Variant};
 use crate::os::Waiter;
+use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::report;
 use serde_json::Value;
@@ -80,6 +81,7 @@ fn one(
         alongside: Vec::new(),
         cpus: Vec::new(),
         seconds: SECONDS,
+        warm_up: 0.0,
         options: Options { how, ..Options::default() },
     };
     let mut timed = Timed { waiter, ns: (SECONDS * 1e9) as i64 };

@@ -48,6 +48,12 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     type=float,
     help="Length of a recording. Default: 1 with a workload (frame, game: 3), else 10.",
 )
+@click.option(
+    "--warm-up",
+    type=float,
+    help="Seconds in which the workers of each step run before they are measured. Default: 0; for "
+    "experiments 0.2 to 1.",
+)
 @click.option("--repeat", "repeats", type=int, help="Repeats. Default: 1; for experiments 6.")
 @click.option("--depth", type=click.IntRange(1, 64), help="Capacity of the kernel `queue`.")
 @click.option(
@@ -136,6 +142,7 @@ def collect(
 
     Exit code 0: all steps were recorded. 1: some failed. 2: none was recorded. 130: interrupted.
     """
+    from schedlens.ask import disturbed_steps
     from schedlens.commands import self_test
     from schedlens.experiments import conduct
     from schedlens.machine import operating_system
@@ -153,7 +160,8 @@ def collect(
                 f"{_typed(ctx, others[0])}"
             )
         session = Session.resume(resume)
-        return loop.resume(targets.of_session(here, session), session, conduct.of)
+        platform = targets.of_session(here, session)
+        return loop.resume(platform, session, conduct.of, disturbed_steps.names)
     if selftest:
         allowed = ("selftest", "attach", "output", "recorder")
         others = [name for name in ctx.params if name not in allowed and _is_given(ctx, name)]
@@ -185,8 +193,10 @@ def collect(
     request = Request.checked(options, target)
     if target == "windows":
         on_windows.check(request, seconds_given=options.sweep.seconds is not None)
-    run = loop.dry_run if dry_run else loop.begin
-    return run(targets.of(target, on_windows), request, output, conduct.of)
+    platform = targets.of(target, on_windows)
+    if dry_run:
+        return loop.dry_run(platform, request, output, conduct.of)
+    return loop.begin(platform, request, output, conduct.of, disturbed_steps.names)
 
 
 def _group(kind: type[T], given: dict[str, Any]) -> T:

@@ -63,6 +63,7 @@ def run(system: str, options: Options, output: Path | None, attach: bool | None)
 
 def _record(system: str, options: Options, folder: Path) -> list[str]:
     """Records the session; returns what failed."""
+    from schedlens.ask import disturbed_steps
     from schedlens.errors import SchedlensError
     from schedlens.experiments import conduct
     from schedlens.record import loop, option_groups, targets
@@ -75,7 +76,7 @@ def _record(system: str, options: Options, folder: Path) -> list[str]:
             recorder=option_groups.RecorderSettings(counters=_counters(system)),
         )
         request = Request.checked(chosen, system)
-        loop.begin(targets.of(system, options), request, folder, conduct.of)
+        loop.begin(targets.of(system, options), request, folder, conduct.of, disturbed_steps.names)
     except SchedlensError as error:
         click.echo(f"not recorded: {error}", err=True)
         return [str(error)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import TracebackType
 
@@ -18,8 +19,10 @@ from schedlens.experiments import (
 from schedlens.load.measured_cell import Cell, Load
 from schedlens.load.session_file import SavedExperiment, Step
 from schedlens.machine.topology import Topology
+from schedlens.output import wording
 from schedlens.record import cells, host, workload_program
 from schedlens.record.conductor import Conductor
+from schedlens.record.experiment_defaults import MOST_TIMES
 from schedlens.record.host import Host
 from schedlens.record.request import Request
 from schedlens.record.session import Session
@@ -37,6 +40,40 @@ class Experiment(Conductor):
 
     def steps(self, topology: Topology) -> list[Step]:
         return cells.shuffled(self.cells(topology), self.request.repeats, self.request.seed)
+
+    def replacements(self, steps: Sequence[Step], disturbed: Collection[str]) -> list[Step]:
+        last = max(step.repeat for step in steps)
+        if last >= MOST_TIMES * self.request.repeats:
+            return []
+        short = self._short(steps, disturbed)
+        known = {step.cell.name: step.cell for step in steps if step.cell is not None}
+        wanted = set(short)
+        for name in short:
+            # A cell is compared with cells of the same repeat, which must be measured again too.
+            wanted |= {other.name for other in self.baselines(known[name], list(known.values()))}
+        return cells.again(steps, wanted, self.request.seed) if wanted else []
+
+    def shortfall(self, steps: Sequence[Step], disturbed: Collection[str]) -> list[str]:
+        short = self._short(steps, disturbed)
+        if not short:
+            return []
+        cells_in_all = len({_name(step) for step in steps})
+        return [
+            f"{len(short)} of {wording.count(cells_in_all, 'cell')} have fewer than "
+            f"{self.request.repeats} undisturbed repeats, the fewest {min(short.values())}: "
+            "`coverage_pct` shows the confidence of their intervals"
+        ]
+
+    def _short(self, steps: Sequence[Step], disturbed: Collection[str]) -> dict[str, int]:
+        """The undisturbed repeats of each cell that has fewer than requested."""
+        clean = dict.fromkeys((_name(step) for step in steps), 0)
+        for step in steps:
+            clean[_name(step)] += step.state == "done" and step.name not in disturbed
+        return {name: count for name, count in clean.items() if count < self.request.repeats}
+
+    def baselines(self, cell: Cell, known: Sequence[Cell]) -> list[Cell]:
+        """The cells that a cell is compared with in the same repeat."""
+        return []
 
     def about(self) -> SavedExperiment:
         return SavedExperiment(
@@ -63,8 +100,21 @@ class Experiment(Conductor):
             raise WorkloadError(f"cannot run the warm-up: {error}") from None
 
 
+def _name(step: Step) -> str:
+    return step.cell.name if step.cell is not None else step.name
+
+
 class Pairs(Experiment):
     """`pairs`."""
+
+    def baselines(self, cell: Cell, known: Sequence[Cell]) -> list[Cell]:
+        if cell.place == cells.ALONE:
+            return []
+        return [
+            other
+            for other in known
+            if other.place == cells.ALONE and (not other.loads or other.loads[0] in cell.loads)
+        ]
 
     def cells(self, topology: Topology) -> list[Cell]:
         request = self.request
@@ -90,6 +140,9 @@ class Handoff(Experiment):
 class Shards(Experiment):
     """`shards`."""
 
+    def baselines(self, cell: Cell, known: Sequence[Cell]) -> list[Cell]:
+        return [other for other in known if other.place == shards.baseline(cell.place)]
+
     def cells(self, topology: Topology) -> list[Cell]:
         first = topology.usable[0].cpu if topology.usable else 0
         made, self.missing = shards.plan(topology, self.request.threads, offered_load.rate(first))
@@ -98,6 +151,12 @@ class Shards(Experiment):
 
 class Scaling(Experiment):
     """`scaling`."""
+
+    def baselines(self, cell: Cell, known: Sequence[Cell]) -> list[Cell]:
+        if cell.place != scaling.BOTH:
+            return []
+        alone = [other for other in known if other.place == cells.ALONE]
+        return [other for other in alone if other.loads[0] == cell.loads[0]]
 
     def cells(self, topology: Topology) -> list[Cell]:
         request = self.request
@@ -123,6 +182,11 @@ class SmtBoost(Experiment):
         trace: TracebackType | None,
     ) -> None:
         self._states.close()
+
+    def baselines(self, cell: Cell, known: Sequence[Cell]) -> list[Cell]:
+        alike = [other for other in known if other.facts.load == cell.facts.load]
+        # Both off, or what is nearest to it.
+        return [min(alike, key=lambda other: (other.facts.smt or "", other.facts.boost or ""))]
 
     def cells(self, topology: Topology) -> list[Cell]:
         self.missing = list(self._stuck)

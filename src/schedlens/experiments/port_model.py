@@ -20,6 +20,8 @@ from dataclasses import dataclass
 # chain in multiplications and additions. The loop counter and its branch are one issue slot.
 _LOOPS: dict[str, tuple[tuple[int, int, int], tuple[int, int]]] = {
     **{f"imul{n}": ((n, 1, n + 1), (1, 0)) for n in range(1, 11)},
+    # The addition runs in the shadow of the multiplication.
+    "imul_add": ((1, 1, 3), (1, 0)),
     "add1": ((0, 1, 2), (0, 1)),
     "add8": ((0, 1, 9), (0, 8)),
 }

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from schedlens.errors import KnobError, SessionError
 from schedlens.load.measured_cell import Cell, Facts, Load
 from schedlens.load.session_file import Step
+from schedlens.machine import stop_signals
 from schedlens.machine.knobs import OFF, ON, Knobs
 from schedlens.machine.topology import Topology
+from schedlens.record import cells
 from schedlens.record.boost_guard import Guard
+from schedlens.record.experiment_defaults import SETTLE_S
 from schedlens.record.host import Host
 
 NAME = "smt-boost"
@@ -58,8 +62,7 @@ def filled(step: Step, machine: Topology) -> Step:
     if offered is not None:
         rate = max(10.0, offered / len(cpus))
         facts = replace(cell.facts, offered_per_s=rate * len(cpus))
-        # The plan's options contain the seed of the arrivals.
-        options = ("--rate", f"{rate:g}", "--how", "park", *cell.options)
+        options = ("--rate", f"{rate:g}", "--how", "park", *cells.arrivals(cell))
         cell = replace(cell, options=options, facts=facts)
     return replace(
         step,
@@ -99,10 +102,15 @@ class States:
             raise SessionError(f"session.json: step {step.name} has no cell")
         self.begin()
         wanted = {"boost": step.cell.facts.boost, "smt": step.cell.facts.smt}
+        changed = False
         for name, knob in self._knobs.items():
             state = wanted[name]
             if state is not None and knob.state() != state:
                 knob.set(state)
+                changed = True
+        if changed:
+            with stop_signals.waiting():
+                time.sleep(SETTLE_S)
         machine = self._host.topology()
         step = replace(step, cell=replace(step.cell, topology=machine.saved))
         return filled(step, machine)

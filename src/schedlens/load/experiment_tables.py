@@ -73,6 +73,7 @@ def _workers(
                 worker.get("core_ghz_after"), expected.slowdown if expected else None,
                 expected.basis if expected else None,
                 *(counts.get(key) for key in _COUNTS),
+                worker.get("core_ghz_during"), worker.get("instructions_per_iteration"),
             ]
         )  # fmt: skip
         latencies += [

@@ -61,6 +61,7 @@ class SavedRequest:
     pairs: tuple[str, ...] = ()
     seed: int = 0
     buffer_size: str | None = None
+    warm_up: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from schedlens.errors import PlanError, SessionError
@@ -13,6 +13,8 @@ from schedlens.load.session_file import Step
 from schedlens.record import workload_program
 
 ALONE = "alone"
+# The option with the seed of the arrivals of open loops.
+_SEED = "--seed"
 
 
 def step(cell: Cell, repeat: int, position: int) -> Step:
@@ -66,21 +68,44 @@ def shuffled(cells: Sequence[Cell], repeats: int, seed: int, after: int = 0) -> 
         raise PlanError("--repeat must be at least 1")
     steps: list[Step] = []
     for repeat in range(1, repeats + 1):
-        chance = random.Random(f"{seed}/{repeat}")
-        order = list(cells)
-        chance.shuffle(order)
-        arrivals = chance.randrange(1 << 63)
-        order = [_with_arrivals(cell, arrivals) for cell in order]
-        done = after + len(steps)
-        steps += [step(cell, repeat, done + n) for n, cell in enumerate(order, start=1)]
+        steps += _repeated(cells, repeat, seed, after + len(steps))
     return steps
+
+
+def again(steps: Sequence[Step], names: Collection[str], seed: int) -> list[Step]:
+    """One more repeat of the cells with these names, in a new order and with new arrivals."""
+    found = {step.cell.name: step.cell for step in steps if step.cell is not None}
+    repeat = max(step.repeat for step in steps) + 1
+    chosen = [found[name] for name in sorted(names)]
+    return _repeated(chosen, repeat, seed, len(steps))
+
+
+def _repeated(cells: Sequence[Cell], repeat: int, seed: int, after: int) -> list[Step]:
+    chance = random.Random(f"{seed}/{repeat}")
+    order = list(cells)
+    chance.shuffle(order)
+    arrivals = chance.randrange(1 << 63)
+    return [
+        step(_with_arrivals(cell, arrivals), repeat, after + n)
+        for n, cell in enumerate(order, start=1)
+    ]
+
+
+def arrivals(cell: Cell) -> tuple[str, ...]:
+    """The option with the seed of its arrivals; empty if it has none."""
+    if _SEED not in cell.options:
+        return ()
+    at = cell.options.index(_SEED)
+    return cell.options[at : at + 2]
 
 
 def _with_arrivals(cell: Cell, seed: int) -> Cell:
     """The cell with the seed of its arrivals, if it is an open loop."""
     if Load("serve", "open") not in cell.loads:
         return cell
-    return replace(cell, options=(*cell.options, "--seed", str(seed)))
+    at = cell.options.index(_SEED) if _SEED in cell.options else len(cell.options)
+    others = (*cell.options[:at], *cell.options[at + 2 :])
+    return replace(cell, options=(*others, _SEED, str(seed)))
 
 
 def load(text: str) -> Load:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -36,6 +37,14 @@ class Conductor:
         """The plan on this machine. Raises `PlanError`."""
         return self.request.steps(topology)
 
+    def replacements(self, steps: Sequence[Step], disturbed: Collection[str]) -> list[Step]:
+        """Steps that repeat disturbed ones; `disturbed` are the names of finished steps."""
+        return []
+
+    def shortfall(self, steps: Sequence[Step], disturbed: Collection[str]) -> list[str]:
+        """Lines about what remains disturbed in the end."""
+        return []
+
     def about(self) -> SavedExperiment | None:
         """The object `experiment` of session.json."""
         return None
@@ -56,5 +65,7 @@ class Conductor:
         return step
 
 
+# The names of the steps of a session folder, among those given, that others disturbed.
+Judges = Callable[[Path, Sequence[str]], set[str]]
 # Creates the conductor of a request on a host.
 Conducts = Callable[[Request, Host], Conductor]

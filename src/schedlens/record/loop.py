@@ -18,14 +18,20 @@ from schedlens.load.step_file import StepFile
 from schedlens.machine import stop_signals
 from schedlens.machine.topology import Topology
 from schedlens.output.progress import Sweep
-from schedlens.output.wording import minutes
-from schedlens.record.conductor import Conductor, Conducts
-from schedlens.record.platform import Platform
+from schedlens.output.wording import count, minutes
+from schedlens.record.conductor import Conductor, Conducts, Judges
+from schedlens.record.platform import Platform, Recorder
 from schedlens.record.request import Request
 from schedlens.record.session import Session
 
 
-def begin(platform: Platform, request: Request, output: Path | None, conducts: Conducts) -> int:
+def begin(
+    platform: Platform,
+    request: Request,
+    output: Path | None,
+    conducts: Conducts,
+    judges: Judges,
+) -> int:
     """Records a new session; returns the exit code of the command."""
     request = platform.resolved(request)
     with stop_signals.handled(), platform.changing():
@@ -49,10 +55,10 @@ def begin(platform: Platform, request: Request, output: Path | None, conducts: C
             steps=tuple(steps),
         )
         session = Session.create(folder, file)
-        return _run(platform, session, conductor, machine)
+        return _run(platform, session, conductor, machine, judges)
 
 
-def resume(platform: Platform, session: Session, conducts: Conducts) -> int:
+def resume(platform: Platform, session: Session, conducts: Conducts, judges: Judges) -> int:
     """Records the missing steps of a session. Raises `SessionError` on another machine."""
     folder = session.folder
     request = Request.of_session(session.file)
@@ -72,7 +78,7 @@ def resume(platform: Platform, session: Session, conducts: Conducts) -> int:
         platform.prepare(request, machine)
         stop_signals.check()
         platform.check_same(session.file, folder)
-        return _run(platform, session, conducts(request, platform.host), machine)
+        return _run(platform, session, conducts(request, platform.host), machine, judges)
 
 
 def dry_run(platform: Platform, request: Request, output: Path | None, conducts: Conducts) -> int:
@@ -86,20 +92,70 @@ def dry_run(platform: Platform, request: Request, output: Path | None, conducts:
     return 0
 
 
-def _run(platform: Platform, session: Session, conductor: Conductor, machine: Topology) -> int:
+def _run(
+    platform: Platform, session: Session, conductor: Conductor, machine: Topology, judges: Judges
+) -> int:
     request = conductor.request
     recorder = platform.recorder(request, session)
-    todo = [number for number, step in enumerate(session.steps) if step.state != "done"]
-    costs = [platform.cost_s(session.steps[number], request) for number in todo]
+    todo = _todo(session)
     for line in [*platform.lacks(), *conductor.said_first()]:
         click.echo(line, err=True)
     if request.experiment:
-        click.echo(f"{len(todo)} steps, about {minutes(sum(costs))}", err=True)
+        took = sum(platform.cost_s(session.steps[number], request) for number in todo)
+        click.echo(f"{len(todo)} steps, about {minutes(took)}", err=True)
     stopped: str | None = None
     code = 0
     rows: list[StepFile] = []
-    with conductor, Sweep(costs) as bar:
+    disturbed: set[str] = set()
+    judged: set[str] = set()
+    with conductor:
         conductor.begin(machine)
+        while todo:
+            stopped, code = _steps(platform, session, conductor, recorder, todo, rows)
+            if stopped or not request.experiment:
+                break
+            # After `--resume`, also the steps of earlier runs.
+            done = {step.name for step in session.steps if step.state == "done"} - judged
+            disturbed |= judges(session.folder, sorted(done))
+            judged |= done
+            more = conductor.replacements(session.steps, disturbed)
+            if not more:
+                break
+            took = sum(platform.cost_s(step, request) for step in more)
+            click.echo(
+                f"{count(len(disturbed), 'step')} so far disturbed by other programs or the "
+                f"hypervisor: repeating {count(len(more), 'step')}, about {minutes(took)}",
+                err=True,
+            )
+            session.steps += more
+            _save(session)
+            todo = _todo(session)
+    for line in [*platform.summary(rows), *conductor.shortfall(session.steps, disturbed)]:
+        click.echo(line, err=True)
+    changes = platform.undo(session)
+    _save(session)
+    for line in changes:
+        click.echo(line, err=True)
+    return _close(platform, session, stopped, code)
+
+
+def _todo(session: Session) -> list[int]:
+    return [number for number, step in enumerate(session.steps) if step.state == "planned"]
+
+
+def _steps(
+    platform: Platform,
+    session: Session,
+    conductor: Conductor,
+    recorder: Recorder,
+    todo: list[int],
+    rows: list[StepFile],
+) -> tuple[str | None, int]:
+    """Records these steps; returns why it stopped before the last one, and the exit code."""
+    costs = [platform.cost_s(session.steps[number], conductor.request) for number in todo]
+    stopped: str | None = None
+    code = 0
+    with Sweep(costs) as bar:
         for number in todo:
             step = session.steps[number]
             try:
@@ -126,13 +182,7 @@ def _run(platform: Platform, session: Session, conductor: Conductor, machine: To
             if stopped:
                 break
             _save(session)
-    for line in platform.summary(rows):
-        click.echo(line, err=True)
-    changes = platform.undo(session)
-    _save(session)
-    for line in changes:
-        click.echo(line, err=True)
-    return _close(platform, session, stopped, code)
+    return stopped, code
 
 
 def _close(platform: Platform, session: Session, stopped: str | None, code: int) -> int:

@@ -23,12 +23,14 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """Thread counts, placements or CPUs, the length of a recording in seconds, and the repeats."""
+    """Thread counts, placements or CPUs, the length of a recording and of the warm-up before it in
+    seconds, and the repeats."""
 
     threads: str | None = None
     placements: tuple[str, ...] = ()
     cpus: str | None = None
     seconds: float | None = None
+    warm_up: float | None = None
     repeats: int | None = None
 
 

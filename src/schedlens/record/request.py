@@ -27,6 +27,7 @@ FRAMES_S = 3.0
 FRAMES_THREADS = 4
 RECORDING_S = 10.0
 SHORTEST_S, LONGEST_S = 0.001, 86_400.0
+LONGEST_WARM_UP_S = 3_600.0
 # Kernels that accept --depth, and those that accept --how.
 _DEEP = ("queue",)
 _WAITING = ("spin_handoff", "frame")
@@ -84,6 +85,7 @@ class Request(SavedRequest):
             pairs=choice.pairs,
             seed=random.SystemRandom().randrange(1 << 32) if experiment else 0,
             buffer_size=recorder.buffer_size,
+            warm_up=_warm_up(sweep, experiment),
         )
 
     @classmethod
@@ -126,7 +128,8 @@ class Request(SavedRequest):
     @property
     def kernel_options(self) -> tuple[str, ...]:
         """The arguments of the workload program in addition to the plan."""
-        given = {"--depth": self.depth, "--how": self.how}
+        warm_up = f"{self.warm_up:g}" if self.warm_up else None
+        given = {"--depth": self.depth, "--how": self.how, "--warm-up": warm_up}
         return tuple(
             word for option, value in given.items() if value is not None
             for word in (option, str(value))
@@ -168,9 +171,12 @@ def _check_combination(subject: Subject, sweep: Sweep, choice: ExperimentChoice)
         "--depth": subject.depth,
         "--how": subject.how,
         "--placement": sweep.placements or None,
+        "--warm-up": sweep.warm_up,
     }
     stray = [name for name, value in only.items() if value is not None]
     if choice.experiment is not None:
+        # Every experiment warms its cells.
+        stray = [name for name in stray if name != "--warm-up"]
         _check_experiment(choice.experiment, [*given, *stray])
     elif subject.workload is None and stray:
         raise PlanError(f"{stray[0]} needs --workload")
@@ -181,6 +187,10 @@ def _check_combination(subject: Subject, sweep: Sweep, choice: ExperimentChoice)
     if sweep.seconds is not None and not SHORTEST_S <= sweep.seconds <= LONGEST_S:
         raise PlanError(
             f"--seconds: {sweep.seconds:g} is not between {SHORTEST_S:g} and {LONGEST_S:g}"
+        )
+    if sweep.warm_up is not None and not 0 <= sweep.warm_up <= LONGEST_WARM_UP_S:
+        raise PlanError(
+            f"--warm-up: {sweep.warm_up:g} is not between 0 and {LONGEST_WARM_UP_S:g} seconds"
         )
 
 
@@ -219,6 +229,12 @@ def _seconds(subject: Subject, sweep: Sweep, experiment: str | None) -> float | 
     if subject.workload is None:
         return RECORDING_S
     return FRAMES_S if workload_program.kernel(subject.workload).keeps_beat else WORKLOAD_S
+
+
+def _warm_up(sweep: Sweep, experiment: str | None) -> float:
+    if sweep.warm_up is not None:
+        return sweep.warm_up
+    return experiment_defaults.WARM_UP_S[experiment] if experiment is not None else 0.0
 
 
 # What each experiment accepts in addition to the time and the repeats.

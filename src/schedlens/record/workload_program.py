@@ -132,10 +132,14 @@ def run_command(
     return [*command, *options, "--gate", "--out", str(folder)]
 
 
-def cell_command(words: Sequence[str], seconds: float, folder: PurePath) -> list[str]:
+def cell_command(
+    words: Sequence[str], seconds: float, folder: PurePath, warm_up: float = 0.0
+) -> list[str]:
     """The command for one gated run of an experiment's cell; `words` name kernels and CPUs."""
+    warming = ["--warm-up", f"{warm_up:g}"] if warm_up else []
     return [
-        program(), "run", *words, "--seconds", f"{seconds:g}", "--gate", "--out", str(folder),
+        program(), "run", *words, "--seconds", f"{seconds:g}", *warming, "--gate", "--out",
+        str(folder),
     ]  # fmt: skip
 
 

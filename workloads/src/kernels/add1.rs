@@ -8,6 +8,7 @@ register_loop! {
         summary: "one addition a loop",
         note: "1 cycle: a dependent addition and one taken branch (port 6, or 0 and 6)",
         usual_cycles: Some(1.0),
+        instructions: Some(3),
     },
     adds: { sum: Register::sum("sum", 1) },
     x86_64: ["add {sum}, {m}"],

@@ -8,6 +8,7 @@ register_loop! {
         summary: "eight dependent additions a loop",
         note: "8 cycles: the additions of add1 with an eighth of its branches",
         usual_cycles: Some(8.0),
+        instructions: Some(10),
     },
     adds: { sum: Register::sum("sum", 8) },
     x86_64: [".rept 8", "add {sum}, {m}", ".endr"],

@@ -42,6 +42,7 @@ pub static KERNEL: Kernel = Kernel {
         },
     ],
     usual_cycles: None,
+    instructions: None,
 };
 
 /// Steps of one unit of work, about 10 us.

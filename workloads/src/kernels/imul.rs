@@ -22,6 +22,8 @@ macro_rules! imul {
                 note: "latency 3 a loop until the chains exceed latency x multipliers \
                        (one multiplier, on port 1, in most x86-64 cores)",
                 usual_cycles: $cycles,
+                // With the loop counter and its branch.
+                instructions: Some($count + 2),
             },
             $worker: { $($chain: chain(concat!("chain ", $index), $index)),+ },
             x86_64: [$(concat!("imul {", stringify!($chain), "}, {m}")),+],

@@ -8,6 +8,7 @@ register_loop! {
         summary: "one multiplication and one independent addition a loop",
         note: "latency 3 of the multiplication, which hides the addition",
         usual_cycles: Some(3.0),
+        instructions: Some(4),
     },
     both: { product: Register::product("product", SEED), sum: Register::sum("sum", 1) },
     x86_64: ["imul {product}, {m}", "add {sum}, {m}"],

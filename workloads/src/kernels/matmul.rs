@@ -31,6 +31,7 @@ pub static KERNEL: Kernel = Kernel {
         },
     ],
     usual_cycles: None,
+    instructions: None,
 };
 
 type Multiply = fn(left: &Matrix, right: &Matrix, product: &mut Matrix);

@@ -37,6 +37,7 @@ pub static KERNEL: Kernel = Kernel {
         },
     ],
     usual_cycles: None,
+    instructions: None,
 };
 
 fn refusal(threads: usize, bytes: usize) -> Option<String> {

@@ -6,6 +6,7 @@ pub mod aes;
 mod asm_loop;
 pub mod frame;
 pub mod game;
+pub mod housekeeping;
 pub mod imul;
 pub mod imul_add;
 pub mod matmul;

@@ -9,6 +9,7 @@ register_loop! {
         note: "its length differs widely between cores (about 10 to 140 cycles) \
                and is not promised",
         usual_cycles: None,
+        instructions: None,
     },
     pauses: { sum: Register::sum("sum", 1) },
     x86_64: ["pause", "add {sum}, {m}"],

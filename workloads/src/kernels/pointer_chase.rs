@@ -36,6 +36,7 @@ pub static KERNEL: Kernel = Kernel {
         },
     ],
     usual_cycles: None,
+    instructions: Some(3),
 };
 
 /// At least a third more than L1d, a power of two, at least 64 KiB.

@@ -31,6 +31,7 @@ pub static KERNEL: Kernel = Kernel {
         crew: |threads, _| Crew::alone(threads, |_| Scanning::new(COLUMN_BYTES)),
     }],
     usual_cycles: None,
+    instructions: None,
 };
 
 fn refusal(threads: usize, available: Option<u64>) -> Option<String> {

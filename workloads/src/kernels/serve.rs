@@ -46,6 +46,7 @@ pub static KERNEL: Kernel = Kernel {
         },
     ],
     usual_cycles: None,
+    instructions: None,
 };
 
 /// The output function of SplitMix64: a bijection whose results look random.
@@ -61,6 +62,8 @@ struct Arrivals {
     mean_ns: f64,
     how: How,
     random: u64,
+    /// The state before the first gap: a warm-up must not change which requests are measured.
+    first: u64,
     /// The next intended arrival, in ns of CLOCK_MONOTONIC.
     next_ns: f64,
     open: bool,
@@ -74,6 +77,7 @@ impl Arrivals {
             mean_ns: 1e9 / options.rate,
             how: options.how,
             random,
+            first: random,
             next_ns: 0.0,
             open: false,
         }
@@ -173,6 +177,7 @@ impl Work for Server {
         (self.counted, self.busy_ns, self.work_ns, self.late) = (0, 0, 0, 0);
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.open = true;
+            arrivals.random = arrivals.first;
             arrivals.next_ns = self.began_ns as f64 + arrivals.gap_ns();
         }
     }

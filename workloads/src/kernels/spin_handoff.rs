@@ -23,6 +23,7 @@ pub static KERNEL: Kernel = Kernel {
     parties: 2,
     variants: &[Variant { name: "default", refusal: anywhere, crew }],
     usual_cycles: None,
+    instructions: None,
 };
 
 /// Puts its content on separate cache lines.

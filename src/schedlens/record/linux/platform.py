@@ -139,12 +139,13 @@ class Linux(Platform):
             del self._before[-len(own) :]
         session.set_changes((*self._before, *own))
         job = Job(
-            request.seconds, request.variant, request.command, request.pid, request.kernel_options
-        )
+            request.seconds, request.variant, request.command, request.pid, request.kernel_options,
+            request.warm_up,
+        )  # fmt: skip
         return Runner(job, self.capture)
 
     def cost_s(self, step: Step, request: Request) -> float:
-        seconds = request.seconds or 10.0
+        seconds = (request.seconds or 10.0) + request.warm_up
         has_baseline = (
             request.experiment is None
             and request.workload is not None
@@ -184,7 +185,7 @@ class Linux(Platform):
         first = steps[0]
         if first.cell is not None and first.workload is not None:
             command = workload_program.cell_command(
-                cells.words(first), request.seconds or 0.0, place
+                cells.words(first), request.seconds or 0.0, place, request.warm_up
             )
             lines.append(f"workload: {shlex.join(command)}")
         elif first.workload is not None and first.threads is not None:

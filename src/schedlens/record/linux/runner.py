@@ -44,6 +44,7 @@ class Job:
     command: tuple[str, ...] = ()
     pid: int | None = None
     kernel_options: tuple[str, ...] = ()
+    warm_up: float = 0.0
 
 
 class Runner:
@@ -101,13 +102,14 @@ class Runner:
         with _workload(self._command(step, place)) as program:
             program.go()
             with stop_signals.waiting():
-                program.wait_done(self._job.seconds or 0.0)
+                program.wait_done((self._job.seconds or 0.0) + self._job.warm_up)
             return work_done.result(program.finish(), program.said, place)
 
     def _command(self, step: Step, folder: Path) -> list[str]:
         if step.cell is not None:
             seconds = alongside.seconds(step, self._job.seconds)
-            return workload_program.cell_command(cells.words(step), seconds or 0.0, folder)
+            words = cells.words(step)
+            return workload_program.cell_command(words, seconds or 0.0, folder, self._job.warm_up)
         assert step.workload is not None
         assert step.threads is not None
         return workload_program.run_command(
@@ -135,7 +137,7 @@ class Runner:
                 if other is not None:
                     took_ns = other.run(self._job.seconds)
                     program.interrupt()
-                program.wait_done(self._job.seconds or 0.0)
+                program.wait_done((self._job.seconds or 0.0) + self._job.warm_up)
             end = _end(recorder)
             found = state.end()
             result = work_done.result(program.finish(), program.said, folder)

@@ -143,7 +143,8 @@ class Windows(Platform):
 
     def cost_s(self, step: Step, request: Request) -> float:
         has_baseline = step.cell is None and step.workload is not None and step.repeat == 1
-        return STEP_COST_S + (request.seconds or 10.0) * (2 if has_baseline else 1)
+        seconds = (request.seconds or 10.0) + request.warm_up
+        return STEP_COST_S + seconds * (2 if has_baseline else 1)
 
     def remarks(self, row: StepFile) -> list[str]:
         slow = row.slow_frame_ms

@@ -113,7 +113,8 @@ class Runner:
     def _measure(self, program: Conversation) -> None:
         program.say("go")
         with stop_signals.waiting():
-            program.expect("done", (self._request.seconds or 0.0) + GRACE_S)
+            limit_s = (self._request.seconds or 0.0) + self._request.warm_up + GRACE_S
+            program.expect("done", limit_s)
 
     def _workload(self, step: Step, folder: Path) -> StepFile:
         took_ns = None
@@ -230,7 +231,7 @@ def workload_command(request: Request, step: Step, folder: PurePath) -> list[str
     """The command of the workload program for a step."""
     if step.cell is not None:
         seconds = alongside.seconds(step, request.seconds) or 0.0
-        return workload_program.cell_command(cells.words(step), seconds, folder)
+        return workload_program.cell_command(cells.words(step), seconds, folder, request.warm_up)
     assert step.workload is not None
     assert step.threads is not None
     return workload_program.run_command(

@@ -45,6 +45,7 @@ pub static KERNEL: Kernel = Kernel {
         },
     ],
     usual_cycles: None,
+    instructions: None,
 };
 
 /// The key of the standard's example, appendix B.

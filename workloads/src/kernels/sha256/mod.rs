@@ -87,6 +87,7 @@ pub static KERNEL: Kernel = Kernel {
         },
     ],
     usual_cycles: None,
+    instructions: None,
 };
 
 /// Appends the padding of FIPS 180-4, 5.1.1 and returns the digest in hex.
