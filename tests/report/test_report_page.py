@@ -179,7 +179,7 @@ def test_shown_step_has_the_costliest_finding_or_most_threads(
             report.chosen_view(con, None, "sha256-sibling-t01-r1")
     finally:
         con.execute("DELETE FROM finding")
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * len(kept[0]))})", kept)
 
 
 def _finding(
@@ -231,7 +231,7 @@ def test_cards_sort_by_severity_then_cost_and_group_by_kind(
         assert "nowhere" in shown["cards"][0]["evidence"]["rows"][0][0]
     finally:
         con.execute("DELETE FROM finding")
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * len(kept[0]))})", kept)
 
 
 def test_finding_of_another_recording_has_no_link_to_a_figure_of_the_step_in_view(
@@ -253,7 +253,7 @@ def test_finding_of_another_recording_has_no_link_to_a_figure_of_the_step_in_vie
         }  # fmt: skip
     finally:
         con.execute("DELETE FROM finding")
-        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * 21)})", kept)
+        con.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * len(kept[0]))})", kept)
 
 
 def test_time_of_equal_programs_is_added_up_under_one_name() -> None:
