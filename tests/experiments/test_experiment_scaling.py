@@ -233,6 +233,34 @@ def test_work_uses_calibration_of_same_kernel_or_all(
     ]  # fmt: skip
 
 
+def test_table_of_core_use_has_measured_work_ipc_and_energy(tmp_path: Path) -> None:
+    """Ten cores at 3.6 GHz: three cycles an iteration with one to three chains, 48 to 50 W."""
+    machine = topology.read(fake.ten_cores_twenty_threads().write(tmp_path / "root"))
+    made, _ = scaling.plan_cells(machine, Load("imul1"), "1")
+    made = [cell for cell in made if cell.place == "table"]
+    ghz, watts = 3.6, {"table-imul1": 48, "table-imul2": 49, "table-imul3": 50}
+    folder = experiment_session.write(
+        tmp_path / "session", machine, cells.shuffled(made, 6, 1),
+        {cell.name: [1.2e9] * 10 for cell in made},
+        workers={
+            cell.name: [{"core_cycles_per_iteration": 3.0, "core_ghz_after": ghz,
+                         "instructions_per_iteration": 3 + number}] * 10
+            for number, cell in enumerate(made)
+        },
+        machine={
+            name: {"energy": {"package-0": used / 10, "package-0/core": 1.0}, "energy_ns": 10**8}
+            for name, used in watts.items()
+        },
+    )  # fmt: skip
+    with experiment_session.analyzed(folder) as con:
+        rows = con.execute(
+            "SELECT workload, unit, per_s, ipc, watts, joules_per_giga FROM use_of_cores"
+        ).fetchall()
+    assert [row[:2] for row in rows] == [(f"imul{n}", "iterations") for n in (1, 2, 3)]
+    for row, ipc, used in zip(rows, (1.0, 4 / 3, 5 / 3), (48, 49, 50), strict=True):
+        assert row[2:] == pytest.approx((1.2e10, ipc, used, used / 12))
+
+
 @pytest.mark.alone
 def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "session"
