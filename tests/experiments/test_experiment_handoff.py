@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import experiment_session
 import pytest
@@ -172,11 +173,11 @@ def test_findings_of_the_experiment_come_first(
     assert answers
     assert [words(line) for line in shown["verdict"]["lines"]] == [words(each) for each in answers]
     assert [titles[place] for place in shown["top"]] == [noise.title]
-    facts = {
+    facts: dict[str, Any] = {
         "traces": [], "not_loaded": [], "not_answered": [], "findings": rows,
         "outcomes": outcomes,
         "database": "session/analysis.duckdb", "report": None, "calibration": None,
-        "next_queries": [],
+        "next_queries": [], "what_if": {"replays": [], "gains": []},
     }  # fmt: skip
     overview.show(facts)
     lines = [line for line in capsys.readouterr().out.splitlines() if line[:8].strip()]
