@@ -101,10 +101,10 @@ audit: setup
 	$(BIN)/python tools/audit.py $(REQUIRE)
 
 # TRACE_PROCESSOR=FILE names trace_processor_shell, or a Python program that takes a trace and SQL.
-# On a busy machine the table is printed, and docs/benchmarks.md remains.
+# LONG=1 takes half an hour instead of minutes. On a busy machine, docs/benchmarks.md is not written.
 bench: setup-run
 	$(BIN)/python benches/bench.py --write docs/benchmarks.md \
-	  $(if $(TRACE_PROCESSOR),--trace-processor $(TRACE_PROCESSOR))
+	  $(if $(TRACE_PROCESSOR),--trace-processor $(TRACE_PROCESSOR)) $(if $(LONG),--long)
 	PYTHONPATH=tests:tests/support $(BIN)/python benches/questions.py
 
 # Takes minutes; the figures in docs/scale.md are from it.

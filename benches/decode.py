@@ -13,9 +13,9 @@ from pathlib import Path
 
 import engine
 import startup
-from timing import Row, code, in_page_cache, program_s
+from timing import Row, code, in_page_cache, other_s, program_s, row_of_other
 
-OURS = "schedlens"
+OURS, TIMEHIST = "schedlens", "perf sched timehist"
 EVENTS = ",".join(
     f"sched:{name}"
     for name in (
@@ -80,30 +80,29 @@ def rows(
     if given is None:
         record(trace, loops)
     database = folder / "bench.duckdb"
-    times: dict[str, list[float]] = {}
+    decoded, loaded, analyzed = [], [], []
+    timehist: list[float | str] = []
+    script: list[float | str] = []
     records = 0
     for _ in range(rounds):
         # The page cache shrinks under memory pressure.
         in_page_cache(trace)
         spent, records = code(DECODE, str(trace), pinned=True)
-        for name, seconds in (
-            ("decode", spent),
-            ("load", code(LOAD, str(trace), str(database))),
-            ("analyze", _analyze(trace, folder)),
-            ("timehist", program_s(["perf", "sched", "timehist", "-i", trace], folder / "text")),
-            ("script", program_s(["perf", "script", "-i", trace], folder / "text")),
-        ):
-            times.setdefault(name, []).append(seconds)
+        decoded.append(spent)
+        loaded.append(code(LOAD, str(trace), str(database)))
+        analyzed.append(_analyze(trace, folder))
+        timehist.append(other_s(["perf", "sched", "timehist", "-i", trace], folder / "text"))
+        script.append(other_s(["perf", "script", "-i", trace], folder / "text"))
     size = f"{trace.stat().st_size / 1e6:,.0f} MB, {records:,} records"
-    timehist, script = tuple(times["timehist"]), tuple(times["script"])
-    yield Row("decode perf.data", OURS, tuple(times["decode"]), f"{size}, to Arrow, one core")
-    yield Row("decode perf.data", "perf sched timehist", timehist, f"{size}, printed")
-    yield Row("decode perf.data", "perf script", script, f"{size}, printed")
-    yield Row("load perf.data", OURS, tuple(times["load"]), "a database with all derived tables")
-    yield Row("load perf.data", "perf sched timehist", timehist, f"{size}, printed")
+    printed = f"{size}, printed"
+    yield Row("decode perf.data", OURS, tuple(decoded), f"{size}, to Arrow, one core")
+    yield row_of_other("decode perf.data", TIMEHIST, timehist, printed)
+    yield row_of_other("decode perf.data", "perf script", script, printed)
+    yield Row("load perf.data", OURS, tuple(loaded), "a database with all derived tables")
+    yield row_of_other("load perf.data", TIMEHIST, timehist, printed)
     yield from engine.rows(other, trace, database, folder, rounds, QUERY)
-    yield Row("analyze perf.data", OURS, tuple(times["analyze"]), "with findings and report")
-    yield Row("analyze perf.data", "perf sched timehist", timehist, f"{size}, printed")
+    yield Row("analyze perf.data", OURS, tuple(analyzed), "with findings and report")
+    yield row_of_other("analyze perf.data", TIMEHIST, timehist, printed)
 
 
 def _analyze(trace: Path, folder: Path) -> float:

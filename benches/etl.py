@@ -14,7 +14,7 @@ from timing import Row, code, in_page_cache
 
 OURS = "schedlens"
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE = 60
+PATIENCE = 30
 
 DECODE = """
 import json, resource, sys, time

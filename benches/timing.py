@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+# A program of others that takes longer than this has failed.
+PATIENCE_S = 300
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,43 @@ def one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def program_s(command: Sequence[str | Path], output: Path | None = None) -> float:
+def program_s(
+    command: Sequence[str | Path], output: Path | None = None, timeout: float | None = None
+) -> float:
     """Processor s of a program and its children; its output goes to a file, or is dropped."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with (output or Path(os.devnull)).open("wb") as out:
-        subprocess.run(command, check=True, stdout=out, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            command, check=True, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL,
+            timeout=timeout,
+        )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def other_s(command: Sequence[str | Path], output: Path | None = None) -> float | str:
+    """Processor s of a program of others, or why it failed: some crash now and then."""
+    try:
+        return program_s(command, output, PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        return f"did not end within {PATIENCE_S} s"
+    except OSError as error:
+        return f"cannot be started: {error.strerror}"
+    except subprocess.CalledProcessError as error:
+        if error.returncode < 0:
+            return f"ended with {signal.Signals(-error.returncode).name}"
+        return f"ended with status {error.returncode}"
+
+
+def row_of_other(job: str, program: str, found: Sequence[float | str], note: str) -> Row:
+    """The row of a program of others: of the rounds in which it did not fail."""
+    seconds = tuple(each for each in found if isinstance(each, float))
+    reasons = [each for each in found if isinstance(each, str)]
+    if not seconds:
+        return Row(job, program, missing=reasons[-1] if reasons else "no round")
+    if reasons:
+        note += f"; {reasons[-1]} in {len(reasons)} of {len(found)} rounds"
+    return Row(job, program, seconds, note)
 
 
 def code(source: str, *arguments: str, python: str = sys.executable, pinned: bool = False) -> Any:
