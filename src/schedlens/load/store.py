@@ -63,6 +63,11 @@ INSERT_ROW_GROUPS = 8
 _PLACE = ("trace_id", "cpu", "seq")
 _CORRECTED = {"wakeup": ("effective", "target_cpu"), "context_switch": ("next_utid",)}
 
+# Parts of the time of loading, so that the time left is right: reading the recordings, then their
+# interval tables; summaries take the rest.
+_READ_SHARE = 0.65
+_INTERVALS_SHARE = 0.25
+
 Progress = Callable[[str, float], None]
 
 
@@ -258,13 +263,13 @@ def load_rows(
     are the numbers of the recordings, each between 1 and 2**31 - 1; by default from 1.
     """
     failures: list[Failure] = []
-    loaded: list[int] = []
+    loaded: dict[int, str] = {}
     numbers = trace_ids or range(1, len(recordings) + 1)
     for place, (trace_id, recording) in enumerate(zip(numbers, recordings, strict=True)):
-        progress(recording.label, place / len(recordings))
+        progress(recording.label, _READ_SHARE * place / len(recordings))
 
         def part(share: float, label: str = recording.label, before: int = place) -> None:
-            progress(label, (before + share) / len(recordings))
+            progress(label, _READ_SHARE * (before + share) / len(recordings))
 
         con.begin()
         try:
@@ -280,13 +285,15 @@ def load_rows(
             con.rollback()
             raise
         con.commit()
-        loaded.append(trace_id)
+        loaded[trace_id] = recording.label
     if not loaded:
         return failures
     _fill_windows(con, window)
-    intervals.build(con, loaded)
-    for trace_id in loaded:
+    for place, (trace_id, label) in enumerate(loaded.items()):
+        progress(label, _READ_SHARE + _INTERVALS_SHARE * place / len(loaded))
+        intervals.build(con, [trace_id])
         capture.build_paths(con, trace_id)
+    progress(label, _READ_SHARE + _INTERVALS_SHARE)
     return failures
 
 
