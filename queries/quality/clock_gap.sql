@@ -1,5 +1,6 @@
 -- How far the run times of a recording may be off: the running time of every thread in both
 -- snapshots, compared with its own CPU clock (thread_clock_check).
+-- No rows without: snapshot_thread.
 -- p_trace_id: only this recording; null for all.
 SELECT
   -- Recording.

@@ -1,6 +1,7 @@
 -- Running time of each thread in both snapshots, compared with the growth of its own CPU clock
 -- between them. The kernel charges a thread for part of each switch, so a thread with short slices
 -- ran longer by its clock than by any record. This is how far run times may be off.
+-- No rows without: snapshot_thread.
 -- p_trace_id: only this recording; null for all.
 -- p_min_run_ns [10000000]: leave out threads that ran less than this by their clock.
 WITH

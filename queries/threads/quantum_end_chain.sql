@@ -1,5 +1,6 @@
 -- Quantum-end chains: threads that hand one CPU to each other only when their quantum ends, with at
 -- least 3 hand-offs among at most 8 threads. Chains that overlap the window, not clipped.
+-- No rows without: quantum_chain.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

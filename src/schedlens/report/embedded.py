@@ -37,6 +37,8 @@ WAITS_PER_THREAD = 5
 
 MOST_MARKS = 50_000
 LEAST_COLUMNS = 100
+# A third of the time of zlib's default level, for 2.5 % more bytes.
+_LEVEL = 4
 _KEYS = "SELECT DISTINCT key FROM tiles.thread_part WHERE trace_id = {one}"
 _LANES = "SELECT DISTINCT lane FROM tiles.thread_part WHERE trace_id = {one}"
 
@@ -153,7 +155,7 @@ def _recording(one: Recording, budget: int) -> dict[str, Any]:
 def _stream(kind: str, span: Range, table: pa.Table) -> Stream:
     """A table as an uncompressed Arrow stream, deflated, in base64."""
     shape = table.schema.metadata[b"shape"].decode()
-    data = base64.b64encode(zlib.compress(lanes.as_bytes(table.combine_chunks()), 6)).decode()
+    data = base64.b64encode(zlib.compress(lanes.as_bytes(table.combine_chunks()), _LEVEL)).decode()
     return Stream(kind, shape, *span, data)
 
 
