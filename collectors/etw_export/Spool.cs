@@ -23,6 +23,12 @@ namespace Schedlens.EtwExport
             Directory.CreateDirectory(folder);
         }
 
+        /// <summary>Where other temporary files may be, too.</summary>
+        public string Folder
+        {
+            get { return folder; }
+        }
+
         /// <summary>Number of rows that are earlier than the previous row of their CPU.</summary>
         public long Backwards { get; private set; }
 

@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.IO;
 using System.Linq;
 
 namespace Schedlens.EtwExport
@@ -10,6 +11,7 @@ namespace Schedlens.EtwExport
         private const string Place = "etw_export";
         /// <summary>The record stores the ideal processor in one byte, so more CPUs do not fit.</summary>
         private const int IdealCpus = 256;
+        private static readonly string[] InterruptKinds = { "dpc", "isr" };
 
         private readonly string folder;
         private readonly Spool spool;
@@ -137,39 +139,72 @@ namespace Schedlens.EtwExport
         {
             if (rest.Interrupts != null)
             {
-                var found = new List<InterruptRow>(rest.Interrupts);
-                found.Sort((a, b) => InTime(a.Stretch, b.Stretch));
-                var positions = new Dictionary<int, long>();
-                Write("interrupt_slice", table => found.ForEach(row =>
+                using (SortedStretches found = Sorted("interrupt_slice"))
                 {
-                    long seq;
-                    positions.TryGetValue(row.Stretch.Cpu, out seq);
-                    positions[row.Stretch.Cpu] = seq + 1;
-                    Begin(table, row.Stretch).Long(seq).Long(row.Stretch.EndNs - row.Stretch.StartNs);
-                    table.Text(row.Kind).Null().EndRow();
-                }));
+                    // In the order of their names: 0 is dpc, 1 is isr.
+                    foreach (InterruptRow row in rest.Interrupts)
+                    {
+                        found.Add(row.Stretch, Array.IndexOf(InterruptKinds, row.Kind));
+                    }
+                    var positions = new Dictionary<int, long>();
+                    Write("interrupt_slice", table =>
+                    {
+                        foreach (SortedStretches.Row row in found.InOrder())
+                        {
+                            long seq;
+                            positions.TryGetValue(row.Stretch.Cpu, out seq);
+                            positions[row.Stretch.Cpu] = seq + 1;
+                            Begin(table, row.Stretch).Long(seq);
+                            table.Long(row.Stretch.EndNs - row.Stretch.StartNs);
+                            table.Text(InterruptKinds[row.Value]).Null().EndRow();
+                        }
+                    });
+                }
             }
             if (rest.IdleStates != null)
             {
-                var found = new List<IdleRow>(rest.IdleStates);
-                found.Sort((a, b) => InTime(a.Stretch, b.Stretch));
-                Write("cpu_idle", table => found.ForEach(row =>
+                using (SortedStretches found = Sorted("cpu_idle"))
                 {
-                    Begin(table, row.Stretch).Long(row.Stretch.EndNs - row.Stretch.StartNs);
-                    table.Int(row.State).EndRow();
-                }));
+                    foreach (IdleRow row in rest.IdleStates)
+                    {
+                        found.Add(row.Stretch, row.State);
+                    }
+                    Write("cpu_idle", table =>
+                    {
+                        foreach (SortedStretches.Row row in found.InOrder())
+                        {
+                            Begin(table, row.Stretch).Long(row.Stretch.EndNs - row.Stretch.StartNs);
+                            table.Int((int)row.Value).EndRow();
+                        }
+                    });
+                }
             }
             if (rest.Frequencies != null)
             {
-                var found = new List<FrequencyRow>(rest.Frequencies);
-                found.Sort((a, b) => InTime(a.Stretch, b.Stretch));
-                Write("cpu_frequency", table => found.ForEach(
-                    row => Begin(table, row.Stretch).Long(row.Khz).EndRow()));
+                using (SortedStretches found = Sorted("cpu_frequency"))
+                {
+                    foreach (FrequencyRow row in rest.Frequencies)
+                    {
+                        found.Add(row.Stretch, row.Khz);
+                    }
+                    Write("cpu_frequency", table =>
+                    {
+                        foreach (SortedStretches.Row row in found.InOrder())
+                        {
+                            Begin(table, row.Stretch).Long(row.Value).EndRow();
+                        }
+                    });
+                }
             }
             if (rest.Parking != null)
             {
                 WriteParking(new List<ParkingRow>(rest.Parking));
             }
+        }
+
+        private SortedStretches Sorted(string table)
+        {
+            return new SortedStretches(Path.Combine(spool.Folder, table));
         }
 
         /// <summary>A row per change; between periods the state is NULL.</summary>

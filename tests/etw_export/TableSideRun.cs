@@ -32,6 +32,7 @@ namespace Schedlens.EtwExport
             private List<FrequencyRow> frequencies;
             private List<IdleRow> idleStates;
             private List<InterruptRow> interrupts;
+            private long madeInterrupts;
             private List<CounterRow> counters;
             private List<MarkRow> marks;
             private List<PresentRow> presents;
@@ -52,7 +53,25 @@ namespace Schedlens.EtwExport
             public IEnumerable<ParkingRow> Parking { get { return parking; } }
             public IEnumerable<FrequencyRow> Frequencies { get { return frequencies; } }
             public IEnumerable<IdleRow> IdleStates { get { return idleStates; } }
-            public IEnumerable<InterruptRow> Interrupts { get { return interrupts; } }
+            public IEnumerable<InterruptRow> Interrupts
+            {
+                get { return madeInterrupts > 0 ? Made(madeInterrupts) : interrupts; }
+            }
+
+            /// <summary>Rows that are in no memory, in an order that is none of time.</summary>
+            private static IEnumerable<InterruptRow> Made(long count)
+            {
+                for (long at = 0; at < count; at++)
+                {
+                    long start = at * 7919 % count * 1000;
+                    yield return new InterruptRow
+                    {
+                        Stretch = new Stretch { Cpu = (int)(at % 3), StartNs = start, EndNs = start + at % 500 },
+                        Kind = at % 2 == 0 ? "isr" : "dpc",
+                    };
+                }
+            }
+
             public IEnumerable<CounterRow> Counters { get { return counters; } }
             public IEnumerable<MarkRow> Marks { get { return marks; } }
             public IEnumerable<PresentRow> Presents { get { return presents; } }
@@ -125,6 +144,9 @@ namespace Schedlens.EtwExport
                     case "interrupt":
                         interrupts = interrupts ?? new List<InterruptRow>();
                         interrupts.Add(new InterruptRow { Stretch = StretchOf(v), Kind = v[4] });
+                        break;
+                    case "interrupts":
+                        madeInterrupts = Long(v[1]);
                         break;
                     case "counter":
                         counters = counters ?? new List<CounterRow>();

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import duckdb
@@ -414,3 +417,41 @@ def test_rows_beyond_batch_size_start_new_batches(program: Path, tmp_path: Path)
     again = run(program, lines, tmp_path / "tables")
     assert [n for (n,) in rows_of(again, "wakeup", "ts")] == [10 * n for n in range(count)]
     assert pa.ipc.open_file(again / "wakeup.arrow").num_record_batches > 1
+
+
+def test_more_interrupts_than_memory_holds_are_sorted_in_files(
+    program: Path, tmp_path: Path
+) -> None:
+    # Three runs of 2^18 rows; 7919 is coprime to their number, so each start occurs once.
+    count = 600_000
+    rows = tmp_path / "rows"
+    lines = [facts(), *LIVES, ("interrupts", count)]
+    text = "\n".join("\t".join("" if v is None else str(v) for v in line) for line in lines)
+    rows.write_text(text, encoding="utf-8")
+    subprocess.run(["mono", str(program), str(rows), str(tmp_path / "out")], check=True)
+    # The files of the runs are gone.
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.is_dir()] == []
+    found = [
+        row
+        for _, *batches in [_lines(tmp_path / "out" / "interrupt_slice.arrow")]
+        for batch in batches
+        for row in zip(*batch, strict=True)
+    ]
+    expected = sorted(
+        (at * 7919 % count * 1000, at % 3, at % 500, "isr" if at % 2 == 0 else "dpc")
+        for at in range(count)
+    )
+    assert len(found) == count
+    assert [(ts, cpu, dur, kind) for _, ts, cpu, _, dur, kind, _ in found] == expected
+    # The position on each CPU counts up from 0.
+    seen: dict[int, int] = {}
+    for _, _, cpu, seq, *_ in found:
+        assert seq == seen.get(cpu, 0)
+        seen[cpu] = seq + 1
+
+
+def _lines(file: Path) -> list[Any]:
+    """The schema and the batches that the stand-in for Apache.Arrow wrote."""
+    *lines, end = map(json.loads, file.read_text("utf-8").splitlines())
+    assert end == "end"
+    return lines
