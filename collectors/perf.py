@@ -17,15 +17,22 @@ from .perf_checks import check, usable
 from .perf_command import Capture, CounterGroup, record, record_group, size_text
 from .perf_counters import add as add_counters
 from .perf_fallback import NOTHING, best_capture, environment, program, reason, version
+from .perf_stacks import KALLSYMS_COPY, PERF_MAPS, keep_kernel_symbols, keep_perf_maps
+from .perf_stacks import add as add_stacks
 
 __all__ = [
+    "KALLSYMS_COPY",
     "NOTHING",
+    "PERF_MAPS",
     "Capture",
     "Recorder",
     "add_counters",
+    "add_stacks",
     "best_capture",
     "check",
     "commands",
+    "keep_kernel_symbols",
+    "keep_perf_maps",
     "program",
     "size_text",
     "usable",

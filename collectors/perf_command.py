@@ -11,6 +11,8 @@ WAKING = "sched:sched_waking"
 
 # Scheduling cannot be analyzed without these two events; the others add detail.
 ESSENTIAL = (SWITCH, WAKING)
+# Where stacks say why a thread waits, and who woke it.
+STACKS_AT = (SWITCH, WAKING)
 EVENTS = (
     SWITCH,
     WAKING,
@@ -32,6 +34,8 @@ MEBI = 1 << 20
 LARGEST_BUFFER = 16 * MEBI
 # An ordinary user may lock this much by default (perf_event_mlock_kb is 512 KiB plus a page).
 SMALLEST_BUFFER = MEBI // 2
+# What perf copies of the user stack for unwinding, as by default.
+STACK_BYTES = 8192
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,42 @@ class CounterGroup:
     pmu: str | None = None
     cpus: str | None = None
 
-    @property
-    def text(self) -> str:
+    def text(self, switch: str = SWITCH) -> str:
         """The group as a value of perf's `-e`, led by the switch event."""
-        return f"{{{','.join((SWITCH, *self.events))}}}:{self.modifier}"
+        return f"{{{','.join((switch, *self.events))}}}:{self.modifier}"
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Callchains on switches and wakeups (`fp`, `dwarf`, `lbr` or None), and samples.
+
+    `event` is sampled `samples_hz` times a second on each CPU that runs a thread.
+    """
+
+    stacks: str | None
+    event: str | None = None
+    samples_hz: int | None = None
+    build_ids: bool = False
+
+    @property
+    def call_graph(self) -> str | None:
+        """The setting of an event that records callchains."""
+        if self.stacks is None:
+            return None
+        size = f",stack-size={STACK_BYTES}" if self.stacks == "dwarf" else ""
+        return f"call-graph={self.stacks}{size}"
+
+    def with_stacks(self, event: str) -> str:
+        """A tracepoint as a value of perf's `-e`."""
+        return f"{event}/{self.call_graph}/" if self.call_graph else event
+
+    @property
+    def sampled(self) -> str | None:
+        """The sampled event as a value of perf's `-e`; None without samples."""
+        if self.event is None:
+            return None
+        settings = [f"freq={self.samples_hz}", *([self.call_graph] if self.call_graph else [])]
+        return f"{self.event}/{','.join(settings)}/"
 
 
 @dataclass(frozen=True)
@@ -66,6 +102,7 @@ class Capture:
     version: str | None = None
     missing: tuple[str, ...] = ()
     allow: str | None = None
+    sampling: Sampling | None = None
 
     @property
     def requested_events(self) -> list[str]:
@@ -74,10 +111,10 @@ class Capture:
         return [*self.events, *counters]
 
 
-def buffer_bytes(memory_bytes: int, cpus: int) -> int:
-    """Buffer size for each CPU, a power of two: 16 MiB, or its share of 1/16 of the memory."""
+def buffer_bytes(memory_bytes: int, cpus: int, largest: int = LARGEST_BUFFER) -> int:
+    """Buffer size for each CPU, a power of two: `largest`, or its share of 1/16 of the memory."""
     share = memory_bytes // 16 // max(cpus, 1)
-    size = LARGEST_BUFFER
+    size = largest
     while size > max(share, SMALLEST_BUFFER):
         size //= 2
     return size
@@ -110,11 +147,16 @@ def record(
         command += ["--switch-events"]
     plain = list(capture.events)
     group = next((group for group in capture.groups if group.cpus is None), None)
+    sampling = capture.sampling
     if capture.mode == "full":
+        with_stacks = sampling.with_stacks if sampling else str
         if group is not None:
             plain.remove(SWITCH)
-            command += ["-e", group.text]
-        command += ["-e", ",".join(plain)]
+            command += ["-e", group.text(with_stacks(SWITCH))]
+        named = [with_stacks(event) if event in STACKS_AT else event for event in plain]
+        command += ["-e", ",".join(named)]
+        if sampling is not None and sampling.sampled:
+            command += ["-e", sampling.sampled]
     else:
         command += ["--sample-cpu", "--sample-identifier", "-e", "dummy:u"]
     return [*command, "--", *until]
@@ -130,11 +172,13 @@ def record_group(
 ) -> list[str]:
     """The command for the counters of one core type, which go to a separate file."""
     on = ["-C", group.cpus] if group.cpus else ["-a"]
-    return [*_head(capture, output, control), *on, "-e", group.text, "--", *until]
+    return [*_head(capture, output, control), *on, "-e", group.text(), "--", *until]
 
 
 def _head(capture: Capture, output: Path, control: tuple[Path, Path] | None) -> list[str]:
     command = [capture.perf, "record", "--no-bpf-event", "-B", "-N"]
+    if capture.sampling is not None and capture.sampling.build_ids:
+        command += ["--buildid-mmap"]
     command += ["-m", size_text(capture.buffer_bytes), "-k", "CLOCK_MONOTONIC"]
     if control is not None:
         command += ["-D", "-1", "--control", f"fifo:{control[0]},{control[1]}"]

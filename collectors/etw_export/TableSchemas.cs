@@ -68,11 +68,12 @@ namespace Schedlens.EtwExport
                     "prev_utid BIGINT", "next_utid BIGINT", "prev_state INTEGER",
                     "prev_wait_reason INTEGER", "prev_wait_mode INTEGER", "prev_priority INTEGER",
                     "next_priority INTEGER", "prev_preempted BOOLEAN", "prev_ideal_cpu INTEGER",
-                    "prev_cstate INTEGER", "prev_remaining_quantum INTEGER", "source VARCHAR!") },
+                    "prev_cstate INTEGER", "prev_remaining_quantum INTEGER", "stack_id BIGINT",
+                    "source VARCHAR!") },
                 { "wakeup", Table(
                     "trace_id BIGINT!", "ts BIGINT!", "cpu INTEGER!", "seq BIGINT!", "utid BIGINT",
                     "waker_utid BIGINT", "prev_cpu INTEGER", "target_cpu INTEGER", "kind VARCHAR!",
-                    "in_interrupt BOOLEAN", "effective BOOLEAN") },
+                    "in_interrupt BOOLEAN", "stack_id BIGINT", "effective BOOLEAN") },
                 { "interrupt_slice", Table(
                     "trace_id BIGINT!", "ts BIGINT!", "cpu INTEGER!", "seq BIGINT!", "dur BIGINT",
                     "kind VARCHAR!", "name VARCHAR") },

@@ -97,8 +97,8 @@ namespace Schedlens.EtwExport
                     switches.Int(idealKnown ? row.OldIdealCpu : (int?)null);
                     // Only the idle thread leaves an idle state.
                     switches.Int(row.OldTid == 0 ? row.OldIdleState : null);
-                    // TraceProcessor does not report the remaining quantum.
-                    switches.Null().Text("switch").EndRow();
+                    // TraceProcessor does not report the remaining quantum; stacks are not exported.
+                    switches.Nulls(2).Text("switch").EndRow();
                 },
                 (row, seq, leaver, entered) =>
                 {
@@ -119,7 +119,7 @@ namespace Schedlens.EtwExport
                     wakeups.Long(Identities.TraceId).Long(row.Ns).Int(row.Cpu).Long(seq);
                     wakeups.Long(who.Thread(row.Tid, row.Cpu, row.Ns));
                     wakeups.Long(waker.HasValue ? who.Thread(waker.Value, row.Cpu, row.Ns) : (long?)null);
-                    wakeups.Nulls(2).Text("ready").Flag(row.InDpc).Null().EndRow();
+                    wakeups.Nulls(2).Text("ready").Flag(row.InDpc).Nulls(2).EndRow();
                 })));
             problems.Add(
                 Place, "record earlier than the previous one on its CPU: took that one's time",

@@ -119,6 +119,7 @@ CREATE TABLE context_switch (
   prev_ideal_cpu INTEGER,          -- Ideal processor (Windows).
   prev_cstate INTEGER,             -- Idle state that the CPU was in before (Windows).
   prev_remaining_quantum INTEGER,  -- Remaining quantum of prev_utid, the number as recorded (Windows); NULL if the record has none.
+  stack_id BIGINT,                 -- Stack of prev_utid as it left the CPU; NULL if not recorded.
   source VARCHAR NOT NULL          -- switch: a scheduler event; switch_event: a pair of PERF_RECORD_SWITCH.
 );
 
@@ -133,6 +134,7 @@ CREATE TABLE wakeup (
   target_cpu INTEGER,              -- CPU it was sent to; for sched_waking, corrected by the next sched_migrate_task.
   kind VARCHAR NOT NULL,           -- ready, waking, wakeup or wakeup_new.
   in_interrupt BOOLEAN,            -- Written from interrupt context.
+  stack_id BIGINT,                 -- Stack of the waker; NULL if not recorded.
   effective BOOLEAN                -- True if it started a ready period; false: it changed nothing.
 );
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 
@@ -78,12 +78,20 @@ def text_kind(path: str) -> str | None:
 def perf_script_data(path: str, out: str) -> str:
     """Writes a text of perf script as a perf.data; JSON with records, step_ns and problems."""
 
+class SymbolSources(TypedDict):
+    """Where names of functions are looked for."""
+
+    kallsyms: str | None
+    perf_maps: list[str]
+    debug: list[str]
+
 def load(
     paths: str | list[str],
     trace_id: int,
     context: dict[str, pa.RecordBatch] | None,
     samples: str | None,
     label: str,
+    symbols: SymbolSources | None = None,
 ) -> Loader:
     """Starts loading a perf.data file or folder, a trace.dat, the .etl files of one recording, or a
     folder of tables.

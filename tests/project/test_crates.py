@@ -14,8 +14,8 @@ import pytest
 DECODERS = Path(__file__).resolve().parents[2] / "decoders"
 # From bottom to top.
 LAYERS = (
-    "core_types", "system", "input", "tracepoints", "perfetto", "perf_data", "trace_dat", "etl",
-    "text", "schedule", "loader", "replay", "python",
+    "core_types", "system", "input", "symbols", "tracepoints", "perfetto", "perf_data",
+    "trace_dat", "etl", "text", "schedule", "loader", "replay", "python",
 )  # fmt: skip
 READERS = ("perf_data", "trace_dat", "etl", "text")
 # Each folder uses only those before it.

@@ -17,6 +17,7 @@ pub mod open;
 pub mod perf;
 pub mod reader;
 pub mod session;
+pub mod stacks;
 pub mod tables;
 pub mod text_export;
 pub mod trace_dat;

@@ -18,6 +18,7 @@ use crate::error::DecodeError;
 use crate::open::open;
 use crate::reader::{ChunkSource, Reader, TraceFacts};
 use crate::session;
+use crate::stacks::Sources;
 
 /// Maximum number of batches waiting to be consumed, so that reading continues while one table is
 /// written.
@@ -37,6 +38,8 @@ pub struct Request {
     pub context: BTreeMap<String, RecordBatch>,
     /// The session's `samples.bin`.
     pub samples: Option<PathBuf>,
+    /// Where names of functions are looked for.
+    pub symbols: Sources,
     /// Name of the step or of the file.
     pub label: String,
 }
@@ -196,6 +199,11 @@ fn load(
     sink.send("cpu", cpus);
     for (table, batch) in finished.batches.into_iter().chain(context) {
         sink.send(table, batch);
+    }
+    if let Some(stacks) = finished.stacks {
+        for (table, batch) in stacks.resolve(&request.symbols).batches(&batcher)? {
+            sink.send(table, batch);
+        }
     }
     session.send_samples(&batcher, &mut sink)?;
     session.compare_clocks(recording.clock_name(), &batcher, &mut sink)?;

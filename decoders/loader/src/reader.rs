@@ -9,6 +9,7 @@ use schedlens_schedule::chunk::{Batches, Chunk};
 use schedlens_schedule::states::Source;
 
 use crate::error::DecodeError;
+use crate::stacks::Stacks;
 
 /// The parts of a `trace` row that are not in the file.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ pub struct Finished {
     pub events_lost: Option<i64>,
     /// CPUs that went offline, in time order.
     pub offline: Vec<Offline>,
+    /// Stacks whose functions have no names yet; `None` if none were recorded.
+    pub stacks: Option<Box<Stacks>>,
 }
 
 /// A recording that has been opened.

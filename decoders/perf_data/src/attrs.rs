@@ -19,7 +19,7 @@ const SAMPLE_ID: u64 = 1 << 6;
 const SAMPLE_CPU: u64 = 1 << 7;
 const SAMPLE_PERIOD: u64 = 1 << 8;
 const SAMPLE_STREAM_ID: u64 = 1 << 9;
-const SAMPLE_RAW: u64 = 1 << 10;
+pub(crate) const SAMPLE_RAW: u64 = 1 << 10;
 pub(crate) const SAMPLE_IDENTIFIER: u64 = 1 << 16;
 const SAMPLE_AUX: u64 = 1 << 20;
 const SAMPLE_CGROUP: u64 = 1 << 21;
@@ -48,6 +48,8 @@ pub struct SampleLayout {
     pub time: Option<usize>,
     /// `PERF_SAMPLE_CPU`
     pub cpu: Option<usize>,
+    /// `PERF_SAMPLE_PERIOD`
+    pub period: Option<usize>,
     /// Start of the variable-length fields.
     pub varying: usize,
     /// `PERF_SAMPLE_CGROUP`, from the end of the record. It follows fields of variable length, and
@@ -83,6 +85,10 @@ pub struct Attr {
     pub flags: u64,
     /// `perf_event_attr.clockid`
     pub clockid: i32,
+    /// `perf_event_attr.branch_sample_type`
+    pub branch_type: u64,
+    /// `perf_event_attr.sample_regs_user`
+    pub regs_user: u64,
     /// Ids that records use for the event.
     pub ids: Vec<u64>,
     /// Name, if the file contains one.
@@ -111,6 +117,8 @@ impl Attr {
             sample_type: word(24),
             read_format: word(32),
             flags: word(40),
+            branch_type: word(72),
+            regs_user: word(80),
             clockid: u32_at(bytes, 92).unwrap_or_default().cast_signed(),
             ..Self::default()
         };
@@ -137,7 +145,7 @@ impl Attr {
         let id = field(SAMPLE_ID);
         field(SAMPLE_STREAM_ID);
         layout.cpu = field(SAMPLE_CPU);
-        field(SAMPLE_PERIOD);
+        layout.period = field(SAMPLE_PERIOD);
         layout.id = identifier.or(id);
         layout.varying = at;
         let has = |bit: u64| usize::from(self.sample_type & bit != 0);
@@ -216,6 +224,30 @@ impl Attr {
             &[]
         };
         Some(SampleParts { read, raw })
+    }
+
+    /// Where the callchain ends, whether there is one or not.
+    pub(crate) fn end_of_callchain(&self, record: &[u8]) -> Option<usize> {
+        let mut at = self.sample.varying;
+        if self.sample_type & SAMPLE_READ != 0 {
+            at = at.checked_add(self.read_size(record, at)?)?;
+        }
+        if self.sample_type & SAMPLE_CALLCHAIN != 0 {
+            let frames = usize::try_from(u64_at(record, at)?).ok()?;
+            at = at.checked_add(8)?.checked_add(frames.checked_mul(8)?)?;
+        }
+        Some(at)
+    }
+
+    /// Samples contain callchains.
+    #[inline(always)]
+    pub fn has_callchain(&self) -> bool {
+        self.sample_type & SAMPLE_CALLCHAIN != 0
+    }
+
+    /// Number of events that a sample stands for, if recorded.
+    pub fn period(&self, record: &[u8]) -> Option<u64> {
+        u64_at(record, self.sample.period?)
     }
 
     pub(crate) fn read_size(&self, record: &[u8], at: usize) -> Option<usize> {

@@ -57,6 +57,13 @@ pub struct Callchain<'a> {
     context: Option<Context>,
 }
 
+impl<'a> Callchain<'a> {
+    /// Addresses and markers as recorded.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
 impl Iterator for Callchain<'_> {
     type Item = (Option<Context>, u64);
 

@@ -27,6 +27,7 @@ pub mod index;
 mod input;
 mod left_out;
 pub mod loss;
+pub mod mapping;
 pub mod merge;
 mod merged;
 mod misfit;
@@ -39,6 +40,7 @@ pub mod streams;
 mod switch;
 mod ties;
 pub mod topology;
+pub mod user_state;
 
 pub use self::error::Error;
 pub use self::hotplug::Span as Offline;

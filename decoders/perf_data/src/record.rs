@@ -2,6 +2,8 @@
 
 use schedlens_input::bytes::{u16_at, u32_at, u64_at};
 
+/// `PERF_RECORD_MMAP`
+pub const MMAP: u32 = 1;
 /// `PERF_RECORD_LOST`
 pub const LOST: u32 = 2;
 /// `PERF_RECORD_COMM`
@@ -12,10 +14,14 @@ pub const EXIT: u32 = 4;
 pub const FORK: u32 = 7;
 /// `PERF_RECORD_SAMPLE`
 pub const SAMPLE: u32 = 9;
+/// `PERF_RECORD_MMAP2`
+pub const MMAP2: u32 = 10;
 /// `PERF_RECORD_LOST_SAMPLES`
 pub const LOST_SAMPLES: u32 = 13;
 /// `PERF_RECORD_SWITCH`
 pub const SWITCH: u32 = 14;
+/// `PERF_RECORD_KSYMBOL`
+pub const KSYMBOL: u32 = 17;
 /// `PERF_RECORD_CGROUP`
 pub const CGROUP: u32 = 19;
 /// `PERF_RECORD_SWITCH_CPU_WIDE`
@@ -37,6 +43,8 @@ pub const COMPRESSED: u32 = 81;
 /// `PERF_RECORD_COMPRESSED2`
 pub const COMPRESSED2: u32 = 83;
 
+/// `PERF_RECORD_MISC_COMM_EXEC`
+pub const MISC_COMM_EXEC: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_SWITCH_OUT`
 pub const MISC_SWITCH_OUT: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_SWITCH_OUT_PREEMPT`

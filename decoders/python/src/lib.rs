@@ -25,6 +25,7 @@ use schedlens_loader::format::{self, Format};
 use schedlens_loader::load::{Load, Request};
 use schedlens_loader::open::{decode_only as decode, inspect as inspect_files};
 use schedlens_loader::session;
+use schedlens_loader::stacks::Sources;
 use schedlens_loader::{THREAD_NAME, without_panic};
 use schedlens_schedule::schema;
 use schedlens_system::processors::Topology;
@@ -181,19 +182,40 @@ impl Paths {
     }
 }
 
+/// Where names of functions are looked for, as a dictionary.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct SymbolSources {
+    /// A copy of `/proc/kallsyms`.
+    kallsyms: Option<PathBuf>,
+    /// Folders with `perf-PID.map` files.
+    perf_maps: Vec<PathBuf>,
+    /// Folders with debug files.
+    debug: Vec<PathBuf>,
+}
+
+impl From<SymbolSources> for Sources {
+    fn from(given: SymbolSources) -> Self {
+        let SymbolSources { kallsyms, perf_maps, debug } = given;
+        Self { kallsyms, perf_maps, debug }
+    }
+}
+
 /// Starts loading a recording: a perf.data file or folder, the .etl files of one recording, or a
 /// folder of tables.
 ///
 /// `context`: tables of the session by name, with raw times and, if a table has a column `utid`,
-/// thread ids in a column `tid`. `samples`: path of `samples.bin`.
+/// thread ids in a column `tid`. `samples`: path of `samples.bin`. `symbols`: where names of
+/// functions are looked for.
 #[pyfunction]
-#[pyo3(signature = (paths, trace_id, context, samples, label))]
+#[pyo3(signature = (paths, trace_id, context, samples, label, symbols = None))]
 fn load(
     paths: Paths,
     trace_id: i64,
     context: Option<Bound<'_, PyDict>>,
     samples: Option<PathBuf>,
     label: String,
+    symbols: Option<SymbolSources>,
 ) -> PyResult<Loader> {
     let mut tables = BTreeMap::new();
     for (table, batch) in context.iter().flat_map(|context| context.iter()) {
@@ -204,7 +226,8 @@ fn load(
     }
     let paths = paths.all();
     let path = paths.first().cloned().unwrap_or_default();
-    let request = Request { paths, trace_id, context: tables, samples, label };
+    let symbols = symbols.map(SymbolSources::into).unwrap_or_default();
+    let request = Request { paths, trace_id, context: tables, samples, label, symbols };
     let load = Load::start(request).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     Ok(Loader { path, load: Mutex::new(Some(load)) })
 }

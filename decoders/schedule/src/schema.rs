@@ -11,8 +11,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 /// Version of these tables: `trace.schema_version`.
 pub const VERSION: i32 = 2;
 
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 5] = [
     include_str!("../../../queries/schema/base.sql"),
+    include_str!("../../../queries/schema/stacks.sql"),
     include_str!("../../../queries/schema/derived.sql"),
     include_str!("../../../queries/schema/sweeps.sql"),
     include_str!("../../../queries/schema/summaries.sql"),
@@ -22,7 +23,7 @@ const SOURCES: [&str; 4] = [
 const COMPRESSION: &str = " USING COMPRESSION RLE";
 
 /// Text columns with few distinct values, stored as `Dictionary(UInt8, Utf8)`.
-const FEW_VALUES: [&str; 14] = [
+const FEW_VALUES: [&str; 15] = [
     "context_switch.source",
     "wakeup.kind",
     "interrupt_slice.kind",
@@ -31,6 +32,7 @@ const FEW_VALUES: [&str; 14] = [
     "counter_sample.core_type",
     "priority_change.kind",
     "loss.signalled_by",
+    "sample.event",
     "sched_slice.end_reason",
     "thread_state.state",
     "thread_state.reason",
@@ -100,7 +102,7 @@ mod tests {
     #[test]
     fn every_column_has_its_declared_type() {
         let switches = table("context_switch").expect("declared");
-        assert_eq!(switches.fields().len(), 16);
+        assert_eq!(switches.fields().len(), 17);
         assert_eq!(switches.field_with_name("ts").expect("ts").data_type(), &DataType::Int64);
         assert!(!switches.field_with_name("ts").expect("ts").is_nullable());
         assert!(!switches.field_with_name("trace_id").expect("trace_id").is_nullable());

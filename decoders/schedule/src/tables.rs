@@ -114,6 +114,15 @@ table!(Priorities {
     new_priority: Column<i32>,
     kind: Words,
 });
+table!(Samples {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    seq: Column<i64>,
+    utid: Column<i64>,
+    event: Words,
+    period: Column<i64>,
+    stack_id: Column<i64>,
+});
 table!(Losses {
     cpu: Column<i32>,
     start_ns: Column<i64>,
@@ -213,6 +222,7 @@ pub struct Tables<S, W> {
     counters: Counters,
     priorities: Priorities,
     losses: Losses,
+    samples: Samples,
     /// Rows of all tables except the two busy ones.
     rows: usize,
 }
@@ -231,6 +241,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
             counters: Counters::default(),
             priorities: Priorities::default(),
             losses: Losses::default(),
+            samples: Samples::default(),
             rows: 0,
         }
     }
@@ -334,6 +345,25 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         self.rows += 1;
     }
 
+    /// Adds a row of `sample`: an event with its period, and the stack.
+    pub fn sample(
+        &mut self,
+        moment: Moment,
+        utid: Option<i64>,
+        (event, period): (&str, Option<i64>),
+        stack: Option<i64>,
+    ) {
+        let table = &mut self.samples;
+        table.ts.push(moment.ts);
+        table.cpu.push(moment.cpu);
+        table.seq.push(moment.seq);
+        table.utid.push_option(utid);
+        table.event.push(Some(event));
+        table.period.push_option(period);
+        table.stack_id.push_option(stack);
+        self.rows += 1;
+    }
+
     /// Adds a row of `loss`.
     pub fn loss(&mut self, row: Loss) {
         let table = &mut self.losses;
@@ -365,6 +395,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         add("counter_sample", self.counters.columns()?)?;
         add("priority_change", self.priorities.columns()?)?;
         add("loss", self.losses.columns()?)?;
+        add("sample", self.samples.columns()?)?;
         Ok(batches)
     }
 }

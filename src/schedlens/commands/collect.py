@@ -70,6 +70,21 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     "`wpr -pmcsources`: EVENT,...",
 )
 @click.option(
+    "--stacks",
+    is_flag=False,
+    flag_value="fp",
+    type=click.Choice(["fp", "dwarf", "lbr"]),
+    help="Record the stacks of threads that switch out and of wakers: by frame pointers (fp, also "
+    "without a value), by a copy of each stack (dwarf), or by last branch records (lbr).",
+)
+@click.option(
+    "--samples",
+    "samples_hz",
+    type=click.IntRange(0, 20_000),
+    help="Also record what runs, SAMPLES times a second on each CPU. Default: 99 with --stacks, "
+    "else none; 0: none.",
+)
+@click.option(
     "-m",
     "--buffer-size",
     help="Memory for trace buffers. Linux: size for each CPU, in pages or with a unit, as in "

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from schedlens.ask.findings import Scope
     from schedlens.export.columnar_files import Form
     from schedlens.export.excerpt import Choice
+    from schedlens.export.stack_profiles import Form as StackForm
+    from schedlens.export.stack_profiles import Measure
 
 MARGIN_S = 0.1
 
@@ -28,6 +30,11 @@ MARGIN_S = 0.1
 @click.option("--arrow", "form", flag_value="arrow", help="Arrow IPC files.")
 @click.option("--csv", "form", flag_value="csv", help="CSV files with a header.")
 @click.option(
+    "--folded", "form", flag_value="folded", help="Stacks as folded text, for flame graph scripts."
+)
+@click.option("--speedscope", "form", flag_value="speedscope", help="Stacks for speedscope.app.")
+@click.option("--firefox", "form", flag_value="firefox", help="Stacks for profiler.firefox.com.")
+@click.option(
     "--scrub", "form", flag_value="scrub",
     help="One file to mail: the recording around findings, with hashed names.",
 )  # fmt: skip
@@ -35,7 +42,14 @@ MARGIN_S = 0.1
     "-o", "--output", type=click.Path(path_type=Path),
     help="File or folder to write. Default: next to the database.",
 )  # fmt: skip
-@click.option("--trace", "label", help="With --perfetto: only this recording, by label or number.")
+@click.option(
+    "--stacks", "measure", type=click.Choice(["samples", "waiting", "ready", "wakeups"]),
+    help="With --folded, --speedscope or --firefox: which stacks.  [default: samples]",
+)  # fmt: skip
+@click.option(
+    "--trace", "label",
+    help="With --perfetto or stacks: only this recording, by label or number.",
+)  # fmt: skip
 @click.option(
     "--no-tracks", is_flag=True,
     help="With --perfetto: only the recording, without the tracks of schedlens.",
@@ -53,7 +67,8 @@ MARGIN_S = 0.1
               help="With --scrub: leave out what is before, in s of each trace.")  # fmt: skip
 @click.option("--to", "to_s", type=float, callback=trace_time,
               help="With --scrub: leave out what is after, in s of each trace.")  # fmt: skip
-@click.option("--process", help="With --scrub: the process that `analyze` was given.")
+@click.option("--process", help="With --scrub: the process that `analyze` was given. With "
+              "stacks: only this process.")  # fmt: skip
 @click.option(
     "--salt", metavar="SECRET", envvar="SCHEDLENS_SALT",
     help="With --scrub: secret of the hashes, so that the names of several files agree. Default: "
@@ -65,6 +80,7 @@ def export(
     query: tuple[str, ...],
     form: str | None,
     output: Path | None,
+    measure: Measure | None,
     label: str | None,
     no_tracks: bool,
     findings: tuple[str, ...],
@@ -85,8 +101,12 @@ def export(
     settings that identify a machine or a person, and checks that it gives the same findings
     (docs/scrubbed-recordings.md).
 
+    --folded, --speedscope and --firefox write the stacks of a recording, weighted by samples, by
+    waiting time, by ready time, or by wakeups (docs/stacks.md).
+
     \b
       schedlens export SESSION --perfetto
+      schedlens export SESSION --speedscope --stacks waiting -o waits.speedscope.json
       schedlens export SESSION --perfetto --trace sha256-default-t01-r1 -o first.perfetto-trace
       schedlens export SESSION --scrub --finding stutter -o stutter.schedlens
       schedlens export SESSION --parquet -o tables
@@ -96,13 +116,24 @@ def export(
     from schedlens.output.progress import bar
 
     if form is None:
-        raise click.UsageError("give a format: --perfetto, --scrub, --parquet, --arrow or --csv")
+        raise click.UsageError(
+            "give a format: --perfetto, --folded, --speedscope, --firefox, --scrub, --parquet, "
+            "--arrow or --csv"
+        )
+    of_stacks = form in ("folded", "speedscope", "firefox")
+    if of_stacks and query:
+        raise click.UsageError(f"--{form} takes no QUERY; --stacks chooses the stacks")
+    if measure is not None and not of_stacks:
+        raise click.UsageError("--stacks needs --folded, --speedscope or --firefox")
     if form == "perfetto" and query:
         raise click.UsageError("--perfetto takes no QUERY; --trace chooses a recording")
-    if form != "perfetto" and (label or no_tracks):
+    if form != "perfetto" and (no_tracks or (label and not of_stacks)):
         raise click.UsageError("--trace and --no-tracks need --perfetto")
     checked(from_s, to_s)
-    of_scrub = (findings, margin_s is not None, from_s is not None, to_s is not None, process)
+    of_scrub = (
+        findings, margin_s is not None, from_s is not None, to_s is not None,
+        process if not of_stacks else None,
+    )  # fmt: skip
     # The secret may be in the environment for other calls.
     if form != "scrub" and any((*of_scrub, report)):
         raise click.UsageError(
@@ -120,6 +151,10 @@ def export(
     with reading.opened(path) as analysis, bar() as progress:
         if form == "perfetto":
             written = _traces(analysis.con, _home(path, output), output, label, no_tracks, progress)
+        elif of_stacks:
+            written = _stacks(
+                analysis.con, path, output, form, measure or "samples", label, process
+            )
         else:
             written = _tables(analysis.con, path, query, form, output, progress)
     for file in written:
@@ -239,6 +274,34 @@ def _traces(
                 progress(f"{label}: {name}", (before + share) / len(chosen))
 
         perfetto_trace.save(con, one.trace_id, file, with_tracks=not no_tracks, progress=part)
+        written.append(file)
+    return written
+
+
+def _stacks(
+    con: duckdb.DuckDBPyConnection,
+    path: str,
+    output: Path | None,
+    form: str,
+    measure: Measure,
+    label: str | None,
+    process: str | None,
+) -> list[Path]:
+    from typing import cast
+
+    from schedlens.export import chosen_recordings, stack_profiles
+
+    kind = cast("StackForm", form)
+    chosen = chosen_recordings.choose(con, label)
+    is_file = output is not None and len(chosen) == 1 and not output.is_dir()
+    folder = _home(path, None) if output is None else output.parent if is_file else output
+    _make(folder)
+    written = []
+    for one in chosen:
+        stem = one.file_name.removesuffix(chosen_recordings.SUFFIX)
+        name = f"{stem}-{measure}{stack_profiles.SUFFIXES[kind]}"
+        file = output if is_file and output is not None else folder / name
+        stack_profiles.save(con, file, kind, measure, trace_id=one.trace_id, process=process)
         written.append(file)
     return written
 

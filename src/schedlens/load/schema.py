@@ -23,7 +23,7 @@ def folder() -> Path:
 
 def schema_files() -> list[Path]:
     """The files that declare macros and tables, in order of execution."""
-    names = ("macros", "base", "derived", "sweeps", "summaries", "experiments")
+    names = ("macros", "base", "stacks", "derived", "sweeps", "summaries", "experiments")
     return [folder() / "schema" / f"{name}.sql" for name in names]
 
 

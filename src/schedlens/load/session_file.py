@@ -62,6 +62,8 @@ class SavedRequest:
     seed: int = 0
     buffer_size: str | None = None
     warm_up: float = 0.0
+    stacks: str | None = None
+    samples_hz: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from schedlens.load import (
     schema,
     scrubbed_file,
     session_context,
+    symbol_sources,
 )
 from schedlens.load.frames import capture
 from schedlens.load.recording import Recording
@@ -351,6 +352,7 @@ def _load_traced(
         session_context.tables(recording, trace_id, _decoders.schemas()),
         str(recording.samples) if recording.samples else None,
         recording.label,
+        symbol_sources.of(recording),
     )
     buffered: dict[str, RowGroups] = {}
     for table, columns in _CORRECTED.items():

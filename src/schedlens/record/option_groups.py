@@ -50,6 +50,8 @@ class RecorderSettings:
     light: bool = False
     counters: tuple[str, ...] = ()
     buffer_size: str | None = None
+    stacks: str | None = None
+    samples_hz: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,13 @@ from schedlens.machine.topology import Topology
 from schedlens.record import buffer_size as buffer_size_
 from schedlens.record import experiment_defaults, gate, plan, thread_range, workload_program
 from schedlens.record.buffer_size import BufferSize
-from schedlens.record.option_groups import CollectOptions, ExperimentChoice, Subject, Sweep
+from schedlens.record.option_groups import (
+    CollectOptions,
+    ExperimentChoice,
+    RecorderSettings,
+    Subject,
+    Sweep,
+)
 from schedlens.record.placement import PLACEMENTS
 from schedlens.record.workload_program import Kernel
 
@@ -26,6 +32,8 @@ FRAMES_S = 3.0
 # Its threads: with fewer, there is no worker in addition to the render and the game thread.
 FRAMES_THREADS = 4
 RECORDING_S = 10.0
+# With stacks. Not 100: samples in step with a timer would hit the same code each time.
+SAMPLES_HZ = 99
 SHORTEST_S, LONGEST_S = 0.001, 86_400.0
 LONGEST_WARM_UP_S = 3_600.0
 # Kernels that accept --depth, and those that accept --how.
@@ -86,6 +94,8 @@ class Request(SavedRequest):
             seed=random.SystemRandom().randrange(1 << 32) if experiment else 0,
             buffer_size=recorder.buffer_size,
             warm_up=_warm_up(sweep, experiment),
+            stacks=recorder.stacks,
+            samples_hz=_samples_hz(recorder),
         )
 
     @classmethod
@@ -235,6 +245,13 @@ def _warm_up(sweep: Sweep, experiment: str | None) -> float:
     if sweep.warm_up is not None:
         return sweep.warm_up
     return experiment_defaults.WARM_UP_S[experiment] if experiment is not None else 0.0
+
+
+def _samples_hz(recorder: RecorderSettings) -> int | None:
+    """Samples a second on each CPU; None: none."""
+    if recorder.samples_hz is None:
+        return SAMPLES_HZ if recorder.stacks else None
+    return recorder.samples_hz or None
 
 
 # What each experiment accepts in addition to the time and the repeats.

@@ -107,6 +107,7 @@ pub(super) fn finish(
         last_ns: window.map(|(_, last)| clock.ns(last)),
         events_lost: recording.events_lost(),
         offline: Vec::new(),
+        stacks: None,
     })
 }
 

@@ -26,9 +26,22 @@ macro_rules! staged_table {
             seq: Staged<i64>,
             $($field: Staged<<$kind as Cell>::Stored>,)*
             $word: Staged<u8>,
+            /// Stacks of rows that have one: most recordings have none.
+            stacks: Column<i64>,
         }
 
         impl $table {
+            /// The stack of the row put last.
+            #[inline(never)]
+            pub(crate) fn stack(&mut self, stack: Option<i64>) {
+                while self.stacks.len() + 1 < self.rows {
+                    self.stacks.push_option(None);
+                }
+                if self.stacks.len() < self.rows {
+                    self.stacks.push_option(stack);
+                }
+            }
+
             #[inline(always)]
             pub(crate) fn put(&mut self, moment: Moment, row: $row) {
                 let at = self.rows;
@@ -63,6 +76,7 @@ macro_rules! staged_table {
                     seq: Staged::from_pool(pools),
                     $($field: Staged::from_pool(pools),)*
                     $word: Staged::new(Column::within(pools.uint8.take())),
+                    stacks: Column::default(),
                 }
             }
 
@@ -70,15 +84,22 @@ macro_rules! staged_table {
                 self.rows
             }
 
-            fn columns(self, pools: &Pools) -> Result<Vec<Named>, ArrowError> {
+            fn columns(mut self, pools: &Pools) -> Result<Vec<Named>, ArrowError> {
                 let rows = self.rows;
-                Ok(vec![
+                let stacks = (!self.stacks.is_empty()).then(|| {
+                    while self.stacks.len() < rows {
+                        self.stacks.push_option(None);
+                    }
+                    ("stack_id", std::mem::take(&mut self.stacks).array())
+                });
+                let columns = vec![
                     ("ts", self.ts.array(rows, pools)),
                     ("cpu", self.cpu.array(rows, pools)),
                     ("seq", self.seq.array(rows, pools)),
                     $(($name, self.$field.array(rows, pools)),)*
                     ($word_name, self.$word.column(rows).words_from(&pools.uint8, &$words)?),
-                ])
+                ];
+                Ok(columns.into_iter().chain(stacks).collect())
             }
         }
     };

@@ -44,6 +44,8 @@ pub(crate) enum Done {
         /// Its number in the database.
         prev: Option<i64>,
     },
+    /// A wakeup.
+    Wakeup,
     /// Something else.
     Other,
 }
@@ -65,7 +67,7 @@ impl Rows {
                     Some(raw) => self.usual_wakeup(raw, *kind, around),
                     None => self.wakeup(fields, around.raw, *kind, around),
                 };
-                row.map(|()| Done::Other)
+                row.map(|()| Done::Wakeup)
             }
             family => self.rare(family, event, around.apart()).map(|()| Done::Other),
         }

@@ -135,7 +135,7 @@ impl<'a> Chunks<'a> {
             (own.repeated, "records", "in the file twice: the second one left out"),
             (rows.linux.interrupts.unpaired, "interrupts", "an entry or an exit without the other"),
         ];
-        for (count, place, what) in counted {
+        for (count, place, what) in counted.into_iter().chain(rows.callchains.problems()) {
             if count > 0 {
                 self.problems.add_many(place, what, count);
             }
@@ -174,7 +174,10 @@ impl<'a> Chunks<'a> {
             ("record_count", record_counts::batch(&recording.counts(), batcher)?),
             ("problem", batcher.problems(problems)?),
         ];
+        let stacks = self.feed.records.rows.callchains.stacks.take();
+        let rows = &self.feed.records.rows;
         Ok(Finished {
+            stacks,
             batches,
             first_ns: index.first.map(|ts| rows.since(ts)),
             last_ns: index.last.map(|ts| rows.since(ts)),

@@ -2,6 +2,7 @@
 //!
 //! [`Chunks`] reads the records of a [`schedlens_perf_data::Recording`] in time order.
 
+mod callchains;
 mod chunks;
 mod inspection;
 mod machine;

@@ -12,6 +12,7 @@ use schedlens_schedule::pool::Pools;
 use schedlens_schedule::tables::{Loss, Moment};
 use schedlens_tracepoints::events::{Event, Family};
 
+use super::callchains::Callchains;
 use crate::linux::rows as linux;
 use crate::linux::switches::Switch;
 use crate::linux::threads::Birth;
@@ -46,6 +47,7 @@ pub(super) struct Rows<'a> {
     cpus: Vec<Cpu<'a>>,
     counters: Vec<Option<String>>,
     core_types: HashMap<i32, String>,
+    pub(super) callchains: Callchains,
 }
 
 impl<'a> Rows<'a> {
@@ -71,10 +73,12 @@ impl<'a> Rows<'a> {
             cpus: Vec::new(),
             counters,
             core_types,
+            callchains: Callchains::new(recording, trace_id),
         };
         for span in &recording.index.early {
             for found in streams::records(&recording.segments, span) {
                 rows.task(found.kind, found.bytes, None);
+                rows.callchains.record(found.kind, found.misc, found.bytes);
             }
         }
         for cpu in recording.index.cpus() {
@@ -171,6 +175,9 @@ impl<'a> Rows<'a> {
     #[inline(never)]
     fn other_record(&mut self, merged: &Merged<'a>, moment: Moment) {
         let kind = merged.kind();
+        if self.callchains.stacks.is_some() {
+            self.callchains.record(kind, merged.misc(), merged.bytes);
+        }
         match kind {
             record::SWITCH | record::SWITCH_CPU_WIDE => {
                 self.switch_event(kind, merged.misc(), merged.bytes, moment);
@@ -286,6 +293,7 @@ impl<'a> Rows<'a> {
             return;
         };
         if matches!(event.family, Family::Other) {
+            self.plain_sample(attr, merged, moment.apart());
             return;
         }
         if self.tracepoint(attr, event, merged.bytes, moment).is_none() {
@@ -314,6 +322,9 @@ impl<'a> Rows<'a> {
             self.cgroup(attr, bytes, ids, moment);
         }
         let done = self.linux.tracepoint(event, Around { raw: parts.raw, ids, moment })?;
+        if attr.has_callchain() {
+            self.stack_of(attr, bytes, ids, done);
+        }
         if let Done::Switch { prev_tid, prev } = done {
             let tid = ids.map_or(-1, |(_, tid)| tid);
             let differs = tid > 0 && tid != prev_tid && prev_tid > 0;
@@ -323,6 +334,40 @@ impl<'a> Rows<'a> {
             }
         }
         Some(())
+    }
+
+    /// Adds the stack to the row that a tracepoint became.
+    #[inline(never)]
+    fn stack_of(&mut self, attr: &Attr, bytes: &[u8], ids: Option<(i32, i32)>, done: Done) {
+        let wanted = matches!(done, Done::Switch { .. } | Done::Wakeup);
+        let Some((pid, _)) = ids.filter(|_| wanted) else { return };
+        let stack = self.callchains.stack(attr, pid, bytes);
+        match done {
+            Done::Switch { .. } => self.linux.current.switches.stack(stack),
+            Done::Wakeup => self.linux.current.wakeups.stack(stack),
+            Done::Other => {}
+        }
+    }
+
+    /// A sample of time or of a counter.
+    #[inline(never)]
+    fn plain_sample(&mut self, attr: &Attr, merged: &Merged<'a>, moment: Moment) {
+        if moment.cpu == NO_CPU || self.callchains.sampled(merged.event).is_none() {
+            return;
+        }
+        let bytes = merged.bytes;
+        let ids = attr.sample.tid.and_then(|at| {
+            Some((u32_at(bytes, at)?.cast_signed(), u32_at(bytes, at + 4)?.cast_signed()))
+        });
+        let life = ids.and_then(|(_, tid)| self.linux.threads.now(tid, moment.cpu));
+        if let (Some(life), Some((pid, _))) = (life, ids) {
+            self.linux.threads.belongs(life, pid);
+        }
+        let utid = life.map(|life| self.linux.threads.utid(life));
+        let stack = ids.and_then(|(pid, _)| self.callchains.stack(attr, pid, bytes));
+        let period = attr.period(bytes).and_then(|period| i64::try_from(period).ok());
+        let event = self.callchains.sampled(merged.event).unwrap_or_default();
+        self.linux.current.sample(moment, utid, (event, period), stack);
     }
 
     /// Of idle threads it is of no use.

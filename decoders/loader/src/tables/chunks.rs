@@ -150,6 +150,7 @@ impl ChunkSource for Chunks<'_> {
             last_ns: Some(lasts.into_iter().flatten().max().unwrap_or(first)),
             events_lost: manifest.number("events_lost"),
             offline: Vec::new(),
+            stacks: None,
         })
     }
 }

@@ -118,6 +118,7 @@ impl<'a> Chunks<'a> {
             last_ns: recording.last.map(since),
             events_lost: recording.events_lost().and_then(|events| i64::try_from(events).ok()),
             offline: Vec::new(),
+            stacks: None,
         })
     }
 }

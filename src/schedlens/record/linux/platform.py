@@ -91,6 +91,14 @@ class Linux(Platform):
             buffer_bytes=None if requested is None else requested.size,
         )
         capture = perf.add_counters(capture, request.counters, machine.pmus)
+        capture = perf.add_stacks(
+            capture,
+            request.stacks,
+            request.samples_hz,
+            memory_bytes=memory,
+            cpus=online,
+            requested_buffer=requested is not None,
+        )
         if capture.mode == "switch_events_own" and not (
             request.workload or request.command or request.pid is not None
         ):
@@ -138,6 +146,8 @@ class Linux(Platform):
         if own and self._before[-len(own) :] == own:
             del self._before[-len(own) :]
         session.set_changes((*self._before, *own))
+        if request.stacks:
+            perf.keep_kernel_symbols(session.folder)
         job = Job(
             request.seconds, request.variant, request.command, request.pid, request.kernel_options,
             request.warm_up,

@@ -241,6 +241,9 @@ class Runner:
     ) -> StepFile:
         """Writes what is known, after the recorder has ended, so that it is not in the trace."""
         begin, end = edges
+        if recorder is not None and self._capture.sampling and self._capture.sampling.stacks:
+            lasted = (end["mono_ns"] - begin["mono_ns"]) / 1e9
+            perf.keep_perf_maps(folder, time.time() - lasted - 1)
         write_json(folder / "begin.json", begin)
         write_json(folder / "end.json", end)
         row = step_file.planned(

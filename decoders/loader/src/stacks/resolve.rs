@@ -1,0 +1,233 @@
+//! Names of the functions in all stacks, once all records are read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use schedlens_symbols::{Function, Image, KernelSymbols, Missing, PerfMap, Places};
+
+use super::modules::Kind;
+use super::rows::{FrameRow, Named};
+use super::spaces::Kernel;
+use super::{Stacks, tree};
+
+/// The kernel's list of functions, and its build id.
+const OWN_LIST: &str = "/proc/kallsyms";
+const OWN_NOTES: &str = "/sys/kernel/notes";
+
+/// Where names of functions are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// A copy of `/proc/kallsyms` that was made when the recording was.
+    pub kallsyms: Option<PathBuf>,
+    /// Folders with `perf-PID.map` files, in order of preference.
+    pub perf_maps: Vec<PathBuf>,
+    /// Folders with debug files besides the usual ones.
+    pub debug: Vec<PathBuf>,
+}
+
+/// Why the functions of a module are unknown: the words of `frame_symbol.unknown_reason`.
+mod reason {
+    pub(super) const NO_FILE: &str = "file_missing";
+    pub(super) const OTHER_BUILD: &str = "other_build";
+    pub(super) const UNREADABLE: &str = "unreadable";
+    pub(super) const NO_SYMBOL: &str = "no_symbol";
+    pub(super) const STRIPPED: &str = "stripped";
+    pub(super) const KERNEL_HIDDEN: &str = "kernel_hidden";
+    pub(super) const NO_MAP: &str = "generated_code";
+    pub(super) const SPECIAL: &str = "no_file";
+    pub(super) const UNMAPPED: &str = "unmapped";
+}
+
+/// What can name the code of a module.
+enum Namer {
+    Image(Box<Image>),
+    Kernel,
+    Map(PerfMap),
+    Nothing(&'static str),
+}
+
+impl Stacks {
+    /// Looks up all functions. Inlined functions become nodes between the existing ones, which
+    /// keep their numbers.
+    pub(crate) fn resolve(self, sources: &Sources) -> Named {
+        let mut places = Places::of_this_machine();
+        places.debug.extend(sources.debug.iter().cloned());
+        let mut kernel = kernel_symbols(sources, self.spaces.kernel.as_ref());
+        if let Some(kernel) = &mut kernel {
+            for code in &self.kernel_code {
+                kernel.insert(code.start, &code.name);
+            }
+        }
+        let kinds = &self.spaces.modules.kinds;
+        let mut by_module: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (number, frame) in self.tree.frames.iter().enumerate() {
+            by_module.entry(frame.module).or_default().push(number as u32);
+        }
+        let mut named: HashMap<u32, Vec<FrameRow>> = HashMap::new();
+        for (module, frames) in by_module {
+            let Some(kind) = kinds.get(module as usize) else { continue };
+            let namer = namer(kind, sources, &places);
+            for number in frames {
+                let Some(frame) = self.tree.frames.get(number as usize) else { continue };
+                named.insert(number, rows_of(*frame, kind, &namer, kernel.as_ref()));
+            }
+        }
+        self.with_names(&named)
+    }
+
+    fn with_names(&self, named: &HashMap<u32, Vec<FrameRow>>) -> Named {
+        let mut all = Named::new(self.base);
+        let mut frame_ids = HashMap::new();
+        for number in 0..self.tree.frames.len() as u32 {
+            let rows = named.get(&number).cloned().unwrap_or_default();
+            let ids: Vec<i64> = rows.into_iter().map(|row| all.frame(row)).collect();
+            frame_ids.insert(number, ids);
+        }
+        let mut depths: Vec<i32> = Vec::with_capacity(self.tree.nodes.len());
+        let mut extra = self.tree.nodes.len() as i64;
+        for (node, (caller, frame)) in self.tree.nodes.iter().enumerate() {
+            let mut parent = caller.map(|caller| i64::from(caller) | self.base);
+            let mut depth = caller.map_or(0, |caller| depths[caller as usize] + 1);
+            let ids = frame_ids.get(frame).map(Vec::as_slice).unwrap_or_default();
+            // Outermost first: the innermost function is the node that records refer to.
+            for (place, id) in ids.iter().enumerate().rev() {
+                if place == 0 {
+                    all.node(node as i64 | self.base, parent, depth, *id);
+                } else {
+                    all.node(extra | self.base, parent, depth, *id);
+                    parent = Some(extra | self.base);
+                    extra += 1;
+                    depth += 1;
+                }
+            }
+            depths.push(depth);
+        }
+        all
+    }
+}
+
+fn namer(kind: &Kind, sources: &Sources, places: &Places) -> Namer {
+    match kind {
+        Kind::Kernel => Namer::Kernel,
+        Kind::Special(_) => Namer::Nothing(reason::SPECIAL),
+        Kind::Unknown { pid } | Kind::Anonymous { pid } => {
+            let name = format!("perf-{pid}.map");
+            let maps = sources.perf_maps.iter().map(|folder| folder.join(&name));
+            let fallback = match kind {
+                Kind::Anonymous { .. } => reason::NO_MAP,
+                _ => reason::UNMAPPED,
+            };
+            maps.into_iter()
+                .find_map(|path| PerfMap::read(&path).ok())
+                .map_or(Namer::Nothing(fallback), Namer::Map)
+        }
+        Kind::File { path, build_id } => {
+            let place = places.file(path);
+            match Image::open(&place, build_id.as_deref(), places) {
+                Ok(image) => Namer::Image(Box::new(image)),
+                Err(Missing::File) => Namer::Nothing(reason::NO_FILE),
+                Err(Missing::OtherBuild(_)) => Namer::Nothing(reason::OTHER_BUILD),
+                Err(Missing::Unreadable(_)) => Namer::Nothing(reason::UNREADABLE),
+            }
+        }
+    }
+}
+
+fn rows_of(
+    frame: tree::Frame,
+    kind: &Kind,
+    namer: &Namer,
+    kernel: Option<&KernelSymbols>,
+) -> Vec<FrameRow> {
+    let mut row = FrameRow {
+        module: module_name(kind),
+        build_id: match kind {
+            Kind::File { build_id, .. } => build_id.as_deref().map(hex),
+            _ => None,
+        },
+        address: frame.address.cast_signed(),
+        is_kernel: *kind == Kind::Kernel,
+        ..FrameRow::default()
+    };
+    // The call is before the address it returns to, which may belong to the next function.
+    let place = frame.address.saturating_sub(u64::from(frame.returns));
+    let functions = match namer {
+        Namer::Nothing(why) => {
+            row.unknown_reason = Some(why);
+            return vec![row];
+        }
+        Namer::Kernel => match kernel.filter(|kernel| !kernel.is_empty()) {
+            None => {
+                row.unknown_reason = Some(reason::KERNEL_HIDDEN);
+                return vec![row];
+            }
+            Some(symbols) => symbols
+                .at(place)
+                .map(|found| {
+                    if let Some(module) = found.module {
+                        row.module = Some(format!("[{module}]"));
+                    }
+                    Function { name: found.name.to_owned(), file: None, line: None }
+                })
+                .into_iter()
+                .collect(),
+        },
+        Namer::Map(map) => map
+            .at(place)
+            .map(|name| Function { name: name.to_owned(), file: None, line: None })
+            .into_iter()
+            .collect(),
+        Namer::Image(image) => {
+            image.address_of(place).map(|address| image.functions(address)).unwrap_or_default()
+        }
+    };
+    if functions.is_empty() {
+        row.unknown_reason = Some(match namer {
+            Namer::Image(image) if !image.has_symbols() => reason::STRIPPED,
+            Namer::Map(_) => reason::NO_MAP,
+            _ => reason::NO_SYMBOL,
+        });
+        return vec![row];
+    }
+    let outermost = functions.len() - 1;
+    functions
+        .into_iter()
+        .enumerate()
+        .map(|(place, function)| FrameRow {
+            symbol: Some(function.name),
+            file: function.file,
+            line: function.line.and_then(|line| i32::try_from(line).ok()),
+            is_inlined: place < outermost,
+            ..row.clone()
+        })
+        .collect()
+}
+
+fn module_name(kind: &Kind) -> Option<String> {
+    match kind {
+        Kind::File { path, .. } => Some(path.clone()),
+        Kind::Kernel => Some("[kernel]".to_owned()),
+        Kind::Anonymous { .. } => Some("[anonymous]".to_owned()),
+        Kind::Special(name) => Some(name.clone()),
+        Kind::Unknown { .. } => None,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The functions of the kernel that ran: from the copy made then, else from this machine, if its
+/// kernel is the same.
+fn kernel_symbols(sources: &Sources, kernel: Option<&Kernel>) -> Option<KernelSymbols> {
+    let kernel = kernel?;
+    let fits = |list: &KernelSymbols| list.address_of(&kernel.symbol) == Some(kernel.address);
+    let copy = sources.kallsyms.as_deref().and_then(|path| KernelSymbols::read(path).ok());
+    if let Some(copy) = copy.filter(fits) {
+        return Some(copy);
+    }
+    let build_id = kernel.build_id.as_deref()?;
+    let own = std::fs::read(OWN_NOTES).ok()?;
+    let is_same = own.windows(build_id.len()).any(|part| part == build_id);
+    is_same.then(|| KernelSymbols::read(Path::new(OWN_LIST)).ok())?.filter(fits)
+}

@@ -1,0 +1,19 @@
+//! Names of functions for addresses: ELF files with and without debug information, the kernel, and
+//! the code of just-in-time compilers; and unwinding by the tables that compilers write.
+//!
+//! Files are only read. Nothing is fetched from other machines.
+
+#![deny(missing_docs)]
+
+mod debug_file;
+mod function;
+mod image;
+mod kernel;
+mod perf_map;
+pub mod unwind;
+
+pub use self::debug_file::Places;
+pub use self::function::{Function, demangled};
+pub use self::image::{Image, Missing};
+pub use self::kernel::{KernelSymbol, KernelSymbols};
+pub use self::perf_map::PerfMap;

@@ -1,0 +1,45 @@
+"""In which code threads wake others."""
+
+from __future__ import annotations
+
+from schedlens.report import flame
+from schedlens.report.sections import Figure, Nothing, Section, View
+
+HEADING = "Wakeups by code"
+ORDER = 34
+FIGURES = {"wakers": "wakeups by stack of the waker"}
+
+
+def section(view: View) -> Section | Nothing:
+    """A flame graph of wakeups by the stack of the waker."""
+    answer = view.ask_step("waker_stack", process=view.process)
+    rows = [{**row, "thread": row["thread"] or "interrupt on an idle CPU"} for row in answer.rows]
+    if not any(row["folded"] for row in rows):
+        return Nothing("no stacks of wakers were recorded; `collect --stacks` records them")
+    total = sum(row["wakings"] for row in rows)
+    most = rows[0]
+    caption = (
+        f"Who woke threads, and in which code: {total:,} wakeups. Most: {most['thread']} in "
+        f"{most['frame']}, {most['wakings']:,} times {most['woken_thread']}. Click a function to "
+        "enlarge it."
+    )
+    plot = flame.icicle(rows, "wakings", unit="wakeups")
+    figure = Figure("wakers", caption, plot, height=flame.height(rows))
+    blocked = view.ask_step("blocked_by", process=view.process)
+    return Section(
+        "A thread that ends another one's wait for a lock held it. A wakeup from an interrupt "
+        "shows only which code was interrupted.",
+        view.step_window(),
+        (figure,),
+        (
+            blocked.without(
+                "trace_id",
+                "utid",
+                "stack_id",
+                "waker_stack_id",
+                "waker_utid",
+                "folded",
+                "waker_folded",
+            ),
+        ),
+    )

@@ -1,0 +1,245 @@
+"""Stacks in the formats of flame graph viewers: folded text, speedscope, and Firefox Profiler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import duckdb
+
+from schedlens.errors import NothingToReadError
+from schedlens.output import whole_file
+
+Form = Literal["folded", "speedscope", "firefox"]
+Measure = Literal["samples", "waiting", "ready", "wakeups"]
+
+# The view, its column of weights, and their unit in speedscope.
+_SOURCES: dict[Measure, tuple[str, str, str]] = {
+    "samples": ("sample_stack", "samples", "none"),
+    "waiting": ("off_cpu_stack", "wait_ns", "nanoseconds"),
+    "ready": ("off_cpu_stack", "ready_ns", "nanoseconds"),
+    "wakeups": ("waker_stack", "wakings", "none"),
+}
+SUFFIXES: dict[Form, str] = {
+    "folded": ".folded.txt",
+    "speedscope": ".speedscope.json",
+    "firefox": ".firefox.json",
+}
+_NO_STACK = "[no stack]"
+# Versions of the processed profile format that Firefox Profiler upgrades when it loads a file.
+_GECKO_VERSION, _PROCESSED_VERSION = 29, 48
+
+
+@dataclass
+class _Thread:
+    """One thread: its stacks from the outermost function inwards, with weights."""
+
+    process: str
+    name: str
+    tid: int
+    stacks: list[tuple[list[str], int]] = field(default_factory=list)
+
+
+def save(
+    con: duckdb.DuckDBPyConnection,
+    file: Path,
+    form: Form,
+    measure: Measure,
+    *,
+    trace_id: int,
+    process: str | None = None,
+) -> None:
+    """Writes the stacks of a recording. Raises `NothingToReadError` if it has none."""
+    threads = _threads(con, measure, trace_id, process)
+    if not threads:
+        raise NothingToReadError(
+            f"no {measure} with a stack in this recording: record with `collect --stacks`"
+        )
+    name, unit = file.name, _SOURCES[measure][2]
+    if form == "folded":
+        text = "".join(_folded(threads))
+    elif form == "speedscope":
+        text = json.dumps(_speedscope(threads, name, unit))
+    else:
+        text = json.dumps(_firefox(threads, name, measure))
+
+    def written(out: BinaryIO) -> None:
+        out.write(text.encode("utf-8"))
+
+    whole_file.write(file, written)
+
+
+def _threads(
+    con: duckdb.DuckDBPyConnection, measure: Measure, trace_id: int, process: str | None
+) -> list[_Thread]:
+    view, weight, _ = _SOURCES[measure]
+    arguments = [trace_id] if process is None else [trace_id, process]
+    more = "" if process is None else ", p_process := ?"
+    rows = con.execute(
+        f"SELECT s.utid, s.process, s.thread, t.tid, s.folded, s.{weight} "
+        f"FROM {view}(p_trace_id := ?{more}) AS s JOIN thread AS t USING (utid) "
+        f"WHERE s.{weight} > 0 ORDER BY s.utid, s.folded NULLS FIRST",
+        arguments,
+    ).fetchall()
+    found: dict[int, _Thread] = {}
+    for utid, owner, name, tid, folded, value in rows:
+        thread = found.setdefault(utid, _Thread(owner or "?", name or "?", tid))
+        stack = folded.split(";") if folded else [_NO_STACK]
+        thread.stacks.append((stack, value))
+    return list(found.values())
+
+
+def _folded(threads: list[_Thread]) -> Iterator[str]:
+    """One line for each stack: `process;thread;caller;...;function weight`."""
+    for thread in threads:
+        head = [thread.process.replace(";", ":"), f"{thread.name.replace(';', ':')} ({thread.tid})"]
+        for stack, weight in thread.stacks:
+            words = (" ".join(word.split()) for word in (*head, *stack))
+            yield f"{';'.join(words)} {weight}\n"
+
+
+class _Numbered:
+    """Texts numbered by first appearance."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        known = self._numbers.get(text)
+        if known is None:
+            known = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return known
+
+
+def _speedscope(threads: list[_Thread], name: str, unit: str) -> dict[str, Any]:
+    frames = _Numbered()
+    profiles = []
+    for thread in threads:
+        samples = [[frames.number(word) for word in stack] for stack, _ in thread.stacks]
+        weights = [weight for _, weight in thread.stacks]
+        profiles.append(
+            {
+                "type": "sampled",
+                "name": f"{thread.process}: {thread.name} ({thread.tid})",
+                "unit": unit,
+                "startValue": 0,
+                "endValue": sum(weights),
+                "samples": samples,
+                "weights": weights,
+            }
+        )
+    return {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "exporter": "schedlens",
+        "name": name,
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": text} for text in frames.texts]},
+        "profiles": profiles,
+    }
+
+
+def _firefox(threads: list[_Thread], name: str, measure: Measure) -> dict[str, Any]:
+    is_time = _SOURCES[measure][2] == "nanoseconds"
+    return {
+        "meta": {
+            "version": _GECKO_VERSION,
+            "preprocessedProfileVersion": _PROCESSED_VERSION,
+            "interval": 1,
+            "startTime": 0,
+            "processType": 0,
+            "product": name,
+            "stackwalk": 1,
+            "debug": False,
+            "categories": [
+                {"name": "Other", "color": "grey", "subcategories": ["Other"]},
+            ],
+            "markerSchema": [],
+            "symbolicated": True,
+        },
+        "libs": [],
+        "threads": [_firefox_thread(thread, is_time) for thread in threads],
+    }
+
+
+def _firefox_thread(thread: _Thread, is_time: bool) -> dict[str, Any]:
+    names = _Numbered()
+    prefixes: list[int | None] = []
+    frames: list[int] = []
+    nodes: dict[tuple[int | None, int], int] = {}
+    stacks: list[int | None] = []
+    for stack, _ in thread.stacks:
+        node: int | None = None
+        for word in stack:
+            key = (node, names.number(word))
+            if key not in nodes:
+                nodes[key] = len(prefixes)
+                prefixes.append(node)
+                frames.append(key[1])
+            node = nodes[key]
+        stacks.append(node)
+    weights = [weight / 1e6 if is_time else weight for _, weight in thread.stacks]
+    functions = len(names.texts)
+    return {
+        "name": thread.name,
+        "processName": thread.process,
+        "processType": "default",
+        "processStartupTime": 0,
+        "processShutdownTime": None,
+        "registerTime": 0,
+        "unregisterTime": None,
+        "pausedRanges": [],
+        "isMainThread": False,
+        "pid": str(thread.tid),
+        "tid": thread.tid,
+        "samples": {
+            "length": len(stacks),
+            "stack": stacks,
+            "time": list(range(len(stacks))),
+            "weight": weights,
+            "weightType": "tracing-ms" if is_time else "samples",
+        },
+        "markers": {
+            "length": 0, "category": [], "data": [], "endTime": [], "name": [], "phase": [],
+            "startTime": [],
+        },
+        "stackTable": {
+            "length": len(prefixes),
+            "prefix": prefixes,
+            "frame": frames,
+            "category": [0] * len(prefixes),
+            "subcategory": [0] * len(prefixes),
+        },
+        "frameTable": {
+            "length": functions,
+            "func": list(range(functions)),
+            "address": [-1] * functions,
+            "inlineDepth": [0] * functions,
+            "category": [0] * functions,
+            "subcategory": [0] * functions,
+            "nativeSymbol": [None] * functions,
+            "innerWindowID": [None] * functions,
+            "implementation": [None] * functions,
+            "line": [None] * functions,
+            "column": [None] * functions,
+        },
+        "funcTable": {
+            "length": functions,
+            "name": list(range(functions)),
+            "isJS": [False] * functions,
+            "relevantForJS": [False] * functions,
+            "resource": [-1] * functions,
+            "fileName": [None] * functions,
+            "lineNumber": [None] * functions,
+            "columnNumber": [None] * functions,
+        },
+        "resourceTable": {"length": 0, "lib": [], "name": [], "host": [], "type": []},
+        "nativeSymbols": {
+            "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [],
+        },
+        "stringArray": names.texts,
+    }  # fmt: skip

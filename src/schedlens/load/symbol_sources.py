@@ -1,0 +1,35 @@
+"""Where the names of functions in a recording's stacks are looked for."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlens.load.recording import Recording
+
+if TYPE_CHECKING:
+    from schedlens._decoders import SymbolSources
+
+# More folders laid out like /usr/lib/debug, separated as in PATH.
+VARIABLE = "SCHEDLENS_DEBUG_PATH"
+# What `collect` keeps in a session and in a step: see collectors/perf_stacks.py.
+_KALLSYMS = "kallsyms.gz"
+_PERF_MAPS = "perf-maps"
+
+
+def of(recording: Recording) -> SymbolSources:
+    """The copies in the session folder, then the files of this machine."""
+    step = recording.folder
+    folders = [step, step.parent] if step is not None else []
+    trace = recording.trace
+    if trace is not None:
+        folders.append(trace.parent)
+    copies = [folder / _KALLSYMS for folder in folders]
+    maps = [folder / _PERF_MAPS for folder in folders[:1]]
+    return {
+        "kallsyms": next((str(path) for path in copies if path.is_file()), None),
+        "perf_maps": [str(path) for path in (*maps, Path(tempfile.gettempdir())) if path.is_dir()],
+        "debug": [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path],
+    }
