@@ -75,11 +75,13 @@ def test_no_import_cycle() -> None:
 
 
 def test_module_names_do_not_repeat_words() -> None:
-    # The same part has the same name for each system: record/windows/topology.py.
+    # The same part has the same name for each system: record/windows/topology.py. A tool for agents
+    # has the name of the command whose answer it returns: agents/tools/what_if.py.
     stems: dict[str, set[str]] = defaultdict(set)
     for name in MODULES:
         *folders, leaf = name.split(".")
-        if folders and not {"linux", "windows"} & set(folders) and not leaf.startswith("__"):
+        shared_name = {"linux", "windows", "tools"} & set(folders)
+        if folders and not shared_name and not leaf.startswith("__"):
             words = "_".join(sorted(re.sub(r"(ing|ed|s)$", "", word) for word in leaf.split("_")))
             stems[words].add(name)
     assert {words: names for words, names in stems.items() if len(names) > 1} == {}

@@ -10,9 +10,11 @@ import os
 import sys
 
 MODULES = (
+    "ask.disturbed_steps",
     "commands.analyze",
     "commands.collect",
     "commands.doctor",
+    "commands.self_test",
     "record.examination",
     "record.linux.platform",
     "record.loop",

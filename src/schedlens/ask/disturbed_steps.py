@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
-
-from schedlens.ask import analysis, blank_database
 from schedlens.errors import SchedlensError
-from schedlens.load import recording, store
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def names(folder: Path, steps: Sequence[str]) -> set[str]:
@@ -18,6 +18,12 @@ def names(folder: Path, steps: Sequence[str]) -> set[str]:
 
     Steps that cannot be read, or whose disturbance is unknown, are not among them.
     """
+    # Only here: a recording that is not judged loads no database.
+    import duckdb
+
+    from schedlens.ask import analysis, blank_database
+    from schedlens.load import recording, store
+
     there = [folder / name for name in steps if (folder / name / "step.json").exists()]
     with tempfile.TemporaryDirectory(prefix="schedlens-") as place:
         try:

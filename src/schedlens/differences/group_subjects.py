@@ -12,7 +12,8 @@ from schedlens.load.schema import literal
 
 # Answers in which a group counts as one process; frames are those of its processes.
 _ANSWERS = ("block_process", "block_wakeup_latency", "block_obstacle", "block_counter")
-_READ = re.compile(rf"\bFROM ({'|'.join((*_ANSWERS, 'frame_time'))})\b|\bJOIN (block_obstacle)\b")
+_FRAMES = "frame_time"
+_READ = re.compile(rf"\bFROM ({'|'.join((*_ANSWERS, _FRAMES))})\b|\bJOIN (block_obstacle)\b")
 
 
 def add(side: sides.Side, groups: Sequence[str]) -> None:
@@ -30,7 +31,7 @@ def add(side: sides.Side, groups: Sequence[str]) -> None:
             if not con.execute("FROM group_thread(p_group := ?) LIMIT 1", [group]).fetchall():
                 continue
             found = True
-            for table in (*_ANSWERS, "frame_time"):
+            for table in (*_ANSWERS, _FRAMES):
                 con.execute(f"INSERT INTO temp.{table} {_rows(table, group)}")
         if not found:
             thread_groups.check(side.databases[0][1], group, f"group of side {side.name}")
@@ -59,4 +60,4 @@ def sql(quantity: Quantity, subject: str | None) -> str:
 def _rows(table: str, group: str) -> str:
     name = literal(group)
     asked = f"FROM {table}(p_process := {name})"
-    return f"SELECT * REPLACE ({name} AS process) {asked}" if table == "frame_time" else asked
+    return f"SELECT * REPLACE ({name} AS process) {asked}" if table == _FRAMES else asked
