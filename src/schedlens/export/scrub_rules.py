@@ -67,6 +67,8 @@ _RECORD = re.compile(
 )
 # What the state machine counts has words of its own; readers quote from the file.
 _STATE_MACHINE = "states"
+# By this place `recorded_kind` knows that other threads ran without a record.
+_CHOSEN_THREADS = "PERF_RECORD_THREAD_MAP"
 
 # Columns whose texts are words of schedlens or of the system.
 _WORD_COLUMNS = _listed(
@@ -211,6 +213,8 @@ def _problem(place: str, what: str | None) -> tuple[str, str | None]:
     """A problem in the words of the state machine; of others only that there is one."""
     if place == _STATE_MACHINE:
         return place, what
+    if place == _CHOSEN_THREADS:
+        return place, "only chosen threads were recorded: see the original analysis"
     return "reader", "a problem whose description may quote the file: see the original analysis"
 
 
