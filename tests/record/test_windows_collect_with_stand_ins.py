@@ -365,6 +365,8 @@ def test_presentmon_without_rights_fails_the_step(
             "--stop-on-frame requires --process or --pid",
         ),
         (["--light"], "--light works only on Linux"),
+        (["--stacks", "fp"], "--stacks and --samples work only on Linux"),
+        (["--samples", "99"], "--stacks and --samples work only on Linux"),
         (["--recorder", "xperf"], "xperf is not on the path. Install the Windows Perf"),
         (["--os", "linux"], "--os linux: this is windows"),
     ],

@@ -51,8 +51,8 @@ class Options(SavedOptions):
                 raise PlanError("--stop-on-frame requires --process or --pid: otherwise the first "
                                 "slow frame of any program, such as explorer.exe, ends "
                                 "the ring")  # fmt: skip
-        if request.stacks not in (None, "fp"):
-            raise PlanError(f"--stacks {request.stacks} works only on Linux: Windows unwinds its "
-                            "own stacks, so use --stacks")  # fmt: skip
+        if request.stacks or request.samples_hz:
+            raise PlanError("--stacks and --samples work only on Linux: analyze does not read the "
+                            "stacks of .etl files yet")  # fmt: skip
         if request.light:
             raise PlanError("--light works only on Linux: the WPR profile has no second record")
