@@ -61,6 +61,11 @@ KERNELS = [
     "frame",
     "game",
     "queue",
+    "mpmc_queue",
+    "atomic_counter",
+    "spin_lock",
+    "mutex",
+    "false_sharing",
 ]
 PAIRED = {"spin_handoff", "frame", "queue"}
 

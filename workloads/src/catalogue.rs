@@ -2,8 +2,9 @@
 
 use crate::kernel::Kernel;
 use crate::kernels::{
-    add1, add8, aes, frame, game, housekeeping, imul, imul_add, matmul, mem_seq, mem_stride, pause,
-    pointer_chase, queue, ruler, scan, serve, sha256, spin_handoff,
+    add1, add8, aes, atomic_counter, false_sharing, frame, game, housekeeping, imul, imul_add,
+    matmul, mem_seq, mem_stride, mpmc_queue, mutex, pause, pointer_chase, queue, ruler, scan,
+    serve, sha256, spin_handoff, spin_lock,
 };
 
 /// In the order in which they are listed and verified.
@@ -36,6 +37,11 @@ pub static KERNELS: &[&Kernel] = &[
     &frame::KERNEL,
     &game::KERNEL,
     &queue::KERNEL,
+    &mpmc_queue::KERNEL,
+    &atomic_counter::KERNEL,
+    &spin_lock::KERNEL,
+    &mutex::KERNEL,
+    &false_sharing::KERNEL,
 ];
 
 /// The kernel of that name.

@@ -221,6 +221,11 @@ impl Kernel {
     pub fn keeps_beat(&self) -> bool {
         ["frame", "game"].contains(&self.name)
     }
+
+    /// Whether its workers change the same cache lines.
+    pub fn contends(&self) -> bool {
+        ["mpmc_queue", "atomic_counter", "spin_lock", "mutex", "false_sharing"].contains(&self.name)
+    }
 }
 
 /// A variant that every machine can run.

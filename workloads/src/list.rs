@@ -37,15 +37,15 @@ pub fn json() -> Value {
 pub fn text() -> String {
     let mut lines = Vec::new();
     for kernel in KERNELS {
-        lines.push(format!("{:<14}{} [{}]", kernel.name, kernel.summary, kernel.unit.name()));
-        lines.push(format!("{:14}{}", "", kernel.note));
+        lines.push(format!("{:<16}{} [{}]", kernel.name, kernel.summary, kernel.unit.name()));
+        lines.push(format!("{:16}{}", "", kernel.note));
         for variant in kernel.variants {
             match (variant.refusal)(kernel.parties) {
                 Some(why) => {
-                    lines.push(format!("{:14}{}: unsupported, {why}", "", variant.name));
+                    lines.push(format!("{:16}{}: unsupported, {why}", "", variant.name));
                 }
                 None if kernel.variants.len() > 1 => {
-                    lines.push(format!("{:14}{}", "", variant.name));
+                    lines.push(format!("{:16}{}", "", variant.name));
                 }
                 None => {}
             }

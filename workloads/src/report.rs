@@ -98,6 +98,11 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Value {
         let share = (items > 0).then(|| waits as f64 / items as f64);
         add("waits_per_item", share.into());
     }
+    for name in ["operations", "handovers", "retries"] {
+        if let Some(count) = total(name) {
+            add(name, count.into());
+        }
+    }
     for (name, size) in &outcome.sizes {
         add(name, (*size).into());
     }
