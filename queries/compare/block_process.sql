@@ -16,6 +16,14 @@ WITH
     SELECT * REPLACE (CASE WHEN is_group(p_process) THEN p_process ELSE process END AS process)
     FROM thread_with_process(p_trace_id, p_process)
   ),
+  -- Threads without a recorded process may belong to any.
+  owned AS (
+    SELECT trace_id, utid, process FROM who WHERE process IS NOT NULL
+    UNION ALL
+    SELECT trace_id, utid, NULL AS process
+    FROM thread_with_process(p_trace_id, NULL)
+    WHERE process IS NULL
+  ),
   place AS (FROM topology(p_trace_id)),
   piece AS (
     SELECT
@@ -29,7 +37,7 @@ WITH
       unnest(range(begin_ns // span.width_ns, (end_ns - 1) // span.width_ns + 1)) AS block,
     FROM thread_state AS t
     JOIN span ON span.trace_id = t.trace_id
-    JOIN who ON who.utid = t.utid
+    JOIN owned AS who ON who.utid = t.utid
     LEFT JOIN place
       ON t.state = 'running' AND place.trace_id = t.trace_id AND place.cpu = t.cpu
       AND t.ts >= place.from_ns AND t.ts < place.to_ns
@@ -52,7 +60,10 @@ WITH
     )
     GROUP BY trace_id, process, block
   ),
-  named AS (SELECT DISTINCT trace_id, process FROM summed)
+  orphan AS (
+    SELECT trace_id, block, run_ns + ready_ns + unknown_ns AS ns FROM summed WHERE process IS NULL
+  ),
+  named AS (SELECT DISTINCT trace_id, process FROM who)
 SELECT
   -- Recording.
   b.trace_id,
@@ -70,10 +81,15 @@ SELECT
   coalesce(s.run_e_ns, 0)::BIGINT AS run_e_ns,
   -- Ready time of its threads. (at least; unknown_ns more at most)
   coalesce(s.ready_ns, 0)::BIGINT AS ready_ns,
-  -- Time in which the state of its threads is unknown. (bound)
-  coalesce(s.unknown_ns, 0)::BIGINT AS unknown_ns,
+  -- Time in which the state of its threads is unknown, and the running, ready and unknown time of
+  -- threads without a recorded process. (bound)
+  (
+    coalesce(s.unknown_ns, 0)
+    + CASE WHEN n.process IS NULL THEN 0 ELSE coalesce(orphan.ns, 0) END
+  )::BIGINT AS unknown_ns,
 FROM time_block(p_trace_id, p_from_ns, p_to_ns, p_blocks) AS b
 JOIN named AS n ON n.trace_id = b.trace_id
 LEFT JOIN summed AS s
   ON s.trace_id = b.trace_id AND s.block = b.block AND s.process IS NOT DISTINCT FROM n.process
+LEFT JOIN orphan ON orphan.trace_id = b.trace_id AND orphan.block = b.block
 ORDER BY b.trace_id, n.process, b.block;

@@ -319,7 +319,7 @@ def test_affinity_is_named_as_reason_for_sharing(analyzed: Analyzed) -> None:
     assert found[0][2] == (
         "In sha256-siblings-t10-r1 (and 1 other recording), affinity kept 4.97 threads on average "
         "(at most 5) on a CPU whose SMT sibling was busy, while as many whole cores were idle, for "
-        "362\u00a0ms in total."
+        "362\u00a0ms in total. This time is added up over threads and CPUs."
     )
 
 

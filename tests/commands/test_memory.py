@@ -188,14 +188,16 @@ def test_timings_name_phases_and_queries(
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     at = lines.index("Timings (s)")
-    phases = [line.split() for line in lines[at + 1 : at + 4]]
-    assert [phase[1] for phase in phases] == ["load", "analyzers", "report"]
+    phases = [line.split() for line in lines[at + 1 : at + 5]]
+    assert [phase[1] for phase in phases] == ["load", "analyzers", "what-if", "report"]
     assert all(float(phase[0]) >= 0 for phase in phases)
-    assert lines[at + 5].startswith("Slowest queries (s), ")
-    seconds = [float(line.split()[0]) for line in lines[at + 6 :]]
+    assert lines[at + 6].startswith("Slowest queries (s), ")
+    seconds = [float(line.split()[0]) for line in lines[at + 7 :]]
     assert seconds == sorted(seconds, reverse=True)
     assert len(seconds) == 30
     facts = json.loads(analyze(trace, "-o", tmp_path, "--timings", "--json").stdout)
-    assert [row["part"] for row in facts["timings"][:3]] == ["load", "analyzers", "report"]
-    assert all(row["sql"] and not row["left_out"] for row in facts["timings"][3:])
+    assert [row["part"] for row in facts["timings"][:4]] == [
+        "load", "analyzers", "what-if", "report",
+    ]  # fmt: skip
+    assert all(row["sql"] and not row["left_out"] for row in facts["timings"][4:])
     assert "timings" not in json.loads(analyze(trace, "-o", tmp_path, "--json").stdout)

@@ -26,6 +26,9 @@ def recording(con: duckdb.DuckDBPyConnection, source: str, *lost: tuple[int, int
     add(con, "trace", trace_id=TRACE, label="drawn", source=source, start_clock=0,
         clock_hz=1_000_000_000, first_ns=0, duration_ns=1000, schema_version=1,
         tool_version="test")  # fmt: skip
+    # Of another thread: without any switch, wakeups alone would prove nothing.
+    add(con, "context_switch", trace_id=TRACE, ts=0, cpu=5, seq=0, prev_utid=99, next_utid=98,
+        source="switch")  # fmt: skip
     for cpu, start, end in lost:
         add(con, "loss", trace_id=TRACE, cpu=cpu, start_ns=start, end_ns=end,
             signalled_by="PERF_RECORD_LOST")  # fmt: skip

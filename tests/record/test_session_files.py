@@ -41,6 +41,7 @@ SESSION: dict[str, Any] = {
         "cpus": None, "seconds": 0.5, "repeats": 6, "pid": None, "process": None, "light": False,
         "counters": [], "command": [], "depth": None, "how": None, "experiment": "smt-boost",
         "full": False, "pairs": [], "seed": 7, "buffer_size": None,
+        "warm_up": 0.0, "stacks": None, "samples_hz": None,
     },
     "topology": {
         "source": "GetLogicalProcessorInformationEx",

@@ -204,7 +204,7 @@ def test_page_shows_bounds_in_cells_and_findings(
     assert by_tid["1"][2] == "200.000–300.000"
     assert by_tid["2"][2] == "200.000–300.000"
     assert "at least 3.2 ms" in text
-    assert "1.0 ms to 4.0 ms" in text
+    assert "1 ms to 4 ms" in text
     assert "about 3.2 ms" in text
     assert "Events were lost. ≥: at least this." in text
     assert "Events were lost: text and figures show the time that is known" in text

@@ -80,7 +80,9 @@ _FINDING = (
     "'of the window' AS cost_of, NULL::BIGINT AS utid, NULL::INTEGER AS cpu, "
     "NULL::BIGINT AS start_ns, NULL::BIGINT AS end_ns, 'exact' AS bound, "
     "'SELECT 1' AS evidence_sql, NULL::VARCHAR AS counter_evidence_sql, "
-    "NULL::BIGINT AS cost_low_ns, NULL::BIGINT AS cost_high_ns"
+    "NULL::BIGINT AS cost_low_ns, NULL::BIGINT AS cost_high_ns, NULL::VARCHAR AS fix, "
+    "NULL::BIGINT AS frame_ns, NULL::BIGINT AS fixed_frame_ns, NULL::BIGINT AS fixed_low_ns, "
+    "NULL::BIGINT AS fixed_high_ns, NULL::VARCHAR AS no_gain_reason"
 )
 _TRACE = (
     "SELECT ?::BIGINT AS trace_id, ?::VARCHAR AS label, 'perf' AS source, NULL::VARCHAR AS path, "
