@@ -135,7 +135,11 @@ def test_all_tables_with_rows_are_written(session: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["export"], "give a format: --perfetto, --scrub, --parquet, --arrow or --csv"),
+        (
+            ["export"],
+            "give a format: --perfetto, --folded, --speedscope, --firefox, --scrub, --parquet, "
+            "--arrow or --csv",
+        ),
         (["export", "thread", "--perfetto"], "--perfetto takes no QUERY"),
         (["export", "--csv", "--trace", "1"], "--trace and --no-tracks need --perfetto"),
         (["export", "--perfetto", "--trace", "drawn"], "no recording named 'drawn'"),

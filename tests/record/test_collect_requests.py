@@ -89,7 +89,7 @@ def test_wrong_requests_print_one_line(
 SAMPLES = {
     "experiment": "pairs", "placements": "default", "how": "spin", "target": "linux",
     "recorder": "wpr", "seconds": "1", "warm_up": "1", "repeats": "1", "depth": "1", "pid": "1",
-    "ring_s": "1",
+    "ring_s": "1", "stacks": "fp", "samples_hz": "99",
     "stop_on_frame_ms": "1",
 }  # fmt: skip
 

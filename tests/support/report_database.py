@@ -244,7 +244,7 @@ def _cpu(
             tables.add("thread_state", one, utid, waiting_from, start - waiting_from, "waiting",
                        None, "S", None, waiting_from == 0, False)  # fmt: skip
             tables.add(
-                "wakeup", one, start, cpu, 2 * seq, utid, idle, cpu, cpu, "waking", True, True
+                "wakeup", one, start, cpu, 2 * seq, utid, idle, cpu, cpu, "waking", True, None, True
             )
             waiting_from = end
         elif not is_idle and utid in last_end and last_end[utid] < start:
@@ -257,7 +257,7 @@ def _cpu(
         if follows is not None:
             state = 1 if is_kernel else 0
             tables.add("context_switch", one, end, cpu, 2 * seq + 1, utid, follows, state, None,
-                       None, 120, 120, None, None, None, None, "switch")  # fmt: skip
+                       None, 120, 120, None, None, None, None, None, "switch")  # fmt: skip
     if waiting_from < STEP_NS:
         tables.add("thread_state", one, kernel, waiting_from, STEP_NS - waiting_from, "waiting",
                    None, "S", None, False, True)  # fmt: skip

@@ -33,7 +33,12 @@ MARGIN_S = 0.1
     "--folded", "form", flag_value="folded", help="Stacks as folded text, for flame graph scripts."
 )
 @click.option("--speedscope", "form", flag_value="speedscope", help="Stacks for speedscope.app.")
-@click.option("--firefox", "form", flag_value="firefox", help="Stacks for profiler.firefox.com.")
+@click.option(
+    "--firefox",
+    "form",
+    flag_value="firefox",
+    help="For profiler.firefox.com: a track per CPU with every slice, or --stacks.",
+)
 @click.option(
     "--scrub", "form", flag_value="scrub",
     help="One file to mail: the recording around findings, with hashed names.",
@@ -44,7 +49,8 @@ MARGIN_S = 0.1
 )  # fmt: skip
 @click.option(
     "--stacks", "measure", type=click.Choice(["samples", "waiting", "ready", "wakeups"]),
-    help="With --folded, --speedscope or --firefox: which stacks.  [default: samples]",
+    help="With --folded, --speedscope or --firefox: which stacks.  [default: samples, and with "
+    "--firefox the schedule]",
 )  # fmt: skip
 @click.option(
     "--trace", "label",
@@ -101,8 +107,9 @@ def export(
     settings that identify a machine or a person, and checks that it gives the same findings
     (docs/scrubbed-recordings.md).
 
-    --folded, --speedscope and --firefox write the stacks of a recording, weighted by samples, by
-    waiting time, by ready time, or by wakeups (docs/stacks.md).
+    --folded, --speedscope and --firefox --stacks write the stacks of a recording, weighted by
+    samples, by waiting time, by ready time, or by wakeups (docs/stacks.md). --firefox without
+    --stacks writes the schedule, one track per logical CPU.
 
     \b
       schedlens export SESSION --perfetto
@@ -152,9 +159,9 @@ def export(
         if form == "perfetto":
             written = _traces(analysis.con, _home(path, output), output, label, no_tracks, progress)
         elif of_stacks:
-            written = _stacks(
-                analysis.con, path, output, form, measure or "samples", label, process
-            )
+            if form == "firefox" and measure is None and process is not None:
+                raise click.UsageError("--process needs --stacks: a track shows all that ran")
+            written = _profiles(analysis.con, path, output, form, measure, label, process)
         else:
             written = _tables(analysis.con, path, query, form, output, progress)
     for file in written:
@@ -278,18 +285,18 @@ def _traces(
     return written
 
 
-def _stacks(
+def _profiles(
     con: duckdb.DuckDBPyConnection,
     path: str,
     output: Path | None,
     form: str,
-    measure: Measure,
+    measure: Measure | None,
     label: str | None,
     process: str | None,
 ) -> list[Path]:
     from typing import cast
 
-    from schedlens.export import chosen_recordings, stack_profiles
+    from schedlens.export import chosen_recordings, cpu_markers, stack_profiles
 
     kind = cast("StackForm", form)
     chosen = chosen_recordings.choose(con, label)
@@ -299,9 +306,14 @@ def _stacks(
     written = []
     for one in chosen:
         stem = one.file_name.removesuffix(chosen_recordings.SUFFIX)
-        name = f"{stem}-{measure}{stack_profiles.SUFFIXES[kind]}"
-        file = output if is_file and output is not None else folder / name
-        stack_profiles.save(con, file, kind, measure, trace_id=one.trace_id, process=process)
+        of_cpus = kind == "firefox" and measure is None
+        shown = measure or "samples"
+        end = cpu_markers.SUFFIX if of_cpus else f"-{shown}{stack_profiles.SUFFIXES[kind]}"
+        file = output if is_file and output is not None else folder / f"{stem}{end}"
+        if of_cpus:
+            cpu_markers.save(con, file, one.trace_id)
+        else:
+            stack_profiles.save(con, file, kind, shown, trace_id=one.trace_id, process=process)
         written.append(file)
     return written
 

@@ -143,24 +143,45 @@ def _speedscope(threads: list[_Thread], name: str, unit: str) -> dict[str, Any]:
     }
 
 
+def meta(name: str, categories: list[tuple[str, str]]) -> dict[str, Any]:
+    """The head of a processed profile, with (name, color) of its categories."""
+    return {
+        "version": _GECKO_VERSION,
+        "preprocessedProfileVersion": _PROCESSED_VERSION,
+        "interval": 1,
+        "startTime": 0,
+        "processType": 0,
+        "product": name,
+        "stackwalk": 1,
+        "debug": False,
+        "categories": [
+            {"name": each, "color": color, "subcategories": ["Other"]} for each, color in categories
+        ],
+        "markerSchema": [],
+        "symbolicated": True,
+    }
+
+
+def empty_tables() -> dict[str, Any]:
+    """The tables of stacks, frames, functions and libraries of a thread without any."""
+    columns = {
+        "stackTable": "prefix frame category subcategory",
+        "frameTable": "func address inlineDepth category subcategory nativeSymbol innerWindowID "
+        "implementation line column",
+        "funcTable": "name isJS relevantForJS resource fileName lineNumber columnNumber",
+        "resourceTable": "lib name host type",
+        "nativeSymbols": "libIndex address name functionSize",
+    }
+    return {
+        table: {"length": 0, **{name: [] for name in names.split()}}
+        for table, names in columns.items()
+    }
+
+
 def _firefox(threads: list[_Thread], name: str, measure: Measure) -> dict[str, Any]:
     is_time = _SOURCES[measure][2] == "nanoseconds"
     return {
-        "meta": {
-            "version": _GECKO_VERSION,
-            "preprocessedProfileVersion": _PROCESSED_VERSION,
-            "interval": 1,
-            "startTime": 0,
-            "processType": 0,
-            "product": name,
-            "stackwalk": 1,
-            "debug": False,
-            "categories": [
-                {"name": "Other", "color": "grey", "subcategories": ["Other"]},
-            ],
-            "markerSchema": [],
-            "symbolicated": True,
-        },
+        "meta": meta(name, [("Other", "grey")]),
         "libs": [],
         "threads": [_firefox_thread(thread, is_time) for thread in threads],
     }
@@ -184,7 +205,7 @@ def _firefox_thread(thread: _Thread, is_time: bool) -> dict[str, Any]:
         stacks.append(node)
     weights = [weight / 1e6 if is_time else weight for _, weight in thread.stacks]
     functions = len(names.texts)
-    return {
+    return empty_tables() | {
         "name": thread.name,
         "processName": thread.process,
         "processType": "default",
@@ -236,10 +257,6 @@ def _firefox_thread(thread: _Thread, is_time: bool) -> dict[str, Any]:
             "fileName": [None] * functions,
             "lineNumber": [None] * functions,
             "columnNumber": [None] * functions,
-        },
-        "resourceTable": {"length": 0, "lib": [], "name": [], "host": [], "type": []},
-        "nativeSymbols": {
-            "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [],
         },
         "stringArray": names.texts,
     }  # fmt: skip

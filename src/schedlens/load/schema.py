@@ -49,8 +49,10 @@ def create(
         tables = _new_tables(con, [*known, *files])
         for (table, columns), statement in zip(tables.items(), statements, strict=bool(tables)):
             files[table] = path
-            # What follows the columns introduces the next table.
-            texts = _COMMENT.findall(statement.query.partition("\n)")[0])
+            # What precedes and follows the columns introduces this or the next table: versions of
+            # DuckDB differ in where a statement begins.
+            columns_text = statement.query.partition("(\n")[2].partition("\n)")[0]
+            texts = _COMMENT.findall(columns_text)
             if len(texts) != len(columns):
                 raise QueryFileError(
                     path.name, f"{table} has {len(columns)} columns, but {len(texts)} comments"
