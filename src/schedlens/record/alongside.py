@@ -64,3 +64,9 @@ def seconds(step: Step, requested: float | None) -> float | None:
     """How long a step runs: the time in its cell, else the requested time."""
     own = step.cell.facts.seconds if step.cell is not None else None
     return requested if own is None else own
+
+
+def warm_up(step: Step, seconds: float) -> float:
+    """The warm-up of a cell's kernels, in s: none alongside a program, which may end before it."""
+    is_alongside = step.cell is not None and step.cell.facts.command_cpu is not None
+    return 0.0 if is_alongside else seconds

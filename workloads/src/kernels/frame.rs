@@ -82,6 +82,8 @@ struct Party {
     handoffs: u64,
     done: u64,
     frames: u64,
+    /// Frames that the end of the warm-up or of the run cut short.
+    cut: u64,
     beat: Beat,
     /// Whether its frames are recorded: only one loop per process presents.
     presents: bool,
@@ -96,6 +98,7 @@ impl Party {
             handoffs: options.handoffs,
             done: 0,
             frames: 0,
+            cut: 0,
             beat: Beat::new(),
             presents,
         }
@@ -143,6 +146,7 @@ impl Party {
         self.table.target.0.store(target, Ordering::Release);
         self.table.wake(1);
         if !self.play(|_, turn| turn >= target) {
+            self.cut += 1;
             return false;
         }
         self.beat.present();
@@ -186,7 +190,8 @@ impl Work for Party {
         ];
         if self.side == 0 {
             let whole = self.frames * self.handoffs;
-            let rest = total.checked_sub(whole).is_some_and(|rest| rest <= self.handoffs);
+            let most = self.cut * self.handoffs;
+            let rest = total.checked_sub(whole).is_some_and(|rest| rest <= most);
             proofs.push(Proof::new(format!("hand-offs of {} frames", self.frames), true, rest));
         }
         proofs

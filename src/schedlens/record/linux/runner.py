@@ -109,7 +109,8 @@ class Runner:
         if step.cell is not None:
             seconds = alongside.seconds(step, self._job.seconds)
             words = cells.words(step)
-            return workload_program.cell_command(words, seconds or 0.0, folder, self._job.warm_up)
+            warm_up = alongside.warm_up(step, self._job.warm_up)
+            return workload_program.cell_command(words, seconds or 0.0, folder, warm_up)
         assert step.workload is not None
         assert step.threads is not None
         return workload_program.run_command(

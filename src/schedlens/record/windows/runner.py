@@ -231,7 +231,8 @@ def workload_command(request: Request, step: Step, folder: PurePath) -> list[str
     """The command of the workload program for a step."""
     if step.cell is not None:
         seconds = alongside.seconds(step, request.seconds) or 0.0
-        return workload_program.cell_command(cells.words(step), seconds, folder, request.warm_up)
+        warm_up = alongside.warm_up(step, request.warm_up)
+        return workload_program.cell_command(cells.words(step), seconds, folder, warm_up)
     assert step.workload is not None
     assert step.threads is not None
     return workload_program.run_command(
