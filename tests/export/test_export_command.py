@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import http.client
+import json
 import threading
 from pathlib import Path
 
@@ -192,3 +193,34 @@ def test_used_port_is_reported(tmp_path: Path) -> None:
         port = int(server.page().rpartition(":")[2].partition("/")[0])
         with pytest.raises(SessionError, match=r"cannot serve the trace on 127\.0\.0\.1:"):
             local_server.TraceServer(tmp_path, "y", port=port)
+
+
+def test_firefox_profile_has_a_lane_for_each_cpu(session: Path, tmp_path: Path) -> None:
+    file = tmp_path / "p.json"
+    command("schedlens", "export", str(session), "--firefox", "-o", str(file))
+    profile = json.loads(file.read_text(encoding="utf-8"))
+    assert profile["meta"]["preprocessedProfileVersion"] == 48
+    (lane,) = profile["threads"]
+    assert (lane["name"], lane["tid"], lane["stringArray"][0]) == ("CPU 0", 0, "CPU 0")
+    markers = lane["markers"]
+    # Times in ms; all of one name, so that the marker chart has one row.
+    assert (markers["length"], markers["name"], markers["phase"]) == (2, [0, 0], [1, 1])
+    assert (markers["startTime"], markers["endTime"]) == ([0, 3], [2, 4])
+    assert [(row["process"], row["thread"]) for row in markers["data"]] == [
+        ("game", "A"),
+        ("game", "B"),
+    ]
+    assert (markers["data"][1]["ready"], markers["data"][1]["waker"]) == (1, "A")
+    schema = {row["name"]: row for row in profile["meta"]["markerSchema"]}
+    assert {row["type"] for row in markers["data"]} <= set(schema)
+    assert schema["Slice"]["chartLabel"] == "{marker.data.thread}"
+
+
+def test_folded_and_speedscope_stacks_need_recorded_stacks(session: Path, tmp_path: Path) -> None:
+    for form in ("--folded", "--speedscope"):
+        done = command(
+            "schedlens", "export", str(session), form, "-o", str(tmp_path / "s"), check=False
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "record with `collect --stacks`" in done.stderr
+    assert not list(tmp_path.iterdir())

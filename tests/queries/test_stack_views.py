@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -10,6 +12,7 @@ from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Scope
+from schedlens.export import stack_profiles
 
 MS = 1_000_000
 
@@ -148,3 +151,24 @@ def test_a_file_without_symbols_is_reported(con: duckdb.DuckDBPyConnection) -> N
     (unnamed,) = (one for one in found if one.kind == "unnamed_functions")
     assert "of the functions in stacks have no name" in unnamed.title
     assert "libfoo.so has no debug info" in unnamed.detail
+
+
+def test_stacks_are_written_for_flame_graph_viewers(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    expected = con.execute(
+        "SELECT count(*), sum(wait_ns)::BIGINT FROM off_cpu_stack(p_trace_id := 1) "
+        "WHERE wait_ns > 0"
+    ).fetchone()
+    assert expected is not None
+    stack_profiles.save(con, tmp_path / "f", "folded", "waiting", trace_id=1)
+    lines = (tmp_path / "f").read_text(encoding="utf-8").splitlines()
+    assert (len(lines), sum(int(line.rpartition(" ")[2]) for line in lines)) == expected
+    assert all(line.startswith("game;") for line in lines)
+    stack_profiles.save(con, tmp_path / "s", "speedscope", "waiting", trace_id=1)
+    scope = json.loads((tmp_path / "s").read_text(encoding="utf-8"))
+    assert sum(sum(profile["weights"]) for profile in scope["profiles"]) == expected[1]
+    assert "Queue::take" in {frame["name"] for frame in scope["shared"]["frames"]}
+    stack_profiles.save(con, tmp_path / "x", "firefox", "waiting", trace_id=1)
+    threads = json.loads((tmp_path / "x").read_text(encoding="utf-8"))["threads"]
+    assert sum(sum(thread["samples"]["weight"]) for thread in threads) * 1e6 == expected[1]
