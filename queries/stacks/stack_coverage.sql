@@ -32,7 +32,8 @@ WITH RECURSIVE
     SELECT c.trace_id, c.kind, s.parent_id, c.records
     FROM climbed AS c
     JOIN stack AS s ON s.stack_id = c.stack_id
-    WHERE s.parent_id IS NOT NULL
+    -- Each caller is less deep, so that damaged stacks that call each other end.
+    JOIN stack AS caller ON caller.stack_id = s.parent_id AND caller.depth < s.depth
   ),
   named AS (
     SELECT

@@ -37,7 +37,8 @@ WITH RECURSIVE
     UNION ALL
     SELECT c.trace_id, c.stack_id, named.* EXCLUDE (trace_id, stack_id)
     FROM climbed AS c
-    JOIN named ON named.stack_id = c.parent_id
+    -- Each caller is less deep, so that damaged stacks that call each other end.
+    JOIN named ON named.stack_id = c.parent_id AND named.depth < c.depth
   )
 SELECT
   -- Recording.

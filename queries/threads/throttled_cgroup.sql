@@ -1,7 +1,6 @@
 -- Cgroups that have a CPU quota, were throttled in the step, or may have been: what the system
 -- counted in the step, and what the trace shows of their threads in the window. A cgroup includes
 -- all threads that were read in it at any time.
--- No rows without: snapshot_cgroup.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
