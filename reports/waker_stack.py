@@ -25,21 +25,9 @@ def section(view: View) -> Section | Nothing:
     )
     plot = flame.icicle(rows, "wakings", unit="wakeups")
     figure = Figure("wakers", caption, plot, height=flame.height(rows))
-    blocked = view.ask_step("blocked_by", process=view.process)
     return Section(
-        "A thread that ends another one's wait for a lock held it. A wakeup from an interrupt "
-        "shows only which code was interrupted.",
+        "A wakeup from an interrupt shows only which code was interrupted.",
         view.step_window(),
         (figure,),
-        (
-            blocked.without(
-                "trace_id",
-                "utid",
-                "stack_id",
-                "waker_stack_id",
-                "waker_utid",
-                "folded",
-                "waker_folded",
-            ),
-        ),
+        (answer.without("trace_id", "utid", "stack_id", "woken_utid", "folded"),),
     )
