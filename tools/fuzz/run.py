@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -133,11 +134,15 @@ def _is_reason(line: str) -> bool:
 def _call(
     target: str, options: Sequence[str], folders: Sequence[Path]
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(PROGRAM), *options, *map(str, folders)],
-        env=os.environ | {"SCHEDLENS_FUZZ_TARGET": target, "RUST_BACKTRACE": "1"},
-        capture_output=True, text=True, errors="replace", check=False,
-    )  # fmt: skip
+    # In memory where the system has such a place: some targets write files for each input.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        return subprocess.run(
+            [str(PROGRAM), *options, *map(str, folders)],
+            env=os.environ | {"SCHEDLENS_FUZZ_TARGET": target, "SCHEDLENS_FUZZ_FOLDER": folder,
+                              "RUST_BACKTRACE": "1"},
+            capture_output=True, text=True, errors="replace", check=False,
+        )  # fmt: skip
 
 
 def unpack(target: str, folder: Path) -> None:

@@ -19,13 +19,13 @@ const MANIFEST: u8 = 255;
 /// Tables that a folder must have.
 const NEEDED: [&str; 3] = ["cpu", "thread", "context_switch"];
 
-/// A folder of this process, in memory where the system has such a place.
+/// A folder of this process, below one that the caller names and deletes.
 fn home() -> &'static Path {
     static HOME: OnceLock<PathBuf> = OnceLock::new();
     HOME.get_or_init(|| {
-        let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        parent.join(format!("schedlens-fuzz-{}", std::process::id()))
+        let parent = std::env::var_os("SCHEDLENS_FUZZ_FOLDER").map(PathBuf::from);
+        let name = format!("schedlens-fuzz-{}", std::process::id());
+        parent.unwrap_or_else(std::env::temp_dir).join(name)
     })
 }
 

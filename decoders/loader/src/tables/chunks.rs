@@ -30,6 +30,8 @@ pub(super) struct Chunks<'a> {
     chunk_rows: usize,
     threads: Option<RecordBatch>,
     lives: HashMap<i64, Lives>,
+    /// The earliest and the latest time of a thread's life or of a loss.
+    stated: Option<(i64, i64)>,
     /// Tables of any order that have not been opened.
     unordered: Vec<&'static str>,
     current: Option<Table>,
@@ -46,6 +48,7 @@ impl<'a> Chunks<'a> {
             chunk_rows,
             threads: None,
             lives: HashMap::new(),
+            stated: None,
             unordered: TABLES.into_iter().filter(is_unordered).rev().collect(),
             current: None,
             in_time: None,
@@ -60,14 +63,31 @@ impl<'a> Chunks<'a> {
         let found = self.folder.whole("thread", self.batcher)?;
         let threads = found.ok_or(Error::NoTable { table: "thread" })?;
         self.lives = lives(&threads).map_err(|fault| fault.of("thread"))?;
+        self.cover("thread", &threads)?;
         self.threads = Some(threads.clone());
         Ok(threads)
+    }
+
+    fn cover(&mut self, table: &'static str, rows: &RecordBatch) -> Result<(), Error> {
+        for name in ["start_ns", "end_ns"] {
+            let times: &Int64Array = column(rows, name).map_err(|fault| fault.of(table))?;
+            let stated = self.stated.map(|(first, last)| [first, last]);
+            let known = times.iter().flatten().chain(stated.into_iter().flatten());
+            self.stated = known.fold(None, |window, time| {
+                let (first, last) = window.unwrap_or((time, time));
+                Some((time.min(first), time.max(last)))
+            });
+        }
+        Ok(())
     }
 
     /// What the state machine needs before any record: it applies each gap where it starts.
     fn first(&mut self) -> Result<Chunk, DecodeError> {
         let mut batches: Batches = vec![("thread", self.threads()?)];
-        batches.extend(self.folder.whole("loss", self.batcher)?.map(|rows| ("loss", rows)));
+        if let Some(rows) = self.folder.whole("loss", self.batcher)? {
+            self.cover("loss", &rows)?;
+            batches.push(("loss", rows));
+        }
         if self.folder.manifest.rows.get("sched_yield") == Some(&0) {
             // An empty table means that these calls were recorded; a count of 0 keeps that.
             let mut count = Column::default();
@@ -141,8 +161,8 @@ impl ChunkSource for Chunks<'_> {
         let manifest = &self.folder.manifest;
         let seen = self.in_time.as_ref().and_then(|in_time| in_time.window);
         // The window of the manifest, extended to rows outside it.
-        let firsts = [manifest.number("first_ns"), seen.map(|window| window.0)];
-        let lasts = [manifest.number("duration_ns"), seen.map(|window| window.1)];
+        let firsts = [manifest.number("first_ns"), seen.map(|w| w.0), self.stated.map(|w| w.0)];
+        let lasts = [manifest.number("duration_ns"), seen.map(|w| w.1), self.stated.map(|w| w.1)];
         let first = firsts.into_iter().flatten().min().unwrap_or_default();
         Ok(Finished {
             batches,

@@ -116,3 +116,38 @@ fn clock_in_ticks_becomes_ns_of_the_session() {
     assert_eq!(folder.session_ns(), (1 << 40) * 100);
     assert_eq!(folder.clock_name(), "qpc");
 }
+
+// The state machine tiles the window, so lives and losses outside it would break its sums.
+#[test]
+fn window_extends_to_lives_and_losses() {
+    let home = tempfile::tempdir().expect("folder");
+    let batcher = Batcher::new(1);
+    let times = |time: i64| {
+        let mut column = Column::default();
+        column.push(time);
+        column.array()
+    };
+    let mut tables = small_tables(&[1, 2, 3]);
+    let mut signs = Words::default();
+    signs.push(Some("damaged"));
+    let signs = signs.array().expect("few words");
+    let columns = vec![("start_ns", times(-77)), ("end_ns", times(-5)), ("signalled_by", signs)];
+    tables.insert("loss", batcher.batch("loss", 1, columns).expect("declared"));
+    let mut is_idle = Column::default();
+    is_idle.push(false);
+    let columns = vec![
+        ("utid", times(1 << 32)),
+        ("tid", times(7)),
+        ("end_ns", times(40)),
+        ("is_idle", is_idle.array()),
+    ];
+    tables.insert("thread", batcher.batch("thread", 1, columns).expect("declared"));
+    for (window, expected) in [((1, 3), (-77, 40)), ((-100, 50), (-100, 50))] {
+        write_folder(home.path(), &tables, window, 2);
+        let folder = Folder::open(home.path()).expect("opened");
+        let mut chunks = Chunks::new(&folder, &batcher, 2);
+        while chunks.next_chunk(&mut |_| true).expect("chunk").is_some() {}
+        let finished = chunks.finish().expect("finished");
+        assert_eq!((finished.first_ns, finished.last_ns), (Some(expected.0), Some(expected.1)));
+    }
+}
