@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
+use super::apart::Apart;
 use crate::beat::{Beat, FrameMark};
 use crate::histogram::Histogram;
 use crate::kernel::anywhere;
@@ -28,10 +29,6 @@ pub static KERNEL: Kernel = Kernel {
     usual_cycles: None,
     instructions: None,
 };
-
-/// Puts its content on separate cache lines.
-#[repr(align(128))]
-struct Apart<T>(T);
 
 struct Table {
     /// Hand-offs so far: even, the main loop's turn; odd, the partner's.

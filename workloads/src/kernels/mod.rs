@@ -3,6 +3,7 @@
 pub mod add1;
 pub mod add8;
 pub mod aes;
+mod apart;
 mod asm_loop;
 pub mod atomic_counter;
 pub mod false_sharing;
@@ -24,5 +25,6 @@ pub mod ruler;
 pub mod scan;
 pub mod serve;
 pub mod sha256;
+mod shared_counter;
 pub mod spin_handoff;
 pub mod spin_lock;

@@ -9,6 +9,7 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::apart::Apart;
 use crate::kernel::{Crew, Kernel, Proof, Unit, Variant, Work, anywhere};
 
 /// Places of the ring, a power of two; there are always fewer items than workers.
@@ -32,11 +33,6 @@ fn too_many(threads: usize) -> Option<String> {
     let refusal = || format!("its queue has {PLACES} places, one for each worker");
     if threads > PLACES { Some(refusal()) } else { anywhere(threads) }
 }
-
-/// Puts its content on separate cache lines.
-#[repr(align(128))]
-#[derive(Default)]
-struct Apart<T>(T);
 
 struct Place {
     sequence: AtomicU64,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
+use super::apart::Apart;
 use crate::kernel::anywhere;
 use crate::kernel::{Builder, Crew, How, Kernel, Link, Options, Proof, Unit, Variant, Work};
 
@@ -25,10 +26,6 @@ pub static KERNEL: Kernel = Kernel {
     usual_cycles: None,
     instructions: None,
 };
-
-/// Puts its content on separate cache lines.
-#[repr(align(128))]
-struct Apart<T>(T);
 
 struct Pair {
     /// Hops so far: even, the first party's turn; odd, the second's.
