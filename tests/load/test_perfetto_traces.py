@@ -401,13 +401,24 @@ def test_missing_package_names_the_extra(text: Path, monkeypatch: pytest.MonkeyP
         pass
 
 
-def test_program_that_is_no_engine_is_one_line(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("#!/bin/sh\nexit 1\n", "it printed nothing, and ended or did not serve in 60 s"),
+        ("#!/bin/sh\necho no libc++.so.1 >&2; exit 127\n", "no libc++.so.1"),
+        ("\0", "Exec format error"),
+    ],
+)
+def test_program_that_does_not_start_is_no_fault_of_the_file(
+    script: str, reason: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "shell"
-    program.write_text("#!/bin/sh\nexit 1\n")
+    program.write_text(script)
     program.chmod(0o755)
     monkeypatch.setenv(processor.VARIABLE, str(program))
-    with pytest.raises(DamagedTraceError) as caught, processor.opened(text):
+    with pytest.raises(RecorderError) as caught, processor.opened(text):
         pass
+    assert str(caught.value).startswith(
+        f"{program} does not start ({reason}): install trace_processor_shell"
+    )
     assert "\n" not in str(caught.value)

@@ -25,6 +25,8 @@ _DOWNLOAD = (
     "print(p().get_shell_path(bin_path=None))"
 )
 _START_S = 60
+# The words of the package, which has no class of error for this.
+_NOT_STARTED = "Trace processor failed to start"
 # Rows that are Python objects at once.
 _CHUNK_ROWS = 65_536
 _HOW_TO_GET_IT = (
@@ -69,8 +71,8 @@ class Processor:
 def opened(path: Path) -> Iterator[Processor]:
     """The recording, until the block ends.
 
-    Raises `MissingExtraError`, `RecorderError` if there is no program, or `DamagedTraceError` if
-    it cannot read the recording.
+    Raises `MissingExtraError`, `RecorderError` if there is no program or it does not start, or
+    `DamagedTraceError` if it cannot read the recording.
     """
     try:
         from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
@@ -83,6 +85,9 @@ def opened(path: Path) -> Iterator[Processor]:
     try:
         client = TraceProcessor(trace=str(path), config=config)
     except Exception as error:
+        reason = _why_not_started(error, program)
+        if reason is not None:
+            raise RecorderError(f"{program} does not start ({reason}): {_HOW_TO_GET_IT}") from None
         raise DamagedTraceError(f"{path}: trace_processor cannot read it: {_line(error)}") from None
     try:
         yield Processor(path, client)
@@ -112,6 +117,19 @@ def _program(path: Path) -> str:
         f"{path}: needs Perfetto's {_PROGRAM}, which is not installed and could not be downloaded "
         f"({reason[:200]}): {_HOW_TO_GET_IT}"
     )
+
+
+def _why_not_started(error: BaseException, program: str) -> str | None:
+    """Why the program did not start, in a few words; None if it did, and failed later."""
+    if isinstance(error, OSError) and error.filename == program:
+        return error.strerror or str(error)
+    lines = [line.strip() for line in str(error).splitlines()]
+    if not lines or not lines[0].startswith(_NOT_STARTED):
+        return None
+    # The package shows what the program printed, under these headings.
+    printed = [line.removeprefix("stdout:").removeprefix("stderr:").strip() for line in lines[1:-1]]
+    said = [line for line in printed if line]
+    return said[-1][:200] if said else f"it printed nothing, and ended or did not serve in {_START_S} s"
 
 
 def _line(error: BaseException) -> str:
