@@ -3,60 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 import shutil
-import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import dat_bytes
 import duckdb
+import host_and_guest
 import pytest
+import trace_engine
 from conftest import command
-from dat_bytes import Buffer, page, switch
+from dat_bytes import page, switch
 from decoded import decoded
+from host_and_guest import BEHIND, GUEST, HOST, US, guest, host
 
-US = 1_000
-HOST, GUEST = 0x1111_0000_0000_0001, 0xF000_0000_0000_0002
-# Times of the guest in its own clock, which is 1 s behind.
-BEHIND = 1_000_000 * US
-
-# host, us      1000 1010 1020 1030 1040 1050
-# host cpu 0    . V    V    X    V    .    .       V (501) runs CPU 0 of the guest, X (77) else
-# guest cpu 0   . A    A    A    A    .    .       A is busy from 1005 to 1045
-HOST_PAGE = page([
-    switch(1_000 * US + BEHIND, 0, 501),
-    switch(1_020 * US + BEHIND, 501, 77, state=0),
-    switch(1_030 * US + BEHIND, 77, 501),
-    switch(1_043 * US + BEHIND, 501, 0),
-    switch(1_050 * US + BEHIND, 0, 501),
-])  # fmt: skip
-GUEST_PAGE = page([switch(1_005 * US, 0, 42), switch(1_045 * US, 42, 0), switch(1_048 * US, 0, 42)])
-
-
-def trace_id(number: int) -> bytes:
-    return dat_bytes.option(11, struct.pack("<Q", number))
-
-
-def host(version: int = 7) -> bytes:
-    options = trace_id(HOST) + dat_bytes.guest("virtual", GUEST, [501])
-    write = dat_bytes.version_6 if version == 6 else dat_bytes.version_7
-    return write([Buffer({0: HOST_PAGE})], options)
-
-
-def guest(
-    samples: list[tuple[int, int, int, int]], flags: int = 0, data: bytes = GUEST_PAGE
-) -> bytes:
-    options = trace_id(GUEST) + dat_bytes.time_shift(HOST, samples, 1, flags)
-    return dat_bytes.version_7([Buffer({0: data})], options)
+from schedlens.export import perfetto_trace
 
 
 @pytest.fixture(scope="module")
 def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     folder = tmp_path_factory.mktemp("guests")
-    dat_bytes.write(folder / "host.dat", host())
-    dat_bytes.write(folder / "guest.dat", guest([(0, BEHIND, 1, 0), (5_000 * US, BEHIND, 1, 0)]))
+    host_and_guest.write(folder)
     done = command("analyze", str(folder), "-o", str(folder / "out"), "--no-report")
     assert done.returncode == 0, done.stderr
     with duckdb.connect(str(folder / "out" / "analysis.duckdb"), read_only=True) as database:
@@ -92,6 +62,98 @@ def test_a_window_of_the_guest_clips_its_busy_time(con: duckdb.DuckDBPyConnectio
     )
     # 1025 to 1035 us of the host.
     assert con.execute(asked).fetchall() == [(10 * US, 5 * US, 5 * US)]
+
+
+def test_schedule_of_the_guest_is_placed_in_that_of_its_host(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    asked = (
+        "SELECT ts // 1000, dur // 1000, host_thread, host_state, host_cpu, guest, guest_cpu, "
+        "guest_thread, guest_ts // 1000 FROM guest_slice"
+    )
+    where = ("virtual", 0, "t42")
+    assert con.execute(asked).fetchall() == [
+        (5, 15, "t501", "running", 0, *where, 0),
+        (20, 10, "t501", "ready", None, *where, 15),
+        (30, 13, "t501", "running", 0, *where, 25),
+        (43, 2, "t501", "waiting", None, *where, 38),
+    ]
+    # 10 to 32 us of the host.
+    clipped = con.execute(f"{asked}(p_from_ns := 10000, p_to_ns := 32000)").fetchall()
+    assert [(ts, dur, guest_ts) for ts, dur, *_, guest_ts in clipped] == [
+        (10, 10, 5), (20, 10, 15), (30, 2, 25),
+    ]  # fmt: skip
+
+
+def test_running_time_of_a_guests_thread_is_split_by_what_the_host_did(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    asked = (
+        "SELECT tid, thread, busy_ns, host_running_ns, steal_ns, host_blocked_ns, "
+        "host_unknown_ns, steal_pct, longest_steal_ns FROM guest_thread_summary"
+    )
+    found = (42, "t42", 40 * US, 28 * US, 10 * US, 2 * US, 0, 25.0, 10 * US)
+    assert con.execute(asked).fetchall() == [found]
+
+
+def test_export_shows_threads_of_the_guest_under_the_thread_that_runs_them(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    (trace_id,) = con.execute("SELECT trace_id FROM trace WHERE label = 'host.dat'").fetchall()[0]
+    perfetto_trace.save(con, trace_id, tmp_path / "host.pftrace")
+    with trace_engine.loaded(tmp_path / "host.pftrace") as engine:
+        rows = engine.rows(
+            "SELECT thread.name AS thread, slice.name AS name, dur FROM slice "
+            "JOIN thread_track AS track ON track.id = slice.track_id JOIN thread USING (utid) "
+            "WHERE track.name GLOB 'Guest*' ORDER BY ts"
+        )
+    assert rows == [
+        ("t501", "t42", 15 * US),
+        ("t501", "t42 (steal)", 10 * US),
+        ("t501", "t42", 13 * US),
+        ("t501", "t42 (blocked in the host)", 2 * US),
+    ]
+
+
+# 2 CPUs of the host, 2 of the guest; everything at random times, also before and after the other's.
+def test_any_schedule_of_a_guest_is_tiled_and_adds_up(tmp_path: Path) -> None:
+    dice = random.Random(20261125)
+    pages: dict[str, dict[int, bytes]] = {"host": {}, "guest": {}}
+    for side, before, tids in (("host", BEHIND, (501, 502)), ("guest", 0, (42, 43))):
+        for cpu in (0, 1):
+            moments = sorted(dice.sample(range(1_000 + cpu, 9_000), 60))
+            own = (0, tids[cpu], 70 + cpu)
+            runs = [0]
+            for _ in moments:
+                runs.append(dice.choice([tid for tid in own if tid != runs[-1]]))
+            pages[side][cpu] = dat_bytes.pages(
+                switch(at * US + before, prev, following, dice.choice((0, 1)))
+                for at, prev, following in zip(moments, runs[:-1], runs[1:], strict=True)
+            )
+    options = host_and_guest.trace_id(HOST) + dat_bytes.guest("virtual", GUEST, [501, 502])
+    shift = dat_bytes.time_shift(HOST, [(0, BEHIND, 1, 0), (1 << 40, BEHIND, 1, 0)], 2)
+    for side, more in (("host", options), ("guest", host_and_guest.trace_id(GUEST) + shift)):
+        data = dat_bytes.version_7([dat_bytes.Buffer(pages[side])], more)
+        dat_bytes.write(tmp_path / f"{side}.dat", data)
+    done = command("analyze", str(tmp_path), "-o", str(tmp_path / "out"), "--no-report")
+    assert done.returncode == 0, done.stderr
+    with duckdb.connect(str(tmp_path / "out" / "analysis.duckdb"), read_only=True) as con:
+        overlaps = con.execute(
+            "FROM guest_slice AS a JOIN guest_slice AS b ON a.guest_cpu = b.guest_cpu "
+            "AND a.ts < b.ts AND a.ts + a.dur > b.ts"
+        )
+        assert overlaps.fetchall() == []
+        by_slice = con.execute(
+            "SELECT guest_cpu, sum(dur), sum(dur) FILTER (host_state = 'running'), "
+            "sum(dur) FILTER (host_state = 'ready'), sum(dur) FILTER (host_state = 'waiting') "
+            "FROM guest_slice GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        by_cpu = con.execute(
+            "SELECT cpu, busy_ns, host_running_ns, steal_ns, host_blocked_ns FROM guest_steal "
+            "ORDER BY cpu"
+        ).fetchall()
+        assert by_slice == by_cpu
+        assert all(ns > 0 for row in by_slice for ns in row[1:])
 
 
 def test_a_guest_without_its_host_is_read_in_the_clock_of_the_host(tmp_path: Path) -> None:

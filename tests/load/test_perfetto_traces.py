@@ -16,7 +16,7 @@ from conftest import command
 from loaded_recording import loaded
 
 from schedlens.ask import findings, judging
-from schedlens.errors import DamagedTraceError, NothingToReadError, RecorderError, SchedlensError
+from schedlens.errors import NothingToReadError, RecorderError, SchedlensError
 from schedlens.export import perfetto_trace
 from schedlens.export.proto_message import Message, varint
 from schedlens.load.perfetto import content, processor

@@ -125,6 +125,7 @@ function drawNames(tl, ctx, row, top) {
 function sliceName(tl, row, key, part, i) {
   if (row.kind === 'cpu') return key >= 0 ? tl.threads.get(key)?.name ?? `thread ${key}` : (CPU_CODES.find((code) => code.key === key) || CPU_CODES[1]).name;
   if (row.kind === 'thread' || row.kind === 'process') return tl.overview.states.find((state) => state.key === key)?.name;
+  if (row.kind === 'guest' && key) return `${part.columns.label[i]}: ${tl.palettes.guest.palette[key].name}`;
   if (part.columns.label) return part.columns.label[i];
   return part.columns.row ? String(part.columns.row[i]) : '';
 }

@@ -81,5 +81,6 @@ function lanePalettes(tl) {
     cpu: cpuPalette(tl), thread: states, process: states,
     frame: plainPalette([['blue', null, 'frame'], ['red', 'rising', 'stutter']]),
     mark: plainPalette([['teal', null, 'mark'], ['purple', null, 'phase'], ['brown', null, 'phase']]),
+    guest: plainPalette([['green', null, 'the host ran it'], ['red', 'rising', 'the host let it wait (steal)'], ['mid', 'falling', 'blocked in the host'], ['mid', 'cross', 'unknown in the host']]),
   };
 }

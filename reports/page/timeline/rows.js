@@ -1,6 +1,6 @@
 /* The rows of the timeline: which lanes it shows, in which order, and how high. */
 
-const ROW_HEIGHT = { head: 22, cpu: 22, thread: 16, process: 20, frame: 24, mark: 18, counter: 34 };
+const ROW_HEIGHT = { head: 22, cpu: 22, thread: 16, process: 20, frame: 24, mark: 18, guest: 18, counter: 34 };
 const MOST_THREADS = 200;
 
 /** Whether a row's name passes the filter. */
@@ -50,6 +50,13 @@ function threadRow(thread, depth) {
   return { id: `thread-${thread.utid}`, kind: 'thread', lane: thread.utid, label: `${thread.name ?? 'unknown'} (${thread.tid})`, depth, height: ROW_HEIGHT.thread };
 }
 
+/** What ran in a guest on one of its CPUs, in the time of the host. */
+function guestRow(tl, guest, id, depth) {
+  const host = tl.threads.get(guest.utid)?.name;
+  const omitted = tl.overview.guests_omitted ? `, without the ${grouped(tl.overview.guests_omitted, 0)} shortest` : '';
+  return { id, kind: 'guest', lane: guest.id, label: `${guest.name}${omitted}`, title: host ? `${guest.name}: the thread ${host} of the host` : guest.name, depth, height: ROW_HEIGHT.guest };
+}
+
 function processRows(tl, rows) {
   const { processes, threads } = tl.overview;
   const order = threadOrder(tl);
@@ -69,7 +76,10 @@ function processRows(tl, rows) {
     const open = tl.options.opened.has(id) || Boolean(tl.options.filter) || (byProcess.size <= 3 && !tl.options.collapsed.has(id));
     rows.push({ id, kind: process ? 'process' : 'head', lane: upid, label: name, depth: 1, height: ROW_HEIGHT.process, opens: true, open });
     if (!open) continue;
-    for (const thread of inside.slice(0, left)) rows.push(threadRow(thread, 2));
+    for (const thread of inside.slice(0, left)) {
+      rows.push(threadRow(thread, 2));
+      for (const guest of tl.overview.guests.filter((one) => one.utid === thread.utid)) rows.push(guestRow(tl, guest, `inside-${guest.id}`, 3));
+    }
     left = Math.max(0, left - inside.length);
   }
 }
@@ -88,6 +98,9 @@ function laneRows(tl) {
   });
   group('marks', 'Marks', overview.has_marks, () => rows.push({ id: 'mark-0', kind: 'mark', lane: 0, label: overview.marks_omitted ? `marks, without the ${grouped(overview.marks_omitted, 0)} shortest` : 'marks', depth: 1, height: ROW_HEIGHT.mark }));
   group('cpus', 'CPUs', overview.cpus.length, () => cpuRows(tl, rows));
+  group('guests', 'Guests', overview.guests.length, () => {
+    for (const one of overview.guests.filter((guest) => passes(tl, guest.name))) rows.push(guestRow(tl, one, `guest-${one.id}`, 1));
+  });
   // Before the counters: a machine has one frequency lane for each CPU.
   group('processes', 'Processes and threads', overview.threads.length, () => processRows(tl, rows));
   group('counters', 'Counters and frequency', overview.counters.length, () => {

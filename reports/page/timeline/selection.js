@@ -16,7 +16,7 @@ async function selectNear(tl, row, time) {
   const slice = sliceAt(parts, row.lane, time);
   if (slice && row.kind === 'cpu' && slice.key >= 0) { await selectSlice(tl, { utid: slice.key, cpu: row.lane, ...slice }); return; }
   if (slice && row.kind === 'thread') { await selectSlice(tl, { utid: row.lane, cpu: null, ...slice }); return; }
-  if (slice && (row.kind === 'frame' || row.kind === 'mark')) { setRange(tl, slice.start_ns, slice.start_ns + slice.dur_ns); return; }
+  if (slice && ['frame', 'mark', 'guest'].includes(row.kind)) { setRange(tl, slice.start_ns, slice.start_ns + slice.dur_ns); return; }
   if (parts.some((part) => part.shape === 'slices' && part.from <= time && part.to >= time)) {
     tl.selection = null;
     tl.chain = null;

@@ -187,6 +187,18 @@ def _wakers(track: str, trace_id: int) -> str:
       ORDER BY track, ts, name"""
 
 
+def _guests(track: str, trace_id: int) -> str:
+    return f"""
+      SELECT {track} AS track, ts, dur, coalesce(guest_thread, 'thread ' || guest_tid, 'unknown')
+          || CASE host_state WHEN 'running' THEN '' WHEN 'ready' THEN ' (steal)'
+            WHEN 'waiting' THEN ' (blocked in the host)' ELSE ' (unknown in the host)' END AS name,
+        {_NO_FLOW}, guest, guest_cpu::BIGINT AS guest_cpu, guest_tid::BIGINT AS guest_tid,
+        guest_process, host_state, host_cpu::BIGINT AS host_cpu,
+      FROM (SELECT host_utid AS number, * FROM guest_slice(p_trace_id := {trace_id}))
+      WHERE number IS NOT NULL
+      ORDER BY track, ts"""
+
+
 def _frames(track: str, trace_id: int) -> str:
     return f"""
       SELECT {track} AS track, start_ns AS ts, dur_ns AS dur, 'frame ' || frame AS name,
@@ -232,6 +244,7 @@ FAMILIES = (
     Family(22, "thread", "Wakes", _wakers),
     Family(23, "thread", "Ready: what stood in the way", _ready),
     Family(24, "thread", "Shares a core while another is idle", _avoidable),
+    Family(25, "thread", "Guest: what ran on this CPU of it", _guests),
 )
 
 

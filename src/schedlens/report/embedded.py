@@ -21,7 +21,7 @@ DEFAULT_BYTES = 8_000_000
 KINDS = ("cpu", "thread", "sibling", "parked")
 # The kinds whose shares are known; the others have few slices.
 SHARED = ("cpu", "thread", "sibling")
-SMALL = ("parked", "frame", "mark", "parked_count", "frequency", "counter")
+SMALL = ("parked", "frame", "mark", "guest", "parked_count", "frequency", "counter")
 COLUMNS = (4096, 2048, 1024, 512, 256, 128, 64)
 # Part of a recording's budget for the shares; the rest is for slices.
 SHARES_PART = 0.4
@@ -266,7 +266,7 @@ ORDER BY s.utid, s.ts
 
 
 def _small_lanes(one: Recording, overview: dict[str, Any], budget: int) -> list[Stream]:
-    """Frames, marks, parking, and the curves of counters, frequencies, and parked CPUs."""
+    """Frames, marks, guests, parking, and the curves of counters, frequencies, and parked CPUs."""
     made = []
     curves = Counter(row["kind"] for row in overview["counters"])
     for kind in SMALL:
@@ -274,10 +274,12 @@ def _small_lanes(one: Recording, overview: dict[str, Any], budget: int) -> list[
         steps = int(budget * CURVES_PART) // SLICE_BYTES
         width = min(CURVE_COLUMNS, max(LEAST_COLUMNS, steps // max(1, curves[kind])))
         table = lanes.lanes(one.timelines, one.asked(kind, one.span, width))
-        if kind == "mark" and table.num_rows > MOST_MARKS:
-            overview["marks_omitted"] = table.num_rows - MOST_MARKS
+        if kind in ("mark", "guest") and table.num_rows > MOST_MARKS:
+            overview[f"{kind}s_omitted"] = table.num_rows - MOST_MARKS
             longest = table.sort_by([("dur_ns", "descending"), ("start_ns", "ascending")])
-            ordered = longest.slice(0, MOST_MARKS).sort_by("start_ns")
+            ordered = longest.slice(0, MOST_MARKS).sort_by(
+                [("lane", "ascending"), ("start_ns", "ascending")]
+            )
             table = ordered.replace_schema_metadata(table.schema.metadata)
         if table.num_rows:
             made.append(_stream(kind, one.span, table))
@@ -293,7 +295,7 @@ def _overview(one: Recording) -> dict[str, Any]:
     found["threads"] = [thread for thread in found["threads"] if thread["utid"] in seen]
     upids = {thread["upid"] for thread in found["threads"]}
     found["processes"] = [process for process in found["processes"] if process["upid"] in upids]
-    for name in ("recordings", "threads", "processes", "states", "frames", "counters"):
+    for name in ("recordings", "threads", "processes", "states", "frames", "counters", "guests"):
         for row in found[name]:
             row["name"] = visible(short(row["name"], 80)) if row["name"] else None
     for row in found["findings"]:

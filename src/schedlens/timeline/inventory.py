@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from schedlens.timeline import keys
-from schedlens.timeline.lanes import FRAME_LANE
+from schedlens.timeline.lanes import FRAME_LANE, GUEST_LANE
 from schedlens.timeline.prepared import Timelines
 
 _COUNTERS = "SELECT DISTINCT counter FROM counter_delta WHERE trace_id = $one ORDER BY counter"
@@ -82,6 +82,11 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
             f"SELECT DISTINCT id, name FROM (SELECT {FRAME_LANE} AS id, process AS name "
             f"FROM frame_time(p_trace_id := $one, p_from_ns := {start}, p_to_ns := {end}) "
             "WHERE dur_ns > 0) ORDER BY id"
+        ),
+        # The lanes of the CPUs of guests, with the host's thread that is the CPU.
+        "guests": rows(
+            f"SELECT DISTINCT {GUEST_LANE} AS id, coalesce(guest, 'guest') || ' CPU ' || guest_cpu "
+            "AS name, host_utid AS utid FROM guest_slice($one) ORDER BY id"
         ),
         "has_marks": bool(
             rows("SELECT 1 FROM mark WHERE trace_id = $one AND kind <> 'frame' LIMIT 1")

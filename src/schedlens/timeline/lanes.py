@@ -19,6 +19,8 @@ MOST_PIXELS = 8192
 MOST_SHARES = 200_000
 # A lane for the frames of each process.
 FRAME_LANE = "dense_rank() OVER (ORDER BY process, upid) - 1"
+# A lane for each CPU of each guest.
+GUEST_LANE = "dense_rank() OVER (ORDER BY guest, guest_trace_id, guest_cpu) - 1"
 _SPLIT = {"cpu": "cpu", "sibling": "sibling", "thread": "thread", "process": "thread"}
 _DIRECT = {
     "parked": (
@@ -36,6 +38,12 @@ _DIRECT = {
         "SELECT 0 AS lane, ts AS start_ns, coalesce(dur, 0) AS dur_ns, "
         "(kind = 'workload_phase')::BIGINT AS key, name AS label "
         "FROM mark WHERE trace_id = {one} AND kind <> 'frame'"
+    ),
+    "guest": (
+        f"SELECT {GUEST_LANE} AS lane, ts AS start_ns, dur AS dur_ns, CASE host_state "
+        "WHEN 'running' THEN 0 WHEN 'ready' THEN 1 WHEN 'waiting' THEN 2 ELSE 3 END AS key, "
+        "coalesce(guest_thread, 'thread ' || guest_tid, 'unknown') AS label "
+        "FROM guest_slice({one})"
     ),
 }
 _VALUES = {

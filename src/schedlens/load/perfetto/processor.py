@@ -129,7 +129,9 @@ def _why_not_started(error: BaseException, program: str) -> str | None:
     # The package shows what the program printed, under these headings.
     printed = [line.removeprefix("stdout:").removeprefix("stderr:").strip() for line in lines[1:-1]]
     said = [line for line in printed if line]
-    return said[-1][:200] if said else f"it printed nothing, and ended or did not serve in {_START_S} s"
+    if said:
+        return said[-1][:200]
+    return f"it printed nothing, and ended or did not serve in {_START_S} s"
 
 
 def _line(error: BaseException) -> str:
