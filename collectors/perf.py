@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from schedlens.errors import NoSpaceError, RecorderError
@@ -48,10 +49,10 @@ ACK_LIMIT_S = 60.0
 FOLLOWED_ENDED = (0, 128 + signal.SIGTERM, -signal.SIGTERM)
 
 
-def commands(capture: Capture, folder: Path, pid: int | None = None) -> list[list[str]]:
+def commands(capture: Capture, folder: Path, pids: Sequence[int] = ()) -> list[list[str]]:
     """The command lines of a step as `Recorder` runs them, without the names of its fifos."""
     control = (Path("CONTROL"), Path("ACK"))
-    lines = [record(capture, folder / MAIN_FILE, control=control, pid=pid)]
+    lines = [record(capture, folder / MAIN_FILE, control=control, pids=pids)]
     for group in capture.groups:
         if group.cpus is not None:
             output = folder / counters_file(group)
@@ -65,7 +66,7 @@ class Recorder:
     If schedlens is killed, perf sees the end of its standard input and closes its file.
     """
 
-    def __init__(self, capture: Capture, folder: Path, pid: int | None = None) -> None:
+    def __init__(self, capture: Capture, folder: Path, pids: Sequence[int] = ()) -> None:
         self._temporary = TemporaryFolder()
         self._own = self._temporary.path
         self.commands: list[list[str]] = []
@@ -73,7 +74,7 @@ class Recorder:
         try:
             control = _fifos(self._own, "main")
             self._begin(
-                record(capture, folder / MAIN_FILE, control=control, pid=pid), control, "main"
+                record(capture, folder / MAIN_FILE, control=control, pids=pids), control, "main"
             )
             for group in capture.groups:
                 if group.cpus is not None:

@@ -130,19 +130,19 @@ def record(
     output: Path,
     *,
     control: tuple[Path, Path] | None = None,
-    pid: int | None = None,
+    pids: Sequence[int] = (),
     until: Sequence[str] = ("cat",),
 ) -> list[str]:
     """The command for the main file; it ends with the program `until`.
 
-    `control` is a pair of fifos for commands and acknowledgements. `pid` is the process to follow
-    in the mode `switch_events_own`; without it, perf follows `until`.
+    `control` is a pair of fifos for commands and acknowledgements. `pids` are the processes
+    to follow in the mode `switch_events_own`; without any, perf follows `until`.
     """
     command = _head(capture, output, control)
     if capture.mode != "switch_events_own":
         command += ["-a"]
-    elif pid is not None:
-        command += ["-p", str(pid)]
+    elif pids:
+        command += ["-p", ",".join(map(str, pids))]
     if capture.switch_events:
         command += ["--switch-events"]
     plain = list(capture.events)

@@ -13,6 +13,7 @@ from fixture_files import fixture
 from simulated import simulated_database
 
 from schedlens.ask import catalog
+from schedlens.machine import process_groups
 from schedlens.simulate import cases
 
 MS = 1_000_000
@@ -100,6 +101,9 @@ def test_path_names_container_pod_and_service(
     service: str | None,
 ) -> None:
     assert group(trace.con, cgroup) == (container, runtime, pod, service)
+    # `collect` finds processes by the same rules, without a database.
+    named = [process_groups.name_of(kind, cgroup) for kind in ("container", "pod", "service")]
+    assert named == [container, pod, service]
 
 
 def test_reading_applies_until_the_next_and_unread_threads_have_a_reason(
@@ -148,6 +152,12 @@ def test_parameter_takes_groups(trace: DrawnTrace, wanted: str | None, threads: 
         "SELECT thread FROM thread_with_process(p_process := $1) ORDER BY thread", [wanted]
     ).fetchall()
     assert [name for (name,) in rows] == threads
+    chosen = process_groups.parsed(wanted or "")
+    if chosen is not None:
+        readings = trace.con.execute(
+            "SELECT thread.name, cgroup FROM thread_cgroup JOIN thread USING (utid)"
+        ).fetchall()
+        assert sorted({name for name, path in readings if chosen.contains(path)}) == threads
 
 
 def test_time_of_a_thread_that_moves_is_divided(trace: DrawnTrace) -> None:

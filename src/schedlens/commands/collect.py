@@ -61,7 +61,11 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     help="How the workers of the kernels `spin_handoff` and `frame` wait.",
 )  # fmt: skip
 @click.option("--pid", type=int, help="Record this process.")
-@click.option("--process", help="Record the process with this name.")
+@click.option(
+    "--process",
+    help="Record the process with this name; on Linux also a group of "
+    "processes: service:UNIT, container:ID, pod:ID, or cgroup:PATH.",
+)
 @click.option("--light", is_flag=True, help="Record tracepoints only, without PERF_RECORD_SWITCH.")
 @click.option(
     "--counters",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import random
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from schedlens.errors import PlanError, SessionError, WorkloadError
 from schedlens.load.session_file import SavedRequest, SessionFile, Step
-from schedlens.machine import cpu_list, operating_system
+from schedlens.machine import cpu_list, operating_system, process_groups
 from schedlens.machine.topology import Topology
 from schedlens.record import buffer_size as buffer_size_
 from schedlens.record import experiment_defaults, gate, plan, thread_range, workload_program
@@ -150,6 +151,17 @@ class Request(SavedRequest):
         return None if self.buffer_size is None else buffer_size_.parse(self.buffer_size, target)
 
     @property
+    def group(self) -> process_groups.Group | None:
+        """The group of processes that is recorded, such as a service; None: none."""
+        return None if self.process is None else process_groups.parsed(self.process)
+
+    def followed(self) -> list[int]:
+        """The processes to follow where only own processes may be recorded."""
+        if self.group is not None:
+            return process_groups.members(self.group)
+        return [] if self.pid is None else [self.pid]
+
+    @property
     def name(self) -> str:
         """The name of the session."""
         if self.experiment:
@@ -280,8 +292,16 @@ def _hint(word: str) -> str:
     return f": did you mean --workload {word}?" if word in known else ""
 
 
-def _find(name: str) -> int:
-    """The process with that name (or command). Raises `PlanError` for none, or for several."""
+def _find(name: str) -> int | None:
+    """The process with that name (or command); None: a group of processes.
+
+    Raises `PlanError` for no process, or for several of one name.
+    """
+    group = process_groups.parsed(name)
+    if group is not None:
+        if not process_groups.members(group):
+            raise PlanError(_no_member(name, group.kind))
+        return None
     found = []
     for path in Path("/proc").iterdir():
         if not path.name.isdigit() or int(path.name) == os.getpid():
@@ -300,3 +320,12 @@ def _find(name: str) -> int:
         some = ", ".join(map(str, sorted(found)[:8]))
         raise PlanError(f"--process: {len(found)} processes are named '{name}': use --pid ({some})")
     return found[0]
+
+
+def _no_member(name: str, kind: str) -> str:
+    """What is wrong with a group without a process."""
+    known = process_groups.known(kind)
+    near = difflib.get_close_matches(name, known, 3) or known[:8]
+    if not near:
+        return f"--process: no running process is in a {kind}"
+    return f"--process: no running process is in '{name}'; there are {', '.join(near)}"

@@ -100,7 +100,7 @@ class Linux(Platform):
             requested_buffer=requested is not None,
         )
         if capture.mode == "switch_events_own" and not (
-            request.workload or request.command or request.pid is not None
+            request.workload or request.command or request.followed()
         ):
             why = "the whole machine: you may record only your own programs here"
             capture = replace(capture, mode="none", missing=(why, perf.NOTHING))
@@ -150,7 +150,7 @@ class Linux(Platform):
             perf.keep_kernel_symbols(session.folder)
         job = Job(
             request.seconds, request.variant, request.command, request.pid, request.kernel_options,
-            request.warm_up,
+            request.warm_up, request.group,
         )  # fmt: skip
         return Runner(job, self.capture)
 
@@ -190,7 +190,7 @@ class Linux(Platform):
         lines += [_described(step) for step in steps]
         place = Path("STEP")
         if self.capture.mode != "none":
-            commands = perf.commands(self.capture, place, request.pid)
+            commands = perf.commands(self.capture, place, request.followed())
             lines += [f"recorder: {shlex.join(command)}" for command in commands]
         first = steps[0]
         if first.cell is not None and first.workload is not None:

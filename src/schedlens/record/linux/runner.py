@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,11 @@ from schedlens.errors import NoSpaceError, RecorderError
 from schedlens.load import step_file
 from schedlens.load.session_file import Step
 from schedlens.load.step_file import Check, StepFile
-from schedlens.machine import condition, stop_signals
+from schedlens.machine import condition, process_groups, stop_signals
 from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import alongside, cells, gate, work_done, workload_program
 from schedlens.record.linux import snapshot
+from schedlens.record.linux.followed import Followed
 from schedlens.record.linux.watch import Watch
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Job:
     pid: int | None = None
     kernel_options: tuple[str, ...] = ()
     warm_up: float = 0.0
+    group: process_groups.Group | None = None
 
 
 class Runner:
@@ -127,7 +129,7 @@ class Runner:
         """What is known about a step of a workload, and the share of stolen CPU time in percent."""
         with (
             _workload(self._command(step, folder)) as program,
-            self._recorder(folder, program.pid) as recorder,
+            self._recorder(folder, [program.pid]) as recorder,
             alongside.companion(step, self._job.command) as other,
         ):
             state = condition.MachineState()
@@ -160,7 +162,8 @@ class Runner:
             if command and step.planned_cpus is not None:
                 alongside.pin(command.pid, step.planned_cpus)
             pid = command.pid if command else self._job.pid
-            with self._recorder(folder, pid) as recorder:
+            followed = Followed(pid, self._job.group)
+            with self._recorder(folder, followed.pids) as recorder:
                 state = condition.MachineState()
                 begin = snapshot.take("begin")
                 code = None
@@ -176,7 +179,7 @@ class Runner:
                                 took_ns = time.monotonic_ns() - begin["mono_ns"]
                         else:
                             with stop_signals.waiting():
-                                _wait(pid, self._job.seconds or 0.0)
+                                _wait(followed, self._job.seconds or 0.0)
                 except KeyboardInterrupt:
                     # A cell must be as long as the cells that it is compared with.
                     if step.cell is not None:
@@ -190,8 +193,8 @@ class Runner:
                     warnings.append("the command was stopped after the requested time")
                 elif command and code != 0:
                     warnings.append(f"the command exited with code {code}")
-                elif self._job.pid is not None and not gate.running(self._job.pid):
-                    warnings.append(f"process {self._job.pid} ended before the requested time")
+                elif not command and not followed.running():
+                    warnings.append(f"{followed} ended before the requested time")
             row = self._measured(step, folder, recorder, (begin, end))
             if watch is not None:
                 write_json(folder / "watch.json", watch.found())
@@ -209,12 +212,12 @@ class Runner:
                 command.kill()
 
     @contextlib.contextmanager
-    def _recorder(self, folder: Path, pid: int | None) -> Iterator[perf.Recorder | None]:
+    def _recorder(self, folder: Path, pids: Sequence[int]) -> Iterator[perf.Recorder | None]:
         own = self._capture.mode == "switch_events_own"
-        if self._capture.mode == "none" or (own and pid is None):
+        if self._capture.mode == "none" or (own and not pids):
             yield None
             return
-        recorder = perf.Recorder(self._capture, folder, pid)
+        recorder = perf.Recorder(self._capture, folder, pids)
         try:
             recorder.enable()
             yield recorder
@@ -283,12 +286,12 @@ def _end(recorder: perf.Recorder | None) -> Json:
     return taken
 
 
-def _wait(pid: int | None, seconds: float) -> None:
+def _wait(followed: Followed, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
-        if pid is not None and not gate.running(pid):
+        if not followed.running():
             return
-        time.sleep(min(left, WATCH_S) if pid is not None else left)
+        time.sleep(min(left, WATCH_S) if followed.pids else left)
 
 
 def steal_pct(begin: Json, end: Json) -> float | None:
