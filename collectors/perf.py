@@ -27,11 +27,13 @@ __all__ = [
     "PERF_MAPS",
     "Capture",
     "Recorder",
+    "Run",
     "add_counters",
     "add_stacks",
     "best_capture",
     "check",
     "commands",
+    "fifos",
     "keep_kernel_symbols",
     "keep_perf_maps",
     "program",
@@ -70,16 +72,16 @@ class Recorder:
         self._temporary = TemporaryFolder()
         self._own = self._temporary.path
         self.commands: list[list[str]] = []
-        self._runs: list[_Run] = []
+        self._runs: list[Run] = []
         try:
-            control = _fifos(self._own, "main")
+            control = fifos(self._own, "main")
             self._begin(
                 record(capture, folder / MAIN_FILE, control=control, pids=pids), control, "main"
             )
             for group in capture.groups:
                 if group.cpus is not None:
                     name = group.pmu or "counters"
-                    control = _fifos(self._own, name)
+                    control = fifos(self._own, name)
                     output = folder / counters_file(group)
                     command = record_group(capture, group, output, control=control)
                     self._begin(command, control, name)
@@ -89,7 +91,7 @@ class Recorder:
 
     def _begin(self, command: list[str], control: tuple[Path, Path], name: str) -> None:
         self.commands.append(command)
-        self._runs.append(_Run(command, control, self._own / f"{name}.log"))
+        self._runs.append(Run(command, control, self._own / f"{name}.log"))
 
     def enable(self) -> None:
         """Starts recording. Raises `RecorderError` with perf's message if perf has ended."""
@@ -116,7 +118,7 @@ class Recorder:
         self._temporary.remove()
 
 
-class _Run:
+class Run:
     """One perf process and its fifos."""
 
     def __init__(self, command: list[str], control: tuple[Path, Path], log: Path) -> None:
@@ -167,6 +169,22 @@ class _Run:
         if code not in fine or "No space left" in self._said():
             raise self._failure(f"perf ended with code {code}")
 
+    def request_dump(self) -> None:
+        """Has perf write the events of an overwriting recording to a file of their own."""
+        code = self._process.poll()
+        if code is not None:
+            raise self._failure(f"perf ended with code {code} while it waited for an incident")
+        self._process.send_signal(signal.SIGUSR2)
+
+    @property
+    def pid(self) -> int:
+        """The process id of perf."""
+        return self._process.pid
+
+    def said(self) -> str:
+        """What perf has written so far."""
+        return self._said()
+
     def kill(self) -> None:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -203,7 +221,8 @@ def counters_file(group: CounterGroup) -> str:
     return f"counters-{group.pmu or 'all'}.data"
 
 
-def _fifos(folder: Path, name: str) -> tuple[Path, Path]:
+def fifos(folder: Path, name: str) -> tuple[Path, Path]:
+    """The fifos for commands to a perf process and for its answers."""
     paths = (folder / f"{name}.ctl", folder / f"{name}.ack")
     for path in paths:
         os.mkfifo(path, 0o600)

@@ -26,7 +26,7 @@ def check(
     if found.whole and capture.requested_events:
         rows.append(_renamed(found.events, capture.requested_events))
     if capture.mode == "full" and capture.switch_events and found.whole:
-        rows.extend(_chains(path, begin_mono_ns, end_mono_ns))
+        rows.extend(_chains(path, capture, begin_mono_ns, end_mono_ns))
     return rows
 
 
@@ -85,8 +85,13 @@ def _plain(name: str) -> str:
     return head if colon and modifier and set(modifier) <= set("SDGH") else name
 
 
-def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> list[Check]:
-    """Whether each switch-out on a CPU follows that thread's switch-in; [] without the decoders."""
+def _chains(
+    path: Path, capture: Capture, begin_mono_ns: int | None, end_mono_ns: int | None
+) -> list[Check]:
+    """Whether each switch-out on a CPU follows that thread's switch-in, and what a ring covers.
+
+    [] without the decoders.
+    """
     try:
         decoders = importlib.import_module("schedlens._decoders")
     except ImportError:
@@ -94,17 +99,18 @@ def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> l
     from_switch_events = clock = 0
     hz = 1_000_000_000
     gaps: list[tuple[int | None, int | None]] = []
+    overwritten_until = 0
     try:
         for table, batch in decoders.load(str(path), 0, None, None, path.parent.name):
             if table == "trace" and batch.num_rows:
                 clock = batch.column("start_clock")[0].as_py() or 0
                 hz = batch.column("clock_hz")[0].as_py() or hz
             elif table == "loss":
-                gaps += [
-                    (row["start_ns"], row["end_ns"])
-                    for row in batch.select(["start_ns", "end_ns", "signalled_by"]).to_pylist()
-                    if row["signalled_by"] == "chain_break"
-                ]
+                for row in batch.select(["start_ns", "end_ns", "signalled_by"]).to_pylist():
+                    if row["signalled_by"] == "chain_break":
+                        gaps.append((row["start_ns"], row["end_ns"]))
+                    elif row["signalled_by"] == "overwritten":
+                        overwritten_until = max(overwritten_until, row["end_ns"] or 0)
             elif table == "context_switch":
                 from_switch_events += _count(batch.column("source"), "switch_event")
     except Exception as error:
@@ -121,8 +127,13 @@ def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> l
         )
     ]
     lengths = sum(end - start for start, end in inner if start is not None and end is not None)
+    rows = []
+    if capture.ring_s is not None and begin_mono_ns is not None and end_mono_ns is not None:
+        begin = max(zero + overwritten_until, begin_mono_ns)
+        rows.append(_ring(capture, end_mono_ns - begin, end_mono_ns - begin_mono_ns))
     breaks = f"{len(inner)} break{'' if len(inner) == 1 else 's'} in the chains of switches"
     return [
+        *rows,
         _row(
             "chains",
             not inner,
@@ -137,6 +148,18 @@ def _chains(path: Path, begin_mono_ns: int | None, end_mono_ns: int | None) -> l
             from_switch_events,
         ),
     ]
+
+
+def _ring(capture: Capture, covered_ns: int, wanted_ns: int) -> Check:
+    """Whether the buffers held the seconds that they were meant to keep, on every CPU."""
+    assert capture.ring_s is not None
+    return _row(
+        "ring",
+        covered_ns >= min(capture.ring_s * 1e9, wanted_ns),
+        f"the buffers held the last {covered_ns / 1e9:.1f} s of every CPU",
+        f"what is older is lost on at least one CPU. Use larger ones "
+        f"(-m {size_text(2 * capture.buffer_bytes)}), or record less with --light",
+    )
 
 
 def _count(column: Any, value: str) -> int:

@@ -103,6 +103,8 @@ class Capture:
     missing: tuple[str, ...] = ()
     allow: str | None = None
     sampling: Sampling | None = None
+    # Keep only the newest events, and write them at each SIGUSR2: the seconds that must fit.
+    ring_s: float | None = None
 
     @property
     def requested_events(self) -> list[str]:
@@ -180,6 +182,8 @@ def _head(capture: Capture, output: Path, control: tuple[Path, Path] | None) -> 
     if capture.sampling is not None and capture.sampling.build_ids:
         command += ["--buildid-mmap"]
     command += ["-m", size_text(capture.buffer_bytes), "-k", "CLOCK_MONOTONIC"]
+    if capture.ring_s is not None:
+        command += ["--overwrite", "--switch-output=signal"]
     if control is not None:
         command += ["-D", "-1", "--control", f"fifo:{control[0]},{control[1]}"]
     return [*command, "-o", str(output)]

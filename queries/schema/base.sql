@@ -268,7 +268,7 @@ CREATE TABLE mark (
   ts BIGINT NOT NULL,              -- Start.
   dur BIGINT,                      -- Length; 0 for an instant.
   name VARCHAR NOT NULL,           -- Text.
-  kind VARCHAR NOT NULL            -- workload_phase, user, frame.
+  kind VARCHAR NOT NULL            -- workload_phase, user, frame, incident (what made a ring save its events).
 );
 
 CREATE TABLE run (

@@ -83,9 +83,9 @@ def test_another_system_needs_dry_run(tmp_path: Path) -> None:
     done = command("collect", "--os", "windows", "-o", "session", cwd=tmp_path, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--os windows: this is linux. Add --dry-run to print the commands" in done.stderr
-    done = command("collect", "--ring", "30", "--dry-run", cwd=tmp_path, check=False)
+    done = command("collect", "--presents", "--dry-run", cwd=tmp_path, check=False)
     assert done.returncode == 2
-    assert "--ring works only on Windows" in done.stderr
+    assert "--presents works only on Windows" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -108,13 +108,45 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
 @click.option("--presents", is_flag=True, help="Windows: also record presents (DXGI, DxgKrnl).")
 @click.option("--presentmon", help="Windows: path of PresentMon, to run alongside the recording.")
 @click.option(
-    "--ring", "ring_s", type=float, help="Windows: keep the last RING seconds, until Enter."
+    "--ring",
+    "ring_s",
+    type=float,
+    help="Keep only the last RING seconds in memory, and save them at Enter, at SIGUSR1 (Linux), "
+    "or when a --stop-on option applies.",
+)
+@click.option(
+    "--incidents",
+    type=click.IntRange(1, 1000),
+    help="Linux: with --ring, continue after an incident, and keep the last INCIDENTS of them.",
 )
 @click.option(
     "--stop-on-frame",
     "stop_on_frame_ms",
     type=float,
-    help="Windows: end --ring at a frame longer than this many ms; requires --presentmon.",
+    help="End --ring at a frame longer than this many ms; requires --presentmon (Windows) or "
+    "--frames (Linux).",
+)
+@click.option(
+    "--stop-on-ready",
+    "stop_on_ready_ms",
+    type=float,
+    help="Linux: end --ring if a thread was ready for longer than this many ms before it ran.",
+)
+@click.option(
+    "--stop-on-cpu",
+    "stop_on_cpu_pct",
+    type=float,
+    help="Linux: end --ring if the process uses more than this many percent of one CPU for 1 s.",
+)
+@click.option(
+    "--stop-on-command",
+    help="Linux: end --ring if this shell command exits with 0; it runs once a second.",
+)
+@click.option(
+    "--frames",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Linux: with --stop-on-frame, the file to which the program appends its frames "
+    "(docs/frame-marks.md).",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False),
@@ -166,6 +198,7 @@ def collect(
     from schedlens.experiments import conduct
     from schedlens.machine import operating_system
     from schedlens.record import loop, option_groups, targets
+    from schedlens.record.linux.ring_options import RingOptions
     from schedlens.record.request import Request
     from schedlens.record.session import Session
     from schedlens.record.windows.options import Options
@@ -196,12 +229,20 @@ def collect(
         raise click.UsageError(
             f"--os {target}: this is {here}. Add --dry-run to print the commands for {target}"
         )
-    stray = [field.name for field in fields(Options) if _is_given(ctx, field.name)]
+    shared = ("ring_s", "stop_on_frame_ms")
+    own = RingOptions if target == "windows" else Options
+    stray = [
+        field.name
+        for field in fields(own)
+        if field.name not in shared and _is_given(ctx, field.name)
+    ]
     if stray and target != "windows":
         raise click.UsageError(
             f"{_typed(ctx, stray[0])} works only on Windows. "
             "--os windows --dry-run prints the commands"
         )
+    if stray:
+        raise click.UsageError(f"{_typed(ctx, stray[0])} works only on Linux")
     options = option_groups.CollectOptions(
         subject=_group(option_groups.Subject, given),
         sweep=_group(option_groups.Sweep, given),
@@ -212,6 +253,13 @@ def collect(
     request = Request.checked(options, target)
     if target == "windows":
         on_windows.check(request, seconds_given=options.sweep.seconds is not None)
+    else:
+        ring_options = _group(RingOptions, given)
+        ring_options.check(request, seconds_given=options.sweep.seconds is not None)
+        if ring_options.ring_s is not None and not dry_run:
+            from schedlens.record.linux import ring
+
+            return ring.run(request, ring_options, output)
     platform = targets.of(target, on_windows)
     if dry_run:
         return loop.dry_run(platform, request, output, conduct.of)

@@ -44,6 +44,7 @@ def _tables(
     made: dict[str, Rows] = {
         "cpu": list(_cpus(recording)),
         "machine_setting": _settings(recording),
+        "mark": _incident(recording),
         "run": _run(recording),
         "run_worker": _workers(recording.workload),
         "affinity": list(_affinity(recording)),
@@ -89,7 +90,30 @@ def _settings(recording: Recording) -> Rows:
         rows.append({"key": "allowed_cpus", "value": ",".join(map(str, topology.allowed))})
     if step is not None and step.command and step.pid is not None:
         rows.append({"key": "command_pid", "value": str(step.pid)})
+    if step is not None and step.incident is not None:
+        # The table `mark` has the time; these say what happened then.
+        facts = asdict(step.incident)
+        for key in ("kind", "tid", "measured", "limit"):
+            if facts[key] is not None:
+                rows.append({"key": f"incident_{key}", "value": str(facts[key])})
+        if step.pid is not None:
+            rows.append({"key": "incident_pid", "value": str(step.pid)})
     return rows
+
+
+def _incident(recording: Recording) -> Rows:
+    """The moment that made a ring save its events."""
+    incident = recording.step.incident if recording.step is not None else None
+    if incident is None:
+        return []
+    return [
+        {
+            "ts": incident.begin_mono_ns,
+            "dur": incident.end_mono_ns - incident.begin_mono_ns,
+            "name": f"incident: {incident.kind}",
+            "kind": "incident",
+        }
+    ]
 
 
 def _run(recording: Recording) -> Rows:

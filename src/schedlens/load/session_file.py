@@ -81,8 +81,8 @@ class SavedOptions:
 class SavedCapture:
     """What was recorded; `missing` are lines about what this mode lacks.
 
-    `allow` is the command that would allow the best mode. `presents` and `ring_s` exist only on
-    Windows.
+    `allow` is the command that would allow the best mode. `presents` exists only on Windows,
+    `ring_s` only there and in incidents of a ring.
     """
 
     mode: str | None = None
@@ -148,7 +148,7 @@ class SessionFile:
     def to_json(self) -> dict[str, Any]:
         """The JSON object."""
         row: dict[str, Any] = typed_json.written(self)
-        if self.capture.presents is None:
+        if self.capture.presents is None and self.capture.ring_s is None:
             del row["capture"]["ring_s"]
         return row
 

@@ -66,6 +66,22 @@ class Reported:
     missing: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What made a ring save its events: `kind` is enter, signal, ready, cpu, frame or command.
+
+    It happened between the two times of the session's clock. `measured` exceeded `limit`, in ms,
+    and in percent of a CPU for `cpu`. `tid` is the thread it happened to.
+    """
+
+    kind: str
+    begin_mono_ns: int
+    end_mono_ns: int
+    tid: int | None = None
+    measured: float | None = None
+    limit: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFile:
     """The content of step.json; `*_mono_ns` are times of the session's clock.
@@ -73,7 +89,8 @@ class StepFile:
     The plan is that of `Step`. `seconds` is the requested time, None: until the program ends.
     `recorded`: there is a recording. `interrupted`: the user ended it early. `pid` is the recorded
     process. `command_ns` is the run time of the user's program, None: it did not finish.
-    `stopped_by` and the fields after it are those of Windows.
+    `incident` exists in a session that a ring saved. `stopped_by` and the fields after it are those
+    of Windows.
     """
 
     schema: int = SCHEMA
@@ -107,6 +124,7 @@ class StepFile:
     recorder_commands: tuple[tuple[str, ...], ...] = ()
     presentmon_command: tuple[str, ...] | None = None
     reported: Reported | None = None
+    incident: Incident | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object, with the keys of the system and of the kind of step."""
@@ -120,7 +138,8 @@ class StepFile:
             took = ("command_ns",) if timed or (self.command and not self.workload) else ()
             return (*_PLAN, *_ON_WINDOWS, *took, *_LAST)
         if self.workload is None:
-            return (*_PLAN, *_ON_LINUX, "pid", "machine", "command_ns", *_LAST)
+            saved = ("incident",) if self.incident is not None else ()
+            return (*_PLAN, *_ON_LINUX, "pid", "machine", "command_ns", *saved, *_LAST)
         took = ("command_ns",) if timed else ()
         return (*_PLAN, *_ON_LINUX, "throughput", "machine", *took, *_LAST)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform as python_platform
 import sys
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 
 import schedlens
 from schedlens.errors import NoSpaceError, SchedlensError, SessionError
-from schedlens.load.session_file import SessionFile, Step
+from schedlens.load.session_file import SavedExperiment, SessionFile, Step
 from schedlens.load.step_file import StepFile
 from schedlens.machine import stop_signals
 from schedlens.machine.topology import Topology
@@ -42,20 +43,36 @@ def begin(
         folder = output or Path(f"schedlens-{request.name}-{stamp:%Y%m%dT%H%M%SZ}")
         platform.prepare(request, machine)
         stop_signals.check()
-        system = platform.facts()
-        file = SessionFile(
-            tool_version=schedlens.__version__,
-            created_utc=f"{stamp:%Y-%m-%dT%H:%M:%SZ}",
-            host=python_platform.node(),
-            command=(Path(sys.argv[0]).name, *sys.argv[1:]),
-            request=request,
-            topology=machine.saved,
-            **{field.name: getattr(system, field.name) for field in fields(system)},
-            experiment=conductor.about(),
-            steps=tuple(steps),
+        session = created(
+            platform, request, machine, folder, steps, stamp, experiment=conductor.about()
         )
-        session = Session.create(folder, file)
         return _run(platform, session, conductor, machine, judges)
+
+
+def created(
+    platform: Platform,
+    request: Request,
+    machine: Topology,
+    folder: Path,
+    steps: Sequence[Step],
+    stamp: datetime,
+    *,
+    experiment: SavedExperiment | None = None,
+) -> Session:
+    """A new session with these steps. Raises `SessionError` if the folder is not empty."""
+    system = platform.facts()
+    file = SessionFile(
+        tool_version=schedlens.__version__,
+        created_utc=f"{stamp:%Y-%m-%dT%H:%M:%SZ}",
+        host=python_platform.node(),
+        command=(Path(sys.argv[0]).name, *sys.argv[1:]),
+        request=request,
+        topology=machine.saved,
+        **{field.name: getattr(system, field.name) for field in fields(system)},
+        experiment=experiment,
+        steps=tuple(steps),
+    )
+    return Session.create(folder, file)
 
 
 def resume(platform: Platform, session: Session, conducts: Conducts, judges: Judges) -> int:

@@ -8,14 +8,14 @@ from schedlens.record.windows.options import Options
 
 
 def of(name: str, options: Options) -> Platform:
-    """The platform of that name; `options` are those of Windows."""
+    """The platform of that name; of `options`, those other than `ring_s` are for Windows."""
     if name == "windows":
         from schedlens.record.windows.platform import Windows
 
         return Windows(options)
     from schedlens.record.linux.platform import Linux
 
-    return Linux()
+    return Linux(options.ring_s)
 
 
 def of_session(name: str, session: Session) -> Platform:

@@ -45,7 +45,9 @@ STEP_COST_S = 1.2
 class Linux(Platform):
     """This machine, with the perf recordings that it permits."""
 
-    def __init__(self) -> None:
+    def __init__(self, ring_s: float | None = None) -> None:
+        """`ring_s`: keep only so many seconds in memory."""
+        self._ring_s = ring_s
         self._changes = Changes()
         self._before: list[SavedChange] = []
         self._capture: perf.Capture | None = None
@@ -55,6 +57,10 @@ class Linux(Platform):
         """The capture that `prepare` chose."""
         assert self._capture is not None
         return self._capture
+
+    def use(self, capture: perf.Capture) -> None:
+        """Replaces the capture that `prepare` chose."""
+        self._capture = capture
 
     @cached_property
     def host(self) -> Host:
@@ -104,7 +110,7 @@ class Linux(Platform):
         ):
             why = "the whole machine: you may record only your own programs here"
             capture = replace(capture, mode="none", missing=(why, perf.NOTHING))
-        self._capture = capture
+        self._capture = replace(capture, ring_s=self._ring_s)
 
     def facts(self) -> SystemFacts:
         capture = self.capture
@@ -118,6 +124,7 @@ class Linux(Platform):
                 allow=capture.allow,
                 perf_version=capture.version,
                 counters=tuple(event for group in capture.groups for event in group.events),
+                ring_s=capture.ring_s,
             ),
             changed=tuple(self._changed()),
         )

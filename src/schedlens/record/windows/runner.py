@@ -16,12 +16,12 @@ from schedlens.machine import stop_signals
 from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import alongside, cells, work_done, workload_program
 from schedlens.record.boost_guard import Guard
+from schedlens.record.enter import Enter
 from schedlens.record.gate import GRACE_S, READY_LIMIT_S
 from schedlens.record.request import Request
 from schedlens.record.windows import companion, disk_space, observer, processes
 from schedlens.record.windows.companion import TimedCommand
 from schedlens.record.windows.conversation import Conversation
-from schedlens.record.windows.enter import Enter
 from schedlens.record.windows.observer import Observer
 from schedlens.record.windows.options import Options
 
