@@ -130,7 +130,7 @@ def _chains(
     rows = []
     if capture.ring_s is not None and begin_mono_ns is not None and end_mono_ns is not None:
         begin = max(zero + overwritten_until, begin_mono_ns)
-        rows.append(_ring(capture, end_mono_ns - begin, end_mono_ns - begin_mono_ns))
+        rows.append(_ring(capture, max(0, end_mono_ns - begin), end_mono_ns - begin_mono_ns))
     breaks = f"{len(inner)} break{'' if len(inner) == 1 else 's'} in the chains of switches"
     return [
         *rows,

@@ -14,7 +14,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src/schedlens"
 # From top to bottom.
 LAYERS = (
-    "commands", "serve", "agents", "differences", "fleet", "api", "report", "timeline", "export",
+    "commands", "serve", "agents", "live", "differences", "fleet", "api", "report", "timeline", "export",
     "lake", "ask", "replay", "experiments", "record", "load", "simulate", "machine", "output",
     "errors",
 )  # fmt: skip

@@ -144,8 +144,8 @@ def test_what_the_buffers_did_not_hold_is_a_loss(tmp_path: Path) -> None:
     facts(tmp_path / "out")
     with duckdb.connect(str(tmp_path / "out/analysis.duckdb"), read_only=True) as con:
         lost = con.execute(
-            "SELECT max(end_ns - w.start_ns) FROM loss JOIN analysis_span AS w USING (trace_id) "
-            "WHERE signalled_by = 'overwritten'"
+            "SELECT max(l.end_ns - w.start_ns) FROM loss AS l "
+            "JOIN analysis_span AS w USING (trace_id) WHERE signalled_by = 'overwritten'"
         ).fetchone()
     assert lost is not None
     assert lost[0] is not None

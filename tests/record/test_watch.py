@@ -1,177 +1,118 @@
-"""Affinities and cgroups that change between the two snapshots of a step."""
+"""`schedlens watch`: the machine in a terminal, and without one; nothing is left behind."""
 
 from __future__ import annotations
 
+import json
 import os
+import pty
+import re
+import select
+import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import processors
+import hitch_program
 import pytest
-from collect_command import collect, read
+from collect_command import processes
 from conftest import needs_tracing
 
-from schedlens.load import session_context, session_file
-from schedlens.load.recording import Recording
-from schedlens.record.linux import snapshot
-from schedlens.record.linux.watch import Watch
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
-pytestmark = pytest.mark.alone
-
-SLEEPER = "import sys; print('ready', flush=True); sys.stdin.read()"
+_WATCH = [str(Path(sys.executable).parent / "schedlens"), "watch"]
 
 
-def sleeper() -> subprocess.Popen[str]:
-    """A process that waits until its input ends."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return process
+def leftovers() -> set[str]:
+    """Temporary folders of runs, and recorders that still run."""
+    folders = {path.name for path in Path(tempfile.gettempdir()).glob("schedlens-run-*")}
+    return folders | {line for line in processes() if "--overwrite" in line}
 
 
-def rows_of(pid: int, found: dict[str, Any]) -> list[dict[str, Any]]:
-    return [row for row in found["threads"] if row["pid"] == pid]
-
-
-def test_changed_affinity_applies_only_after_the_change() -> None:
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        pytest.skip("only one CPU: no affinity can be narrower")
-    with sleeper() as process:
-        begin = snapshot.take("begin")
-        watch = Watch(begin)
-        with watch:
-            time.sleep(1.5)
-            before_ns = time.monotonic_ns()
-            os.sched_setaffinity(process.pid, {cpus[1]})
-            after_ns = time.monotonic_ns()
-            time.sleep(3)
-        (row,) = rows_of(process.pid, watch.found())
-        assert process.stdin is not None
-        process.stdin.close()
-    assert row["cpus_allowed"] == [cpus[1]]
-    assert row["since_mono_ns"] < after_ns
-    assert row["mono_ns"] > before_ns
-    # All threads in turn: a second or two on a busy machine with a few hundred of them.
-    assert row["mono_ns"] - row["since_mono_ns"] < 2_500_000_000
-
-
-def test_new_process_is_read_with_its_affinity() -> None:
-    cpus = sorted(os.sched_getaffinity(0))
-    begin = snapshot.take("begin")
-    watch = Watch(begin)
-    with watch, sleeper() as process:
-        os.sched_setaffinity(process.pid, {cpus[0]})
-        time.sleep(1)
-        assert process.stdin is not None
-        process.stdin.close()
-    rows = rows_of(process.pid, watch.found())
-    assert rows[0]["since_mono_ns"] is None
-    assert rows[-1]["cpus_allowed"] == [cpus[0]]
-
-
-def reading(mono_ns: int, cpus: list[int], since: int | None) -> dict[str, Any]:
-    return {"pid": 7, "tid": 7, "mono_ns": mono_ns, "since_mono_ns": since, "cpus_allowed": cpus,
-            "cgroup": "/"}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("readings", "wanted"),
-    [
-        # Between two readings, only the CPUs in both are certain.
-        ([reading(50, [1], 40)], [(None, [0, 1]), (40, [1])]),
-        ([reading(50, [0, 1, 2], 40)], [(None, [0, 1]), (50, [0, 1, 2])]),
-        ([reading(50, [1, 2], 40)], [(None, [0, 1]), (40, [1]), (50, [1, 2])]),
-        ([reading(50, [2], 40)], [(None, [0, 1]), (50, [2])]),
-        ([reading(50, [0, 1], 40)], [(None, [0, 1])]),
-    ],
-)
-def test_affinity_between_two_readings_is_their_intersection(
-    readings: list[dict[str, Any]], wanted: list[tuple[int | None, list[int]]]
-) -> None:
-    thread = {"pid": 7, "tid": 7, "cpus_allowed": [0, 1], "cgroup": "/"}
-    last = {**thread, "cpus_allowed": readings[-1]["cpus_allowed"]}
-    recording = Recording(
-        "r",
-        None,
-        edges={
-            "begin": {"mono_ns": 10, "threads": [thread], "cpus": [], "cgroups": []},
-            "end": {"mono_ns": 90, "threads": [last], "cpus": [], "cgroups": []},
-        },
-        watch={"threads": readings, "cgroups": []},
-    )
-    rows = list(session_context._affinity(recording))
-    assert [(row["valid_from_ns"], row["cpus"]) for row in rows] == wanted
-
-
-def test_snapshots_record_which_cpus_are_online_and_all_cgroups() -> None:
-    taken = snapshot.take("begin")
-    text = Path("/sys/devices/system/cpu/online").read_text(encoding="ascii")
-    from schedlens.machine import cpu_list
-
-    assert taken["online"] == cpu_list.parse(text.strip())
-    assert "/" in [row["cgroup"] for row in taken["cgroups"]]
-    assert all(row["mono_ns"] <= taken["mono_ns"] for row in taken["threads"])
-
-
-def test_cpu_that_goes_offline_in_the_step_is_recorded(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
     needs_tracing()
-    switch = Path("/sys/devices/system/cpu/cpu1/online")
-    if not os.access(switch, os.W_OK) or not Path("/sys/kernel/tracing/events/cpuhp").is_dir():
-        pytest.skip("no CPU can be taken offline here")
-    script = f"echo 0 > {switch}; sleep 0.2; echo 1 > {switch}; sleep 0.1; echo 0 > {switch}"
-    with processors.taken_offline(switch):
-        done = collect("-o", str(tmp_path / "s"), "--", "sh", "-c", script)
+    before = leftovers()
+    yield
+    assert leftovers() <= before
+
+
+def test_one_picture_names_the_thread_that_delays_another(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("real-time priorities require root")
+    program = hitch_program.built(tmp_path)
+    running = subprocess.Popen([str(program), "0.3", "0.15"], stdout=subprocess.DEVNULL)
+    try:
+        done = subprocess.run(
+            [*_WATCH, "--once", "--json"], capture_output=True, text=True, timeout=120, check=False
+        )
+    finally:
+        running.kill()
+        running.wait()
     assert done.returncode == 0, done.stderr
-    (step,) = (tmp_path / "s").glob("*/step.json")
-    edges = [read(step.parent / f"{edge}.json")["online"] for edge in ("begin", "end")]
-    assert edges[0] == [*edges[1][:1], 1, *edges[1][1:]]
-    text = subprocess.run(
-        ["perf", "script", "-F", "event", "-i", str(step.parent / "perf.data")],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    assert "cpuhp:cpuhp_enter" in text
-    assert "cpuhp:cpuhp_exit" in text
-    recording = Recording(
-        "r",
-        None,
-        topology=session_file.read(tmp_path / "s/session.json").topology,
-        edges={edge: read(step.parent / f"{edge}.json") for edge in ("begin", "end")},
+    (line,) = done.stdout.splitlines()
+    now = json.loads(line)
+    assert now["seconds"] > 1.5
+    assert len([cpu for cpu in now["cpus"] if not cpu["state"]]) == len(os.sched_getaffinity(0))
+    for cpu in now["cpus"]:
+        assert 0 <= cpu["busy_pct"] <= 100
+        assert cpu["queue"] >= 0
+    delayed = [wait for wait in now["waits"] if wait["tid"] == running.pid]
+    assert delayed, now["waits"]
+    assert (delayed[0]["thread"], delayed[0]["instead"]) == ("render", "indexer")
+    assert 100 < delayed[0]["ready_ms"] < 400
+    # `indexer` runs for a third of the time.
+    share = [thread["run_pct"] for thread in now["threads"] if thread["thread"] == "indexer"]
+    assert share, now["threads"]
+    assert 20 < share[0] < 60
+    assert now["cost"]["own_pct"] > 0
+
+
+def test_ctrl_c_restores_the_terminal() -> None:
+    leader, follower = pty.openpty()
+    running = subprocess.Popen(
+        [*_WATCH, "--interval", "1"], stdin=follower, stdout=follower, stderr=follower,
+        start_new_session=True, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120",
+                                     "LINES": "40"},
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    deadline = time.monotonic() + 120
+    pictures = 0
+    while pictures < 2 and time.monotonic() < deadline:
+        shown += _read(leader)
+        pictures = shown.count(b"busiest threads by core type")
+    assert pictures >= 2, shown[-2000:]
+    running.send_signal(signal.SIGINT)
+    while running.poll() is None and time.monotonic() < deadline:
+        shown += _read(leader)
+    assert running.returncode == 0
+    while more := _read(leader):
+        shown += more
+    os.close(leader)
+    # The alternate screen was opened and left, and the cursor is shown again.
+    assert shown.count(b"\x1b[?1049h") == shown.count(b"\x1b[?1049l") == 1
+    assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
+    assert b"Traceback" not in shown
+
+
+def _read(leader: int) -> bytes:
+    """What the terminal shows within 0.2 s; the kernel reports an error after its last process."""
+    ready, _, _ = select.select([leader], [], [], 0.2)
+    try:
+        return os.read(leader, 65536) if ready else b""
+    except OSError:
+        return b""
+
+
+def test_without_a_terminal_pictures_are_plain_lines() -> None:
+    done = subprocess.run(
+        [*_WATCH, "--once", "--interval", "0.5"], capture_output=True, timeout=120, check=False
     )
-    rows = [row for row in session_context._cpus(recording) if row["cpu"] == 1]
-    end_ns = read(step.parent / "end.json")["mono_ns"]
-    assert [(row["online"], row["valid_from_ns"]) for row in rows] == [
-        (True, None),
-        (False, end_ns),
-    ]
-
-
-def test_cgroup_created_in_the_step_counts_from_zero() -> None:
-    def row(name: str, throttled: int, **more: object) -> dict[str, Any]:
-        return {"cgroup": name, "usage_ns": throttled, "throttled_ns": throttled,
-                "nr_throttled": 1, "quota_ns": None, "period_ns": None, **more}  # fmt: skip
-
-    edges = {
-        "begin": {"mono_ns": 10, "online": [0], "threads": [], "cpus": [],
-                  "cgroups": [row("/", 5)]},
-        "end": {"mono_ns": 90, "online": [0], "threads": [], "cpus": [],
-                "cgroups": [row("/", 6), row("/new", 7)]},
-    }  # fmt: skip
-    watch = {
-        "threads": [],
-        "cgroups": [row("/", 6, mono_ns=80, ended=False), row("/gone", 8, mono_ns=70, ended=True)],
-    }
-    rows = session_context._cgroups_between(Recording("r", None, edges=edges, watch=watch))
-    assert [(r["cgroup"], r["edge"], r["ts"], r["throttled_ns"]) for r in rows] == [
-        ("/gone", "last", 70, 8),
-        ("/gone", "begin", 10, 0),
-        ("/new", "begin", 10, 0),
-    ]
-    # A session of an older version lists cgroups with threads alone.
-    del edges["begin"]["online"]
-    assert session_context._cgroups_between(Recording("r", None, edges=edges)) == []
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\x1b" not in done.stdout
+    first, head, *_ = done.stdout.decode().splitlines()
+    assert re.match(r"last \d+\.\d s, every 0\.5 s, cost \d+ % of a CPU and \d+ % for perf", first)
+    assert head.split()[:4] == ["CPU", "core", "type", "sibling"]

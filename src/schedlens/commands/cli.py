@@ -30,6 +30,7 @@ COMMANDS = {
     "inspect": ("inspect", "Show what a trace contains and which questions it can answer."),
     "sql": ("sql", "Run SQL or a named query on an analyzed session."),
     "export": ("export", "Write traces for Perfetto, or tables as Parquet, Arrow or CSV."),
+    "watch": ("watch", "Show what each CPU does now, and the longest waits of the last seconds."),
     "open": ("open", "Show a recording in ui.perfetto.dev, at the time of a finding."),
     "serve": (
         "serve",

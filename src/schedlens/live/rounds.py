@@ -1,0 +1,107 @@
+"""Reads a ring again and again, with the decoder and the queries that `analyze` uses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlens.ask import analysis, blank_database
+from schedlens.errors import RecorderError
+from schedlens.live import picture
+from schedlens.live.picture import Cost, Picture
+from schedlens.load import store
+from schedlens.load.recording import Recording
+from schedlens.machine import stop_signals
+from schedlens.machine.topology import Topology
+from schedlens.output.leftover import TemporaryFolder
+from schedlens.record import option_groups
+from schedlens.record.linux import snapshot
+from schedlens.record.linux.platform import Linux
+from schedlens.record.request import Request
+
+if TYPE_CHECKING:
+    from collectors import perf_ring
+else:
+    from schedlens.collectors import perf_ring
+
+# What the buffers hold if a round takes longer than planned: this many intervals.
+_SPARE = 4.0
+
+
+def pictures(interval_s: float) -> Generator[Picture]:
+    """A picture of the last seconds each `interval_s`, until the caller stops or is interrupted.
+
+    Raises `RecorderError` if the scheduling of the machine cannot be recorded.
+    """
+    request = Request.checked(option_groups.CollectOptions(), "linux")
+    platform = Linux(interval_s * _SPARE)
+    with platform.changing(), TemporaryFolder() as place:
+        machine = platform.topology()
+        platform.prepare(request, machine)
+        capture = platform.capture
+        if capture.mode != "full":
+            how = f"run `{capture.allow}` first" if capture.allow else "not permitted here"
+            raise RecorderError(f"watch records tracepoints of the whole machine: {how}")
+        cpus = sum(1 for cpu in machine.cpus if cpu.online)
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        rate = perf_ring.bytes_per_s(capture, cpus)
+        recorder = perf_ring.RingRecorder(
+            perf_ring.sized(replace(capture, ring_s=interval_s * _SPARE), rate, cpus, memory),
+            place,
+        )
+        try:
+            recorder.enable()
+            yield from _rounds(recorder, platform, place, interval_s)
+        finally:
+            recorder.close()
+
+
+def _rounds(
+    recorder: perf_ring.RingRecorder, platform: Linux, place: Path, interval_s: float
+) -> Generator[Picture]:
+    began, before = time.monotonic(), _used_s(recorder.pid)
+    while True:
+        with stop_signals.waiting():
+            time.sleep(max(0.0, began + interval_s - time.monotonic()))
+        path = place / "now.data"
+        recorder.save(path)
+        # Affinities and quotas say why a thread waited.
+        state = snapshot.take("begin")
+        machine = platform.topology()
+        found = _read(path, machine, state, place)
+        path.unlink(missing_ok=True)
+        now, used = time.monotonic(), _used_s(recorder.pid)
+        cost = Cost(
+            own_pct=100 * (used[0] - before[0]) / (now - began),
+            recorder_pct=100 * (used[1] - before[1]) / (now - began),
+        )
+        began, before = now, used
+        if found is not None:
+            yield replace(found, cost=cost)
+
+
+def _read(path: Path, machine: Topology, state: dict[str, Any], place: Path) -> Picture | None:
+    """The picture of one recording; None if nothing happened in it."""
+    database = place / "now.duckdb"
+    one = Recording("now", path, topology=machine.saved, edges={"begin": state})
+    with store.create(database, place=blank_database.place, to_read=path.stat().st_size) as con:
+        failures = analysis.load(con, [one], (None, None), lambda name, share: None)
+        found = None if failures else picture.of(con, machine)
+    with contextlib.suppress(OSError):
+        database.unlink()
+    return found
+
+
+def _used_s(recorder: int) -> tuple[float, float]:
+    """CPU time of this process and of perf, in s."""
+    own = time.process_time()
+    try:
+        fields = Path(f"/proc/{recorder}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return own, 0.0
+    return own, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
