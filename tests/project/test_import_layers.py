@@ -14,9 +14,9 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src/schedlens"
 # From top to bottom.
 LAYERS = (
-    "commands", "serve", "agents", "live", "differences", "fleet", "api", "report", "timeline", "export",
-    "lake", "ask", "replay", "experiments", "record", "load", "simulate", "machine", "output",
-    "errors",
+    "commands", "serve", "agents", "live", "differences", "fleet", "api", "report", "timeline",
+    "export", "lake", "ask", "replay", "experiments", "record", "load", "simulate", "machine",
+    "output", "errors",
 )  # fmt: skip
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 
