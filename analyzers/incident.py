@@ -86,10 +86,10 @@ def _said(row: dict[str, Any], by: str | None) -> tuple[str, str]:
     length = duration(row["dur_ns"])
     if row["state"] == "waiting":
         if by is None or row["by_interrupt"]:
-            waker = "an interrupt, such as a timer" if row["by_interrupt"] else "an unknown thread"
+            waker = "an interrupt" if row["by_interrupt"] else "an unknown thread"
             return (
-                f"{row['thread']} waited {length} for {waker.split(',')[0]}",
-                f"{frame}{victim} waited for {length}; {waker}, ended the wait.",
+                f"{row['thread']} waited {length} for {waker}",
+                f"{frame}{victim} waited for {length}; {waker} ended the wait.",
             )
         return (
             f"{name} made {row['thread']} wait for {length}{code}",

@@ -135,10 +135,10 @@ def test_what_the_buffers_did_not_hold_is_a_loss(tmp_path: Path) -> None:
     finally:
         noise.kill()
         noise.wait()
-    said = (tmp_path / "said.txt").read_text()
-    assert "incident 1: SIGUSR1" in said
-    held = re.search(r"warning: the buffers held the last (\d+\.\d) s of every CPU", said)
-    assert held, said
+    text = (tmp_path / "said.txt").read_text()
+    assert "incident 1: SIGUSR1" in text
+    held = re.search(r"warning: the buffers held the last (\d+\.\d) s of every CPU", text)
+    assert held, text
     assert float(held[1]) < 5
     assert "Use larger ones (-m 128K)" in said
     facts(tmp_path / "out")
