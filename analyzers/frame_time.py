@@ -154,7 +154,8 @@ def _severity(row: dict[str, Any], sure: tuple[int, int]) -> Severity:
 
 
 def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: int) -> Finding:
-    cause = _cause(scope, row)
+    missing = scope.lacks(row["trace_id"], ["switches"])
+    cause = None if missing else _cause(scope, row)
     severity = _severity(row, sure)
     detail = (
         f"{recordings(row['label'])}{count(row['stutters'], 'stutter')} in {row['frames']} frames "
@@ -164,6 +165,8 @@ def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: i
         "Record the thread that presents, to see where the time went: DXGI events on Windows, the "
         "column tid in a file of frames on Linux."
     )
+    if missing:
+        advice = "Record context switches too, to see where the time went."
     path = "false"
     if cause is not None:
         meaning, advice = _PARTS.get(cause["part"], (cause["part"], ""))

@@ -21,7 +21,7 @@ from schedlens.output.wording import (
     thread_name,
 )
 
-NEEDS = ("frames", "paths")
+NEEDS = ("switches", "frames", "paths")
 METRIC: Metric = "frames"
 KINDS = ("worker_on_path",)
 

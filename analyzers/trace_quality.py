@@ -164,18 +164,23 @@ def _loss(scope: Scope, row: dict[str, Any], others: int) -> Finding:
     inner = _inner_ns(row)
     parts = []
     if row["gaps"]:
+        in_window = f"{count(row['gaps'], 'gap')} in the window"
         breaks = count(row["chain_breaks"], "break")
         parts.append(
-            f"{count(row['gaps'], 'gap')} in the window, {breaks} in the chain of switches"
+            f"{in_window}, {breaks} in the chain of switches" if _switches(row) else in_window
         )
     if row["events_lost"]:
         parts.append(f"{count(row['events_lost'], 'record')} lost")
     if row["buffers_lost"]:
         parts.append(f"{count(row['buffers_lost'], 'buffer')} lost")
-    if inner is not None:
-        parts.append(f"{duration(inner)} of CPU time unknown ({percent(share)})")
     title = f"{count(row['gaps'], 'gap')} in the recording"
-    if inner:
+    if inner is not None:
+        # Without switches, all CPU time is unknown.
+        unknown = "of CPU time unknown" if _switches(row) else "of CPU time without records"
+        parts.append(f"{duration(inner)} {unknown} ({percent(share)})")
+    if inner and not _switches(row):
+        title = f"{duration(inner)} of CPU time without records ({percent(share)})"
+    elif inner:
         title = f"{duration(inner)} of CPU time unknown ({percent(share)})"
     elif row["events_lost"]:
         title = f"{count(row['events_lost'], 'record')} lost"
@@ -206,7 +211,9 @@ def _loss(scope: Scope, row: dict[str, Any], others: int) -> Finding:
 
 
 # Gaps that no record of the recorder explains, and those of the file: buffers do not help there.
-_NOT_THE_RECORDER = ("chain_break", "stream_end", "damaged", "truncated")
+_NOT_THE_RECORDER = (
+    "chain_break", "stream_end", "late_start", "early_end", "damaged", "truncated",
+)  # fmt: skip
 # How to give each recorder more memory, for recordings of `collect` and of others.
 _LARGER_BUFFERS = {
     "perf": ("collect -m 32M, or --light", "perf record -m 32M"),

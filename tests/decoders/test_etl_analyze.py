@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 import shutil
 import struct
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import etl_bytes
 import pytest
+import shared_files
 from conftest import command
 from etl_truth import corpus_file
 
@@ -20,7 +23,7 @@ from schedlens.load import etl_parts, recording, store
 pytestmark = pytest.mark.slow
 
 
-def _analyze(*arguments: str) -> dict[str, object]:
+def _analyze(*arguments: str) -> dict[str, Any]:
     done = command("analyze", *arguments, "--json", check=False)
     assert done.returncode in (0, 1), done.stderr
     return dict(json.loads(done.stdout))
@@ -52,9 +55,31 @@ def test_drawn_recording_gets_a_report(tmp_path: Path) -> None:
     ]
 
 
+def _judged(facts: dict[str, Any]) -> set[str]:
+    """The analyzers that had what they need."""
+    return {row["analyzer"] for row in facts["outcomes"] if row["outcome"] != "not_recorded"}
+
+
+# Presents without the names of processes.
+def test_stutters_without_switches_have_no_cause(tmp_path: Path) -> None:
+    packed = "etw/more/gpuvis_wintracecmd.etl.xz"
+    trace = tmp_path / "presents.etl"
+    trace.write_bytes(lzma.decompress((shared_files.need(packed) / packed).read_bytes()))
+    facts = _analyze(str(trace), "-o", str(tmp_path / "out"), "--no-report")
+    assert _judged(facts) == {"trace_quality", "frame_time"}
+    stutters = [row for row in facts["findings"] if row["kind"] == "stutter"]
+    assert len(stutters) == 2
+    for row in stutters:
+        assert row["advice"] == "Record context switches too, to see where the time went."
+        assert "state" not in row["detail"]
+    (loss,) = [row for row in facts["findings"] if row["kind"] == "loss"]
+    assert "unknown" not in loss["title"] + loss["detail"]
+    assert "chain" not in loss["detail"]
+
+
 def test_recording_without_switches_names_capture_command(tmp_path: Path) -> None:
     trace = corpus_file("pv_diaghub_kernel", tmp_path)
-    output = command("analyze", str(trace), "-o", str(tmp_path / "out"), "--no-report").stdout
+    facts = _analyze(str(trace), "-o", str(tmp_path / "out"), "--no-report")
     answers = {
         question: (answer, record_with)
         for question, answer, record_with in _rows(
@@ -64,9 +89,8 @@ def test_recording_without_switches_names_capture_command(tmp_path: Path) -> Non
     assert answers["concurrency"] == ("no", "CSwitch")
     assert answers["worst_waits"] == ("no", "CSwitch+ReadyThread")
     # No analyzer without data reports that there are no problems.
-    _, _, names = output.partition("no problems found: ")
-    judged = set(names.partition("\n")[0].split(", "))
-    assert "trace_quality" not in judged
+    judged = _judged(facts)
+    assert judged >= {"trace_quality"}
     assert [name for name in judged if answers.get(name, ("yes",))[0] == "no"] == []
     assert _rows(tmp_path / "out", "SELECT count(*) FROM process WHERE start_ns IS NOT NULL") == [
         (18,)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from schedlens.load import offline
+from schedlens.load import offline, stream_edges
 
 if TYPE_CHECKING:
     import duckdb
@@ -445,6 +445,7 @@ def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     """
     parameters = {"trace_id": trace_id}
     offline.apply(con, trace_id)
+    stream_edges.apply(con, trace_id)
     con.execute(_UNLISTED, parameters)
     if _has_rows(con, "unlisted_thread WHERE is_etw"):
         con.execute(_UNBORN)

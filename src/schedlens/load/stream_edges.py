@@ -1,0 +1,298 @@
+"""CPUs whose records begin late or end early without a sign of loss in the file.
+
+A perf.data does not number its records: if the first or last records of a CPU are missing, it looks
+as if the CPU had been quiet. Wakeups recorded on other CPUs can prove that it was not. The kernel
+writes the CPU that the thread ran on last into each `sched_waking`, and wakes a thread only once
+until it runs again. So a thread ran unseen if it is woken
+
+- twice after one switch-out, without being switched in, or
+- on another CPU than the one that it left, without having been moved.
+
+If that happened on a CPU before its first record, the recorder did not start on all CPUs at once,
+and each CPU is unknown up to its first record; likewise behind the last records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Recorders start and stop on one CPU after another.
+_STAGGER_NS = 1_000_000
+
+_QUIET = """
+CREATE OR REPLACE TEMP TABLE quiet_edge AS
+WITH
+  record AS (
+    SELECT cpu, ts FROM context_switch WHERE trace_id = $trace_id
+    UNION ALL SELECT cpu, ts FROM wakeup WHERE trace_id = $trace_id
+    UNION ALL SELECT cpu, ts FROM migration WHERE trace_id = $trace_id
+    UNION ALL SELECT cpu, ts FROM cpu_idle WHERE trace_id = $trace_id AND ts IS NOT NULL
+    UNION ALL SELECT cpu, ts FROM interrupt_slice WHERE trace_id = $trace_id
+    UNION ALL SELECT cpu, ts + dur FROM interrupt_slice WHERE trace_id = $trace_id
+  ),
+  edge AS (SELECT cpu, min(ts) AS first_ns, max(ts) AS last_ns FROM record GROUP BY cpu),
+  whole AS (
+    SELECT first_ns AS begin_ns, duration_ns AS end_ns FROM trace WHERE trace_id = $trace_id
+  )
+SELECT cpu, 'late_start' AS sign, begin_ns AS start_ns, least(first_ns, end_ns) AS end_ns
+FROM edge, whole
+WHERE first_ns > begin_ns + $stagger_ns
+UNION ALL
+SELECT cpu, 'early_end', greatest(last_ns, begin_ns), end_ns
+FROM edge, whole
+WHERE last_ns < end_ns - $stagger_ns
+UNION ALL
+SELECT DISTINCT cpu.cpu, 'late_start', begin_ns, end_ns
+FROM cpu, whole
+WHERE trace_id = $trace_id AND online IS NOT false AND cpu.cpu NOT IN (SELECT cpu FROM edge)
+"""
+
+# Threads that a waking says ran on a CPU before its first record or after its last.
+_SUSPECTS = """
+CREATE OR REPLACE TEMP TABLE suspect AS
+SELECT DISTINCT utid
+FROM wakeup
+JOIN quiet_edge ON quiet_edge.cpu = wakeup.prev_cpu
+WHERE trace_id = $trace_id
+  AND kind = 'waking'
+  AND utid IS NOT NULL
+  AND CASE sign WHEN 'early_end' THEN wakeup.ts > start_ns ELSE true END
+"""
+
+# `period` numbers the times between two switches of a thread. At one time, a thread leaves its CPU
+# before it is woken, and is woken before it is moved and switched in.
+_PROVEN = """
+CREATE OR REPLACE TEMP TABLE proven_edge AS
+WITH
+  record AS (
+    SELECT prev_utid AS utid, ts, 0 AS place, 'out' AS what, cpu
+    FROM context_switch
+    WHERE trace_id = $trace_id AND prev_utid IN (FROM suspect)
+    UNION ALL
+    SELECT utid, ts, 1, 'waking', prev_cpu
+    FROM wakeup
+    WHERE trace_id = $trace_id AND kind = 'waking' AND utid IN (FROM suspect)
+    UNION ALL
+    SELECT utid, ts, 2, 'moved', dest_cpu
+    FROM migration
+    WHERE trace_id = $trace_id AND utid IN (FROM suspect)
+    UNION ALL
+    SELECT next_utid, ts, 3, 'in', cpu
+    FROM context_switch
+    WHERE trace_id = $trace_id AND next_utid IN (FROM suspect)
+  ),
+  numbered AS (
+    SELECT
+      *,
+      count(*) FILTER (WHERE what IN ('in', 'out'))
+        OVER (PARTITION BY utid ORDER BY ts, place ROWS UNBOUNDED PRECEDING) AS period,
+      first_value(what) OVER state AS since,
+      count(*) FILTER (WHERE what = 'moved') OVER state AS moves,
+    FROM record
+    WINDOW state AS (PARTITION BY utid ORDER BY ts, place ROWS UNBOUNDED PRECEDING)
+  ),
+  waiting AS (
+    SELECT
+      utid,
+      min(ts) FILTER (WHERE what = 'out') AS left_ns,
+      min(cpu) FILTER (WHERE what = 'out') AS left_cpu,
+      min(ts) FILTER (WHERE what = 'waking') AS woken_ns,
+      arg_min(cpu, ts) FILTER (WHERE what = 'waking') AS woken_cpu,
+      max(ts) FILTER (WHERE what = 'waking') AS again_ns,
+      arg_max(cpu, ts) FILTER (WHERE what = 'waking') AS again_cpu,
+      min(ts) FILTER (WHERE what = 'moved') AS moved_ns,
+    FROM numbered
+    GROUP BY utid, period
+    HAVING woken_ns IS NOT NULL AND count(*) FILTER (WHERE what = 'in') = 0
+  ),
+  -- A thread that never left a CPU before may have been woken while it ran there all the time: then
+  -- it is the one that leaves the CPU first.
+  leaves_first AS (
+    SELECT cpu, arg_min(prev_utid, ts) AS utid
+    FROM context_switch
+    WHERE trace_id = $trace_id AND cpu IN (SELECT cpu FROM quiet_edge)
+    GROUP BY cpu
+  ),
+  unseen AS (
+    SELECT again_cpu AS cpu, woken_ns AS start_ns, again_ns AS end_ns
+    FROM waiting
+    WHERE again_ns > woken_ns AND woken_ns > left_ns
+    UNION ALL
+    SELECT again_cpu, woken_ns, again_ns
+    FROM waiting
+    JOIN leaves_first ON leaves_first.cpu = again_cpu AND leaves_first.utid <> waiting.utid
+    WHERE again_ns > woken_ns AND left_ns IS NULL
+    UNION ALL
+    SELECT woken_cpu, left_ns, woken_ns
+    FROM waiting
+    WHERE woken_cpu <> left_cpu AND woken_ns > left_ns AND coalesce(moved_ns > woken_ns, true)
+  )
+SELECT DISTINCT edge.sign
+FROM unseen
+JOIN quiet_edge AS edge USING (cpu)
+-- The CPU would have recorded the thread's switch-in and switch-out.
+WHERE CASE edge.sign WHEN 'early_end' THEN unseen.end_ns > edge.start_ns
+    ELSE unseen.start_ns < edge.end_ns END
+  -- A known gap of that CPU explains it.
+  AND NOT EXISTS (
+    FROM loss
+    WHERE loss.trace_id = $trace_id
+      AND coalesce(loss.cpu, unseen.cpu) = unseen.cpu
+      AND coalesce(loss.start_ns, unseen.start_ns) <= unseen.end_ns
+      AND coalesce(loss.end_ns, unseen.end_ns) >= unseen.start_ns
+  )
+"""
+
+_LOSS = """
+INSERT INTO loss BY NAME
+SELECT $trace_id AS trace_id, cpu, start_ns, end_ns, sign AS signalled_by
+FROM quiet_edge
+WHERE sign IN (FROM proven_edge)
+"""
+
+_PROBLEM = """
+INSERT INTO problem BY NAME
+SELECT
+  $trace_id AS trace_id,
+  'the data' AS place,
+  CASE sign
+    WHEN 'late_start' THEN 'records of some CPUs begin late: unknown before them'
+    ELSE 'records of some CPUs end early: unknown behind them'
+  END AS what,
+  count(*) AS count,
+FROM quiet_edge
+WHERE sign IN (FROM proven_edge)
+GROUP BY sign
+"""
+
+_CUT_TILES = """
+CREATE OR REPLACE TEMP TABLE edge_tile AS
+SELECT
+  tile.rowid AS row,
+  tile.cpu,
+  tile.ts,
+  tile.ts + tile.dur AS until_ns,
+  tile.state,
+  tile.utid,
+  edge.start_ns,
+  edge.end_ns,
+FROM cpu_state AS tile
+JOIN quiet_edge AS edge
+  ON edge.cpu = tile.cpu AND tile.ts < edge.end_ns AND tile.ts + tile.dur > edge.start_ns
+WHERE tile.trace_id = $trace_id
+  AND tile.state NOT IN ('offline', 'unknown')
+  AND edge.sign IN (FROM proven_edge)
+"""
+
+_TILES = """
+INSERT INTO cpu_state BY NAME
+SELECT $trace_id AS trace_id, cpu, ts, start_ns - ts AS dur, state, utid
+FROM edge_tile
+WHERE ts < start_ns
+UNION ALL BY NAME
+SELECT $trace_id AS trace_id, cpu, greatest(ts, start_ns) AS ts,
+  overlap_ns(ts, until_ns, start_ns, end_ns) AS dur, 'unknown' AS state
+FROM edge_tile
+UNION ALL BY NAME
+SELECT $trace_id AS trace_id, cpu, end_ns AS ts, until_ns - end_ns AS dur, state, utid
+FROM edge_tile
+WHERE until_ns > end_ns
+"""
+
+_CUT_RUNNING = """
+CREATE OR REPLACE TEMP TABLE edge_running AS
+SELECT state.rowid AS row, state.*, state.ts + state.dur AS until_ns, edge.start_ns, edge.end_ns
+FROM thread_state AS state
+JOIN quiet_edge AS edge
+  ON edge.cpu = state.cpu AND state.ts < edge.end_ns AND state.ts + state.dur > edge.start_ns
+WHERE state.trace_id = $trace_id
+  AND state.state = 'running'
+  AND edge.sign IN (FROM proven_edge)
+"""
+
+_RUNNING = """
+INSERT INTO thread_state BY NAME
+SELECT $trace_id AS trace_id, utid, ts, start_ns - ts AS dur, state, cpu, left_censored,
+  true AS right_censored
+FROM edge_running
+WHERE ts < start_ns
+UNION ALL BY NAME
+SELECT $trace_id AS trace_id, utid, greatest(ts, start_ns) AS ts,
+  overlap_ns(ts, until_ns, start_ns, end_ns) AS dur, 'unknown' AS state,
+  true AS left_censored, true AS right_censored
+FROM edge_running
+UNION ALL BY NAME
+SELECT $trace_id AS trace_id, utid, end_ns AS ts, until_ns - end_ns AS dur, state, cpu,
+  true AS left_censored, right_censored
+FROM edge_running
+WHERE until_ns > end_ns
+"""
+
+_LATE_SLICES = """
+UPDATE sched_slice
+SET
+  ts = least(edge.end_ns, sched_slice.ts + dur),
+  dur = greatest(0, sched_slice.ts + dur - edge.end_ns),
+  left_censored = true,
+  ready_ns = NULL, wait_ns = NULL, waker_utid = NULL, prev_cpu = NULL,
+  end_reason = CASE WHEN NOT is_idle THEN 'unknown' END
+FROM quiet_edge AS edge
+WHERE sched_slice.trace_id = $trace_id
+  AND edge.sign = 'late_start'
+  AND edge.sign IN (FROM proven_edge)
+  AND sched_slice.cpu = edge.cpu
+  AND sched_slice.ts < edge.end_ns
+"""
+
+_EARLY_SLICES = """
+UPDATE sched_slice
+SET
+  dur = greatest(0, edge.start_ns - sched_slice.ts),
+  right_censored = true,
+  end_reason = CASE WHEN NOT is_idle THEN 'unknown' END
+FROM quiet_edge AS edge
+WHERE sched_slice.trace_id = $trace_id
+  AND edge.sign = 'early_end'
+  AND edge.sign IN (FROM proven_edge)
+  AND sched_slice.cpu = edge.cpu
+  AND sched_slice.ts + dur > edge.start_ns
+"""
+
+
+def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
+    """Marks CPUs as unknown before their first and behind their last record, if those are missing.
+
+    Adds the rows of `loss`, which then also apply to the threads that were not running.
+    """
+    parameters = {"trace_id": trace_id}
+    con.execute(_QUIET, {**parameters, "stagger_ns": _STAGGER_NS})
+    con.execute(_SUSPECTS, parameters)
+    if _has_rows(con, "suspect"):
+        con.execute(_PROVEN, parameters)
+        if _has_rows(con, "proven_edge"):
+            _cut(con, parameters)
+        con.execute("DROP TABLE proven_edge")
+    for table in ("suspect", "quiet_edge"):
+        con.execute(f"DROP TABLE {table}")
+
+
+def _cut(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> None:
+    con.execute(_LOSS, parameters)
+    con.execute(_PROBLEM, parameters)
+    con.execute(_CUT_TILES, parameters)
+    con.execute("DELETE FROM cpu_state WHERE rowid IN (SELECT row FROM edge_tile)")
+    con.execute(_TILES, parameters)
+    con.execute(_CUT_RUNNING, parameters)
+    con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM edge_running)")
+    con.execute(_RUNNING, parameters)
+    con.execute(_LATE_SLICES, parameters)
+    con.execute(_EARLY_SLICES, parameters)
+    for table in ("edge_tile", "edge_running"):
+        con.execute(f"DROP TABLE {table}")
+
+
+def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
