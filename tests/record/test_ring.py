@@ -140,7 +140,7 @@ def test_what_the_buffers_did_not_hold_is_a_loss(tmp_path: Path) -> None:
     held = re.search(r"warning: the buffers held the last (\d+\.\d) s of every CPU", text)
     assert held, text
     assert float(held[1]) < 5
-    assert "Use larger ones (-m 128K)" in said
+    assert "Use larger ones (-m 128K)" in text
     facts(tmp_path / "out")
     with duckdb.connect(str(tmp_path / "out/analysis.duckdb"), read_only=True) as con:
         lost = con.execute(

@@ -56,13 +56,29 @@ const BEFORE_FACTS = [
   ['Woken from an interrupt', (d) => (wasWoken(d) ? knownText(d.waker?.in_interrupt ?? d.from_interrupt, (yes) => (yes ? 'yes' : 'no')) : 'no')],
 ];
 
+/** A stack in one line: the innermost function first, then its callers. */
+function stackText(frames) {
+  return frames === null ? 'not recorded' : frames.join(' ← ');
+}
+// Only recordings with stacks have these.
+const LEFT_FACT = ['Left its CPU in', (d) => stackText(d.left_stack)];
+const WAIT_STACK_FACTS = [
+  ['Waited in', (d) => stackText(d.before_stack)],
+  ['Woken in', (d) => (wasWoken(d) ? stackText(d.waker_stack) : 'nobody woke it')],
+];
+
+/** What came before a slice, with its stacks if they were recorded. */
+function beforeFacts(details) {
+  return details.left_stack === undefined ? BEFORE_FACTS : [...BEFORE_FACTS, ...WAIT_STACK_FACTS];
+}
+
 /** Names and values of what is known of a slice, in the same order whatever answered. */
 function detailPairs(details) {
   const facts = [...OWN_FACTS];
-  if (knownCpu(details)) facts.push(...RUN_FACTS, ...BEFORE_FACTS);
+  if (knownCpu(details)) facts.push(...RUN_FACTS, ...(details.left_stack === undefined ? [] : [LEFT_FACT]), ...beforeFacts(details));
   const pairs = facts.map(([name, write]) => [name, write(details)]);
   if (!details.nextRun) return pairs;
-  return [...pairs, ['Ran next', `CPU ${details.nextRun.cpu} from ${momentText(details.nextRun.start_ns)}`], ...BEFORE_FACTS.map(([name, write]) => [name.replace(' before it', ' before that'), write(details.nextRun)])];
+  return [...pairs, ['Ran next', `CPU ${details.nextRun.cpu} from ${momentText(details.nextRun.start_ns)}`], ...beforeFacts(details.nextRun).map(([name, write]) => [name.replace(' before it', ' before that'), write(details.nextRun)])];
 }
 
 /** Whether the details are of time in which the thread ran. */

@@ -58,7 +58,7 @@ function factAt(parts, utid, time) {
   if (!found) return null;
   const { columns } = found.part;
   const value = (name) => { const one = columns[name][found.row]; return Number.isNaN(one) ? null : one; };
-  return { utid, cpu: found.key, start_ns: found.start_ns, dur_ns: found.dur_ns, priority: value('priority'), end_reason: value('end_reason'), ready_ns: value('ready_ns'), wait_ns: value('wait_ns'), waker: value('waker'), interrupt: value('interrupt') };
+  return { utid, cpu: found.key, start_ns: found.start_ns, dur_ns: found.dur_ns, priority: value('priority'), end_reason: value('end_reason'), ready_ns: value('ready_ns'), wait_ns: value('wait_ns'), waker: value('waker'), interrupt: value('interrupt'), ...(columns.left_stack ? { left_stack: value('left_stack'), before_stack: value('before_stack'), waker_stack: value('waker_stack') } : {}) };
 }
 
 /** Time by key of a lane within a range, from the parts with every slice. */
@@ -122,7 +122,16 @@ function embeddedSlice(overview, parts, utid, time) {
     counters: countersOf(overview, parts, fact),
     frequency_khz: frequencyAt(parts, fact.cpu, fact.start_ns),
     chain: wakeupChain(parts, fact),
+    ...stacksOf(overview, fact),
   };
+}
+
+/** The functions of the stacks of a slice, innermost first; nothing in recordings without stacks. */
+function stacksOf(overview, fact) {
+  if (fact.left_stack === undefined || !overview.stacks) return {};
+  const { names, of } = overview.stacks;
+  const frames = (id) => (id === null ? null : of[String(id)]?.map((place) => names[place]) ?? ['in schedlens serve']);
+  return { left_stack: frames(fact.left_stack), before_stack: frames(fact.before_stack), waker_stack: frames(fact.waker_stack) };
 }
 
 /** What the counters of a thread counted during a slice. */

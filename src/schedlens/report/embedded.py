@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schedlens.output.terminal import visible
 from schedlens.report.figures import short
-from schedlens.timeline import inventory, lanes
+from schedlens.timeline import inventory, lanes, stacks
 from schedlens.timeline.lanes import Asked
 from schedlens.timeline.prepared import Timelines
 
@@ -32,6 +32,9 @@ SLICE_BYTES = 14
 # Curves have at most so many steps.
 CURVE_COLUMNS = 2000
 LEAST_AROUND_NS = 5_000_000
+# The stacks that most slices have, and how many of the innermost functions of each.
+MOST_STACKS = 2_000
+MOST_FRAMES = 24
 MOST_WAITS = 200
 WAITS_PER_THREAD = 5
 
@@ -41,6 +44,17 @@ LEAST_COLUMNS = 100
 _LEVEL = 4
 _KEYS = "SELECT DISTINCT key FROM tiles.thread_part WHERE trace_id = {one}"
 _LANES = "SELECT DISTINCT lane FROM tiles.thread_part WHERE trace_id = {one}"
+
+# The stack with which each slice ended, and the one before it.
+_LEFT = """, left_with AS (
+  SELECT prev_utid AS utid, ts, max(stack_id) AS stack_id FROM context_switch
+  WHERE trace_id = {trace} AND ts BETWEEN {earliest} AND {end} AND stack_id IS NOT NULL
+  GROUP BY prev_utid, ts
+)"""
+_STACKS = """, l.stack_id AS left_stack,
+  lag(l.stack_id) OVER (PARTITION BY s.utid ORDER BY s.ts) AS before_stack,
+  w.stack_id AS waker_stack"""
+_LEFT_JOIN = "LEFT JOIN left_with AS l ON l.utid = s.utid AND l.ts = s.ts + s.dur"
 
 Range = tuple[int, int]
 
@@ -64,6 +78,8 @@ class Recording:
     trace_id: int
     start_ns: int
     end_ns: int
+    stack_ids: Counter[int] = field(default_factory=Counter)
+    """How many of the slices in the page refer to each stack."""
 
     @property
     def span(self) -> Range:
@@ -145,6 +161,8 @@ def _recording(one: Recording, budget: int) -> dict[str, Any]:
         left -= sum(len(stream.data) for stream in streams)
         streams += _around(one, overview["findings"], left)
     waits = _waits(one)
+    if one.stack_ids:
+        overview["stacks"] = _stacks(one)
     return {
         "overview": overview,
         "streams": [vars(stream) for stream in [*streams, *extra]],
@@ -229,6 +247,7 @@ def _around(one: Recording, findings: list[dict[str, Any]], budget: int) -> list
 def _facts(one: Recording, span: Range) -> list[Stream]:
     """What each slice of the range needs beyond its time: why it ended, what woke it, counters."""
     con, trace = one.timelines.con, one.trace_id
+    has_stacks = stacks.recorded(one.timelines, trace)
     own = f"trace_id = {trace} AND dur > 0 AND ts < {span[1]} AND ts + dur > {span[0]}"
     # Wakeups are found by their time: a recording has as many as slices.
     earliest = one.rows(
@@ -237,16 +256,20 @@ def _facts(one: Recording, span: Range) -> list[Stream]:
     found = con.sql(
         f"""
 WITH woken AS (
-  SELECT w.utid, w.ts, bool_or(coalesce(w.in_interrupt, t.is_idle)) AS in_interrupt
+  SELECT w.utid, w.ts, bool_or(coalesce(w.in_interrupt, t.is_idle)) AS in_interrupt,
+    max(w.stack_id) AS stack_id
   FROM wakeup AS w
   LEFT JOIN thread AS t ON t.utid = w.waker_utid
   WHERE w.trace_id = {trace} AND w.effective AND w.ts BETWEEN {earliest} AND {span[1]}
   GROUP BY w.utid, w.ts
 )
+{_LEFT.format(trace=trace, earliest=earliest, end=span[1]) if has_stacks else ""}
 SELECT s.utid AS lane, s.ts AS start_ns, s.dur AS dur_ns, s.cpu::BIGINT AS key, s.priority,
   s.end_reason, s.ready_ns, s.wait_ns, s.waker_utid AS waker, w.in_interrupt::INTEGER AS interrupt
+  {_STACKS if has_stacks else ""}
 FROM sched_slice AS s
 LEFT JOIN woken AS w ON w.utid = s.utid AND w.ts = s.ts - s.ready_ns
+{_LEFT_JOIN if has_stacks else ""}
 WHERE {own.replace("trace_id", "s.trace_id").replace("ts ", "s.ts ").replace("dur ", "s.dur ")}
   AND NOT s.is_idle
 ORDER BY s.utid, s.ts
@@ -258,11 +281,27 @@ ORDER BY s.utid, s.ts
         f"(ORDER BY counter) - 1 AS number FROM counter_delta WHERE trace_id = {trace} "
         f"GROUP BY counter) USING (counter) WHERE {own} ORDER BY utid, ts"
     ).to_arrow_table()
+    if has_stacks:
+        for name in stacks.IDS:
+            one.stack_ids.update(
+                number for number in found.column(name).to_pylist() if number is not None
+            )
     metadata = {"shape": "slices"}
     streams = [_stream("fact", span, found.replace_schema_metadata(metadata))]
     if counted.num_rows:
         streams.append(_stream("counted", span, counted.replace_schema_metadata(metadata)))
     return streams
+
+
+def _stacks(one: Recording) -> dict[str, Any]:
+    """The functions of the stacks that most slices have: names, and for each stack their places."""
+    chosen = [number for number, _ in one.stack_ids.most_common(MOST_STACKS)]
+    names: dict[str, int] = {}
+    of = {}
+    for number, functions in stacks.frames(one.timelines, one.trace_id, chosen).items():
+        shown = [visible(short(name, 120)) for name in functions[:MOST_FRAMES]]
+        of[str(number)] = [names.setdefault(name, len(names)) for name in shown]
+    return {"names": list(names), "of": of}
 
 
 def _small_lanes(one: Recording, overview: dict[str, Any], budget: int) -> list[Stream]:

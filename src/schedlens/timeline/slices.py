@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlens.timeline import keys
+from schedlens.timeline import keys, stacks
 from schedlens.timeline.inventory import table
 from schedlens.timeline.prepared import Timelines
 
@@ -101,7 +101,7 @@ def slice_at(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> di
     """All about the slice of a thread at a time; None if nothing of it is known then.
 
     If the thread did not run, the answer has `state`, and no CPU details. `sql` has the statement
-    of each part.
+    of each part. Only recordings with stacks have `left_stack`, `before_stack` and `waker_stack`.
     """
     timelines.of(trace_id)
     names: dict[str, Any] = {"one": trace_id, "utid": utid, "at": time_ns}
@@ -127,6 +127,9 @@ def slice_at(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> di
     if own["waker_utid"] is not None:
         waker = rows("waker", _WAKER)
         own["waker"] = waker[0] if waker else None
+    if stacks.recorded(timelines, trace_id):
+        woken = {} if ready is None else {"woken": start - ready}
+        own |= stacks.of_slice(timelines, {**names, **woken}, used)
     own["sibling"] = rows("sibling", _SIBLING)
     own["counters"] = rows("counters", _COUNTERS)
     frequency = rows("frequency", _FREQUENCY)
