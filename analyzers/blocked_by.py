@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.ask.findings import Finding, Metric, Outcome, Rank, Scope, clean
-from schedlens.output.wording import count, duration, percent, thread_name
+from schedlens.output.wording import code_name, count, duration, percent, thread_name
 
 NEEDS = ("switches", "wakeups", "stacks")
 METRIC: Metric = "ready"
@@ -64,10 +64,10 @@ def _share(row: dict[str, Any]) -> float:
 
 
 def _finding(row: dict[str, Any]) -> Finding:
-    where = _code(row["frame"], row["own_frame"])
+    where = code_name(row["frame"], row["own_frame"])
     # A thread's own idle CPU has no name.
     by = thread_name(row["waker_thread"], row["waker_tid"]) if row["waker_thread"] else "another"
-    held = _code(row["waker_frame"], row["waker_own_frame"])
+    held = code_name(row["waker_frame"], row["waker_own_frame"])
     return Finding(
         kind="lock_wait",
         severity="warning" if _share(row) >= WARNING_PCT else "info",
@@ -94,8 +94,3 @@ def _finding(row: dict[str, Any]) -> Finding:
         start_ns=row["start_ns"],
         end_ns=row["end_ns"],
     )
-
-
-def _code(frame: str, own: str | None) -> str:
-    """`pthread_mutex_lock` from `JobQueue::pop`."""
-    return f"`{frame}`" if own is None or own == frame else f"`{frame}` from `{own}`"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
 from drawn_stacks import MS, database_with_stacks
 
-from schedlens.ask import judging
-from schedlens.ask.findings import Scope
+from schedlens.ask import judging, waiting_code
+from schedlens.ask.findings import Finding, Metric, Scope
 from schedlens.export import stack_profiles
 
 
@@ -120,3 +121,56 @@ def test_stacks_are_written_for_flame_graph_viewers(
     stack_profiles.save(con, tmp_path / "x", "firefox", "waiting", trace_id=1)
     threads = json.loads((tmp_path / "x").read_text(encoding="utf-8"))["threads"]
     assert sum(sum(thread["samples"]["weight"]) for thread in threads) * 1e6 == expected[1]
+
+
+def about_a(con: duckdb.DuckDBPyConnection, analyzer: str) -> Finding:
+    """A finding of an analyzer about thread A."""
+    ((utid,),) = con.execute("SELECT utid FROM thread WHERE name = 'A'").fetchall()
+    return Finding(
+        kind="any", severity="info", title="A title", detail="What was found.", advice="Do it.",
+        evidence_sql="SELECT 1", analyzer=analyzer, trace_id=1, utid=utid,
+    )  # fmt: skip
+
+
+def test_findings_name_the_code_of_the_wait_and_of_the_waker(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    metrics: dict[str, Metric] = {"r": "ready", "f": "frames", "m": "measured", "incident": "ready"}
+    found = waiting_code.named(Scope(con), [about_a(con, name) for name in metrics], metrics)
+    tid, waker = (
+        con.execute("SELECT tid FROM thread WHERE name = ?", [name]).fetchall()[0][0]
+        for name in "AB"
+    )
+    where = (
+        f"in `pthread_mutex_lock` from `Queue::take`, woken by B ({waker}) in `[libfoo.so]` from "
+        "`Queue::release`"
+    )
+    said = [finding.detail.replace("\u00a0", " ") for finding in found]
+    assert said == [
+        f"What was found. A ({tid}) waits {where}, and is then ready, 2 ms in all.",
+        f"What was found. A ({tid}) waits 2 ms {where}.",
+        # Neither about ready time nor about frames; and one that names code itself.
+        "What was found.",
+        "What was found.",
+    ]
+
+
+def test_a_small_part_of_the_time_is_not_named(con: duckdb.DuckDBPyConnection) -> None:
+    """The last wait, 1 ms long, has no stack."""
+    late = replace(about_a(con, "f"), start_ns=8 * MS, end_ns=9 * MS)
+    (found,) = waiting_code.named(Scope(con), [late], {"f": "frames"})
+    assert found.detail == "What was found."
+
+
+def test_code_in_which_a_thread_lost_its_cpu_is_named() -> None:
+    """A is ready without a wakeup from 2 to 6 ms: it was preempted."""
+    with database_with_stacks() as con:
+        con.execute(
+            "UPDATE thread_state SET state = 'ready', waker_utid = NULL "
+            "WHERE state IN ('waiting', 'ready') AND ts >= 2000000 AND ts < 6000000"
+        )
+        (found,) = waiting_code.named(Scope(con), [about_a(con, "r")], {"r": "ready"})
+    assert found.detail.replace("\u00a0", " ") == (
+        "What was found. It lost its CPU in `pthread_mutex_lock` from `Queue::take`, and was then "
+        "ready for 4 ms."
+    )

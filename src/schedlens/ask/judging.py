@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import duckdb
 
-from schedlens.ask import added_up, gains
+from schedlens.ask import added_up, gains, waiting_code
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, ordered
 from schedlens.ask.loss import bounded
 from schedlens.output.wording import unbroken
@@ -119,7 +119,8 @@ def judge_all(
                 )
                 for blank in blind
             ]
-    return Judgement(ordered(findings), outcomes)
+    metrics = {name: analyzer.metric for name, analyzer in chosen.items()}
+    return Judgement(waiting_code.named(scope, ordered(findings), metrics), outcomes)
 
 
 def _bounded(

@@ -82,6 +82,11 @@ def thread_name(thread: str | None, tid: int | None, process: str | None = None)
     return f"{shown} of {_visible(process)}" if process and process != thread else shown
 
 
+def code_name(frame: str, own: str | None) -> str:
+    """`pthread_mutex_lock` from `JobQueue::pop`: a function, and the program's own around it."""
+    return f"`{frame}`" if own is None or own == frame else f"`{frame}` from `{own}`"
+
+
 def count(number: int, noun: str, several: str | None = None) -> str:
     """`1 thread`, `3 threads`; `several` is the plural if it is irregular."""
     return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
