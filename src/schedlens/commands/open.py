@@ -64,15 +64,15 @@ _Shown = tuple[int | None, int | None, int | None, str]
 def _finding(
     con: duckdb.DuckDBPyConnection, number: int | None, label: str | None
 ) -> _Shown | None:
-    """The finding of that number; else the first one of the recording that has a time."""
+    """The finding of that number; else the first one of the recording, if possible with a time."""
     from schedlens.errors import UnknownNameError
 
     columns = "f.trace_id, f.start_ns, f.end_ns, f.title"
     if number is None:
         rows = con.execute(
             f"SELECT {columns} FROM finding AS f LEFT JOIN trace USING (trace_id) "
-            "WHERE start_ns IS NOT NULL AND ($label IS NULL OR label = $label "
-            "OR f.trace_id::VARCHAR = $label) ORDER BY finding_id LIMIT 1",
+            "WHERE ($label IS NULL OR label = $label OR f.trace_id::VARCHAR = $label) "
+            "ORDER BY start_ns IS NULL, f.trace_id IS NULL, finding_id LIMIT 1",
             {"label": label},
         ).fetchall()
         return rows[0] if rows else None
