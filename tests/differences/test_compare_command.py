@@ -12,6 +12,9 @@ import compared_recordings
 import pytest
 from conftest import command
 
+from schedlens.load.arrow_folder import simulated
+from schedlens.simulate import cases
+
 pytestmark = pytest.mark.slow
 
 RULES = """
@@ -144,6 +147,39 @@ def test_kept_databases_answer_the_sql_of_a_difference(folder: Path, tmp_path: P
         sql = f"SELECT sum(num) / sum(den) AS value FROM ({row['sql']})"
         answer = command("schedlens", "sql", str(tmp_path / f"{side}.duckdb"), sql, "--json")
         assert json.loads(answer.stdout)["value"] == pytest.approx(row[side], rel=1e-9)
+
+
+def test_hybrid_machine_is_compared_with_a_symmetric_one(tmp_path: Path) -> None:
+    symmetric, hybrid = tmp_path / "priority-symmetric", tmp_path / "priority"
+    simulated.write_folder(
+        cases.symmetric_priority(1, seconds=2.0), symmetric, label=symmetric.name
+    )
+    compared_recordings.write(hybrid, case="priority", seconds=2.0)
+    report = tmp_path / "report.html"
+    done = command("schedlens", "compare", str(symmetric), str(hybrid), "--report", str(report))
+    rows = {
+        (name.strip(), of.strip()): (a.strip(), verdict.strip())
+        for name, of, a, _, _, verdict in (
+            line.split("│") for line in done.stdout.splitlines() if line.count("│") == 5
+        )
+    }
+    # Background work is ready half of the time on the symmetric machine; on the hybrid one it runs,
+    # a third of it on E cores, and so does a third of the game.
+    assert rows["wakeup_p50_ns", "services.exe"][1] == "better"
+    assert rows["run_cpus", "services.exe"][1] == "higher"
+    for process in ("game.exe", "services.exe"):
+        assert rows["e_core_pct", process] == ("0 %", "higher")
+    assert rows["shared_core_pct", ""][1] == "lower"
+    assert "topology: cores_E: none in A, 8 in B" in done.stdout
+    assert re.search("new +critical Lower priorities took P cores from higher ones", done.stdout)
+    # One axis for both: each has its lanes in the report.
+    page = report.read_text(encoding="utf-8")
+    assert {"priority-symmetric", "priority"} <= set(re.findall(r"priority(?:-symmetric)?", page))
+    unknown = [line for line in done.stdout.splitlines() if line.startswith("not compared")]
+    assert unknown == [
+        "not compared: frame_p95_ns of game.exe: only 107 values on a side; 200 are needed",
+        "not compared: frame_p99_ns of game.exe: only 107 values on a side; 1000 are needed",
+    ]
 
 
 @pytest.mark.parametrize(

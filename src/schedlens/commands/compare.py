@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Differences that the terminal shows; the report and --json have all.
 _MOST = 20
+# Reasons for which something was not compared, and quantities named for each.
+_MOST_REASONS, _MOST_NAMES = 3, 3
 _MOST_FINDINGS = 10
 
 
@@ -122,6 +124,21 @@ def _write(path: Path, text: str) -> None:
     whole_file.write_text(path, text)
 
 
+def _not_compared(found: Comparison) -> list[str]:
+    """What was not compared and why, a line for each reason."""
+    names: dict[str, list[str]] = {}
+    for one in found.differences:
+        if one.reason:
+            name = f"{one.quantity} of {one.subject}" if one.subject else one.quantity
+            names.setdefault(one.reason, []).append(name)
+    lines = []
+    for reason, members in sorted(names.items(), key=lambda item: -len(item[1])):
+        known = list(dict.fromkeys(members))
+        more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+        lines.append(f"{', '.join(known[:_MOST_NAMES])}{more}: {reason}")
+    return lines[:_MOST_REASONS]
+
+
 def _show(found: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -156,9 +173,8 @@ def _show(found: Comparison) -> None:
             console.print(f"{len(shown) - _MOST} more: see --report or --json")
     else:
         console.print("No difference is shown. That is not the same as no change.")
-    reasons = sorted({one.reason for one in found.differences if one.reason})
-    for reason in reasons[:3]:
-        console.print(f"[dim]not compared: {escape(reason)}[/]")
+    for line in _not_compared(found):
+        console.print(f"[dim]not compared: {escape(line)}[/]")
     for moved in found.mechanisms:
         of = f" of {escape(moved.subject)}" if moved.subject else ""
         console.print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import webbrowser
 from pathlib import Path
@@ -19,8 +20,13 @@ SEED = 1
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 1 << 31), default=SEED, show_default=True,
               help="Seed; another one gives another run of the same programs.")  # fmt: skip
+@click.option(
+    "--symmetric",
+    is_flag=True,
+    help="Also simulate the first case on 8 P cores alone, to compare with.",
+)
 @click.option("--open/--no-open", "open_report", default=True, help="Open the report in a browser.")
-def demo(output: Path, seed: int, open_report: bool) -> int:
+def demo(output: Path, seed: int, symmetric: bool, open_report: bool) -> int:
     """Simulate a game on a hybrid machine and explain it.
 
     Runs three case studies on 8 P cores with SMT and 8 E cores, each with a fault and fixed:
@@ -54,10 +60,18 @@ def demo(output: Path, seed: int, open_report: bool) -> int:
             shutil.rmtree(folder, ignore_errors=True)
             simulated.write_folder(case.play(fixed=fixed, seed=seed), folder, label=name)
             folders.append(folder)
+        alike = output / "priority-symmetric"
+        shutil.rmtree(alike, ignore_errors=True)
+        if symmetric:
+            progress("simulating priority-symmetric", 1.0)
+            simulated.write_folder(cases.symmetric_priority(seed), alike, label=alike.name)
     for case in cases.CASES:
         click.echo(f"{case.name}: {case.fault}; fixed: {case.fixed}")
     arguments = [*map(str, folders), "-o", str(output), "--process", "game.exe"]
     code = analyze.main(args=arguments, prog_name="analyze", standalone_mode=False)
+    if symmetric:
+        sides = (shlex.quote(str(output / name)) for name in (alike.name, "priority"))
+        click.echo(f"\nHybrid against symmetric\n  schedlens compare {' '.join(sides)}")
     report = (output / "report.html").resolve()
     if open_report and not webbrowser.open(report.as_uri()):
         click.echo(f"no browser found: open {report}")

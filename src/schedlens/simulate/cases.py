@@ -212,3 +212,10 @@ CASES = (
         parked,
     ),
 )
+
+
+def symmetric_priority(seed: int, seconds: float | None = None) -> Simulation:
+    """The first case on cores of one kind, run: to compare the hybrid machine with."""
+    simulation = priority(False, seed, symmetric())
+    simulation.run(int((seconds or CASES[0].seconds) * S))
+    return simulation
