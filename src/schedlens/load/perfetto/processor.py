@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from schedlens.errors import DamagedTraceError, MissingExtraError, RecorderError
+from schedlens.load.perfetto.engine import Engine
 
 # Names the program; before the PATH and the download of the package.
 VARIABLE = "SCHEDLENS_TRACE_PROCESSOR"
@@ -24,9 +25,6 @@ _DOWNLOAD = (
     "from perfetto.trace_processor.platform import PlatformDelegate as p\n"
     "print(p().get_shell_path(bin_path=None))"
 )
-_START_S = 60
-# The words of the package, which has no class of error for this.
-_NOT_STARTED = "Trace processor failed to start"
 # Rows that are Python objects at once.
 _CHUNK_ROWS = 65_536
 _HOW_TO_GET_IT = (
@@ -75,24 +73,20 @@ def opened(path: Path) -> Iterator[Processor]:
     `DamagedTraceError` if it cannot read the recording.
     """
     try:
-        from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+        from perfetto.trace_processor import TraceProcessor
     except ImportError:
         raise MissingExtraError("perfetto", "perfetto") from None
-    program = _program(path)
-    config = TraceProcessorConfig(
-        bin_path=program, ingest_ftrace_in_raw=True, load_timeout=_START_S
-    )
-    try:
-        client = TraceProcessor(trace=str(path), config=config)
-    except Exception as error:
-        reason = _why_not_started(error, program)
-        if reason is not None:
-            raise RecorderError(f"{program} does not start ({reason}): {_HOW_TO_GET_IT}") from None
-        raise DamagedTraceError(f"{path}: trace_processor cannot read it: {_line(error)}") from None
-    try:
-        yield Processor(path, client)
-    finally:
-        client.close()
+    with Engine(_program(path), _HOW_TO_GET_IT) as engine:
+        try:
+            client = TraceProcessor(trace=str(path), addr=engine.address)
+        except Exception as error:
+            raise DamagedTraceError(
+                f"{path}: trace_processor cannot read it: {_line(error)}"
+            ) from None
+        try:
+            yield Processor(path, client)
+        finally:
+            client.close()
 
 
 def _program(path: Path) -> str:
@@ -117,21 +111,6 @@ def _program(path: Path) -> str:
         f"{path}: needs Perfetto's {_PROGRAM}, which is not installed and could not be downloaded "
         f"({reason[:200]}): {_HOW_TO_GET_IT}"
     )
-
-
-def _why_not_started(error: BaseException, program: str) -> str | None:
-    """Why the program did not start, in a few words; None if it did, and failed later."""
-    if isinstance(error, OSError) and error.filename == program:
-        return error.strerror or str(error)
-    lines = [line.strip() for line in str(error).splitlines()]
-    if not lines or not lines[0].startswith(_NOT_STARTED):
-        return None
-    # The package shows what the program printed, under these headings.
-    printed = [line.removeprefix("stdout:").removeprefix("stderr:").strip() for line in lines[1:-1]]
-    said = [line for line in printed if line]
-    if said:
-        return said[-1][:200]
-    return f"it printed nothing, and ended or did not serve in {_START_S} s"
 
 
 def _line(error: BaseException) -> str:
