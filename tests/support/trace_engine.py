@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 import shared_files
 
+from schedlens.load.perfetto import engine
+
 STAND_IN = "tools/trace_processor/tpshell.py"
 
 Rows = list[tuple[Any, ...]]
@@ -58,12 +60,12 @@ class Engine:
 def loaded(trace: Path) -> Iterator[Engine]:
     """An engine that has read a trace."""
     path = program()
-    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+    from perfetto.trace_processor import TraceProcessor
 
-    # The stand-in takes about a second to start when it was never compiled before.
-    config = TraceProcessorConfig(bin_path=path, load_timeout=60)
-    processor = TraceProcessor(trace=str(trace), config=config)
-    try:
-        yield Engine(processor)
-    finally:
-        processor.close()
+    # The package would look only once a second whether the engine serves.
+    with engine.Engine(path, "see trace_engine.program") as running:
+        processor = TraceProcessor(trace=str(trace), addr=running.address)
+        try:
+            yield Engine(processor)
+        finally:
+            processor.close()
