@@ -1,6 +1,6 @@
 """The readers, written in Rust."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypedDict
 
@@ -111,6 +111,14 @@ def etl_records(*paths: str, by_time: bool) -> pa.RecordBatch:
 
 def etl_span(path: str) -> tuple[int, int, int | None] | None:
     """When a log was recorded: FILETIMEs of boot, begin and end; None for any other file."""
+
+def etl_scrub(path: str, out: str, rename: Callable[[str, str], str]) -> tuple[int, int, int]:
+    """Writes an .etl file again with other names; returns how many records were written, how many
+    of these without payload, and how many were left out.
+
+    `rename` returns what stands for the text of a field. Records keep buffer, time, thread and
+    CPU. Raises `OSError` for several logs, or for times of the wall clock.
+    """
 
 EVENT_CSV_HEADER: str
 SCHEMA_VERSION: int

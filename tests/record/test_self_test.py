@@ -10,6 +10,7 @@ import getpass
 import json
 import platform
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from conftest import needs_tracing
 from record.test_windows_collect_with_stand_ins import BEGIN_NS, stand_ins
 from windows_stand_ins import StandIns, header_only_etl
 
+from schedlens.ask import arrivals
 from schedlens.commands import cli, self_test
 from schedlens.load import scrubbed_file
 
@@ -74,7 +76,7 @@ def test_self_test_of_this_machine_passes(
 
 def test_self_test_as_on_windows_checks_every_kind_of_event(windows: StandIns, run: Run) -> None:
     windows.record_the_run()
-    code, said = run("-o", "proof", "--no-attach")
+    code, said = run("-o", "proof", "--attach")
     text = Path("proof/selftest.txt").read_text(encoding="utf-8")
     assert code == 0, said + text
     found = rows(text)
@@ -87,7 +89,18 @@ def test_self_test_as_on_windows_checks_every_kind_of_event(windows: StandIns, r
         assert found[name][0] == "ok", text
     assert "windows_build: 10.0.22631.3479 (23H2)" in text
     assert "Thread/ReadyThread" in found["first seen"][1]
+    # The log itself, with hashed names, and not the extract.
     assert not Path("proof/selftest.schedlens").exists()
+    with zipfile.ZipFile("proof/selftest.etl.zip") as archive:
+        log = archive.read("scrubbed.etl")
+    for name in ("schedlens-workloads", "spin_handoff"):
+        assert name.encode() not in log
+        assert name.encode("utf-16-le") not in log
+    (trace,) = Path("proof").glob("*/trace.etl")
+    assert b"schedlens-workloads" in trace.read_bytes()
+    again = [arrivals.chains(str(path)) for path in (trace, Path("proof/selftest.etl.zip"))]
+    assert again[0] == again[1]
+    assert again[0].state == "ok"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@
 //!
 //! Each module uses only those before it: [`compression`] unpacks buffers, [`payload`] reads the
 //! fields of events, [`records`] their headers, [`container`] files and buffers, [`passes`] reads
-//! whole recordings, [`facts`] collects what records state about the machine.
+//! whole recordings, [`facts`] collects what records state about the machine, [`scrub`] writes a
+//! log again without names.
 
 #![deny(missing_docs)]
 
@@ -22,6 +23,7 @@ pub mod passes;
 pub mod payload;
 pub mod recording;
 pub mod records;
+pub mod scrub;
 mod switch;
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,12 @@ mod perfetto;
 mod replay;
 mod text_export;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
@@ -16,8 +18,8 @@ use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
-use schedlens_etl::Log;
 use schedlens_etl::facts::description::classic;
+use schedlens_etl::{Log, scrub};
 use schedlens_input::event::{CSV_HEADER, Wanted};
 use schedlens_loader::error::{DecodeError, ErrorKind};
 use schedlens_loader::event_lines::{Batch, EventBatches, Style};
@@ -267,6 +269,44 @@ fn etl_span(py: Python<'_>, path: PathBuf) -> PyResult<Option<(u64, u64, Option<
     })
 }
 
+/// Writes an .etl file again with the names that `rename(field, text)` returns, and without other
+/// texts: records written, of these without payload, and left out.
+#[pyfunction]
+fn etl_scrub(
+    py: Python<'_>,
+    path: PathBuf,
+    out: PathBuf,
+    rename: Py<PyAny>,
+) -> PyResult<(u64, u64, u64)> {
+    let file = path.clone();
+    let failed = Arc::new(Mutex::new(None));
+    let failure = Arc::clone(&failed);
+    let written = apart(py, &path, move || {
+        let log = Log::open(&[file])?;
+        let mut known: HashMap<(String, String), String> = HashMap::new();
+        let mut named = |field: &str, text: &str| {
+            let key = (field.to_owned(), text.to_owned());
+            known.entry(key).or_insert_with(|| renamed(&rename, field, text, &failure)).clone()
+        };
+        let mut sink = BufWriter::new(File::create(out)?);
+        let written = scrub::scrub(&log, &mut named, &mut sink)?;
+        sink.flush()?;
+        Ok(written)
+    })?;
+    match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(error),
+        None => Ok((written.records, written.emptied, written.left_out)),
+    }
+}
+
+/// What stands for a text; empty if `rename` fails, which `failure` keeps.
+fn renamed(rename: &Py<PyAny>, field: &str, text: &str, failure: &Mutex<Option<PyErr>>) -> String {
+    Python::attach(|py| rename.call1(py, (field, text))?.extract(py)).unwrap_or_else(|error| {
+        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        String::new()
+    })
+}
+
 /// Iterator over the events of a recording in time order: texts of whole lines, or record batches
 /// in the style `arrow`.
 #[pyclass(module = "schedlens._decoders")]
@@ -431,6 +471,7 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(events, module)?)?;
     module.add("EVENT_CSV_HEADER", CSV_HEADER)?;
     module.add_function(wrap_pyfunction!(etl_span, module)?)?;
+    module.add_function(wrap_pyfunction!(etl_scrub, module)?)?;
     module.add_function(wrap_pyfunction!(etl_payload, module)?)?;
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;
     module.add_function(wrap_pyfunction!(schemas, module)?)?;

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from schedlens.load.session_file import SessionFile
     from schedlens.record.windows.options import Options
 
-TEXT, RECORDING = "selftest.txt", "selftest.schedlens"
+TEXT = "selftest.txt"
+# The recording with hashed names: of Windows the log itself, because its decoder is what is tested.
+RECORDING, LOG = "selftest.schedlens", "selftest.etl.zip"
 SECONDS = 2.0
 # Two threads that wake each other: switches, wakeups, and batches whose times are known.
 KERNEL, HOW, THREADS = "spin_handoff", "park", "2"
@@ -56,7 +58,7 @@ def run(system: str, options: Options, output: Path | None, attach: bool | None)
     place.write_text(_anonymous(text, folder), encoding="utf-8", newline="\n")
     click.echo(f"{'all that was expected arrived' if good else 'something is missing'}: {place}")
     if recorded:
-        _attach(folder, attach)
+        _attach(folder, traces[0], attach)
     click.echo("Attach it to an issue of the form 'Self-test'. It names no user, path or host.")
     return 2 if not recorded else 0 if good else 1
 
@@ -189,18 +191,24 @@ def _anonymous(text: str, folder: Path) -> str:
     return text
 
 
-def _attach(folder: Path, attach: bool | None) -> None:
+def _attach(folder: Path, trace: Path, attach: bool | None) -> None:
     """Writes the scrubbed recording with the user's consent."""
     from schedlens.commands.export import scrub
     from schedlens.errors import SchedlensError
+    from schedlens.export import scrubbed_etl
     from schedlens.export.excerpt import Choice
 
     if attach is None:
         attach = sys.stdin.isatty() and click.confirm(
             "Also write the recording, with all names hashed, to attach it?", default=False
         )
-    if attach:
-        try:
+    if not attach:
+        return
+    try:
+        if trace.suffix == ".etl":
+            contained = scrubbed_etl.write(trace, folder / LOG)
+            click.echo(f"{folder / LOG}: {contained}")
+        else:
             scrub(str(folder), folder / RECORDING, Choice(findings=("all",), from_ns=0))
-        except SchedlensError as error:
-            click.echo(f"no scrubbed recording: {error}", err=True)
+    except SchedlensError as error:
+        click.echo(f"no scrubbed recording: {error}", err=True)

@@ -112,6 +112,10 @@ class Rules:
         """What stands for a name."""
         return self._pseudonyms.name(text)
 
+    def counter(self, text: str) -> str:
+        """The name of a counter, if processors have it, else what stands for it."""
+        return text if _COUNTER.fullmatch(text) else self.name(text)
+
     def subject(self, process: str) -> str:
         """What stands for the value of `--process`: a name, or a group of threads."""
         kind, _, text = process.partition(":")
@@ -166,7 +170,7 @@ class Rules:
                 # Decided by row.
                 return str
             case "counter_sample.counter" | "counter_delta.counter" | "track_counter.name":
-                return lambda text: text if _COUNTER.fullmatch(text) else self.name(text)
+                return self.counter
             case "energy.domain":
                 return lambda text: text if _DOMAIN.fullmatch(text) else self.name(text)
             case "trace.os":

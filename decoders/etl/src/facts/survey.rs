@@ -16,8 +16,8 @@ use crate::payload::{known, winsat};
 use crate::records::{Id, Record};
 
 /// KernelTraceControl's EventMetadata, added by merging.
-const METADATA: Guid = Guid::from_text_order(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
-const METADATA_EVENT: u8 = 32;
+pub(crate) const METADATA: Guid = Guid::from_text_order(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
+pub(crate) const METADATA_EVENT: u8 = 32;
 /// The kernel's classes whose events may have a classic header.
 const PROCESS: Guid = Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c);
 const SYSTEM_CONFIG: Guid = Guid::from_text_order(0x01853a65_418f_4f36_aefc_dc0f1d2fd235);

@@ -74,7 +74,7 @@ pub fn foreign_hook(
     Some((name, layout.read_foreign(Reader::new(payload, pointer))))
 }
 
-fn layout_of(hook: u16, version: u8) -> Option<(&'static str, &'static Layout)> {
+pub(crate) fn layout_of(hook: u16, version: u8) -> Option<(&'static str, &'static Layout)> {
     let versions = known().hooks.get(&hook)?;
     let newest = versions.iter().filter(|(from, ..)| *from <= version);
     let newest = newest.max_by_key(|(from, ..)| *from).or_else(|| versions.first());

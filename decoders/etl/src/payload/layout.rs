@@ -88,6 +88,27 @@ impl Layout {
         fields
     }
 
+    /// The payload with each text replaced by what `rename` returns for its field, and without
+    /// users, addresses, GUIDs, undescribed bytes, or what follows the last field.
+    pub(crate) fn rewritten(&self, reader: Reader<'_>, rename: &mut Rename<'_>) -> Vec<u8> {
+        let (mut reader, mut fields, mut out) = (reader, Fields::default(), Vec::new());
+        for (name, kind) in &self.0 {
+            let before = reader.rest();
+            let Some(value) = kind.read(&mut reader, &fields, Quirks::default()) else { break };
+            let raw = before.get(..before.len() - reader.rest().len()).unwrap_or_default();
+            kind.rewrite(name, &value, raw, rename, &mut out);
+            if *name != "-" {
+                fields.0.push(((*name).into(), value));
+            }
+        }
+        out
+    }
+
+    /// Whether a field is a text or a user.
+    pub(crate) fn has_words(&self) -> bool {
+        self.0.iter().any(|(_, kind)| kind.is_word())
+    }
+
     fn has_sid(&self) -> bool {
         self.0.iter().any(|(_, kind)| matches!(kind, Kind::Sid))
     }
@@ -104,7 +125,61 @@ impl Layout {
     }
 }
 
+/// Returns what stands for the text of a field: the field's name, its text.
+pub type Rename<'a> = dyn FnMut(&str, &str) -> String + 'a;
+
+/// Fields with a wall-clock time.
+const WALL_TIMES: [&str; 3] = ["CreateTime", "ExitTime", "InstallDate"];
+
 impl Kind {
+    fn is_word(&self) -> bool {
+        match self {
+            Self::Text | Self::Ansi | Self::FixedText(_) | Self::Sid => true,
+            Self::Many(kind) | Self::Counted(kind, _) => kind.is_word(),
+            _ => false,
+        }
+    }
+
+    fn rewrite(
+        &self,
+        name: &str,
+        value: &Value,
+        raw: &[u8],
+        rename: &mut Rename<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        match (self, value) {
+            (Self::Text, Value::Text(text)) => {
+                let units = rename(name, text);
+                out.extend(units.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            }
+            (Self::Ansi, Value::Text(text)) => {
+                out.extend(rename(name, text).into_bytes());
+                out.push(0);
+            }
+            // No user.
+            (Self::Sid, _) => out.extend([0; 4]),
+            (Self::Many(kind) | Self::Counted(kind, _), Value::List(values)) if kind.is_word() => {
+                for value in values {
+                    kind.rewrite(name, value, &[], rename, out);
+                }
+            }
+            (
+                Self::Guid
+                | Self::FixedText(_)
+                | Self::Bytes(_)
+                | Self::Fill
+                | Self::Ipv4
+                | Self::Ipv6
+                | Self::Text
+                | Self::Ansi,
+                _,
+            ) => out.resize(out.len() + raw.len(), 0),
+            _ if WALL_TIMES.contains(&name) => out.resize(out.len() + raw.len(), 0),
+            _ => out.extend(raw),
+        }
+    }
+
     fn parse(text: &'static str) -> Option<Self> {
         if let Some((kind, count)) = text.split_once('#') {
             return Some(Self::Counted(Box::new(Self::parse(kind)?), count));
@@ -239,6 +314,23 @@ mod tests {
         assert_eq!(read("n:u32 v:processor#n", &[9, 0, 0, 0, 1, 0, 2, 0, 3]), {
             r#"{"n":9,"v":[{"Group":1,"Number":2}]}"#
         });
+    }
+
+    #[test]
+    fn rewritten_payload_has_other_words_and_no_user_guid_or_rest() {
+        let layout = Layout::parse("a:u16 u:sid n:ansi p:text g:guid CreateTime:u64 c:text#a");
+        let layout = layout.expect("a layout");
+        let text = |text: &str| -> Vec<u8> {
+            text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+        };
+        let user = [&[7; 16][..], &[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0]].concat();
+        let rest = [text("path"), vec![9; 24], text("x"), text("y"), b"secret".to_vec()];
+        let payload = [&[2, 0][..], &user, b"game\0", &rest.concat()].concat();
+        let mut rename = |field: &str, text: &str| format!("{field}{}", text.len());
+        let made = layout.rewritten(Reader::new(&payload, 8), &mut rename);
+        let rest = [text("p4"), vec![0; 24], text("c1"), text("c1")].concat();
+        assert_eq!(made, [&[2, 0][..], &[0; 4], b"n4\0", &rest].concat());
+        assert!(layout.has_words());
     }
 
     #[test]

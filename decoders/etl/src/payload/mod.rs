@@ -2,7 +2,7 @@
 
 mod kernel_layouts;
 pub mod known;
-mod layout;
+pub(crate) mod layout;
 pub(crate) mod manifest;
 pub mod providers;
 pub(crate) mod reader;

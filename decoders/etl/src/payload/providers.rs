@@ -22,6 +22,9 @@ pub const DXGKRNL: Guid = Guid::from_text_order(0x802ec45a_1e99_4b83_9920_87c982
 /// Microsoft-Windows-Kernel-Process
 pub const KERNEL_PROCESS: Guid = Guid::from_text_order(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
+/// Microsoft-Windows-Kernel-Power
+pub const KERNEL_POWER: Guid = Guid::from_text_order(0x331c3b3a_2005_44c2_ac5e_77220c37d6b4);
+
 /// Provider, event ids, first version, name, fields.
 type Row = (Guid, &'static [u16], u8, &'static str, &'static str);
 
@@ -200,10 +203,18 @@ type Versions = Vec<(u8, &'static str, Layout)>;
 ///
 /// Versions add fields at the end; fields missing from the payload are omitted.
 pub fn event(
-    (provider, id, version): (Guid, u16, u8),
+    event: (Guid, u16, u8),
     payload: &[u8],
     pointer: usize,
 ) -> Option<(&'static str, Fields)> {
+    let (name, layout) = layout_of(event)?;
+    Some((name, layout.read(Reader::new(payload, pointer))))
+}
+
+/// Name and layout of an event by provider, id and version.
+pub(crate) fn layout_of(
+    (provider, id, version): (Guid, u16, u8),
+) -> Option<(&'static str, &'static Layout)> {
     static KNOWN: OnceLock<HashMap<(Guid, u16), Versions>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| {
         let mut known: HashMap<(Guid, u16), Versions> = HashMap::new();
@@ -215,10 +226,8 @@ pub fn event(
         }
         known
     });
-    let versions = known.get(&(provider, id))?;
-    let newest = versions.iter().filter(|(from, ..)| *from <= version);
-    let (_, name, layout) = newest.max_by_key(|(from, ..)| *from)?;
-    Some((name, layout.read(Reader::new(payload, pointer))))
+    let newest = known.get(&(provider, id))?.iter().filter(|(from, ..)| *from <= version);
+    newest.max_by_key(|(from, ..)| *from).map(|(_, name, layout)| (*name, layout))
 }
 
 #[cfg(test)]

@@ -4,32 +4,32 @@ use crate::container::buffer::HEADER;
 use crate::{Chosen, Log, Scan};
 
 /// Raw time of the header record.
-pub(super) const START: i64 = 1_000;
+pub(crate) const START: i64 = 1_000;
 /// Buffer size in bytes.
-pub(super) const BUFFER: usize = 512;
+pub(crate) const BUFFER: usize = 512;
 
 /// A buffer: processor, sequence number, flags, times of its records.
 #[derive(Clone, Debug)]
-pub(super) struct Built {
-    pub(super) cpu: u16,
-    pub(super) sequence: i64,
-    pub(super) flags: u16,
-    pub(super) times: Vec<i64>,
+pub(crate) struct Built {
+    pub(crate) cpu: u16,
+    pub(crate) sequence: i64,
+    pub(crate) flags: u16,
+    pub(crate) times: Vec<i64>,
 }
 
 impl Built {
-    pub(super) fn new(cpu: u16, sequence: i64, times: &[i64]) -> Self {
+    pub(crate) fn new(cpu: u16, sequence: i64, times: &[i64]) -> Self {
         Self { cpu, sequence, flags: 0, times: times.to_vec() }
     }
 
-    pub(super) fn flags(mut self, flags: u16) -> Self {
+    pub(crate) fn flags(mut self, flags: u16) -> Self {
         self.flags = flags;
         self
     }
 }
 
 /// A perfinfo record, hook 0532, whose payload is its number.
-pub(super) fn record(ts: i64, number: u32) -> Vec<u8> {
+pub(crate) fn record(ts: i64, number: u32) -> Vec<u8> {
     let mut bytes = vec![2, 0, 17, 0xc0, 20, 0, 0x32, 0x05];
     bytes.extend(ts.to_le_bytes());
     bytes.extend(number.to_le_bytes());
@@ -81,7 +81,7 @@ fn buffer(records: &[u8], built: &Built, kind: u16) -> Vec<u8> {
 }
 
 /// A log with these buffers after the first one; its records are numbered from 0.
-pub(super) fn log(mode: u32, closed: bool, lost: u32, buffers: &[Built]) -> Vec<u8> {
+pub(crate) fn log(mode: u32, closed: bool, lost: u32, buffers: &[Built]) -> Vec<u8> {
     let header = header_record(mode, buffers.len() as u32 + 1, closed, lost);
     let mut file = buffer(&header, &Built::new(0, 0, &[]), 4);
     let mut number = 0;
@@ -97,17 +97,17 @@ pub(super) fn log(mode: u32, closed: bool, lost: u32, buffers: &[Built]) -> Vec<
 }
 
 /// A sequential log that was closed and lost nothing.
-pub(super) fn plain(buffers: &[Built]) -> Vec<u8> {
+pub(crate) fn plain(buffers: &[Built]) -> Vec<u8> {
     log(1, true, 0, buffers)
 }
 
-pub(super) fn scanned(bytes: Vec<u8>) -> Scan {
+pub(crate) fn scanned(bytes: Vec<u8>) -> Scan {
     let log = Log::from_bytes("built", bytes).expect("a log");
     log.scan(&Chosen::none(), |_| {}, |_| true)
 }
 
 /// Time, CPU and number of each record in time order, without the header's.
-pub(super) fn merged(scan: &Scan) -> Vec<(i64, u16, u32)> {
+pub(crate) fn merged(scan: &Scan) -> Vec<(i64, u16, u32)> {
     let chosen = Chosen::of([0x532], []);
     let mut merge = scan.merge(&chosen);
     let mut found = Vec::new();

@@ -1,6 +1,6 @@
 //! The container, on logs built in code: order, loss, damage.
 
-mod built;
+pub(crate) mod built;
 mod damage;
 mod loss;
 mod order;
