@@ -322,19 +322,24 @@ WITH
     FROM sched_slice
     WHERE trace_id = $trace_id AND (ready_ns > 0 OR wait_ns > 0)
   ),
-  hull AS (SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM gap)
-SELECT entered.row, entered.cpu, entered.ts, gap.end_ns > ready_from_ns AS ready_is_doubtful
-FROM entered
-CROSS JOIN hull
-ASOF JOIN gap ON entered.ts > gap.start_ns
-WHERE entered.ts > hull.start_ns
-  AND entered.wait_from_ns < hull.end_ns
-  AND gap.end_ns > entered.wait_from_ns
-  AND (
-    entered.ts - entered.wait_from_ns > $width_ns
-    OR entered.wait_from_ns // $width_ns IN (FROM gap_bin)
-    OR (entered.ts - 1) // $width_ns IN (FROM gap_bin)
+  hull AS (SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM gap),
+  -- Materialized, so that only these few take part in the join with the gaps.
+  near AS MATERIALIZED (
+    SELECT entered.*
+    FROM entered
+    CROSS JOIN hull
+    WHERE entered.ts > hull.start_ns
+      AND entered.wait_from_ns < hull.end_ns
+      AND (
+        entered.ts - entered.wait_from_ns > $width_ns
+        OR entered.wait_from_ns // $width_ns IN (FROM gap_bin)
+        OR (entered.ts - 1) // $width_ns IN (FROM gap_bin)
+      )
   )
+SELECT near.row, near.cpu, near.ts, gap.end_ns > ready_from_ns AS ready_is_doubtful
+FROM near
+ASOF JOIN gap ON near.ts > gap.start_ns
+WHERE gap.end_ns > near.wait_from_ns
 """
 
 _FORGET_READY = """

@@ -21,6 +21,7 @@ from schedlens.errors import (
     SizeError,
 )
 from schedlens.load import (
+    analysis_windows,
     calibration,
     converted,
     core_type_counters,
@@ -274,7 +275,7 @@ def load_rows(
 
         con.begin()
         try:
-            load_base_and_derived(con, recording, trace_id, part)
+            has_gaps = _load(con, recording, trace_id, part)
             _require_records(con, recording, trace_id)
             if recording.frames is not None:
                 capture.load(con, trace_id, recording.frames)
@@ -286,10 +287,15 @@ def load_rows(
             con.rollback()
             raise
         con.commit()
+        if has_gaps:
+            # In a transaction of its own: if one deletes rows that it has inserted, DuckDB writes
+            # the whole table again. No error here is about one recording only.
+            with _transaction(con):
+                gaps.apply(con, trace_id)
         loaded[trace_id] = recording.label
     if not loaded:
         return failures
-    _fill_windows(con, window)
+    analysis_windows.fill(con, window)
     for place, (trace_id, label) in enumerate(loaded.items()):
         progress(label, _READ_SHARE + _INTERVALS_SHARE * place / len(loaded))
         intervals.build(con, [trace_id])
@@ -315,18 +321,29 @@ def load_base_and_derived(
     progress: Callable[[float], None] = lambda share: None,
 ) -> None:
     """Fills the base and derived tables from one recording, inside the caller's transaction."""
+    if _load(con, recording, trace_id, progress):
+        gaps.apply(con, trace_id)
+
+
+def _load(
+    con: duckdb.DuckDBPyConnection,
+    recording: Recording,
+    trace_id: int,
+    progress: Callable[[float], None],
+) -> bool:
+    """Fills the tables; whether the gaps of the recording must still be applied."""
     if recording.trace is not None and recording.scrubbed is not None:
         scrubbed_file.load(con, recording.trace, recording.scrubbed, trace_id, recording.label)
-        return
+        return False
     experiment_tables.load(con, recording, trace_id)
     calibration.load(con, recording, trace_id)
     if recording.trace is None:
         _load_untraced(con, recording, trace_id)
-        return
+        return False
     with converted.made(recording.trace, lambda share: progress(share / 2)) as found:
         if found is None:
             _load_traced(con, recording, trace_id, progress)
-            return
+            return True
         tables = replace(recording, trace=found.path)
         _load_traced(con, tables, trace_id, lambda share: progress((1 + share) / 2))
         con.execute(
@@ -338,6 +355,18 @@ def load_base_and_derived(
                 "INSERT INTO problem (trace_id, place, what, count) VALUES (?, ?, ?, ?)",
                 [trace_id, problem.place, problem.what, problem.count],
             ).fetchall()
+    return True
+
+
+@contextmanager
+def _transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    con.begin()
+    try:
+        yield
+    except BaseException:
+        con.rollback()
+        raise
+    con.commit()
 
 
 def _load_traced(
@@ -371,7 +400,6 @@ def _load_traced(
         _insert(con, table, groups.take_all())
     for table in _CORRECTED:
         _correct(con, table)
-    gaps.apply(con, trace_id)
     if recording.folder:
         core_type_counters.load(con, recording.folder, trace_id)
     # A new thread is read within about 25 ms of its start, so its first reading applies from there.
@@ -461,39 +489,6 @@ def _insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordB
     # the transaction ends.
     incoming = pa.Table.from_batches(batches)  # noqa: F841
     con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
-
-
-def _fill_windows(con: duckdb.DuckDBPyConnection, window: tuple[int | None, int | None]) -> None:
-    """The default window of each recording, or the requested one, limited to the recording.
-
-    A scrubbed recording has the window of the analysis that it was exported from.
-    """
-    if window != (None, None):
-        con.execute("DELETE FROM analysis_window")
-    con.execute(
-        """
-        INSERT INTO analysis_window
-        WITH workers AS (
-          SELECT trace_id, max(start_ns) AS start_ns, min(end_ns) AS end_ns
-          FROM run_worker GROUP BY trace_id HAVING max(start_ns) < min(end_ns)
-        )
-        SELECT
-          trace_id,
-          greatest(first_ns, coalesce($from_ns, workers.start_ns, run.start_ns, first_ns)),
-          least(duration_ns, coalesce($to_ns, workers.end_ns, run.end_ns, duration_ns)),
-          CASE
-            WHEN $from_ns IS NOT NULL OR $to_ns IS NOT NULL THEN 'asked'
-            WHEN workers.start_ns IS NOT NULL THEN 'workers'
-            WHEN run.start_ns IS NOT NULL THEN 'step'
-            ELSE 'trace'
-          END
-        FROM trace
-        LEFT JOIN workers USING (trace_id)
-        LEFT JOIN run USING (trace_id)
-        WHERE trace_id NOT IN (SELECT trace_id FROM analysis_window)
-        """,
-        {"from_ns": window[0], "to_ns": window[1]},
-    )
 
 
 def _first_line(error: Exception) -> str:
