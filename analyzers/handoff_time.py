@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.ask.findings import Finding, Metric, Outcome, Rank, Scope, not_applicable
-from schedlens.output.wording import count, duration, interval, times
+from schedlens.output.wording import count, duration, interval, place, times
 
 NEEDS = ("handoff",)
 METRIC: Metric = "measured"
@@ -44,7 +44,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
 
 
 def _slow(row: Row, better: list[str]) -> Finding:
-    where = "one CPU" if row["place"] == "same_cpu" else f"two CPUs ({row['place']})"
+    where = place(row["place"])
     ends = interval(row["frames_per_s_low"], row["frames_per_s_high"])
     return Finding(
         kind="slow_loop",
@@ -63,7 +63,7 @@ def _slow(row: Row, better: list[str]) -> Finding:
 
 def _one_way(rows: list[Row]) -> Finding:
     parts = [
-        f"{row['place']} {row['how']} {duration(row['one_way_ns'])}"
+        f"{row['how']} on {place(row['place'])} {duration(row['one_way_ns'])}"
         f"{times(row['one_way_low_ns'], row['one_way_high_ns'])}"
         for row in rows
     ]

@@ -21,7 +21,7 @@ from schedlens.ask.findings import (
     clean,
     not_applicable,
 )
-from schedlens.output.wording import count, interval
+from schedlens.output.wording import count, interval, place
 
 NEEDS = ("pairs",)
 METRIC: Metric = "measured"
@@ -79,7 +79,7 @@ def _slowed(rows: list[Row]) -> Finding:
     ranked = sorted(rows, key=lambda row: -row["slowdown"])
     parts = [
         f"{100 * (row['slowdown'] - 1):+.0f} %{_ends(row)} alongside {row['kernel']} "
-        f"({row['place']})"
+        f"({place(row['place'])})"
         for row in ranked
     ]
     return Finding(
@@ -136,7 +136,7 @@ def _without_siblings(rows: list[Row]) -> Finding:
         f"Kernels on different cores slow each other by {100 * (slower - 1):.0f} % at most",
         f"{count(len(rows), 'pair')} ran on CPUs that are not SMT siblings; the largest slowdown "
         f"is {100 * (slower - 1):.0f} % ({worst['first']} alongside {worst['second']}, "
-        f"{worst['place']}).",
+        f"{place(worst['place'])}).",
         "Run `collect --experiment pairs` on a machine with SMT to measure siblings.",
     )
 
@@ -186,7 +186,7 @@ def _mispredicted(rows: list[Row]) -> Iterable[Finding]:
             "info",
             f"{row[who]} is {row[f'{who}_slowdown']:.3g} times slower, predicted "
             f"{row[f'{who}_predicted']:.3g}",
-            f"{row['first']} alongside {row['second']} ({row['place']}): {row[who]} takes "
+            f"{row['first']} alongside {row['second']} ({place(row['place'])}): {row[who]} takes "
             f"{row[f'{who}_slowdown']:.3g} times as long as alone, the port model predicts "
             f"{row[f'{who}_predicted']:.3g} ({row['predicted_basis']}); "
             f"{count(len(off), 'prediction')} of this kind "

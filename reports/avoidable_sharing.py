@@ -22,7 +22,7 @@ FIGURES = {
     "threads": "avoidable time by thread",
 }
 
-_MOST_BARS = 30
+_MOST_BARS = 16
 
 
 def section(view: View) -> Section | Nothing:

@@ -23,7 +23,7 @@ FIGURES = {
     "thread_states": "what the busiest threads did",
 }
 
-_MOST_BARS = 30
+_MOST_BARS = 20
 _KINDS = (
     ("p_alone_ns", "P alone", "@blue", 0),
     ("p_shared_ns", "P, SMT sibling busy", "@teal", 1),

@@ -20,7 +20,7 @@ FIGURES = {
     "core_types": "running time by thread and core type",
 }
 
-_MOST_BARS = 30
+_MOST_BARS = 20
 _PLACE = {"P": 0, "U": 0, "E": 2, "LP-E": 5}
 
 

@@ -41,9 +41,8 @@ def section(view: View) -> Section | Nothing:
     if not states:
         return Nothing("no CPU has a state in this window; record scheduler events with `collect`")
     caption = (
-        "Every lane shows exact time: below one pixel, the colors are stacked by their share. "
-        "Zoom with the wheel, drag to move, click a slice for its details, and press `?` for the "
-        "keys."
+        "Every lane shows exact time: below one pixel, colors are stacked by share. The wheel "
+        "zooms, dragging moves, a click selects; `?` lists the keys."
     )
     height = 90 + cpus * (22 if cpus <= 40 else 7)
     sql = view.call("cpu_timeline", trace_id=view.trace_id, columns=_columns(span, states, cpus))
@@ -67,8 +66,8 @@ def section(view: View) -> Section | Nothing:
         figures.append(busy[1])
     return Section(
         "Read across to see what one CPU or thread did, and down to see what happened at the same "
-        "moment. The lanes show one recording at a time. The figures below them show the step "
-        "named here, and follow the lanes when you zoom.",
+        "moment. The lanes show one recording at a time; the figures below them show the step "
+        "named here and follow the lanes.",
         view.step_window(),
         tuple(figures),
         (*answers, view.ask_step("thread_cpu", process=view.process).fold()),

@@ -16,7 +16,7 @@ FIGURES = {
     "presenting_thread": "the same for the presenting thread",
 }
 
-_MOST_BARS = 24
+_MOST_BARS = 12
 PARTS = (
     ("run_p_alone", "runs alone on its core", "@blue", 0),
     ("run_p_shared", "runs, SMT sibling busy", "@teal", 1),
@@ -50,7 +50,7 @@ def section(view: View) -> Section | Nothing:
         )
     slow = [row for row in timed if row["stutter"]]
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
-    over_time = timeline.frames(timed, span, height=300)
+    over_time = timeline.frames(timed, span, height=220)
     figures = [over_time] if over_time is not None else []
     hybrid = bool(view.rows(f"{_SLOW_CORE} AND trace_id = {view.trace_id} LIMIT 1"))
     answers = [view.ask_each("frame_summary"), frames.fold()]

@@ -37,6 +37,6 @@ def section(view: View) -> Section | Nothing:
         "A core runs faster when fewer cores are busy: compare steps with the same number of busy "
         "cores.",
         view.step_window(),
-        (Figure("cpus", caption, plot, height=row_height(len(rows), each=30, most=3000)),),
+        (Figure("cpus", caption, plot, height=row_height(len(rows), each=22, most=900)),),
         (answer.fold(), view.ask_step("thread_frequency", process=view.process).fold()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.output.wording import duration
+from schedlens.output.wording import duration, place
 from schedlens.report.figures import bar, row_height, rows_across, with_interval
 from schedlens.report.sections import Figure, Nothing, Rows, Section, View
 
@@ -31,7 +31,7 @@ def section(view: View) -> Section | Nothing:
 
 
 def _figures(rows: Rows) -> list[Figure]:
-    labels = [f"{row['place']}, {row['how']}" for row in rows]
+    labels = [f"{row['how']}, {place(row['place'])}" for row in rows]
     times = [row["one_way_ns"] / 1e3 for row in rows]
     ends = ("one_way_low_ns", "one_way_ns", "one_way_high_ns")
     times_of = with_interval(
@@ -48,7 +48,7 @@ def _figures(rows: Rows) -> list[Figure]:
     made = [Figure("one_way", caption, plot, height=row_height(len(rows)))]
     framed = [row for row in rows if row["frames_per_s"] is not None]
     if framed:
-        names = [f"{row['place']}, {row['how']}" for row in framed]
+        names = [f"{row['how']}, {place(row['place'])}" for row in framed]
         frames = bar(
             "frames per second", names, [row["frames_per_s"] for row in framed], 1, unit="/s"
         )
@@ -59,7 +59,7 @@ def _figures(rows: Rows) -> list[Figure]:
             Figure(
                 "frames_per_second",
                 f"Frames per second of a 60 Hz loop with {worst['handoffs']} hand-offs per frame; "
-                f"lowest: {worst['frames_per_s']:.1f} ({worst['place']}, {worst['how']}).",
+                f"lowest: {worst['frames_per_s']:.1f} ({worst['how']}, {place(worst['place'])}).",
                 rows_across([frames], "frames per second"),
                 height=row_height(len(framed)),
             )

@@ -38,7 +38,7 @@ def section(view: View) -> Section | Nothing:
                 "states",
                 caption,
                 rows_across(traces, "percent of the window"),
-                height=row_height(len(cpus), each=18, most=2600),
+                height=row_height(len(cpus), each=18, most=900),
             ),
         ),
         (answer.fold(),),

@@ -103,7 +103,7 @@ def _map(place: str, rows: Rows) -> Figure:
         f"Combined throughput on {_MEANING.get(place, place)}. Lowest: {_named(worst)}; "
         f"highest: {_named(best)}."
     )
-    return Figure("throughput", caption, plot, height=min(900, 160 + 34 * len(names)), item=place)
+    return Figure("throughput", caption, plot, height=min(640, 160 + 34 * len(names)), item=place)
 
 
 def _named(row: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ FIGURES = {
     "visits": "running time of other threads on pinned CPUs",
 }
 
-_MOST_BARS = 24
+_MOST_BARS = 16
 
 
 def section(view: View) -> Section | Nothing:

@@ -11,7 +11,7 @@ FIGURES = {
     "longest": "the longest chains by length",
 }
 
-_MOST_BARS = 30
+_MOST_BARS = 16
 
 
 def section(view: View) -> Section | Nothing:

@@ -24,7 +24,7 @@ FIGURES = {
     "worst_waits": "the longest single waits by cause",
 }
 
-_MOST_BARS = 30
+_MOST_BARS = 20
 _PARTS = (
     ("idle_available_ns", "a CPU was idle", "@red", 3),
     ("all_busy_ns", "all busy", "@blue", 0),

@@ -11,7 +11,7 @@ FIGURES = {
     "cost": "throughput lost to the recorder by step",
 }
 
-_MOST_BARS = 60
+_MOST_BARS = 24
 
 
 def section(view: View) -> Section | Nothing:

@@ -11,7 +11,7 @@ FIGURES = {
     "use": "reported busy share, cores in use, and work done by step",
 }
 
-_MOST_BARS = 24
+_MOST_BARS = 9
 
 
 def section(view: View) -> Section | Nothing:
@@ -83,7 +83,7 @@ def section(view: View) -> Section | Nothing:
     return Section(
         lead,
         view.all_windows(),
-        (Figure("use", caption, plot, height=min(1500, 130 + 58 * len(chosen))),),
+        (Figure("use", caption, plot, height=min(640, 130 + 56 * len(chosen))),),
         (answer.without("trace_id", *_empty(answer)),),
     )
 

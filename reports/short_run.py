@@ -19,7 +19,7 @@ FIGURES = {
     "threads": "share of the critical path and of short runs by thread",
 }
 
-_MOST_BARS = 16
+_MOST_BARS = 10
 
 
 def section(view: View) -> Section | Nothing:

@@ -12,7 +12,7 @@ FIGURES = {
     "cores": "time with both, one or no sibling busy by core",
 }
 
-_MOST_BARS = 60
+_MOST_BARS = 24
 
 
 def section(view: View) -> Section | Nothing:
@@ -71,7 +71,7 @@ def _steps(view: View, total: Answer) -> Figure:
         f"Time with both siblings of a core busy, in {len(rows)} of {len(total.rows)} recordings."
         f"{highest}"
     )
-    return Figure("recordings", caption, plot, height=row_height(len(rows), each=26, most=1800))
+    return Figure("recordings", caption, plot, height=row_height(len(rows), each=22))
 
 
 def _cores(cores: Answer) -> Figure:
@@ -96,4 +96,4 @@ def _cores(cores: Answer) -> Figure:
         f"Each core of the step in view: {shared} of {len(rows)} had both siblings busy for at "
         "least half of the time."
     )
-    return Figure("cores", caption, plot, height=row_height(len(rows), each=20, most=2800))
+    return Figure("cores", caption, plot, height=row_height(len(rows), each=20, most=900))

@@ -19,7 +19,7 @@ FIGURES = {
     "cycles_per_instruction": "by thread, on each core type, alone and shared",
 }
 
-_MOST_BARS = 24
+_MOST_BARS = 12
 # Results first, then what they are based on.
 _TAX = (
     "thread", "tid", "core_type", "shared_ns", "alone_cpi", "shared_cpi", "tax_ns", "tax_pct",

@@ -11,7 +11,7 @@ FIGURES = {
     "shares": "stolen time by step and CPU",
 }
 
-_MOST_BARS = 40
+_MOST_BARS = 20
 
 
 def section(view: View) -> Section | Nothing:

@@ -20,7 +20,7 @@ FIGURES = {
     "states": "running, ready and waiting time by thread",
 }
 
-_MOST_BARS = 30
+_MOST_BARS = 20
 # Sums, counts and maxima of one kind together; the rest after them.
 _FIRST = (
     "thread", "tid", "run_ns", "ready_ns", "ready_count", "ready_max_ns", "wait_ns", "waits",

@@ -17,7 +17,7 @@ def section(view: View) -> Section | Nothing:
     answer = view.ask_each("throttled_cgroup", "trace_id, cgroup")
     if not answer.rows:
         return Nothing("no cgroup had a CPU quota, and none was throttled")
-    rows = sorted(answer.rows, key=lambda row: -(row["throttled_ns"] or 0))[:24]
+    rows = sorted(answer.rows, key=lambda row: -(row["throttled_ns"] or 0))[:16]
     names = view.labels()
     several = len({row["trace_id"] for row in rows}) > 1
     labels = unique(

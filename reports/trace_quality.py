@@ -11,7 +11,7 @@ FIGURES = {
     "unknown": "CPU time whose state is unknown by recording",
 }
 
-_MOST_BARS = 60
+_MOST_BARS = 24
 
 
 def section(view: View) -> Section | Nothing:

@@ -128,6 +128,14 @@ function redraw() {
   for (const figure of figures) if (figure.state === 'drawn') drawFigure(figure);
 }
 
+/** Draws again what was drawn in a part of the page that was closed. */
+function redrawIn(part) {
+  for (const figure of figures) if (figure.state === 'drawn' && part.contains(figure.plot)) drawFigure(figure);
+}
+
+const FOLDED = 'details.part, details.group, details.figures';
+let unfolded = [];
+
 function drawAll() {
   for (const figure of figures) drawFigure(figure);
 }
@@ -136,10 +144,13 @@ window.addEventListener('beforeprint', () => {
   printing = true;
   document.documentElement.dataset.printTheme = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = 'light';
+  unfolded = [...document.querySelectorAll(FOLDED)].filter((part) => !part.open);
+  for (const part of unfolded) part.open = true;
   drawAll();
 });
 window.addEventListener('afterprint', () => {
   printing = false;
   document.documentElement.dataset.theme = document.documentElement.dataset.printTheme;
   drawAll();
+  for (const part of unfolded) part.open = false;
 });

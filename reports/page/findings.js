@@ -2,6 +2,7 @@
 
 const SEVERITY = { critical: 'Critical', warning: 'Warning', info: 'Worth knowing', clean: 'No problems' };
 const MARKDOWN_ROWS = 5;
+const FEW_OTHERS = 6;
 
 /** A share of the window; more than all of it is added up over CPUs or threads. */
 function shareText(card) {
@@ -94,7 +95,7 @@ function costFirst(card, kind) {
 }
 
 /** One row of the first screen: what is wrong, what it costs, what to do, and its moment. */
-function topRow(card, place, kind) {
+function topRow(card, place, kind, before) {
   const [amount, ...shares] = costFirst(card, kind);
   const advice = card.advice.split('\n')[0];
   return make('li', { 'data-severity': card.severity, id: `finding-${place + 1}`, class: 'top-finding' },
@@ -104,28 +105,31 @@ function topRow(card, place, kind) {
       amount ? make('p', { class: 'amount' }, amount) : card.cost_pct !== null ? make('p', { class: 'amount' }, shareText(card)) : make('p', { class: 'exactly' }, 'Not quantified'),
       shares.map((one) => make('p', { class: 'exactly' }, one))),
     make('div', { class: 'try' }, make('p', { class: 'label' }, 'What to do'),
-      make('p', {}, advice ? prose(advice) : 'Nothing: this is a result, not a problem.'), gainOf(card)),
+      make('p', {}, advice ? prose(advice) : 'Nothing: this is a result, not a problem.'), gainOf(card, before)),
     card.moment?.lanes.length ? momentPicture(card.moment) : make('span', { class: 'moment' }),
     make('div', { class: 'more-of-it' }, behind(card)));
 }
 
-/** What fixing it would gain, or why nothing is predicted. */
-function gainOf(card) {
+/** What fixing it would gain, or why nothing is predicted; `before` are the findings above it. */
+function gainOf(card, before = []) {
   if (card.gain) return make('p', { class: 'exactly' }, card.gain);
-  return card.no_gain && card.severity !== 'info' ? make('p', { class: 'exactly' }, `Gain not predicted: ${card.no_gain}. Ranked by its cost.`) : null;
+  // Only frames have a gain to predict.
+  if (!card.no_gain || !card.per_frame || card.severity === 'info') return null;
+  const again = before.some((one) => one.no_gain === card.no_gain && !one.gain);
+  return make('p', { class: 'exactly' }, again ? 'Gain not predicted, for the same reason.' : `Gain not predicted: ${card.no_gain}. Ranked by its cost.`);
 }
 
 /** The fixes that gain most, as replays predict them. */
 function todoOf(found) {
   if (!found.todo?.length) return null;
   const ms = (ns) => grouped(ns / 1e6, 2);
-  const several = new Set(found.todo.map((row) => row.recording)).size > 1;
-  const heads = ['Change', several ? 'Recording' : null, 'Mean frame, ms', 'With the change, ms', 'Shorter, %', 'Stutters', 'Finding'].filter(Boolean);
+  const { several } = found;
+  const heads = ['Change', several ? 'Recording' : null, 'Mean frame, ms', 'Shorter', 'Stutters', 'Finding'].filter(Boolean);
   return make('div', { class: 'todo' }, make('h3', {}, 'What to do first'),
     make('table', {}, make('thead', {}, make('tr', {}, heads.map((head) => make('th', { scope: 'col' }, head)))),
       make('tbody', {}, found.todo.map((row) => make('tr', {}, [
-        make('code', {}, row.change), several ? row.recording : null, ms(row.before_ns), `${ms(row.after_ns)} (${ms(row.low_ns)} to ${ms(row.high_ns)})`,
-        grouped(row.gain_pct, 1), row.fixed_stutters === null ? '–' : `${grouped(row.stutters, 0)} to ${grouped(row.fixed_stutters, 0)}`,
+        make('code', {}, row.change), several ? row.recording : null, `${ms(row.before_ns)} to ${ms(row.after_ns)} (${ms(row.low_ns)}–${ms(row.high_ns)})`,
+        percentText(row.gain_pct), row.fixed_stutters === null ? '–' : `${grouped(row.stutters, 0)} to ${grouped(row.fixed_stutters, 0)}`,
         row.finding === null ? '' : make('a', { href: `#finding-${row.finding + 1}` }, 'open'),
       ].filter((cell) => cell !== null).map((cell) => make('td', {}, cell)))))),
     make('p', { class: 'window' }, prose('Predicted by replaying the recorded schedule with each change that the findings advise: `schedlens what-if` tries others.')));
@@ -142,7 +146,8 @@ function openTarget() {
   const name = decodeURIComponent(location.hash.slice(1));
   const target = name && !name.includes('=') ? document.getElementById(name) : null;
   if (!target) return;
-  for (let at = target; at; at = at.parentElement) if (at.tagName === 'DETAILS') at.open = true;
+  const part = target.querySelector(':scope > details.part');
+  for (let at = part || target; at; at = at.parentElement) if (at.tagName === 'DETAILS') at.open = true;
   target.scrollIntoView();
 }
 
@@ -151,19 +156,28 @@ function verdict(page) {
   const cards = found.cards;
   const kind = found.verdict?.kind;
   const top = new Set(found.top);
-  const rest = cards.map((card, place) => (top.has(place) ? null : findingCard(card, place))).filter(Boolean);
+  const others = cards.map((card, place) => [card, place]).filter(([, place]) => !top.has(place));
+  const rest = others.map(([card, place]) => findingCard(card, place));
+  // What is only worth knowing is folded where there is much else to read.
+  const kept = others.filter(([card]) => card.severity !== 'info').length;
+  const shown = Math.max(kept, Math.min(rest.length, FEW_OTHERS));
+  const few = rest.slice(0, shown);
+  const folded = rest.slice(shown);
   const absences = page.absent.map(([heading, reason]) => `${heading}: ${reason}`);
   const all = () => [`# ${document.title}`, (found.verdict?.lines || []).map(plainMarkdown).join(' '), plainMarkdown(found.headline), page.facts.map(([name, value]) => `- ${name}: ${plainMarkdown(value)}`).join('\n'),
     ...cards.filter((card) => card.severity !== 'info').map(markdown)].filter(Boolean).join('\n\n');
+  const aside = [todoOf(found), pairsOf(found)].filter(Boolean);
   return make('section', { id: 'findings', 'aria-labelledby': 'findings-h' },
     make('header', { class: 'head' }, make('h2', { id: 'findings-h' }, 'Findings'),
       make('p', { class: 'verdict' }, found.headline),
       cards.length ? copyButton('Copy all as Markdown', 'findings', all) : null),
-    answerOf(found), todoOf(found), pairsOf(found),
-    found.top.length ? make('ol', { class: 'first' }, found.top.map((place) => topRow(cards[place], place, kind))) : null,
+    answerOf(found),
+    aside.length ? make('div', { class: 'next-to' }, aside) : null,
+    found.top.length ? make('ol', { class: 'first' }, found.top.map((place, i) => topRow(cards[place], place, kind, found.top.slice(0, i).map((one) => cards[one])))) : null,
     make('dl', { class: 'facts' }, page.facts.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value)))),
     rest.length ? make('h3', { class: 'all' }, found.top.length ? 'Other findings' : 'Findings') : null,
-    rest,
+    few,
+    folded.length ? make('details', { class: 'others' }, make('summary', {}, `${folded.length} more worth knowing`), folded) : null,
     reasons('Checked, no problem found', [...found.clean, ...found.not_applicable]),
     reasons('Not recorded, or nothing to show', [...found.not_recorded, ...found.left_out, ...absences]),
     make('details', {}, make('summary', {}, 'The SQL of all findings'), sqlBlock(found.sql)));

@@ -36,17 +36,26 @@ function searchFor(text) {
   for (const follow of searchers) {
     const result = follow(test, text);
     if (result && result.threads !== undefined) threads = result.threads;
-    if (result?.narrowed) cut += 1;
+    if (result?.hits) cut += 1;
     hits += result?.hits || 0;
     if (result?.figure) figuresCut += 1;
   }
+  noteHits(Boolean(test));
   document.documentElement.dataset.searching = test ? 'yes' : 'no';
   const said = document.getElementById('matches');
   if (!test) said.textContent = '';
   else {
     const shown = threads === null ? '' : `${threads} ${threads === 1 ? 'thread' : 'threads'} in the timeline, `;
-    const bars = figuresCut ? `${figuresCut} ${figuresCut === 1 ? 'figure' : 'figures'} and ` : '';
-    said.textContent = threads === 0 || (threads === null && !hits) ? `No thread or process matches “${text.trim()}”.` : `${shown}${bars}${cut} ${cut === 1 ? 'table' : 'tables'} narrowed`;
+    const bars = figuresCut ? `${figuresCut} ${figuresCut === 1 ? 'figure' : 'figures'}, ` : '';
+    said.textContent = threads === 0 || (threads === null && !hits) ? `No thread or process matches “${text.trim()}”.` : `${shown}${bars}${grouped(hits, 0)} matching ${hits === 1 ? 'row' : 'rows'} in ${cut} ${cut === 1 ? 'table' : 'tables'}`;
+  }
+}
+
+/** Writes next to the heading of each section, and of their group, how many rows match in its tables. */
+function noteHits(isSought) {
+  for (const place of document.querySelectorAll('details.part, details.group')) {
+    const rows = [...place.querySelectorAll('.answer[data-hits]')].reduce((sum, one) => sum + Number(one.dataset.hits), 0);
+    place.querySelector(':scope > summary .hits').textContent = isSought && rows ? `${grouped(rows, 0)} matching ${rows === 1 ? 'row' : 'rows'}` : '';
   }
 }
 

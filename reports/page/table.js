@@ -75,10 +75,19 @@ function tableOf(answer) {
     more.textContent = `Show all ${grouped(rows.length, 0)} rows`;
     const cut = answer.total > answer.rows.length ? `the first ${grouped(answer.rows.length, 0)} of ${grouped(answer.total, 0)} rows; the SQL returns all` : `${grouped(answer.total, 0)} ${answer.total === 1 ? 'row' : 'rows'}`;
     found.textContent = words.length || sought ? `${grouped(rows.length, 0)} match in ${cut}` : cut;
+    return rows.length;
   }
 
   draw();
-  if (named.length) onSearch((test) => { if (test || sought) { sought = test; draw(); } return { narrowed: Boolean(test) }; });
+  if (named.length) {
+    onSearch((test) => {
+      if (!test && !sought) return {};
+      sought = test;
+      const hits = draw();
+      if (test) place.dataset.hits = hits; else delete place.dataset.hits;
+      return { hits: test ? hits : 0 };
+    });
+  }
   const filter = answer.rows.length > FIRST_ROWS
     ? make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': `Filter rows of ${answer.title}`, oninput: (e) => { words = e.target.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); } })
     : null;
@@ -90,12 +99,13 @@ function tableOf(answer) {
     limits.size ? make('p', { class: 'window' }, 'Events were lost. ≥: at least this. a–b: between these. ≈: no bounds known.') : null,
     answer.columns.length > PRINTED_COLUMNS ? make('p', { class: 'printed' }, `Printed: the first ${PRINTED_COLUMNS} of ${answer.columns.length} columns. The SQL returns all.`) : null,
   ];
-  return make('div', { class: 'answer', id: `table-${tables}` },
+  const place = make('div', { class: 'answer', id: `table-${tables}` },
     answer.folded
       ? make('details', {}, make('summary', {}, `${answer.title}: the table`), make('div', { class: 'bar' }, found, filter), grid)
       : [make('div', { class: 'bar' }, make('h3', {}, answer.title), found, filter), grid],
     sqlBlock(answer.sql),
     meaning(answer));
+  return place;
 }
 
 /** What the columns mean and the SQL behind the name, folded. */

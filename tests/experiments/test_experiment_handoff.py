@@ -116,7 +116,7 @@ def test_session_has_expected_numbers(tmp_path: Path) -> None:
         shown = experiment_session.section(con, "handoff_time")
         assert shown["figures"][1]["caption"] == (
             "Frames per second of a 60 Hz loop with 9 hand-offs per frame; lowest: 27.8 "
-            "(same_cpu, spin)."
+            "(spin, one CPU)."
         )
         [(kind, detail, advice)] = con.execute(
             "SELECT kind, detail, advice FROM finding WHERE analyzer = 'handoff_time' "
@@ -171,7 +171,9 @@ def test_findings_of_the_experiment_come_first(
     assert shown["verdict"]["kind"] == "experiment"
     answers = [row["detail"] for row in rows if row["rank"] == Rank.ANSWER]
     assert answers
-    assert [words(line) for line in shown["verdict"]["lines"]] == [words(each) for each in answers]
+    lead = next(row["title"] for row in rows if row["rank"] == Rank.ANSWER)
+    said = [f"{lead}.", *answers]
+    assert [words(line) for line in shown["verdict"]["lines"]] == [words(each) for each in said]
     assert [titles[place] for place in shown["top"]] == [noise.title]
     facts: dict[str, Any] = {
         "traces": [], "not_loaded": [], "not_answered": [], "findings": rows,

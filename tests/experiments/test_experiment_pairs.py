@@ -305,8 +305,8 @@ def test_session_has_expected_numbers(tmp_path: Path) -> None:
         hidden, mispredicted, gain = found
         assert hidden[2] == "CPU 0 and CPU 1 share a core that is reported as two"
         assert mispredicted[3].startswith(
-            "imul10 alongside imul10 (same_llc): imul10 takes 2 times as long as alone, the port "
-            "model predicts 1 "
+            "imul10 alongside imul10 (cores that share a last-level cache): imul10 takes 2 times "
+            "as long as alone, the port model predicts 1 "
         )
         assert "+6 % for sha256 (4 to 12)" in plain(gain[3])
         assert gain[4].startswith("Leave SMT siblings idle for imul10; ")
@@ -347,7 +347,7 @@ def test_user_program_runs_alongside_each_kernel_class(tmp_path: Path) -> None:
         ).fetchall()
     assert kind == "command_slowdown"
     assert plain(detail).startswith(
-        "The program's time compared with running alone: +100 % alongside scan (siblings), "
+        "The program's time compared with running alone: +100 % alongside scan (SMT siblings), "
         "+50 % alongside imul3"
     )
 

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import chromium
 import pytest
-import report_database
 import report_with_frames
-
-from schedlens.report import page
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,23 +18,16 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The reports of a sweep and of a recording with frames."""
-    folder = tmp_path_factory.mktemp("reports")
-    for name, con in (
-        ("sweep", report_database.create(threads=(1, 10, 14))),
-        ("frames", report_with_frames.create()),
-    ):
-        with con:
-            page.write(con, folder / f"{name}.html")
-    return folder
+@pytest.fixture
+def folder(built: Path) -> Path:
+    return built
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
-    with chromium.Browser(tmp_path_factory.mktemp("profile"), 1440, 900) as browser:
-        yield browser
+@pytest.fixture
+def browser(window: chromium.Browser) -> Iterator[chromium.Browser]:
+    window.reset(1440, 900)
+    yield window
+    window.complaints.clear()
 
 
 def test_sweep_shows_its_scaling_before_the_findings(
@@ -107,6 +97,39 @@ def test_link_to_a_folded_finding_opens_it(browser: chromium.Browser, folder: Pa
     assert browser.evaluate(f"{folded}.open") is False
     browser.evaluate(f"location.hash = {folded}.id")
     browser.wait(f"{folded}.open")
+
+
+def test_section_that_no_finding_is_about_is_a_line_until_a_link_opens_it(
+    browser: chromium.Browser, folder: Path
+) -> None:
+    browser.open(folder / "frames.html")
+    heights = (
+        "Object.fromEntries([...document.querySelectorAll('main > section, main > details')]"
+        ".map((one) => [one.id, one.getBoundingClientRect().height]))"
+    )
+    before = browser.evaluate(heights)
+    assert list(before)[:3] == ["findings", "cpu_timeline", "frame_time"]
+    # What is open fits a screen; what is not is a line.
+    assert max(before[name] for name in ("frame_time", "oversubscription")) < 900
+    assert before["cpu_timeline"] < 1050
+    assert before["more"] < 60
+    assert browser.evaluate("document.documentElement.scrollHeight") < 5000
+    shown = "document.querySelector('#topology .part').checkVisibility()"
+    assert browser.evaluate(f"{shown} && document.querySelector('#topology .part').open") is False
+    browser.evaluate("document.querySelector('.contents a[href=\"#topology\"]').click()")
+    browser.wait(f"{shown} && document.querySelector('#topology .part').open")
+    browser.wait(
+        "(() => { const top = document.querySelector('#topology').getBoundingClientRect().top; "
+        "return top > -5 && top < 100; })()"
+    )
+    # Back leads to where the reader was.
+    browser.evaluate("history.back()")
+    browser.wait("location.hash === ''")
+    # On paper every section is open, and folded again afterwards.
+    browser.evaluate("document.querySelector('#more').open = false")
+    browser.pdf()
+    assert browser.evaluate("document.querySelector('#more').open") is False
+    assert browser.complaints == []
 
 
 def test_sections_fold_their_tables_and_hide_tables_without_rows(

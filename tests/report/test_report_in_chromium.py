@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import chromium
 import pytest
 import report_database
-import report_with_frames
 import timeline_page
 
 from schedlens.report import page
@@ -23,36 +21,23 @@ pytestmark = [
     ),
 ]
 
-Open = Callable[[Path], chromium.Browser]
-
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(built: Path) -> Path:
     """Four reports: plain, with hostile names, of 256 CPUs, and with frames."""
-    folder = tmp_path_factory.mktemp("reports")
     hostile = report_database.HOSTILE + "x" * 10_000
     wide = report_database.Machine(cores=128, packages=2, cores_per_llc=8)
     for name, con in (
-        ("plain", report_database.create(threads=(1, 10, 14))),
         ("hostile", report_database.create(threads=(14,), name=hostile, placements=("siblings",))),
         ("wide", report_database.create(machine=wide, threads=(160,), placements=("default",))),
-        ("frames", report_with_frames.create()),
     ):
         with con:
             if name == "hostile":
                 con.execute("UPDATE trace SET host = ?, label = label || ?", [hostile, hostile])
                 con.execute("UPDATE process SET name = ?", [hostile])
                 con.execute("UPDATE finding SET title = ?, detail = ?, advice = ?", [hostile] * 3)
-            # The step with the most threads.
-            step = "sha256-siblings-t14-r1" if name == "plain" else None
-            page.write(con, folder / f"{name}.html", step=step)
-    return folder
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[chromium.Browser]:
-    with chromium.Browser(tmp_path / "profile") as browser:
-        yield browser
+            page.write(con, built / f"{name}.html")
+    return built
 
 
 def states(browser: chromium.Browser) -> list[list[Any]]:
@@ -192,10 +177,10 @@ def test_tables_sort_by_keyboard_and_filter(browser: chromium.Browser, folder: P
 
 
 PLOTS = "[...document.querySelectorAll('.over-time .plot')]"
-# Of the report with frames: frames; in the timeline frames, parked CPUs, and how many were busy;
+# Of the report with frames: in the timeline frames, parked CPUs, and how many were busy; frames;
 # kinds of core and threads; running and ready by priority; frames, parked CPUs and threads.
 TIME_SECTIONS = [
-    "frame_time", *["cpu_timeline"] * 3, *["core_choice"] * 2, *["priority_order"] * 2,
+    *["cpu_timeline"] * 3, "frame_time", *["core_choice"] * 2, *["priority_order"] * 2,
     *["parking"] * 3,
 ]  # fmt: skip
 TIME_FIGURE_COUNT = len(TIME_SECTIONS)
@@ -226,7 +211,7 @@ def test_zoom_applies_to_all_figures_of_the_same_time(
     )
     assert places == [places[0]] * TIME_FIGURE_COUNT
     # One of each kind.
-    for dragged in (0, 3, 5, 10):
+    for dragged in (0, 2, 5, 10):
         begin = 100 + dragged
         browser.evaluate(
             f"void Plotly.relayout({PLOTS}[{dragged}], "
@@ -264,7 +249,7 @@ def test_figures_over_time_shade_the_stutter(browser: chromium.Browser, folder: 
     assert bands == [[[90, 130]]] * TIME_FIGURE_COUNT
     # Lines at 6 P cores, 10 cores, 16 logical CPUs.
     limits = browser.evaluate(
-        f"{PLOTS}[3].layout.shapes.filter((s) => s.type === 'line').map((s) => s.y0)"
+        f"{PLOTS}[2].layout.shapes.filter((s) => s.type === 'line').map((s) => s.y0)"
     )
     assert limits == [6, 10, 16]
 
@@ -297,6 +282,9 @@ def test_search_narrows_timeline_and_thread_tables(browser: chromium.Browser, fo
     assert browser.evaluate("document.getElementById('matches').textContent").startswith(
         "1 thread in the timeline, "
     )
+    # A section that is folded says that it has matches.
+    noted = "document.querySelector('#thread_summary .hits').textContent"
+    assert re.fullmatch(r"\d+ matching rows?", browser.evaluate(noted))
     # Tables without threads are unchanged.
     assert browser.evaluate(others) == rows
     search(browser, "kworker/7:, kworker/8:")
@@ -304,6 +292,7 @@ def test_search_narrows_timeline_and_thread_tables(browser: chromium.Browser, fo
     search(browser, "")
     assert column(browser, table, thread) == before
     assert browser.evaluate("document.getElementById('matches').textContent") == ""
+    assert browser.evaluate(noted) == ""
     assert browser.complaints == []
 
 
@@ -313,7 +302,7 @@ def test_search_narrows_bars_and_thread_states(browser: chromium.Browser, folder
     bars = "document.querySelector('#thread_summary .plot')"
     labels = f"[...new Set({bars}.data[0].y)]"
     before = browser.evaluate(labels)
-    assert len(before) == 30
+    assert len(before) == 20
     heights = [browser.evaluate(f"{bars}._fullLayout.height")]
     states = "document.querySelector('#core_choice .over-time:last-of-type .plot')"
     # The longest-running threads are shown; the match may be far below them.

@@ -135,16 +135,26 @@ def test_every_analyzer_has_a_section_of_its_name() -> None:
     assert set(judging.analyzers()) <= names
 
 
-def test_findings_precede_machine_scaling_and_timeline(text: str) -> None:
+def test_sections_behind_the_first_screen_are_open_and_the_others_are_not(text: str) -> None:
     shown = data_of(text)
-    assert [section["name"] for section in shown["sections"][:4]] == [
-        "topology", "scaling_curve", "run_throughput", "cpu_timeline",
-    ]  # fmt: skip
+    places = {section["name"]: section["place"] for section in shown["sections"]}
+    cards, top = shown["findings"]["cards"], shown["findings"]["top"]
+    opened = {name for name, place in places.items() if place == "open"}
+    named = {cards[place]["section"] for place in top} - {None}
+    assert opened == named | {"scaling_curve", "cpu_timeline"}
+    # The answer of a sweep comes first; what no finding is about comes last.
+    assert next(iter(places)) == "scaling_curve"
+    assert places["topology"] == "group"
+    order = [["open", "line", "group"].index(place) for place in places.values()]
+    assert order == sorted(order)
+    linked = {card["section"] for card in cards} - {None}
+    assert {name for name, place in places.items() if place == "line"} == linked - opened
 
 
 def test_map_busy_share_matches_the_query(con: duckdb.DuckDBPyConnection, text: str) -> None:
     shown = data_of(text)
-    plot = shown["sections"][0]["figures"][0]["plot"]
+    [machine] = [one for one in shown["sections"] if one["name"] == "topology"]
+    plot = machine["figures"][0]["plot"]
     step = dict(shown["facts"])["step shown in detail"]
     expected = dict(
         con.execute(

@@ -23,8 +23,10 @@ FLAGS = (
 
 # Every folded part of the page is opened.
 OPEN_ALL = "for (const one of document.querySelectorAll('details')) one.open = true;"
-# Figures are drawn when they come near the window: scroll down the page and wait for each.
+# Figures are drawn when they come near the window: unfold them, scroll down and wait for each.
 DRAW_ALL = """(async () => {
+  const folded = 'details.part, details.group, details.figures';
+  for (const one of document.querySelectorAll(folded)) one.open = true;
   for (const plot of document.querySelectorAll('.plot')) {
     plot.scrollIntoView({behavior: 'instant'});
     while (plot.dataset.state === 'waiting') await new Promise((done) => setTimeout(done, 20));
@@ -77,6 +79,17 @@ class Browser:
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
+
+    def reset(self, width: int, height: int) -> None:
+        """An empty page of this size, in the light theme, without what earlier pages left."""
+        self.send("Page.navigate", url="about:blank")
+        self.send("Emulation.setEmulatedMedia", media="", features=[])
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        self.complaints.clear()
+        self.requests.clear()
 
     def __enter__(self) -> Browser:
         return self

@@ -107,8 +107,8 @@ function toolbar(tl) {
   tl.matches = make('span', { class: 'lane-matches', role: 'status' });
   tl.findings = make('select', { 'aria-label': 'Go to a finding', onchange: (event) => { const found = tl.overview.findings[Number(event.target.value)]; if (found) working(tl, openFinding(tl, found)); } });
   const press = (label, text, act) => make('button', { type: 'button', 'aria-label': text, title: text, onclick: act }, label);
-  tl.chooseColor = choice('Color CPUs by', [['process', 'process'], ['state', 'state']], tl.options.color, (value) => { tl.options.color = value; tl.touched = true; relayout(tl); loadSoon(tl); });
-  tl.chooseSort = choice('Sort threads by', [['running', 'running time'], ['ready', 'ready time'], ['cost', 'cost of the finding']], tl.options.sort, (value) => { tl.options.sort = value; tl.touched = true; relayout(tl); });
+  tl.chooseColor = choice('CPUs by', [['process', 'process'], ['state', 'state']], tl.options.color, (value) => { tl.options.color = value; tl.touched = true; relayout(tl); loadSoon(tl); });
+  tl.chooseSort = choice('Threads by', [['running', 'running time'], ['ready', 'ready time'], ['cost', 'cost of the finding']], tl.options.sort, (value) => { tl.options.sort = value; tl.touched = true; relayout(tl); });
   return make('div', { class: 'lane-toolbar', role: 'group', 'aria-label': 'Timeline' },
     tl.recordings, tl.findings, tl.searchBox, press('◂', 'Previous match', () => findNext(tl, 'previous')), press('▸', 'Next match', () => findNext(tl, 'next')), tl.matches,
     tl.filterBox, tl.chooseColor, tl.chooseSort,
@@ -169,6 +169,8 @@ async function applyFragment(tl) {
     if (found) await selectSlice(tl, { ...found, utid: wanted.utid }, true);
   } else tl.details.replaceChildren();
   tl.element.dataset.applied = location.hash;
+  const part = tl.element.closest('details');
+  if (part) part.open = true;
   tl.element.scrollIntoView({ behavior: 'instant', block: 'nearest' });
   return true;
 }

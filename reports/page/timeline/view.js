@@ -58,7 +58,7 @@ function relayout(tl) {
 
 /** As high as the lanes need, but never higher than most of the window. */
 function fitHeight(tl) {
-  tl.height = Math.round(Math.max(160, Math.min(tl.contentHeight + RULER_HEIGHT + 2, window.innerHeight * 0.72)));
+  tl.height = Math.round(Math.max(160, Math.min(tl.contentHeight + RULER_HEIGHT + 2, window.innerHeight * 0.56)));
   sizeLanes(tl);
 }
 

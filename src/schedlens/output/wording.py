@@ -5,15 +5,31 @@ from __future__ import annotations
 import re
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=%|(?:ns|us|ms|s|min|[kMG]?Hz|W)\b)")
+_PLACES = {
+    "same_cpu": "one CPU",
+    "siblings": "SMT siblings",
+    "same_l2": "cores that share an L2",
+    "same_llc": "cores that share a last-level cache",
+    "across_llc": "cores with different last-level caches",
+    "across_package": "different packages",
+    "p_beside_e": "a P core and an E core",
+    "two_cpus": "two CPUs",
+}
 _BOUND_WORDS = {"at_least": "at least ", "range": "up to ", None: "about "}
 
 
 def duration(ns: float) -> str:
     """A duration in the unit that a reader would choose: 840 ns, 12.5 us, 3.2 ms, 1.5 s."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(ns) >= size:
+        # 999.9 us is 1 ms.
+        if abs(ns) >= size * 0.9995:
             return f"{ns / size:.3g} {unit}" if abs(ns) < 1000 * size else f"{ns / size:.0f} {unit}"
     return f"{ns:.0f} ns"
+
+
+def place(name: str) -> str:
+    """Where the two threads of an experiment ran: `cores that share an L2`."""
+    return _PLACES.get(name, name.replace("_", " "))
 
 
 def minutes(seconds: float) -> str:

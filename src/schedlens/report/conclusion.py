@@ -8,7 +8,7 @@ from typing import Any
 from schedlens.ask.findings import Rank
 from schedlens.output.terminal import visible
 from schedlens.output.wording import count, duration, percent, thread_name, unbroken
-from schedlens.report.figures import short
+from schedlens.report.figures import short, units
 from schedlens.report.rates import by_kernel, digits, unit_text
 from schedlens.report.sections import Rows, View
 
@@ -47,7 +47,7 @@ def verdict(view: View) -> dict[str, Any]:
             lines, plot = found
             return {
                 "kind": kind,
-                "lines": [visible(unbroken(line)) for line in lines],
+                "lines": [units(visible(unbroken(line))) for line in lines],
                 "plot": plot,
             }
     return {"kind": "none", "lines": [], "plot": None}
@@ -58,10 +58,12 @@ Answered = tuple[list[str], dict[str, Any] | None] | None
 
 def _experiment(view: View) -> Answered:
     found = view.rows(
-        f"SELECT detail FROM finding WHERE rank = {int(Rank.ANSWER)} "
+        f"SELECT title, detail FROM finding WHERE rank = {int(Rank.ANSWER)} "
         f"ORDER BY finding_id LIMIT {_MOST_ANSWERS}"
     )
-    return ([row["detail"] for row in found], None) if found else None
+    if not found:
+        return None
+    return [f"{found[0]['title']}.", *(row["detail"] for row in found)], None
 
 
 def _sweep(view: View) -> Answered:

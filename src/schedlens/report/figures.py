@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from schedlens.output.terminal import visible
 
 Plot = dict[str, Any]
+
+_MICROSECONDS = re.compile(r"(?<=\d[ \u00a0])us\b")
 
 # Rows of bars carried for the search for threads; only the first few are shown without one.
 MOST_SOUGHT = 240
@@ -183,6 +186,11 @@ def rows_across(
     }
 
 
-def row_height(rows: int, *, least: int = 180, each: int = 22, most: int = 1400) -> int:
+def units(text: str) -> str:
+    """The text of a finding with the page's sign for microseconds."""
+    return _MICROSECONDS.sub("µs", text)
+
+
+def row_height(rows: int, *, least: int = 180, each: int = 22, most: int = 640) -> int:
     """Height in CSS pixels of a figure with this many rows of bars."""
     return min(most, max(least, 110 + each * rows))

@@ -27,7 +27,7 @@ from schedlens.output import kept, leftover
 from schedlens.output.terminal import visible
 from schedlens.output.whole_file import cannot_write
 from schedlens.output.wording import count
-from schedlens.report import embedded, summary
+from schedlens.report import embedded, folding, summary
 from schedlens.report.figures import short
 from schedlens.report.sections import Chapter, Figure, Section, View, chapters, made
 from schedlens.report.table import table
@@ -172,10 +172,11 @@ def payload(
     names = {section["name"] for section in sections}
     with view.timings.of("slices of the timeline"):
         recorded = embedded.payload(view.con, view.trace_id, budget, timelines)
+    findings = _findings(view, names, frozenset(of_step))
     return {
         "facts": _facts(view),
-        "findings": _findings(view, names, frozenset(of_step)),
-        "sections": sections,
+        "findings": findings,
+        "sections": folding.arranged(sections, findings),
         "absent": absent,
         "timeline": recorded,
     }
@@ -289,6 +290,8 @@ def _lost(traces: Rows) -> str:
 def _figure(chapter: Chapter, figure: Figure) -> dict[str, Any]:
     return {
         "name": chapter.full_name(figure),
+        "title": chapter.figures[figure.name]
+        + (f" ({visible(figure.item)})" if figure.item else ""),
         "kind": figure.kind,
         "caption": visible(figure.caption),
         "height": figure.height,

@@ -12,7 +12,7 @@ from schedlens.output.terminal import visible
 from schedlens.output.wording import count
 from schedlens.report import before_after, moment, todo
 from schedlens.report import conclusion as session
-from schedlens.report.figures import short
+from schedlens.report.figures import short, units
 from schedlens.report.sections import Answer, View
 from schedlens.report.table import table
 
@@ -67,11 +67,13 @@ def payload(
         "verdict": said,
         "pairs": before_after.pairs(view),
         "todo": _linked(todo.rows(view), cards),
+        "several": len(labels) > 1,
         "headline": _headline(tally, len(concluded["not_recorded"])),
         "tally": [
             [severity, tally[severity]] for severity in (*SEVERITIES, "clean") if tally[severity]
         ],
         "top": top,
+        "stated": [place for place, rows in enumerate(cards) if _is_stated(rows[0], said["kind"])],
         "cards": shown + [_brief(view, rows, labels, figures_of(rows)) for rows in cards[CARDS:]],
         **concluded,
         "sql": _LIST,
@@ -156,8 +158,8 @@ def _brief(
     return {
         "severity": first["severity"],
         "kind": first["kind"],
-        "title": visible(first["title"])[:600],
-        "detail": visible(first["detail"])[:2000],
+        "title": units(visible(first["title"]))[:600],
+        "detail": units(visible(first["detail"]))[:2000],
         "per_frame": _per_frame(view, first),
         "share_of": first["cost_of"],
         "cost_ns": first["cost_ns"],
