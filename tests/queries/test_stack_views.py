@@ -13,7 +13,10 @@ from drawn_stacks import MS, database_with_stacks
 
 from schedlens.ask import judging, waiting_code
 from schedlens.ask.findings import Finding, Metric, Scope
+from schedlens.errors import NothingToReadError
 from schedlens.export import stack_profiles
+
+ALL = stack_profiles.Selection(1)
 
 
 @pytest.fixture(scope="module")
@@ -110,17 +113,45 @@ def test_stacks_are_written_for_flame_graph_viewers(
         "WHERE wait_ns > 0"
     ).fetchone()
     assert expected is not None
-    stack_profiles.save(con, tmp_path / "f", "folded", "waiting", trace_id=1)
+    stack_profiles.save(con, tmp_path / "f", "folded", "waiting", ALL)
     lines = (tmp_path / "f").read_text(encoding="utf-8").splitlines()
     assert (len(lines), sum(int(line.rpartition(" ")[2]) for line in lines)) == expected
     assert all(line.startswith("game;") for line in lines)
-    stack_profiles.save(con, tmp_path / "s", "speedscope", "waiting", trace_id=1)
+    stack_profiles.save(con, tmp_path / "s", "speedscope", "waiting", ALL)
     scope = json.loads((tmp_path / "s").read_text(encoding="utf-8"))
     assert sum(sum(profile["weights"]) for profile in scope["profiles"]) == expected[1]
     assert "Queue::take" in {frame["name"] for frame in scope["shared"]["frames"]}
-    stack_profiles.save(con, tmp_path / "x", "firefox", "waiting", trace_id=1)
+    stack_profiles.save(con, tmp_path / "x", "firefox", "waiting", ALL)
     threads = json.loads((tmp_path / "x").read_text(encoding="utf-8"))["threads"]
     assert sum(sum(thread["samples"]["weight"]) for thread in threads) * 1e6 == expected[1]
+
+
+def folded(con: duckdb.DuckDBPyConnection, file: Path, chosen: stack_profiles.Selection) -> int:
+    """The waiting time in a file of the chosen stacks."""
+    stack_profiles.save(con, file, "folded", "waiting", chosen)
+    return sum(int(line.rpartition(" ")[2]) for line in file.read_text().splitlines())
+
+
+def test_stacks_of_a_thread_a_window_and_a_finding(tmp_path: Path) -> None:
+    with database_with_stacks() as con:
+        ((tid, utid),) = con.execute("SELECT tid, utid FROM thread WHERE name = 'A'").fetchall()
+        only_a = replace(ALL, tid=tid)
+        assert folded(con, tmp_path / "f", only_a) == 3 * MS
+        # A waits from 2 to 4 ms: the window contains half of it.
+        assert folded(con, tmp_path / "f", replace(only_a, from_ns=3 * MS, to_ns=5 * MS)) == MS
+        con.execute(
+            "INSERT INTO finding BY NAME SELECT 7 AS finding_id, 'a' AS analyzer, 'k' AS kind, "
+            "'info' AS severity, 2 AS rank, 't' AS title, 'd' AS detail, 'a' AS advice, "
+            "'of' AS cost_of, '' AS evidence_sql, 1 AS trace_id, ? AS utid, "
+            "3000000 AS start_ns, 5000000 AS end_ns",
+            [utid],
+        )
+        chosen = stack_profiles.of_finding(con, 7)
+        assert folded(con, tmp_path / "f", chosen) == MS
+        with pytest.raises(NothingToReadError, match="no finding 8"):
+            stack_profiles.of_finding(con, 8)
+        with pytest.raises(NothingToReadError, match="in what was chosen"):
+            folded(con, tmp_path / "f", replace(ALL, tid=999_999))
 
 
 def about_a(con: duckdb.DuckDBPyConnection, analyzer: str) -> Finding:

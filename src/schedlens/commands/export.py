@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from schedlens.export.columnar_files import Form
     from schedlens.export.excerpt import Choice
     from schedlens.export.stack_profiles import Form as StackForm
-    from schedlens.export.stack_profiles import Measure
+    from schedlens.export.stack_profiles import Measure, Selection
 
 MARGIN_S = 0.1
 
@@ -63,18 +63,20 @@ MARGIN_S = 0.1
 @click.option(
     "--finding", "findings", multiple=True, metavar="KIND",
     help="With --scrub: this kind, analyzer or number of a finding, or all; may be given again. "
-    "Default: all findings above info.",
+    "Default: all findings above info. With stacks: those of the thread and the window of the "
+    "finding with this number.",
 )  # fmt: skip
 @click.option(
     "--margin", "margin_s", type=click.FloatRange(0, 3600), default=None,
     help="With --scrub: time to keep before and after the findings, in s.  [default: 0.1]",
 )  # fmt: skip
 @click.option("--from", "from_s", type=float, callback=trace_time,
-              help="With --scrub: leave out what is before, in s of each trace.")  # fmt: skip
+              help="With --scrub or stacks: start, in s of each trace.")  # fmt: skip
 @click.option("--to", "to_s", type=float, callback=trace_time,
-              help="With --scrub: leave out what is after, in s of each trace.")  # fmt: skip
+              help="With --scrub or stacks: end, in s of each trace.")  # fmt: skip
 @click.option("--process", help="With --scrub: the process that `analyze` was given. With "
               "stacks: only this process.")  # fmt: skip
+@click.option("--thread", "tid", type=int, help="With stacks: only the thread with this id.")
 @click.option(
     "--salt", metavar="SECRET", envvar="SCHEDLENS_SALT",
     help="With --scrub: secret of the hashes, so that the names of several files agree. Default: "
@@ -94,6 +96,7 @@ def export(
     from_s: float | None,
     to_s: float | None,
     process: str | None,
+    tid: int | None,
     salt: str | None,
     report: bool,
 ) -> int:
@@ -108,12 +111,14 @@ def export(
     (docs/scrubbed-recordings.md).
 
     --folded, --speedscope and --firefox --stacks write the stacks of a recording, weighted by
-    samples, by waiting time, by ready time, or by wakeups (docs/stacks.md). --firefox without
-    --stacks writes the schedule, one track per logical CPU.
+    samples, by waiting time, by ready time, or by wakeups (docs/stacks.md), for all, a process, a
+    thread, a window or a finding. --firefox without --stacks writes the schedule, one track per
+    logical CPU.
 
     \b
       schedlens export SESSION --perfetto
       schedlens export SESSION --speedscope --stacks waiting -o waits.speedscope.json
+      schedlens export SESSION --folded --stacks waiting --finding 1 -o finding.folded.txt
       schedlens export SESSION --perfetto --trace sha256-default-t01-r1 -o first.perfetto-trace
       schedlens export SESSION --scrub --finding stutter -o stutter.schedlens
       schedlens export SESSION --parquet -o tables
@@ -137,10 +142,16 @@ def export(
     if form != "perfetto" and (no_tracks or (label and not of_stacks)):
         raise click.UsageError("--trace and --no-tracks need --perfetto")
     checked(from_s, to_s)
-    of_scrub = (
-        findings, margin_s is not None, from_s is not None, to_s is not None,
-        process if not of_stacks else None,
-    )  # fmt: skip
+    by_stack = of_stacks and (form != "firefox" or measure is not None)
+    chosen = (findings, from_s is not None, to_s is not None, process is not None)
+    of_scrub = (margin_s is not None, *(() if of_stacks else chosen))
+    if (tid is not None or any(chosen)) and of_stacks and not by_stack:
+        raise click.UsageError(
+            "--finding, --from, --to, --process and --thread need --stacks: a track shows all "
+            "that ran"
+        )
+    if tid is not None and not of_stacks:
+        raise click.UsageError("--thread needs --folded, --speedscope or --firefox")
     # The secret may be in the environment for other calls.
     if form != "scrub" and any((*of_scrub, report)):
         raise click.UsageError(
@@ -159,9 +170,8 @@ def export(
         if form == "perfetto":
             written = _traces(analysis.con, _home(path, output), output, label, no_tracks, progress)
         elif of_stacks:
-            if form == "firefox" and measure is None and process is not None:
-                raise click.UsageError("--process needs --stacks: a track shows all that ran")
-            written = _profiles(analysis.con, path, output, form, measure, label, process)
+            part = _part(analysis.con, findings, process, tid, (from_s, to_s))
+            written = _profiles(analysis.con, path, output, form, measure, label, part)
         else:
             written = _tables(analysis.con, path, query, form, output, progress)
     for file in written:
@@ -285,6 +295,27 @@ def _traces(
     return written
 
 
+def _part(
+    con: duckdb.DuckDBPyConnection,
+    findings: tuple[str, ...],
+    process: str | None,
+    tid: int | None,
+    window_s: tuple[float | None, float | None],
+) -> Selection:
+    """The chosen stacks; its recording is 0 for all recordings."""
+    from schedlens.ask.pipeline import nanoseconds
+    from schedlens.export import stack_profiles
+
+    from_ns, to_ns = map(nanoseconds, window_s)
+    if not findings:
+        return stack_profiles.Selection(0, process, tid, from_ns, to_ns)
+    if len(findings) > 1 or not findings[0].isdecimal() or len(findings[0]) > 9:
+        raise click.UsageError("--finding takes one number with stacks: `FROM finding` lists them")
+    if tid is not None or process is not None or window_s != (None, None):
+        raise click.UsageError("--finding chooses thread and window itself")
+    return stack_profiles.of_finding(con, int(findings[0]))
+
+
 def _profiles(
     con: duckdb.DuckDBPyConnection,
     path: str,
@@ -292,14 +323,17 @@ def _profiles(
     form: str,
     measure: Measure | None,
     label: str | None,
-    process: str | None,
+    part: Selection,
 ) -> list[Path]:
+    from dataclasses import replace
     from typing import cast
 
     from schedlens.export import chosen_recordings, cpu_markers, stack_profiles
 
     kind = cast("StackForm", form)
-    chosen = chosen_recordings.choose(con, label)
+    chosen = [
+        one for one in chosen_recordings.choose(con, label) if part.trace_id in (0, one.trace_id)
+    ]
     is_file = output is not None and len(chosen) == 1 and not output.is_dir()
     folder = _home(path, None) if output is None else output.parent if is_file else output
     _make(folder)
@@ -313,7 +347,7 @@ def _profiles(
         if of_cpus:
             cpu_markers.save(con, file, one.trace_id)
         else:
-            stack_profiles.save(con, file, kind, shown, trace_id=one.trace_id, process=process)
+            stack_profiles.save(con, file, kind, shown, replace(part, trace_id=one.trace_id))
         written.append(file)
     return written
 

@@ -43,20 +43,52 @@ class _Thread:
     stacks: list[tuple[list[str], int]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Selection:
+    """The stacks of one recording: all, or those of a process, a thread, or a window in ns."""
+
+    trace_id: int
+    process: str | None = None
+    tid: int | None = None
+    from_ns: int | None = None
+    to_ns: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether other stacks of the recording may be left out."""
+        return any(
+            value is not None for value in (self.process, self.tid, self.from_ns, self.to_ns)
+        )
+
+
+def of_finding(con: duckdb.DuckDBPyConnection, number: int) -> Selection:
+    """The window and the thread of a finding. Raises `NothingToReadError` if it has neither."""
+    found = con.execute(
+        "SELECT f.trace_id, t.tid, f.start_ns, f.end_ns FROM finding AS f "
+        "LEFT JOIN thread AS t USING (utid) WHERE f.finding_id = ?",
+        [number],
+    ).fetchone()
+    if found is None:
+        raise NothingToReadError(f"there is no finding {number}: `FROM finding` lists all")
+    trace_id, tid, from_ns, to_ns = found
+    if trace_id is None:
+        raise NothingToReadError(f"finding {number} is about several recordings: use --trace")
+    return Selection(trace_id, None, tid, from_ns, to_ns)
+
+
 def save(
     con: duckdb.DuckDBPyConnection,
     file: Path,
     form: Form,
     measure: Measure,
-    *,
-    trace_id: int,
-    process: str | None = None,
+    chosen: Selection,
 ) -> None:
-    """Writes the stacks of a recording. Raises `NothingToReadError` if it has none."""
-    threads = _threads(con, measure, trace_id, process)
+    """Writes the chosen stacks. Raises `NothingToReadError` if there are none."""
+    threads = _threads(con, measure, chosen)
     if not threads:
+        where = "in what was chosen" if chosen.is_part else "in this recording"
         raise NothingToReadError(
-            f"no {measure} with a stack in this recording: record with `collect --stacks`"
+            f"no {measure} with a stack {where}: record with `collect --stacks`"
         )
     name, unit = file.name, _SOURCES[measure][2]
     if form == "folded":
@@ -72,17 +104,14 @@ def save(
     whole_file.write(file, written)
 
 
-def _threads(
-    con: duckdb.DuckDBPyConnection, measure: Measure, trace_id: int, process: str | None
-) -> list[_Thread]:
+def _threads(con: duckdb.DuckDBPyConnection, measure: Measure, chosen: Selection) -> list[_Thread]:
     view, weight, _ = _SOURCES[measure]
-    arguments = [trace_id] if process is None else [trace_id, process]
-    more = "" if process is None else ", p_process := ?"
     rows = con.execute(
         f"SELECT s.utid, s.process, s.thread, t.tid, s.folded, s.{weight} "
-        f"FROM {view}(p_trace_id := ?{more}) AS s JOIN thread AS t USING (utid) "
-        f"WHERE s.{weight} > 0 ORDER BY s.utid, s.folded NULLS FIRST",
-        arguments,
+        f"FROM {view}(p_trace_id := ?, p_from_ns := ?, p_to_ns := ?, p_process := ?) AS s "
+        f"JOIN thread AS t USING (utid) WHERE s.{weight} > 0 AND (? IS NULL OR t.tid = ?) "
+        "ORDER BY s.utid, s.folded NULLS FIRST",
+        [chosen.trace_id, chosen.from_ns, chosen.to_ns, chosen.process, chosen.tid, chosen.tid],
     ).fetchall()
     found: dict[int, _Thread] = {}
     for utid, owner, name, tid, folded, value in rows:
