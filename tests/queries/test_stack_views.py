@@ -154,6 +154,28 @@ def test_stacks_of_a_thread_a_window_and_a_finding(tmp_path: Path) -> None:
             folded(con, tmp_path / "f", replace(ALL, tid=999_999))
 
 
+def test_stutters_differ_from_other_frames_by_code() -> None:
+    """Frames of game every 1 ms; the second one lasts from 1 to 6 ms and contains A's wait."""
+    edges = [0, 1, 6, 7, 8, 9, 10]
+    with database_with_stacks() as con:
+        con.execute(
+            "INSERT INTO frame BY NAME SELECT 1 AS trace_id, number AS frame, upid, utid, "
+            "begin_ms * 1000000 AS start_ns, (end_ms - begin_ms) * 1000000 AS dur_ns, "
+            "'mark' AS dialect FROM (SELECT unnest(range(6)) AS number, unnest(?) AS begin_ms, "
+            "unnest(?) AS end_ms) CROSS JOIN (SELECT upid, utid FROM thread WHERE name = 'A')",
+            [edges[:-1], edges[1:]],
+        )
+        rows = con.execute(
+            "SELECT own_frame, stutters, others, stutter_wait_ns, other_wait_ns, more_wait_ns, "
+            "stutter_ready_ns, other_ready_ns, more_ready_ns FROM stutter_stack WHERE thread = 'A'"
+        ).fetchall()
+    assert rows == [
+        ("Queue::take", 1, 5, 2 * MS, 0, 2 * MS, 2 * MS, 0, 2 * MS),
+        # A waits 1 ms without a stack in one of the five other frames.
+        (None, 1, 5, 0, MS // 5, -MS // 5, 0, 0, 0),
+    ]
+
+
 def about_a(con: duckdb.DuckDBPyConnection, analyzer: str) -> Finding:
     """A finding of an analyzer about thread A."""
     ((utid,),) = con.execute("SELECT utid FROM thread WHERE name = 'A'").fetchall()
