@@ -79,6 +79,16 @@ def test_recording_that_ended_is_not_cancelled(
     assert (words.count("-start"), words.count("-stop"), words.count("-cancel")) == (1, 1, 0)
 
 
+def test_guard_is_ready_with_the_line_ends_of_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nprintf 'ready\\r\\n'\ncat >/dev/null\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert Guard(()).close()
+
+
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_guard_runs_its_commands_only_without_an_orderly_end(
     is_killed: bool, tmp_path: Path

@@ -57,7 +57,8 @@ class Guard:
         except OSError as error:
             raise KnobError(f"cannot start the settings guard: {error.strerror}") from None
         assert self._process.stdout is not None
-        if self._process.stdout.readline() != b"ready\n":
+        # Windows ends lines with \r\n.
+        if self._process.stdout.readline().rstrip() != b"ready":
             self._process.kill()
             self._process.wait()
             raise KnobError("the settings guard did not start: nothing was changed")

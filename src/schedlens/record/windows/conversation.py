@@ -46,7 +46,8 @@ def start(
 
 def ask_to_end(process: subprocess.Popen[bytes]) -> None:
     """Sends the event of Ctrl-Break, or on other systems the signal of Ctrl-C."""
-    with contextlib.suppress(OSError, ValueError):
+    # SystemError: what Python raises on Windows if there is no console.
+    with contextlib.suppress(OSError, ValueError, SystemError):
         process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT))
 
 
