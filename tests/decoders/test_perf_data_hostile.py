@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import struct
 import time
 from pathlib import Path
 
+import perf_versions
+import pyarrow as pa
 import pytest
 from conftest import command
 from decoded import decoded
@@ -136,3 +139,24 @@ def test_analyze_refuses_a_foreign_file_without_a_traceback(name: str, tmp_path:
     assert "Traceback" not in done.stdout + done.stderr
     assert str(path) in done.stderr
     assert done.stderr.strip().count("\n") == 0
+
+
+def test_a_bomb_in_compressed_records_does_not_fill_the_disk(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    whole = fixture("zstd", tmp_path_factory).read_bytes()
+    trace = tmp_path / "bomb.perf.data"
+    # 512 MiB of zeros in 16 KB: as much as a temporary file must never take.
+    packed = bytes(pa.Codec("zstd").compress(bytes(1 << 29), asbytes=True))
+    record = struct.pack("<IHH", perf_versions.COMPRESSED, 0, 8 + len(packed)) + packed
+    trace.write_bytes(perf_versions.with_records(whole, [record]))
+    begin = time.monotonic()
+    problems = decoded(trace)["problem"].to_pylist()
+    assert time.monotonic() - begin < LIMIT_S
+    (place,) = [
+        row["place"] for row in problems
+        if row["what"] == "compressed records cannot be read: they unpack to more than 256 times "
+        "their size"
+    ]  # fmt: skip
+    unpacked = int(place.removeprefix("data, unpacked byte "))
+    assert unpacked <= 256 * len(packed) + (1 << 20) + (1 << 18)

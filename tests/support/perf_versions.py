@@ -94,6 +94,20 @@ def rewritten(data: bytes, version: Version) -> bytes:
     return bytes(out)
 
 
+def with_records(data: bytes, records: list[bytes]) -> bytes:
+    """The same file with these records before all others."""
+    data_at, data_size = struct.unpack_from("<2Q", data, 40)
+    more = b"".join(records)
+    rest = bytearray(data[data_at + data_size :])
+    bits = int.from_bytes(data[72:104], "little")
+    for place in range(bits.bit_count()):
+        at, size = struct.unpack_from("<2Q", rest, 16 * place)
+        struct.pack_into("<2Q", rest, 16 * place, at + len(more), size)
+    head = bytearray(data[:data_at])
+    struct.pack_into("<Q", head, 48, data_size + len(more))
+    return bytes(head) + more + data[data_at : data_at + data_size] + bytes(rest)
+
+
 def _attr(attr: bytes, version: Version) -> bytes:
     """A `perf_event_attr` of this version's size, which it names."""
     made = bytearray(attr[: version.attr_size].ljust(version.attr_size, b"\0"))

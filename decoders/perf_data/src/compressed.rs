@@ -8,6 +8,11 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use crate::error::Error;
 use crate::record::{COMPRESSED, COMPRESSED2, Record};
 
+/// Records shrink to a tenth or so. What unpacks to this many times its size was made to fill a disk.
+const MOST_TIMES: u64 = 256;
+/// Less than this is never too much.
+const ALWAYS_FITS: u64 = 1 << 20;
+
 /// The packed bytes of a record, if it contains any.
 pub(crate) fn packed<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
     match record.kind {
@@ -24,18 +29,21 @@ pub(crate) fn packed<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
 pub(crate) struct Unpacker {
     decoder: Decoder<'static>,
     buffer: Vec<u8>,
+    taken: u64,
+    made: u64,
 }
 
 impl Unpacker {
     /// At the start of a stream.
     pub(crate) fn new() -> Result<Self, Error> {
-        Ok(Self { decoder: Decoder::new()?, buffer: vec![0; 1 << 18] })
+        Ok(Self { decoder: Decoder::new()?, buffer: vec![0; 1 << 18], taken: 0, made: 0 })
     }
 
     /// Writes the contents of a piece to `out`.
     ///
     /// # Errors
-    /// The piece is not valid zstd. Its contents up to the damage are written.
+    /// The piece is not valid zstd, or the stream unpacks to many times its size. Its contents up to
+    /// there are written.
     pub(crate) fn unpack(&mut self, packed: &[u8], out: &mut impl Write) -> Result<(), Error> {
         let mut input = InBuffer::around(packed);
         loop {
@@ -44,9 +52,16 @@ impl Unpacker {
             let step = self.decoder.run(&mut input, &mut output);
             let made = output.pos();
             out.write_all(output.as_slice())?;
+            self.made += made as u64;
+            let most = MOST_TIMES * (self.taken + input.pos() as u64) + ALWAYS_FITS;
+            if self.made > most {
+                let what = format!("they unpack to more than {MOST_TIMES} times their size");
+                return Err(Error::Compression { what });
+            }
             step.map_err(|error| Error::Compression { what: error.to_string() })?;
             let room_left = made < self.buffer.len();
             if room_left && (input.pos() == packed.len() || input.pos() == before) {
+                self.taken += packed.len() as u64;
                 return Ok(());
             }
         }
@@ -70,6 +85,15 @@ mod tests {
             assert_eq!(found.len(), plain.len());
             assert_eq!(found, plain);
         }
+    }
+
+    #[test]
+    fn a_bomb_is_refused_before_it_fills_the_disk() {
+        let packed = zstd::bulk::compress(&vec![0; 1 << 26], 1).expect("packed");
+        let mut found = Vec::new();
+        let refused = Unpacker::new().expect("made").unpack(&packed, &mut found);
+        assert!(matches!(refused, Err(Error::Compression { .. })));
+        assert!(found.len() < packed.len() * 256 + (1 << 20) + (1 << 18));
     }
 
     #[test]
