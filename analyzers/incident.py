@@ -73,7 +73,7 @@ def _said(row: dict[str, Any], by: str | None) -> tuple[str, str]:
             return f"A process used {share}", "No slice of its threads is in the recording."
         return (
             f"{name} used most of {share}",
-            f"{by} ran for {duration(row['by_ns'])}{code} while its process used {share}.",
+            f"{by} ran for {duration(row['by_run_ns'])}{code} while its process used {share}.",
         )
     if row["utid"] is None:
         return (
@@ -103,7 +103,7 @@ def _said(row: dict[str, Any], by: str | None) -> tuple[str, str]:
         )
     return (
         f"{name} kept {row['thread']} from its CPU for {length}{code}",
-        f"{frame}{by} ran for {duration(row['by_ns'])}{on}{code} while {victim} was ready for "
+        f"{frame}{by} ran for {duration(row['by_run_ns'])}{on}{code} while {victim} was ready for "
         f"{length}{when}.",
     )
 

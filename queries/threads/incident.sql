@@ -169,7 +169,7 @@ SELECT
   -- That thread, unique in the database.
   culprit.utid AS by_utid,
   -- How long it ran meanwhile, ns; null for a waker. (at least)
-  blamed.ran_ns AS by_ns,
+  blamed.ran_ns AS by_run_ns,
   -- The function in which it did so: of its program, else of a library or the kernel; null if
   -- neither samples nor stacks show it.
   coalesce(sampled.code, left_with.code, woke_in.code) AS by_frame,

@@ -83,8 +83,8 @@ def test_a_planted_hitch_is_caught_and_its_code_named(
         assert "in `rebuild_index`" in first["title"]
         with duckdb.connect(str(session / "analysis.duckdb"), read_only=True) as con:
             row = con.execute(
-                "SELECT thread, by_thread, by_frame, cpu, dur_ns, by_ns, t.start_clock + start_ns "
-                "FROM incident JOIN trace AS t USING (trace_id)"
+                "SELECT thread, by_thread, by_frame, cpu, dur_ns, by_run_ns, "
+                "t.start_clock + start_ns FROM incident JOIN trace AS t USING (trace_id)"
             ).fetchone()
             assert row is not None
             assert row[:4] == ("render", "indexer", "rebuild_index", 0)
